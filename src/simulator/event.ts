@@ -1,0 +1,44 @@
+import type { Comment, Issue, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
+
+export type EventName =
+  | "issues"
+  | "pull_request"
+  | "issue_comment"
+  | "pull_request_review"
+  | "pull_request_review_comment"
+  | "label"
+  | "milestone"
+  | "repository"
+  | "public"
+  | "push"
+  | "ping";
+
+/**
+ * Something that happened in the world, told the moment after the truth changed. Rows are the live ones: a listener
+ * that needs a snapshot takes it before it returns.
+ */
+export interface WorldEvent {
+  readonly event: EventName;
+  readonly action: string | null;
+  /** Whose hooks hear it. */
+  readonly repository: Repository;
+  readonly senderId: number;
+  /** The issue or (with `pull`) the pull request concerned. */
+  readonly issue?: Issue;
+  readonly comment?: Comment;
+  readonly review?: Review;
+  readonly reviewComment?: ReviewComment;
+  /** On `unlabeled` it is absent when the label itself was deleted, as the service leaves it out. */
+  readonly label?: Label;
+  readonly milestone?: Milestone;
+  readonly assigneeId?: number;
+  readonly requestedReviewerId?: number;
+  /** Only the keys that changed, `{from: old}` each. */
+  readonly changes?: Readonly<Record<string, unknown>>;
+  /** Transfers: at the source `to`, at the target `from`. */
+  readonly transfer?: { readonly to?: Issue; readonly from?: Issue };
+  /** Repository transfer: the owner it came from. */
+  readonly ownerFromId?: number;
+  /** Pushes and `synchronize`. */
+  readonly push?: { readonly ref: string; readonly before: string; readonly after: string; readonly deleted?: boolean };
+}

@@ -1,0 +1,83 @@
+/**
+ * Global node ids in both generations (GitHub: both coexist in one payload and both are accepted as input).
+ * Old: base64 of `0<length of type name>:<Type><id>`. New: `PREFIX_` + base64url of a MessagePack array.
+ */
+export type NodeKind =
+  | "User"
+  | "Organization"
+  | "Bot"
+  | "Mannequin"
+  | "Repository"
+  | "Issue"
+  | "PullRequest"
+  | "Label"
+  | "Milestone"
+  | "IssueComment"
+  | "PullRequestReview"
+  | "PullRequestReviewComment";
+
+const PREFIXES: Readonly<Record<NodeKind, string>> = {
+  User: "U",
+  Organization: "O",
+  Bot: "BOT",
+  Mannequin: "M",
+  Repository: "R",
+  Issue: "I",
+  PullRequest: "PR",
+  Label: "LA",
+  Milestone: "MI",
+  IssueComment: "IC",
+  PullRequestReview: "PRR",
+  PullRequestReviewComment: "PRRC",
+};
+const KINDS = new Map(Object.entries(PREFIXES).map(([kind, prefix]) => [prefix, kind as NodeKind]));
+
+/** `repositoryId` is given for what lives in a repository; only new ids carry it. */
+export function nodeId(kind: NodeKind, id: number, legacy: boolean, repositoryId?: number): string {
+  if (legacy) return Buffer.from(`0${kind.length}:${kind}${id}`, "latin1").toString("base64");
+  const parts = repositoryId === undefined ? [0, id] : [0, repositoryId, id];
+  const bytes: number[] = [0x90 | parts.length];
+  for (const part of parts) pack(part, bytes);
+  return `${PREFIXES[kind]}_${Buffer.from(bytes).toString("base64url")}`;
+}
+
+/** What a node id of either generation means; undefined when it is not one. */
+export function parseNodeId(text: string): { kind: NodeKind; id: number } | undefined {
+  const split = /^([A-Z]+)_([A-Za-z0-9_-]+)$/.exec(text);
+  if (split) {
+    const kind = KINDS.get(split[1] as string);
+    const numbers = unpack(Buffer.from(split[2] as string, "base64url"));
+    const id = numbers?.at(-1);
+    return kind && id !== undefined ? { kind, id } : undefined;
+  }
+  const old = /^0(\d+):([A-Za-z]+)(\d+)$/.exec(Buffer.from(text, "base64").toString("latin1"));
+  if (!old || (old[2] as string).length !== Number(old[1]) || !Object.hasOwn(PREFIXES, old[2] as string)) return undefined;
+  return { kind: old[2] as NodeKind, id: Number(old[3]) };
+}
+
+// GitHub packs ids from 2^7 on as uint32 (0xce), whatever their size: `U_kgDOADP9xw`.
+function pack(value: number, bytes: number[]): void {
+  if (value < 0x80) bytes.push(value);
+  else if (value <= 0xffff_ffff) bytes.push(0xce, value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255);
+  else {
+    const buffer = Buffer.alloc(8);
+    buffer.writeBigUInt64BE(BigInt(value));
+    bytes.push(0xcf, ...buffer);
+  }
+}
+
+function unpack(bytes: Buffer): number[] | undefined {
+  const head = bytes[0];
+  if (head === undefined || (head & 0xf0) !== 0x90) return undefined;
+  const numbers: number[] = [];
+  let at = 1;
+  while (at < bytes.length) {
+    const tag = bytes[at++] as number;
+    const width = tag < 0x80 ? 0 : tag === 0xcc ? 1 : tag === 0xcd ? 2 : tag === 0xce ? 4 : tag === 0xcf ? 8 : -1;
+    if (width < 0 || at + width > bytes.length) return undefined;
+    if (width === 0) numbers.push(tag);
+    else numbers.push(width === 8 ? Number(bytes.readBigUInt64BE(at)) : bytes.readUIntBE(at, width));
+    at += width;
+  }
+  return numbers.length === (head & 0x0f) ? numbers : undefined;
+}

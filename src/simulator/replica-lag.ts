@@ -1,0 +1,53 @@
+import type { Clock } from "./clock.ts";
+import type { Comment, Issue, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
+
+export type Row = Repository | Label | Milestone | Issue | Comment | Review | ReviewComment;
+
+/**
+ * Reads that come from a replica which is `ms` behind: a row that changed since then is shown as it was, one that was
+ * made since then not at all. Nothing is kept while `ms` is 0.
+ */
+export class ReplicaLag {
+  ms = 0;
+  readonly #clock: Clock;
+  /** Oldest first: until `until`, the row reads as `was` (null: not there yet). */
+  readonly #versions = new Map<Row, { readonly until: number; readonly was: Row | null }[]>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  changing(row: Row): void {
+    if (this.ms <= 0) return;
+    const was = "pull" in row && row.pull ? { ...row, pull: { ...row.pull } } : { ...row };
+    this.#keep(row, was);
+  }
+
+  created(row: Row): void {
+    if (this.ms > 0) this.#keep(row, null);
+  }
+
+  /** The row as the replica has it; null when the replica does not have it yet. */
+  seen<T extends Row>(row: T): T | null {
+    if (this.#versions.size === 0) return row;
+    const versions = this.#versions.get(row);
+    if (!versions) return row;
+    const now = this.#clock.now();
+    const version = versions.find((one) => one.until > now);
+    if (version) return version.was as T | null;
+    this.#versions.delete(row);
+    return row;
+  }
+
+  /** Whether something that happened at `at` (epoch milliseconds) has not reached the replica. */
+  pending(at: number): boolean {
+    return this.ms > 0 && at + this.ms > this.#clock.now();
+  }
+
+  #keep(row: Row, was: Row | null): void {
+    const now = this.#clock.now();
+    const versions = (this.#versions.get(row) ?? []).filter((one) => one.until > now);
+    versions.push({ until: now + this.ms, was });
+    this.#versions.set(row, versions);
+  }
+}
