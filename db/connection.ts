@@ -1,0 +1,22 @@
+import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
+import pg from "pg";
+
+export type Database = NodePgDatabase & { $client: pg.Pool };
+/** A database or a transaction in it. */
+export type Queries = Pick<Database, "execute" | "select" | "insert" | "update" | "delete">;
+
+/**
+ * Opens a pool. `maxConnections` bounds it; a connection is made when it is first needed, so opening never fails.
+ * Close it with `database.$client.end()`.
+ */
+export function openDatabase(url: string, options: { maxConnections?: number; applicationName?: string } = {}): Database {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: options.maxConnections ?? 10,
+    application_name: options.applicationName ?? "tain",
+    connectionTimeoutMillis: 5_000,
+  });
+  // An idle connection that breaks (Postgres restarts) leaves the pool by itself; the next query tells its caller.
+  pool.on("error", () => {});
+  return drizzle(pool);
+}

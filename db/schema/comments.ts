@@ -1,0 +1,20 @@
+import { integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { id, instant, observed } from "./columns.ts";
+
+/** One row is one comment in the conversation of an issue or pull request. */
+export const issueComments = pgTable(
+  "issue_comments",
+  {
+    repositoryId: id("repository_id").notNull(),
+    id: id("id").notNull(),
+    nodeId: text("node_id"),
+    issueNumber: integer("issue_number").notNull(),
+    userId: id("user_id"),
+    authorAssociation: text("author_association"),
+    body: text("body"),
+    createdAt: instant("created_at").notNull(),
+    updatedAt: instant("updated_at").notNull(),
+    ...observed,
+  },
+  (table) => [primaryKey({ columns: [table.repositoryId, table.id] })],
+);

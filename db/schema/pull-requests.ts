@@ -1,0 +1,46 @@
+import { boolean, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { id, instant, jsonText, observed } from "./columns.ts";
+
+/** One row is one pull request; the issue side of it is the row of `issues` with the same number. */
+export const pullRequests = pgTable(
+  "pull_requests",
+  {
+    repositoryId: id("repository_id").notNull(),
+    number: integer("number").notNull(),
+    id: id("id"),
+    nodeId: text("node_id"),
+    title: text("title").notNull(),
+    body: text("body"),
+    state: text("state").notNull(),
+    locked: boolean("locked"),
+    draft: boolean("draft"),
+    userId: id("user_id"),
+    authorAssociation: text("author_association"),
+    milestoneId: id("milestone_id"),
+    headLabel: text("head_label"),
+    headRef: text("head_ref"),
+    headSha: text("head_sha"),
+    headRepositoryId: id("head_repository_id"),
+    baseRef: text("base_ref"),
+    baseSha: text("base_sha"),
+    mergeCommitSha: text("merge_commit_sha"),
+    merged: boolean("merged"),
+    mergedById: id("merged_by_id"),
+    mergeable: boolean("mergeable"),
+    mergeableState: text("mergeable_state"),
+    comments: integer("comments"),
+    reviewComments: integer("review_comments"),
+    commits: integer("commits"),
+    additions: integer("additions"),
+    deletions: integer("deletions"),
+    changedFiles: integer("changed_files"),
+    createdAt: instant("created_at").notNull(),
+    updatedAt: instant("updated_at").notNull(),
+    closedAt: instant("closed_at"),
+    mergedAt: instant("merged_at"),
+    /** The keys that upstream sends only for a single pull request. */
+    detail: jsonText("detail"),
+    ...observed,
+  },
+  (table) => [primaryKey({ columns: [table.repositoryId, table.number] })],
+);

@@ -1,0 +1,68 @@
+import { sql } from "drizzle-orm";
+import { boolean, check, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { id, instant } from "./columns.ts";
+
+/** One row is one wish of what to mirror: `owner/name`, or `owner/*`. */
+export const selections = pgTable("selections", {
+  pattern: text("pattern").primaryKey(),
+  addedAt: instant("added_at").notNull(),
+  /** Why the last attempt to resolve it failed, in words. */
+  problem: text("problem"),
+});
+
+/** One row is one mirrored repository and how far its sync has come. */
+export const repositorySyncs = pgTable(
+  "repository_syncs",
+  {
+    repositoryId: id("repository_id").primaryKey(),
+    state: text("state").notNull(),
+    addedAt: instant("added_at").notNull(),
+    backfilledAt: instant("backfilled_at"),
+    /** Upstream's changes up to here, by upstream's clock, have been read. */
+    issuesSyncedAt: instant("issues_synced_at"),
+    commentsSyncedAt: instant("comments_synced_at"),
+    reviewCommentsSyncedAt: instant("review_comments_synced_at"),
+    pullsSyncedAt: instant("pulls_synced_at"),
+    /** When upstream last confirmed what we hold, by our clock. */
+    confirmedAt: instant("confirmed_at"),
+    problem: text("problem"),
+  },
+  (table) => [check("repository_syncs_state", sql`${table.state} in ('backfilling', 'live', 'paused', 'gone')`)],
+);
+
+/** One row is one phase of a repository's backfill and the page it will read next. */
+export const backfillPhases = pgTable(
+  "backfill_phases",
+  {
+    repositoryId: id("repository_id").notNull(),
+    phase: text("phase").notNull(),
+    /** Where to go on: a URL path or a GraphQL cursor; null before the first page. */
+    cursor: text("cursor"),
+    pages: integer("pages").notNull().default(0),
+    resources: integer("resources").notNull().default(0),
+    /** How many pages there will be, when upstream has said so. */
+    expectedPages: integer("expected_pages"),
+    startedAt: instant("started_at"),
+    finishedAt: instant("finished_at"),
+  },
+  (table) => [primaryKey({ columns: [table.repositoryId, table.phase] })],
+);
+
+/** One row is what upstream gave us to ask again without cost. */
+export const validators = pgTable(
+  "validators",
+  {
+    /** A fingerprint of the credential: upstream's ETags depend on the token. */
+    credential: text("credential").notNull(),
+    /** The request's path and query. */
+    path: text("path").notNull(),
+    etag: text("etag"),
+    lastModified: text("last_modified"),
+    /** The `rel="next"` of the answer's Link header, which the ETag does not cover. */
+    next: text("next"),
+    /** Whether the page was full: then a 304 does not say that there is no next page. */
+    isFull: boolean("is_full").notNull(),
+    seenAt: instant("seen_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.credential, table.path] })],
+);

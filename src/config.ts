@@ -1,0 +1,203 @@
+import { join, resolve } from "node:path";
+
+/** One setting of the environment. */
+interface Setting<T> {
+  name: string;
+  /** Answers the value, or throws an Error that says what would be right. */
+  read: (text: string) => T;
+  /** The text that stands when the variable is unset or empty. Neither this nor `required`: the value is null then. */
+  default?: string;
+  required?: true;
+  /** Its value is never logged or printed. */
+  secret?: true;
+  /** What it is for, in one or two sentences of Markdown. */
+  about: string;
+}
+
+/** Every setting, in the order in which the documentation lists them. */
+export const settings = {
+  port: { name: "PORT", read: port, default: "8080", about: "The port of the API, the receiver and the probes." },
+  host: { name: "HOST", read: word, default: "0.0.0.0", about: "The address to listen on." },
+  publicUrl: {
+    name: "PUBLIC_URL",
+    read: httpUrl,
+    about: "The address by which callers reach the API, e.g. `https://tain.example.com`. Unset: each answer uses the `Host` of its request.",
+  },
+  databaseUrl: {
+    name: "DATABASE_URL",
+    required: true,
+    read: urlOf("postgres:", "postgresql:"),
+    about: "The Postgres of the mirror, e.g. `postgres://user:password@host:5432/tain`. `npm start` brings an embedded one when it is unset.",
+    secret: true,
+  },
+  databaseConnections: { name: "DATABASE_CONNECTIONS", read: count, default: "10", about: "The most connections each process opens to Postgres." },
+  redisUrl: {
+    name: "REDIS_URL",
+    required: true,
+    read: urlOf("redis:", "rediss:"),
+    about: "The Redis of queues and quota, e.g. `redis://host:6379/0`. `npm start` brings one when it is unset.",
+    secret: true,
+  },
+  redisPrefix: {
+    name: "REDIS_PREFIX",
+    read: prefix,
+    default: "{tain}",
+    about: "What every key and queue in Redis begins with. The braces are a hash tag, which keeps the keys of one Tain on one node of a Redis Cluster; several Tains share a server by different prefixes.",
+  },
+  upstreamUrl: {
+    name: "UPSTREAM_URL",
+    read: httpUrl,
+    required: true,
+    about: "The REST address of the service to mirror: `https://api.github.com`, or `https://HOST/api/v3` for an enterprise server.",
+  },
+  upstreamTokens: {
+    name: "UPSTREAM_TOKEN",
+    read: list,
+    required: true,
+    about: "A token for upstream, or several, comma separated; requests go to the one with the most quota left.",
+    secret: true,
+  },
+  repositories: {
+    name: "REPOSITORIES",
+    read: patterns,
+    default: "",
+    about: "What to mirror: `owner/name` or `owner/*`, comma separated. `tain add` does the same at run time.",
+  },
+  webhookSecrets: {
+    name: "WEBHOOK_SECRET",
+    read: list,
+    required: true,
+    about: "The secret that signs deliveries. Several, comma separated: the first is given to new hooks, all verify, so that a secret can be changed without losing a delivery.",
+    secret: true,
+  },
+  deliveryRetentionMs: { name: "DELIVERY_RETENTION", read: duration, default: "7d", about: "How long settled deliveries are kept in the inbox." },
+  catchUpIntervalMs: {
+    name: "CATCH_UP_INTERVAL",
+    read: duration,
+    default: "5m",
+    about: "How often each repository is asked for what its webhooks may have missed.",
+  },
+  rateLimitUser: { name: "RATE_LIMIT_USER", read: allowance, default: "5000", about: "REST requests an hour for each of our own callers; 0 is off." },
+  rateLimitAnonymous: { name: "RATE_LIMIT_ANONYMOUS", read: allowance, default: "60", about: "REST requests an hour for each address without a token; 0 is off." },
+  rateLimitGraphql: { name: "RATE_LIMIT_GRAPHQL", read: allowance, default: "5000", about: "GraphQL points an hour for each of our own callers; 0 is off." },
+  operatorToken: { name: "OPERATOR_TOKEN", read: secret, about: "Opens `/-/status` to callers from other machines (`Authorization: Bearer …`). Unset: direct loopback callers only.", secret: true },
+  home: { name: "TAIN_HOME", read: word, default: ".tain", about: "The directory of local state: embedded stores, `instance.json`." },
+  shutdownMs: { name: "SHUTDOWN_TIMEOUT", read: duration, default: "25s", about: "How long a process may take to finish what it has begun when it is told to stop." },
+  logLevel: { name: "LOG_LEVEL", read: oneOf("silent", "fatal", "error", "warn", "info", "debug", "trace"), default: "info", about: "The least severe level that is logged." },
+} satisfies Record<string, Setting<unknown>>;
+
+export type Config = { readonly [K in keyof typeof settings]: Value<(typeof settings)[K]> };
+type Value<S extends Setting<unknown>> = S extends { default: string } | { required: true } ? ReturnType<S["read"]> : ReturnType<S["read"]> | null;
+
+/** The environment cannot be used. The message lists every problem. */
+export class ConfigError extends Error {
+  override name = "ConfigError";
+}
+
+/**
+ * Reads the environment once. Pure.
+ * @throws ConfigError that names every problem at once
+ */
+export function parseConfig(env: NodeJS.ProcessEnv): Config {
+  const problems: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [key, { name, read, required, default: fallback }] of Object.entries(settings) as [string, Setting<unknown>][]) {
+    const text = env[name]?.trim() || fallback;
+    values[key] = null;
+    if (text === undefined) {
+      if (required) problems.push(`${name} is not set`);
+      continue;
+    }
+    try {
+      values[key] = read(text);
+    } catch (error) {
+      problems.push(`${name} ${(error as Error).message}`);
+    }
+  }
+  if (problems.length > 0) throw new ConfigError(`Cannot start:\n  ${problems.join("\n  ")}`);
+  values.home = resolve(values.home as string);
+  return values as unknown as Config;
+}
+
+/** The file that tells other programs how to reach a running instance. */
+export function instanceFile({ home }: Pick<Config, "home">): string {
+  return join(home, "instance.json");
+}
+
+function word(text: string): string {
+  return text;
+}
+
+function secret(text: string): string {
+  if (text.length < 8) throw new Error("is too short to be a secret: use at least 8 characters");
+  return text;
+}
+
+function list(text: string): string[] {
+  const parts = text.split(",").map((part) => part.trim()).filter(Boolean);
+  if (parts.length === 0) throw new Error("names nothing: give one value, or several separated by commas");
+  return parts;
+}
+
+function port(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 0 || value > 65_535) throw new Error(`is not a port: ${text}`);
+  return value;
+}
+
+function count(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`is not a whole number above zero: ${text}`);
+  return value;
+}
+
+function allowance(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 0) throw new Error(`is not a number of requests an hour (0 is off): ${text}`);
+  return value;
+}
+
+/** `30s`, `24h` or plain seconds, as milliseconds. */
+export function duration(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text);
+  if (!match) throw new Error(`is not a duration: ${text} (write 30s, 5m, 24h, 7d or plain seconds)`);
+  const unit = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[match[2] ?? "s"] ?? 1_000;
+  return Number(match[1]) * unit;
+}
+
+function httpUrl(text: string): string {
+  return urlOf("http:", "https:")(text).replace(/\/+$/, "");
+}
+
+function urlOf(...protocols: string[]): (text: string) => string {
+  return (text) => {
+    const url = URL.parse(text);
+    // The value may hold a password, so the message does not repeat it.
+    if (!url || !protocols.includes(url.protocol)) throw new Error(`is not an address that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`);
+    return text;
+  };
+}
+
+function prefix(text: string): string {
+  if (!/^[\w.-]*\{[\w.-]+\}[\w.-]*$/.test(text)) throw new Error(`is not a prefix with a hash tag: ${text} (write e.g. {tain})`);
+  return text;
+}
+
+/** Names of repositories, in lower case, since upstream does not tell case apart. */
+function patterns(text: string): string[] {
+  const parts = text.split(",").map((part) => part.trim()).filter(Boolean);
+  for (const part of parts) if (!isPattern(part)) throw new Error(`holds what is neither owner/name nor owner/*: ${part}`);
+  return [...new Set(parts.map((part) => part.toLowerCase()))];
+}
+
+export function isPattern(text: string): boolean {
+  return /^[\w.-]+\/(\*|[\w.-]+)$/.test(text);
+}
+
+function oneOf<T extends string>(...values: T[]): (text: string) => T {
+  return (text) => {
+    const value = values.find((candidate) => candidate === text);
+    if (!value) throw new Error(`is ${text}, not one of ${values.join(", ")}`);
+    return value;
+  };
+}
