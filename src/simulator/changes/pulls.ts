@@ -1,0 +1,215 @@
+import type { PullEnd, PullIssue, Repository } from "../records.ts";
+import { checkBody, checkTitle, invalid, Refusal } from "../refusal.ts";
+import { isPull, type World } from "../world.ts";
+import { editIssue, tellIssue } from "./issues.ts";
+
+/** Makes a branch, or moves it: what a `git push` does. Tells `push`. Open pull requests from it follow. */
+export function pushBranch(world: World, by: number, repository: Repository, ref: string, sha = world.newSha()): string {
+  const before = repository.branches.get(ref) ?? "0".repeat(40);
+  setBranch(world, repository, ref, sha);
+  world.emit({ event: "push", action: null, repository, senderId: by, push: { ref: `refs/heads/${ref}`, before, after: sha } });
+  for (const candidate of openPullsFrom(world, repository, ref)) synchronize(world, by, candidate, sha);
+  return sha;
+}
+
+function setBranch(world: World, repository: Repository, ref: string, sha: string): void {
+  world.changing(repository);
+  repository.branches.set(ref, sha);
+  repository.pushedAt = world.now();
+}
+
+function openPullsFrom(world: World, repository: Repository, ref: string): PullIssue[] {
+  const found: PullIssue[] = [];
+  for (const base of [repository, ...(repository.parentId === null ? [] : [world.repositories.get(repository.parentId)])]) {
+    if (!base || base.openPulls === 0) continue;
+    for (const row of base.rows.pullsByCreated.ascending()) {
+      if (row.state === "open" && isPull(row) && row.pull.head.ref === ref && row.pull.head.repositoryId === repository.id) found.push(row);
+    }
+  }
+  return found;
+}
+
+export interface PullInput {
+  readonly repository: Repository;
+  readonly title: string;
+  readonly body?: string | null;
+  readonly headRepository: Repository;
+  readonly headRef: string;
+  readonly baseRef: string;
+  readonly draft?: boolean;
+  readonly maintainerCanModify?: boolean;
+}
+
+export function createPull(world: World, by: number, input: PullInput): PullIssue {
+  const { repository, headRepository } = input;
+  checkTitle("PullRequest", input.title);
+  checkBody("PullRequest", input.body);
+  const baseSha = repository.branches.get(input.baseRef);
+  if (!baseSha) {
+    const message = `Proposed base branch '${input.baseRef}' was not found`;
+    throw invalid({ message, resource: "PullRequest", field: "base", code: "invalid" });
+  }
+  const headSha = headRepository.branches.get(input.headRef);
+  if (!headSha) throw invalid({ resource: "PullRequest", field: "head", code: "invalid" });
+  const owner = world.user(headRepository.ownerId);
+  const head: PullEnd = {
+    ref: input.headRef,
+    sha: headSha,
+    label: `${owner.login}:${input.headRef}`,
+    userId: owner.id,
+    repositoryId: headRepository.id,
+  };
+  if (headSha === baseSha) {
+    const message = `No commits between ${input.baseRef} and ${headRepository === repository ? input.headRef : head.label}`;
+    throw invalid({ resource: "PullRequest", code: "custom", message });
+  }
+  for (const open of openPullsFrom(world, headRepository, input.headRef)) {
+    if (open.repository !== repository || open.pull.base.ref !== input.baseRef) continue;
+    const message = `A pull request already exists for ${head.label}.`;
+    throw invalid({ resource: "PullRequest", code: "custom", message });
+  }
+  world.changing(repository);
+  const baseOwner = world.user(repository.ownerId);
+  const issue = world.addIssue({
+    repository,
+    title: input.title,
+    body: input.body ?? null,
+    authorId: by,
+    pull: {
+      head,
+      base: { ref: input.baseRef, sha: baseSha, label: `${baseOwner.login}:${input.baseRef}`, userId: baseOwner.id, repositoryId: repository.id },
+      draft: input.draft ?? false,
+      maintainerCanModify: input.maintainerCanModify ?? headRepository !== repository,
+      mergeCommitSha: null,
+      commits: world.random.int(1, 5),
+      additions: world.random.int(1, 400),
+      deletions: world.random.int(0, 200),
+      changedFiles: world.random.int(1, 20),
+    },
+  }) as PullIssue;
+  tellIssue(world, by, issue, "opened");
+  return issue;
+}
+
+export interface PullEdit {
+  readonly title?: string;
+  readonly body?: string | null;
+  readonly state?: "open" | "closed";
+  readonly baseRef?: string;
+  readonly maintainerCanModify?: boolean;
+}
+
+export function editPull(world: World, by: number, issue: PullIssue, edit: PullEdit): PullIssue {
+  const { repository, pull } = issue;
+  const changes: Record<string, unknown> = {};
+  if (edit.baseRef !== undefined && edit.baseRef !== pull.base.ref) {
+    const sha = repository.branches.get(edit.baseRef);
+    if (!sha) {
+      const message = `Proposed base branch '${edit.baseRef}' was not found`;
+      throw invalid({ message, resource: "PullRequest", field: "base", code: "invalid" });
+    }
+    if (issue.state === "closed") {
+      const message = "Cannot change the base branch of a closed pull request.";
+      throw invalid({ message, resource: "PullRequest", field: "base", code: "invalid" });
+    }
+    changes["base"] = { ref: { from: pull.base.ref }, sha: { from: pull.base.sha } };
+    world.changing(issue);
+    pull.base = { ...pull.base, ref: edit.baseRef, sha, label: `${world.user(repository.ownerId).login}:${edit.baseRef}` };
+    forgetMergeable(pull);
+    world.bump(issue);
+  }
+  if (edit.maintainerCanModify !== undefined && edit.maintainerCanModify !== pull.maintainerCanModify) {
+    world.changing(issue);
+    pull.maintainerCanModify = edit.maintainerCanModify;
+    world.bump(issue);
+  }
+  if (Object.keys(changes).length > 0) tellIssue(world, by, issue, "edited", { changes });
+  const { baseRef: _base, maintainerCanModify: _modify, ...rest } = edit;
+  editIssue(world, by, issue, rest);
+  return issue;
+}
+
+/** New commits on the head branch: tells `push` (where the branch is) and `synchronize`. */
+export function pushToPull(world: World, by: number, issue: PullIssue, sha = world.newSha()): void {
+  const { head } = issue.pull;
+  const repository = head.repositoryId === null ? undefined : world.repositories.get(head.repositoryId);
+  if (!repository) throw new Refusal(422, "The head repository of this pull request is gone");
+  if (issue.state === "closed") throw new Refusal(422, "The pull request is closed");
+  pushBranch(world, by, repository, head.ref, sha);
+  // The branch's own walk finds pull requests in the repository and its parent; elsewhere it is done here.
+  if (issue.pull.head.sha !== sha) synchronize(world, by, issue, sha);
+}
+
+function synchronize(world: World, by: number, issue: PullIssue, sha: string): void {
+  const { pull } = issue;
+  const before = pull.head.sha;
+  world.changing(issue);
+  pull.head = { ...pull.head, sha };
+  pull.commits += 1;
+  pull.additions += world.random.int(0, 40);
+  pull.deletions += world.random.int(0, 20);
+  forgetMergeable(pull);
+  world.bump(issue);
+  tellIssue(world, by, issue, "synchronize", { push: { ref: pull.head.ref, before, after: sha } });
+}
+
+function forgetMergeable(pull: PullIssue["pull"]): void {
+  pull.mergeableKnownAt = null;
+  pull.mergeCommitSha = null;
+}
+
+/** Lands it: base branch moves, the pull request closes as merged, its author becomes a contributor. */
+export function mergePull(world: World, by: number, issue: PullIssue): void {
+  const { repository, pull } = issue;
+  if (issue.state === "closed" || pull.draft) throw new Refusal(405, "Pull Request is not mergeable");
+  world.changing(issue);
+  world.changing(repository);
+  const sha = world.newSha();
+  const before = repository.branches.get(pull.base.ref) ?? pull.base.sha;
+  world.countIssue(issue, -1);
+  issue.state = "closed";
+  world.countIssue(issue, 1);
+  issue.closedAt = world.now();
+  issue.closedById = by;
+  pull.mergedAt = issue.closedAt;
+  pull.mergedById = by;
+  pull.mergeCommitSha = sha;
+  if (issue.authorId !== null) repository.contributorIds.add(issue.authorId);
+  setBranch(world, repository, pull.base.ref, sha);
+  world.bump(issue);
+  world.emit({ event: "push", action: null, repository, senderId: by, push: { ref: `refs/heads/${pull.base.ref}`, before, after: sha } });
+  tellIssue(world, by, issue, "closed");
+}
+
+export function setDraft(world: World, by: number, issue: PullIssue, draft: boolean): void {
+  if (issue.pull.draft === draft) return;
+  world.changing(issue);
+  issue.pull.draft = draft;
+  world.bump(issue);
+  tellIssue(world, by, issue, draft ? "converted_to_draft" : "ready_for_review");
+}
+
+export function requestReviewers(world: World, by: number, issue: PullIssue, userIds: readonly number[]): void {
+  const fresh = [...new Set(userIds)].filter((id) => !issue.pull.requestedReviewerIds.includes(id));
+  if (fresh.includes(issue.authorId ?? -1)) throw new Refusal(422, "Review cannot be requested from pull request author.");
+  if (fresh.length === 0) return;
+  world.changing(issue);
+  issue.pull.requestedReviewerIds = [...issue.pull.requestedReviewerIds, ...fresh];
+  world.bump(issue);
+  for (const id of fresh) tellIssue(world, by, issue, "review_requested", { requestedReviewerId: id });
+}
+
+export function removeRequestedReviewers(world: World, by: number, issue: PullIssue, userIds: readonly number[]): void {
+  const gone = issue.pull.requestedReviewerIds.filter((id) => userIds.includes(id));
+  if (gone.length === 0) return;
+  world.changing(issue);
+  issue.pull.requestedReviewerIds = issue.pull.requestedReviewerIds.filter((id) => !gone.includes(id));
+  world.bump(issue);
+  for (const id of gone) tellIssue(world, by, issue, "review_request_removed", { requestedReviewerId: id });
+}
+
+/** The fork behind the pull request is gone: `head.repo` is null from now on. No event, no bump. */
+export function deleteForkHead(world: World, issue: PullIssue): void {
+  world.changing(issue);
+  issue.pull.head = { ...issue.pull.head, repositoryId: null };
+}
