@@ -52,7 +52,7 @@ const HARD_BUMPS: UncertainBumps = {
 export interface WorldOptions {
   readonly clock?: Clock;
   readonly seed?: number;
-  /** Objects created before this have node ids of the old form. Default: 2021-10-01. */
+  /** Objects created before this have node ids of the old form. Default: 2021-09-01, between the last old and the first new id of a real history. */
   readonly legacyNodeIdsBefore?: Seconds;
   readonly bumps?: Partial<UncertainBumps>;
   /** How long after the first single read of an open pull request its `mergeable` becomes known. Default 2,000. */
@@ -120,7 +120,7 @@ export class World {
     this.clock = options.clock ?? { now: () => Date.now() };
     this.random = seededRandom(options.seed ?? 1);
     this.bumps = { ...HARD_BUMPS, ...options.bumps };
-    this.legacyNodeIdsBefore = options.legacyNodeIdsBefore ?? Date.UTC(2021, 9, 1) / 1_000;
+    this.legacyNodeIdsBefore = options.legacyNodeIdsBefore ?? Date.UTC(2021, 8, 1) / 1_000;
     this.mergeableDelayMs = options.mergeableDelayMs ?? 2_000;
     this.lag = new ReplicaLag(this.clock);
     this.addUser({ id: GHOST_ID, login: "ghost", createdAt: 1_210_609_536, name: "Deleted user" });
