@@ -1,8 +1,8 @@
 create sequence revision;
 
 create table shapes (
-  id integer generated always as identity primary key,
-  keys text not null unique
+  id text primary key,
+  keys text not null
 );
 
 create table users (
@@ -15,7 +15,7 @@ create table users (
   site_admin boolean,
   updated_at timestamptz,
   document json not null,
-  older_keys json,
+  key_stamps json,
   seen_at timestamptz not null,
   seen_by_read boolean not null,
   deleted_at timestamptz,
@@ -34,6 +34,7 @@ create table repositories (
   name text not null,
   full_name text not null,
   owner_id bigint,
+  html_url text,
   private boolean not null,
   visibility text,
   description text,
@@ -52,7 +53,7 @@ create table repositories (
   pushed_at timestamptz,
   detail json,
   document json not null,
-  older_keys json,
+  key_stamps json,
   seen_at timestamptz not null,
   seen_by_read boolean not null,
   deleted_at timestamptz,
@@ -69,7 +70,7 @@ create table labels (
   "default" boolean,
   updated_at timestamptz,
   document json not null,
-  older_keys json,
+  key_stamps json,
   seen_at timestamptz not null,
   seen_by_read boolean not null,
   deleted_at timestamptz,
@@ -93,7 +94,7 @@ create table milestones (
   due_on timestamptz,
   closed_at timestamptz,
   document json not null,
-  older_keys json,
+  key_stamps json,
   seen_at timestamptz not null,
   seen_by_read boolean not null,
   deleted_at timestamptz,
@@ -137,7 +138,7 @@ create table issues (
   updated_at timestamptz not null,
   closed_at timestamptz,
   document json not null,
-  older_keys json,
+  key_stamps json,
   seen_at timestamptz not null,
   seen_by_read boolean not null,
   deleted_at timestamptz,
@@ -181,7 +182,7 @@ create table pull_requests (
   merged_at timestamptz,
   detail json,
   document json not null,
-  older_keys json,
+  key_stamps json,
   seen_at timestamptz not null,
   seen_by_read boolean not null,
   deleted_at timestamptz,
@@ -200,7 +201,7 @@ create table issue_comments (
   created_at timestamptz not null,
   updated_at timestamptz not null,
   document json not null,
-  older_keys json,
+  key_stamps json,
   seen_at timestamptz not null,
   seen_by_read boolean not null,
   deleted_at timestamptz,
@@ -225,7 +226,7 @@ create table pull_request_review_comments (
   created_at timestamptz not null,
   updated_at timestamptz not null,
   document json not null,
-  older_keys json,
+  key_stamps json,
   seen_at timestamptz not null,
   seen_by_read boolean not null,
   deleted_at timestamptz,
@@ -245,8 +246,9 @@ create table pull_request_reviews (
   commit_id text,
   submitted_at timestamptz,
   updated_at timestamptz,
+  detail json,
   document json not null,
-  older_keys json,
+  key_stamps json,
   seen_at timestamptz not null,
   seen_by_read boolean not null,
   deleted_at timestamptz,
@@ -357,7 +359,7 @@ create index deliveries_pending on deliveries (received_at) where status = 'pend
 create index deliveries_received on deliveries (received_at);
 
 comment on table shapes is 'One row is one ordered set of keys in which upstream was seen to embed a shared resource in another.';
-comment on column shapes.id is 'Our own number.';
+comment on column shapes.id is 'A hash of the keys.';
 comment on column shapes.keys is 'The keys, joined by commas.';
 comment on table users is 'One row is one account: a person, bot or organisation.';
 comment on column users.id is 'Upstream''s id.';
@@ -369,7 +371,7 @@ comment on column users.avatar_url is 'The picture.';
 comment on column users.site_admin is 'Whether it is staff of upstream.';
 comment on column users.updated_at is 'When it was last changed, by upstream''s clock; whole seconds, and not every change moves it.';
 comment on column users.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column users.older_keys is 'Keys of the document that come from an observation older than the row''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column users.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column users.seen_at is 'When the newest observation was made, by our clock.';
 comment on column users.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column users.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -383,6 +385,7 @@ comment on column repositories.node_id is 'Upstream''s global (GraphQL) id.';
 comment on column repositories.name is 'The name.';
 comment on column repositories.full_name is 'owner/name.';
 comment on column repositories.owner_id is 'users.id of the owner.';
+comment on column repositories.html_url is 'The page of the repository at upstream.';
 comment on column repositories.private is 'Whether it is hidden from the public.';
 comment on column repositories.visibility is 'public, private or internal.';
 comment on column repositories.description is 'The description.';
@@ -401,7 +404,7 @@ comment on column repositories.updated_at is 'When it was last changed, by upstr
 comment on column repositories.pushed_at is 'The last push, by upstream''s clock.';
 comment on column repositories.detail is 'Like document: the keys that upstream sends only for a single resource, not in lists.';
 comment on column repositories.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column repositories.older_keys is 'Keys of the document that come from an observation older than the row''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column repositories.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column repositories.seen_at is 'When the newest observation was made, by our clock.';
 comment on column repositories.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column repositories.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -416,7 +419,7 @@ comment on column labels.description is 'The description.';
 comment on column labels."default" is 'Whether upstream made it for every new repository.';
 comment on column labels.updated_at is 'When it was last changed, by upstream''s clock; whole seconds, and not every change moves it.';
 comment on column labels.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column labels.older_keys is 'Keys of the document that come from an observation older than the row''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column labels.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column labels.seen_at is 'When the newest observation was made, by our clock.';
 comment on column labels.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column labels.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -437,7 +440,7 @@ comment on column milestones.updated_at is 'When it was last changed, by upstrea
 comment on column milestones.due_on is 'When it is due.';
 comment on column milestones.closed_at is 'When it was closed, by upstream''s clock.';
 comment on column milestones.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column milestones.older_keys is 'Keys of the document that come from an observation older than the row''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column milestones.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column milestones.seen_at is 'When the newest observation was made, by our clock.';
 comment on column milestones.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column milestones.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -472,7 +475,7 @@ comment on column issues.created_at is 'When it was created, by upstream''s cloc
 comment on column issues.updated_at is 'When it was last changed, by upstream''s clock; whole seconds, and not every change moves it.';
 comment on column issues.closed_at is 'When it was closed, by upstream''s clock.';
 comment on column issues.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column issues.older_keys is 'Keys of the document that come from an observation older than the row''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column issues.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column issues.seen_at is 'When the newest observation was made, by our clock.';
 comment on column issues.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column issues.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -513,7 +516,7 @@ comment on column pull_requests.closed_at is 'When it was closed, by upstream''s
 comment on column pull_requests.merged_at is 'When it was merged, by upstream''s clock.';
 comment on column pull_requests.detail is 'Like document: the keys that upstream sends only for a single resource, not in lists.';
 comment on column pull_requests.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column pull_requests.older_keys is 'Keys of the document that come from an observation older than the row''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column pull_requests.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column pull_requests.seen_at is 'When the newest observation was made, by our clock.';
 comment on column pull_requests.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column pull_requests.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -529,7 +532,7 @@ comment on column issue_comments.body is 'Markdown. NUL and lone surrogates, whi
 comment on column issue_comments.created_at is 'When it was created, by upstream''s clock.';
 comment on column issue_comments.updated_at is 'When it was last changed, by upstream''s clock; whole seconds, and not every change moves it.';
 comment on column issue_comments.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column issue_comments.older_keys is 'Keys of the document that come from an observation older than the row''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column issue_comments.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column issue_comments.seen_at is 'When the newest observation was made, by our clock.';
 comment on column issue_comments.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column issue_comments.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -551,7 +554,7 @@ comment on column pull_request_review_comments.body is 'Markdown. NUL and lone s
 comment on column pull_request_review_comments.created_at is 'When it was created, by upstream''s clock.';
 comment on column pull_request_review_comments.updated_at is 'When it was last changed, by upstream''s clock; whole seconds, and not every change moves it.';
 comment on column pull_request_review_comments.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column pull_request_review_comments.older_keys is 'Keys of the document that come from an observation older than the row''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column pull_request_review_comments.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column pull_request_review_comments.seen_at is 'When the newest observation was made, by our clock.';
 comment on column pull_request_review_comments.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column pull_request_review_comments.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -568,8 +571,9 @@ comment on column pull_request_reviews.body is 'Markdown. NUL and lone surrogate
 comment on column pull_request_reviews.commit_id is 'The commit it is about.';
 comment on column pull_request_reviews.submitted_at is 'When it was submitted. Null: pending.';
 comment on column pull_request_reviews.updated_at is 'When it was last changed, by upstream''s clock; whole seconds, and not every change moves it.';
+comment on column pull_request_reviews.detail is 'Like document: the keys that upstream sends only in webhooks and GraphQL.';
 comment on column pull_request_reviews.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column pull_request_reviews.older_keys is 'Keys of the document that come from an observation older than the row''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column pull_request_reviews.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column pull_request_reviews.seen_at is 'When the newest observation was made, by our clock.';
 comment on column pull_request_reviews.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column pull_request_reviews.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';

@@ -16,8 +16,8 @@ export const instant = (name: string) => timestamp(name, { withTimezone: true, m
 export const observed = {
   /** Everything upstream sent, as a template: see `src/mirror/template.ts`. */
   document: jsonText("document").notNull(),
-  /** Stamps of the document's keys that are older than the row's: `{key: [updatedAtMs, seenAtMs, isRead]}`. */
-  olderKeys: jsonText("older_keys"),
+  /** Stamps of the document's keys that differ from the row's own: see `src/mirror/merge-rule.ts`. */
+  keyStamps: jsonText("key_stamps"),
   /** When the row's newest observation was made, by our clock. */
   seenAt: instant("seen_at").notNull(),
   /** Whether that observation was read from upstream (true) or pushed by a webhook (false). */

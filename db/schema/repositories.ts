@@ -8,6 +8,7 @@ export const repositories = pgTable("repositories", {
   name: text("name").notNull(),
   fullName: text("full_name").notNull(),
   ownerId: id("owner_id"),
+  htmlUrl: text("html_url"),
   private: boolean("private").notNull(),
   visibility: text("visibility"),
   description: text("description"),

@@ -1,5 +1,5 @@
 import { integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { id, instant, observed } from "./columns.ts";
+import { id, instant, jsonText, observed } from "./columns.ts";
 
 /** One row is one review of a pull request. */
 export const pullRequestReviews = pgTable(
@@ -15,8 +15,9 @@ export const pullRequestReviews = pgTable(
     body: text("body"),
     commitId: text("commit_id"),
     submittedAt: instant("submitted_at"),
-    /** Only webhooks and GraphQL tell it. */
     updatedAt: instant("updated_at"),
+    /** The keys that upstream sends only in webhooks and GraphQL. */
+    detail: jsonText("detail"),
     ...observed,
   },
   (table) => [primaryKey({ columns: [table.repositoryId, table.id] })],

@@ -1,0 +1,130 @@
+import { type Fields, sameValue } from "./template.ts";
+
+/**
+ * The one merge rule. Pure.
+ *
+ * A stored resource is a map of keys, each with the stamp of the observation that it comes from; an observation
+ * replaces the keys that it knows better. Representations differ in what they send (a webhook's issue has no
+ * `closed_by`, a listed pull request no `merged`), so the rule works key by key: what was not sent is kept.
+ */
+export interface Stamp {
+  /** The resource's own `updated_at`, in ms; 0 where upstream sends none. */
+  updatedAt: number;
+  /** When it was seen, by our clock, in ms: the start of a read, the receipt of a delivery. */
+  seenAt: number;
+  /** Read from upstream, and so true at that time; not pushed by a webhook, which may come late. */
+  read: boolean;
+}
+
+export interface Observation {
+  fields: Fields;
+  stamp: Stamp;
+  /** It was seen to be deleted. */
+  deleted: boolean;
+  /** Seen in part, through a related resource: its stamp is not that of the whole. */
+  partial: boolean;
+}
+
+export interface Stored {
+  fields: Fields;
+  stamp: Stamp;
+  /** The stamps of the keys whose stamp is not the row's. */
+  keyStamps: Record<string, Stamp>;
+  /** By our clock, in ms; null while it exists. */
+  deletedAt: number | null;
+}
+
+/**
+ * - merged: `next` holds something new and is to be stored.
+ * - known: the stored row says all of it already, or newer.
+ * - tied: they contradict each other and only upstream can tell; `next` may still hold other keys that are new.
+ */
+export type Folded = { outcome: "merged"; next: Stored } | { outcome: "known" } | { outcome: "tied"; next: Stored | null };
+
+/** A read may be answered by a replica that is this much behind a delivery. GitHub's replicas were seen 1-10 s late. */
+export const REPLICA_LAG_MS = 10_000;
+
+/** A delivery that arrives this soon after its resource's `updated_at` is fresh: nothing newer is likely to be known. */
+const FRESH_MS = 5_000;
+
+/**
+ * Keys of a repository that move without its `updated_at`, in nearly every delivery. Asking upstream at each tie would
+ * cost a request a delivery; the one seen last stands until the next read of the repository.
+ */
+const VOLATILE = new Set([
+  "pushed_at", "open_issues_count", "open_issues", "stargazers_count", "watchers_count", "watchers", "forks_count", "forks", "size",
+]);
+
+/** Folds an observation into what is stored, never backwards. */
+export function fold(stored: Stored | undefined, seen: Observation): Folded {
+  if (!stored) return { outcome: "merged", next: firstSeen(seen) };
+  if (stored.deletedAt !== null) return foldIntoTombstone({ ...stored, deletedAt: stored.deletedAt }, seen);
+  if (seen.deleted) return { outcome: "merged", next: { ...stored, deletedAt: seen.stamp.seenAt } };
+  return foldKeys(stored, seen);
+}
+
+function firstSeen({ fields, stamp, deleted, partial }: Observation): Stored {
+  const deletedAt = deleted ? stamp.seenAt : null;
+  if (!partial) return { fields, stamp, keyStamps: {}, deletedAt };
+  // Any sight of the whole is better than this one, but only key by key.
+  const keyStamps = Object.fromEntries(Object.keys(fields).map((key) => [key, stamp]));
+  return { fields, stamp: { ...stamp, updatedAt: 0 }, keyStamps, deletedAt };
+}
+
+/** A tombstone stands until a read that cannot be a stale replica's shows the resource alive. */
+function foldIntoTombstone(stored: Stored & { deletedAt: number }, seen: Observation): Folded {
+  const isAlive = !seen.deleted && !seen.partial && seen.stamp.read && seen.stamp.seenAt > stored.deletedAt + REPLICA_LAG_MS;
+  if (!isAlive) return { outcome: "known" };
+  const folded = foldKeys({ ...stored, deletedAt: null }, seen);
+  return folded.outcome === "known" ? { outcome: "merged", next: { ...stored, deletedAt: null } } : folded;
+}
+
+function foldKeys(stored: Stored, seen: Observation): Folded {
+  const fields: Fields = { ...stored.fields };
+  const keyStamps: Record<string, Stamp> = { ...stored.keyStamps };
+  const isNewer = !seen.partial && compare(seen.stamp, stored.stamp) === "newer";
+  const stamp = isNewer ? seen.stamp : stored.stamp;
+  let hasChanged = false;
+  let isTied = false;
+
+  if (isNewer) {
+    // What this observation does not speak of keeps the stamp under which it was seen.
+    for (const key of Object.keys(stored.fields)) if (!(key in seen.fields)) keyStamps[key] ??= stored.stamp;
+  }
+  for (const [key, value] of Object.entries(seen.fields)) {
+    const isSame = key in stored.fields && sameValue(stored.fields[key], value);
+    const known = stored.keyStamps[key] ?? stored.stamp;
+    const order = key in stored.fields ? compare(seen.stamp, known) : "newer";
+    const isLater = seen.stamp.seenAt > known.seenAt;
+    const wins = order === "newer" || (order === "tied" && !isSame && isLater && (VOLATILE.has(key) || isFresh(seen.stamp)));
+    if (order === "tied" && !isSame && !VOLATILE.has(key)) isTied = true;
+    if (wins) {
+      if (isNewer) delete keyStamps[key];
+      // Under one second nothing is learnt from an equal value, and most of what is read again is equal.
+      else if (!isSame || seen.stamp.updatedAt > known.updatedAt) keyStamps[key] = seen.stamp;
+      if (!isSame || (!isNewer && seen.stamp.updatedAt > known.updatedAt)) hasChanged = true;
+      if (!isSame) fields[key] = value;
+    } else if (isNewer) {
+      keyStamps[key] = known;
+    }
+  }
+
+  const next: Stored = { fields, stamp, keyStamps, deletedAt: null };
+  const isNew = hasChanged || stamp.updatedAt > stored.stamp.updatedAt;
+  if (isTied) return { outcome: "tied", next: isNew ? next : null };
+  return isNew ? { outcome: "merged", next } : { outcome: "known" };
+}
+
+/** Two changes in one second: the one that comes later is shown, and upstream is asked all the same. */
+function isFresh({ read, updatedAt, seenAt }: Stamp): boolean {
+  return !read && updatedAt > 0 && seenAt - updatedAt < FRESH_MS;
+}
+
+/** Which of two stamps knows better. "tied": neither can be shown to. */
+export function compare(a: Stamp, b: Stamp): "newer" | "older" | "tied" {
+  if (a.updatedAt !== b.updatedAt) return a.updatedAt > b.updatedAt ? "newer" : "older";
+  if (a.read && b.read) return a.seenAt === b.seenAt ? "tied" : a.seenAt > b.seenAt ? "newer" : "older";
+  if (a.read && a.seenAt > b.seenAt + REPLICA_LAG_MS) return "newer";
+  if (b.read && b.seenAt > a.seenAt + REPLICA_LAG_MS) return "older";
+  return "tied";
+}

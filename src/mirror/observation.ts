@@ -1,0 +1,145 @@
+import { type Observation, type Stamp } from "./merge-rule.ts";
+import { isPullRequest, type Kind, type ResourceKey, resourceOf } from "./resource.ts";
+import { type Fields, type Home, type Json, type Shared, type SharedKind, strip } from "./template.ts";
+
+/** One observation of one resource, ready to be merged. */
+export interface Seen extends ResourceKey, Observation {}
+
+/** Where and when a representation was seen. */
+export interface Sighting {
+  /** Upstream's REST address without a trailing slash. */
+  api: string;
+  /** The repository that it belongs to; absent for users. `htmlUrl` is the address of its page. */
+  repository?: { id: number; fullName: string; htmlUrl: string | null };
+  seenAt: Date;
+  /** Read from upstream (true) or pushed by a webhook (false). */
+  read: boolean;
+  deleted?: boolean;
+}
+
+/** Every observation that one representation holds: the resource itself, those embedded in it, and their shapes. */
+export interface Observed {
+  seen: Seen[];
+  shapes: Map<string, string>;
+}
+
+/** Upstream sent something that cannot be what it says it is. */
+export class InvalidRepresentationError extends Error {
+  override name = "InvalidRepresentationError";
+}
+
+const SHARED_KINDS: Record<SharedKind, Kind> = { u: "user", r: "repository", l: "label", m: "milestone" };
+
+/**
+ * Takes apart a resource as upstream's REST or a webhook sent it.
+ * @throws InvalidRepresentationError when a key without which it cannot be stored is missing
+ */
+export function observe(kind: Kind, representation: Json, at: Sighting): Observed {
+  const resource = requireObject(kind, representation);
+  const home: Home =
+    kind === "repository"
+      ? { api: at.api, fullName: requireString(kind, resource, "full_name") }
+      : { api: at.api, fullName: at.repository?.fullName, htmlUrl: at.repository?.htmlUrl ?? undefined };
+  const { fields, shared, shapes } = strip(resource, home);
+  if (kind === "review") unifyReview(fields);
+
+  const seen = shared.map((found) => sharedSeen(found, at));
+  const main: Seen = {
+    kind,
+    repositoryId: repositoryIdOf(kind, at),
+    key: requireNumber(kind, fields, keyName(kind)),
+    fields,
+    stamp: stampOf(kind, fields, at),
+    deleted: at.deleted ?? false,
+    partial: false,
+  };
+  requireColumns(main);
+  seen.push(main, ...projections(main));
+  return { seen, shapes };
+}
+
+export function joinObserved(parts: Observed[]): Observed {
+  return { seen: parts.flatMap((part) => part.seen), shapes: new Map(parts.flatMap((part) => [...part.shapes])) };
+}
+
+function sharedSeen({ kind, id, fields }: Shared, at: Sighting): Seen {
+  const name = SHARED_KINDS[kind];
+  return {
+    kind: name,
+    repositoryId: repositoryIdOf(name, at),
+    key: id,
+    fields,
+    stamp: stampOf(name, fields, at),
+    deleted: false,
+    partial: false,
+  };
+}
+
+/** A pull request is seen from two sides; these keys mean the same on both. Their `updated_at`s are not the same. */
+const COMMON_KEYS = [
+  "number", "title", "user", "state", "locked", "active_lock_reason", "body", "created_at", "closed_at", "assignee", "assignees",
+  "labels", "milestone", "author_association", "draft", "comments",
+];
+
+function projections(main: Seen): Seen[] {
+  if (main.deleted) return [];
+  const common = Object.fromEntries(COMMON_KEYS.filter((key) => key in main.fields).map((key) => [key, main.fields[key] as Json]));
+  if (main.kind === "issue" && isPullRequest(main.fields)) return [{ ...main, kind: "pull_request", fields: common, partial: true }];
+  if (main.kind !== "pull_request") return [];
+  const { url, html_url, diff_url, patch_url, merged_at } = main.fields as Record<string, Json>;
+  const pull_request = { url, html_url, diff_url, patch_url, ...(merged_at === undefined ? {} : { merged_at }) } as Fields;
+  return [{ ...main, kind: "issue", fields: { ...common, pull_request }, partial: true }];
+}
+
+/** Webhooks spell the state of a review in lower case. */
+function unifyReview(fields: Fields): void {
+  if (typeof fields.state === "string") fields.state = fields.state.toUpperCase();
+}
+
+function stampOf(kind: Kind, fields: Fields, at: Sighting): Stamp {
+  const updatedAt = resourceOf(kind).isVersioned && typeof fields.updated_at === "string" ? Date.parse(fields.updated_at) : 0;
+  return { updatedAt: Number.isNaN(updatedAt) ? 0 : updatedAt, seenAt: at.seenAt.getTime(), read: at.read };
+}
+
+function keyName(kind: Kind): string {
+  return kind === "issue" || kind === "pull_request" ? "number" : "id";
+}
+
+function repositoryIdOf(kind: Kind, at: Sighting): number {
+  if (kind === "user" || kind === "repository") return 0;
+  if (!at.repository) throw new InvalidRepresentationError(`A ${kind} came without its repository`);
+  return at.repository.id;
+}
+
+function requireColumns({ kind, fields }: Seen): void {
+  const needed: Partial<Record<Kind, string[]>> = {
+    user: ["login"],
+    label: ["name"],
+    milestone: ["number", "title", "state"],
+    issue: ["title", "state", "created_at", "updated_at"],
+    pull_request: ["title", "state", "created_at", "updated_at"],
+    issue_comment: ["issue_url", "created_at", "updated_at"],
+    review: ["pull_request_url", "state"],
+    review_comment: ["pull_request_url", "created_at", "updated_at"],
+  };
+  for (const key of needed[kind] ?? []) {
+    if (fields[key] === undefined || fields[key] === null) throw new InvalidRepresentationError(`A ${kind} came without ${key}`);
+  }
+}
+
+function requireObject(kind: Kind, value: Json): Fields {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new InvalidRepresentationError(`A ${kind} is not an object`);
+  return value;
+}
+
+function requireString(kind: Kind, fields: Fields, key: string): string {
+  const value = fields[key];
+  if (typeof value !== "string") throw new InvalidRepresentationError(`A ${kind} came without ${key}`);
+  return value;
+}
+
+function requireNumber(kind: Kind, fields: Fields, key: string): number {
+  const value = fields[key];
+  if (typeof value !== "number" || !Number.isSafeInteger(value)) throw new InvalidRepresentationError(`A ${kind} came without ${key}`);
+  return value;
+}

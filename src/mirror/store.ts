@@ -1,0 +1,281 @@
+import { getTableConfig } from "drizzle-orm/pg-core";
+import { sql } from "drizzle-orm";
+import type { Database } from "../../db/connection.ts";
+import { fold, type Folded, type Stamp, type Stored } from "./merge-rule.ts";
+import type { Observed, Seen } from "./observation.ts";
+import { type Resource, type ResourceKey, resources } from "./resource.ts";
+import { type Fields, type Json, referenceId, unescape } from "./template.ts";
+
+export type Transaction = Parameters<Parameters<Database["transaction"]>[0]>[0];
+
+export interface Merged extends ResourceKey {
+  outcome: Folded["outcome"];
+}
+
+/** Rows that other workers insert at the same moment are folded again; each round is lost to another's progress. */
+const MAX_ROUNDS = 10;
+
+/**
+ * Merges observations in one transaction and says for each what came of it. Upstream should be asked about the tied
+ * ones (refresh). Rows are locked in one order, so that two workers merging the same resources wait but never deadlock.
+ */
+export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed): Promise<Merged[]> {
+  await storeShapes(tx, shapes);
+  const merged: Merged[] = [];
+  for (const resource of resources) {
+    const ofKind = seen.filter((one) => one.kind === resource.kind);
+    if (ofKind.length > 0) merged.push(...(await mergeKind(tx, resource, ofKind)));
+  }
+  return merged;
+}
+
+async function storeShapes(tx: Transaction, shapes: Map<string, string>): Promise<void> {
+  if (shapes.size === 0) return;
+  const rows = JSON.stringify([...shapes].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, keys]) => ({ id, keys })));
+  await tx.execute(sql`insert into shapes (id, keys) select id, keys from json_to_recordset(${rows}::json) as x(id text, keys text)
+    where not exists (select from shapes known where known.id = x.id) order by id on conflict do nothing`);
+}
+
+async function mergeKind(tx: Transaction, resource: Resource, seen: Seen[]): Promise<Merged[]> {
+  const outcomes = new Map<string, Merged>();
+  let left = groupByKey(seen);
+  for (let round = 0; left.size > 0; round++) {
+    if (round === MAX_ROUNDS) throw new Error(`${left.size} rows of ${resource.kind} were changed by others ${MAX_ROUNDS} times over`);
+    left = await mergeRound(tx, resource, left, outcomes);
+  }
+  return [...outcomes.values()];
+}
+
+/** One read, one insert, one locked update. Answers the groups whose rows another transaction changed in between. */
+async function mergeRound(tx: Transaction, resource: Resource, groups: Map<string, Seen[]>, outcomes: Map<string, Merged>): Promise<Map<string, Seen[]>> {
+  const stored = await readStored(tx, resource, groups, false);
+  const inserts: Row[] = [];
+  const suspects = new Map<string, Seen[]>();
+  for (const [key, group] of groups) {
+    const folded = foldAll(stored.get(key), group);
+    if (!stored.has(key) && folded.next) inserts.push({ key, seen: first(group), stored: folded.next });
+    else if (folded.next) suspects.set(key, group);
+    outcomes.set(key, { ...identity(first(group)), outcome: folded.outcome });
+  }
+
+  const updates: Row[] = [];
+  if (suspects.size > 0) {
+    const locked = await readStored(tx, resource, suspects, true);
+    for (const [key, group] of suspects) {
+      const folded = foldAll(locked.get(key), group);
+      outcomes.set(key, { ...identity(first(group)), outcome: folded.outcome });
+      if (folded.next) updates.push({ key, seen: first(group), stored: folded.next, before: locked.get(key) });
+    }
+  }
+  const inserted = await insertRows(tx, resource, inserts);
+  await updateRows(tx, resource, updates);
+  await followRows(tx, resource, [...inserts.filter((row) => inserted.has(row.key)), ...updates]);
+  return new Map(inserts.filter((row) => !inserted.has(row.key)).map((row) => [row.key, groups.get(row.key) as Seen[]]));
+}
+
+function foldAll(stored: Stored | undefined, group: Seen[]): { outcome: Folded["outcome"]; next: Stored | null } {
+  let current = stored;
+  let outcome: Folded["outcome"] = "known";
+  for (const seen of group) {
+    const folded = fold(current, seen);
+    if (folded.outcome !== "known") outcome = outcome === "tied" ? "tied" : folded.outcome;
+    if (folded.outcome !== "known" && folded.next) current = folded.next;
+  }
+  return { outcome, next: current === stored ? null : (current ?? null) };
+}
+
+interface Row {
+  key: string;
+  seen: Seen;
+  stored: Stored;
+  before?: Stored | undefined;
+}
+
+function groupByKey(seen: Seen[]): Map<string, Seen[]> {
+  const sorted = [...seen].sort((a, b) => a.repositoryId - b.repositoryId || a.key - b.key);
+  return Map.groupBy(sorted, keyOf);
+}
+
+function keyOf({ repositoryId, key }: Pick<Seen, "repositoryId" | "key">): string {
+  return `${repositoryId}/${key}`;
+}
+
+function first(group: Seen[]): Seen {
+  return group[0] as Seen;
+}
+
+function identity({ kind, repositoryId, key }: ResourceKey): ResourceKey {
+  return { kind, repositoryId, key };
+}
+
+interface StoredRow {
+  k: string;
+  repository_id: string;
+  document: Fields;
+  detail: Fields | null;
+  body: string | null;
+  key_stamps: Record<string, [number, number, boolean]> | null;
+  updated_ms: number | null;
+  seen_ms: number;
+  seen_by_read: boolean;
+  deleted_ms: number | null;
+}
+
+async function readStored(tx: Transaction, resource: Resource, groups: Map<string, Seen[]>, forUpdate: boolean): Promise<Map<string, Stored>> {
+  const { name, keyColumn, hasRepository } = layoutFor(resource);
+  const keys = [...groups.values()].map((group) => ({ r: first(group).repositoryId, k: first(group).key }));
+  const { rows } = await tx.execute<StoredRow & Record<string, unknown>>(sql`
+    select t.${sql.raw(keyColumn)}::text as k, ${sql.raw(hasRepository ? "t.repository_id::text" : "'0'")} as repository_id,
+      t.document, ${sql.raw(resource.detailKeys.size > 0 ? "t.detail" : "null::json")} as detail, ${sql.raw(resource.hasBody ? "t.body" : "null")} as body,
+      t.key_stamps, t.seen_by_read, ${sql.raw(resource.isVersioned ? "(extract(epoch from t.updated_at) * 1000)::float8" : "0")} as updated_ms,
+      (extract(epoch from t.seen_at) * 1000)::float8 as seen_ms, (extract(epoch from t.deleted_at) * 1000)::float8 as deleted_ms
+    from json_to_recordset(${JSON.stringify(keys)}::json) as x(r bigint, k bigint)
+    join ${sql.raw(name)} t on ${sql.raw(hasRepository ? "t.repository_id = x.r and " : "")} t.${sql.raw(keyColumn)} = x.k
+    ${sql.raw(forUpdate ? `order by ${resource.keyColumns.map((column) => `t.${column}`).join(", ")} for no key update of t` : "")}`);
+  return new Map(rows.map((row) => [`${row.repository_id}/${row.k}`, toStored(row)]));
+}
+
+function toStored(row: StoredRow): Stored {
+  const fields: Fields = { ...row.document, ...row.detail };
+  if (fields.body === "\u0004") fields.body = row.body;
+  const keyStamps = Object.entries(row.key_stamps ?? {}).map(([key, [updatedAt, seenAt, read]]): [string, Stamp] => [key, { updatedAt, seenAt, read }]);
+  // A row that was only seen in part has an `updated_at` that is not its own; then no key has the row's stamp.
+  const isWhole = resourceIsWhole(fields);
+  return {
+    fields,
+    stamp: { updatedAt: isWhole ? (row.updated_ms ?? 0) : 0, seenAt: row.seen_ms, read: row.seen_by_read },
+    keyStamps: Object.fromEntries(keyStamps),
+    deletedAt: row.deleted_ms,
+  };
+}
+
+function resourceIsWhole(fields: Fields): boolean {
+  return fields.updated_at !== undefined;
+}
+
+async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Set<string>> {
+  if (rows.length === 0) return new Set();
+  const { name, columns, record, hasRepository, keyColumn } = layoutFor(resource);
+  const result = await tx.execute<{ k: string; r: string }>(sql`
+    insert into ${sql.raw(name)} (${sql.raw(columns.join(", "))})
+    select ${sql.raw(columns.join(", "))} from json_to_recordset(${rowsJson(resource, rows)}::json) as x(${sql.raw(record)})
+    on conflict (${sql.raw(resource.keyColumns.join(", "))}) do nothing
+    returning ${sql.raw(hasRepository ? "repository_id::text" : "'0'")} as r, ${sql.raw(keyColumn)}::text as k`);
+  return new Set(result.rows.map((row) => `${row.r}/${row.k}`));
+}
+
+async function updateRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<void> {
+  if (rows.length === 0) return;
+  const { name, columns, record } = layoutFor(resource);
+  const changed = columns.filter((column) => !resource.keyColumns.includes(column));
+  await tx.execute(sql`
+    update ${sql.raw(name)} t set ${sql.raw(changed.map((column) => `${column} = x.${column}`).join(", "))}, revision = nextval('revision')
+    from json_to_recordset(${rowsJson(resource, rows)}::json) as x(${sql.raw(record)})
+    where ${sql.raw(resource.keyColumns.map((column) => `t.${column} = x.${column}`).join(" and "))}`);
+}
+
+/** What other tables hold of these rows: who carries a label, who is assigned, which names a repository had. */
+async function followRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<void> {
+  if (rows.length === 0) return;
+  if (resource.kind === "issue") {
+    await followList(tx, rows, "labels", "issue_labels", "label_id");
+    await followList(tx, rows, "assignees", "issue_assignees", "user_id");
+  }
+  if (resource.kind === "repository") await rememberFormerNames(tx, rows);
+}
+
+async function followList(tx: Transaction, rows: Row[], key: string, table: string, column: string): Promise<void> {
+  const idsOf = (stored: Stored | undefined) => {
+    const list = stored?.fields[key];
+    return Array.isArray(list) ? [...new Set(list.map(referenceId).filter((id) => id !== null))] : [];
+  };
+  const gone: Json[] = [];
+  const come: Json[] = [];
+  for (const { seen, stored, before } of rows) {
+    const [was, is] = [idsOf(before), idsOf(stored)];
+    const row = (id: number) => ({ r: seen.repositoryId, i: id, n: seen.key });
+    gone.push(...was.filter((id) => !is.includes(id)).map(row));
+    come.push(...is.filter((id) => !was.includes(id)).map(row));
+  }
+  if (gone.length > 0) {
+    await tx.execute(sql`delete from ${sql.raw(table)} t using json_to_recordset(${JSON.stringify(gone)}::json) as x(r bigint, i bigint, n integer)
+      where t.repository_id = x.r and t.${sql.raw(column)} = x.i and t.number = x.n`);
+  }
+  if (come.length > 0) {
+    await tx.execute(sql`insert into ${sql.raw(table)} (repository_id, ${sql.raw(column)}, number)
+      select r, i, n from json_to_recordset(${JSON.stringify(come)}::json) as x(r bigint, i bigint, n integer) on conflict do nothing`);
+  }
+}
+
+async function rememberFormerNames(tx: Transaction, rows: Row[]): Promise<void> {
+  const renamed = rows.filter(({ before, stored }) => before && before.fields.full_name !== stored.fields.full_name);
+  if (renamed.length === 0) return;
+  const names = renamed.map(({ seen, before }) => ({ id: seen.key, name: String(before?.fields.full_name).toLowerCase() }));
+  await tx.execute(sql`insert into former_names (full_name, repository_id)
+    select name, id from json_to_recordset(${JSON.stringify(names)}::json) as x(name text, id bigint) on conflict do nothing`);
+}
+
+/** The rows as JSON text. Documents go in as they are: within `json`, Postgres takes even `\u0000`. */
+function rowsJson(resource: Resource, rows: Row[]): string {
+  return `[${rows.map((row) => rowJson(resource, row)).join(",")}]`;
+}
+
+function rowJson(resource: Resource, { seen, stored }: Row): string {
+  const document: Fields = {};
+  const detail: Fields = {};
+  for (const [key, value] of Object.entries(stored.fields)) {
+    if (resource.detailKeys.has(key)) detail[key] = value;
+    else document[key] = value;
+  }
+  const columns: Record<string, Json> = { ...resource.columns(stored.fields) };
+  for (const [name, value] of Object.entries(columns)) if (typeof value === "string") columns[name] = storableText(unescape(value));
+  columns[resource.keyColumns.at(-1) as string] = seen.key;
+  if (resource.keyColumns[0] === "repository_id") columns.repository_id = seen.repositoryId;
+  // Only a part was seen; the column cannot be null, and the stamp is the nearest truth.
+  if (columns.updated_at === null && resource.isVersioned) columns.updated_at = partialUpdatedAt(stored);
+  if (resource.hasBody) {
+    const body = stored.fields.body;
+    columns.body = typeof body === "string" ? storableText(unescape(body)) : null;
+    if (typeof body === "string" && columns.body === body) document.body = "\u0004";
+  }
+  columns.seen_at = new Date(stored.stamp.seenAt).toISOString();
+  columns.seen_by_read = stored.stamp.read;
+  columns.deleted_at = stored.deletedAt === null ? null : new Date(stored.deletedAt).toISOString();
+  const keyStamps = Object.entries(stored.keyStamps).map(([key, { updatedAt, seenAt, read }]): [string, Json] => [key, [updatedAt, seenAt, read]]);
+  columns.key_stamps = keyStamps.length > 0 ? Object.fromEntries(keyStamps) : null;
+  if (resource.detailKeys.size > 0) columns.detail = Object.keys(detail).length > 0 ? detail : null;
+  columns.document = document;
+  return JSON.stringify(columns);
+}
+
+function partialUpdatedAt(stored: Stored): string {
+  const newest = Math.max(stored.stamp.updatedAt, ...Object.values(stored.keyStamps).map((stamp) => stamp.updatedAt));
+  return new Date(newest).toISOString();
+}
+
+/** What a Postgres text can hold: no NUL, no lone surrogate. The document keeps what was sent. */
+export function storableText(text: string): string {
+  return text.toWellFormed().replaceAll("\0", "\uFFFD");
+}
+
+const layouts = new WeakMap<Resource, ReturnType<typeof layoutOf>>();
+
+function layoutFor(resource: Resource): ReturnType<typeof layoutOf> {
+  let layout = layouts.get(resource);
+  if (!layout) layouts.set(resource, (layout = layoutOf(resource)));
+  return layout;
+}
+
+function layoutOf(resource: Resource) {
+  const { name, columns } = getTableConfig(resource.table);
+  const own = columns.filter((column) => column.name !== "revision");
+  const quoted = (column: string) => (column === "default" ? '"default"' : column);
+  return {
+    name,
+    columns: own.map((column) => quoted(column.name)),
+    record: own.map((column) => `${quoted(column.name)} ${column.getSQLType()}`).join(", "),
+    hasRepository: resource.keyColumns[0] === "repository_id",
+    keyColumn: resource.keyColumns.at(-1) as string,
+  };
+}
+

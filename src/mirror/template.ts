@@ -1,0 +1,212 @@
+import { createHash } from "node:crypto";
+
+/**
+ * Documents are stored as templates of what upstream sent: whole, in its key order, unknown keys included, except
+ * that what can change elsewhere is cut out and put back when the document is served. A string that begins with a
+ * control character is such a cut:
+ *
+ * | mark | stands for |
+ * | --- | --- |
+ * | `\u0001…` | the repository's API address, then the rest: `\u0001/issues/5` |
+ * | `\u0002…` | the API's address, then the rest: `\u0002/users/octocat` |
+ * | `\u0003…` | the repository's page, then the rest |
+ * | `\u0004` | the column `body` |
+ * | `\u0005…` | a shared resource, stored once: its kind, id and shape, `\u0005u583231:5f3a9c01` |
+ * | `\u0006…` | the rest literally; only what would read as a mark is escaped so |
+ *
+ * So a rename shows everywhere at once, answers carry the caller's own address, and no user is stored twice.
+ */
+export type Fields = { [key: string]: Json };
+export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
+
+/** Kinds of shared resource: user, repository, label, milestone. */
+export type SharedKind = "u" | "r" | "l" | "m";
+
+/** A resource found inside another. `fields` are stripped already. */
+export interface Shared {
+  kind: SharedKind;
+  id: number;
+  fields: Fields;
+}
+
+/** Whose addresses are cut out. `fullName` and `htmlUrl` are those of the repository that the document belongs to. */
+export interface Home {
+  /** Upstream's REST address without a trailing slash. */
+  api: string;
+  fullName?: string | undefined;
+  htmlUrl?: string | undefined;
+}
+
+export interface Stripped {
+  fields: Fields;
+  shared: Shared[];
+  /** The shapes that the fields refer to: id → keys joined by commas. */
+  shapes: Map<string, string>;
+}
+
+/** Cuts out of a resource as upstream sent it what is stored elsewhere. Pure; `restore` is its inverse. */
+export function strip(resource: Fields, home: Home): Stripped {
+  const shared: Shared[] = [];
+  const shapes = new Map<string, string>();
+
+  const stripObject = (object: Fields, at: Home): Fields => {
+    const fields: Fields = {};
+    for (const [key, value] of Object.entries(object)) fields[key] = stripValue(value, key, at);
+    return fields;
+  };
+  const stripValue = (value: Json, key: string, at: Home): Json => {
+    if (typeof value === "string") return isAddressKey(key) ? stripAddress(value, at) : escape(value);
+    if (value === null || typeof value !== "object") return value;
+    if (Array.isArray(value)) return value.map((element) => stripValue(element, key, at));
+    const kind = sharedKind(value, key);
+    if (!kind) return stripObject(value, at);
+    const id = value.id as number;
+    shared.push({ kind, id, fields: stripObject(value, kind === "r" ? repositoryHome(value, at.api) : at) });
+    const shape = shapeOf(Object.keys(value));
+    shapes.set(shape.id, shape.keys);
+    return `\u0005${kind}${id}:${shape.id}`;
+  };
+
+  const fields = stripObject(resource, home);
+  return { fields, shared, shapes };
+}
+
+/** A repository's own document keeps the address of its page, from which those of its resources are made. */
+export function repositoryHome(repository: Fields, api: string): Home {
+  return { api, fullName: repository.full_name as string };
+}
+
+/** Only these keys hold addresses of upstream's; a body that begins with one is a person's text and stays so. */
+function isAddressKey(key: string): boolean {
+  return key === "url" || key === "href" || key.endsWith("_url");
+}
+
+function stripAddress(text: string, { api, fullName, htmlUrl }: Home): string {
+  if (fullName !== undefined) {
+    const rest = after(text, `${api}/repos/${fullName}`);
+    if (rest !== null) return `\u0001${rest}`;
+  }
+  const rest = after(text, api);
+  if (rest !== null) return `\u0002${rest}`;
+  if (htmlUrl !== undefined) {
+    const page = after(text, htmlUrl);
+    if (page !== null) return `\u0003${page}`;
+  }
+  return escape(text);
+}
+
+function escape(text: string): string {
+  return isMark(text) ? `\u0006${text}` : text;
+}
+
+/** The text that was sent, from a stripped string that holds no address. */
+export function unescape(text: string): string {
+  return text.charCodeAt(0) === 6 ? text.slice(1) : text;
+}
+
+/** What follows `prefix` in an address, or null when it is not the address's beginning. */
+function after(text: string, prefix: string): string | null {
+  if (!text.startsWith(prefix)) return null;
+  const rest = text.slice(prefix.length);
+  return rest === "" || "/{?#".includes(rest.charAt(0)) ? rest : null;
+}
+
+function isMark(text: string): boolean {
+  const code = text.charCodeAt(0);
+  return code >= 1 && code <= 6;
+}
+
+/**
+ * Upstream has no type names in its JSON, so a shared resource is known by the keys that only its kind has.
+ * One without an id (answers from before 2017) stays where it is.
+ */
+function sharedKind(value: Fields, key: string): SharedKind | null {
+  if (typeof value.id !== "number") return null;
+  if (typeof value.login === "string" && typeof value.type === "string" && "followers_url" in value) return "u";
+  if (typeof value.full_name === "string" && value.owner !== undefined && "issues_url" in value) return "r";
+  if ((key === "labels" || key === "label") && typeof value.name === "string" && "color" in value) return "l";
+  if (key === "milestone" && typeof value.number === "number" && "labels_url" in value) return "m";
+  return null;
+}
+
+function shapeOf(keyNames: string[]): { id: string; keys: string } {
+  const keys = keyNames.join(",");
+  return { id: createHash("sha256").update(keys).digest("hex").slice(0, 8), keys };
+}
+
+/** A mark that stands for a shared resource. */
+export interface Reference {
+  kind: SharedKind;
+  id: number;
+  shape: string;
+}
+
+/** Reads a stripped value as a reference; null when it is something else. */
+export function reference(value: Json | undefined): Reference | null {
+  if (typeof value !== "string" || value.charCodeAt(0) !== 5) return null;
+  const colon = value.indexOf(":");
+  return { kind: value.charAt(1) as SharedKind, id: Number(value.slice(2, colon)), shape: value.slice(colon + 1) };
+}
+
+/** The id of the shared resource that a stripped value stands for; null when it is none. */
+export function referenceId(value: Json | undefined): number | null {
+  return reference(value)?.id ?? null;
+}
+
+/** Whether two stripped values mean the same. The shape in which a shared resource was sent does not count. */
+export function sameValue(a: Json | undefined, b: Json | undefined): boolean {
+  if (a === b) return true;
+  if (typeof a === "string" && typeof b === "string") {
+    const [left, right] = [reference(a), reference(b)];
+    return left !== null && right !== null && left.kind === right.kind && left.id === right.id;
+  }
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((element, index) => sameValue(element, b[index]));
+  }
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => key in b && sameValue(a[key], b[key]));
+}
+
+/** What the marks of one document become. Every value is JSON text, or the inside of a JSON string. */
+export interface Marks {
+  /** `https://host/repos/owner/name`, JSON-escaped, without quotes. */
+  repository: string;
+  api: string;
+  page: string;
+  /** The body, as JSON with its quotes. */
+  body: string;
+  /** A shared resource, as JSON. */
+  shared: (reference: Reference) => string;
+}
+
+// In JSON text a mark is the escape \u000N right behind a string's opening quote. An opening quote is never preceded by
+// a backslash, and a quote inside a string always is, so nothing that people wrote can be taken for a mark.
+const MARK = /(?<!\\)"\\u000([1-6])([^"\\]*)("?)/g;
+
+/** Puts a stored document's cut-out parts back. Text in, text out: nothing is parsed. */
+export function restore(document: string, marks: Marks): string {
+  return document.replace(MARK, (_, kind: string, rest: string, quote: string) => {
+    switch (kind) {
+      case "1":
+        return `"${marks.repository}${rest}${quote}`;
+      case "2":
+        return `"${marks.api}${rest}${quote}`;
+      case "3":
+        return `"${marks.page}${rest}${quote}`;
+      case "4":
+        return marks.body;
+      case "5":
+        return marks.shared(reference(`\u0005${rest}`) as Reference);
+      default:
+        return `"${rest}${quote}`;
+    }
+  });
+}
+
+/** All references in a stored document's text. */
+export function references(document: string): Reference[] {
+  const found: Reference[] = [];
+  for (const [, rest] of document.matchAll(/(?<!\\)"\\u0005([^"\\]*)"/g)) found.push(reference(`\u0005${rest}`) as Reference);
+  return found;
+}
