@@ -1,0 +1,75 @@
+import { styleText } from "node:util";
+import pino from "pino";
+import type { Config } from "../config.ts";
+import { settings } from "../config.ts";
+
+export type Logger = pino.Logger;
+
+/** Where lines go: one call is one line, its line feed included. */
+export interface LineSink {
+  write(line: string): void;
+}
+
+/**
+ * One JSON line per event, or a short readable one when standard output is a terminal.
+ *
+ * Every secret of the configuration is replaced wherever it appears in a line, also inside the message of a foreign
+ * error; keys that hold secrets by their name are replaced whatever they hold.
+ */
+export function openLog(config: Config, { name }: { name: string }, sink: LineSink = standardOutput()): Logger {
+  const secrets = secretTexts(config);
+  return pino(
+    {
+      level: config.logLevel,
+      base: { process: name, pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      serializers: { err: pino.stdSerializers.errWithCause },
+      redact: {
+        paths: ["authorization", "token", "secret", "payload", "*.authorization", "*.token", "*.secret", "*.payload"],
+        censor: "[redacted]",
+      },
+    },
+    { write: (line: string) => sink.write(withoutSecrets(line, secrets)) },
+  );
+}
+
+/** Every text that must not appear in a log: the secret settings, and the passwords inside addresses. */
+export function secretTexts(config: Config): string[] {
+  const texts = new Set<string>();
+  for (const [key, setting] of Object.entries(settings) as [keyof Config, { secret?: true }][]) {
+    if (!setting.secret) continue;
+    for (const value of [config[key]].flat()) {
+      if (typeof value !== "string") continue;
+      const url = URL.canParse(value) ? new URL(value) : null;
+      if (!url) texts.add(value);
+      else if (url.password) texts.add(url.password).add(decodeURIComponent(url.password));
+    }
+  }
+  // A line is JSON, in which a quote or a backslash of the secret is escaped.
+  const escaped = [...texts].map((text) => JSON.stringify(text).slice(1, -1));
+  // Shorter ones are no secrets worth the name, and replacing them would garble every line.
+  return [...new Set([...texts, ...escaped])].filter((text) => text.length >= 6).sort((a, b) => b.length - a.length);
+}
+
+export function withoutSecrets(line: string, secrets: string[]): string {
+  for (const secret of secrets) if (line.includes(secret)) line = line.replaceAll(secret, "[redacted]");
+  return line;
+}
+
+function standardOutput(): LineSink {
+  const out = pino.destination({ fd: 1, sync: true });
+  if (!process.stdout.isTTY) return out;
+  return { write: (line) => out.write(readable(line)) };
+}
+
+const colours = { 10: "gray", 20: "gray", 30: "green", 40: "yellow", 50: "red", 60: "magenta" } as const;
+
+/** `12:00:01 WARN worker  the message key=value`, with a stack below it when there is one. */
+export function readable(line: string): string {
+  const { level, time, pid: _pid, process: name, msg = "", err, ...rest } = JSON.parse(line);
+  const label = (pino.levels.labels[level] ?? String(level)).toUpperCase().padEnd(5);
+  const colour = colours[level as keyof typeof colours] ?? "white";
+  const extra = Object.entries(rest).map(([key, value]) => ` ${key}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+  const stack = err ? `\n  ${String(err.stack ?? err.message).replaceAll("\n", "\n  ")}` : "";
+  return `${String(time).slice(11, 19)} ${styleText(colour, label)} ${name}  ${msg}${styleText("gray", extra.join(""))}${stack}\n`;
+}

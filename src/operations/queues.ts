@@ -1,0 +1,210 @@
+import { type JobsOptions, Queue } from "bullmq";
+import type { Redis } from "ioredis";
+import type { Config } from "../config.ts";
+import type { Context } from "../context.ts";
+import type { Logger } from "./log.ts";
+
+/**
+ * A whole delivery on its way to Postgres, for the time that Postgres cannot be reached: the one job that carries more
+ * than keys.
+ */
+export interface InboxJob {
+  hookId: number;
+  guid: string;
+  event: string;
+  /** The JSON document as received, base64. */
+  payload: string;
+  /** ISO 8601, by our clock. */
+  receivedAt: string;
+}
+
+export interface DeliveryJob {
+  /** `deliveries.id` */
+  deliveryId: string;
+}
+
+export interface RepositoryJob {
+  repositoryId: number;
+}
+
+export type RefreshKind =
+  | "repository"
+  | "user"
+  | "label"
+  | "milestone"
+  | "issue"
+  | "pull_request"
+  | "issue_comment"
+  | "review"
+  | "review_comment";
+
+export interface RefreshJob {
+  kind: RefreshKind;
+  repositoryId: number;
+  /** The resource's id, or its number where upstream asks by number (issue, pull request, milestone). */
+  key: number;
+  /** Reviews are asked for below their pull request. */
+  pullNumber?: number;
+}
+
+/** What the scheduler asks for at intervals. */
+export type MaintenanceTask = "dispatch" | "prune" | "select" | "schedule-catch-up";
+
+export interface Queues {
+  inbox: Queue<InboxJob>;
+  deliveries: Queue<DeliveryJob>;
+  backfill: Queue<RepositoryJob>;
+  catchUp: Queue<RepositoryJob>;
+  refresh: Queue<RefreshJob>;
+  maintenance: Queue<Record<string, never>, void, MaintenanceTask>;
+}
+
+/** The names in Redis, which follow `REDIS_PREFIX`. */
+export const queueNames = {
+  inbox: "inbox",
+  deliveries: "deliveries",
+  backfill: "backfill",
+  catchUp: "catch-up",
+  refresh: "refresh",
+  maintenance: "maintenance",
+} as const satisfies Record<keyof Queues, string>;
+
+const DAY_S = 86_400;
+
+/** Bounded: what is done is of use only to a person looking at the queue; what failed is kept a week with its reason. */
+const kept: JobsOptions = {
+  removeOnComplete: { count: 100, age: DAY_S },
+  removeOnFail: { count: 10_000, age: 7 * DAY_S },
+};
+
+/** How the wait grows is said in `workers/retry-policy.ts`. */
+const backoff = { type: "capped" };
+
+const options: Record<keyof Queues, JobsOptions> = {
+  // The delivery exists nowhere else until it is in Postgres, so one that cannot be stored is kept until someone acts.
+  inbox: { ...kept, removeOnComplete: true, removeOnFail: false },
+  deliveries: { ...kept, attempts: 8, backoff, removeOnComplete: true },
+  // Long work that goes on at the last page: about twenty minutes of failures in a row, then it rests until it is asked for again.
+  backfill: { ...kept, attempts: 20, backoff },
+  catchUp: { ...kept, attempts: 8, backoff },
+  refresh: { ...kept, attempts: 8, backoff },
+  // Asked for again by the scheduler within seconds anyway.
+  maintenance: { attempts: 1, removeOnComplete: { count: 20, age: DAY_S }, removeOnFail: { count: 200, age: 7 * DAY_S } },
+};
+
+/** The producers' side. `redis` comes from `openRedis`, so that with Redis down adding a job fails instead of waiting. */
+export function openQueues({ config, redis, log }: { config: Pick<Config, "redisPrefix">; redis: Redis; log: Logger }): Queues {
+  const open = (key: keyof Queues) => {
+    const queue = new Queue(queueNames[key], {
+      connection: redis,
+      prefix: config.redisPrefix,
+      defaultJobOptions: options[key],
+      // Nothing reads the queues' event streams; the default keeps 10,000 entries of each.
+      streams: { events: { maxLen: 100 } },
+    });
+    // The connection reports its own outages; what arrives here concerns one queue, such as a script that Redis refuses.
+    queue.on("error", (error) => log.debug({ queue: queueNames[key], err: error }, "A queue reports an error"));
+    return queue;
+  };
+  return {
+    inbox: open("inbox"),
+    deliveries: open("deliveries"),
+    backfill: open("backfill"),
+    catchUp: open("catchUp"),
+    refresh: open("refresh"),
+    maintenance: open("maintenance"),
+  } as Queues;
+}
+
+export async function closeQueues(queues: Queues): Promise<void> {
+  await Promise.all(Object.values(queues).map((queue: Queue) => queue.close()));
+}
+
+type Enqueuing = Pick<Context, "queues" | "redis">;
+
+/** Redis cannot take a job at the moment. */
+export class QueueUnavailableError extends Error {
+  override name = "QueueUnavailableError";
+}
+
+/**
+ * Adds a whole delivery. Asked twice while the first waits, it is one job.
+ * @throws QueueUnavailableError when Redis cannot be reached
+ */
+export async function enqueueInbox(ctx: Enqueuing, job: InboxJob): Promise<void> {
+  assertReady(ctx);
+  await ctx.queues.inbox.add("store", job, { deduplication: { id: `${job.hookId}:${job.guid}` } });
+}
+
+/** Asks for deliveries to be applied. One that already waits or runs is not asked for twice. */
+export async function enqueueDeliveries(ctx: Enqueuing, deliveryIds: string[]): Promise<void> {
+  assertReady(ctx);
+  await ctx.queues.deliveries.addBulk(
+    deliveryIds.map((deliveryId) => ({ name: "apply", data: { deliveryId }, opts: { deduplication: { id: deliveryId } } })),
+  );
+}
+
+/** Asks for the first full copy. Nothing happens when it already waits or runs, since it goes on by itself. */
+export async function enqueueBackfill(ctx: Enqueuing, job: RepositoryJob): Promise<void> {
+  assertReady(ctx);
+  await ctx.queues.backfill.add("backfill", job, { deduplication: { id: String(job.repositoryId) } });
+}
+
+/** Asks for a catch-up. Asked while one runs, another follows it: the running one may have passed the place. */
+export async function enqueueCatchUp(ctx: Enqueuing, job: RepositoryJob): Promise<void> {
+  assertReady(ctx);
+  await ctx.queues.catchUp.add("catch-up", job, { deduplication: { id: String(job.repositoryId), keepLastIfActive: true } });
+}
+
+/**
+ * Asks for one resource to be read again, not before `delayMs` from now (upstream's replicas lag behind its webhooks).
+ *
+ * Many asks become one read, and that read begins after the last ask's delay. BullMQ alone does not promise this: an ask
+ * is dropped while an earlier one waits, which may then run too soon. Hence the mark of `refreshNotBefore`, which the
+ * worker heeds whichever job it holds.
+ */
+export async function enqueueRefresh(ctx: Enqueuing, job: RefreshJob, { delayMs = 0 }: { delayMs?: number } = {}): Promise<void> {
+  assertReady(ctx);
+  const id = refreshId(job);
+  if (delayMs > 0) {
+    // Real time, not ctx.clock: it is compared with BullMQ's delays, which count real time.
+    await ctx.redis.set(notBeforeKey(ctx, id), Date.now() + delayMs, "PX", delayMs + 60_000);
+  }
+  await ctx.queues.refresh.add("refresh", job, { delay: delayMs, deduplication: { id, keepLastIfActive: true } });
+}
+
+/** The moment before which the resource should not be read, by the last ask. */
+export async function refreshNotBefore(ctx: Enqueuing, job: RefreshJob): Promise<Date | null> {
+  const text = await ctx.redis.get(notBeforeKey(ctx, refreshId(job)));
+  return text === null ? null : new Date(Number(text));
+}
+
+export interface QueueCounts {
+  waiting: number;
+  active: number;
+  delayed: number;
+  failed: number;
+}
+
+/** What stands in each queue, by its name. */
+export async function queueCounts({ queues }: Pick<Context, "queues">): Promise<Record<string, QueueCounts>> {
+  const counted = Object.entries(queueNames).map(async ([key, name]) => {
+    const counts = await queues[key as keyof Queues].getJobCounts("waiting", "prioritized", "active", "delayed", "failed");
+    const { waiting = 0, prioritized = 0, active = 0, delayed = 0, failed = 0 } = counts;
+    return [name, { waiting: waiting + prioritized, active, delayed, failed }] as const;
+  });
+  return Object.fromEntries(await Promise.all(counted));
+}
+
+function refreshId({ kind, repositoryId, key }: RefreshJob): string {
+  return `${kind}-${repositoryId}-${key}`;
+}
+
+function notBeforeKey({ queues }: Pick<Context, "queues">, id: string): string {
+  return `${queues.refresh.opts.prefix}:refresh-not-before:${id}`;
+}
+
+/** A connection that is not ready would make BullMQ wait for it without end. */
+function assertReady({ redis }: Pick<Context, "redis">): void {
+  if (redis.status !== "ready") throw new QueueUnavailableError("Redis cannot be reached, so no job can be added");
+}

@@ -1,0 +1,120 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Context } from "../context.ts";
+import { enqueueDeliveries, enqueueInbox, type InboxJob } from "../operations/queues.ts";
+import { type Delivery, keysOf } from "./envelope.ts";
+
+// Upstream gives up after 10 s. Two stores are tried one after the other, so each may take this long.
+const STORE_TIMEOUT_MS = 3_000;
+
+/** Neither Postgres nor Redis can keep the delivery. It must not be acknowledged. */
+export class InboxUnavailableError extends Error {
+  override name = "InboxUnavailableError";
+}
+
+/**
+ * Makes a delivery durable, then asks for it to be applied.
+ *
+ * "accepted": it can no longer be lost and will be applied. "known": it was applied or ignored before; nothing more
+ * happens. With Postgres away the delivery waits in Redis; with Redis away the dispatcher finds it in Postgres.
+ * @throws InboxUnavailableError when neither store takes it
+ */
+export async function acceptDelivery(
+  ctx: Pick<Context, "db" | "redis" | "queues" | "log">,
+  delivery: Delivery,
+): Promise<"accepted" | "known"> {
+  let stored: string | null;
+  try {
+    stored = await within(STORE_TIMEOUT_MS, "Postgres", storeDelivery(ctx, delivery));
+  } catch (postgresError) {
+    return await acceptIntoRedis(ctx, delivery, postgresError as Error);
+  }
+  if (stored === null) return "known";
+  // It is safe already. Upstream need not wait for Redis, and when Redis is away the dispatcher asks again.
+  dispatch(ctx, stored);
+  return "accepted";
+}
+
+/** Moves a delivery that waited in Redis to Postgres, and asks for it to be applied. Safe to repeat. */
+export async function storeWaitingDelivery(ctx: Pick<Context, "db" | "redis" | "queues" | "log">, job: InboxJob): Promise<void> {
+  const payload = Buffer.from(job.payload, "base64");
+  const keys = keysOf(JSON.parse(payload.toString("utf8")));
+  const { hookId, guid, event } = job;
+  const stored = await storeDelivery(ctx, { hookId, guid, event, ...keys, payload, receivedAt: new Date(job.receivedAt) });
+  if (stored !== null) dispatch(ctx, stored);
+}
+
+/**
+ * Answers the row's id when the delivery is to be applied, null when it was settled before.
+ *
+ * One statement, so that of two copies arriving at once one inserts and the other finds it. A redelivery of what failed
+ * makes it pending again; a redelivery of what is pending changes nothing but is dispatched again, since its job may be lost.
+ */
+export async function storeDelivery({ db }: Pick<Context, "db">, delivery: Delivery): Promise<string | null> {
+  const { hookId, guid, event, action, repositoryId, payload, receivedAt } = delivery;
+  const { rows } = await db.$client.query<{ id: string }>({
+    name: "store-delivery",
+    text: `insert into deliveries (hook_id, guid, event, action, repository_id, payload, received_at)
+      values ($1, $2, $3, $4, $5, $6, $7)
+      on conflict (hook_id, guid) do update set status = 'pending', reason = null, settled_at = null
+        where deliveries.status in ('pending', 'failed')
+      returning id`,
+    values: [hookId, guid, event, action, repositoryId, payload, receivedAt],
+    // A connection whose server stopped answering is thrown away, not waited for.
+    query_timeout: STORE_TIMEOUT_MS,
+  } as { text: string });
+  return rows[0]?.id ?? null;
+}
+
+/**
+ * Settles a delivery whose job has failed for good. One that was settled meanwhile stays as it is. A redelivery tries it again.
+ */
+export async function failDelivery(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  { deliveryId, reason, attempts }: { deliveryId: string; reason: string; attempts: number },
+): Promise<void> {
+  await db.$client.query(
+    `update deliveries set status = 'failed', reason = $2, attempts = greatest(attempts, $3), settled_at = $4
+      where id = $1 and status = 'pending'`,
+    // Postgres text holds no NUL; a message that quotes a payload may.
+    [deliveryId, reason.replaceAll("\0", "").slice(0, 1_000), attempts, clock.now()],
+  );
+}
+
+async function acceptIntoRedis(
+  ctx: Pick<Context, "redis" | "queues" | "log">,
+  delivery: Delivery,
+  postgresError: Error,
+): Promise<"accepted"> {
+  const { hookId, guid, event, payload, receivedAt } = delivery;
+  const job: InboxJob = { hookId, guid, event, payload: payload.toString("base64"), receivedAt: receivedAt.toISOString() };
+  try {
+    await within(STORE_TIMEOUT_MS, "Redis", enqueueInbox(ctx, job));
+  } catch (redisError) {
+    throw new InboxUnavailableError("Neither Postgres nor Redis can keep the delivery", {
+      cause: new AggregateError([postgresError, redisError], `${postgresError.message}; ${(redisError as Error).message}`),
+    });
+  }
+  ctx.log.warn({ guid, event, reason: postgresError.message }, "Postgres cannot take a delivery; it waits in Redis");
+  return "accepted";
+}
+
+function dispatch(ctx: Pick<Context, "redis" | "queues" | "log">, deliveryId: string): void {
+  enqueueDeliveries(ctx, [deliveryId]).catch((error: Error) => {
+    ctx.log.debug({ deliveryId, reason: error.message }, "A delivery could not be queued; the dispatcher will find it");
+  });
+}
+
+/** The outcome of `work`, or a failure once `timeoutMs` have passed. The work itself goes on; it is safe to have it twice. */
+async function within<T>(timeoutMs: number, store: string, work: Promise<T>): Promise<T> {
+  const timer = new AbortController();
+  const late = delay(timeoutMs, undefined, { signal: timer.signal }).then(() => {
+    throw new Error(`${store} gave no answer within ${timeoutMs} ms`);
+  });
+  late.catch(() => {}); // Cancelled, or lost the race: the outcome is told by the race alone.
+  work.catch(() => {});
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    timer.abort();
+  }
+}
