@@ -1,0 +1,25 @@
+/**
+ * The path below the base that an address names. A path is answered as it is. Pure.
+ * @throws Error for an address elsewhere: our tokens go nowhere but to UPSTREAM_URL
+ */
+export function pathBelow(base: string, address: string): string {
+  if (address.startsWith("/")) return address;
+  const root = new URL(base);
+  const url = URL.parse(address);
+  const basePath = root.pathname.replace(/\/+$/, "");
+  if (!url || url.origin !== root.origin || !url.pathname.startsWith(`${basePath}/`)) {
+    throw new Error(
+      `${url ? url.origin + url.pathname : "an address"} is not below UPSTREAM_URL (${root.origin}${basePath})`,
+    );
+  }
+  return url.pathname.slice(basePath.length) + url.search;
+}
+
+/**
+ * Where GraphQL is, as a path from the host's root: an enterprise server has it beside `/api/v3`, all others below the
+ * REST base. Pure.
+ */
+export function graphqlPath(base: string): string {
+  const path = new URL(base).pathname.replace(/\/+$/, "");
+  return path.endsWith("/api/v3") ? `${path.slice(0, -"/v3".length)}/graphql` : `${path}/graphql`;
+}

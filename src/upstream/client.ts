@@ -1,0 +1,463 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
+import type { Context } from "../context.ts";
+import { version } from "../operations/version.ts";
+import { graphqlPath, pathBelow } from "./address.ts";
+import { type Credential, parseCredentials } from "./credentials.ts";
+import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
+import { Gate, maxUnderWay } from "./gate.ts";
+import { type GraphqlAnswer, graphqlAnswer, isMutation, judgeGraphql, parseGraphql } from "./graphql.ts";
+import { isFullPage, type Links, parseLinks } from "./pagination.ts";
+import { type Headers, type Limit, limitOf, Quota, readQuotaHeaders } from "./quota.ts";
+import { type Received, Transport, type TransportLimits } from "./transport.ts";
+import { loadValidators, type Validator, validatorPath } from "./validators.ts";
+
+/** Who waits for the answer, highest first: a caller of ours, a webhook's refresh, and so on down. */
+export type Priority = "caller" | "refresh" | "catch-up" | "audit" | "backfill";
+
+export interface GetOptions {
+  priority: Priority;
+  /** Ask with the stored validator, if there is one. The answer may then be `unchanged`, which costs nothing. */
+  conditional?: boolean;
+  /** A media type instead of `application/vnd.github+json`. A body that is not JSON is then answered as its text. */
+  accept?: string;
+  signal?: AbortSignal;
+}
+
+/** `seenAt` is our clock when the request began: what upstream changed before that moment is in the answer. */
+export type Answer =
+  /** `validator`: store it together with the body (`saveValidator`), so that the page can be asked conditionally later. */
+  | {
+      kind: "ok";
+      body: unknown;
+      seenAt: Date;
+      links: Links;
+      lastModified: string | null;
+      validator: Validator | null;
+    }
+  /** Upstream confirms what we stored. `next` is the page that followed it. */
+  | { kind: "unchanged"; seenAt: Date; next: string | null }
+  /** `location` is a path when it is below UPSTREAM_URL. null: upstream says "moved" and not where to; it is gone from here. */
+  | { kind: "moved"; location: string | null }
+  /** Deleted, or not visible to our credential: upstream does not tell the two apart, except by 410 (deleted) and 451 (blocked). */
+  | { kind: "missing"; status: 404 | 410 | 451; message: string };
+
+/** Upstream's own answer to a write. The body is unpacked, so the headers that described its transport are left out. */
+export interface RawAnswer {
+  status: number;
+  headers: Record<string, string | string[]>;
+  body: string;
+  seenAt: Date;
+}
+
+export interface WriteRequest {
+  method: "POST" | "PATCH" | "PUT" | "DELETE";
+  path: string;
+  body: string | null;
+  contentType?: string;
+  accept?: string;
+  apiVersion?: string;
+}
+
+export interface Upstream {
+  /**
+   * One GET. Redirects are not followed: "moved" is an answer. Interrupted connections, 502, 503 and 504 are tried again
+   * at most twice, and a credential that is rejected or spent gives way to another.
+   * @throws QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
+   */
+  get(path: string, options: GetOptions): Promise<Answer>;
+  /**
+   * One GraphQL document. Let it ask for `rateLimit { cost limit remaining resetAt used nodeCount }`: the budget is
+   * corrected by it. What could not be resolved is in `errors`: look there before taking a null for a fact.
+   * @throws GraphqlTooHeavyError, QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
+   */
+  graphql<T>(
+    document: string,
+    variables: object,
+    options: { priority: Priority; signal?: AbortSignal },
+  ): Promise<GraphqlAnswer<T>>;
+  /**
+   * Sends a write once and never again, and answers upstream's own status, headers and body, whatever they are.
+   * @throws QuotaSpentError, CredentialRejectedError: nothing was sent
+   * @throws UpstreamUnavailableError: nothing was done if its outage is `unreachable`; otherwise nobody knows
+   */
+  write(request: WriteRequest, options?: { signal?: AbortSignal }): Promise<RawAnswer>;
+  /** Lets what is under way finish. */
+  close(): Promise<void>;
+}
+
+type UpstreamContext = Pick<Context, "config" | "db" | "redis" | "clock" | "random" | "log">;
+
+export interface ClientLimits extends TransportLimits {
+  /** The wait before the first repetition, on average; the second is twice as long. */
+  repeatAfterMs: number;
+}
+
+const defaults: ClientLimits = {
+  connections: maxUnderWay,
+  connectTimeoutMs: 10_000,
+  headersTimeoutMs: 15_000,
+  bodyTimeoutMs: 30_000,
+  totalTimeoutMs: 90_000,
+  maxBodyBytes: 64 * 1024 * 1024,
+  repeatAfterMs: 500,
+};
+
+const maxRepeats = 2;
+/** The version of the dialect that the mirror stores. */
+const apiVersion = "2022-11-28";
+
+/** Opens the client. It connects when it first needs to. */
+export function openUpstream(ctx: UpstreamContext, limits: Partial<ClientLimits> = {}): Upstream {
+  return new UpstreamClient(ctx, { ...defaults, ...limits });
+}
+
+interface Ask {
+  request: {
+    method: "GET" | WriteRequest["method"];
+    path: string;
+    isAbsolute?: boolean;
+    headers: Record<string, string>;
+    body?: string | null;
+  };
+  bucket: string;
+  cost: number;
+  priority: Priority;
+  signal?: AbortSignal | undefined;
+  /** Fingerprints to use first, and what to send with each. */
+  conditions?: ReadonlyMap<string, Record<string, string>>;
+  judge?: (received: Received) => Judgement;
+}
+
+/** What an answer means for the quota. `charged`: when it is not the lease's cost. `alsoSeen`: figures beside the headers', in their words. */
+export interface Judgement {
+  limit: Limit | null;
+  charged?: number;
+  alsoSeen?: Headers;
+}
+
+interface Attempt {
+  received: Received;
+  credential: string;
+  seenAt: Date;
+  /** Set when the credential may not be used now, and so a request that may be repeated goes to another. */
+  refusal: Error | null;
+}
+
+class UpstreamClient implements Upstream {
+  readonly #ctx: UpstreamContext;
+  readonly #limits: ClientLimits;
+  readonly #credentials: ReadonlyMap<string, Credential>;
+  readonly #quota: Quota;
+  readonly #gate = new Gate();
+  readonly #transport: Transport;
+  /** What each document cost last time, as the lease for its next time. */
+  readonly #costs = new LRUCache<string, number>({ max: 100 });
+
+  constructor(ctx: UpstreamContext, limits: ClientLimits) {
+    this.#ctx = ctx;
+    this.#limits = limits;
+    this.#credentials = parseCredentials(ctx.config.upstreamTokens);
+    this.#quota = new Quota(ctx);
+    this.#transport = new Transport(ctx.config.upstreamUrl, limits);
+  }
+
+  async get(address: string, options: GetOptions): Promise<Answer> {
+    const { priority, conditional = false, accept, signal } = options;
+    const path = pathBelow(this.#ctx.config.upstreamUrl, address);
+    const key = validatorPath(path, accept);
+    const known = conditional
+      ? await loadValidators(this.#ctx.db, [...this.#credentials.keys()], key)
+      : new Map<string, Validator>();
+
+    const { received, credential, seenAt } = await this.#askSafely({
+      request: { method: "GET", path, headers: accept === undefined ? {} : { accept } },
+      bucket: bucketOf(path),
+      cost: 1,
+      priority,
+      signal,
+      conditions: new Map([...known].map(([fingerprint, validator]) => [fingerprint, conditionsOf(validator)])),
+      judge: (answer) => ({
+        limit: limitOf(answer.status, answer.headers, messageOf(answer)),
+        // GitHub docs: a 304 to an authorised request does not count.
+        charged: answer.status === 304 ? 0 : 1,
+      }),
+    });
+
+    const { status, headers, text } = received;
+    switch (status) {
+      case 304: {
+        const validator = known.get(credential);
+        if (!validator) throw unreadable(path, status, "it says that nothing has changed, which was not asked");
+        // The ETag does not cover the Link header: a full last page may have got a successor without changing itself.
+        if (validator.isFull && validator.next === null) return this.get(path, { ...options, conditional: false });
+        return { kind: "unchanged", seenAt, next: validator.next };
+      }
+      case 301:
+      case 302:
+      case 303:
+      case 307:
+      case 308:
+        return { kind: "moved", location: this.#location(one(headers.location)) };
+      case 404:
+      case 410:
+      case 451:
+        // A page of HTML is from something between us and upstream, and no reason to believe in a deletion.
+        if (parseJson(text) === undefined) throw unreadable(path, status, "it is no JSON");
+        return { kind: "missing", status, message: messageOf(received) };
+      default:
+        if (status < 200 || status > 299) throw failureOf(path, received);
+        return this.#ok(path, key, accept, credential, seenAt, received);
+    }
+  }
+
+  async graphql<T>(
+    document: string,
+    variables: object,
+    { priority, signal }: { priority: Priority; signal?: AbortSignal },
+  ): Promise<GraphqlAnswer<T>> {
+    const ask: Ask = {
+      request: {
+        method: "POST",
+        path: graphqlPath(this.#ctx.config.upstreamUrl),
+        isAbsolute: true,
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ query: document, variables }),
+      },
+      bucket: "graphql",
+      cost: this.#costs.get(document) ?? 1,
+      priority,
+      signal,
+      judge: judgeGraphql,
+    };
+    const mutates = isMutation(document);
+    const { received, seenAt, refusal } = mutates ? await this.#attempt(ask) : await this.#askSafely(ask);
+    if (refusal) throw refusal;
+    const body = parseGraphql(received.text);
+    const cost = body?.data?.rateLimit?.cost;
+    if (typeof cost === "number") this.#costs.set(document, cost);
+    return graphqlAnswer<T>(received, body, { seenAt, mutates });
+  }
+
+  async write(request: WriteRequest, { signal }: { signal?: AbortSignal } = {}): Promise<RawAnswer> {
+    const { method, body, contentType = "application/json", accept, apiVersion: wantedVersion } = request;
+    const path = pathBelow(this.#ctx.config.upstreamUrl, request.path);
+    const { received, seenAt } = await this.#attempt({
+      request: {
+        method,
+        path,
+        headers: {
+          ...(body === null ? {} : { "content-type": contentType }),
+          ...(accept === undefined ? {} : { accept }),
+          ...(wantedVersion === undefined ? {} : { "x-github-api-version": wantedVersion }),
+        },
+        body,
+      },
+      bucket: bucketOf(path),
+      cost: 1,
+      priority: "caller",
+      signal,
+    });
+    return { status: received.status, headers: endToEnd(received.headers), body: received.text, seenAt };
+  }
+
+  async close(): Promise<void> {
+    await this.#transport.close(this.#ctx.config.shutdownMs / 2);
+  }
+
+  /** Asks what may be asked twice: repeats passing failures, and turns to another credential. Both are bounded. */
+  async #askSafely(ask: Ask): Promise<Attempt> {
+    let repeats = 0;
+    for (let refusals = 0; refusals <= this.#credentials.size; ) {
+      let attempt: Attempt;
+      try {
+        attempt = await this.#attempt(ask);
+      } catch (error) {
+        const isPassing = error instanceof UpstreamUnavailableError && error.outage === "interrupted";
+        if (!isPassing || repeats === maxRepeats) throw error;
+        await this.#pause(++repeats, ask.signal);
+        continue;
+      }
+      const { received, refusal } = attempt;
+      // The next lease goes to another credential, or says when this one may be used again.
+      if (refusal) {
+        if (++refusals > this.#credentials.size) throw refusal;
+      } else if (isPassing(received.status, ask.bucket) && repeats < maxRepeats) {
+        await this.#pause(++repeats, ask.signal);
+      } else {
+        return attempt;
+      }
+    }
+    throw new Error("The bound on refusals was passed without an answer");
+  }
+
+  /** One request under one lease. The budget is settled by its answer before anybody sees it. */
+  async #attempt({ request, bucket, cost, priority, signal, conditions, judge }: Ask): Promise<Attempt> {
+    using _place = await this.#gate.enter(priority, signal);
+    const fingerprints = [...this.#credentials.keys()];
+    const lease = await this.#quota.lease(fingerprints, bucket, cost, priority, [...(conditions?.keys() ?? [])]);
+    const { credential } = lease;
+    const seenAt = this.#ctx.clock.now();
+    let received: Received;
+    try {
+      received = await this.#transport.send({
+        ...request,
+        headers: {
+          accept: "application/vnd.github+json",
+          "user-agent": `tain/${version}`,
+          "x-github-api-version": apiVersion,
+          authorization: this.#credentials.get(credential)?.authorization ?? "",
+          ...request.headers,
+          ...conditions?.get(credential),
+        },
+        signal,
+      });
+    } catch (error) {
+      const wasSent = !(error instanceof UpstreamUnavailableError && error.outage === "unreachable");
+      if (!wasSent) await this.#quota.settle(lease, {}, 0);
+      throw error;
+    }
+
+    const { status, headers } = received;
+    if (status === 401) {
+      await this.#quota.reject(credential);
+      this.#ctx.log.warn({ credential }, "Upstream rejects a token");
+      return { received, credential, seenAt, refusal: new CredentialRejectedError([credential]) };
+    }
+    const { limit, charged, alsoSeen } = judge?.(received) ?? { limit: limitOf(status, headers, messageOf(received)) };
+    const figures = (alsoSeen && readQuotaHeaders(alsoSeen, this.#ctx.clock.now().getTime())) ?? undefined;
+    if (limit) {
+      const retryAt = await this.#quota.refuse(lease, limit, headers, seenAt, figures);
+      return { received, credential, seenAt, refusal: new QuotaSpentError(bucket, retryAt) };
+    }
+    await this.#quota.settle(lease, headers, charged, figures);
+    return { received, credential, seenAt, refusal: null };
+  }
+
+  #ok(
+    path: string,
+    key: string,
+    accept: string | undefined,
+    credential: string,
+    seenAt: Date,
+    { status, headers, text }: Received,
+  ): Answer {
+    let body: unknown = null;
+    if (text !== "") {
+      body = parseJson(text);
+      if (body === undefined) {
+        const isJson = /json/.test(one(headers["content-type"]) ?? "");
+        if (isJson || accept === undefined) throw unreadable(path, status, "it is no whole JSON");
+        body = text;
+      }
+    } else if (status !== 204 && status !== 205) {
+      throw unreadable(path, status, "it is empty");
+    }
+    const links = parseLinks(one(headers.link), (url) => this.#linked(path, url));
+    const etag = one(headers.etag) ?? null;
+    const lastModified = one(headers["last-modified"]) ?? null;
+    const validator: Validator | null =
+      etag === null && lastModified === null
+        ? null
+        : {
+            credential,
+            path: key,
+            etag,
+            lastModified,
+            next: links.next ?? null,
+            isFull: isFullPage(path, body),
+            seenAt,
+          };
+    return { kind: "ok", body, seenAt, links, lastModified, validator };
+  }
+
+  #linked(path: string, url: string): string {
+    try {
+      return pathBelow(this.#ctx.config.upstreamUrl, url);
+    } catch (cause) {
+      // To leave the page out would end the list early, and look like deletions.
+      throw unreadable(path, 200, (cause as Error).message, { cause });
+    }
+  }
+
+  #location(location: string | undefined): string | null {
+    if (!location) return null;
+    try {
+      return pathBelow(this.#ctx.config.upstreamUrl, location);
+    } catch {
+      return location; // Elsewhere altogether, where our token must not go: the caller is told the whole address.
+    }
+  }
+
+  async #pause(repeat: number, signal: AbortSignal | undefined): Promise<void> {
+    const meanMs = this.#limits.repeatAfterMs * 2 ** (repeat - 1);
+    await sleep(meanMs * (0.5 + this.#ctx.random()), undefined, signal ? { signal } : {});
+  }
+}
+
+/** The bucket that a GET or write is charged to, until the answer names it. */
+function bucketOf(path: string): string {
+  return path.startsWith("/search/code") ? "code_search" : path.startsWith("/search/") ? "search" : "core";
+}
+
+/** Whether the same request may soon be answered. A GraphQL query that ran out of time would do so again. */
+function isPassing(status: number, bucket: string): boolean {
+  return status === 503 || ((status === 502 || status === 504) && bucket !== "graphql");
+}
+
+function conditionsOf({ etag, lastModified }: Validator): Record<string, string> {
+  if (etag !== null) return { "if-none-match": etag };
+  return lastModified === null ? {} : { "if-modified-since": lastModified };
+}
+
+/** The error that an answer is, when it is no success, no redirect and no limit. */
+export function failureOf(path: string, received: Received): Error {
+  const { status, text } = received;
+  const where = path.split("?")[0];
+  if (status >= 500) {
+    return new UpstreamUnavailableError(`${where}: upstream failed with ${status}`, "failed", { status });
+  }
+  if (status === 401) return new CredentialRejectedError([]);
+  return new UpstreamRefusedError(status, messageOf(received), parseJson(text) ?? text);
+}
+
+function unreadable(path: string, status: number, why: string, options: ErrorOptions = {}): UpstreamUnavailableError {
+  const message = `${path.split("?")[0]}: upstream's answer (${status}) cannot be read: ${why}`;
+  return new UpstreamUnavailableError(message, "unreadable", { ...options, status });
+}
+
+/** The answer's `message`, or the beginning of its text when it is no JSON of the service's. */
+function messageOf({ text, status }: Received): string {
+  if (status < 300) return "";
+  const body = parseJson(text);
+  if (typeof body === "object" && body !== null && "message" in body && typeof body.message === "string")
+    return body.message;
+  return text
+    .replace(/<[^>]*>/g, " ")
+    .replace(/\s+/g, " ")
+    .trim()
+    .slice(0, 200);
+}
+
+/** undefined when it is no JSON. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // Which is the answer: the callers say what it means where they stand.
+  }
+}
+
+const hopByHop = new Set(["connection", "keep-alive", "transfer-encoding", "content-encoding", "content-length"]);
+
+function endToEnd(headers: Headers): Record<string, string | string[]> {
+  return Object.fromEntries(
+    Object.entries(headers).filter(
+      (entry): entry is [string, string | string[]] => entry[1] !== undefined && !hopByHop.has(entry[0]),
+    ),
+  );
+}
+
+function one(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value.join(", ") : value;
+}

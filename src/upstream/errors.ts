@@ -1,0 +1,64 @@
+/** Upstream will not serve us before `resetAt`. Wait until then; do not guess. Nothing was done on our behalf. */
+export class QuotaSpentError extends Error {
+  override name = "QuotaSpentError";
+  readonly bucket: string;
+  /** The moment, by our clock, from which a request may be tried. */
+  readonly resetAt: Date;
+  constructor(bucket: string, resetAt: Date, options?: ErrorOptions) {
+    super(`The ${bucket} quota is spent until ${resetAt.toISOString()}`, options);
+    this.bucket = bucket;
+    this.resetAt = resetAt;
+  }
+}
+
+/**
+ * Why upstream gave no usable answer:
+ * `unreachable`: no connection came about, so upstream has seen nothing of the request;
+ * `interrupted`: the connection broke before the whole answer had arrived;
+ * `timed-out`: no answer, or not the whole of it, in time;
+ * `failed`: upstream answered with a 5xx status;
+ * `unreadable`: a complete answer that cannot be read (cut JSON, a page of HTML, too large).
+ */
+export type Outage = "unreachable" | "interrupted" | "timed-out" | "failed" | "unreadable";
+
+/** Upstream could not answer. Trying again later may help; whether a write took effect is unknown unless `unreachable`. */
+export class UpstreamUnavailableError extends Error {
+  override name = "UpstreamUnavailableError";
+  readonly outage: Outage;
+  /** Upstream's status, when there was one. */
+  readonly status: number | null;
+  constructor(message: string, outage: Outage, options: ErrorOptions & { status?: number } = {}) {
+    super(message, options);
+    this.outage = outage;
+    this.status = options.status ?? null;
+  }
+}
+
+/** Upstream accepts none of our tokens (401). Until somebody mends `UPSTREAM_TOKEN`, trying again is of little use. */
+export class CredentialRejectedError extends Error {
+  override name = "CredentialRejectedError";
+  /** Fingerprints of the rejected tokens. */
+  readonly credentials: readonly string[];
+  constructor(credentials: readonly string[], options?: ErrorOptions) {
+    super(`Upstream rejects every token of UPSTREAM_TOKEN (fingerprints: ${credentials.join(", ")})`, options);
+    this.credentials = credentials;
+  }
+}
+
+/** Upstream understood the request and refuses it (403, 422 …), and not for want of quota. The same request would be refused again. */
+export class UpstreamRefusedError extends Error {
+  override name = "UpstreamRefusedError";
+  readonly status: number;
+  /** Upstream's answer: parsed JSON, or its text when it is none. */
+  readonly body: unknown;
+  constructor(status: number, reason: string, body: unknown, options?: ErrorOptions) {
+    super(`Upstream refuses with ${status}: ${reason}`, options);
+    this.status = status;
+    this.body = body;
+  }
+}
+
+/** The GraphQL query is more than upstream can do at once. Ask for half as many nodes; the cursor stays valid. */
+export class GraphqlTooHeavyError extends Error {
+  override name = "GraphqlTooHeavyError";
+}

@@ -1,0 +1,75 @@
+import type { Answer, GetOptions, Upstream } from "./client.ts";
+
+/** The pages that a Link header names, by relation, as paths below the base address. */
+export type Links = Partial<Record<"next" | "prev" | "first" | "last", string>>;
+
+/**
+ * Reads a Link header. Pure.
+ * Other relations are left out: `rel="deprecation"` comes with answers that have no pages at all.
+ * @param toPath makes a path of an address, or throws when it is not below the base
+ */
+export function parseLinks(header: string | undefined, toPath: (url: string) => string): Links {
+  const links: Links = {};
+  for (const [, url, parameters] of (header ?? "").matchAll(
+    /<([^>]*)>((?:\s*;\s*[\w*-]+\s*=\s*(?:"[^"]*"|[^\s;,"]+))*)/g,
+  )) {
+    const relations = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))/i.exec(parameters ?? "");
+    for (const relation of (relations?.[1] ?? relations?.[2] ?? "").toLowerCase().split(/\s+/)) {
+      if (url && isPageRelation(relation)) links[relation] ??= toPath(url);
+    }
+  }
+  return links;
+}
+
+function isPageRelation(relation: string): relation is keyof Links {
+  return relation === "next" || relation === "prev" || relation === "first" || relation === "last";
+}
+
+/** How many pages there are, when the last one is named: lists paged by cursor name none, and a single page has no links. */
+export function pageCount(links: Links): number | null {
+  return links.last === undefined ? null : pageNumber(links.last);
+}
+
+/** The `page` of a path, as a number, so that page 10 comes after page 9. */
+export function pageNumber(path: string): number | null {
+  const page = new URLSearchParams(path.slice(path.indexOf("?") + 1)).get("page");
+  return page !== null && /^\d+$/.test(page) ? Number(page) : null;
+}
+
+/**
+ * Whether the page holds as many rows as were asked for. Then a 304 for it does not say that it is still the last one:
+ * the ETag covers the body and not the Link header. Pure.
+ */
+export function isFullPage(path: string, body: unknown): boolean {
+  const rows = Array.isArray(body) ? body : wrappedRows(body);
+  if (!rows) return false;
+  const asked = Number(new URLSearchParams(path.split("?")[1] ?? "").get("per_page"));
+  // GitHub docs: 30 by default; more than 100 is served as 100.
+  const size = Number.isInteger(asked) && asked > 0 ? Math.min(asked, 100) : 30;
+  return rows.length >= size;
+}
+
+/** Some lists come in an object beside their `total_count`. */
+function wrappedRows(body: unknown): unknown[] | undefined {
+  if (typeof body !== "object" || body === null || !("total_count" in body)) return undefined;
+  return Object.values(body).find((value) => Array.isArray(value));
+}
+
+/** One answer of a walk, and the path that was asked for it, from which the walk can be resumed. */
+export type Page = { path: string } & Answer;
+
+/**
+ * Walks a list from `path` along `rel="next"`, one page in memory at a time. A page that is moved or missing ends the walk:
+ * the caller sees it as the last answer. A walk that comes to an unchanged page goes on with the next one it is known to have.
+ * @throws what `Upstream.get` throws; the walk can be resumed at the page that failed
+ */
+export async function* pages(upstream: Pick<Upstream, "get">, path: string, options: GetOptions): AsyncGenerator<Page> {
+  for (let at: string | null = path; at !== null; ) {
+    const answer: Answer = await upstream.get(at, options);
+    yield { path: at, ...answer };
+    const next: string | null =
+      answer.kind === "ok" ? (answer.links.next ?? null) : answer.kind === "unchanged" ? answer.next : null;
+    if (next === at) throw new Error(`Upstream names ${at} as the page that comes after itself`);
+    at = next;
+  }
+}
