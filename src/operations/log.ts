@@ -69,7 +69,9 @@ export function readable(line: string): string {
   const { level, time, pid: _pid, process: name, msg = "", err, ...rest } = JSON.parse(line);
   const label = (pino.levels.labels[level] ?? String(level)).toUpperCase().padEnd(5);
   const colour = colours[level as keyof typeof colours] ?? "white";
-  const extra = Object.entries(rest).map(([key, value]) => ` ${key}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+  const extra = Object.entries(rest).map(
+    ([key, value]) => ` ${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
+  );
   const stack = err ? `\n  ${String(err.stack ?? err.message).replaceAll("\n", "\n  ")}` : "";
   return `${String(time).slice(11, 19)} ${styleText(colour, label)} ${name}  ${msg}${styleText("gray", extra.join(""))}${stack}\n`;
 }

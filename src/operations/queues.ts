@@ -89,12 +89,25 @@ const options: Record<keyof Queues, JobsOptions> = {
   catchUp: { ...kept, attempts: 8, backoff },
   refresh: { ...kept, attempts: 8, backoff },
   // Asked for again by the scheduler within seconds anyway.
-  maintenance: { attempts: 1, removeOnComplete: { count: 20, age: DAY_S }, removeOnFail: { count: 200, age: 7 * DAY_S } },
+  maintenance: {
+    attempts: 1,
+    removeOnComplete: { count: 20, age: DAY_S },
+    removeOnFail: { count: 200, age: 7 * DAY_S },
+  },
 };
 
 /** The producers' side. `redis` comes from `openRedis`, so that with Redis down adding a job fails instead of waiting. */
-export function openQueues({ config, redis, log }: { config: Pick<Config, "redisPrefix">; redis: Redis; log: Logger }): Queues {
-  const open = (key: keyof Queues) => {
+export function openQueues({
+  config,
+  redis,
+  log,
+}: {
+  config: Pick<Config, "redisPrefix">;
+  redis: Redis;
+  log: Logger;
+}): Queues {
+  const queues: Partial<Record<keyof Queues, Queue>> = {};
+  const open = (key: keyof Queues): Queue => {
     const queue = new Queue(queueNames[key], {
       connection: redis,
       prefix: config.redisPrefix,
@@ -104,16 +117,14 @@ export function openQueues({ config, redis, log }: { config: Pick<Config, "redis
     });
     // The connection reports its own outages; what arrives here concerns one queue, such as a script that Redis refuses.
     queue.on("error", (error) => log.debug({ queue: queueNames[key], err: error }, "A queue reports an error"));
+    // A queue whose first words with Redis were cut off stays broken for good (BullMQ keeps the rejected promise), so
+    // another takes its place.
+    queue.waitUntilReady().catch(() => redis.once("ready", () => open(key)));
+    queues[key] = queue;
     return queue;
   };
-  return {
-    inbox: open("inbox"),
-    deliveries: open("deliveries"),
-    backfill: open("backfill"),
-    catchUp: open("catchUp"),
-    refresh: open("refresh"),
-    maintenance: open("maintenance"),
-  } as Queues;
+  for (const key of Object.keys(queueNames) as (keyof Queues)[]) open(key);
+  return queues as Queues;
 }
 
 export async function closeQueues(queues: Queues): Promise<void> {
@@ -140,7 +151,11 @@ export async function enqueueInbox(ctx: Enqueuing, job: InboxJob): Promise<void>
 export async function enqueueDeliveries(ctx: Enqueuing, deliveryIds: string[]): Promise<void> {
   assertReady(ctx);
   await ctx.queues.deliveries.addBulk(
-    deliveryIds.map((deliveryId) => ({ name: "apply", data: { deliveryId }, opts: { deduplication: { id: deliveryId } } })),
+    deliveryIds.map((deliveryId) => ({
+      name: "apply",
+      data: { deliveryId },
+      opts: { deduplication: { id: deliveryId } },
+    })),
   );
 }
 
@@ -153,7 +168,9 @@ export async function enqueueBackfill(ctx: Enqueuing, job: RepositoryJob): Promi
 /** Asks for a catch-up. Asked while one runs, another follows it: the running one may have passed the place. */
 export async function enqueueCatchUp(ctx: Enqueuing, job: RepositoryJob): Promise<void> {
   assertReady(ctx);
-  await ctx.queues.catchUp.add("catch-up", job, { deduplication: { id: String(job.repositoryId), keepLastIfActive: true } });
+  await ctx.queues.catchUp.add("catch-up", job, {
+    deduplication: { id: String(job.repositoryId), keepLastIfActive: true },
+  });
 }
 
 /**
@@ -163,7 +180,11 @@ export async function enqueueCatchUp(ctx: Enqueuing, job: RepositoryJob): Promis
  * is dropped while an earlier one waits, which may then run too soon. Hence the mark of `refreshNotBefore`, which the
  * worker heeds whichever job it holds.
  */
-export async function enqueueRefresh(ctx: Enqueuing, job: RefreshJob, { delayMs = 0 }: { delayMs?: number } = {}): Promise<void> {
+export async function enqueueRefresh(
+  ctx: Enqueuing,
+  job: RefreshJob,
+  { delayMs = 0 }: { delayMs?: number } = {},
+): Promise<void> {
   assertReady(ctx);
   const id = refreshId(job);
   if (delayMs > 0) {
@@ -189,7 +210,13 @@ export interface QueueCounts {
 /** What stands in each queue, by its name. */
 export async function queueCounts({ queues }: Pick<Context, "queues">): Promise<Record<string, QueueCounts>> {
   const counted = Object.entries(queueNames).map(async ([key, name]) => {
-    const counts = await queues[key as keyof Queues].getJobCounts("waiting", "prioritized", "active", "delayed", "failed");
+    const counts = await queues[key as keyof Queues].getJobCounts(
+      "waiting",
+      "prioritized",
+      "active",
+      "delayed",
+      "failed",
+    );
     const { waiting = 0, prioritized = 0, active = 0, delayed = 0, failed = 0 } = counts;
     return [name, { waiting: waiting + prioritized, active, delayed, failed }] as const;
   });

@@ -28,7 +28,10 @@ export function openRedis({ config, log }: { config: Pick<Config, "redisUrl">; l
  * The connection for workers, which wait in Redis for their next job: commands queue while Redis is away and go on when
  * it is back.
  */
-export function openWorkerRedis({ config, log }: { config: Pick<Config, "redisUrl">; log: Logger }, name: string): Redis {
+export function openWorkerRedis(
+  { config, log }: { config: Pick<Config, "redisUrl">; log: Logger },
+  name: string,
+): Redis {
   const redis = new Redis(config.redisUrl, {
     connectionName: `tain-${name}-jobs`,
     maxRetriesPerRequest: null,
@@ -58,7 +61,8 @@ export async function redisReady(redis: Redis, timeoutMs: number): Promise<boole
 function reportOutages(redis: Redis, log: Logger): void {
   let isDown = false;
   redis.on("error", (error: Error) => {
-    if (!isDown) log.warn({ reason: error.message || error.name }, "Redis cannot be reached; trying again until it can");
+    if (!isDown)
+      log.warn({ reason: error.message || error.name }, "Redis cannot be reached; trying again until it can");
     isDown = true;
   });
   redis.on("ready", () => {

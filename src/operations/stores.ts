@@ -18,7 +18,11 @@ const QUIT_MS = 1_000;
  *
  * Neither store needs to be there: connections are made when they are needed and come back by themselves.
  */
-export async function openStores(config: Config, resources: AsyncDisposableStack, { name }: { name: string }): Promise<Stores> {
+export async function openStores(
+  config: Config,
+  resources: AsyncDisposableStack,
+  { name }: { name: string },
+): Promise<Stores> {
   const log = openLog(config, { name });
   const db = openDatabase(config.databaseUrl, {
     maxConnections: config.databaseConnections,

@@ -10,7 +10,8 @@ export const MAX_BODY_BYTES = 25 * 1024 * 1024;
  */
 export function readBody(request: IncomingMessage, maxBytes = MAX_BODY_BYTES): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const tooLarge = () => new DeliveryFault(413, `The body is larger than ${maxBytes} bytes, the most an event may have`);
+    const tooLarge = () =>
+      new DeliveryFault(413, `The body is larger than ${maxBytes} bytes, the most an event may have`);
     // Whatever is left unread is read and dropped by Node once we have answered, so the sender gets to see the answer.
     if (Number(request.headers["content-length"]) > maxBytes) return reject(tooLarge());
 
@@ -21,8 +22,10 @@ export function readBody(request: IncomingMessage, maxBytes = MAX_BODY_BYTES): P
       if (size > maxBytes) return settle(() => reject(tooLarge()));
       chunks.push(chunk);
     };
-    const onEnd = () => settle(() => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size)));
-    const onCut = () => settle(() => reject(new DeliveryFault(400, "The body ended before all of it had arrived: send it again")));
+    const onEnd = () =>
+      settle(() => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size)));
+    const onCut = () =>
+      settle(() => reject(new DeliveryFault(400, "The body ended before all of it had arrived: send it again")));
     const settle = (outcome: () => void) => {
       request.off("data", onData).off("end", onEnd).off("error", onCut).off("close", onCut);
       // An error that follows (the sender resets while we answer) has nothing to tell any more.

@@ -22,7 +22,11 @@ export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queue
         order by received_at, id limit ${BATCH}`,
       [overdue, last?.received_at ?? null, last?.id ?? null],
     );
-    if (rows.length > 0) await enqueueDeliveries(ctx, rows.map((row) => row.id));
+    if (rows.length > 0)
+      await enqueueDeliveries(
+        ctx,
+        rows.map((row) => row.id),
+      );
     asked += rows.length;
     last = rows.at(-1);
     if (rows.length < BATCH) break;
@@ -35,7 +39,10 @@ export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queue
  *
  * Short statements on rows that nobody else holds: arriving deliveries never wait for it, and two at once share the work.
  */
-export async function pruneDeliveries({ db, clock, config }: Pick<Context, "db" | "clock" | "config">, signal?: AbortSignal): Promise<number> {
+export async function pruneDeliveries(
+  { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
+  signal?: AbortSignal,
+): Promise<number> {
   const before = new Date(clock.now().getTime() - config.deliveryRetentionMs);
   let pruned = 0;
   while (!signal?.aborted) {

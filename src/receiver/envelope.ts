@@ -20,9 +20,26 @@ export interface Delivery {
  */
 export function readEnvelope(headers: IncomingHttpHeaders, text: string, receivedAt: Date): Delivery {
   const json = payloadText(headers, text);
-  const event = header(headers, "X-GitHub-Event", /^[a-z][a-z0-9_]{0,63}$/, "the event's name in lower case, such as `issues`");
-  const guid = header(headers, "X-GitHub-Delivery", /^[0-9A-Za-z-]{8,64}$/, "the delivery's GUID of 8 to 64 letters, digits and dashes");
-  return { hookId: hookId(headers), guid, event, ...keysOf(parsedObject(json)), payload: Buffer.from(json), receivedAt };
+  const event = header(
+    headers,
+    "X-GitHub-Event",
+    /^[a-z][a-z0-9_]{0,63}$/,
+    "the event's name in lower case, such as `issues`",
+  );
+  const guid = header(
+    headers,
+    "X-GitHub-Delivery",
+    /^[0-9A-Za-z-]{8,64}$/,
+    "the delivery's GUID of 8 to 64 letters, digits and dashes",
+  );
+  return {
+    hookId: hookId(headers),
+    guid,
+    event,
+    ...keysOf(parsedObject(json)),
+    payload: Buffer.from(json),
+    receivedAt,
+  };
 }
 
 /** The keys that the inbox is searched by. What is no such key is left out, not refused. */
@@ -40,8 +57,13 @@ function payloadText(headers: IncomingHttpHeaders, text: string): string {
   if (encoding && encoding.toLowerCase() !== "identity") {
     throw new DeliveryFault(415, `Content-Encoding ${encoding} is not supported: send the body as it is`);
   }
-  const [type = "", ...parameters] = (headers["content-type"] ?? "").split(";").map((part) => part.trim().toLowerCase());
-  const charset = parameters.find((parameter) => parameter.startsWith("charset="))?.slice("charset=".length).replaceAll('"', "");
+  const [type = "", ...parameters] = (headers["content-type"] ?? "")
+    .split(";")
+    .map((part) => part.trim().toLowerCase());
+  const charset = parameters
+    .find((parameter) => parameter.startsWith("charset="))
+    ?.slice("charset=".length)
+    .replaceAll('"', "");
   if (charset && charset !== "utf-8" && charset !== "utf8") {
     throw new DeliveryFault(415, `The charset ${charset} is not supported: send UTF-8`);
   }
@@ -57,7 +79,10 @@ function formPayload(text: string): string {
   const fields = [...new URLSearchParams(text)];
   const [field] = fields;
   if (fields.length !== 1 || field?.[0] !== "payload") {
-    throw new DeliveryFault(400, "The form does not have exactly one field `payload`: send `payload=` and the JSON document");
+    throw new DeliveryFault(
+      400,
+      "The form does not have exactly one field `payload`: send `payload=` and the JSON document",
+    );
   }
   return field[1];
 }
@@ -79,13 +104,15 @@ function parsedObject(json: string): object {
 function header(headers: IncomingHttpHeaders, name: string, shape: RegExp, right: string): string {
   const value = headers[name.toLowerCase()];
   if (value === undefined || value === "") throw new DeliveryFault(400, `${name} is missing: send ${right}`);
-  if (typeof value !== "string" || !shape.test(value)) throw new DeliveryFault(400, `${name} is malformed: send ${right}`);
+  if (typeof value !== "string" || !shape.test(value))
+    throw new DeliveryFault(400, `${name} is malformed: send ${right}`);
   return value;
 }
 
 function hookId(headers: IncomingHttpHeaders): number {
   if (headers["x-github-hook-id"] === undefined) return 0;
   const id = Number(header(headers, "X-GitHub-Hook-ID", /^[0-9]{1,16}$/, "the hook's id, a whole number"));
-  if (!Number.isSafeInteger(id)) throw new DeliveryFault(400, "X-GitHub-Hook-ID is too large: send the hook's id, below 2^53");
+  if (!Number.isSafeInteger(id))
+    throw new DeliveryFault(400, "X-GitHub-Hook-ID is too large: send the hook's id, below 2^53");
   return id;
 }

@@ -35,11 +35,21 @@ export async function acceptDelivery(
 }
 
 /** Moves a delivery that waited in Redis to Postgres, and asks for it to be applied. Safe to repeat. */
-export async function storeWaitingDelivery(ctx: Pick<Context, "db" | "redis" | "queues" | "log">, job: InboxJob): Promise<void> {
+export async function storeWaitingDelivery(
+  ctx: Pick<Context, "db" | "redis" | "queues" | "log">,
+  job: InboxJob,
+): Promise<void> {
   const payload = Buffer.from(job.payload, "base64");
   const keys = keysOf(JSON.parse(payload.toString("utf8")));
   const { hookId, guid, event } = job;
-  const stored = await storeDelivery(ctx, { hookId, guid, event, ...keys, payload, receivedAt: new Date(job.receivedAt) });
+  const stored = await storeDelivery(ctx, {
+    hookId,
+    guid,
+    event,
+    ...keys,
+    payload,
+    receivedAt: new Date(job.receivedAt),
+  });
   if (stored !== null) dispatch(ctx, stored);
 }
 
@@ -86,12 +96,21 @@ async function acceptIntoRedis(
   postgresError: Error,
 ): Promise<"accepted"> {
   const { hookId, guid, event, payload, receivedAt } = delivery;
-  const job: InboxJob = { hookId, guid, event, payload: payload.toString("base64"), receivedAt: receivedAt.toISOString() };
+  const job: InboxJob = {
+    hookId,
+    guid,
+    event,
+    payload: payload.toString("base64"),
+    receivedAt: receivedAt.toISOString(),
+  };
   try {
     await within(STORE_TIMEOUT_MS, "Redis", enqueueInbox(ctx, job));
   } catch (redisError) {
     throw new InboxUnavailableError("Neither Postgres nor Redis can keep the delivery", {
-      cause: new AggregateError([postgresError, redisError], `${postgresError.message}; ${(redisError as Error).message}`),
+      cause: new AggregateError(
+        [postgresError, redisError],
+        `${postgresError.message}; ${(redisError as Error).message}`,
+      ),
     });
   }
   ctx.log.warn({ guid, event, reason: postgresError.message }, "Postgres cannot take a delivery; it waits in Redis");

@@ -30,7 +30,10 @@ export function receiver(ctx: Receiving): (app: FastifyInstance) => Promise<void
       const text = await verifiedText(body, single(request, "x-hub-signature-256"), ctx.config.webhookSecrets);
       const delivery = readEnvelope(request.headers, text, receivedAt);
       const status = await acceptDelivery(ctx, delivery);
-      ctx.log.debug({ guid: delivery.guid, event: delivery.event, action: delivery.action, status }, "A delivery arrived");
+      ctx.log.debug(
+        { guid: delivery.guid, event: delivery.event, action: delivery.action, status },
+        "A delivery arrived",
+      );
       return reply.code(202).send({ delivery: delivery.guid, status });
     });
 
@@ -38,12 +41,19 @@ export function receiver(ctx: Receiving): (app: FastifyInstance) => Promise<void
       method: ["GET", "PUT", "PATCH", "DELETE"],
       url: "/webhooks",
       handler: async (request, reply) =>
-        reply.code(405).header("allow", "POST").send({ message: `${request.method} is not what a delivery comes by: send POST` }),
+        reply
+          .code(405)
+          .header("allow", "POST")
+          .send({ message: `${request.method} is not what a delivery comes by: send POST` }),
     });
   };
 }
 
-function answerFault({ log }: Pick<Context, "log">, error: Error & { statusCode?: number }, reply: FastifyReply): FastifyReply {
+function answerFault(
+  { log }: Pick<Context, "log">,
+  error: Error & { statusCode?: number },
+  reply: FastifyReply,
+): FastifyReply {
   if (error instanceof DeliveryFault) {
     log.warn({ status: error.status, from: reply.request.ip, reason: error.message }, "A request is no delivery");
     return reply.code(error.status).send({ message: error.message });
@@ -62,7 +72,9 @@ function answerFault({ log }: Pick<Context, "log">, error: Error & { statusCode?
       .send({ message: "Content-Type is malformed: send application/json or application/x-www-form-urlencoded" });
   }
   log.error({ err: error }, "The receiver failed");
-  return reply.code(500).send({ message: "The delivery was not taken because of a fault of ours: send it again later" });
+  return reply
+    .code(500)
+    .send({ message: "The delivery was not taken because of a fault of ours: send it again later" });
 }
 
 function single(request: FastifyRequest, name: string): string | undefined {

@@ -1,0 +1,33 @@
+import type { Logger } from "./log.ts";
+
+/**
+ * Aborts when the process is told to stop: SIGTERM, SIGINT, or the end of the process that started it with a channel.
+ *
+ * From then on the process has `timeoutMs` to finish what it has begun; after that it ends with status 1, and what it held
+ * is taken over by others as after a crash.
+ */
+export function shutdownSignal({ log, timeoutMs }: { log: Logger; timeoutMs: number }): AbortSignal {
+  const controller = new AbortController();
+  const stop = (reason: string) => {
+    if (controller.signal.aborted) return;
+    log.info({ reason }, "Stopping: finishing what has begun");
+    const deadline = setTimeout(() => {
+      log.error({ timeoutMs }, "Not finished in time; leaving the rest to other processes");
+      process.exit(1);
+    }, timeoutMs);
+    deadline.unref();
+    controller.abort(reason);
+  };
+  process.on("SIGTERM", () => stop("SIGTERM"));
+  process.on("SIGINT", () => stop("SIGINT"));
+  if (process.connected) process.on("disconnect", () => stop("the parent process has gone"));
+  return controller.signal;
+}
+
+/** Settles when the signal aborts. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

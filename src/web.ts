@@ -1,0 +1,41 @@
+import Fastify, { type FastifyInstance } from "fastify";
+import { ConfigError, parseConfig } from "./config.ts";
+import { type Context, openContext } from "./context.ts";
+import { health } from "./operations/health.ts";
+import { aborted, shutdownSignal } from "./operations/shutdown.ts";
+import { receiver } from "./receiver/routes.ts";
+import { quotaReport } from "./upstream/quota.ts";
+
+/** A request must have arrived whole within this time; 25 MB take it on a slow line. */
+const REQUEST_TIMEOUT_MS = 30_000;
+
+/** The HTTP server: receiver, API, probes. It listens to nothing yet. */
+export function buildWeb(ctx: Context): FastifyInstance {
+  const app = Fastify({ requestTimeout: REQUEST_TIMEOUT_MS, routerOptions: { maxParamLength: 1_000 } });
+  app.register(receiver(ctx));
+  app.register(health(ctx, { quota: () => quotaReport(ctx) }));
+  return app;
+}
+
+if (import.meta.main) {
+  try {
+    await run();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    console.error(error.message);
+    process.exit(1);
+  }
+}
+
+async function run(): Promise<void> {
+  const config = parseConfig(process.env);
+  await using resources = new AsyncDisposableStack();
+  const ctx = await openContext(config, resources, { name: "web" });
+  const stopping = shutdownSignal({ log: ctx.log, timeoutMs: config.shutdownMs });
+  const app = buildWeb(ctx);
+  // No new requests; those in flight are answered.
+  resources.defer(() => app.close());
+  const address = await app.listen({ host: config.host, port: config.port });
+  ctx.log.info({ address }, "Listening");
+  await aborted(stopping);
+}

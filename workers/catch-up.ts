@@ -1,0 +1,11 @@
+import type { Worker } from "bullmq";
+import { queueNames, type RepositoryJob } from "../src/operations/queues.ts";
+import { catchUp } from "../src/sync/catch-up.ts";
+import { openWorker, type WorkerContext } from "./worker.ts";
+
+/** Reads what changed in a repository since its watermarks. */
+export function openCatchUpWorker(ctx: WorkerContext): Worker<RepositoryJob> {
+  return openWorker<RepositoryJob>(ctx, queueNames.catchUp, { concurrency: 4 }, (job, signal) =>
+    catchUp(ctx, job.data, signal),
+  );
+}

@@ -1,0 +1,21 @@
+import type { Worker } from "bullmq";
+import { type DeliveryJob, queueNames } from "../src/operations/queues.ts";
+import { failDelivery } from "../src/receiver/inbox.ts";
+import { applyDelivery } from "../src/sync/apply.ts";
+import { openWorker, type WorkerContext } from "./worker.ts";
+
+/** Applies deliveries to the mirror. One whose job has failed for good is settled as failed, with the reason. */
+export function openDeliveriesWorker(ctx: WorkerContext): Worker<DeliveryJob> {
+  const worker = openWorker<DeliveryJob>(ctx, queueNames.deliveries, { concurrency: 8 }, (job) =>
+    applyDelivery(ctx, job.data),
+  );
+  worker.on("failed", (job, error) => {
+    if (job?.finishedOn === undefined) return; // It will be tried again.
+    const { deliveryId } = job.data;
+    failDelivery(ctx, { deliveryId, reason: error.message, attempts: job.attemptsMade }).catch((cause: Error) => {
+      // It stays pending, so the dispatcher asks for it again.
+      ctx.log.warn({ deliveryId, err: cause }, "A failed delivery could not be settled");
+    });
+  });
+  return worker;
+}

@@ -1,0 +1,31 @@
+import { DelayedError, UnrecoverableError, type Worker } from "bullmq";
+import { type InboxJob, queueNames } from "../src/operations/queues.ts";
+import { storeWaitingDelivery } from "../src/receiver/inbox.ts";
+import { backoffMs } from "./retry-policy.ts";
+import { openWorker, type WorkerContext } from "./worker.ts";
+
+/**
+ * Moves the deliveries that waited in Redis to Postgres. They were acknowledged, so no number of attempts ends this: only what
+ * Postgres says it can never store fails, and is kept for a person to see.
+ */
+export function openInboxWorker(ctx: WorkerContext): Worker<InboxJob> {
+  return openWorker<InboxJob>(ctx, queueNames.inbox, { concurrency: 4 }, async (job, _signal, token) => {
+    try {
+      await storeWaitingDelivery(ctx, job.data);
+    } catch (error) {
+      if (isRefusal(error)) throw new UnrecoverableError((error as Error).message);
+      const delayMs = backoffMs(Math.min(job.attemptsStarted, 5), ctx.random);
+      ctx.log.warn(
+        { guid: job.data.guid, delayMs, reason: (error as Error).message },
+        "A delivery still waits in Redis",
+      );
+      await job.moveToDelayed(Date.now() + delayMs, token);
+      throw new DelayedError();
+    }
+  });
+}
+
+/** Class 22 is a value that the column cannot hold, class 23 a broken constraint. */
+function isRefusal(error: unknown): boolean {
+  return /^2[23]/.test(String((error as { code?: unknown }).code)) || error instanceof SyntaxError;
+}

@@ -1,0 +1,55 @@
+import { ConfigError, parseConfig } from "../src/config.ts";
+import { openContext } from "../src/context.ts";
+import { openWorkerRedis } from "../src/operations/redis.ts";
+import { aborted, shutdownSignal } from "../src/operations/shutdown.ts";
+import { dispatchPending } from "../src/receiver/dispatch.ts";
+import { openBackfillWorker } from "./backfill.ts";
+import { openCatchUpWorker } from "./catch-up.ts";
+import { openDeliveriesWorker } from "./deliveries.ts";
+import { openInboxWorker } from "./inbox.ts";
+import { openMaintenanceWorker } from "./maintenance.ts";
+import { openRefreshWorker } from "./refresh.ts";
+import type { WorkerContext } from "./worker.ts";
+
+/** Every queue's worker; `resources` closes them: running jobs finish or stop where they can go on, waiting ones stay queued. */
+export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack): void {
+  const workers: { close(force?: boolean): Promise<void> }[] = [
+    openInboxWorker(ctx),
+    openDeliveriesWorker(ctx),
+    openRefreshWorker(ctx),
+    openCatchUpWorker(ctx),
+    openBackfillWorker(ctx),
+    openMaintenanceWorker(ctx),
+  ];
+  resources.defer(async () => {
+    // With Redis away a worker could not settle its jobs anyway, and would wait for it.
+    const isAway = ctx.jobs.status !== "ready";
+    await Promise.all(workers.map((worker) => worker.close(isAway)));
+  });
+}
+
+if (import.meta.main) {
+  try {
+    await run();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    console.error(error.message);
+    process.exit(1);
+  }
+}
+
+async function run(): Promise<void> {
+  const config = parseConfig(process.env);
+  await using resources = new AsyncDisposableStack();
+  const ctx = await openContext(config, resources, { name: "worker" });
+  const stopping = shutdownSignal({ log: ctx.log, timeoutMs: config.shutdownMs });
+  const jobs = openWorkerRedis(ctx, "worker");
+  resources.defer(() => jobs.disconnect());
+  openWorkers({ ...ctx, jobs, stopping }, resources);
+  ctx.log.info("Working");
+  // What lost its job while no worker ran need not wait for the scheduler.
+  await dispatchPending(ctx).catch((error: Error) =>
+    ctx.log.warn({ reason: error.message }, "The dispatcher could not run at the start"),
+  );
+  await aborted(stopping);
+}

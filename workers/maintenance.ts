@@ -1,0 +1,31 @@
+import type { Worker } from "bullmq";
+import { type MaintenanceTask, queueNames } from "../src/operations/queues.ts";
+import { dispatchPending, pruneDeliveries } from "../src/receiver/dispatch.ts";
+import { scheduleCatchUps } from "../src/sync/catch-up.ts";
+import { resolveSelections } from "../src/sync/selection.ts";
+import { openWorker, type WorkerContext } from "./worker.ts";
+
+/** Does what the scheduler asks for at intervals. Each task may run twice at once; each is written for it. */
+export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string, never>, void, MaintenanceTask> {
+  // One for each task, so that a slow one does not hold up the dispatcher.
+  return openWorker<Record<string, never>, MaintenanceTask>(
+    ctx,
+    queueNames.maintenance,
+    { concurrency: 4 },
+    (job, signal) => {
+      const task = job.name;
+      switch (task) {
+        case "dispatch":
+          return dispatchPending(ctx);
+        case "prune":
+          return pruneDeliveries(ctx, signal);
+        case "select":
+          return resolveSelections(ctx);
+        case "schedule-catch-up":
+          return scheduleCatchUps(ctx);
+        default:
+          throw new Error(`There is no maintenance task named ${task satisfies never}`);
+      }
+    },
+  );
+}

@@ -1,0 +1,116 @@
+import { DelayedError, type Job, UnrecoverableError, WaitingError } from "bullmq";
+import type { Context } from "../src/context.ts";
+import { InvalidPayloadError } from "../src/sync/apply.ts";
+import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../src/upstream/errors.ts";
+
+/** Which of BullMQ's words an error becomes. */
+export type Verdict =
+  /** Waiting our turn is not a failed attempt. */
+  | { kind: "delay"; delayMs: number }
+  /** Trying again cannot help. */
+  | { kind: "give up" }
+  /** Perhaps transient: BullMQ backs off and tries again, as often as the queue's `attempts` say. */
+  | { kind: "retry" };
+
+const OUTAGE_DELAY_MS = 2_000;
+const REJECTED_DELAY_MS = 60_000;
+const MAX_BACKOFF_MS = 60_000;
+
+/** Says our errors in BullMQ's words. The one place that knows both. */
+export async function withRetryPolicy<T>(
+  ctx: Pick<Context, "random" | "log">,
+  job: Pick<Job, "id" | "queueName" | "moveToDelayed" | "moveToWait">,
+  token: string | undefined,
+  signal: AbortSignal | undefined,
+  run: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof DelayedError || error instanceof WaitingError) throw error;
+    if (signal?.aborted) {
+      // We are stopping, and the job stopped where it can go on: any other process may have it at once.
+      await job.moveToWait(token);
+      throw new WaitingError();
+    }
+    const verdict = verdictOn(error, ctx.random);
+    switch (verdict.kind) {
+      case "delay":
+        ctx.log.debug(
+          { queue: job.queueName, jobId: job.id, ...verdict, reason: (error as Error).message },
+          "A job waits",
+        );
+        await job.moveToDelayed(Date.now() + verdict.delayMs, token);
+        throw new DelayedError();
+      case "give up":
+        throw new UnrecoverableError((error as Error).message);
+      case "retry":
+        throw error;
+      default:
+        verdict satisfies never;
+        throw error;
+    }
+  }
+}
+
+/** Pure but for the clock: `resetAt` is compared with real time, which is what BullMQ's delays count. */
+export function verdictOn(error: unknown, random: () => number, nowMs = Date.now()): Verdict {
+  if (error instanceof QuotaSpentError) {
+    // Never earlier than upstream asked; a little later, so that all the jobs that wait do not wake at one instant.
+    return { kind: "delay", delayMs: Math.max(0, error.resetAt.getTime() - nowMs) + Math.round(random() * 1_000) };
+  }
+  // Nothing is wrong with the job; somebody has to mend the token.
+  if (error instanceof CredentialRejectedError) return { kind: "delay", delayMs: jittered(REJECTED_DELAY_MS, random) };
+  if (error instanceof InvalidPayloadError) return { kind: "give up" };
+  // Its cause may look like an outage of Postgres, but it is upstream's.
+  if (error instanceof UpstreamUnavailableError) return { kind: "retry" };
+  if (isPostgresOutage(error)) return { kind: "delay", delayMs: jittered(OUTAGE_DELAY_MS, random) };
+  return { kind: "retry" };
+}
+
+/**
+ * How long to wait after the nth failed attempt: doubling from a second, at most a minute, half of it left to chance so that
+ * jobs which failed together do not come back together.
+ */
+export function backoffMs(attemptsMade: number, random: () => number): number {
+  return jittered(Math.min(MAX_BACKOFF_MS, 1_000 * 2 ** (attemptsMade - 1)), random);
+}
+
+/**
+ * Whether Postgres was not there to do the work: no connection, a connection that broke, a server that starts or stops.
+ * The work itself is not to blame, so it is not counted as an attempt.
+ */
+export function isPostgresOutage(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    const code = (cause as { code?: unknown }).code;
+    if (typeof code === "string" && (outageCodes.has(code) || code.startsWith("08"))) return true;
+    if (outageMessages.test(cause.message)) return true;
+  }
+  return false;
+}
+
+const outageCodes = new Set([
+  // https://www.postgresql.org/docs/18/errcodes-appendix.html; 08… are failures of the connection.
+  "57P01", // admin_shutdown
+  "57P02", // crash_shutdown
+  "57P03", // cannot_connect_now
+  "57P05", // idle_session_timeout
+  "53300", // too_many_connections
+  "25006", // read_only_sql_transaction: a standby that has not been promoted yet
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+]);
+
+/** What node-postgres says without a code. */
+const outageMessages =
+  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client has encountered a connection error)/;
+
+function jittered(ms: number, random: () => number): number {
+  return Math.round(ms * (0.75 + random() * 0.5));
+}

@@ -1,0 +1,62 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { ConfigError, parseConfig } from "../src/config.ts";
+import type { MaintenanceTask } from "../src/operations/queues.ts";
+import { shutdownSignal } from "../src/operations/shutdown.ts";
+import { openStores, type Stores } from "../src/operations/stores.ts";
+
+/** How often each task is asked for, in ms. */
+export const intervals: Record<MaintenanceTask, number> = {
+  dispatch: 2_000,
+  select: 5_000,
+  "schedule-catch-up": 10_000,
+  prune: 60_000,
+};
+
+/** How often the schedules are looked after: a Redis that lost its memory has them back within this time. */
+const UPKEEP_MS = 2_000;
+/** A schedule whose next run lies this far in the past has lost the job that would have planned the one after. */
+const OVERDUE_MS = 30_000;
+
+/**
+ * Brings every schedule that is missing, changed or stuck to its interval. Leaves the others alone, since writing a schedule
+ * moves its next run. Any number of schedulers may do this at once: BullMQ keeps one schedule for each name.
+ */
+export async function upsertSchedules({ queues, redis }: Pick<Stores, "queues" | "redis">): Promise<MaintenanceTask[]> {
+  if (redis.status !== "ready") return [];
+  const mended: MaintenanceTask[] = [];
+  for (const [task, every] of Object.entries(intervals) as [MaintenanceTask, number][]) {
+    const known = await queues.maintenance.getJobScheduler(task);
+    if (known?.every === every && known.next !== undefined && known.next > Date.now() - every - OVERDUE_MS) continue;
+    await queues.maintenance.upsertJobScheduler(task, { every }, { name: task, data: {} });
+    mended.push(task);
+  }
+  return mended;
+}
+
+if (import.meta.main) {
+  try {
+    await run();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    console.error(error.message);
+    process.exit(1);
+  }
+}
+
+async function run(): Promise<void> {
+  const config = parseConfig(process.env);
+  await using resources = new AsyncDisposableStack();
+  const ctx = await openStores(config, resources, { name: "scheduler" });
+  const stopping = shutdownSignal({ log: ctx.log, timeoutMs: config.shutdownMs });
+  ctx.log.info("Scheduling");
+  while (!stopping.aborted) {
+    try {
+      const mended = await upsertSchedules(ctx);
+      if (mended.length > 0) ctx.log.info({ tasks: mended }, "Schedules set");
+    } catch (error) {
+      // Redis is away or slow; the next round tries again, and the connection reports its own outages.
+      ctx.log.debug({ err: error }, "The schedules could not be looked after");
+    }
+    await delay(UPKEEP_MS, undefined, { signal: stopping }).catch(() => {});
+  }
+}

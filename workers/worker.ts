@@ -1,0 +1,62 @@
+import { type Job, Worker } from "bullmq";
+import type { Redis } from "ioredis";
+import type { Context } from "../src/context.ts";
+import { backoffMs, withRetryPolicy } from "./retry-policy.ts";
+
+/** What every worker is opened with. */
+export interface WorkerContext extends Context {
+  /** A connection that waits for Redis instead of failing (`openWorkerRedis`), shared by the workers of a process. */
+  jobs: Redis;
+  /** Aborts when the process is to stop: long jobs stop at the next place where they can go on. */
+  stopping: AbortSignal;
+}
+
+// A worker that was killed stops renewing its locks; another takes its jobs over within the two durations together.
+const LOCK_MS = 6_000;
+const STALLED_INTERVAL_MS = 3_000;
+
+/**
+ * A BullMQ worker with our ways: the retry policy, takeover within ten seconds of a `kill -9`, bounded takeovers, a log line
+ * for each job that fails. The job's signal aborts when the process stops or the job has been taken over by another.
+ */
+export function openWorker<Payload, Name extends string = string>(
+  ctx: WorkerContext,
+  name: string,
+  { concurrency }: { concurrency: number },
+  run: (job: Job<Payload, void, Name>, signal: AbortSignal, token: string | undefined) => Promise<unknown>,
+): Worker<Payload, void, Name> {
+  const worker = new Worker<Payload, void, Name>(
+    name,
+    async (job, token, cancelled) => {
+      const signal = cancelled ? AbortSignal.any([ctx.stopping, cancelled]) : ctx.stopping;
+      await withRetryPolicy(ctx, job, token, signal, () => run(job, signal, token));
+    },
+    {
+      connection: ctx.jobs,
+      prefix: ctx.config.redisPrefix,
+      concurrency,
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_INTERVAL_MS,
+      // A job that keeps killing its worker must not do so for ever.
+      maxStalledCount: 3,
+      settings: { backoffStrategy: (attemptsMade) => backoffMs(attemptsMade, ctx.random) },
+    },
+  );
+  worker.on("failed", (job, error) => {
+    const { id: jobId, data, attemptsMade: attempts, opts } = job ?? {};
+    const isFinal = !job || job.finishedOn !== undefined;
+    ctx.log[isFinal ? "error" : "warn"](
+      { queue: name, jobId, key: name === "inbox" ? undefined : data, attempts, of: opts?.attempts, err: error },
+      isFinal ? "A job failed for good" : "A job failed and will be tried again",
+    );
+  });
+  worker.on("stalled", (jobId) =>
+    ctx.log.warn({ queue: name, jobId }, "A job's worker has gone; another takes it over"),
+  );
+  worker.on("lockRenewalFailed", (jobIds) => {
+    for (const jobId of jobIds) worker.cancelJob(jobId, "another worker may hold it");
+  });
+  // The connection reports its own outages.
+  worker.on("error", (error) => ctx.log.debug({ queue: name, err: error }, "A worker reports an error"));
+  return worker;
+}
