@@ -1,0 +1,32 @@
+// Where things are: this checkout, and the directory that holds an instance's state.
+import { constants } from "node:fs";
+import { access, chmod, mkdir, realpath } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Refusal } from "./voice.mjs";
+
+export const checkout = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
+
+/** State of the checkout itself, wherever TAIN_HOME points: the install lock, a fetched Redis. */
+export const checkoutState = join(checkout, ".tain");
+
+export function tainHome() {
+  return process.env.TAIN_HOME ? resolve(process.env.TAIN_HOME) : checkoutState;
+}
+
+/** Creates a state directory and returns its real path, or says why it cannot be used. */
+export async function openStateDirectory(directory) {
+  try {
+    // Secrets in it are 0600 each. The user that Postgres runs as when we are root must be able to pass through.
+    const mode = process.getuid() === 0 ? 0o711 : 0o700;
+    if (await mkdir(directory, { recursive: true, mode })) await chmod(directory, mode);
+    await access(directory, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    if (error.code !== "EACCES" && error.code !== "EROFS" && error.code !== "EPERM") throw error;
+    throw new Refusal(
+      `${directory} cannot be written by this user (perhaps another user created it): set TAIN_HOME to a directory that can`,
+    );
+  }
+  // One name for one directory: running servers are recognised by it.
+  return await realpath(directory);
+}

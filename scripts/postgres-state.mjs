@@ -1,0 +1,60 @@
+// Where a Postgres keeps its cluster: in the instance's home, or, when the user that root runs it as cannot get there
+// (root's own home is closed to others), in a directory under /var/lib/tain that belongs to that home.
+import { createHash, randomBytes } from "node:crypto";
+import { chmod, mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readIfThere } from "./files.mjs";
+import { findPostmaster } from "./postgres.mjs";
+import { outsideState } from "./postgres-binaries.mjs";
+import { canEnter, findPostgresUser } from "./postgres-user.mjs";
+import { hasEnded, signal } from "./processes.mjs";
+import { Refusal, say } from "./voice.mjs";
+
+/** `{ state, user }` for openPostgres, for the instance in `home`. */
+export async function lastingPostgresState(home) {
+  const user = await findPostgresUser(join(home, "postgres"));
+  if (!user || (await canEnter(user, home))) return { state: home, user };
+
+  const state = join(outsideState, createHash("sha256").update(home).digest("hex").slice(0, 16));
+  // The same token in both places makes them a pair. A home that was deleted has lost its half.
+  const here = join(home, "postgres-elsewhere.json");
+  const there = join(state, "home.json");
+  const pair = await readIfThere(there);
+  if (pair === undefined || pair !== (await readIfThere(here))) {
+    await discard(state, home);
+    await mkdir(state, { recursive: true });
+    for (const directory of [outsideState, state]) await chmod(directory, 0o711 | 0o044);
+    const made = JSON.stringify({ home, state, token: randomBytes(16).toString("hex") });
+    await writeFile(here, made, { mode: 0o600 });
+    await writeFile(there, made, { mode: 0o600 });
+    say(`user ${user.name}, as whom Postgres runs, cannot enter ${home}: its data is in ${state}`);
+  }
+  return { state, user: await findPostgresUser(join(state, "postgres")) };
+}
+
+/** A new directory for throw-away state that `user` can enter, and the user. */
+export async function throwAwayState(prefix) {
+  const user = await findPostgresUser(join(tmpdir(), "no-cluster-yet"));
+  for (const place of [tmpdir(), "/tmp", "/var/tmp"]) {
+    if (user && !(await canEnter(user, await realpath(place)))) continue;
+    const state = await mkdtemp(join(await realpath(place), prefix));
+    if (user) await chmod(state, 0o711);
+    return { state, user };
+  }
+  throw new Refusal(`User ${user.name}, as whom Postgres runs, can enter no directory for temporary files: set TMPDIR`);
+}
+
+/** Removes what a deleted home has left behind, after ending the server in it. */
+async function discard(state, home) {
+  const left = await findPostmaster(join(state, "postgres"));
+  if (left?.owner === "ours") {
+    signal(left.record.pid, "SIGINT");
+    if (!(await hasEnded(left.record, 30_000))) {
+      throw new Refusal(`Postgres (process ${left.record.pid}) of an earlier ${home} does not end: end it first`);
+    }
+  }
+  if ((await readIfThere(join(state, "home.json"))) !== undefined)
+    say(`removing ${state}: the ${home} it belonged to is gone`);
+  await rm(state, { recursive: true, force: true });
+}

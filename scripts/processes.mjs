@@ -1,0 +1,107 @@
+// Processes: running one to its end, and knowing one again later. A pid alone proves nothing, because pids are
+// reused; a pid together with its birth (the moment it started, in the system's own words) does.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdir, readFile } from "node:fs/promises";
+import { setTimeout as delay } from "node:timers/promises";
+
+/** Runs a command to its end and returns `{ code, stdout, stderr }`. Rejects only when it cannot be run at all. */
+export async function run(command, args, options = {}) {
+  const { input, ...spawnOptions } = options;
+  const child = spawn(command, args, {
+    ...spawnOptions,
+    stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr.setEncoding("utf8").on("data", (chunk) => {
+    stderr += chunk;
+  });
+  if (input !== undefined) child.stdin.end(input);
+  const [code] = await once(child, "close");
+  return { code, stdout, stderr };
+}
+
+/** When the process started, or undefined when there is no such process (any more). */
+export async function birthOf(pid) {
+  if (process.platform === "linux") return (await statOf(pid))?.birth;
+  const { code, stdout } = await run("ps", ["-o", "stat=,lstart=", "-p", String(pid)]);
+  const [, state, birth] = /^(\S+)\s+(.+?)\s*$/.exec(stdout) ?? [];
+  return code === 0 && birth && !state.startsWith("Z") ? birth : undefined;
+}
+
+/** `{ pid, birth }` of a process that runs now, to be recognised by `isAlive` later. */
+export async function recordOf(pid) {
+  return { pid, birth: await birthOf(pid) };
+}
+
+export async function isAlive(record) {
+  if (!Number.isInteger(record?.pid) || record.pid <= 1 || record.birth === undefined) return false;
+  return (await birthOf(record.pid)) === record.birth;
+}
+
+/** The arguments of a running process as one text, "" when there is no such process. */
+export async function commandLineOf(pid) {
+  if (process.platform === "linux") return (await readIfThere(`/proc/${pid}/cmdline`)).replaceAll("\0", " ");
+  return (await run("ps", ["-o", "command=", "-p", String(pid)])).stdout;
+}
+
+/** Resolves to true once the recorded process has ended, to false when it still runs after `timeoutMs`. */
+export async function hasEnded(record, timeoutMs, lookEveryMs = 20) {
+  // A process that is not our child sends no event when it ends, so it has to be looked at.
+  for (
+    const deadline = Date.now() + timeoutMs;
+    await isAlive(record);
+    await delay(lookEveryMs, undefined, { ref: false })
+  ) {
+    if (Date.now() >= deadline) return false;
+  }
+  return true;
+}
+
+/** Sends a signal to a process, or with a negative pid to its group. False when there is none. */
+export function signal(pid, name) {
+  try {
+    process.kill(pid, name);
+    return true;
+  } catch (error) {
+    if (error.code === "ESRCH") return false;
+    throw error;
+  }
+}
+
+/**
+ * Processes of a group whose leader may be gone already, as long as `proof` (a NAME=value that we gave them)
+ * stands in their environment. Linux only: elsewhere the environment of others cannot be read, so nothing is proven.
+ */
+export async function membersOfGroup(group, proof) {
+  if (process.platform !== "linux") return [];
+  const members = [];
+  for (const entry of await readdir("/proc")) {
+    if (!/^\d+$/.test(entry) || (await statOf(Number(entry)))?.group !== group) continue;
+    const environment = (await readIfThere(`/proc/${entry}/environ`)).split("\0");
+    if (environment.includes(proof)) members.push(await recordOf(Number(entry)));
+  }
+  return members;
+}
+
+async function statOf(pid) {
+  const stat = await readIfThere(`/proc/${pid}/stat`);
+  // The second field is the command in brackets and may itself hold spaces and brackets.
+  const [state, , group, ...rest] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const isGone = stat === "" || state === "Z" || state === "X";
+  return isGone ? undefined : { group: Number(group), birth: rest[16] };
+}
+
+async function readIfThere(path) {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    // ESRCH: it ended between open and read. EACCES: it belongs to somebody else, so it is none of ours.
+    if (error.code === "ENOENT" || error.code === "ESRCH" || error.code === "EACCES") return "";
+    throw error;
+  }
+}

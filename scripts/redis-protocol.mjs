@@ -1,0 +1,77 @@
+// As much of the Redis protocol as it takes to ask a server whether it is ours, and to end it.
+import { connect } from "node:net";
+
+const answerTimeoutMs = 2_000;
+
+/**
+ * Who listens on the port of 127.0.0.1: "nobody"; "stranger", somebody who does not know the password; "silent",
+ * somebody who does not answer; or ours: `{ state: "loading" | "ready", pid }`. Only our server knows its password.
+ */
+export async function askWhoListens(port, password) {
+  const answer = await converse(port, [["AUTH", password], ["PING"], ["INFO", "server"]]);
+  if (typeof answer === "string") return answer;
+  const [authenticated, ping, info] = answer;
+  if (authenticated !== "+OK") return "stranger";
+  const pid = Number(/process_id:(\d+)/.exec(info)?.[1]);
+  return { state: ping === "+PONG" ? "ready" : "loading", pid };
+}
+
+/** Ends our server: it writes its append-only file out and closes the connection instead of answering. */
+export async function shutDown(port, password) {
+  await converse(port, [["AUTH", password], ["SHUTDOWN"]]);
+}
+
+/** Resolves when a server that we did not start ends: its end closes the connection. */
+export async function connectionLost(port, password) {
+  const socket = connect(port, "127.0.0.1").unref();
+  socket.write(encode(["AUTH", password]));
+  socket.resume();
+  await new Promise((resolve) => socket.on("error", resolve).on("close", resolve));
+}
+
+async function converse(port, commands) {
+  return await new Promise((resolve) => {
+    let heard = "";
+    const socket = connect(port, "127.0.0.1");
+    const finish = (result) => {
+      socket.destroy();
+      resolve(result);
+    };
+    socket.setTimeout(answerTimeoutMs, () => finish("silent"));
+    socket.on("error", (error) => finish(error.code === "ECONNREFUSED" ? "nobody" : "silent"));
+    socket.on("close", () => finish("silent"));
+    socket.setEncoding("utf8").on("data", (chunk) => {
+      heard += chunk;
+      if (heard.startsWith("-")) finish("stranger");
+      const answers = decode(heard, commands.length);
+      if (answers) finish(answers);
+      else if (heard.length > 100_000) finish("stranger");
+    });
+    socket.write(commands.map(encode).join(""));
+  });
+}
+
+function encode(words) {
+  return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`;
+}
+
+/** The first `count` answers, or undefined when more has yet to arrive. Simple answers keep their sign. */
+function decode(text, count) {
+  const answers = [];
+  let rest = text;
+  while (answers.length < count) {
+    const end = rest.indexOf("\r\n");
+    if (end === -1) return undefined;
+    const line = rest.slice(0, end);
+    rest = rest.slice(end + 2);
+    if (!line.startsWith("$")) {
+      answers.push(line);
+      continue;
+    }
+    const length = Number(line.slice(1)); // In bytes; INFO is ASCII.
+    if (rest.length < length + 2) return undefined;
+    answers.push(rest.slice(0, length));
+    rest = rest.slice(length + 2);
+  }
+  return answers;
+}

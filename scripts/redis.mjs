@@ -1,0 +1,164 @@
+// An embedded Redis with an append-only file: started, recognised after a crash of ours, stopped. Its configuration
+// file (0600) holds its port and password, and so is all that a later launcher needs to recognise it.
+import { spawn } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdir, open, rename, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { readIfThere, writeSecret } from "./files.mjs";
+import { freePort } from "./ports.mjs";
+import { hasEnded, recordOf, run, signal } from "./processes.mjs";
+import { findRedisProgram } from "./redis-program.mjs";
+import { askWhoListens, connectionLost, shutDown } from "./redis-protocol.mjs";
+import { Refusal, say } from "./voice.mjs";
+
+const startTimeoutMs = 120_000; // A long append-only file takes time to read.
+const stopTimeoutMs = 30_000;
+
+/**
+ * Starts the Redis of `state`, or adopts the one that runs there. Returns the same shape as openPostgres.
+ * `programs` is where a fetched Redis is kept; `signal` interrupts the fetching.
+ */
+export async function openRedis({ state, programs, signal, throwAway = false }) {
+  const directory = join(state, "redis");
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const place = { directory, configuration: join(directory, "redis.conf"), log: join(state, "redis.log"), throwAway };
+
+  const known = await knownAddress(place);
+  const running = known && (await adopt(place, known));
+  if (running) return running;
+  const program = await findRedisProgram(programs, signal);
+  if (((await sizeOf(place.log)) ?? 0) > 10_000_000) await rename(place.log, `${place.log}.old`);
+
+  let wishedPort = known?.port;
+  for (let attempt = 1; ; attempt++) {
+    const address = { port: await freePort(wishedPort), password: known?.password ?? randomBytes(24).toString("hex") };
+    await writeSecret(place.configuration, configurationText(place, address, program));
+    const started = await launch(place, address, program);
+    if (started.child) return server(place, address, started);
+    // Somebody took the port between our look and its bind.
+    wishedPort = undefined;
+    if (attempt === 3 || !/already in use|could not bind|port is already allocated/i.test(started.said)) {
+      throw new Refusal(`Redis did not start: ${started.said.trim().split("\n").at(-1)} (more in ${place.log})`);
+    }
+  }
+}
+
+/** Whether a Redis that we know the password of runs in `state`, and its end when it does. For clearing up. */
+export async function endRedisIn(state) {
+  const known = await knownAddress({ configuration: join(state, "redis", "redis.conf") });
+  if (!known || typeof (await askWhoListens(known.port, known.password)) === "string") return;
+  await shutDown(known.port, known.password);
+}
+
+async function knownAddress({ configuration }) {
+  const text = (await readIfThere(configuration)) ?? "";
+  const port = Number(/^# port of 127\.0\.0\.1: (\d+)$/m.exec(text)?.[1]);
+  const password = /^requirepass (\w+)$/m.exec(text)?.[1];
+  return port && password ? { port, password } : undefined;
+}
+
+function configurationText({ directory, throwAway }, { port, password }, program) {
+  const isContained = program.kind === "docker";
+  return [
+    `# port of 127.0.0.1: ${port}`,
+    // Inside a container every address is the container's own; docker publishes the port on 127.0.0.1 alone.
+    `bind ${isContained ? "0.0.0.0" : "127.0.0.1"}`,
+    `port ${isContained ? 6379 : port}`,
+    `dir ${isContained ? "/data" : JSON.stringify(directory)}`,
+    `requirepass ${password}`,
+    // The queue holds deliveries that Postgres may not have seen yet, so it must survive a restart.
+    `appendonly ${throwAway ? "no" : "yes"}`,
+    "appendfsync everysec",
+    'save ""',
+    "maxmemory-policy noeviction",
+    "",
+  ].join("\n");
+}
+
+async function adopt(place, address) {
+  for (const deadline = Date.now() + startTimeoutMs; ; await delay(20)) {
+    const listener = await askWhoListens(address.port, address.password);
+    if (listener === "nobody" || listener === "stranger") return undefined;
+    if (listener.state === "ready") return server(place, address, { pid: listener.pid });
+    if (listener === "silent" || Date.now() > deadline) {
+      throw new Refusal(`Something on 127.0.0.1:${address.port}, where our Redis was, does not answer: end it first`);
+    }
+  }
+}
+
+async function launch(place, address, program) {
+  const output = await open(place.log, "a", 0o600);
+  const { size: before } = await output.stat();
+  const [command, args, env] = await commandFor(place, address, program);
+  // A group of its own: Ctrl-C in the terminal must reach the app first, and the app still needs its queue.
+  const child = spawn(command, args, { cwd: "/", env, detached: true, stdio: ["ignore", output.fd, output.fd] });
+  let isGone = false;
+  const gone = once(child, "exit").then(() => {
+    isGone = true;
+  });
+  try {
+    for (const deadline = Date.now() + startTimeoutMs; !isGone && Date.now() < deadline; ) {
+      const listener = await askWhoListens(address.port, address.password);
+      if (!isGone && listener.state === "ready") return { child, pid: child.pid, says: program.says };
+      await Promise.race([delay(10), gone]);
+    }
+    if (!isGone) child.kill("SIGTERM");
+    await gone;
+    const said = ((await readIfThere(place.log)) ?? "").slice(before);
+    return { said: said || `it was not ready after ${startTimeoutMs / 1000} s` };
+  } catch (error) {
+    throw new Refusal(`${command} cannot be run: ${error.message}`, { cause: error });
+  } finally {
+    await output.close();
+  }
+}
+
+async function commandFor({ directory, configuration }, { port }, program) {
+  if (program.kind === "program") return [program.command, [configuration], program.env];
+  const name = `tain-redis-${createHash("sha256").update(directory).digest("hex").slice(0, 12)}`;
+  await run("docker", ["rm", "--force", name]); // One that a crash has left, by the name that only this directory has.
+  const args = ["run", "--rm", "--name", name, "--user", `${process.getuid()}:${process.getgid()}`];
+  args.push(
+    "-p",
+    `127.0.0.1:${port}:6379`,
+    "-v",
+    `${directory}:/data`,
+    program.image,
+    "valkey-server",
+    "/data/redis.conf",
+  );
+  return ["docker", args, process.env];
+}
+
+async function server(place, { port, password }, { child, pid, says }) {
+  const record = await recordOf(pid);
+  let isStopping = false;
+  const ended = child ? once(child, "exit") : connectionLost(port, password);
+  const exited = new Promise((resolve) => {
+    ended.then(() => isStopping || resolve(`Redis ended unexpectedly; its log is ${place.log}`));
+  });
+  return {
+    name: "Redis",
+    url: `redis://:${password}@127.0.0.1:${port}`,
+    says: `Redis on 127.0.0.1:${port} (${says ?? "was still running"}), data in ${place.directory}`,
+    pid,
+    exited,
+    async stop() {
+      isStopping = true;
+      if (child) signal(pid, "SIGTERM");
+      else await shutDown(port, password);
+      if (await Promise.race([ended.then(() => true), delay(stopTimeoutMs, false, { ref: false })])) return;
+      say(`Redis did not end within ${stopTimeoutMs / 1000} s`);
+      if (record.birth !== undefined && !(await hasEnded(record, 0))) signal(pid, "SIGKILL");
+    },
+  };
+}
+
+async function sizeOf(path) {
+  return await stat(path).then(
+    ({ size }) => size,
+    () => undefined,
+  );
+}

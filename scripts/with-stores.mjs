@@ -1,0 +1,47 @@
+// `npm test` and the benchmarks: a program in front of throw-away stores.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { checkout } from "./checkout.mjs";
+import { ensureDependencies } from "./dependencies.mjs";
+import { runInForeground } from "./foreground.mjs";
+import { findRuntime, runtimeEnvironment } from "./runtime.mjs";
+import { watchForStop } from "./stopping.mjs";
+import { openThrowAwayStores } from "./throw-away.mjs";
+import { Refusal, say } from "./voice.mjs";
+
+/** Runs vitest on `args`. TEST_DATABASE_URL is a superuser's, on the cluster's `postgres` database. */
+export async function test(args) {
+  return await runWithStores(["node_modules/vitest/vitest.mjs", "run", ...args]);
+}
+
+export async function bench(args) {
+  if (!existsSync(join(checkout, "bench", "main.ts")))
+    throw new Refusal("There are no benchmarks here: bench/main.ts does not exist");
+  return await runWithStores(["bench/main.ts", ...args]);
+}
+
+async function runWithStores([program, ...args]) {
+  const stopping = watchForStop();
+  await ensureDependencies(stopping.signal);
+  const runtime = await findRuntime();
+  const stores = await openThrowAwayStores(stopping.signal);
+  try {
+    if (stopping.signal.aborted) return 1;
+    const environment = runtimeEnvironment(runtime, {
+      TEST_DATABASE_URL: stores.databaseUrl,
+      TEST_REDIS_URL: stores.redisUrl,
+    });
+    // What the person's own instance uses must not leak into tests.
+    for (const name of ["DATABASE_URL", "REDIS_URL", "TAIN_HOME", "UPSTREAM_URL", "UPSTREAM_TOKEN"])
+      delete environment[name];
+    const running = runInForeground(runtime, [join(checkout, program), ...args], environment, stopping);
+    const outcome = await Promise.race([running.exited, stores.failed.then((failure) => ({ failure }))]);
+    if (!outcome.failure) return outcome.code;
+    say(outcome.failure);
+    running.end();
+    await running.exited;
+    return 1;
+  } finally {
+    await stores.close();
+  }
+}

@@ -1,0 +1,17 @@
+import { defineConfig } from "vitest/config";
+
+// Set by whoever wants to count the tests (.ci/run): a file that receives the results as JSON.
+const report = process.env.TAIN_TEST_REPORT;
+
+export default defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    globalSetup: ["test/support/global-setup.ts"],
+    // Processes, not threads: a test file may signal, exit or leak without touching its neighbours.
+    pool: "forks",
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+    reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
+  },
+});
