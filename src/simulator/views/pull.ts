@@ -93,7 +93,7 @@ function mergeableKnown(view: View, pull: Pull): boolean {
   return pull.mergeableKnownAt !== null && pull.mergeableKnownAt <= view.world.clock.now();
 }
 
-function mergeability(view: View, issue: PullIssue): Json {
+export function mergeability(view: View, issue: PullIssue): Json {
   const { pull } = issue;
   if (issue.state === "closed") return { mergeable: null, rebaseable: null, mergeable_state: "unknown" };
   if (!mergeableKnown(view, pull)) return { mergeable: null, rebaseable: null, mergeable_state: pull.draft ? "draft" : "unknown" };
@@ -102,7 +102,7 @@ function mergeability(view: View, issue: PullIssue): Json {
 }
 
 /** The test merge while open (once known), the landed commit afterwards. */
-function mergeCommit(view: View, issue: PullIssue): string | null {
+export function mergeCommit(view: View, issue: PullIssue): string | null {
   const { pull } = issue;
   if (pull.mergeCommitSha !== null || issue.state === "closed") return pull.mergeCommitSha;
   if (!mergeableKnown(view, pull) || !pull.mergeable) return null;

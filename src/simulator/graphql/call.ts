@@ -1,0 +1,119 @@
+import { GraphQLError, type GraphQLResolveInfo } from "graphql";
+import { GHOST_ID, type Issue, type Repository, type RepositoryRole, type Seconds, type User } from "../records.ts";
+import type { Row } from "../replica-lag.ts";
+import { repositoryPage, type View } from "../views/view.ts";
+import type { World } from "../world.ts";
+import type { Cost } from "./cost.ts";
+
+/** Who asks, and what they may see and do. */
+export interface Caller {
+  readonly userId: number;
+  /** Says who is refused in "Resource not accessible by …". */
+  readonly kind: "personal access token" | "integration";
+  /** Undefined: the repository does not exist for the caller. */
+  roleOf(repository: Repository): RepositoryRole | undefined;
+}
+
+/** The caller's points in the present window. */
+export interface PointWindow {
+  readonly limit: number;
+  readonly remaining: number;
+  readonly used: number;
+  /** Epoch seconds. */
+  readonly resetAt: Seconds;
+}
+
+/** What goes wrong on purpose. */
+export interface GraphqlFaults {
+  /** More than this many delivered nodes in one query take "too long": 502, and the points below are deducted. */
+  timeoutAtWork?: number;
+  /** Points deducted for a time-out besides the query's own. Default 10: about 11 in all were observed. */
+  timeoutPoints?: number;
+  /** From this many delivered nodes on, connections answer RESOURCE_LIMITS_EXCEEDED; the rest of the data stays. */
+  resourceLimitAtWork?: number;
+  /** A nested connection with at least so many parents in one query silently keeps only `keep` nodes each. */
+  truncateNested?: { readonly parents: number; readonly keep: number };
+}
+
+/** Thrown to end the execution as a whole. */
+export class TimedOutError extends Error {
+  override name = "TimedOutError";
+}
+
+/** One request being answered. */
+export interface Call {
+  readonly world: World;
+  readonly caller: Caller;
+  readonly viewer: User;
+  readonly faults: GraphqlFaults;
+  /** What REST's views need: addresses, the form of ids. One truth, so that both dialects agree. */
+  readonly view: View;
+  readonly cost: Cost;
+  /** After this query was charged. */
+  readonly points: PointWindow;
+  /** Nodes delivered so far. */
+  work: number;
+  /** By path without list places: how many parents asked for the connection. */
+  readonly nested: Map<string, number>;
+}
+
+export type ErrorType =
+  | "NOT_FOUND"
+  | "FORBIDDEN"
+  | "UNPROCESSABLE"
+  | "MISSING_PAGINATION_BOUNDARIES"
+  | "EXCESSIVE_PAGINATION"
+  | "INVALID_CURSOR_ARGUMENTS"
+  | "ARGUMENT_LIMIT"
+  | "RESOURCE_LIMITS_EXCEEDED"
+  | "MAX_NODE_LIMIT_EXCEEDED";
+
+/** An error with the service's `type` beside its message. */
+export function typedError(type: ErrorType, message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { type } });
+}
+
+export function notFound(what: string): GraphQLError {
+  return typedError("NOT_FOUND", `Could not resolve to ${what}`);
+}
+
+export function forbidden(call: Call): GraphQLError {
+  return typedError("FORBIDDEN", `Resource not accessible by ${call.caller.kind}`);
+}
+
+/** Deleted accounts are null here, where REST shows the ghost. */
+export function actor(call: Call, id: number | null): User | null {
+  if (id === null || id === GHOST_ID) return null;
+  return call.world.users.get(id) ?? null;
+}
+
+/** The row as a replica that may lag has it; null when it is not there (yet). */
+export function seen<T extends Row>(call: Call, row: T | null | undefined): T | null {
+  if (!row || row.deleted) return null;
+  return call.world.lag.seen(row);
+}
+
+export function readable(call: Call, repository: Repository | null | undefined): Repository | null {
+  const row = seen(call, repository);
+  return row && call.caller.roleOf(row) ? row : null;
+}
+
+/** `resourcePath` beside `url`. */
+export function pathOf(call: Call, url: string): string {
+  return url.slice(call.view.htmlUrl.length);
+}
+
+export function issuePage(call: Call, issue: Issue): string {
+  return `${repositoryPage(call.view, issue.repository)}/${issue.pull ? "pull" : "issues"}/${issue.number}`;
+}
+
+/** Whether the query asks for one of `names` directly below this field, through fragments too. */
+export function selects(info: GraphQLResolveInfo, ...names: readonly string[]): boolean {
+  const within = (selections: NonNullable<(typeof info.fieldNodes)[number]["selectionSet"]>["selections"]): boolean =>
+    selections.some((selection) => {
+      if (selection.kind === "Field") return names.includes(selection.name.value);
+      const fragment = selection.kind === "InlineFragment" ? selection : info.fragments[selection.name.value];
+      return fragment !== undefined && within(fragment.selectionSet.selections);
+    });
+  return info.fieldNodes.some((field) => field.selectionSet !== undefined && within(field.selectionSet.selections));
+}

@@ -1,0 +1,75 @@
+/** Looking rows up by global id, of either generation. */
+import { type NodeKind, parseNodeId } from "../node-id.ts";
+import type { Row } from "../replica-lag.ts";
+import { isPull } from "../world.ts";
+import { type Call, notFound, seen } from "./call.ts";
+import { repositoryOf } from "./resolvers.ts";
+import { parseThreadNodeId, reviewThreads } from "./review-thread.ts";
+
+/** Throws NOT_FOUND for what is unknown, gone or not to be seen by the caller: all look alike. */
+export function nodeById(call: Call, id: string): object {
+  return checked(
+    call,
+    id,
+    find(call, id, (row) => seen(call, row)),
+  );
+}
+
+function checked(call: Call, id: string, row: object | null): object {
+  const repository = row && repositoryOf(row);
+  if (!row || (repository && !call.caller.roleOf(repository))) throw notFound(`a node with the global id of '${id}'`);
+  return row;
+}
+
+/** The row to change, which must be of one of these kinds: the truth, not a replica's. */
+export function nodeOfKind<Wanted extends object>(call: Call, id: string, ...kinds: readonly NodeKind[]): Wanted {
+  const parsed = parseNodeId(id);
+  if (!parsed || !kinds.includes(parsed.kind)) throw notFound(`a node with the global id of '${id}'`);
+  return checked(
+    call,
+    id,
+    find(call, id, (row) => (row && !row.deleted ? row : null)),
+  ) as Wanted;
+}
+
+function find(call: Call, id: string, see: <T extends Row>(row: T | undefined) => T | null): object | null {
+  const { world } = call;
+  const threadId = parseThreadNodeId(id);
+  if (threadId !== undefined) {
+    const root = see(world.reviewComments.get(threadId));
+    return (root && reviewThreads(root.issue).find((thread) => thread.id === threadId)) ?? null;
+  }
+  const parsed = parseNodeId(id);
+  if (!parsed) return null;
+  switch (parsed.kind) {
+    case "User":
+    case "Organization":
+    case "Bot":
+    case "Mannequin": {
+      const user = world.users.get(parsed.id);
+      return user?.type === parsed.kind ? user : null;
+    }
+    case "Repository":
+      return see(world.repositories.get(parsed.id));
+    case "Issue": {
+      const issue = see(world.issues.get(parsed.id));
+      return issue && !isPull(issue) ? issue : null;
+    }
+    case "PullRequest":
+      return see(world.pulls.get(parsed.id));
+    case "Label":
+      return see(world.labels.get(parsed.id));
+    case "Milestone":
+      return see(world.milestones.get(parsed.id));
+    case "IssueComment":
+      return see(world.comments.get(parsed.id));
+    case "PullRequestReview": {
+      const review = see(world.reviews.get(parsed.id));
+      return review?.state === "PENDING" && review.authorId !== call.viewer.id ? null : review;
+    }
+    case "PullRequestReviewComment":
+      return see(world.reviewComments.get(parsed.id));
+    default:
+      return parsed.kind satisfies never;
+  }
+}

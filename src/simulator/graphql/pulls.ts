@@ -1,0 +1,125 @@
+import type { PullIssue, Repository, Review } from "../records.ts";
+import { askMergeable, mergeability, mergeCommit } from "../views/pull.ts";
+import { repositoryPage, timeOrNull } from "../views/view.ts";
+import { commentCount } from "../world.ts";
+import { actor, type Call, issuePage, readable } from "./call.ts";
+import { arraySource, connection } from "./connection.ts";
+import { pack } from "./cursor.ts";
+import { pullState } from "./issue-lists.ts";
+import { sharedFields } from "./issues.ts";
+import type { Fields } from "./resolvers.ts";
+import { reviewThreads } from "./review-thread.ts";
+
+export interface Commit {
+  readonly oid: string;
+  readonly repository: Repository;
+}
+
+export function commit(oid: string | null, repository: Repository): Commit | null {
+  return oid === null ? null : { oid, repository };
+}
+
+export const commitFields: Fields<Commit> = {
+  id: (row) => `C_${pack([0, row.repository.id, row.oid]).toString("base64url")}`,
+  abbreviatedOid: (row) => row.oid.slice(0, 7),
+  commitUrl: (row, _, call) => `${repositoryPage(call.view, row.repository)}/commit/${row.oid}`,
+  url: (row, _, call) => `${repositoryPage(call.view, row.repository)}/commit/${row.oid}`,
+  resourcePath: (row, _, call) => `/${call.world.fullName(row.repository)}/commit/${row.oid}`,
+};
+
+/** Reviews that the caller may see: somebody's pending ones are their own. */
+function visibleReviews(call: Call, issue: PullIssue): readonly Review[] {
+  return issue.pull.reviews.filter((review) => review.state !== "PENDING" || review.authorId === call.viewer.id);
+}
+
+/** The last review of each author that says anything. */
+function latestReviews(call: Call, issue: PullIssue, states: readonly Review["state"][]): Review[] {
+  const latest = new Map<number | null, Review>();
+  for (const review of visibleReviews(call, issue))
+    if (states.includes(review.state)) latest.set(review.authorId, review);
+  return [...latest.values()];
+}
+
+function headRepository(call: Call, issue: PullIssue): Repository | null {
+  const id = issue.pull.head.repositoryId;
+  return id === null ? null : readable(call, call.world.repositories.get(id));
+}
+
+/** Reading it starts the background job that finds out, as in REST. */
+function merging(call: Call, issue: PullIssue) {
+  askMergeable(call.view, issue);
+  return mergeability(call.view, issue);
+}
+
+export const pullFields: Fields<PullIssue> = {
+  ...(sharedFields as unknown as Fields<PullIssue>),
+  id: (row, _, call) =>
+    call.world.nodeId(
+      "PullRequest",
+      { id: row.pull.id, createdAt: row.createdAt },
+      row.repository.id,
+      call.view.nextIds,
+    ),
+  databaseId: (row) => row.pull.id,
+  fullDatabaseId: (row) => String(row.pull.id),
+  state: pullState,
+  permalink: (row, _, call) => issuePage(call, row),
+  isDraft: (row) => row.pull.draft,
+  merged: (row) => row.pull.mergedAt !== null,
+  mergedAt: (row) => timeOrNull(row.pull.mergedAt),
+  mergedBy: (row, _, call) => actor(call, row.pull.mergedById),
+  mergeCommit: (row) => (row.pull.mergedAt === null ? null : commit(row.pull.mergeCommitSha, row.repository)),
+  potentialMergeCommit: (row, _, call) =>
+    row.state === "closed" ? null : commit(mergeCommit(call.view, row), row.repository),
+  mergeable: (row, _, call) => {
+    const { mergeable } = merging(call, row);
+    return mergeable === null ? "UNKNOWN" : mergeable ? "MERGEABLE" : "CONFLICTING";
+  },
+  mergeStateStatus: (row, _, call) => String(merging(call, row)["mergeable_state"]).toUpperCase(),
+  maintainerCanModify: (row) => row.pull.maintainerCanModify,
+  isCrossRepository: (row) => row.pull.head.repositoryId !== row.repository.id,
+  baseRefName: (row) => row.pull.base.ref,
+  baseRefOid: (row) => row.pull.base.sha,
+  baseRepository: (row) => row.repository,
+  headRefName: (row) => row.pull.head.ref,
+  headRefOid: (row) => row.pull.head.sha,
+  headRepository: (row, _, call) => headRepository(call, row),
+  headRepositoryOwner: (row, _, call) => {
+    const repository = headRepository(call, row);
+    return repository ? call.world.user(repository.ownerId) : null;
+  },
+  additions: (row) => row.pull.additions,
+  deletions: (row) => row.pull.deletions,
+  changedFiles: (row) => row.pull.changedFiles,
+  commits: (row) => ({ totalCount: row.pull.commits }),
+  totalCommentsCount: (row) => commentCount(row) + row.pull.reviewComments.length,
+  reviewDecision: (row, _, call) => {
+    const opinions = latestReviews(call, row, ["APPROVED", "CHANGES_REQUESTED", "DISMISSED"]).map(
+      (review) => review.state,
+    );
+    if (opinions.includes("CHANGES_REQUESTED")) return "CHANGES_REQUESTED";
+    return opinions.includes("APPROVED") ? "APPROVED" : null;
+  },
+  reviews: (row, args, call, info) => {
+    let reviews = visibleReviews(call, row);
+    if (args.states?.length > 0) reviews = reviews.filter((review) => args.states.includes(review.state));
+    if (args.author != null) {
+      const author = call.world.userByLogin(args.author)?.id;
+      reviews = reviews.filter((review) => author !== undefined && review.authorId === author);
+    }
+    return connection(call, info, args, arraySource(reviews, { keyOf: () => null }));
+  },
+  latestReviews: (row, args, call, info) => {
+    const reviews = latestReviews(call, row, ["APPROVED", "CHANGES_REQUESTED", "COMMENTED", "DISMISSED"]);
+    return connection(call, info, args, arraySource(reviews, { keyOf: () => null }));
+  },
+  reviewThreads: (row, args, call, info) =>
+    connection(call, info, args, arraySource(reviewThreads(row), { keyOf: () => null })),
+  reviewRequests: (row, args, call, info) => {
+    const requests = row.pull.requestedReviewerIds.flatMap((id, at) => {
+      const requestedReviewer = actor(call, id);
+      return requestedReviewer ? [{ id: at, asCodeOwner: false, pullRequest: row, requestedReviewer }] : [];
+    });
+    return connection(call, info, args, arraySource(requests, { keyOf: () => null }));
+  },
+};

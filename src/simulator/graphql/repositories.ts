@@ -1,0 +1,207 @@
+import type { Label, Milestone, Repository, RepositoryRole, User } from "../records.ts";
+import { repositoryPage, time, timeOrNull } from "../views/view.ts";
+import { isPull } from "../world.ts";
+import { actor, type Call, notFound, pathOf, readable, seen } from "./call.ts";
+import { arraySource, connection, type Key } from "./connection.ts";
+import { issuesSource, pullsSource } from "./issue-lists.ts";
+import type { Fields } from "./resolvers.ts";
+
+const PERMISSIONS: Readonly<Record<RepositoryRole, string>> = {
+  admin: "ADMIN",
+  maintain: "MAINTAIN",
+  push: "WRITE",
+  triage: "TRIAGE",
+  pull: "READ",
+};
+
+const LICENSES: Readonly<Record<string, { readonly name: string; readonly spdxId: string }>> = {
+  mit: { name: "MIT License", spdxId: "MIT" },
+  "apache-2.0": { name: "Apache License 2.0", spdxId: "Apache-2.0" },
+};
+
+/** The rows of a repository by number. Gone and unreadable ones are not found, transferred ones do not redirect. */
+function numbered(call: Call, repository: Repository, number: number) {
+  return seen(call, call.world.issue(repository, number));
+}
+
+export const repositoryFields: Fields<Repository> = {
+  id: (row, _, call) => call.world.nodeId("Repository", row, undefined, call.view.nextIds),
+  databaseId: (row) => row.id,
+  nameWithOwner: (row, _, call) => call.world.fullName(row),
+  owner: (row, _, call) => call.world.user(row.ownerId),
+  url: (row, _, call) => repositoryPage(call.view, row),
+  resourcePath: (row, _, call) => pathOf(call, repositoryPage(call.view, row)),
+  sshUrl: (row, _, call) => `git@${new URL(call.view.htmlUrl).host}:${call.world.fullName(row)}.git`,
+  descriptionHTML: (row) => `<div>${(row.description ?? "").replaceAll("&", "&amp;").replaceAll("<", "&lt;")}</div>`,
+  homepageUrl: (row) => row.homepage || null,
+  mirrorUrl: () => null,
+  visibility: (row) => row.visibility.toUpperCase(),
+  isPrivate: (row) => row.visibility !== "public",
+  isFork: (row) => row.fork,
+  isArchived: (row) => row.archived,
+  // The moment of archiving is the last change of an archived repository.
+  archivedAt: (row) => (row.archived ? time(row.updatedAt) : null),
+  isDisabled: (row) => row.disabled,
+  isLocked: () => false,
+  isEmpty: (row) => row.branches.size === 0,
+  isMirror: () => false,
+  isInOrganization: (row, _, call) => call.world.user(row.ownerId).type === "Organization",
+  hasIssuesEnabled: (row) => row.hasIssues,
+  hasProjectsEnabled: (row) => row.hasProjects,
+  hasWikiEnabled: (row) => row.hasWiki,
+  hasDiscussionsEnabled: (row) => row.hasDiscussions,
+  autoMergeAllowed: (row) => row.allowAutoMerge,
+  mergeCommitAllowed: (row) => row.allowMergeCommit,
+  rebaseMergeAllowed: (row) => row.allowRebaseMerge,
+  squashMergeAllowed: (row) => row.allowSquashMerge,
+  webCommitSignoffRequired: (row) => row.webCommitSignoffRequired,
+  createdAt: (row) => time(row.createdAt),
+  updatedAt: (row) => time(row.updatedAt),
+  pushedAt: (row) => timeOrNull(row.pushedAt),
+  defaultBranchRef: (row) => (row.branches.size === 0 ? null : { name: row.defaultBranch, prefix: "refs/heads/" }),
+  primaryLanguage: (row) => (row.language === null ? null : { name: row.language }),
+  licenseInfo: (row) =>
+    row.licenseKey === null
+      ? null
+      : { key: row.licenseKey, name: row.licenseKey, spdxId: null, ...LICENSES[row.licenseKey] },
+  stargazerCount: (row) => row.stargazers,
+  forkCount: (row) => row.forks,
+  diskUsage: (row) => row.size,
+  parent: (row, _, call) => (row.parentId === null ? null : readable(call, call.world.repositories.get(row.parentId))),
+  viewerPermission: (row, _, call) => PERMISSIONS[call.caller.roleOf(row) ?? "pull"],
+  viewerCanAdminister: (row, _, call) => call.caller.roleOf(row) === "admin",
+  watchers: (row, args, call, info) => ({
+    ...connection(call, info, args, arraySource<User>([], { keyOf: (user) => user.id })),
+    totalCount: row.subscribers,
+  }),
+  repositoryTopics: (row, args, call, info) => {
+    const topics = row.topics.map((name, at) => {
+      const url = `${call.view.htmlUrl}/topics/${name}`;
+      return { id: at, topic: { name }, url, resourcePath: pathOf(call, url) };
+    });
+    return connection(call, info, args, arraySource(topics, { keyOf: () => null }));
+  },
+  assignableUsers: (row, args, call, info) => {
+    const ids = new Set([row.ownerId, ...call.world.user(row.ownerId).memberIds, ...row.collaborators.keys()]);
+    const users = [...ids].flatMap((id) => actor(call, id) ?? []).filter((user) => user.type === "User");
+    const wanted = args.query
+      ? users.filter((user) => user.login.toLowerCase().includes(args.query.toLowerCase()))
+      : users;
+    return connection(call, info, args, arraySource(wanted, { keyOf: (user) => user.login.toLowerCase() }));
+  },
+
+  issue: (row, { number }, call) => {
+    const issue = numbered(call, row, number);
+    if (!issue || isPull(issue)) throw notFound(`an Issue with the number of ${number}.`);
+    return issue;
+  },
+  pullRequest: (row, { number }, call) => {
+    const issue = numbered(call, row, number);
+    if (!issue || !isPull(issue)) throw notFound(`a PullRequest with the number of ${number}.`);
+    return issue;
+  },
+  issueOrPullRequest: (row, { number }, call) => {
+    const issue = numbered(call, row, number);
+    if (!issue) throw notFound(`an issue or pull request with the number of ${number}.`);
+    return issue;
+  },
+  label: (row, { name }, call) => seen(call, call.world.labelByName(row, name)),
+  milestone: (row, { number }, call) => seen(call, call.world.milestoneByNumber(row, number)),
+  issues: (row, args, call, info) => connection(call, info, args, issuesSource(call, row, args)),
+  pullRequests: (row, args, call, info) => connection(call, info, args, pullsSource(row, args)),
+  labels: (row, args, call, info) => connection(call, info, args, labelsSource([...row.rows.labels.values()], args)),
+  milestones: (row, args, call, info) => {
+    const states: readonly string[] = args.states ?? [];
+    let rows = [...row.rows.milestones.values()];
+    if (states.length > 0) rows = rows.filter((milestone) => states.includes(milestone.state.toUpperCase()));
+    if (args.query) rows = rows.filter((milestone) => milestone.title.toLowerCase().includes(args.query.toLowerCase()));
+    const field: MilestoneOrderField = args.orderBy?.field ?? "NUMBER";
+    const source = arraySource(rows, {
+      keyOf: MILESTONE_KEYS[field],
+      descending: args.orderBy?.direction === "DESC",
+      timed: field !== "NUMBER",
+    });
+    return connection(call, info, args, source);
+  },
+};
+
+type MilestoneOrderField = "DUE_DATE" | "CREATED_AT" | "UPDATED_AT" | "NUMBER";
+
+const MILESTONE_KEYS: Readonly<Record<MilestoneOrderField, (milestone: Milestone) => Key>> = {
+  DUE_DATE: (milestone) => milestone.dueOn,
+  CREATED_AT: (milestone) => milestone.createdAt,
+  UPDATED_AT: (milestone) => milestone.updatedAt,
+  NUMBER: (milestone) => milestone.number,
+};
+
+interface LabelsArguments {
+  readonly orderBy?: { readonly field: "NAME" | "CREATED_AT"; readonly direction: "ASC" | "DESC" } | null;
+  readonly query?: string | null;
+}
+
+export function labelsSource(labels: readonly Label[], args: LabelsArguments) {
+  const query = args.query?.toLowerCase();
+  const rows = query
+    ? labels.filter((label) => `${label.name} ${label.description ?? ""}`.toLowerCase().includes(query))
+    : labels;
+  const byName = args.orderBy?.field === "NAME";
+  return arraySource(rows, {
+    keyOf: byName ? (label) => label.name.toLowerCase() : (label) => label.createdAt,
+    descending: args.orderBy?.direction === "DESC",
+    timed: !byName,
+  });
+}
+
+export const labelFields: Fields<Label> = {
+  id: (row, _, call) => call.world.nodeId("Label", row, row.repository.id, call.view.nextIds),
+  createdAt: (row) => time(row.createdAt),
+  updatedAt: (row) => time(row.updatedAt),
+  url: (row, _, call) => `${repositoryPage(call.view, row.repository)}/labels/${encodeURIComponent(row.name)}`,
+  resourcePath: (row, _, call) =>
+    pathOf(call, `${repositoryPage(call.view, row.repository)}/labels/${encodeURIComponent(row.name)}`),
+  issues: (row, args, call, info) =>
+    connection(
+      call,
+      info,
+      args,
+      issuesSource(call, row.repository, args, (issue) => issue.labelIds.includes(row.id)),
+    ),
+  pullRequests: (row, args, call, info) =>
+    connection(
+      call,
+      info,
+      args,
+      pullsSource(row.repository, args, (issue) => issue.labelIds.includes(row.id)),
+    ),
+};
+
+export const milestoneFields: Fields<Milestone> = {
+  id: (row, _, call) => call.world.nodeId("Milestone", row, row.repository.id, call.view.nextIds),
+  state: (row) => row.state.toUpperCase(),
+  closed: (row) => row.state === "closed",
+  closedAt: (row) => timeOrNull(row.closedAt),
+  dueOn: (row) => timeOrNull(row.dueOn),
+  createdAt: (row) => time(row.createdAt),
+  updatedAt: (row) => time(row.updatedAt),
+  creator: (row, _, call) => actor(call, row.creatorId),
+  progressPercentage: (row) => {
+    const total = row.openIssues + row.closedIssues;
+    return total === 0 ? 0 : (row.closedIssues / total) * 100;
+  },
+  url: (row, _, call) => `${repositoryPage(call.view, row.repository)}/milestone/${row.number}`,
+  resourcePath: (row, _, call) => pathOf(call, `${repositoryPage(call.view, row.repository)}/milestone/${row.number}`),
+  issues: (row, args, call, info) =>
+    connection(
+      call,
+      info,
+      args,
+      issuesSource(call, row.repository, args, (issue) => issue.milestoneId === row.id),
+    ),
+  pullRequests: (row, args, call, info) =>
+    connection(
+      call,
+      info,
+      args,
+      pullsSource(row.repository, args, (issue) => issue.milestoneId === row.id),
+    ),
+};

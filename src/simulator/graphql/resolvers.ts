@@ -1,0 +1,34 @@
+import type { GraphQLResolveInfo } from "graphql";
+import type { Issue, Label, Milestone, Repository, Review, ReviewComment, User } from "../records.ts";
+import type { Call } from "./call.ts";
+import type { ReviewThread } from "./review-thread.ts";
+
+/** How the fields of one type are answered; fields that are not named are properties of the source. */
+export type Fields<Source> = Readonly<
+  // biome-ignore lint/suspicious/noExplicitAny: arguments are checked by the schema, each resolver names what it takes.
+  Record<string, (source: Source, args: any, call: Call, info: GraphQLResolveInfo) => unknown>
+>;
+
+/** The schema's type of a row. */
+export function typeNameOf(row: unknown): string {
+  if (typeof row !== "object" || row === null) throw new TypeError(`Not a row: ${String(row)}`);
+  if ("login" in row) return (row as User).type;
+  if ("ownerId" in row) return "Repository" satisfies string;
+  if ("thread" in row) return (row as Issue).pull ? "PullRequest" : "Issue";
+  if ("diffHunk" in row) return "PullRequestReviewComment";
+  if ("root" in row) return "PullRequestReviewThread";
+  if ("submittedAt" in row) return "PullRequestReview";
+  if ("color" in row) return "Label";
+  if ("dueOn" in row) return "Milestone";
+  if ("issue" in row && "body" in row) return "IssueComment";
+  if ("oid" in row) return "Commit";
+  throw new TypeError("A row of no type of the schema");
+}
+
+/** The repository that a row lives in; null for accounts. */
+export function repositoryOf(row: object): Repository | null {
+  if ("ownerId" in row) return row as Repository;
+  if ("repository" in row) return (row as Label | Milestone | Issue).repository;
+  if ("issue" in row) return (row as Review | ReviewComment | ReviewThread).issue.repository;
+  return null;
+}

@@ -1,0 +1,220 @@
+/** A plain matcher for the common search qualifiers. Words must all occur in the title or the body. */
+import type { Issue, Repository, Seconds } from "../records.ts";
+import { commentCount, isPull } from "../world.ts";
+import { type Call, readable } from "./call.ts";
+import { mentionOf } from "./issue-lists.ts";
+
+/** GitHub docs: a search answers at most 1,000 results. */
+export const SEARCH_LIMIT = 1_000;
+
+interface Term {
+  readonly negated: boolean;
+  readonly name: string | null;
+  readonly value: string;
+}
+
+function termsOf(query: string): Term[] {
+  const terms: Term[] = [];
+  for (const match of query.matchAll(/(-)?(?:([a-z-]+):)?(?:"([^"]*)"|([^\s"]+))/gi)) {
+    terms.push({
+      negated: match[1] !== undefined,
+      name: match[2]?.toLowerCase() ?? null,
+      value: match[3] ?? match[4] ?? "",
+    });
+  }
+  return terms;
+}
+
+export interface Found<Row> {
+  /** At most `SEARCH_LIMIT`, in the order asked for. */
+  readonly rows: readonly Row[];
+  /** How many there are in all. */
+  readonly total: number;
+}
+
+export function searchIssues(call: Call, query: string): Found<Issue> {
+  const terms = termsOf(query);
+  const repositories = repositoriesFor(call, terms);
+  const tests = terms.flatMap((term) => {
+    const test = issueTest(call, term);
+    return test ? [(issue: Issue) => test(issue) !== term.negated] : [];
+  });
+  const found: Issue[] = [];
+  for (const repository of repositories) {
+    for (const issue of repository.rows.issuesByCreated.descending())
+      if (tests.every((test) => test(issue))) found.push(issue);
+  }
+  const sort = terms.find((term) => term.name === "sort")?.value ?? "created-desc";
+  const sign = sort.endsWith("-asc") ? 1 : -1;
+  const key = (issue: Issue): number => {
+    if (sort.startsWith("updated")) return issue.updatedAt;
+    return sort.startsWith("comments") ? commentCount(issue) : issue.createdAt;
+  };
+  found.sort((a, b) => sign * (key(a) - key(b) || a.id - b.id));
+  return { rows: found.slice(0, SEARCH_LIMIT), total: found.length };
+}
+
+export function searchRepositories(call: Call, query: string): Found<Repository> {
+  const terms = termsOf(query);
+  const words = terms.filter((term) => term.name === null).map((term) => term.value.toLowerCase());
+  const found = repositoriesFor(call, terms).filter((repository) => {
+    const text = `${call.world.fullName(repository)} ${repository.description ?? ""}`.toLowerCase();
+    if (!words.every((word) => text.includes(word))) return false;
+    return terms.every((term) => {
+      const matches = repositoryMatches(repository, term);
+      return matches === undefined || matches !== term.negated;
+    });
+  });
+  found.sort((a, b) => b.stargazers - a.stargazers || a.id - b.id);
+  return { rows: found.slice(0, SEARCH_LIMIT), total: found.length };
+}
+
+function repositoryMatches(repository: Repository, term: Term): boolean | undefined {
+  const value = term.value.toLowerCase();
+  switch (term.name) {
+    case "is":
+      return value === "public" || value === "private" ? repository.visibility === value : undefined;
+    case "archived":
+      return repository.archived === (value === "true");
+    case "fork":
+      return value === "only" ? repository.fork : value === "true" ? true : !repository.fork;
+    case "language":
+      return repository.language?.toLowerCase() === value;
+    case "topic":
+      return repository.topics.includes(value);
+    case "stars":
+      return inRange(repository.stargazers, value, Number);
+    default:
+      return undefined;
+  }
+}
+
+/** Those named by `repo:`, `org:` and `user:`; without any of them, all that can be read. */
+function repositoriesFor(call: Call, terms: readonly Term[]): Repository[] {
+  const named = terms.filter((term) => !term.negated && term.name === "repo").map((term) => term.value.toLowerCase());
+  const owners = terms
+    .filter((term) => !term.negated && (term.name === "org" || term.name === "user"))
+    .map((term) => term.value.toLowerCase());
+  const found: Repository[] = [];
+  for (const row of call.world.repositories.values()) {
+    const repository = readable(call, row);
+    if (!repository) continue;
+    const fullName = call.world.fullName(repository).toLowerCase();
+    const wanted = named.includes(fullName) || owners.includes(fullName.slice(0, fullName.indexOf("/")));
+    if (wanted || (named.length === 0 && owners.length === 0)) found.push(repository);
+  }
+  return found;
+}
+
+/** Undefined for terms that do not narrow issues down. */
+function issueTest(call: Call, term: Term): ((issue: Issue) => boolean) | undefined {
+  const { world } = call;
+  const value = term.value.toLowerCase();
+  const userId = () => (value === "@me" ? call.viewer.id : world.userByLogin(value)?.id);
+  switch (term.name) {
+    case null:
+      return (issue) => issue.title.toLowerCase().includes(value) || (issue.body ?? "").toLowerCase().includes(value);
+    case "is":
+    case "type":
+    case "state":
+      return stateTest(value);
+    case "draft":
+      return (issue) => isPull(issue) && issue.pull.draft === (value === "true");
+    case "author": {
+      const id = userId();
+      return (issue) => id !== undefined && issue.authorId === id;
+    }
+    case "assignee": {
+      const id = userId();
+      return (issue) => id !== undefined && issue.assigneeIds.includes(id);
+    }
+    case "commenter": {
+      const id = userId();
+      return (issue) => id !== undefined && issue.thread.some((comment) => comment.authorId === id);
+    }
+    case "mentions": {
+      const mention = mentionOf(value);
+      return (issue) => mention.test(issue.body ?? "");
+    }
+    case "label":
+      return (issue) =>
+        issue.labelIds.some((id) => value.split(",").includes(world.labels.get(id)?.name.toLowerCase() ?? ""));
+    case "milestone":
+      return (issue) =>
+        issue.milestoneId !== null && world.milestones.get(issue.milestoneId)?.title.toLowerCase() === value;
+    case "no":
+      if (value === "label") return (issue) => issue.labelIds.length === 0;
+      if (value === "assignee") return (issue) => issue.assigneeIds.length === 0;
+      return value === "milestone" ? (issue) => issue.milestoneId === null : undefined;
+    case "comments":
+      return (issue) => inRange(commentCount(issue), value, Number);
+    case "created":
+      return (issue) => inRange(issue.createdAt, value, parseTime);
+    case "updated":
+      return (issue) => inRange(issue.updatedAt, value, parseTime);
+    case "closed":
+      return (issue) => issue.closedAt !== null && inRange(issue.closedAt, value, parseTime);
+    case "merged":
+      return (issue) => issue.pull?.mergedAt != null && inRange(issue.pull.mergedAt, value, parseTime);
+    default:
+      return undefined;
+  }
+}
+
+function stateTest(value: string): ((issue: Issue) => boolean) | undefined {
+  switch (value) {
+    case "issue":
+      return (issue) => !issue.pull;
+    case "pr":
+    case "pull-request":
+      return isPull;
+    case "open":
+    case "closed":
+      return (issue) => issue.state === value;
+    case "merged":
+      return (issue) => issue.pull?.mergedAt != null;
+    case "unmerged":
+      return (issue) => isPull(issue) && issue.pull.mergedAt === null;
+    case "draft":
+      return (issue) => issue.pull?.draft === true;
+    case "locked":
+      return (issue) => issue.locked;
+    case "public":
+    case "private":
+      return (issue) => issue.repository.visibility === value;
+    default:
+      return undefined;
+  }
+}
+
+function parseTime(text: string): Seconds {
+  return Date.parse(text) / 1_000;
+}
+
+/** `>=a`, `>a`, `<=b`, `<b`, `a..b` with `*` for no bound, or the thing itself (a whole day for a date). */
+function inRange(actual: number, range: string, parse: (text: string) => number): boolean {
+  const compared = /^(>=|<=|>|<)(.+)$/.exec(range);
+  if (compared) {
+    const bound = parse(compared[2] as string);
+    switch (compared[1]) {
+      case ">=":
+        return actual >= bound;
+      case "<=":
+        return actual <= bound;
+      case ">":
+        return actual > bound;
+      default:
+        return actual < bound;
+    }
+  }
+  const between = /^(.+)\.\.(.+)$/.exec(range);
+  if (between) {
+    const [, low, high] = between as unknown as [string, string, string];
+    return (
+      (low === "*" || actual >= parse(low)) &&
+      (high === "*" || actual <= parse(high) + (high.length === 10 ? 86_399 : 0))
+    );
+  }
+  const exact = parse(range);
+  return /^\d{4}-\d\d-\d\d$/.test(range) ? actual >= exact && actual < exact + 86_400 : actual === exact;
+}
