@@ -1,0 +1,100 @@
+/** What goes wrong on purpose. Everything is off until set; `{}` clears. */
+import { type Random, seededRandom } from "./random.ts";
+
+export interface HttpFault {
+  /** A regular expression for `METHOD /path`; absent: every request. Control requests (`/-/`) are never touched. */
+  readonly match?: string;
+  /** What happens. `reset` ends the connection unanswered, `truncate` after half of the body. */
+  readonly kind: "status" | "reset" | "truncate" | "slow" | "secondary-limit";
+  /** For `status`: 500, 502, 503, 429, … */
+  readonly status?: number;
+  /** For `slow`: how long the answer waits. */
+  readonly delayMs?: number;
+  /** Seconds, for `secondary-limit` and `status`. */
+  readonly retryAfter?: number;
+  /** In [0, 1]; default 1. */
+  readonly probability?: number;
+  /** How many more requests it hits; absent: no end. */
+  readonly times?: number;
+}
+
+export interface WebhookFaults {
+  /** Probabilities in [0, 1]. Lost without a trace in the deliveries log. */
+  readonly drop?: number;
+  /** Not received, and the log says so. */
+  readonly fail?: number;
+  readonly duplicate?: number;
+  readonly delay?: number;
+  /** Upper bound of a delay. Default 1,000. */
+  readonly delayMs?: number;
+  /** A delivery waits until the next one has been sent. */
+  readonly reorder?: number;
+  /** A delivery counts as failed although the receiver has it: the answer came after the time-out. */
+  readonly timeout?: number;
+}
+
+export interface FaultSettings {
+  readonly seed?: number;
+  readonly http?: readonly HttpFault[];
+  readonly webhooks?: WebhookFaults;
+  /** Reads show the state of this long ago. */
+  readonly lagMs?: number;
+}
+
+const HTTP_KINDS = ["status", "reset", "truncate", "slow", "secondary-limit"] as const satisfies readonly HttpFault["kind"][];
+
+export class Faults {
+  random: Random;
+  webhooks: WebhookFaults = {};
+  lagMs = 0;
+  /** How often each kind struck since it was last set: `{"status 502": 3}`. */
+  readonly struck = new Map<string, number>();
+  #http: { fault: HttpFault; match: RegExp | null; left: number }[] = [];
+
+  constructor(seed: number) {
+    this.random = seededRandom(seed);
+  }
+
+  /** Replaces all faults. Throws a sentence that says what is wrong with the settings. */
+  set(settings: FaultSettings): void {
+    const http = (settings.http ?? []).map((fault) => {
+      if (!HTTP_KINDS.includes(fault.kind)) throw new Error(`"${fault.kind}" is no kind of HTTP fault: ${HTTP_KINDS.join(", ")}`);
+      if (fault.kind === "status" && !(fault.status && fault.status >= 400 && fault.status <= 599)) {
+        throw new Error("A fault of kind status needs a status from 400 to 599");
+      }
+      return { fault, match: fault.match === undefined ? null : new RegExp(fault.match), left: fault.times ?? Number.POSITIVE_INFINITY };
+    });
+    for (const [name, value] of Object.entries(settings.webhooks ?? {})) {
+      if (name !== "delayMs" && !(value >= 0 && value <= 1)) throw new Error(`webhooks.${name} is a probability from 0 to 1, not ${value}`);
+    }
+    if (settings.seed !== undefined) this.random = seededRandom(settings.seed);
+    this.#http = http;
+    this.webhooks = settings.webhooks ?? {};
+    this.lagMs = settings.lagMs ?? 0;
+    this.struck.clear();
+  }
+
+  /** The fault that hits this request, if any. */
+  http(method: string, path: string): HttpFault | null {
+    for (const one of this.#http) {
+      if (one.left <= 0 || (one.match && !one.match.test(`${method} ${path}`))) continue;
+      if (!this.random.chance(one.fault.probability ?? 1)) continue;
+      one.left -= 1;
+      this.strike(one.fault.kind === "status" ? `status ${one.fault.status}` : one.fault.kind);
+      return one.fault;
+    }
+    return null;
+  }
+
+  /** Whether a fault of a delivery strikes. */
+  webhook(kind: "drop" | "fail" | "duplicate" | "delay" | "reorder" | "timeout"): boolean {
+    const probability = this.webhooks[kind] ?? 0;
+    if (probability === 0 || !this.random.chance(probability)) return false;
+    this.strike(`webhook ${kind}`);
+    return true;
+  }
+
+  strike(name: string): void {
+    this.struck.set(name, (this.struck.get(name) ?? 0) + 1);
+  }
+}

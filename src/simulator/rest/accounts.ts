@@ -1,0 +1,136 @@
+import type { Repository, User } from "../records.ts";
+import { Refusal } from "../refusal.ts";
+import { repositorySummary } from "../views/repository.ts";
+import { organization, privateUser, publicUser } from "../views/user.ts";
+import { type Answer, type Call, notFound, ok } from "./call.ts";
+import { paged } from "./pagination.ts";
+
+function viewer(call: Call): User {
+  if (!call.token) throw new Refusal(401, "Requires authentication");
+  if (call.token.kind === "installation") throw new Refusal(403, "Resource not accessible by integration");
+  return call.world.user(call.token.userId);
+}
+
+export function getViewer(call: Call): Answer {
+  const user = viewer(call);
+  const mayKnow = call.token?.kind === "fine-grained" || call.token?.scopes.includes("user");
+  return ok(mayKnow ? privateUser(call.view, user) : publicUser(call.view, user), { lastModified: user.updatedAt });
+}
+
+export function getUser(call: Call): Answer {
+  const id = call.params["id"];
+  const user = id === undefined ? call.world.userByLogin(call.params["login"] ?? "") : call.world.users.get(Number(id));
+  if (!user) throw notFound();
+  return ok(publicUser(call.view, user), { lastModified: user.updatedAt });
+}
+
+export function getOrganization(call: Call): Answer {
+  const user = findOrganization(call);
+  return ok(organization(call.view, user), { lastModified: user.updatedAt });
+}
+
+function findOrganization(call: Call): User {
+  const id = call.params["id"];
+  const user = id === undefined ? call.world.userByLogin(call.params["login"] ?? "") : call.world.users.get(Number(id));
+  if (user?.type !== "Organization") throw notFound();
+  return user;
+}
+
+const SORTS = ["created", "updated", "pushed", "full_name"];
+
+export function listViewerRepositories(call: Call): Answer {
+  const user = viewer(call);
+  const { query } = call;
+  if (query.has("type") && (query.has("visibility") || query.has("affiliation"))) {
+    throw new Refusal(422, "If you specify visibility or affiliation, you cannot specify type.");
+  }
+  const type = query.get("type") ?? "all";
+  const visibility = query.get("visibility") ?? (type === "public" || type === "private" ? type : "all");
+  const byType = type === "owner" ? "owner" : type === "member" ? "collaborator,organization_member" : undefined;
+  const wanted = (byType ?? query.get("affiliation") ?? "owner,collaborator,organization_member").split(",");
+  const since = timeParameter(query, "since");
+  const before = timeParameter(query, "before");
+  const rows = visibleRepositories(call).filter((repository) => {
+    const relation = relationOf(call, user, repository);
+    if (!relation || !wanted.includes(relation)) return false;
+    if (visibility !== "all" && (visibility === "public") !== (repository.visibility === "public")) return false;
+    return (since === null || repository.updatedAt > since) && (before === null || repository.updatedAt < before);
+  });
+  return listed(call, sorted(call, rows, "full_name"));
+}
+
+function relationOf(call: Call, user: User, repository: Repository): "owner" | "collaborator" | "organization_member" | null {
+  if (repository.ownerId === user.id) return "owner";
+  if (call.world.user(repository.ownerId).memberIds.includes(user.id)) return "organization_member";
+  if (repository.collaborators.has(user.id)) return "collaborator";
+  const granted = call.token?.repositoryIds;
+  return granted === "all" || (granted !== "account" && granted?.has(repository.id)) ? "collaborator" : null;
+}
+
+export function listUserRepositories(call: Call): Answer {
+  const user = call.params["id"] === undefined ? call.world.userByLogin(call.params["login"] ?? "") : call.world.users.get(Number(call.params["id"]));
+  if (!user) throw notFound();
+  const type = call.query.get("type") ?? "owner";
+  const rows = visibleRepositories(call).filter((repository) => {
+    const owns = repository.ownerId === user.id;
+    const member = repository.collaborators.has(user.id);
+    return type === "all" ? owns || member : type === "member" ? member : owns;
+  });
+  return listed(call, sorted(call, rows, "full_name"));
+}
+
+export function listOrganizationRepositories(call: Call): Answer {
+  const owner = findOrganization(call);
+  const type = call.query.get("type") ?? "all";
+  const rows = visibleRepositories(call).filter((repository) => {
+    if (repository.ownerId !== owner.id) return false;
+    switch (type) {
+      case "public":
+        return repository.visibility === "public";
+      case "private":
+        return repository.visibility !== "public";
+      case "forks":
+        return repository.fork;
+      case "sources":
+        return !repository.fork;
+      default:
+        return true;
+    }
+  });
+  return listed(call, sorted(call, rows, "created"));
+}
+
+function summary(call: Call, repository: Repository): unknown {
+  const seen = call.world.lag.seen(repository);
+  return seen && repositorySummary(call.view, seen);
+}
+
+function listed(call: Call, rows: Repository[]): Answer {
+  return paged(call, { rows, size: rows.length }, (row) => summary(call, row));
+}
+
+function visibleRepositories(call: Call): Repository[] {
+  return [...call.world.repositories.values()].filter((repository) => call.view.roleOf(repository) !== undefined);
+}
+
+function sorted(call: Call, rows: Repository[], defaultSort: string): Repository[] {
+  const asked = call.query.get("sort");
+  const sort = asked && SORTS.includes(asked) ? asked : defaultSort;
+  const direction = call.query.get("direction") ?? (sort === "full_name" ? "asc" : "desc");
+  const sign = direction === "asc" ? 1 : -1;
+  const { world } = call;
+  if (sort === "full_name") {
+    const names = new Map(rows.map((row) => [row, world.fullName(row).toLowerCase()]));
+    return rows.sort((a, b) => sign * ((names.get(a) ?? "") < (names.get(b) ?? "") ? -1 : 1));
+  }
+  const key = (row: Repository) => (sort === "created" ? row.createdAt : sort === "updated" ? row.updatedAt : (row.pushedAt ?? 0));
+  return rows.sort((a, b) => sign * (key(a) - key(b) || a.id - b.id));
+}
+
+function timeParameter(query: URLSearchParams, name: string): number | null {
+  const text = query.get(name);
+  if (text === null) return null;
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) throw new Refusal(422, `${name} is not a time: ${text}`);
+  return Math.floor(at / 1_000);
+}

@@ -1,0 +1,96 @@
+import { Refusal } from "../refusal.ts";
+import { type Answer, type Call, ok } from "./call.ts";
+
+const DEFAULT_SIZE = 30;
+const MAX_SIZE = 100;
+
+/** Larger values are silently reduced; what is no number counts as absent. */
+export function pageSize(query: URLSearchParams): number {
+  const asked = Number(query.get("per_page") ?? DEFAULT_SIZE);
+  return Number.isInteger(asked) && asked > 0 ? Math.min(asked, MAX_SIZE) : DEFAULT_SIZE;
+}
+
+export function pageNumber(query: URLSearchParams): number {
+  const asked = Number(query.get("page") ?? 1);
+  return Number.isInteger(asked) && asked > 0 ? asked : 1;
+}
+
+/** Rows in their order, and how many there are, if that is cheaper to know than to count. */
+export interface Listing<Row> {
+  readonly rows: Iterable<Row>;
+  readonly size?: number;
+}
+
+/** A list by page number, with up to four rels. `show` may leave a row out (null). */
+export function paged<Row>(call: Call, listing: Listing<Row>, show: (row: Row) => unknown): Answer {
+  const page = takePage(call, listing, show);
+  return ok(page.shown, { links: page.links });
+}
+
+/** For lists that stand inside an object (`total_count`). */
+export function takePage<Row>(call: Call, listing: Listing<Row>, show: (row: Row) => unknown): { shown: unknown[]; total: number; links: string[] } {
+  const size = pageSize(call.query);
+  const page = pageNumber(call.query);
+  const from = (page - 1) * size;
+  const picked: Row[] = [];
+  let total = 0;
+  for (const row of listing.rows) {
+    if (total >= from && total < from + size) picked.push(row);
+    total += 1;
+    if (listing.size !== undefined && total >= from + size) break;
+  }
+  total = listing.size ?? total;
+  const shown = picked.map(show).filter((row) => row !== null);
+  return { shown, total, links: numberedLinks(call, page, Math.max(1, Math.ceil(total / size))) };
+}
+
+/** Order and choice as the service has them: first page `next, last`; last page `prev, first`. */
+function numberedLinks(call: Call, page: number, last: number): string[] {
+  const links: string[] = [];
+  if (page > 1) links.push(link(call, { page: String(Math.min(page - 1, last)) }, "prev"));
+  if (page < last) links.push(link(call, { page: String(page + 1) }, "next"), link(call, { page: String(last) }, "last"));
+  if (page > 1) links.push(link(call, { page: "1" }, "first"));
+  return links;
+}
+
+/** Query parameters as they came, without the old position; the new position stands at the end. */
+export function link(call: Call, position: Readonly<Record<string, string>>, rel: string): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of call.query) {
+    if (name !== "page" && name !== "after" && name !== "before" && name !== "cursor") query.append(name, value);
+  }
+  for (const [name, value] of Object.entries(position)) query.append(name, value);
+  return `<${call.view.apiUrl}${call.path}?${query}>; rel="${rel}"`;
+}
+
+export interface Cursor {
+  readonly key: number;
+  readonly id: number;
+}
+
+const CURSOR_PREFIX = "cursor:v2:";
+
+/** `cursor:v2:` and MessagePack `[uint64 key, uint32 id]`, in URL-safe base64 (ids past 2^32 take 64 bits). */
+export function writeCursor({ key, id }: Cursor): string {
+  const wide = id > 0xffff_ffff;
+  const bytes = Buffer.alloc(wide ? 19 : 15);
+  bytes[0] = 0x92;
+  bytes[1] = 0xcf;
+  bytes.writeBigUInt64BE(BigInt(key), 2);
+  bytes[10] = wide ? 0xcf : 0xce;
+  if (wide) bytes.writeBigUInt64BE(BigInt(id), 11);
+  else bytes.writeUInt32BE(id, 11);
+  const text = Buffer.concat([Buffer.from(CURSOR_PREFIX), bytes]).toString("base64");
+  return text.replaceAll("+", "-").replaceAll("/", "_");
+}
+
+/** Refuses what it did not write. */
+export function readCursor(text: string): Cursor {
+  const bytes = Buffer.from(text, "base64");
+  const body = bytes.subarray(CURSOR_PREFIX.length);
+  if (bytes.toString("latin1", 0, CURSOR_PREFIX.length) !== CURSOR_PREFIX || (body.length !== 15 && body.length !== 19)) {
+    throw new Refusal(422, `Invalid cursor: ${text}`);
+  }
+  const id = body.length === 19 ? Number(body.readBigUInt64BE(11)) : body.readUInt32BE(11);
+  return { key: Number(body.readBigUInt64BE(2)), id };
+}

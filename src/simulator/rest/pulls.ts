@@ -1,0 +1,168 @@
+import { createPull, editPull, mergePull, removeRequestedReviewers, requestReviewers } from "../changes/pulls.ts";
+import type { Issue, PullIssue, Repository } from "../records.ts";
+import { invalid, Refusal } from "../refusal.ts";
+import { mayPush } from "../tokens.ts";
+import { askMergeable, fullPull, pullSummary } from "../views/pull.ts";
+import { simpleUser } from "../views/user.ts";
+import { commentCount } from "../world.ts";
+import { flag, oneOf, required, text, textOrNull, texts } from "./body.ts";
+import { type Answer, contributor, created, needPush, ok, pullToWrite, type RepositoryCall, seenPull } from "./call.ts";
+import { lastModified } from "./issues.ts";
+import { type Listing, paged } from "./pagination.ts";
+
+/** No `since` here; ascending unless sorted by creation. */
+export function listPulls(call: RepositoryCall): Answer {
+  const listing = pullListing(call);
+  return paged(call, listing, (row) => {
+    const seen = call.world.lag.seen(row);
+    return seen && pullSummary(call.view, seen as PullIssue);
+  });
+}
+
+function pullListing(call: RepositoryCall): Listing<Issue> {
+  const { query, repository } = call;
+  const { rows, openPulls } = repository;
+  const state = query.get("state") ?? "open";
+  const sort = query.get("sort") ?? "created";
+  const head = query.get("head");
+  const base = query.get("base");
+  const ascending = (query.get("direction") ?? (sort === "created" ? "desc" : "asc")) === "asc";
+  const all = rows.pullsByCreated.size;
+  const size = state === "open" ? openPulls : state === "closed" ? all - openPulls : all;
+
+  let found: Iterable<Issue>;
+  if (sort === "created" || sort === "long-running") {
+    found = ascending ? rows.pullsByCreated.ascending() : rows.pullsByCreated.descending();
+  } else if (sort === "updated") {
+    found = only(ascending ? rows.issuesByUpdated.ascending() : rows.issuesByUpdated.descending(), (row) => row.pull !== null);
+  } else if (sort === "popularity") {
+    const sign = ascending ? 1 : -1;
+    found = [...rows.pullsByCreated.ascending()].sort((a, b) => sign * (commentCount(a) - commentCount(b) || a.id - b.id));
+  } else throw invalid({ resource: "PullRequest", field: "sort", code: "invalid", value: sort });
+
+  if (state === "open" || state === "closed") found = only(found, (row) => row.state === state);
+  else if (state !== "all") throw invalid({ resource: "PullRequest", field: "state", code: "invalid", value: state });
+  if (head === null && base === null) return { rows: found, size };
+  if (base !== null) found = only(found, (row) => row.pull?.base.ref === base);
+  // `user:branch`; without a colon the service does not filter.
+  if (head?.includes(":")) found = only(found, (row) => row.pull?.head.label.toLowerCase() === head.toLowerCase());
+  return { rows: found };
+}
+
+function* only<Row>(rows: Iterable<Row>, wanted: (row: Row) => boolean): Generator<Row> {
+  for (const row of rows) if (wanted(row)) yield row;
+}
+
+export function getPull(call: RepositoryCall): Answer {
+  const issue = seenPull(call);
+  const accept = call.params["accept"];
+  if (accept === "diff" || accept === "patch") return { status: 200, text: { type: `application/vnd.github.${accept}; charset=utf-8`, content: diffOf(issue) } };
+  askMergeable(call.view, issue);
+  return ok(fullPull(call.view, issue), { lastModified: lastModified(call.world, issue) });
+}
+
+// The simulated world has no files: a diff that names the commits is all that can be said.
+function diffOf(issue: PullIssue): string {
+  const { base, head } = issue.pull;
+  return `diff --git a/README.md b/README.md\nindex ${base.sha.slice(0, 7)}..${head.sha.slice(0, 7)} 100644\n`;
+}
+
+export function postPull(call: RepositoryCall): Answer {
+  const by = contributor(call);
+  const { body, repository, world } = call;
+  const headText = required(text(body, "head"), "head");
+  const baseRef = required(text(body, "base"), "base");
+  if (body["issue"] !== undefined) throw new Refusal(422, "Validation Failed", [{ resource: "PullRequest", field: "issue", code: "invalid", message: "Converting an issue is not possible here" }]);
+  const { headRepository, headRef } = headOf(call, headText);
+  if (headRepository === repository && !mayPush(call.role)) throw new Refusal(404, "Not Found");
+  const title = required(text(body, "title"), "title");
+  const maintainerCanModify = flag(body, "maintainer_can_modify");
+  const issue = createPull(world, by, {
+    repository,
+    title,
+    body: textOrNull(body, "body") ?? null,
+    headRepository,
+    headRef,
+    baseRef,
+    draft: flag(body, "draft") ?? false,
+    ...(maintainerCanModify === undefined ? {} : { maintainerCanModify }),
+  });
+  return created(fullPull(call.view, issue));
+}
+
+/** `branch` or `owner:branch`: the owner's repository in the same network. */
+function headOf(call: RepositoryCall, head: string): { headRepository: Repository; headRef: string } {
+  const { world, repository } = call;
+  const colon = head.indexOf(":");
+  if (colon < 0) return { headRepository: repository, headRef: head };
+  const owner = world.userByLogin(head.slice(0, colon));
+  const headRef = head.slice(colon + 1);
+  const named = text(call.body, "head_repo");
+  for (const candidate of world.repositories.values()) {
+    if (candidate.ownerId !== owner?.id) continue;
+    const inNetwork = candidate === repository || candidate.parentId === repository.id || candidate.id === repository.parentId;
+    if (inNetwork && (named === undefined || named === candidate.name)) return { headRepository: candidate, headRef };
+  }
+  throw invalid({ resource: "PullRequest", field: "head", code: "invalid" });
+}
+
+export function patchPull(call: RepositoryCall): Answer {
+  const by = contributor(call);
+  const issue = pullToWrite(call);
+  if (!mayPush(call.role) && issue.authorId !== by) throw new Refusal(403, "Must have push access to repository");
+  const { body } = call;
+  const title = text(body, "title");
+  const newBody = textOrNull(body, "body");
+  const state = oneOf(body, "state", ["open", "closed"]);
+  const baseRef = text(body, "base");
+  const maintainerCanModify = flag(body, "maintainer_can_modify");
+  editPull(call.world, by, issue, {
+    ...(title === undefined ? {} : { title }),
+    ...(newBody === undefined ? {} : { body: newBody }),
+    ...(state === undefined ? {} : { state }),
+    ...(baseRef === undefined ? {} : { baseRef }),
+    ...(maintainerCanModify === undefined ? {} : { maintainerCanModify }),
+  });
+  return ok(fullPull(call.view, issue));
+}
+
+export function putMerge(call: RepositoryCall): Answer {
+  const by = needPush(call);
+  const issue = pullToWrite(call);
+  const sha = text(call.body, "sha");
+  if (sha !== undefined && sha !== issue.pull.head.sha) throw new Refusal(409, "Head branch was modified. Review and try the merge again.");
+  mergePull(call.world, by, issue);
+  return ok({ sha: issue.pull.mergeCommitSha, merged: true, message: "Pull Request successfully merged" });
+}
+
+export function getMerge(call: RepositoryCall): Answer {
+  return { status: seenPull(call).pull.mergedAt === null ? 404 : 204 };
+}
+
+export function postRequestedReviewers(call: RepositoryCall): Answer {
+  const by = needPush(call);
+  const issue = pullToWrite(call);
+  requestReviewers(call.world, by, issue, reviewers(call));
+  return { status: 201, body: pullSummary(call.view, issue) };
+}
+
+export function deleteRequestedReviewers(call: RepositoryCall): Answer {
+  const by = needPush(call);
+  const issue = pullToWrite(call);
+  removeRequestedReviewers(call.world, by, issue, reviewers(call));
+  return ok(pullSummary(call.view, issue));
+}
+
+export function getRequestedReviewers(call: RepositoryCall): Answer {
+  const { requestedReviewerIds } = seenPull(call).pull;
+  return ok({ users: requestedReviewerIds.map((id) => simpleUser(call.view, id)), teams: [] });
+}
+
+function reviewers(call: RepositoryCall): number[] {
+  return (texts(call.body, "reviewers") ?? []).map((login) => {
+    const user = call.world.userByLogin(login);
+    if (!user) throw new Refusal(422, "Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator.");
+    return user.id;
+  });
+}
+

@@ -1,0 +1,72 @@
+import { deflateRawSync, inflateRawSync } from "node:zlib";
+import type { Clock } from "../clock.ts";
+
+export interface Delivery {
+  readonly id: number;
+  /** Per event: hooks that hear the same event share it, and so does a redelivery. */
+  readonly guid: string;
+  readonly hookId: number;
+  readonly repositoryId: number;
+  readonly event: string;
+  readonly action: string | null;
+  /** Epoch milliseconds. */
+  readonly deliveredAt: number;
+  readonly redelivery: boolean;
+  readonly durationMs: number;
+  /** "OK", or what went wrong. */
+  readonly status: string;
+  readonly statusCode: number;
+  readonly url: string;
+  readonly requestHeaders: Readonly<Record<string, string>>;
+  readonly responseHeaders: Readonly<Record<string, string>> | null;
+  readonly responsePayload: string | null;
+  /** The JSON that was sent: the original snapshot, also on redelivery. */
+  payload(): string;
+}
+
+// GitHub: redelivery is possible for three days; payloads rest compressed, they are much alike inside.
+const KEPT_MS = 3 * 24 * 3_600_000;
+
+/** Keeps a payload small until somebody asks for it. */
+export function packed(json: string): () => string {
+  const bytes = deflateRawSync(json, { level: 1 });
+  return () => inflateRawSync(bytes).toString("utf8");
+}
+
+/** What was sent to each hook, newest first, for three days. */
+export class DeliveryLog {
+  readonly #clock: Clock;
+  /** By hook, ascending by id. */
+  readonly #byHook = new Map<number, Delivery[]>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  add(delivery: Delivery): void {
+    const log = this.#byHook.get(delivery.hookId) ?? [];
+    this.#byHook.set(delivery.hookId, log);
+    log.push(delivery);
+    const oldest = this.#clock.now() - KEPT_MS;
+    let over = 0;
+    while (over < log.length && (log[over] as Delivery).deliveredAt < oldest) over += 1;
+    if (over > 0) log.splice(0, over);
+  }
+
+  find(hookId: number, id: number): Delivery | undefined {
+    return this.#kept(hookId).find((delivery) => delivery.id === id);
+  }
+
+  /** Newest first, those older than `before` (a delivery id, exclusive). `failed` is what is not "OK". */
+  list(hookId: number, options: { readonly before?: number; readonly status?: "success" | "failure" }): Delivery[] {
+    return this.#kept(hookId)
+      .filter((delivery) => options.before === undefined || delivery.id < options.before)
+      .filter((delivery) => options.status === undefined || (delivery.status === "OK") === (options.status === "success"))
+      .sort((a, b) => b.id - a.id);
+  }
+
+  #kept(hookId: number): Delivery[] {
+    const oldest = this.#clock.now() - KEPT_MS;
+    return (this.#byHook.get(hookId) ?? []).filter((delivery) => delivery.deliveredAt >= oldest);
+  }
+}
