@@ -2,6 +2,7 @@ import type { Worker } from "bullmq";
 import { type MaintenanceTask, queueNames } from "../src/operations/queues.ts";
 import { dispatchPending, pruneDeliveries } from "../src/receiver/dispatch.ts";
 import { scheduleCatchUps } from "../src/sync/catch-up.ts";
+import { dispatchMarks } from "../src/sync/marks.ts";
 import { resolveSelections } from "../src/sync/selection.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
@@ -16,7 +17,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
       const task = job.name;
       switch (task) {
         case "dispatch":
-          return dispatchPending(ctx);
+          return Promise.all([dispatchPending(ctx), dispatchMarks(ctx)]);
         case "prune":
           return pruneDeliveries(ctx, signal);
         case "select":

@@ -143,61 +143,52 @@ export class QueueUnavailableError extends Error {
  * @throws QueueUnavailableError when Redis cannot be reached
  */
 export async function enqueueInbox(ctx: Enqueuing, job: InboxJob): Promise<void> {
-  assertReady(ctx);
-  await ctx.queues.inbox.add("store", job, { deduplication: { id: `${job.hookId}:${job.guid}` } });
+  await adding(ctx, () => ctx.queues.inbox.add("store", job, { deduplication: { id: `${job.hookId}:${job.guid}` } }));
 }
 
 /** Asks for deliveries to be applied. One that already waits or runs is not asked for twice. */
 export async function enqueueDeliveries(ctx: Enqueuing, deliveryIds: string[]): Promise<void> {
-  assertReady(ctx);
-  await ctx.queues.deliveries.addBulk(
-    deliveryIds.map((deliveryId) => ({
-      name: "apply",
-      data: { deliveryId },
-      opts: { deduplication: { id: deliveryId } },
-    })),
+  await adding(ctx, () =>
+    ctx.queues.deliveries.addBulk(
+      deliveryIds.map((deliveryId) => ({
+        name: "apply",
+        data: { deliveryId },
+        opts: { deduplication: { id: deliveryId } },
+      })),
+    ),
   );
 }
 
 /** Asks for the first full copy. Nothing happens when it already waits or runs, since it goes on by itself. */
 export async function enqueueBackfill(ctx: Enqueuing, job: RepositoryJob): Promise<void> {
-  assertReady(ctx);
-  await ctx.queues.backfill.add("backfill", job, { deduplication: { id: String(job.repositoryId) } });
+  await adding(ctx, () =>
+    ctx.queues.backfill.add("backfill", job, { deduplication: { id: String(job.repositoryId) } }),
+  );
 }
 
 /** Asks for a catch-up. Asked while one runs, another follows it: the running one may have passed the place. */
 export async function enqueueCatchUp(ctx: Enqueuing, job: RepositoryJob): Promise<void> {
-  assertReady(ctx);
-  await ctx.queues.catchUp.add("catch-up", job, {
-    deduplication: { id: String(job.repositoryId), keepLastIfActive: true },
-  });
+  await adding(ctx, () =>
+    ctx.queues.catchUp.add("catch-up", job, {
+      deduplication: { id: String(job.repositoryId), keepLastIfActive: true },
+    }),
+  );
 }
 
 /**
  * Asks for one resource to be read again, not before `delayMs` from now (upstream's replicas lag behind its webhooks).
  *
- * Many asks become one read, and that read begins after the last ask's delay. BullMQ alone does not promise this: an ask
- * is dropped while an earlier one waits, which may then run too soon. Hence the mark of `refreshNotBefore`, which the
- * worker heeds whichever job it holds.
+ * Many asks become one read. An ask is dropped while an earlier job waits, even one that waits for less long: what is still
+ * to be asked, and when, is known to Postgres (`refresh_marks`), and the job only wakes who looks there.
  */
 export async function enqueueRefresh(
   ctx: Enqueuing,
   job: RefreshJob,
   { delayMs = 0 }: { delayMs?: number } = {},
 ): Promise<void> {
-  assertReady(ctx);
-  const id = refreshId(job);
-  if (delayMs > 0) {
-    // Real time, not ctx.clock: it is compared with BullMQ's delays, which count real time.
-    await ctx.redis.set(notBeforeKey(ctx, id), Date.now() + delayMs, "PX", delayMs + 60_000);
-  }
-  await ctx.queues.refresh.add("refresh", job, { delay: delayMs, deduplication: { id, keepLastIfActive: true } });
-}
-
-/** The moment before which the resource should not be read, by the last ask. */
-export async function refreshNotBefore(ctx: Enqueuing, job: RefreshJob): Promise<Date | null> {
-  const text = await ctx.redis.get(notBeforeKey(ctx, refreshId(job)));
-  return text === null ? null : new Date(Number(text));
+  const id = `${job.kind}-${job.repositoryId}-${job.key}`;
+  const opts = { delay: delayMs, deduplication: { id, keepLastIfActive: true } };
+  await adding(ctx, () => ctx.queues.refresh.add("refresh", job, opts));
 }
 
 export interface QueueCounts {
@@ -223,15 +214,12 @@ export async function queueCounts({ queues }: Pick<Context, "queues">): Promise<
   return Object.fromEntries(await Promise.all(counted));
 }
 
-function refreshId({ kind, repositoryId, key }: RefreshJob): string {
-  return `${kind}-${repositoryId}-${key}`;
-}
-
-function notBeforeKey({ queues }: Pick<Context, "queues">, id: string): string {
-  return `${queues.refresh.opts.prefix}:refresh-not-before:${id}`;
-}
-
-/** A connection that is not ready would make BullMQ wait for it without end. */
-function assertReady({ redis }: Pick<Context, "redis">): void {
+/** Runs `add`, or says that Redis cannot take a job: away (BullMQ would wait for it without end), or too slow. */
+async function adding({ redis }: Pick<Context, "redis">, add: () => Promise<unknown>): Promise<void> {
   if (redis.status !== "ready") throw new QueueUnavailableError("Redis cannot be reached, so no job can be added");
+  try {
+    await add();
+  } catch (error) {
+    throw new QueueUnavailableError(`Redis took no job: ${(error as Error).message}`, { cause: error });
+  }
 }

@@ -14,13 +14,14 @@ const MAX_BATCHES = 20;
 export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queues" | "clock">): Promise<number> {
   const overdue = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
   let asked = 0;
-  let last: { id: string; received_at: Date } | undefined;
+  let last: { id: string; position: string } | undefined;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
-    const { rows } = await ctx.db.$client.query<{ id: string; received_at: Date }>(
-      `select id, received_at from deliveries
+    const { rows } = await ctx.db.$client.query<{ id: string; position: string }>(
+      // As text, since a Date would round the microseconds off and find rows a second time.
+      `select id, received_at::text as position from deliveries
         where status = 'pending' and received_at <= $1 and ($2::timestamptz is null or (received_at, id) > ($2, $3::uuid))
         order by received_at, id limit ${BATCH}`,
-      [overdue, last?.received_at ?? null, last?.id ?? null],
+      [overdue, last?.position ?? null, last?.id ?? null],
     );
     if (rows.length > 0)
       await enqueueDeliveries(

@@ -1,0 +1,71 @@
+import { once } from "node:events";
+import { connect, createServer, type Server, type Socket } from "node:net";
+
+/** A connection to a store that can be broken as a network or a stopped server breaks it. */
+export interface BreakableLink extends AsyncDisposable {
+  /** The store's address, by way of the link. */
+  url: string;
+  /** Connections break, new ones are refused. */
+  cut(): Promise<void>;
+  /** Connections stay, and are made, but nothing comes through. */
+  freeze(): void;
+  /** As before. */
+  mend(): Promise<void>;
+}
+
+export async function openLink(storeUrl: string): Promise<BreakableLink> {
+  const store = new URL(storeUrl);
+  const sockets = new Set<Socket>();
+  let isFrozen = false;
+  let server: Server | null = null;
+  let port = 0;
+
+  const listen = async () => {
+    server = createServer((near) => {
+      const far = connect(Number(store.port), store.hostname);
+      for (const [from, to] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        sockets.add(from);
+        if (isFrozen) from.pause();
+        from.on("data", (chunk) => to.write(chunk));
+        from.on("error", () => {}); // Breaking is what it is for.
+        from.on("close", () => {
+          sockets.delete(from);
+          to.destroy();
+        });
+      }
+      if (isFrozen) process.nextTick(() => near.pause());
+    });
+    server.listen(port, "127.0.0.1");
+    await once(server, "listening");
+    port = (server.address() as { port: number }).port;
+  };
+  const cut = async () => {
+    const closing = server;
+    server = null;
+    const closed = closing && once(closing, "close");
+    closing?.close();
+    for (const socket of sockets) socket.destroy();
+    await closed;
+  };
+
+  await listen();
+  const url = new URL(storeUrl);
+  url.host = `127.0.0.1:${port}`;
+  return {
+    url: url.href,
+    cut,
+    freeze: () => {
+      isFrozen = true;
+      for (const socket of sockets) socket.pause();
+    },
+    mend: async () => {
+      isFrozen = false;
+      for (const socket of sockets) socket.resume();
+      if (!server) await listen();
+    },
+    [Symbol.asyncDispose]: cut,
+  };
+}

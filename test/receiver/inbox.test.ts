@@ -1,0 +1,257 @@
+import { describe, expect, test, vi } from "vitest";
+import { enqueueDeliveries } from "../../src/operations/queues.ts";
+import { dispatchPending, pruneDeliveries } from "../../src/receiver/dispatch.ts";
+import { failDelivery, storeWaitingDelivery } from "../../src/receiver/inbox.ts";
+import { openTestDatabase, testRedis } from "../support/database.ts";
+import { openLink } from "./breakable-link.ts";
+import { NOWHERE, opened, openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";
+
+const queued = async ({ stores }: ReceiverWorld) =>
+  (await stores.queues.deliveries.getJobs(["waiting"])).map((job) => job.data.deliveryId).sort();
+
+const settle = async ({ stores }: ReceiverWorld, guid: string, status: string, receivedAt = new Date()) =>
+  await stores.db.$client.query(
+    "update deliveries set status = $2, settled_at = now(), received_at = $3, reason = 'because' where guid = $1",
+    [guid, status, receivedAt],
+  );
+
+const seconds = (count: number) => new Date(Date.now() - count * 1_000);
+
+describe("a delivery is kept once, whatever arrives", () => {
+  test("an accepted delivery is in the inbox and queued", async () => {
+    await using world = await openReceiverWorld();
+    const guid = crypto.randomUUID();
+    expect(await world.deliver({ guid })).toMatchObject({ status: 202, body: { delivery: guid, status: "accepted" } });
+    const rows = await world.inbox();
+    expect(rows).toMatchObject([
+      {
+        guid,
+        hook_id: "42",
+        event: "issues",
+        action: "opened",
+        repository_id: "7",
+        status: "pending",
+        payload: Buffer.from(JSON.stringify(opened)),
+      },
+    ]);
+    await vi.waitFor(async () => expect(await queued(world)).toEqual([rows[0]?.id]));
+  });
+
+  test("fifty copies at once are one row and one job", async () => {
+    await using world = await openReceiverWorld();
+    const guid = crypto.randomUUID();
+    const answers = await Promise.all(Array.from({ length: 50 }, () => world.deliver({ guid })));
+    expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([202]));
+    expect(await world.inbox()).toHaveLength(1);
+    await vi.waitFor(async () => expect(await queued(world)).toHaveLength(1));
+  });
+
+  test("one event at two hooks is two deliveries", async () => {
+    await using world = await openReceiverWorld();
+    const guid = crypto.randomUUID();
+    await world.deliver({ guid, hookId: 1 });
+    await world.deliver({ guid, hookId: 2 });
+    expect(await world.inbox()).toHaveLength(2);
+  });
+
+  test.each(["applied", "ignored"])("a redelivery of what was %s is known, and stays as it is", async (status) => {
+    await using world = await openReceiverWorld();
+    const guid = crypto.randomUUID();
+    await world.deliver({ guid });
+    await settle(world, guid, status);
+    await vi.waitFor(async () => expect(await queued(world)).toHaveLength(1));
+    await world.stores.queues.deliveries.drain();
+    expect(await world.deliver({ guid })).toMatchObject({ status: 202, body: { delivery: guid, status: "known" } });
+    expect(await world.inbox()).toMatchObject([{ status, reason: "because" }]);
+    expect(await queued(world)).toEqual([]);
+  });
+
+  test("a redelivery of what failed is applied after all", async () => {
+    await using world = await openReceiverWorld();
+    const guid = crypto.randomUUID();
+    await world.deliver({ guid });
+    const [{ id } = { id: "" }] = await world.inbox();
+    await failDelivery(world.stores, { deliveryId: id, reason: "cannot be read: \0", attempts: 8 });
+    expect(await world.inbox()).toMatchObject([
+      { status: "failed", reason: "cannot be read: ", settled_at: expect.any(Date) },
+    ]);
+    expect(await world.deliver({ guid })).toMatchObject({ status: 202, body: { status: "accepted" } });
+    expect(await world.inbox()).toMatchObject([{ id, status: "pending", reason: null, settled_at: null }]);
+  });
+
+  test("a failure that comes late does not undo what was applied meanwhile", async () => {
+    await using world = await openReceiverWorld();
+    const guid = crypto.randomUUID();
+    await world.deliver({ guid });
+    await settle(world, guid, "applied");
+    const [{ id } = { id: "" }] = await world.inbox();
+    await failDelivery(world.stores, { deliveryId: id, reason: "too late", attempts: 8 });
+    expect(await world.inbox()).toMatchObject([{ status: "applied" }]);
+  });
+});
+
+describe("one of the two stores may be away", () => {
+  test("Redis away: the delivery is in the inbox, at no delay, and is dispatched when Redis is back", async () => {
+    await using link = await openLink(testRedis().url);
+    await using world = await openReceiverWorld({ redisUrl: link.url });
+    await link.cut();
+    const startedAt = performance.now();
+    expect(await world.deliver()).toMatchObject({ status: 202, body: { status: "accepted" } });
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+    const [row] = await world.inbox();
+
+    await world.stores.db.$client.query("update deliveries set received_at = $1", [seconds(6)]);
+    await expect(dispatchPending(world.stores)).rejects.toThrow("Redis cannot be reached");
+    await link.mend();
+    await vi.waitFor(async () => expect(await dispatchPending(world.stores)).toBe(1), { timeout: 5_000 });
+    expect(await queued(world)).toEqual([row?.id]);
+    await world.stores.queues.deliveries.obliterate();
+  });
+
+  test("Redis away from the start: the receiver starts and serves", async () => {
+    await using world = await openReceiverWorld({ redisUrl: NOWHERE.redisUrl });
+    expect(await world.deliver()).toMatchObject({ status: 202 });
+    expect(await world.inbox()).toHaveLength(1);
+  });
+
+  test("Redis that does not answer delays nobody", async () => {
+    await using link = await openLink(testRedis().url);
+    await using world = await openReceiverWorld({ redisUrl: link.url });
+    link.freeze();
+    const startedAt = performance.now();
+    expect(await world.deliver()).toMatchObject({ status: 202 });
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+  });
+
+  test("Postgres away: the delivery waits in Redis, byte for byte, and reaches the inbox once when Postgres is back", async () => {
+    const database = await openTestDatabase();
+    await using link = await openLink(database.url);
+    await using world = await openReceiverWorld({ databaseUrl: link.url });
+    await link.cut();
+    const guid = crypto.randomUUID();
+    const body = '{"action":"opened","title":"\\u0000 \\ud800 \u{1f980}","repository":{"id":7}}';
+    expect(await world.deliver({ guid, body })).toMatchObject({ status: 202, body: { status: "accepted" } });
+    expect(await world.deliver({ guid, body })).toMatchObject({ status: 202 });
+    const jobs = await world.stores.queues.inbox.getJobs(["waiting"]);
+    expect(jobs).toHaveLength(1);
+
+    await link.mend();
+    for (const job of [jobs[0], jobs[0]]) if (job) await storeWaitingDelivery(world.stores, job.data);
+    expect(await world.inbox()).toMatchObject([
+      {
+        guid,
+        hook_id: "42",
+        event: "issues",
+        action: "opened",
+        repository_id: "7",
+        payload: Buffer.from(body),
+        status: "pending",
+      },
+    ]);
+    await vi.waitFor(async () => expect(await queued(world)).toHaveLength(1));
+    expect(await world.deliver()).toMatchObject({ status: 202 });
+    expect(await world.inbox()).toHaveLength(2);
+  });
+
+  test("Postgres that does not answer: Redis takes over within upstream's ten seconds", async () => {
+    const database = await openTestDatabase();
+    await using link = await openLink(database.url);
+    await using world = await openReceiverWorld({ databaseUrl: link.url });
+    await world.deliver();
+    link.freeze();
+    const startedAt = performance.now();
+    expect(await world.deliver()).toMatchObject({ status: 202, body: { status: "accepted" } });
+    expect(performance.now() - startedAt).toBeLessThan(4_000);
+    expect(await world.stores.queues.inbox.getWaitingCount()).toBe(1);
+    await link.cut(); // What hangs is let go, so that the pool can close.
+  });
+
+  test("Postgres that has not been migrated: the delivery waits in Redis", async () => {
+    await using world = await openReceiverWorld();
+    await world.stores.db.$client.query("alter table deliveries rename to elsewhere");
+    expect(await world.deliver()).toMatchObject({ status: 202 });
+    expect(await world.stores.queues.inbox.getWaitingCount()).toBe(1);
+  });
+
+  test("both away: 503 with Retry-After, and the same delivery is taken once one is back", async () => {
+    await using link = await openLink(testRedis().url);
+    await using world = await openReceiverWorld({ databaseUrl: NOWHERE.databaseUrl, redisUrl: link.url });
+    await link.cut();
+    const guid = crypto.randomUUID();
+    const refused = await world.deliver({ guid });
+    expect(refused).toMatchObject({ status: 503, body: { message: expect.stringContaining("again later") } });
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    await link.mend();
+    await vi.waitFor(async () => expect(await world.deliver({ guid })).toMatchObject({ status: 202 }), {
+      timeout: 5_000,
+    });
+    expect(await world.stores.queues.inbox.getWaitingCount()).toBe(1);
+    await world.stores.queues.inbox.obliterate();
+  });
+});
+
+describe("dispatching what lost its job", () => {
+  test("after Redis lost everything, each overdue delivery gets one job, over many batches", async () => {
+    await using world = await openReceiverWorld();
+    const { db } = world.stores;
+    await db.$client.query(
+      `insert into deliveries (hook_id, guid, event, payload, received_at)
+        select 1, 'g-' || n, 'issues', '{}', now() - interval '1 minute' - n % 7 * interval '1 second' from generate_series(1, 2500) n`,
+    );
+    expect(await dispatchPending(world.stores)).toBe(2_500);
+    expect(await dispatchPending(world.stores)).toBe(2_500);
+    expect(await world.stores.queues.deliveries.getWaitingCount()).toBe(2_500);
+  });
+
+  test("a delivery just received is left to the job that its receiver adds, and a settled one to itself", async () => {
+    await using world = await openReceiverWorld({ redisUrl: NOWHERE.redisUrl });
+    await world.deliver({ guid: "recent-1" });
+    await world.deliver({ guid: "settled-1" });
+    await settle(world, "settled-1", "failed", seconds(60));
+    expect(await dispatchPending(world.stores)).toBe(0);
+  });
+
+  test("one that is being applied is not queued a second time", async () => {
+    await using world = await openReceiverWorld();
+    await world.deliver({ guid: "in-progress" });
+    await world.stores.db.$client.query("update deliveries set received_at = $1", [seconds(60)]);
+    const [{ id } = { id: "" }] = await world.inbox();
+    await vi.waitFor(async () => expect(await queued(world)).toEqual([id]));
+    await Promise.all([dispatchPending(world.stores), enqueueDeliveries(world.stores, [id])]);
+    expect(await queued(world)).toEqual([id]);
+  });
+});
+
+describe("pruning", () => {
+  test("settled deliveries go after DELIVERY_RETENTION, pending and younger ones stay", async () => {
+    await using world = await openReceiverWorld({ env: { DELIVERY_RETENTION: "1h" } });
+    await world.stores.db.$client.query(
+      `insert into deliveries (hook_id, guid, event, payload, received_at, status)
+        select 1, status || '-' || age || '-' || n, 'issues', '{}', now() - age * interval '1 minute', status
+          from generate_series(1, 700) n, unnest(array[50, 70]) age, unnest(array['pending', 'applied', 'ignored', 'failed']) status`,
+    );
+    const counts = await Promise.all([pruneDeliveries(world.stores), pruneDeliveries(world.stores)]);
+    expect(counts.reduce((sum, count) => sum + count)).toBe(2_100);
+    const left = await world.inbox();
+    expect(left).toHaveLength(8 * 700 - 2_100);
+    expect(left.filter((row) => row.guid.includes("-70-")).every((row) => row.status === "pending")).toBe(true);
+  });
+
+  test("pruning neither waits for a row that someone holds nor keeps deliveries from arriving", async () => {
+    await using world = await openReceiverWorld({ env: { DELIVERY_RETENTION: "1h" } });
+    await world.deliver({ guid: "held-by-someone" });
+    await world.deliver({ guid: "free-to-go" });
+    for (const guid of ["held-by-someone", "free-to-go"]) await settle(world, guid, "applied", seconds(7_200));
+    const holder = await world.stores.db.$client.connect();
+    try {
+      await holder.query("begin");
+      await holder.query("select from deliveries where guid = 'held-by-someone' for update");
+      expect(await pruneDeliveries(world.stores)).toBe(1);
+      expect(await world.deliver({ guid: "arriving-now" })).toMatchObject({ status: 202 });
+    } finally {
+      await holder.query("rollback");
+      holder.release();
+    }
+    expect((await world.inbox()).map((row) => row.guid).sort()).toEqual(["arriving-now", "held-by-someone"]);
+  });
+});
