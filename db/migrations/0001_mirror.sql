@@ -305,6 +305,15 @@ create table selections (
   problem text
 );
 
+create table refresh_marks (
+  kind text not null,
+  repository_id bigint not null,
+  key bigint not null,
+  asked_at timestamptz not null,
+  not_before timestamptz not null,
+  primary key (kind, repository_id, key)
+);
+
 create table validators (
   credential text not null,
   path text not null,
@@ -355,6 +364,7 @@ create index pull_request_reviews_pull on pull_request_reviews (repository_id, p
 create index pull_request_review_comments_pull on pull_request_review_comments (repository_id, pull_number, id);
 create index pull_request_review_comments_updated on pull_request_review_comments (repository_id, updated_at, id);
 
+create index refresh_marks_not_before on refresh_marks (not_before);
 create index deliveries_pending on deliveries (received_at) where status = 'pending';
 create index deliveries_received on deliveries (received_at);
 
@@ -615,6 +625,12 @@ comment on table selections is 'One row is one wish of what to mirror: owner/nam
 comment on column selections.pattern is 'owner/name or owner/*, in lower case.';
 comment on column selections.added_at is 'When it was asked for, by our clock.';
 comment on column selections.problem is 'What is wrong, in words. Null: nothing.';
+comment on table refresh_marks is 'One row is one resource about which the mirror must ask upstream: what we were told contradicts itself.';
+comment on column refresh_marks.kind is 'user, repository, label, milestone, issue, pull_request, issue_comment, review or review_comment.';
+comment on column refresh_marks.repository_id is 'The repository''s id at upstream; 0 for users and repositories.';
+comment on column refresh_marks.key is 'Upstream''s id, or the number for issues and pull requests.';
+comment on column refresh_marks.asked_at is 'When the newest reason to ask arose, by our clock.';
+comment on column refresh_marks.not_before is 'When to ask, by our clock.';
 comment on table validators is 'One row is what upstream gave us to ask the same question again without cost.';
 comment on column validators.credential is 'A fingerprint of the token that asked.';
 comment on column validators.path is 'The file.';

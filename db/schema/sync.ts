@@ -66,3 +66,17 @@ export const validators = pgTable(
   },
   (table) => [primaryKey({ columns: [table.credential, table.path] })],
 );
+
+/** One row is one resource about which the mirror must ask upstream: what we were told contradicts itself. */
+export const refreshMarks = pgTable(
+  "refresh_marks",
+  {
+    kind: text("kind").notNull(),
+    repositoryId: id("repository_id").notNull(),
+    key: id("key").notNull(),
+    /** When the newest reason to ask arose. A read that begins later, by more than upstream's replicas lag, settles it. */
+    askedAt: instant("asked_at").notNull(),
+    notBefore: instant("not_before").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.kind, table.repositoryId, table.key] })],
+);

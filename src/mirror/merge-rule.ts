@@ -57,10 +57,15 @@ const VOLATILE = new Set([
 
 /** Folds an observation into what is stored, never backwards. */
 export function fold(stored: Stored | undefined, seen: Observation): Folded {
-  if (!stored) return { outcome: "merged", next: firstSeen(seen) };
+  if (!stored) return isBareTombstone(seen) ? { outcome: "known" } : { outcome: "merged", next: firstSeen(seen) };
   if (stored.deletedAt !== null) return foldIntoTombstone({ ...stored, deletedAt: stored.deletedAt }, seen);
   if (seen.deleted) return { outcome: "merged", next: { ...stored, deletedAt: seen.stamp.seenAt } };
   return foldKeys(stored, seen);
+}
+
+/** A deletion of what was never seen leaves nothing to keep. */
+function isBareTombstone({ deleted, fields }: Observation): boolean {
+  return deleted && Object.keys(fields).length === 0;
 }
 
 function firstSeen({ fields, stamp, deleted, partial }: Observation): Stored {

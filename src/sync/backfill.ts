@@ -1,0 +1,144 @@
+import { sql } from "drizzle-orm";
+import type { Context } from "../context.ts";
+import { findMirroredRepository, type MirroredRepository } from "../mirror/find-repository.ts";
+import type { Kind } from "../mirror/resource.ts";
+import { mergeObserved, type Transaction } from "../mirror/store.ts";
+import { PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "./pages.ts";
+import { readOtherReviews, readPullDetails } from "./pull-details.ts";
+import { readRepository } from "./read-repository.ts";
+import { isMirrored, setSyncState } from "./repository-sync.ts";
+
+/**
+ * The first full copy of a repository, phase by phase and page by page. Each page is stored in one transaction with the
+ * place of the next, and only then is the next asked for: a crash costs at most the page under way, and memory holds one
+ * page, however large the repository.
+ */
+export const backfillPhases = ["labels", "milestones", "issues", "pulls", "issue comments", "review comments", "reviews"] as const;
+export type BackfillPhase = (typeof backfillPhases)[number];
+
+const per = `per_page=${PAGE_SIZE}`;
+/** By creation where upstream lets us choose: rows do not move between pages while they are read. */
+const lists: Record<Exclude<BackfillPhase, "reviews">, { kind: Kind; path: string }> = {
+  labels: { kind: "label", path: `labels?${per}` },
+  milestones: { kind: "milestone", path: `milestones?state=all&${per}` },
+  issues: { kind: "issue", path: `issues?state=all&sort=created&direction=asc&${per}` },
+  pulls: { kind: "pull_request", path: `pulls?state=all&sort=created&direction=asc&${per}` },
+  "issue comments": { kind: "issue_comment", path: `issues/comments?${per}` },
+  "review comments": { kind: "review_comment", path: `pulls/comments?${per}` },
+};
+
+/** The work was asked to stop and can be taken up at the page it had come to. */
+export class InterruptedError extends Error {
+  override name = "InterruptedError";
+}
+
+/**
+ * Copies the repository, or goes on where an earlier run stopped. At the end the repository is live.
+ * @throws InterruptedError between two pages, once `signal` is aborted
+ */
+export async function backfill(ctx: Context, { repositoryId }: { repositoryId: number }, signal: AbortSignal): Promise<void> {
+  let repository = await findMirroredRepository(ctx.db, repositoryId);
+  if (!repository || repository.state === "gone") return;
+  try {
+    const read = await readRepository(ctx, repository, "backfill");
+    repository = read.repository;
+    await beginBackfill(ctx, repository, read.upstreamNow);
+    for (const phase of backfillPhases) await runPhase(ctx, repository, phase, signal);
+    await ctx.db.$client.query("update repository_syncs set state = 'live', problem = null, backfilled_at = $2, confirmed_at = $2 where repository_id = $1 and state <> 'gone'", [
+      repositoryId, ctx.clock.now(),
+    ]);
+  } catch (error) {
+    if (!(error instanceof RepositoryUnavailableError)) throw error;
+    // Deleted, hidden or no longer allowed: upstream answers all three alike, so nothing is thrown away.
+    ctx.log.warn({ repository: repository.fullName, reason: error.message }, "The backfill pauses");
+    await setSyncState(ctx.db, repositoryId, "paused", error.message);
+  }
+}
+
+/** Forgets how far an earlier backfill came, so that the next one reads every page again (conditionally). */
+export async function restartBackfill(ctx: Pick<Context, "db">, repositoryId: number): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    await tx.execute(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
+    await tx.execute(sql`update repository_syncs set state = 'backfilling', problem = null where repository_id = ${repositoryId}`);
+  });
+}
+
+/** The watermarks are upstream's time at the beginning: whatever changes while we copy is read by the first catch-up. */
+async function beginBackfill(ctx: Context, repository: MirroredRepository, upstreamNow: Date): Promise<void> {
+  const expected = await expectedPages(ctx, repository);
+  await ctx.db.transaction(async (tx) => {
+    const begun = await tx.execute(sql`select from backfill_phases where repository_id = ${repository.id}`);
+    if (begun.rows.length > 0) return;
+    const now = ctx.clock.now().toISOString();
+    for (const phase of backfillPhases) {
+      await tx.execute(sql`insert into backfill_phases (repository_id, phase, expected_pages, started_at)
+        values (${repository.id}, ${phase}, ${expected[phase] ?? null}, ${now}::timestamptz) on conflict do nothing`);
+    }
+    const watermark = upstreamNow.toISOString();
+    await tx.execute(sql`update repository_syncs set state = 'backfilling', issues_synced_at = ${watermark}::timestamptz, comments_synced_at = ${watermark}::timestamptz,
+      review_comments_synced_at = ${watermark}::timestamptz, pulls_synced_at = ${watermark}::timestamptz where repository_id = ${repository.id}`);
+  });
+}
+
+const COUNTS = `query($id: ID!) { rateLimit { cost limit nodeCount remaining resetAt used }
+  node(id: $id) { ... on Repository { issues { totalCount } pullRequests { totalCount } labels { totalCount } milestones { totalCount } } } }`;
+
+interface Counts {
+  node: Record<"issues" | "pullRequests" | "labels" | "milestones", { totalCount: number }> | null;
+}
+
+/** For the progress bar: one point, since lists paged by cursor do not say how long they are. */
+async function expectedPages(ctx: Context, repository: MirroredRepository): Promise<Partial<Record<BackfillPhase, number>>> {
+  const { data } = await ctx.upstream.graphql<Counts>(COUNTS, { id: repository.nodeId }, { priority: "backfill" });
+  if (!data.node) return {};
+  const pagesOf = (count: number) => Math.max(1, Math.ceil(count / PAGE_SIZE));
+  const { issues, pullRequests, labels, milestones } = data.node;
+  return {
+    labels: pagesOf(labels.totalCount),
+    milestones: pagesOf(milestones.totalCount),
+    issues: pagesOf(issues.totalCount + pullRequests.totalCount),
+    pulls: pagesOf(pullRequests.totalCount),
+    reviews: pagesOf(pullRequests.totalCount),
+  };
+}
+
+async function runPhase(ctx: Context, repository: MirroredRepository, phase: BackfillPhase, signal: AbortSignal): Promise<void> {
+  const { rows } = await ctx.db.$client.query<{ cursor: string | null; finished_at: Date | null }>(
+    "select cursor, finished_at from backfill_phases where repository_id = $1 and phase = $2",
+    [repository.id, phase],
+  );
+  const row = rows[0];
+  if (!row || row.finished_at) return;
+  for (let cursor: string | null = row.cursor, isLast = false; !isLast; ) {
+    if (signal.aborted) throw new InterruptedError(`The backfill of ${repository.fullName} stops before the next page of ${phase}`);
+    if (!(await isMirrored(ctx.db, repository.id))) return; // Removed meanwhile.
+    const next: string | null = phase === "reviews" ? await storeReviews(ctx, repository, cursor, signal) : await storeListPage(ctx, repository, phase, cursor);
+    isLast = next === null;
+    cursor = next;
+  }
+}
+
+async function storeListPage(ctx: Context, repository: MirroredRepository, phase: Exclude<BackfillPhase, "reviews">, cursor: string | null): Promise<string | null> {
+  const { kind, path } = lists[phase];
+  const at = cursor ?? `/repositories/${repository.id}/${path}`;
+  const page = await storePage(ctx, repository, kind, at, "backfill", (tx, stored) => rememberPage(ctx, tx, repository.id, phase, stored));
+  return page.next;
+}
+
+async function storeReviews(ctx: Context, repository: MirroredRepository, cursor: string | null, signal: AbortSignal): Promise<string | null> {
+  const page = await readPullDetails(ctx, repository, cursor, "backfill", signal);
+  await readOtherReviews(ctx, repository, page.unfinished, "backfill");
+  await ctx.db.transaction(async (tx) => {
+    // Reads of details that tie with a webhook are settled by that webhook's own mark.
+    await mergeObserved(tx, page.observed);
+    await rememberPage(ctx, tx, repository.id, "reviews", { next: page.next, resources: page.pulls, pageCount: null });
+  });
+  return page.next;
+}
+
+async function rememberPage(ctx: Pick<Context, "clock">, tx: Transaction, repositoryId: number, phase: BackfillPhase, page: Pick<StoredPage, "next" | "resources" | "pageCount">): Promise<void> {
+  const finishedAt = page.next === null ? ctx.clock.now().toISOString() : null;
+  await tx.execute(sql`update backfill_phases set cursor = ${page.next}, pages = pages + 1, resources = resources + ${page.resources},
+    expected_pages = coalesce(${page.pageCount}::integer, expected_pages), finished_at = ${finishedAt}::timestamptz
+    where repository_id = ${repositoryId} and phase = ${phase}`);
+}

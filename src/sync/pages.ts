@@ -1,0 +1,98 @@
+import type { Context } from "../context.ts";
+import type { MirroredRepository } from "../mirror/find-repository.ts";
+import { joinObserved, observe, type Observed, type Sighting } from "../mirror/observation.ts";
+import type { Kind } from "../mirror/resource.ts";
+import { mergeObserved, type Transaction } from "../mirror/store.ts";
+import type { Json } from "../mirror/template.ts";
+import type { Answer, Priority } from "../upstream/client.ts";
+import { pageCount } from "../upstream/pagination.ts";
+import { saveValidator } from "../upstream/validators.ts";
+import { enqueueMarks, type Mark, marksForTies, storeMarks } from "./marks.ts";
+
+export const PAGE_SIZE = 100;
+
+/** Upstream does not show the repository, or not any more. Whether it was deleted cannot be told from this. */
+export class RepositoryUnavailableError extends Error {
+  override name = "RepositoryUnavailableError";
+}
+
+export interface StoredPage {
+  /** Where the list goes on; null: this was the last page. */
+  next: string | null;
+  resources: number;
+  /** How many pages the whole list has, when upstream says so. */
+  pageCount: number | null;
+  /** What stood on the page; empty for an unchanged one. `updatedAt` is null where upstream sends none. */
+  rows: { key: number; updatedAt: Date | null }[];
+}
+
+/** The newest `updated_at` of a page; null when it has none. */
+export function newestOf({ rows }: Pick<StoredPage, "rows">): Date | null {
+  return rows.reduce<Date | null>((newest, { updatedAt }) => (updatedAt && (!newest || updatedAt > newest) ? updatedAt : newest), null);
+}
+
+/**
+ * Reads one page of a list and stores it, in one transaction with the validator and whatever `remember` writes: after a
+ * crash the page was either stored and is not read again, or it was not.
+ * @throws RepositoryUnavailableError when upstream does not show the list
+ */
+export async function storePage(
+  ctx: Context,
+  repository: MirroredRepository,
+  kind: Kind,
+  path: string,
+  priority: Priority,
+  remember: (tx: Transaction, page: StoredPage) => Promise<void>,
+): Promise<StoredPage> {
+  const answer = await ctx.upstream.get(path, { priority, conditional: true });
+  const page = await readPage(ctx, repository, kind, path, answer);
+  let marks: Mark[] = [];
+  await ctx.db.transaction(async (tx) => {
+    marks = marksForTies(await mergeObserved(tx, page.observed), ctx.clock.now());
+    await storeMarks(tx, marks);
+    if (answer.kind === "ok" && answer.validator) await saveValidator(tx, answer.validator);
+    await remember(tx, page);
+  });
+  await enqueueMarks(ctx, marks);
+  return page;
+}
+
+async function readPage(ctx: Context, repository: MirroredRepository, kind: Kind, path: string, answer: Answer): Promise<StoredPage & { observed: Observed }> {
+  switch (answer.kind) {
+    case "unchanged":
+      return { observed: joinObserved([]), next: answer.next, resources: 0, pageCount: null, rows: [] };
+    case "ok": {
+      const rows = requireArray(path, answer.body);
+      const at = sightingOf(ctx, repository, answer.seenAt);
+      const observed = rows.map((row) => observe(kind, row, at));
+      return {
+        observed: joinObserved(observed),
+        next: answer.links.next ?? null,
+        resources: rows.length,
+        pageCount: pageCount(answer.links),
+        rows: observed.map((one) => keyAndTime(one, kind)),
+      };
+    }
+    case "moved":
+    case "missing":
+      throw new RepositoryUnavailableError(`Upstream does not show ${path}: ${answer.kind === "missing" ? answer.message : "it has moved"}`);
+    default:
+      return answer satisfies never;
+  }
+}
+
+/** How a read of the repository's resources is marked. */
+export function sightingOf(ctx: Pick<Context, "config">, { id, fullName, htmlUrl }: MirroredRepository, seenAt: Date): Sighting {
+  return { api: ctx.config.upstreamUrl, repository: { id, fullName, htmlUrl }, seenAt, read: true };
+}
+
+function keyAndTime({ seen }: Observed, kind: Kind): StoredPage["rows"][number] {
+  const main = seen.find((one) => one.kind === kind && !one.partial);
+  if (!main) throw new Error(`An observed ${kind} has lost itself`);
+  return { key: main.key, updatedAt: main.stamp.updatedAt > 0 ? new Date(main.stamp.updatedAt) : null };
+}
+
+function requireArray(path: string, body: unknown): Json[] {
+  if (!Array.isArray(body)) throw new Error(`Upstream answers ${path} with something that is not a list`);
+  return body;
+}

@@ -1,0 +1,238 @@
+import type { Context } from "../context.ts";
+import type { MirroredRepository } from "../mirror/find-repository.ts";
+import { joinObserved, observe, type Observed, type Seen } from "../mirror/observation.ts";
+import { mergeObserved } from "../mirror/store.ts";
+import type { Fields, Json } from "../mirror/template.ts";
+import type { Priority } from "../upstream/client.ts";
+import { GraphqlTooHeavyError } from "../upstream/errors.ts";
+import { PAGE_SIZE, sightingOf, type StoredPage, storePage } from "./pages.ts";
+
+/**
+ * What REST shows only one pull request at a time (its reviews, whether it was merged, its size) GraphQL shows for a
+ * hundred at once, for about a point. The answers are put into REST's words here.
+ */
+export interface PullDetailsPage {
+  observed: Observed;
+  /** The GraphQL cursor to go on from; null: this was the last page. */
+  next: string | null;
+  pulls: number;
+  /** Pull requests with more reviews than one page shows; read those by REST. */
+  unfinished: number[];
+}
+
+interface Actor {
+  __typename: string;
+  login: string;
+  avatarUrl: string;
+  url: string;
+  id?: string;
+  databaseId?: number | null;
+  isSiteAdmin?: boolean;
+}
+
+interface Review {
+  id: string;
+  fullDatabaseId: string;
+  author: Actor | null;
+  authorAssociation: string;
+  body: string;
+  state: string;
+  url: string;
+  submittedAt: string | null;
+  updatedAt: string;
+  commit: { oid: string } | null;
+}
+
+interface Pull {
+  number: number;
+  updatedAt: string;
+  merged: boolean;
+  mergeable: "MERGEABLE" | "CONFLICTING" | "UNKNOWN";
+  mergeStateStatus: string;
+  mergedBy: Actor | null;
+  maintainerCanModify: boolean;
+  additions: number;
+  deletions: number;
+  changedFiles: number;
+  commits: { totalCount: number };
+  reviews: { pageInfo: { hasNextPage: boolean }; nodes: Review[] };
+}
+
+const ACTOR = "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId }";
+const PULL = `number updatedAt merged mergeable mergeStateStatus maintainerCanModify additions deletions changedFiles
+  mergedBy { ${ACTOR} } commits { totalCount }
+  reviews(first: 100) { pageInfo { hasNextPage } nodes {
+    id fullDatabaseId authorAssociation body state url submittedAt updatedAt commit { oid } author { ${ACTOR} } } }`;
+const RATE_LIMIT = "rateLimit { cost limit nodeCount remaining resetAt used }";
+
+const PAGE = `query($id: ID!, $first: Int!, $after: String) { ${RATE_LIMIT} node(id: $id) { ... on Repository {
+  pullRequests(first: $first, after: $after, orderBy: { field: CREATED_AT, direction: ASC }) {
+    pageInfo { hasNextPage endCursor } nodes { ${PULL} } } } } }`;
+
+const FULL_PAGE = 100;
+
+/**
+ * Reads the details of up to a hundred pull requests, by age. When upstream finds that too heavy the page is halved.
+ * @throws GraphqlTooHeavyError when even one pull request is too much
+ */
+export async function readPullDetails(
+  ctx: Pick<Context, "upstream" | "config">,
+  repository: MirroredRepository,
+  after: string | null,
+  priority: Priority,
+  signal?: AbortSignal,
+): Promise<PullDetailsPage> {
+  for (let first = FULL_PAGE; ; first = Math.floor(first / 2)) {
+    try {
+      return await readPage(ctx, repository, after, first, priority, signal);
+    } catch (error) {
+      if (!(error instanceof GraphqlTooHeavyError) || first === 1) throw error;
+    }
+  }
+}
+
+/** More in one query is answered slowly, and upstream cuts long answers off at ten seconds. */
+const PULLS_A_QUERY = 25;
+
+/** Reads and stores the details of these pull requests, reviews included. Those that are gone are left out. */
+export async function storePullDetails(ctx: Context, repository: MirroredRepository, numbers: number[], priority: Priority, signal?: AbortSignal): Promise<void> {
+  for (let start = 0; start < numbers.length; start += PULLS_A_QUERY) {
+    const some = numbers.slice(start, start + PULLS_A_QUERY);
+    const aliases = some.map((number) => `p${number}: pullRequest(number: ${number}) { ${PULL} }`).join("\n");
+    const document = `query($id: ID!) { ${RATE_LIMIT} node(id: $id) { ... on Repository { ${aliases} } } }`;
+    const { data, errors, seenAt } = await ctx.upstream.graphql<{ node: Record<string, Pull | null> | null }>(
+      document, { id: repository.nodeId }, { priority, ...(signal ? { signal } : {}) },
+    );
+    const fault = errors.find((error) => error.type !== "NOT_FOUND");
+    if (fault || !data.node) throw new Error(`Upstream's GraphQL does not show pull requests of ${repository.fullName}: ${fault?.message ?? "no such node"}`);
+    const pulls = Object.values(data.node).filter((pull) => pull !== null);
+    await ctx.db.transaction((tx) => mergeObserved(tx, joinObserved(pulls.map((pull) => observePull(ctx, repository, pull, seenAt)))));
+    await readOtherReviews(ctx, repository, unfinishedOf(pulls), priority);
+  }
+}
+
+/** Reads all reviews of these pull requests by REST, page by page. */
+export async function readOtherReviews(ctx: Context, repository: MirroredRepository, numbers: number[], priority: Priority): Promise<void> {
+  for (const number of numbers) {
+    for (let at: string | null = `/repositories/${repository.id}/pulls/${number}/reviews?per_page=${PAGE_SIZE}`; at !== null; ) {
+      const page: StoredPage = await storePage(ctx, repository, "review", at, priority, async () => {});
+      at = page.next;
+    }
+  }
+}
+
+function unfinishedOf(pulls: Pull[]): number[] {
+  return pulls.filter((pull) => pull.reviews.pageInfo.hasNextPage).map((pull) => pull.number);
+}
+
+interface PageData {
+  node: { pullRequests: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: Pull[] } } | null;
+}
+
+async function readPage(
+  ctx: Pick<Context, "upstream" | "config">,
+  repository: MirroredRepository,
+  after: string | null,
+  first: number,
+  priority: Priority,
+  signal?: AbortSignal,
+): Promise<PullDetailsPage> {
+  const variables = { id: repository.nodeId, first, after };
+  const { data, errors, seenAt } = await ctx.upstream.graphql<PageData>(PAGE, variables, { priority, ...(signal ? { signal } : {}) });
+  // A null may mean "not allowed" as well as "none", so an answer with an error in it is no fact.
+  if (errors.length > 0 || !data.node) throw new Error(`Upstream's GraphQL does not show the pull requests of ${repository.fullName}: ${errors[0]?.message ?? "no such node"}`);
+  const { pageInfo, nodes } = data.node.pullRequests;
+  return {
+    observed: joinObserved(nodes.map((pull) => observePull(ctx, repository, pull, seenAt))),
+    next: pageInfo.hasNextPage ? pageInfo.endCursor : null,
+    pulls: nodes.length,
+    unfinished: unfinishedOf(nodes),
+  };
+}
+
+function observePull(ctx: Pick<Context, "config">, repository: MirroredRepository, pull: Pull, seenAt: Date): Observed {
+  const at = sightingOf(ctx, repository, seenAt);
+  const userOf = (actor: Actor | null): Json => {
+    if (!actor?.databaseId) return null;
+    return userView(actor, ctx.config.upstreamUrl);
+  };
+  // Made into a whole representation so that one reading serves both, and marked as the part that it is.
+  const detail: Fields = {
+    number: pull.number,
+    merged: pull.merged,
+    mergeable: pull.mergeable === "UNKNOWN" ? null : pull.mergeable === "MERGEABLE",
+    mergeable_state: pull.mergeStateStatus.toLowerCase(),
+    merged_by: userOf(pull.mergedBy),
+    commits: pull.commits.totalCount,
+    additions: pull.additions,
+    deletions: pull.deletions,
+    changed_files: pull.changedFiles,
+    maintainer_can_modify: pull.maintainerCanModify,
+  };
+  const reviews = pull.reviews.nodes.map((review) => observe("review", reviewView(review, userOf(review.author), repository, ctx.config.upstreamUrl, pull.number), at));
+  return joinObserved([observeDetail(detail, pull.updatedAt, at), ...reviews].map(onlyIfUnknown));
+}
+
+/** The keys of `detail`, as a partial observation of the pull request. */
+function observeDetail(detail: Fields, updatedAt: string, at: ReturnType<typeof sightingOf>): Observed {
+  const whole = { ...detail, title: "", state: "", created_at: updatedAt, updated_at: updatedAt };
+  const { seen, shapes } = observe("pull_request", whole, at);
+  const parts = seen.filter((one) => one.kind !== "issue").map((one): Seen => {
+    if (one.kind !== "pull_request") return one;
+    const { title: _title, state: _state, created_at: _created, updated_at: _updated, ...fields } = one.fields;
+    return { ...one, fields, partial: true };
+  });
+  return { seen: parts, shapes };
+}
+
+/** GraphQL shows less of a user than REST, and spells some of it otherwise: it serves for users not yet met. */
+function onlyIfUnknown({ seen, shapes }: Observed): Observed {
+  return { seen: seen.map((one) => (one.kind === "user" ? { ...one, stamp: { updatedAt: 0, seenAt: 0, read: false } } : one)), shapes };
+}
+
+function reviewView(review: Review, user: Json, repository: MirroredRepository, api: string, number: number): Fields {
+  const pull_request_url = `${api}/repos/${repository.fullName}/pulls/${number}`;
+  return {
+    id: Number(review.fullDatabaseId),
+    node_id: review.id,
+    user,
+    body: review.body,
+    state: review.state,
+    html_url: review.url,
+    pull_request_url,
+    author_association: review.authorAssociation,
+    _links: { html: { href: review.url }, pull_request: { href: pull_request_url } },
+    // Absent while the review is pending.
+    ...(review.submittedAt === null ? {} : { submitted_at: review.submittedAt }),
+    commit_id: review.commit?.oid ?? null,
+    updated_at: review.updatedAt,
+  };
+}
+
+/** REST's simple user, as far as GraphQL tells it. */
+function userView(actor: Actor, api: string): Fields {
+  // GraphQL leaves the suffix off that REST gives to apps.
+  const login = actor.__typename === "Bot" ? `${actor.login}[bot]` : actor.login;
+  const url = `${api}/users/${encodeURIComponent(login)}`;
+  return {
+    login,
+    id: actor.databaseId as number,
+    node_id: actor.id ?? "",
+    avatar_url: actor.avatarUrl,
+    gravatar_id: "",
+    url,
+    html_url: actor.url,
+    followers_url: `${url}/followers`,
+    following_url: `${url}/following{/other_user}`,
+    gists_url: `${url}/gists{/gist_id}`,
+    starred_url: `${url}/starred{/owner}{/repo}`,
+    subscriptions_url: `${url}/subscriptions`,
+    organizations_url: `${url}/orgs`,
+    repos_url: `${url}/repos`,
+    events_url: `${url}/events{/privacy}`,
+    received_events_url: `${url}/received_events`,
+    type: actor.__typename,
+    user_view_type: "public",
+    site_admin: actor.isSiteAdmin ?? false,
+  };
+}

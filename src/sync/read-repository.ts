@@ -1,0 +1,40 @@
+import type { Context } from "../context.ts";
+import { findMirroredRepository, type MirroredRepository } from "../mirror/find-repository.ts";
+import { observe } from "../mirror/observation.ts";
+import { mergeObserved } from "../mirror/store.ts";
+import type { Json } from "../mirror/template.ts";
+import type { Priority } from "../upstream/client.ts";
+import { saveValidator } from "../upstream/validators.ts";
+import { RepositoryUnavailableError } from "./pages.ts";
+
+/**
+ * Reads a repository itself, by its id, which no rename changes.
+ * `upstreamNow` is upstream's clock at the answer, from which watermarks are taken.
+ * @throws RepositoryUnavailableError when upstream does not show it
+ */
+export async function readRepository(
+  ctx: Context,
+  known: MirroredRepository,
+  priority: Priority,
+): Promise<{ repository: MirroredRepository; upstreamNow: Date }> {
+  const answer = await ctx.upstream.get(`/repositories/${known.id}`, { priority, conditional: true });
+  switch (answer.kind) {
+    case "unchanged":
+      return { repository: known, upstreamNow: answer.upstreamNow };
+    case "ok": {
+      await ctx.db.transaction(async (tx) => {
+        await mergeObserved(tx, observe("repository", answer.body as Json, { api: ctx.config.upstreamUrl, seenAt: answer.seenAt, read: true }));
+        if (answer.validator) await saveValidator(tx, answer.validator);
+      });
+      const repository = await findMirroredRepository(ctx.db, known.id);
+      if (!repository) throw new RepositoryUnavailableError(`Upstream answers for repository ${known.id} with another`);
+      return { repository, upstreamNow: answer.upstreamNow };
+    }
+    case "missing":
+      throw new RepositoryUnavailableError(`Upstream answers ${answer.status} for ${known.fullName} (${answer.message}): it was deleted, or no token may see it any more`);
+    case "moved":
+      throw new RepositoryUnavailableError(`Upstream says that ${known.fullName} has moved, though it was asked for by id`);
+    default:
+      return answer satisfies never;
+  }
+}

@@ -1,0 +1,146 @@
+import { sql } from "drizzle-orm";
+import type { Context } from "../context.ts";
+import { findMirroredRepository, type MirroredRepository } from "../mirror/find-repository.ts";
+import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";
+import { joinObserved, observe, type Observed, type Seen } from "../mirror/observation.ts";
+import type { Kind, ResourceKey } from "../mirror/resource.ts";
+import { mergeObserved } from "../mirror/store.ts";
+import type { Json } from "../mirror/template.ts";
+import type { Answer } from "../upstream/client.ts";
+import { afterLag, enqueueMarks, findMark, type Mark, marksForTies, postponeMark, settleMark, storeMarks } from "./marks.ts";
+import { PAGE_SIZE, sightingOf } from "./pages.ts";
+
+/**
+ * Reads one resource anew, with authority. A read that a lagging replica may have answered does not settle the mark: the
+ * resource is asked for once more. Answers "unknown" when the mirror does not know where to ask.
+ */
+export async function refresh(ctx: Context, wanted: ResourceKey): Promise<"merged" | "deleted" | "kept" | "unknown"> {
+  const mark = await findMark(ctx.db, wanted);
+  const repository = wanted.repositoryId === 0 ? null : await findMirroredRepository(ctx.db, wanted.repositoryId);
+  const path = repository?.state === "gone" ? null : await pathOf(ctx, wanted);
+  if (path === null) {
+    if (mark) await settleMark(ctx.db, mark);
+    return "unknown";
+  }
+  const startedAt = ctx.clock.now();
+  const { observed, outcome } = await readAnew(ctx, wanted, repository, path);
+  const ties = await store(ctx, observed, mark, startedAt);
+  await enqueueMarks(ctx, ties);
+  return outcome;
+}
+
+interface Read {
+  observed: Observed;
+  outcome: "merged" | "deleted" | "kept";
+}
+
+async function readAnew(ctx: Context, wanted: ResourceKey, repository: MirroredRepository | null, path: string): Promise<Read> {
+  if (wanted.kind === "label" && repository) return readLabels(ctx, repository, wanted, path);
+  const answer = await ctx.upstream.get(path, { priority: "refresh" });
+  if (answer.kind === "ok") {
+    const at = repository ? sightingOf(ctx, repository, answer.seenAt) : { api: ctx.config.upstreamUrl, seenAt: answer.seenAt, read: true };
+    return { observed: observe(wanted.kind, answer.body as Json, at), outcome: "merged" };
+  }
+  if (!repository || !(await isDeletion(ctx, repository, answer))) return { observed: joinObserved([]), outcome: "kept" };
+  return { observed: tombstonesOf(ctx, wanted), outcome: "deleted" };
+}
+
+/** There is no address of a label but its name, and it may be the name that has changed; so the whole list is read. */
+async function readLabels(ctx: Context, repository: MirroredRepository, wanted: ResourceKey, first: string): Promise<Read> {
+  const observed: Observed[] = [];
+  for (let path: string | null = first; path !== null; ) {
+    const answer: Answer = await ctx.upstream.get(path, { priority: "refresh" });
+    if (answer.kind !== "ok") return { observed: joinObserved(observed), outcome: "kept" };
+    const at = sightingOf(ctx, repository, answer.seenAt);
+    observed.push(...(answer.body as Json[]).map((label) => observe("label", label, at)));
+    path = answer.links.next ?? null;
+  }
+  const isThere = observed.some(({ seen }) => seen.some((one) => one.kind === "label" && one.key === wanted.key));
+  return isThere
+    ? { observed: joinObserved(observed), outcome: "merged" }
+    : { observed: joinObserved([...observed, tombstonesOf(ctx, wanted)]), outcome: "deleted" };
+}
+
+/**
+ * Upstream says 410 of what was deleted, and "moved" of what was transferred. Its 404 may also mean that we may not see
+ * the repository any more, so the repository is asked for too.
+ */
+async function isDeletion(ctx: Context, repository: MirroredRepository, answer: Exclude<Answer, { kind: "ok" }>): Promise<boolean> {
+  switch (answer.kind) {
+    case "unchanged":
+      return false;
+    case "moved":
+      return true;
+    case "missing":
+      if (answer.status === 410) return true;
+      return answer.status === 404 && (await ctx.upstream.get(`/repositories/${repository.id}`, { priority: "refresh" })).kind === "ok";
+    default:
+      return answer satisfies never;
+  }
+}
+
+function tombstonesOf(ctx: Pick<Context, "clock">, { kind, repositoryId, key }: ResourceKey): Observed {
+  const tombstone = (of: Kind): Seen => ({
+    kind: of, repositoryId, key, fields: {}, deleted: true, partial: false,
+    stamp: { updatedAt: 0, seenAt: ctx.clock.now().getTime(), read: true },
+  });
+  const isNumbered = kind === "issue" || kind === "pull_request";
+  return { seen: isNumbered ? [tombstone("issue"), tombstone("pull_request")] : [tombstone(kind)], shapes: new Map() };
+}
+
+/** Stores what was read, and settles or postpones the mark in the same transaction. Answers the marks to be queued. */
+async function store(ctx: Context, observed: Observed, mark: Mark | null, startedAt: Date): Promise<Mark[]> {
+  return ctx.db.transaction(async (tx) => {
+    const ties = marksForTies(await mergeObserved(tx, observed), startedAt).map((tie) => ({ ...tie, notBefore: afterLag(startedAt) }));
+    await storeMarks(tx, ties);
+    if (!mark) return ties;
+    const isCertain = startedAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS;
+    const isTiedAgain = ties.some((tie) => tie.kind === mark.kind && tie.key === mark.key);
+    if (isTiedAgain) return ties;
+    if (isCertain) {
+      await settleMark(tx, mark);
+      return ties;
+    }
+    const notBefore = afterLag(mark.askedAt);
+    await postponeMark(tx, mark, notBefore);
+    return [...ties, { ...mark, notBefore }];
+  });
+}
+
+/** Where upstream shows the resource; null when the mirror does not know it well enough to say. */
+async function pathOf(ctx: Pick<Context, "db">, { kind, repositoryId, key }: ResourceKey): Promise<string | null> {
+  const below = `/repositories/${repositoryId}`;
+  switch (kind) {
+    case "user":
+      return `/user/${key}`;
+    case "repository":
+      return `/repositories/${key}`;
+    case "label":
+      return `${below}/labels?per_page=${PAGE_SIZE}`;
+    case "issue":
+      return `${below}/issues/${key}`;
+    case "pull_request":
+      return `${below}/pulls/${key}`;
+    case "issue_comment":
+      return `${below}/issues/comments/${key}`;
+    case "review_comment":
+      return `${below}/pulls/comments/${key}`;
+    case "milestone": {
+      const number = await numberIn(ctx, "milestones", "number", repositoryId, key);
+      return number === null ? null : `${below}/milestones/${number}`;
+    }
+    case "review": {
+      const number = await numberIn(ctx, "pull_request_reviews", "pull_number", repositoryId, key);
+      return number === null ? null : `${below}/pulls/${number}/reviews/${key}`;
+    }
+    default:
+      return kind satisfies never;
+  }
+}
+
+async function numberIn(ctx: Pick<Context, "db">, table: string, column: string, repositoryId: number, id: number): Promise<number | null> {
+  const { rows } = await ctx.db.execute<{ number: number }>(
+    sql`select ${sql.raw(column)} as number from ${sql.raw(table)} where repository_id = ${repositoryId} and id = ${id}`,
+  );
+  return rows[0]?.number ?? null;
+}

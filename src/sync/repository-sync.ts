@@ -1,0 +1,19 @@
+import { sql } from "drizzle-orm";
+import type { Queries } from "../../db/connection.ts";
+
+/**
+ * - backfilling: the first full copy is under way; what it has is served.
+ * - live: complete, and followed.
+ * - paused: upstream does not show it at the moment; what we have is kept, and upstream is asked again now and then.
+ * - gone: upstream deleted it, or it was removed here.
+ */
+export type SyncState = "backfilling" | "live" | "paused" | "gone";
+
+export async function isMirrored(queries: Pick<Queries, "execute">, repositoryId: number): Promise<boolean> {
+  const { rows } = await queries.execute(sql`select from repository_syncs where repository_id = ${repositoryId} and state <> 'gone'`);
+  return rows.length > 0;
+}
+
+export async function setSyncState(queries: Pick<Queries, "execute">, repositoryId: number, state: SyncState, problem: string | null): Promise<void> {
+  await queries.execute(sql`update repository_syncs set state = ${state}, problem = ${problem} where repository_id = ${repositoryId}`);
+}
