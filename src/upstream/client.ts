@@ -3,11 +3,12 @@ import { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
 import { version } from "../operations/version.ts";
 import { graphqlPath, pathBelow } from "./address.ts";
+import { endToEnd, messageOf, readAnswer } from "./answer.ts";
 import { type Credential, parseCredentials } from "./credentials.ts";
-import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
+import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "./errors.ts";
 import { Gate, maxUnderWay } from "./gate.ts";
 import { type GraphqlAnswer, graphqlAnswer, isMutation, judgeGraphql, parseGraphql } from "./graphql.ts";
-import { isFullPage, type Links, parseLinks } from "./pagination.ts";
+import type { Links } from "./pagination.ts";
 import { type Headers, type Limit, limitOf, Quota, readQuotaHeaders } from "./quota.ts";
 import { type Received, Transport, type TransportLimits } from "./transport.ts";
 import { loadValidators, type Validator, validatorPath } from "./validators.ts";
@@ -24,19 +25,23 @@ export interface GetOptions {
   signal?: AbortSignal;
 }
 
-/** `seenAt` is our clock when the request began: what upstream changed before that moment is in the answer. */
+/**
+ * `seenAt` is our clock when the request began: what upstream changed before that moment is in the answer.
+ * `upstreamNow` is upstream's clock at the answer, in whole seconds.
+ */
 export type Answer =
   /** `validator`: store it together with the body (`saveValidator`), so that the page can be asked conditionally later. */
   | {
       kind: "ok";
       body: unknown;
       seenAt: Date;
+      upstreamNow: Date;
       links: Links;
       lastModified: string | null;
       validator: Validator | null;
     }
   /** Upstream confirms what we stored. `next` is the page that followed it. */
-  | { kind: "unchanged"; seenAt: Date; next: string | null }
+  | { kind: "unchanged"; seenAt: Date; upstreamNow: Date; next: string | null }
   /** `location` is a path when it is below UPSTREAM_URL. null: upstream says "moved" and not where to; it is gone from here. */
   | { kind: "moved"; location: string | null }
   /** Deleted, or not visible to our credential: upstream does not tell the two apart, except by 410 (deleted) and 451 (blocked). */
@@ -184,31 +189,15 @@ class UpstreamClient implements Upstream {
       }),
     });
 
-    const { status, headers, text } = received;
-    switch (status) {
-      case 304: {
-        const validator = known.get(credential);
-        if (!validator) throw unreadable(path, status, "it says that nothing has changed, which was not asked");
-        // The ETag does not cover the Link header: a full last page may have got a successor without changing itself.
-        if (validator.isFull && validator.next === null) return this.get(path, { ...options, conditional: false });
-        return { kind: "unchanged", seenAt, next: validator.next };
-      }
-      case 301:
-      case 302:
-      case 303:
-      case 307:
-      case 308:
-        return { kind: "moved", location: this.#location(one(headers.location)) };
-      case 404:
-      case 410:
-      case 451:
-        // A page of HTML is from something between us and upstream, and no reason to believe in a deletion.
-        if (parseJson(text) === undefined) throw unreadable(path, status, "it is no JSON");
-        return { kind: "missing", status, message: messageOf(received) };
-      default:
-        if (status < 200 || status > 299) throw failureOf(path, received);
-        return this.#ok(path, key, accept, credential, seenAt, received);
+    const validator = known.get(credential);
+    // The ETag does not cover the Link header: a full last page may have got a successor without changing itself.
+    if (received.status === 304 && validator?.isFull && validator.next === null) {
+      return this.get(path, { ...options, conditional: false });
     }
+    return readAnswer(
+      { base: this.#ctx.config.upstreamUrl, path, key, accept, credential, seenAt, validator },
+      received,
+    );
   }
 
   async graphql<T>(
@@ -334,61 +323,6 @@ class UpstreamClient implements Upstream {
     return { received, credential, seenAt, refusal: null };
   }
 
-  #ok(
-    path: string,
-    key: string,
-    accept: string | undefined,
-    credential: string,
-    seenAt: Date,
-    { status, headers, text }: Received,
-  ): Answer {
-    let body: unknown = null;
-    if (text !== "") {
-      body = parseJson(text);
-      if (body === undefined) {
-        const isJson = /json/.test(one(headers["content-type"]) ?? "");
-        if (isJson || accept === undefined) throw unreadable(path, status, "it is no whole JSON");
-        body = text;
-      }
-    } else if (status !== 204 && status !== 205) {
-      throw unreadable(path, status, "it is empty");
-    }
-    const links = parseLinks(one(headers.link), (url) => this.#linked(path, url));
-    const etag = one(headers.etag) ?? null;
-    const lastModified = one(headers["last-modified"]) ?? null;
-    const validator: Validator | null =
-      etag === null && lastModified === null
-        ? null
-        : {
-            credential,
-            path: key,
-            etag,
-            lastModified,
-            next: links.next ?? null,
-            isFull: isFullPage(path, body),
-            seenAt,
-          };
-    return { kind: "ok", body, seenAt, links, lastModified, validator };
-  }
-
-  #linked(path: string, url: string): string {
-    try {
-      return pathBelow(this.#ctx.config.upstreamUrl, url);
-    } catch (cause) {
-      // To leave the page out would end the list early, and look like deletions.
-      throw unreadable(path, 200, (cause as Error).message, { cause });
-    }
-  }
-
-  #location(location: string | undefined): string | null {
-    if (!location) return null;
-    try {
-      return pathBelow(this.#ctx.config.upstreamUrl, location);
-    } catch {
-      return location; // Elsewhere altogether, where our token must not go: the caller is told the whole address.
-    }
-  }
-
   async #pause(repeat: number, signal: AbortSignal | undefined): Promise<void> {
     const meanMs = this.#limits.repeatAfterMs * 2 ** (repeat - 1);
     await sleep(meanMs * (0.5 + this.#ctx.random()), undefined, signal ? { signal } : {});
@@ -408,56 +342,4 @@ function isPassing(status: number, bucket: string): boolean {
 function conditionsOf({ etag, lastModified }: Validator): Record<string, string> {
   if (etag !== null) return { "if-none-match": etag };
   return lastModified === null ? {} : { "if-modified-since": lastModified };
-}
-
-/** The error that an answer is, when it is no success, no redirect and no limit. */
-export function failureOf(path: string, received: Received): Error {
-  const { status, text } = received;
-  const where = path.split("?")[0];
-  if (status >= 500) {
-    return new UpstreamUnavailableError(`${where}: upstream failed with ${status}`, "failed", { status });
-  }
-  if (status === 401) return new CredentialRejectedError([]);
-  return new UpstreamRefusedError(status, messageOf(received), parseJson(text) ?? text);
-}
-
-function unreadable(path: string, status: number, why: string, options: ErrorOptions = {}): UpstreamUnavailableError {
-  const message = `${path.split("?")[0]}: upstream's answer (${status}) cannot be read: ${why}`;
-  return new UpstreamUnavailableError(message, "unreadable", { ...options, status });
-}
-
-/** The answer's `message`, or the beginning of its text when it is no JSON of the service's. */
-function messageOf({ text, status }: Received): string {
-  if (status < 300) return "";
-  const body = parseJson(text);
-  if (typeof body === "object" && body !== null && "message" in body && typeof body.message === "string")
-    return body.message;
-  return text
-    .replace(/<[^>]*>/g, " ")
-    .replace(/\s+/g, " ")
-    .trim()
-    .slice(0, 200);
-}
-
-/** undefined when it is no JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // Which is the answer: the callers say what it means where they stand.
-  }
-}
-
-const hopByHop = new Set(["connection", "keep-alive", "transfer-encoding", "content-encoding", "content-length"]);
-
-function endToEnd(headers: Headers): Record<string, string | string[]> {
-  return Object.fromEntries(
-    Object.entries(headers).filter(
-      (entry): entry is [string, string | string[]] => entry[1] !== undefined && !hopByHop.has(entry[0]),
-    ),
-  );
-}
-
-function one(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value.join(", ") : value;
 }
