@@ -1,4 +1,5 @@
-import { failureOf, type RawAnswer, type Upstream } from "./client.ts";
+import { failureOf } from "./answer.ts";
+import type { RawAnswer, Upstream } from "./client.ts";
 import { UpstreamRefusedError } from "./errors.ts";
 import { pages } from "./pagination.ts";
 
@@ -87,7 +88,10 @@ function hookId(answer: RawAnswer): number {
   return id;
 }
 
+/** Upstream may repeat what it was sent, JSON inside JSON: the secret is taken out in each form it may have there. */
 function refusal(answer: RawAnswer, path: string, secret: string): Error {
-  const text = answer.body.replaceAll(JSON.stringify(secret).slice(1, -1), "…").replaceAll(secret, "…");
+  const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
+  const forms = [escaped(escaped(escaped(secret))), escaped(escaped(secret)), escaped(secret), secret];
+  const text = forms.reduce((rest, form) => rest.replaceAll(form, "…"), answer.body);
   return failureOf(path, { status: answer.status, headers: answer.headers, text });
 }

@@ -34,7 +34,7 @@ for i = 1, #KEYS / 2 do
 end
 if best == 0 then return {0, retryAt} end
 if bestTrial then redis.call('HSET', KEYS[2 * best - 1], 'rejectedUntil', ARGV[1] + ${trialMs}) end
-if bestKnown then redis.call('HINCRBY', KEYS[2 * best], 'remaining', -cost) end
+if bestKnown and cost > 0 then redis.call('HINCRBY', KEYS[2 * best], 'remaining', -cost) end
 return {best, bestKnown and 1 or 0}
 `;
 

@@ -196,39 +196,32 @@ export interface QuotaReport {
 }
 
 /**
- * What is left, for `/-/status`: each credential with each bucket we use.
- * @throws when Redis does not answer within half a second
+ * What is left, for `/-/status`: each credential with each bucket we use. While Redis does not answer, the figures are
+ * unknown, and so null: the status has to be readable just then.
  */
-export async function quotaReport({
-  config,
-  redis,
-  clock,
-}: Pick<Context, "config" | "redis" | "clock">): Promise<QuotaReport[]> {
-  const now = clock.now().getTime();
-  const rows = [...parseCredentials(config.upstreamTokens).keys()].flatMap((credential) =>
-    ["core", "graphql", "search"].map((bucket) => ({ credential, bucket })),
-  );
+export async function quotaReport(ctx: Pick<Context, "config" | "redis" | "clock">): Promise<QuotaReport[]> {
+  const now = ctx.clock.now().getTime();
+  const { redisPrefix, upstreamTokens } = ctx.config;
   const later = (value: string | undefined) => (Number(value ?? 0) > now ? new Date(Number(value)) : null);
-  return withPatience(redis, () =>
-    Promise.all(
-      rows.map(async ({ credential, bucket }) => {
-        const [token, state] = await Promise.all([
-          redis.hgetall(credentialKey(config.redisPrefix, credential)),
-          redis.hgetall(bucketKey(config.redisPrefix, credential, bucket)),
-        ]);
-        const resetAt = later(state.resetAt);
-        return {
-          credential,
-          bucket,
-          limit: resetAt && Number(state.limit),
-          remaining: resetAt && Number(state.remaining),
-          resetAt,
-          blockedUntil: later(token.blockedUntil),
-          rejectedUntil: later(token.rejectedUntil),
-        };
-      }),
-    ),
+  const rows = [...parseCredentials(upstreamTokens).keys()].flatMap((credential) =>
+    ["core", "graphql", "search"].map(async (bucket): Promise<QuotaReport> => {
+      const keys = [credentialKey(redisPrefix, credential), bucketKey(redisPrefix, credential, bucket)];
+      const [token = {}, state = {}] = await withPatience(ctx.redis, () =>
+        Promise.all(keys.map((key) => ctx.redis.hgetall(key))),
+      ).catch(() => []);
+      const resetAt = later(state.resetAt);
+      return {
+        credential,
+        bucket,
+        limit: resetAt && Number(state.limit),
+        remaining: resetAt && Number(state.remaining),
+        resetAt,
+        blockedUntil: later(token.blockedUntil),
+        rejectedUntil: later(token.rejectedUntil),
+      };
+    }),
   );
+  return Promise.all(rows);
 }
 
 /**
@@ -255,8 +248,10 @@ export function readRetryAfter(headers: Headers, now: number): number | null {
   return Number.isNaN(waitMs) ? null : now + Math.min(Math.max(waitMs, 1_000), longestWaitMs);
 }
 
-/** Whether a 403 or 429 means a limit, and which. A 403 that is none is a matter of permissions. Pure. */
+/** Whether an answer means a limit, and which. A 403 that means none is a matter of permissions. Pure. */
 export function limitOf(status: number, headers: Headers, message: string): Limit | null {
+  // "Come back later" in so many words; without the header a 503 is a passing failure.
+  if (status === 503 && headers["retry-after"] !== undefined) return { kind: "secondary" };
   if (status !== 403 && status !== 429) return null;
   if (isSecondaryMessage(message)) return { kind: "secondary" };
   if (isSpentMessage(message) || integer(headers["x-ratelimit-remaining"]) === 0) return { kind: "primary" };

@@ -1,0 +1,448 @@
+import { gzipSync } from "node:zlib";
+import { expect, test } from "vitest";
+import type { Answer, GetOptions, Upstream } from "../../src/upstream/client.ts";
+import { fingerprint } from "../../src/upstream/credentials.ts";
+import { UpstreamRefusedError } from "../../src/upstream/errors.ts";
+import { pages } from "../../src/upstream/pagination.ts";
+import { quotaReport } from "../../src/upstream/quota.ts";
+import { saveValidator } from "../../src/upstream/validators.ts";
+import { at, json, openUpstreamWorld, quotaHeaders, type UpstreamWorld } from "./world.ts";
+
+const caller = { priority: "caller" } as const;
+const conditional = { priority: "catch-up", conditional: true } as const;
+const page = (count: number, from = 1) => Array.from({ length: count }, (_, index) => ({ id: from + index }));
+
+/** Asks, stores nothing but the validator, as a page's transaction would beside its rows. */
+async function getAndSave(
+  world: UpstreamWorld,
+  path: string,
+  options: GetOptions = caller,
+  upstream: Upstream = world.upstream,
+): Promise<Answer> {
+  const answer = await upstream.get(path, options);
+  if (answer.kind === "ok" && answer.validator) await saveValidator(world.ctx.db, answer.validator);
+  return answer;
+}
+
+test("a page comes with its links as paths, and the validator to ask it again", async () => {
+  await using world = await openUpstreamWorld((_, response) =>
+    json(response, 200, page(2), {
+      etag: 'W/"abc"',
+      link: `<${world.base}/repositories/7/issues?per_page=2&after=Y3%3D%3D&page=2>; rel="next", <https://docs.github.com/x>; rel="deprecation"; type="text/html"`,
+    }),
+  );
+  expect(await world.upstream.get("/repos/o/n/issues?per_page=2", caller)).toEqual({
+    kind: "ok",
+    body: page(2),
+    seenAt: at(0),
+    upstreamNow: at(0),
+    links: { next: "/repositories/7/issues?per_page=2&after=Y3%3D%3D&page=2" },
+    lastModified: null,
+    validator: {
+      credential: fingerprint("token-one"),
+      path: "/repos/o/n/issues?per_page=2",
+      etag: 'W/"abc"',
+      lastModified: null,
+      next: "/repositories/7/issues?per_page=2&after=Y3%3D%3D&page=2",
+      isFull: true,
+      seenAt: at(0),
+    },
+  });
+  expect(world.asked[0]).toMatchObject({
+    method: "GET",
+    token: "token-one",
+    headers: {
+      accept: "application/vnd.github+json",
+      "x-github-api-version": "2022-11-28",
+      "user-agent": expect.stringMatching(/^tain\/\d/),
+      "accept-encoding": "gzip",
+    },
+  });
+});
+
+test("seenAt is when the request began by our clock, upstreamNow when it was answered by upstream's", async () => {
+  await using world = await openUpstreamWorld((_, response) => {
+    world.wait(5_000);
+    json(response, 200, {}, { date: at(-60).toUTCString() });
+  });
+  expect(await world.upstream.get("/user", caller)).toMatchObject({ seenAt: at(0), upstreamNow: at(-60) });
+});
+
+test("an unchanged page costs nothing and names the next one as stored", async () => {
+  let charged = 0;
+  await using world = await openUpstreamWorld(({ headers }, response) => {
+    if (headers["if-none-match"] === '"one"') {
+      response.writeHead(304, quotaHeaders(5_000 - charged));
+      return response.end();
+    }
+    charged += 1;
+    json(response, 200, page(100), {
+      ...quotaHeaders(5_000 - charged),
+      etag: '"one"',
+      link: `<${world.base}/repositories/7/issues?page=2>; rel="next"`,
+    });
+  });
+  await getAndSave(world, "/repos/o/n/issues?per_page=100");
+  for (let times = 0; times < 3; times++) {
+    expect(await world.upstream.get("/repos/o/n/issues?per_page=100", conditional)).toEqual({
+      kind: "unchanged",
+      seenAt: at(0),
+      upstreamNow: at(0),
+      next: "/repositories/7/issues?page=2",
+    });
+  }
+  expect((await quotaReport(world.ctx))[0]).toMatchObject({ remaining: 4_999 });
+});
+
+test("an unchanged last page that is not full is the last one", async () => {
+  await using world = await openUpstreamWorld(({ headers }, response) =>
+    headers["if-none-match"] ? response.writeHead(304).end() : json(response, 200, page(99), { etag: '"one"' }),
+  );
+  await getAndSave(world, "/repos/o/n/labels?per_page=100");
+  expect(await world.upstream.get("/repos/o/n/labels?per_page=100", conditional)).toMatchObject({
+    kind: "unchanged",
+    next: null,
+  });
+  expect(world.asked).toHaveLength(2);
+});
+
+test("a 304 for a full page without a successor is not believed: it may have got one since", async () => {
+  await using world = await openUpstreamWorld(({ headers }, response, count) => {
+    if (headers["if-none-match"]) return void response.writeHead(304).end();
+    json(response, 200, page(30), {
+      etag: '"one"',
+      ...(count > 1 ? { link: `<${world.base}/repositories/7/labels?page=2>; rel="next"` } : {}),
+    });
+  });
+  // 30 is the size of a page that names none.
+  await getAndSave(world, "/repos/o/n/labels");
+  expect(await world.upstream.get("/repos/o/n/labels", conditional)).toMatchObject({
+    kind: "ok",
+    links: { next: "/repositories/7/labels?page=2" },
+  });
+  expect(world.asked.map(({ headers }) => headers["if-none-match"])).toEqual([undefined, '"one"', undefined]);
+});
+
+test("what has no ETag is asked by its Last-Modified", async () => {
+  const modified = "Sun, 01 Nov 2026 10:00:00 GMT";
+  await using world = await openUpstreamWorld(({ headers }, response) =>
+    headers["if-modified-since"] === modified
+      ? response.writeHead(304).end()
+      : json(response, 200, {}, { "last-modified": modified }),
+  );
+  await getAndSave(world, "/repos/o/n");
+  expect(await world.upstream.get("/repos/o/n", conditional)).toMatchObject({ kind: "unchanged" });
+});
+
+test("nothing is asked conditionally before a page was stored, nor for another media type", async () => {
+  await using world = await openUpstreamWorld((_, response) => json(response, 200, {}, { etag: '"one"' }));
+  await world.upstream.get("/repos/o/n", conditional);
+  await getAndSave(world, "/repos/o/n", conditional);
+  await world.upstream.get("/repos/o/n", { ...conditional, accept: "application/vnd.github.html+json" });
+  expect(world.asked.map(({ headers }) => headers["if-none-match"])).toEqual([undefined, undefined, undefined]);
+});
+
+test("a 304 that was not asked for is no answer", async () => {
+  await using world = await openUpstreamWorld((_, response) => void response.writeHead(304).end());
+  await expect(world.upstream.get("/user", caller)).rejects.toMatchObject({ outage: "unreadable", status: 304 });
+});
+
+test("a conditional request goes to the token that holds the validator, unless that one is spent", async () => {
+  const left: Record<string, number> = { first: 100, second: 4_000 };
+  await using world = await openUpstreamWorld(
+    ({ token, headers }, response) =>
+      headers["if-none-match"] === `"${token}"`
+        ? response.writeHead(304, quotaHeaders(left[token] ?? 0)).end()
+        : json(response, 200, {}, { ...quotaHeaders(left[token] ?? 0), etag: `"${token}"` }),
+    { tokens: ["first", "second"] },
+  );
+  await getAndSave(world, "/repos/o/n");
+  await world.upstream.get("/user", caller);
+  expect(await world.upstream.get("/repos/o/n", { ...caller, conditional: true })).toMatchObject({ kind: "unchanged" });
+  expect(world.tokens()).toEqual(["first", "second", "first"]);
+
+  left.first = 0;
+  await world.upstream.get("/repos/o/n", { ...caller, conditional: true });
+  expect(await world.upstream.get("/repos/o/n", { ...caller, conditional: true })).toMatchObject({ kind: "ok" });
+  expect(world.asked.at(-1)).toMatchObject({ token: "second" });
+  expect(world.asked.at(-1)?.headers["if-none-match"]).toBeUndefined();
+});
+
+test.each([301, 302, 307, 308])("%i is an answer and not followed", async (status) => {
+  await using world = await openUpstreamWorld((_, response) =>
+    json(
+      response,
+      status,
+      { message: "Moved Permanently" },
+      { location: `${world.base}/repositories/7/issues?state=all` },
+    ),
+  );
+  expect(await world.upstream.get("/repos/old/name/issues?state=all", caller)).toEqual({
+    kind: "moved",
+    location: "/repositories/7/issues?state=all",
+  });
+  expect(world.asked).toHaveLength(1);
+});
+
+test.each([{ location: "" }, {}])(
+  "a 301 that does not say where to is gone (%o)",
+  async (headers: Record<string, string>) => {
+    await using world = await openUpstreamWorld((_, response) =>
+      json(response, 301, { message: "Moved Permanently", url: "" }, headers),
+    );
+    expect(await world.upstream.get("/repos/o/n/issues/1", caller)).toEqual({ kind: "moved", location: null });
+  },
+);
+
+test.each([
+  [404, "Not Found"],
+  [410, "This issue was deleted"],
+  [451, "Repository access blocked"],
+])("%i is an answer", async (status, message) => {
+  await using world = await openUpstreamWorld((_, response) => json(response, status, { message }));
+  expect(await world.upstream.get("/repos/o/n/issues/1", caller)).toEqual({ kind: "missing", status, message });
+});
+
+test("a 404 in HTML is something on the way, and no deletion", async () => {
+  await using world = await openUpstreamWorld((_, response) => {
+    response.writeHead(404, { "content-type": "text/html" });
+    response.end("<html>no such page</html>");
+  });
+  await expect(world.upstream.get("/repos/o/n/issues/1", caller)).rejects.toMatchObject({
+    name: "UpstreamUnavailableError",
+    status: 404,
+  });
+});
+
+test("422 is refused with upstream's message and body", async () => {
+  const body = { message: "Validation Failed", errors: [{ resource: "Search", field: "q", code: "missing" }] };
+  await using world = await openUpstreamWorld((_, response) => json(response, 422, body));
+  const error = await world.upstream.get("/search/issues", caller).catch((reason) => reason);
+  expect(error).toBeInstanceOf(UpstreamRefusedError);
+  expect(error).toMatchObject({ status: 422, body, message: "Upstream refuses with 422: Validation Failed" });
+});
+
+test("a 403 in plain text is refused in its own words", async () => {
+  await using world = await openUpstreamWorld((_, response) => {
+    response.writeHead(403, { "content-type": "text/html" });
+    response.end("Request forbidden by administrative rules. Please make sure your request has a User-Agent header");
+  });
+  await expect(world.upstream.get("/user", caller)).rejects.toThrow(/403: Request forbidden by administrative rules/);
+});
+
+test("502 twice and then an answer is an answer", async () => {
+  await using world = await openUpstreamWorld((_, response, count) => {
+    if (count > 2) return json(response, 200, { id: 1 });
+    response.writeHead(502, { "content-type": "text/html" });
+    response.end("<html>Bad gateway</html>");
+  });
+  expect(await world.upstream.get("/user", caller)).toMatchObject({ kind: "ok", body: { id: 1 } });
+});
+
+test("502 three times is enough", async () => {
+  await using world = await openUpstreamWorld((_, response) => json(response, 502, { message: "Server Error" }));
+  await expect(world.upstream.get("/user", caller)).rejects.toMatchObject({
+    name: "UpstreamUnavailableError",
+    outage: "failed",
+    status: 502,
+  });
+  expect(world.asked).toHaveLength(3);
+});
+
+test("500 is not repeated", async () => {
+  await using world = await openUpstreamWorld((_, response) => json(response, 500, { message: "Server Error" }));
+  await expect(world.upstream.get("/user", caller)).rejects.toMatchObject({ status: 500 });
+  expect(world.asked).toHaveLength(1);
+});
+
+test("a connection that breaks is tried again, at most twice", async () => {
+  await using world = await openUpstreamWorld((_, response, count) => {
+    if (count % 3 !== 0) return void response.socket?.resetAndDestroy();
+    json(response, 200, { id: 1 });
+  });
+  expect(await world.upstream.get("/user", caller)).toMatchObject({ kind: "ok" });
+  world.play = (_, response) => void response.socket?.resetAndDestroy();
+  await expect(world.upstream.get("/user", caller)).rejects.toMatchObject({
+    name: "UpstreamUnavailableError",
+    outage: "interrupted",
+  });
+  expect(world.asked).toHaveLength(6);
+});
+
+test("a body that is cut off is not taken for an answer", async () => {
+  await using world = await openUpstreamWorld((_, response) => {
+    response.writeHead(200, { "content-type": "application/json", "content-length": "1000" });
+    response.write('[{"id":1},');
+    setImmediate(() => response.destroy());
+  });
+  await expect(world.upstream.get("/user", caller)).rejects.toMatchObject({ outage: "interrupted" });
+  expect(world.asked).toHaveLength(3);
+});
+
+test.each([
+  ["cut JSON that ends regularly", '[{"id":1},', "application/json"],
+  ["HTML", "<html>maintenance</html>", "text/html"],
+  ["nothing at all", "", "application/json"],
+])("200 with %s is not taken for an answer", async (_, body, type) => {
+  await using world = await openUpstreamWorld((_asked, response) => {
+    response.writeHead(200, { "content-type": type });
+    response.end(body);
+  });
+  await expect(world.upstream.get("/user", caller)).rejects.toMatchObject({ outage: "unreadable", status: 200 });
+});
+
+test("a gzipped body is read; one that is cut, or bursts when unpacked, is not", async () => {
+  const packed = gzipSync(JSON.stringify(page(1_000)));
+  const send = (bytes: Buffer) =>
+    (world.play = (_, response) => {
+      response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" });
+      response.end(bytes);
+    });
+  await using world = await openUpstreamWorld(() => {}, { limits: { maxBodyBytes: 100_000 } });
+  send(packed);
+  expect(await world.upstream.get("/user", caller)).toMatchObject({ body: page(1_000) });
+  send(packed.subarray(0, -50));
+  await expect(world.upstream.get("/user", caller)).rejects.toMatchObject({ outage: "interrupted" });
+  send(gzipSync(Buffer.alloc(1_000_000, " ")));
+  await expect(world.upstream.get("/user", caller)).rejects.toMatchObject({ outage: "unreadable" });
+});
+
+test("a body beyond the bound is given up before it fills the memory", async () => {
+  await using world = await openUpstreamWorld((_, response) => json(response, 200, "x".repeat(200_000)), {
+    limits: { maxBodyBytes: 100_000 },
+  });
+  await expect(world.upstream.get("/user", caller)).rejects.toMatchObject({ outage: "unreadable" });
+});
+
+test("an answer that never begins, and one that never ends, are given up", async () => {
+  await using world = await openUpstreamWorld(() => {}, {
+    limits: { headersTimeoutMs: 100, bodyTimeoutMs: 100, totalTimeoutMs: 1_500 },
+  });
+  await expect(world.upstream.get("/user", caller)).rejects.toMatchObject({ outage: "timed-out" });
+  world.play = (_, response) => {
+    response.writeHead(200, { "content-type": "application/json" });
+    response.write("[");
+  };
+  await expect(world.upstream.get("/user", caller)).rejects.toMatchObject({ outage: "timed-out" });
+  expect(world.asked).toHaveLength(2);
+});
+
+test("an answer that trickles on for ever is given up", async () => {
+  await using world = await openUpstreamWorld(
+    (_, response) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      const timer = setInterval(() => response.write(" "), 20);
+      response.on("close", () => clearInterval(timer));
+    },
+    { limits: { bodyTimeoutMs: 1_000, totalTimeoutMs: 200 } },
+  );
+  await expect(world.upstream.get("/user", caller)).rejects.toMatchObject({ outage: "timed-out" });
+});
+
+test("an upstream that is not there is unreachable and costs nothing", async () => {
+  await using world = await openUpstreamWorld((_, response) => json(response, 200, {}, quotaHeaders(100)));
+  await world.upstream.get("/user", caller);
+  const { config } = world.ctx;
+  Object.assign(config, { upstreamUrl: "http://127.0.0.1:1" });
+  const astray = await world.another();
+  await expect(astray.get("/user", caller)).rejects.toMatchObject({ outage: "unreachable", status: null });
+  expect((await quotaReport(world.ctx))[0]).toMatchObject({ remaining: 100 });
+});
+
+test("an aborted request ends with the caller's own reason", async () => {
+  const abort = new AbortController();
+  await using world = await openUpstreamWorld(() => abort.abort(new Error("the job was cancelled")));
+  await expect(world.upstream.get("/user", { ...caller, signal: abort.signal })).rejects.toThrow(
+    "the job was cancelled",
+  );
+  await expect(world.upstream.get("/user", { ...caller, signal: abort.signal })).rejects.toThrow(
+    "the job was cancelled",
+  );
+  expect(world.asked).toHaveLength(1);
+});
+
+test("a caller does not wait behind a backfill that holds the connections", async () => {
+  const held: (() => void)[] = [];
+  await using world = await openUpstreamWorld(({ url }, response) => {
+    if (url === "/user") return json(response, 200, {});
+    held.push(() => json(response, 200, {}));
+  });
+  const backfill = Array.from({ length: 40 }, (_, index) =>
+    world.upstream.get(`/slow/${index}`, { priority: "backfill" }),
+  );
+  await expect.poll(() => held.length).toBe(14);
+  expect(await world.upstream.get("/user", caller)).toMatchObject({ kind: "ok" });
+  expect(held).toHaveLength(14);
+  world.play = (_, response) => json(response, 200, {});
+  for (const release of held) release();
+  expect(await Promise.all(backfill)).toHaveLength(40);
+});
+
+test("our token goes to no other address", async () => {
+  await using world = await openUpstreamWorld((_, response) =>
+    json(response, 200, page(1), { link: '<https://elsewhere.example/issues?page=2>; rel="next"' }),
+  );
+  await expect(world.upstream.get("https://elsewhere.example/user", caller)).rejects.toThrow(/not below UPSTREAM_URL/);
+  // A link that cannot be followed would end the list early.
+  await expect(world.upstream.get("/repos/o/n/issues", caller)).rejects.toMatchObject({ outage: "unreadable" });
+  world.play = (_, response) => json(response, 301, {}, { location: "https://elsewhere.example/repositories/7" });
+  expect(await world.upstream.get("/repos/o/n", caller)).toEqual({
+    kind: "moved",
+    location: "https://elsewhere.example/repositories/7",
+  });
+});
+
+test("below an enterprise address, paths and links are relative to it", async () => {
+  await using world = await openUpstreamWorld(
+    (_, response) => json(response, 200, page(1), { link: `<${world.base}/repositories/7/issues?page=2>; rel="next"` }),
+    { path: "/api/v3" },
+  );
+  expect(await world.upstream.get(`${world.base}/repos/o/n/issues?state=all`, caller)).toMatchObject({
+    links: { next: "/repositories/7/issues?page=2" },
+  });
+  expect(world.asked[0]?.url).toBe("/api/v3/repos/o/n/issues?state=all");
+});
+
+test("another media type is answered as its text", async () => {
+  await using world = await openUpstreamWorld(({ headers }, response) => {
+    response.writeHead(200, { "content-type": `${headers.accept}; charset=utf-8` });
+    response.end("diff --git a b");
+  });
+  expect(
+    await world.upstream.get("/repos/o/n/pulls/1", { ...caller, accept: "application/vnd.github.diff" }),
+  ).toMatchObject({ body: "diff --git a b" });
+});
+
+test("a walk goes from page to page, through pages that have not changed, and ends where upstream does", async () => {
+  await using world = await openUpstreamWorld(({ url, headers }, response) => {
+    const number = Number(new URL(url, world.base).searchParams.get("page") ?? 1);
+    if (headers["if-none-match"] === `"${number}"`) return void response.writeHead(304).end();
+    const next =
+      number < 12 ? { link: `<${world.base}/repositories/7/labels?per_page=2&page=${number + 1}>; rel="next"` } : {};
+    json(response, 200, page(number < 12 ? 2 : 1, number * 2), { etag: `"${number}"`, ...next });
+  });
+  const walk = async () => {
+    const kinds: string[] = [];
+    for await (const answer of pages(world.upstream, "/repos/o/n/labels?per_page=2", conditional)) {
+      kinds.push(answer.kind);
+      if (answer.kind === "ok" && answer.validator) await saveValidator(world.ctx.db, answer.validator);
+    }
+    return kinds;
+  };
+  expect(await walk()).toEqual(Array(12).fill("ok"));
+  expect(await walk()).toEqual(Array(12).fill("unchanged"));
+});
+
+test("a walk ends with the page that is missing, and does not go in circles", async () => {
+  await using world = await openUpstreamWorld(({ url }, response) =>
+    url.includes("page=2")
+      ? json(response, 404, { message: "Not Found" })
+      : json(response, 200, page(1), { link: `<${world.base}/labels?page=2>; rel="next"` }),
+  );
+  const kinds: string[] = [];
+  for await (const { path, kind } of pages(world.upstream, "/labels", caller)) kinds.push(`${path} ${kind}`);
+  expect(kinds).toEqual(["/labels ok", "/labels?page=2 missing"]);
+
+  world.play = (_, response) => json(response, 200, page(1), { link: `<${world.base}/labels?page=2>; rel="next"` });
+  await expect(Array.fromAsync(pages(world.upstream, "/labels", caller))).rejects.toThrow(/after itself/);
+});
