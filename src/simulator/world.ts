@@ -7,6 +7,7 @@
  */
 import type { Clock } from "./clock.ts";
 import type { WorldEvent } from "./event.ts";
+import type { RecordedDocuments } from "./histories-recorded.ts";
 import { type NodeKind, nodeId } from "./node-id.ts";
 import { OrderedIndex } from "./ordered-index.ts";
 import { type Random, seededRandom } from "./random.ts";
@@ -96,6 +97,8 @@ export class World {
   readonly reviews = new Map<number, Review>();
   readonly reviewComments = new Map<number, ReviewComment>();
   readonly hooks = new Map<number, Hook>();
+  /** By issue id: REST documents to serve as they were recorded, see `Snapshots`. */
+  readonly recorded = new Map<number, RecordedDocuments>();
 
   readonly #logins = new Map<string, User>();
   readonly #names = new Map<string, Repository>();

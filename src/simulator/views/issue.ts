@@ -1,3 +1,4 @@
+import { asRecorded } from "../histories-recorded.ts";
 import type { Issue, Label, Milestone, PullIssue } from "../records.ts";
 import { commentCount, isPull } from "../world.ts";
 import { simpleUser, simpleUserOrNull } from "./user.ts";
@@ -78,7 +79,7 @@ export function issueView(view: View, issue: Issue): Json {
   const url = `${base}/issues/${issue.number}`;
   const page = `${repositoryPage(view, issue.repository)}/${issue.pull ? "pull" : "issues"}/${issue.number}`;
   const shared = sharedParts(view, issue);
-  return {
+  return asRecorded(view, issue, "issue", {
     url,
     repository_url: base,
     labels_url: `${url}/labels{/name}`,
@@ -109,7 +110,7 @@ export function issueView(view: View, issue: Issue): Json {
     timeline_url: `${url}/timeline`,
     performed_via_github_app: null,
     state_reason: issue.stateReason,
-  };
+  });
 }
 
 function issuePart(): Json {

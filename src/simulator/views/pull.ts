@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { asRecorded } from "../histories-recorded.ts";
 import type { Pull, PullEnd, PullIssue } from "../records.ts";
 import { commentCount } from "../world.ts";
 import { issueNodeId, sharedParts } from "./issue.ts";
@@ -24,7 +25,7 @@ export function pullSummary(view: View, issue: PullIssue): Json {
     commits: `${url}/commits`,
     statuses: `${base}/statuses/${pull.head.sha}`,
   };
-  return {
+  return asRecorded(view, issue, "pull", {
     url,
     id: pull.id,
     node_id: issueNodeId(view, issue),
@@ -61,7 +62,7 @@ export function pullSummary(view: View, issue: PullIssue): Json {
     author_association: shared.association,
     auto_merge: null,
     active_lock_reason: issue.lockReason,
-  };
+  });
 }
 
 /** pull-request: what a single read adds. It does not start the mergeability job; see `askMergeable`. */
