@@ -47,7 +47,7 @@ export async function startApp({ home, runtime, args, environment }) {
     async stop(hurry) {
       child.kill("SIGTERM");
       const over = exited.then(() => true);
-      const patience = delay(stopTimeoutMs, undefined, { ref: false }).then(() => `after ${stopTimeoutMs / 1000} s`);
+      const patience = delay(stopTimeoutMs).then(() => `after ${stopTimeoutMs / 1000} s`);
       const reason = await Promise.race([over, patience, hurry.then(() => "because you asked again")]);
       if (reason === true) return;
       say(`Tain has not stopped: ending it ${reason}`);

@@ -52,11 +52,7 @@ export async function commandLineOf(pid) {
 /** Resolves to true once the recorded process has ended, to false when it still runs after `timeoutMs`. */
 export async function hasEnded(record, timeoutMs, lookEveryMs = 20) {
   // A process that is not our child sends no event when it ends, so it has to be looked at.
-  for (
-    const deadline = Date.now() + timeoutMs;
-    await isAlive(record);
-    await delay(lookEveryMs, undefined, { ref: false })
-  ) {
+  for (const deadline = Date.now() + timeoutMs; await isAlive(record); await delay(lookEveryMs)) {
     if (Date.now() >= deadline) return false;
   }
   return true;

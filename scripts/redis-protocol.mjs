@@ -23,7 +23,7 @@ export async function shutDown(port, password) {
 
 /** Resolves when a server that we did not start ends: its end closes the connection. */
 export async function connectionLost(port, password) {
-  const socket = connect(port, "127.0.0.1").unref();
+  const socket = connect(port, "127.0.0.1");
   socket.write(encode(["AUTH", password]));
   socket.resume();
   await new Promise((resolve) => socket.on("error", resolve).on("close", resolve));

@@ -149,7 +149,7 @@ async function server(place, { port, password }, { child, pid, says }) {
       isStopping = true;
       if (child) signal(pid, "SIGTERM");
       else await shutDown(port, password);
-      if (await Promise.race([ended.then(() => true), delay(stopTimeoutMs, false, { ref: false })])) return;
+      if (await Promise.race([ended.then(() => true), delay(stopTimeoutMs, false)])) return;
       say(`Redis did not end within ${stopTimeoutMs / 1000} s`);
       if (record.birth !== undefined && !(await hasEnded(record, 0))) signal(pid, "SIGKILL");
     },

@@ -75,9 +75,11 @@ async function runApp({ home, runtime, args, stores, stopping }) {
   if (event.failure) say(`${event.failure}; stopping the rest`);
   else say("stopping");
   await app.stop(stopping.again);
-  const { code } = await app.exited;
-  if (!event.failure && code !== 0) say(`Tain did not stop cleanly (exit code ${code ?? "none, it was killed"})`);
-  return event.failure || code !== 0 ? 1 : 0;
+  const { code, by } = await app.exited;
+  // Asked to stop before it listens for that, the app ends by the signal itself: nothing had begun yet.
+  const isClean = code === 0 || by === "SIGTERM";
+  if (!isClean) say(`Tain did not stop cleanly (${by ?? `exit code ${code}`})`);
+  return event.failure || !isClean ? 1 : 0;
 }
 
 /** What is embedded has no backup, no replica and no upgrade: good for a demo, wrong for production. */

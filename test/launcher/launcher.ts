@@ -1,0 +1,119 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const script = fileURLToPath(new URL("../../scripts/run.mjs", import.meta.url));
+const fixtureApp = fileURLToPath(new URL("fixture-app.ts", import.meta.url));
+
+/** What the fixture app told: the name of the event and what came with it. */
+export type Told = { event: string; pid: number } & Record<string, unknown>;
+
+/** A launcher at work. It is killed, and what it started is stopped, when the test lets go of its home. */
+export class Launcher {
+  readonly child: ChildProcess;
+  readonly exited: Promise<number | NodeJS.Signals>;
+  stdout = "";
+  stderr = "";
+
+  constructor(args: string[], env: NodeJS.ProcessEnv) {
+    this.child = spawn(process.execPath, [script, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+    this.child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
+      this.stdout += chunk;
+    });
+    this.child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
+      this.stderr += chunk;
+    });
+    this.exited = once(this.child, "exit").then(([code, by]) => code ?? by);
+  }
+
+  /** Waits until the app has told of the event. */
+  async told(event: string): Promise<Told> {
+    for (;;) {
+      for (const line of this.stdout.split("\n")) {
+        if (line.startsWith("{") && line.endsWith("}")) {
+          const told = JSON.parse(line) as Told;
+          if (told.event === event) return told;
+        }
+      }
+      const more = this.child.stdout ? once(this.child.stdout, "data") : Promise.reject(new Error("no stdout"));
+      const outcome = await Promise.race([more, this.exited]);
+      if (!Array.isArray(outcome))
+        throw new Error(`The launcher ended (${outcome}) before "${event}":\n${this.stderr}`);
+    }
+  }
+
+  async stop(): Promise<number | NodeJS.Signals> {
+    if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill("SIGTERM");
+    return await this.exited;
+  }
+}
+
+/** A state directory of its own, and the launchers started on it. */
+export class Home implements AsyncDisposable {
+  readonly path: string;
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #launchers: Launcher[] = [];
+
+  private constructor(path: string, env: NodeJS.ProcessEnv) {
+    this.path = path;
+    this.#env = env;
+  }
+
+  /** `env` is given to every launcher; with undefined a variable is taken away. */
+  static async open(env: NodeJS.ProcessEnv = {}): Promise<Home> {
+    const path = await mkdtemp(join(tmpdir(), "tain-home-"));
+    // Root runs Postgres as somebody else, who must be able to pass through.
+    await chmod(path, 0o711);
+    const clean = { ...process.env, TAIN_HOME: path, TAIN_APP_ENTRY: fixtureApp };
+    for (const name of ["DATABASE_URL", "REDIS_URL", "NODE_ENV", "TEST_DATABASE_URL", "TEST_REDIS_URL"]) {
+      delete clean[name as keyof typeof clean];
+    }
+    return new Home(path, { ...clean, ...env });
+  }
+
+  run(args: string[], env: NodeJS.ProcessEnv = {}): Launcher {
+    const launcher = new Launcher(args, { ...this.#env, ...env });
+    this.#launchers.push(launcher);
+    return launcher;
+  }
+
+  async json(name: string): Promise<Record<string, unknown>> {
+    return JSON.parse(await readFile(join(this.path, name), "utf8")) as Record<string, unknown>;
+  }
+
+  /** Stops what a failed test has left: its launchers, and the stores of a killed one by adopting them once more. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const launcher of this.#launchers) await launcher.stop();
+    if (existsSync(join(this.path, "stores.json"))) {
+      const last = this.run(["start"]);
+      await Promise.race([last.told("started").catch(() => undefined), last.exited]);
+      await last.stop();
+    }
+    await rm(this.path, { recursive: true, force: true });
+  }
+}
+
+/** Whether anybody listens on the port that the address names. */
+export async function answers(url: string): Promise<boolean> {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  try {
+    await once(socket, "connect");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** An ended process that nobody has collected yet (a zombie) does not run. */
+export async function isRunning(pid: number): Promise<boolean> {
+  const { stdout } = await promisify(execFile)("ps", ["-o", "stat=", "-p", String(pid)]).catch(() => ({ stdout: "" }));
+  return stdout.trim() !== "" && !stdout.startsWith("Z");
+}
