@@ -1,4 +1,5 @@
 /** What goes wrong on purpose. Everything is off until set; `{}` clears. */
+import type { GraphqlFaults } from "./graphql.ts";
 import { type Random, seededRandom } from "./random.ts";
 
 export interface HttpFault {
@@ -37,6 +38,7 @@ export interface FaultSettings {
   readonly seed?: number;
   readonly http?: readonly HttpFault[];
   readonly webhooks?: WebhookFaults;
+  readonly graphql?: GraphqlFaults;
   /** Reads show the state of this long ago. */
   readonly lagMs?: number;
 }
@@ -46,6 +48,7 @@ const HTTP_KINDS = ["status", "reset", "truncate", "slow", "secondary-limit"] as
 export class Faults {
   random: Random;
   webhooks: WebhookFaults = {};
+  graphql: GraphqlFaults = {};
   lagMs = 0;
   /** How often each kind struck since it was last set: `{"status 502": 3}`. */
   readonly struck = new Map<string, number>();
@@ -70,6 +73,7 @@ export class Faults {
     if (settings.seed !== undefined) this.random = seededRandom(settings.seed);
     this.#http = http;
     this.webhooks = settings.webhooks ?? {};
+    this.graphql = settings.graphql ?? {};
     this.lagMs = settings.lagMs ?? 0;
     this.struck.clear();
   }

@@ -1,0 +1,117 @@
+import { pushBranch } from "../changes/pulls.ts";
+import { archiveRepository, createRepository, deleteRepository, editRepository, renameRepository, setVisibility } from "../changes/repositories.ts";
+import type { Repository, Visibility } from "../records.ts";
+import { invalid, Refusal } from "../refusal.ts";
+import { fullRepository } from "../views/repository.ts";
+import { flag, oneOf, required, text, textOrNull, texts } from "./body.ts";
+import { type Answer, type Call, contributor, created, needAdmin, needPush, noContent, notFound, ok, type RepositoryCall, writer } from "./call.ts";
+
+export function getRepository(call: RepositoryCall): Answer {
+  const seen = call.world.lag.seen(call.repository);
+  if (!seen) throw notFound();
+  return ok(fullRepository(call.view, seen), { lastModified: seen.updatedAt });
+}
+
+/** `POST /user/repos` and `POST /orgs/{org}/repos`. */
+export function postRepository(call: Call): Answer {
+  const by = writer(call);
+  const { body, world } = call;
+  const login = call.params["login"];
+  const owner = login === undefined ? world.user(by) : world.userByLogin(login);
+  if (!owner) throw notFound();
+  const hidden = flag(body, "private") ?? false;
+  const visibility = oneOf(body, "visibility", ["public", "private", "internal"]) ?? (hidden ? "private" : "public");
+  const repository = createRepository(world, by, {
+    ownerId: owner.id,
+    name: required(text(body, "name"), "name"),
+    description: textOrNull(body, "description") ?? null,
+    homepage: textOrNull(body, "homepage") ?? null,
+    visibility,
+    hasIssues: flag(body, "has_issues") ?? true,
+    hasProjects: flag(body, "has_projects") ?? true,
+    hasWiki: flag(body, "has_wiki") ?? true,
+    isTemplate: flag(body, "is_template") ?? false,
+  });
+  return created(fullRepository(call.view, repository));
+}
+
+export function patchRepository(call: RepositoryCall): Answer {
+  const by = needAdmin(call);
+  const { body, world, repository } = call;
+  const archived = flag(body, "archived");
+  if (repository.archived && archived !== false) throw new Refusal(403, "Repository was archived so is read-only.");
+  if (archived === false) archiveRepository(world, by, repository, false);
+  const name = text(body, "name");
+  const description = textOrNull(body, "description");
+  const homepage = textOrNull(body, "homepage");
+  const defaultBranch = text(body, "default_branch");
+  const hasIssues = flag(body, "has_issues");
+  const hasProjects = flag(body, "has_projects");
+  const hasWiki = flag(body, "has_wiki");
+  const edit = {
+    ...(description === undefined ? {} : { description }),
+    ...(homepage === undefined ? {} : { homepage }),
+    ...(defaultBranch === undefined ? {} : { defaultBranch }),
+    ...(hasIssues === undefined ? {} : { hasIssues }),
+    ...(hasProjects === undefined ? {} : { hasProjects }),
+    ...(hasWiki === undefined ? {} : { hasWiki }),
+  };
+  if (Object.keys(edit).length > 0) editRepository(world, by, repository, edit);
+  if (name !== undefined) renameRepository(world, by, repository, name);
+  const visibility = visibilityOf(call);
+  if (visibility) setVisibility(world, by, repository, visibility);
+  if (archived === true) archiveRepository(world, by, repository, true);
+  return ok(fullRepository(call.view, repository));
+}
+
+function visibilityOf(call: RepositoryCall): Visibility | undefined {
+  const hidden = flag(call.body, "private");
+  return oneOf(call.body, "visibility", ["public", "private", "internal"]) ?? (hidden === undefined ? undefined : hidden ? "private" : "public");
+}
+
+export function removeRepository(call: RepositoryCall): Answer {
+  deleteRepository(call.world, needAdmin(call), call.repository);
+  return noContent;
+}
+
+export function getTopics(call: RepositoryCall): Answer {
+  return ok({ names: call.repository.topics });
+}
+
+export function putTopics(call: RepositoryCall): Answer {
+  const by = needAdmin(call);
+  const topics = required(texts(call.body, "names"), "names").map((name) => name.toLowerCase());
+  editRepository(call.world, by, call.repository, { topics });
+  return ok({ names: call.repository.topics });
+}
+
+/** Makes a branch: all of git that pull requests need. */
+export function postRef(call: RepositoryCall): Answer {
+  contributor(call);
+  const by = needPush(call);
+  const ref = required(text(call.body, "ref"), "ref");
+  const sha = required(text(call.body, "sha"), "sha");
+  const branch = /^refs\/heads\/(.+)$/.exec(ref)?.[1];
+  if (!branch) throw new Refusal(422, "Reference name must start with 'refs/heads/'.");
+  if (!/^[0-9a-f]{40}$/.test(sha)) throw invalid({ resource: "Reference", field: "sha", code: "invalid" });
+  if (call.repository.branches.has(branch)) throw new Refusal(422, "Reference already exists");
+  pushBranch(call.world, by, call.repository, branch, sha);
+  return created(refView(call, call.repository, branch, sha));
+}
+
+export function getRef(call: RepositoryCall): Answer {
+  const branch = call.params["branch"] ?? "";
+  const sha = call.repository.branches.get(branch);
+  if (!sha) throw notFound();
+  return ok(refView(call, call.repository, branch, sha));
+}
+
+function refView(call: RepositoryCall, repository: Repository, branch: string, sha: string) {
+  const base = `${call.view.apiUrl}/repos/${call.world.fullName(repository)}/git`;
+  return {
+    ref: `refs/heads/${branch}`,
+    node_id: Buffer.from(`03:Ref${repository.id}:refs/heads/${branch}`).toString("base64"),
+    url: `${base}/refs/heads/${branch}`,
+    object: { sha, type: "commit", url: `${base}/commits/${sha}` },
+  };
+}
