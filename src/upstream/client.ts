@@ -55,7 +55,7 @@ export interface RawAnswer {
   seenAt: Date;
 }
 
-export interface WriteRequest {
+interface WriteRequest {
   method: "POST" | "PATCH" | "PUT" | "DELETE";
   path: string;
   body: string | null;
@@ -257,27 +257,22 @@ class UpstreamClient implements Upstream {
   /** Asks what may be asked twice: repeats passing failures, and turns to another credential. Both are bounded. */
   async #askSafely(ask: Ask): Promise<Attempt> {
     let repeats = 0;
-    for (let refusals = 0; refusals <= this.#credentials.size; ) {
-      let attempt: Attempt;
-      try {
-        attempt = await this.#attempt(ask);
-      } catch (error) {
-        const isPassing = error instanceof UpstreamUnavailableError && error.outage === "interrupted";
-        if (!isPassing || repeats === maxRepeats) throw error;
-        await this.#pause(++repeats, ask.signal);
+    let refusals = 0;
+    for (;;) {
+      const attempt = await this.#attempt(ask).catch((error: unknown) => {
+        const isInterrupted = error instanceof UpstreamUnavailableError && error.outage === "interrupted";
+        if (!isInterrupted || repeats === maxRepeats) throw error;
+        return null;
+      });
+      if (attempt?.refusal) {
+        // The next lease goes to another credential, or says when one may be used again.
+        if (++refusals > this.#credentials.size) throw attempt.refusal;
         continue;
       }
-      const { received, refusal } = attempt;
-      // The next lease goes to another credential, or says when this one may be used again.
-      if (refusal) {
-        if (++refusals > this.#credentials.size) throw refusal;
-      } else if (isPassing(received.status, ask.bucket) && repeats < maxRepeats) {
-        await this.#pause(++repeats, ask.signal);
-      } else {
-        return attempt;
-      }
+      const passes = !attempt || isPassing(attempt.received.status, ask.bucket);
+      if (attempt && (!passes || repeats === maxRepeats)) return attempt;
+      await this.#pause(++repeats, ask.signal);
     }
-    throw new Error("The bound on refusals was passed without an answer");
   }
 
   /** One request under one lease. The budget is settled by its answer before anybody sees it. */
@@ -317,6 +312,7 @@ class UpstreamClient implements Upstream {
     const figures = (alsoSeen && readQuotaHeaders(alsoSeen, this.#ctx.clock.now().getTime())) ?? undefined;
     if (limit) {
       const retryAt = await this.#quota.refuse(lease, limit, headers, seenAt, figures);
+      this.#ctx.log.warn({ credential, bucket, limit: limit.kind, retryAt }, "Upstream limits us");
       return { received, credential, seenAt, refusal: new QuotaSpentError(bucket, retryAt) };
     }
     await this.#quota.settle(lease, headers, charged, figures);

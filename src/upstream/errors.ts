@@ -37,10 +37,11 @@ export class UpstreamUnavailableError extends Error {
 /** Upstream accepts none of our tokens (401). Until somebody mends `UPSTREAM_TOKEN`, trying again is of little use. */
 export class CredentialRejectedError extends Error {
   override name = "CredentialRejectedError";
-  /** Fingerprints of the rejected tokens. */
+  /** Fingerprints of the rejected tokens; none where only the answer is known. */
   readonly credentials: readonly string[];
   constructor(credentials: readonly string[], options?: ErrorOptions) {
-    super(`Upstream rejects every token of UPSTREAM_TOKEN (fingerprints: ${credentials.join(", ")})`, options);
+    const names = credentials.length > 0 ? ` (fingerprints: ${credentials.join(", ")})` : "";
+    super(`Upstream accepts no token of UPSTREAM_TOKEN${names}`, options);
     this.credentials = credentials;
   }
 }

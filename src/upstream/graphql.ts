@@ -3,7 +3,7 @@ import { GraphqlTooHeavyError, UpstreamRefusedError, UpstreamUnavailableError } 
 import { isSecondaryMessage, isSpentMessage, limitOf } from "./quota.ts";
 import type { Received } from "./transport.ts";
 
-export interface GraphqlError {
+interface GraphqlError {
   /** Upstream's word for it, such as NOT_FOUND or FORBIDDEN; null where it gives none. */
   type: string | null;
   /** Which field of the data could not be resolved and is therefore null. Empty: the document as a whole. */

@@ -31,7 +31,7 @@ export function pageCount(links: Links): number | null {
 }
 
 /** The `page` of a path, as a number, so that page 10 comes after page 9. */
-export function pageNumber(path: string): number | null {
+function pageNumber(path: string): number | null {
   const page = new URLSearchParams(path.slice(path.indexOf("?") + 1)).get("page");
   return page !== null && /^\d+$/.test(page) ? Number(page) : null;
 }

@@ -8,7 +8,7 @@ import { type BucketState, Ledger } from "./ledger.ts";
 import { blockScript, leaseScript, rejectScript, settleScript } from "./quota-scripts.ts";
 
 /** The share of a bucket's limit that a class leaves untouched, for the classes above it. */
-export const floors: Record<Priority, number> = {
+const floors: Record<Priority, number> = {
   caller: 0,
   refresh: 0.02,
   "catch-up": 0.05,
@@ -239,7 +239,7 @@ export function readQuotaHeaders(headers: Headers, now: number): BucketState | n
 }
 
 /** The moment that Retry-After names, in seconds or as a date, by our clock. Pure. */
-export function readRetryAfter(headers: Headers, now: number): number | null {
+function readRetryAfter(headers: Headers, now: number): number | null {
   const text = single(headers["retry-after"])?.trim();
   if (!text) return null;
   const seconds = integer(text);

@@ -86,12 +86,9 @@ export class Transport {
 
   /** Lets what is under way finish, and breaks off what takes longer than `graceMs`. */
   async close(graceMs: number): Promise<void> {
+    if (this.#pool.closed || this.#pool.destroyed) return;
     const timer = setTimeout(() => void this.#pool.destroy(), graceMs);
-    try {
-      await this.#pool.close();
-    } finally {
-      clearTimeout(timer);
-    }
+    await this.#pool.close().finally(() => clearTimeout(timer));
   }
 }
 
@@ -136,7 +133,7 @@ function outageOf(error: unknown): Outage | null {
     default:
       if (code.startsWith("HPE_")) return "unreadable";
       // A certificate that does not hold ends the handshake, before anything was sent.
-      return /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code) ? "unreachable" : null;
+      return /^(EPROTO|ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code) ? "unreachable" : null;
   }
 }
 

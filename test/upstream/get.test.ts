@@ -446,3 +446,23 @@ test("a walk ends with the page that is missing, and does not go in circles", as
   world.play = (_, response) => json(response, 200, page(1), { link: `<${world.base}/labels?page=2>; rel="next"` });
   await expect(Array.fromAsync(pages(world.upstream, "/labels", caller))).rejects.toThrow(/after itself/);
 });
+
+test("closing waits for what is under way, though not for ever", async () => {
+  let answer = () => {};
+  await using world = await openUpstreamWorld((_, response) => {
+    answer = () => json(response, 200, { id: 1 });
+  });
+  Object.assign(world.ctx.config, { shutdownMs: 400 });
+  const patient = world.upstream.get("/user", caller);
+  await expect.poll(() => world.asked.length).toBe(1);
+  const closed = world.upstream.close();
+  answer();
+  expect(await patient).toMatchObject({ kind: "ok" });
+  await closed;
+
+  const other = await world.another();
+  const hanging = expect(other.get("/user", caller)).rejects.toThrow();
+  await expect.poll(() => world.asked.length).toBe(2);
+  await other.close();
+  await hanging;
+});

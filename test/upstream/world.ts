@@ -9,7 +9,7 @@ import { type ClientLimits, openUpstream, type Upstream } from "../../src/upstre
 import { openTestDatabase, testRedis } from "../support/database.ts";
 
 /** One request as the stand-in for upstream got it. */
-export interface Asked {
+interface Asked {
   method: string;
   url: string;
   headers: IncomingMessage["headers"];
