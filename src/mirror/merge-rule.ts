@@ -104,10 +104,11 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
     const wins = order === "newer" || (order === "tied" && !isSame && isLater && (VOLATILE.has(key) || isFresh(seen.stamp)));
     if (order === "tied" && !isSame && !VOLATILE.has(key)) isTied = true;
     if (wins) {
+      // Within one second nothing is learnt from an equal value, and most of what is read again is equal.
+      const isLearnt = !isSame || seen.stamp.updatedAt > known.updatedAt;
       if (isNewer) delete keyStamps[key];
-      // Under one second nothing is learnt from an equal value, and most of what is read again is equal.
-      else if (!isSame || seen.stamp.updatedAt > known.updatedAt) keyStamps[key] = seen.stamp;
-      if (!isSame || (!isNewer && seen.stamp.updatedAt > known.updatedAt)) hasChanged = true;
+      else if (isLearnt) keyStamps[key] = seen.stamp;
+      if (isLearnt) hasChanged = true;
       if (!isSame) fields[key] = value;
     } else if (isNewer) {
       keyStamps[key] = known;
@@ -115,9 +116,8 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
   }
 
   const next: Stored = { fields, stamp, keyStamps, deletedAt: null };
-  const isNew = hasChanged || stamp.updatedAt > stored.stamp.updatedAt;
-  if (isTied) return { outcome: "tied", next: isNew ? next : null };
-  return isNew ? { outcome: "merged", next } : { outcome: "known" };
+  if (isTied) return { outcome: "tied", next: hasChanged ? next : null };
+  return hasChanged ? { outcome: "merged", next } : { outcome: "known" };
 }
 
 /** Two changes in one second: the one that comes later is shown, and upstream is asked all the same. */

@@ -107,7 +107,7 @@ function keyName(kind: Kind): string {
 
 function repositoryIdOf(kind: Kind, at: Sighting): number {
   if (kind === "user" || kind === "repository") return 0;
-  if (!at.repository) throw new InvalidRepresentationError(`A ${kind} came without its repository`);
+  if (!at.repository) throw new InvalidRepresentationError(`This ${kind} came without its repository`);
   return at.repository.id;
 }
 
@@ -123,23 +123,23 @@ function requireColumns({ kind, fields }: Seen): void {
     review_comment: ["pull_request_url", "created_at", "updated_at"],
   };
   for (const key of needed[kind] ?? []) {
-    if (fields[key] === undefined || fields[key] === null) throw new InvalidRepresentationError(`A ${kind} came without ${key}`);
+    if (fields[key] === undefined || fields[key] === null) throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
   }
 }
 
 function requireObject(kind: Kind, value: Json): Fields {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new InvalidRepresentationError(`A ${kind} is not an object`);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new InvalidRepresentationError(`This ${kind} is not an object`);
   return value;
 }
 
 function requireString(kind: Kind, fields: Fields, key: string): string {
   const value = fields[key];
-  if (typeof value !== "string") throw new InvalidRepresentationError(`A ${kind} came without ${key}`);
+  if (typeof value !== "string") throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
   return value;
 }
 
 function requireNumber(kind: Kind, fields: Fields, key: string): number {
   const value = fields[key];
-  if (typeof value !== "number" || !Number.isSafeInteger(value)) throw new InvalidRepresentationError(`A ${kind} came without ${key}`);
+  if (typeof value !== "number" || !Number.isSafeInteger(value)) throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
   return value;
 }

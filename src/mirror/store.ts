@@ -1,5 +1,5 @@
 import { getTableConfig } from "drizzle-orm/pg-core";
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import type { Database } from "../../db/connection.ts";
 import { fold, type Folded, type Stamp, type Stored } from "./merge-rule.ts";
 import type { Observed, Seen } from "./observation.ts";
@@ -155,10 +155,10 @@ function resourceIsWhole(fields: Fields): boolean {
 
 async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Set<string>> {
   if (rows.length === 0) return new Set();
-  const { name, columns, record, hasRepository, keyColumn } = layoutFor(resource);
+  const { name, columns, hasRepository, keyColumn } = layoutFor(resource);
   const result = await tx.execute<{ k: string; r: string }>(sql`
     insert into ${sql.raw(name)} (${sql.raw(columns.join(", "))})
-    select ${sql.raw(columns.join(", "))} from json_to_recordset(${rowsJson(resource, rows)}::json) as x(${sql.raw(record)})
+    select ${sql.raw(columns.join(", "))} from ${recordset(resource, rows)}
     on conflict (${sql.raw(resource.keyColumns.join(", "))}) do nothing
     returning ${sql.raw(hasRepository ? "repository_id::text" : "'0'")} as r, ${sql.raw(keyColumn)}::text as k`);
   return new Set(result.rows.map((row) => `${row.r}/${row.k}`));
@@ -166,11 +166,11 @@ async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
 
 async function updateRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<void> {
   if (rows.length === 0) return;
-  const { name, columns, record } = layoutFor(resource);
+  const { name, columns } = layoutFor(resource);
   const changed = columns.filter((column) => !resource.keyColumns.includes(column));
   await tx.execute(sql`
     update ${sql.raw(name)} t set ${sql.raw(changed.map((column) => `${column} = x.${column}`).join(", "))}, revision = nextval('revision')
-    from json_to_recordset(${rowsJson(resource, rows)}::json) as x(${sql.raw(record)})
+    from ${recordset(resource, rows)}
     where ${sql.raw(resource.keyColumns.map((column) => `t.${column} = x.${column}`).join(" and "))}`);
 }
 
@@ -215,12 +215,15 @@ async function rememberFormerNames(tx: Transaction, rows: Row[]): Promise<void> 
     select name, id from json_to_recordset(${JSON.stringify(names)}::json) as x(name text, id bigint) on conflict do nothing`);
 }
 
-/** The rows as JSON text. Documents go in as they are: within `json`, Postgres takes even `\u0000`. */
-function rowsJson(resource: Resource, rows: Row[]): string {
-  return `[${rows.map((row) => rowJson(resource, row)).join(",")}]`;
+/** The rows as a table `x` of the statement: an array for each column, so that its text does not depend on their number. */
+function recordset(resource: Resource, rows: Row[]): SQL {
+  const { names, types, columns } = layoutFor(resource);
+  const values = rows.map((row) => columnsOf(resource, row));
+  const arrays = names.map((name, index) => sql`${sql.param(values.map((row) => row[name] ?? null))}::${sql.raw(types[index] as string)}[]`);
+  return sql`unnest(${sql.join(arrays, sql`, `)}) as x(${sql.raw(columns.join(", "))})`;
 }
 
-function rowJson(resource: Resource, { seen, stored }: Row): string {
+function columnsOf(resource: Resource, { seen, stored }: Row): Record<string, Json> {
   const document: Fields = {};
   const detail: Fields = {};
   for (const [key, value] of Object.entries(stored.fields)) {
@@ -242,10 +245,10 @@ function rowJson(resource: Resource, { seen, stored }: Row): string {
   columns.seen_by_read = stored.stamp.read;
   columns.deleted_at = stored.deletedAt === null ? null : new Date(stored.deletedAt).toISOString();
   const keyStamps = Object.entries(stored.keyStamps).map(([key, { updatedAt, seenAt, read }]): [string, Json] => [key, [updatedAt, seenAt, read]]);
-  columns.key_stamps = keyStamps.length > 0 ? Object.fromEntries(keyStamps) : null;
-  if (resource.detailKeys.size > 0) columns.detail = Object.keys(detail).length > 0 ? detail : null;
-  columns.document = document;
-  return JSON.stringify(columns);
+  columns.key_stamps = keyStamps.length > 0 ? JSON.stringify(Object.fromEntries(keyStamps)) : null;
+  if (resource.detailKeys.size > 0) columns.detail = Object.keys(detail).length > 0 ? JSON.stringify(detail) : null;
+  columns.document = JSON.stringify(document);
+  return columns;
 }
 
 function partialUpdatedAt(stored: Stored): string {
@@ -272,8 +275,9 @@ function layoutOf(resource: Resource) {
   const quoted = (column: string) => (column === "default" ? '"default"' : column);
   return {
     name,
+    names: own.map((column) => column.name),
     columns: own.map((column) => quoted(column.name)),
-    record: own.map((column) => `${quoted(column.name)} ${column.getSQLType()}`).join(", "),
+    types: own.map((column) => column.getSQLType()),
     hasRepository: resource.keyColumns[0] === "repository_id",
     keyColumn: resource.keyColumns.at(-1) as string,
   };

@@ -1,0 +1,157 @@
+import type { Database } from "../../db/connection.ts";
+import { Statement } from "./statement.ts";
+
+/** A repository that is mirrored and exists, as far as its routes need it. */
+export interface MirroredRepository {
+  id: number;
+  nodeId: string | null;
+  name: string;
+  fullName: string;
+  htmlUrl: string | null;
+  ownerId: number | null;
+  isPrivate: boolean;
+  hasIssues: boolean;
+  updatedAt: Date | null;
+}
+
+export interface RepositoryDocument extends MirroredRepository {
+  document: string;
+  detail: string | null;
+}
+
+/** Whose eyes look: only what is public, or everything that is mirrored. */
+export interface Sight {
+  seesPrivate: boolean;
+}
+
+interface Row {
+  id: string;
+  node_id: string | null;
+  name: string;
+  full_name: string;
+  html_url: string | null;
+  owner_id: string | null;
+  private: boolean;
+  has_issues: boolean | null;
+  updated_at: Date | null;
+  document: string;
+  detail: string | null;
+  total: string;
+}
+
+const COLUMNS = "r.id, r.node_id, r.name, r.full_name, r.html_url, r.owner_id, r.private, r.has_issues, r.updated_at";
+const MIRRORED = "from repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone' where r.deleted_at is null";
+
+/** The repository that has this name now, in any case of its letters. */
+export async function findRepositoryByName(db: Database, fullName: string, sight: Sight): Promise<MirroredRepository | null> {
+  const statement = new Statement();
+  // For a moment two rows can bear one name: the newer observation knows who has it now.
+  const [row] = await statement.rows<Row>(
+    db,
+    `select ${COLUMNS} ${MIRRORED}${visible(sight)} and lower(r.full_name) = ${statement.value(fullName.toLowerCase())} order by r.seen_at desc limit 1`,
+  );
+  return row ? mirrored(row) : null;
+}
+
+export async function findRepositoryById(db: Database, id: number, sight: Sight): Promise<MirroredRepository | null> {
+  const statement = new Statement();
+  const [row] = await statement.rows<Row>(db, `select ${COLUMNS} ${MIRRORED}${visible(sight)} and r.id = ${statement.value(id)}`);
+  return row ? mirrored(row) : null;
+}
+
+/** The repository that had this name before it was renamed or transferred. */
+export async function findRenamedRepository(db: Database, fullName: string, sight: Sight): Promise<MirroredRepository | null> {
+  const statement = new Statement();
+  const [row] = await statement.rows<Row>(
+    db,
+    `select ${COLUMNS} ${MIRRORED}${visible(sight)} and r.id in
+      (select repository_id from former_names where full_name = ${statement.value(fullName.toLowerCase())}) order by r.seen_at desc limit 1`,
+  );
+  return row ? mirrored(row) : null;
+}
+
+export async function findRepositoryDocument(db: Database, id: number): Promise<RepositoryDocument | null> {
+  const statement = new Statement();
+  const [row] = await statement.rows<Row>(
+    db,
+    `select ${COLUMNS}, r.document::text, r.detail::text from repositories r where r.id = ${statement.value(id)}`,
+  );
+  return row ? documented(row) : null;
+}
+
+export type RepositorySort = "created" | "updated" | "pushed" | "full_name";
+export type Relation = "owner" | "collaborator" | "organization_member";
+
+export interface RepositoryFilter {
+  visibility: "all" | "public" | "private";
+  /** How the user relates to the repositories. */
+  relations: readonly Relation[];
+  updatedAfter: Date | null;
+  updatedBefore: Date | null;
+}
+
+const SORT_KEYS: Record<RepositorySort, string> = {
+  created: "r.created_at",
+  updated: "r.updated_at",
+  pushed: "coalesce(r.pushed_at, '-infinity')",
+  full_name: "lower(r.full_name)",
+};
+
+/** A page of a user's repositories, and how many there are in all. */
+export async function findUserRepositories(
+  db: Database,
+  userId: number,
+  filter: RepositoryFilter,
+  { sort, direction, limit, offset }: { sort: RepositorySort; direction: "asc" | "desc"; limit: number; offset: number },
+): Promise<{ rows: RepositoryDocument[]; total: number }> {
+  const statement = new Statement();
+  const conditions = [relationCondition(statement, userId, filter.relations)];
+  if (filter.visibility !== "all") conditions.push(filter.visibility === "public" ? "not r.private" : "r.private");
+  if (filter.updatedAfter) conditions.push(`r.updated_at > ${statement.value(filter.updatedAfter)}`);
+  if (filter.updatedBefore) conditions.push(`r.updated_at < ${statement.value(filter.updatedBefore)}`);
+  const found = await statement.rows<Row>(
+    db,
+    `select p.*, q.total from (select count(*) as total ${MIRRORED} and ${conditions.join(" and ")}) q left join lateral
+      (select ${COLUMNS}, r.document::text as document, null as detail ${MIRRORED} and ${conditions.join(" and ")}
+       order by ${SORT_KEYS[sort]} ${direction}, r.id ${direction} limit ${statement.value(limit)} offset ${statement.value(offset)}) p on true
+     order by ${SORT_KEYS[sort].replaceAll("r.", "p.")} ${direction}, p.id ${direction}`,
+  );
+  return { rows: found.filter((row) => row.id !== null).map(documented), total: Number(found[0]?.total ?? 0) };
+}
+
+/**
+ * The mirror is not told who is a member of what. What a user does not own has been opened to them by the token that
+ * mirrors it, as to a collaborator; where an organisation owns it, they also count as its member.
+ */
+export function relationCondition(statement: Statement, userId: number, relations: readonly Relation[]): string {
+  const user = statement.value(userId);
+  const any: string[] = [];
+  if (relations.includes("owner")) any.push(`r.owner_id = ${user}`);
+  if (relations.includes("collaborator")) any.push(`r.owner_id is distinct from ${user}`);
+  else if (relations.includes("organization_member")) {
+    any.push(`(r.owner_id <> ${user} and exists (select from users o where o.id = r.owner_id and o.type = 'Organization'))`);
+  }
+  return any.length > 0 ? `(${any.join(" or ")})` : `${user}::bigint is null`;
+}
+
+function visible({ seesPrivate }: Sight): string {
+  return seesPrivate ? "" : " and not r.private";
+}
+
+function mirrored(row: Row): MirroredRepository {
+  return {
+    id: Number(row.id),
+    nodeId: row.node_id,
+    name: row.name,
+    fullName: row.full_name,
+    htmlUrl: row.html_url,
+    ownerId: row.owner_id === null ? null : Number(row.owner_id),
+    isPrivate: row.private,
+    hasIssues: row.has_issues !== false,
+    updatedAt: row.updated_at,
+  };
+}
+
+function documented(row: Row): RepositoryDocument {
+  return { ...mirrored(row), document: row.document, detail: row.detail };
+}

@@ -1,0 +1,44 @@
+import { createHash } from "node:crypto";
+import type { QueryConfig, QueryResultRow } from "pg";
+import type { Database } from "../../db/connection.ts";
+
+/** A connection keeps each named statement, so only so many texts get a name; filters can be combined without end. */
+const MAX_NAMED = 300;
+const names = new Map<string, string>();
+
+/** A read in the making. Values never become part of the text. */
+export class Statement {
+  readonly #values: unknown[] = [];
+  readonly #conditions: string[] = [];
+
+  /** The placeholder that stands for a value. */
+  value(value: unknown): string {
+    this.#values.push(value);
+    return `$${this.#values.length}`;
+  }
+
+  where(condition: string): this {
+    this.#conditions.push(condition);
+    return this;
+  }
+
+  /** All conditions, joined; for use behind `where`. */
+  get conditions(): string {
+    return this.#conditions.length > 0 ? this.#conditions.join(" and ") : "true";
+  }
+
+  /** Runs the text, which is planned once per connection. */
+  async rows<Row extends QueryResultRow>({ $client }: Pick<Database, "$client">, text: string): Promise<Row[]> {
+    return (await $client.query<Row>(prepared(text, this.#values))).rows;
+  }
+}
+
+function prepared(text: string, values: unknown[]): QueryConfig {
+  let name = names.get(text);
+  if (name === undefined) {
+    if (names.size >= MAX_NAMED) return { text, values };
+    name = createHash("sha256").update(text).digest("hex").slice(0, 16);
+    names.set(text, name);
+  }
+  return { name, text, values };
+}

@@ -1,0 +1,155 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { fold, type Observation, REPLICA_LAG_MS, type Stored } from "../../src/mirror/merge-rule.ts";
+import type { Fields } from "../../src/mirror/template.ts";
+
+const START = Date.parse("2026-01-01T00:00:00Z");
+
+/** What upstream's resource was, from change to change. A change moves `updated_at` to its second, or not at all. */
+interface Version {
+  second: number;
+  fields: Fields;
+}
+
+const history = fc
+  .array(fc.record({ step: fc.nat({ max: 2 }), title: fc.nat({ max: 3 }), state: fc.constantFrom("open", "closed"), closed_by: fc.nat({ max: 2 }) }), { minLength: 1, maxLength: 6 })
+  .map((changes) => {
+    let second = 0;
+    return changes.map(({ step, ...fields }): Version => {
+      second += step;
+      return { second, fields: { ...fields, updated_at: new Date(START + second * 1_000).toISOString() } };
+    });
+  });
+
+/** Sightings of a history: webhooks without `closed_by`, whole reads, and partial ones, each somewhat late. */
+const sightings = (versions: Version[]) =>
+  fc.array(
+    fc.record({ version: fc.nat({ max: versions.length - 1 }), kind: fc.constantFrom("webhook", "read", "partial"), lateMs: fc.nat({ max: 60_000 }) }).map(({ version, kind, lateMs }): Observation => {
+      const { second, fields } = versions[version] as Version;
+      const { closed_by, updated_at, ...shown } = fields;
+      return {
+        fields: kind === "read" ? fields : kind === "webhook" ? { ...shown, updated_at: updated_at as string } : shown,
+        stamp: { updatedAt: START + second * 1_000, seenAt: START + second * 1_000 + lateMs, read: kind !== "webhook" },
+        deleted: false,
+        partial: kind === "partial",
+      };
+    }),
+    { maxLength: 12 },
+  );
+
+const run = (observations: Observation[]) => observations.reduce<Stored | undefined>((stored, seen) => next(stored, seen), undefined);
+
+function next(stored: Stored | undefined, seen: Observation): Stored | undefined {
+  const folded = fold(stored, seen);
+  return folded.outcome === "known" ? stored : (folded.next ?? stored);
+}
+
+const worlds = history.chain((versions) => fc.record({ versions: fc.constant(versions), seen: sightings(versions) }));
+
+test("whatever was seen, in any order and however often, an authoritative read makes it upstream's truth", () => {
+  fc.assert(
+    fc.property(worlds, ({ versions, seen }) => {
+      const last = versions.at(-1) as Version;
+      const latest = Math.max(START, ...seen.map((one) => one.stamp.seenAt));
+      const read: Observation = {
+        fields: last.fields,
+        stamp: { updatedAt: START + last.second * 1_000, seenAt: latest + REPLICA_LAG_MS + 1, read: true },
+        deleted: false,
+        partial: false,
+      };
+      expect(run([...seen, ...seen, read])?.fields).toEqual(last.fields);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test("a stored resource never goes back to an older second", () => {
+  fc.assert(
+    fc.property(worlds, ({ seen }) => {
+      let stored: Stored | undefined;
+      for (const one of seen) {
+        const after = next(stored, one);
+        expect(after?.stamp.updatedAt ?? 0).toBeGreaterThanOrEqual(stored?.stamp.updatedAt ?? 0);
+        stored = after;
+      }
+    }),
+  );
+});
+
+test("an observation has its effect once", () => {
+  fc.assert(
+    fc.property(worlds, ({ seen }) => {
+      const stored = run(seen);
+      for (const one of seen) {
+        const once = next(stored, one);
+        expect(next(once, one)).toEqual(once);
+      }
+    }),
+  );
+});
+
+test("where no two changes share a second, the order of arrival does not matter", () => {
+  const distinct = history.map((versions) => versions.map((version, index) => ({
+    second: index * 100,
+    fields: { ...version.fields, updated_at: new Date(START + index * 100_000).toISOString() },
+  })));
+  const shuffled = distinct.chain((versions) =>
+    sightings(versions).chain((seen) => fc.record({ seen: fc.constant(seen), other: fc.shuffledSubarray(seen, { minLength: seen.length, maxLength: seen.length }) })),
+  );
+  fc.assert(fc.property(shuffled, ({ seen, other }) => {
+    expect(run(other)?.fields).toEqual(run(seen)?.fields);
+  }), { numRuns: 3_000 });
+});
+
+const issue = (fields: Fields, stamp: Partial<Observation["stamp"]> = {}): Observation => ({
+  fields,
+  stamp: { updatedAt: START, seenAt: START + 60_000, read: false, ...stamp },
+  deleted: false,
+  partial: false,
+});
+
+test("two late deliveries that contradict each other within a second are a tie, and the stored one stands until upstream is asked", () => {
+  const stored = run([issue({ title: "one" })]);
+  const folded = fold(stored, issue({ title: "two" }));
+  expect(folded.outcome).toBe("tied");
+  expect(next(stored, issue({ title: "two" }))?.fields.title).toBe("one");
+});
+
+test("of two changes in one second the fresh delivery that comes later is shown, and upstream is asked all the same", () => {
+  const first = issue({ title: "one" }, { seenAt: START + 500 });
+  const folded = fold(run([first]), issue({ title: "two" }, { seenAt: START + 900 }));
+  expect(folded).toMatchObject({ outcome: "tied", next: { fields: { title: "two" } } });
+});
+
+test("a read that a lagging replica may have answered does not overrule a delivery of the same second", () => {
+  const stored = run([issue({ title: "new" }, { seenAt: START + 60_000 })]);
+  const soon = issue({ title: "old" }, { read: true, seenAt: START + 61_000 });
+  const later = issue({ title: "old" }, { read: true, seenAt: START + 60_000 + REPLICA_LAG_MS + 1 });
+  expect(fold(stored, soon).outcome).toBe("tied");
+  expect(next(stored, later)?.fields.title).toBe("old");
+});
+
+test("a key that was not sent is kept, and one that was sent as null is not", () => {
+  const stored = run([issue({ title: "a", closed_by: "x", milestone: "m" }, { read: true })]);
+  const after = next(stored, issue({ title: "b", milestone: null }, { updatedAt: START + 1_000 }));
+  expect(after?.fields).toEqual({ title: "b", closed_by: "x", milestone: null });
+});
+
+test("a late observation does not bring back what was deleted; a read after every replica has caught up does", () => {
+  const alive = issue({ title: "a" }, { read: true, seenAt: START });
+  const dead = run([alive, { ...issue({}), deleted: true, stamp: { updatedAt: 0, seenAt: START + 1_000, read: true } }]);
+  expect(dead?.deletedAt).toBe(START + 1_000);
+  expect(next(dead, issue({ title: "b" }, { updatedAt: START + 9_000 }))?.deletedAt).toBe(START + 1_000);
+  expect(next(dead, issue({ title: "b" }, { read: true, seenAt: START + 2_000 }))?.deletedAt).toBe(START + 1_000);
+  expect(next(dead, issue({ title: "b" }, { read: true, seenAt: START + 1_001 + REPLICA_LAG_MS }))?.deletedAt).toBeNull();
+});
+
+test("a deletion of what was never seen leaves nothing", () => {
+  expect(fold(undefined, { ...issue({}), deleted: true })).toEqual({ outcome: "known" });
+});
+
+test("the counters of a repository follow the newest delivery without a question to upstream", () => {
+  const stored = run([issue({ open_issues_count: 1, name: "a" }, { read: true, seenAt: START })]);
+  const folded = fold(stored, issue({ open_issues_count: 2, name: "a" }));
+  expect(folded).toMatchObject({ outcome: "merged", next: { fields: { open_issues_count: 2 } } });
+});
