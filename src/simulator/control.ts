@@ -1,0 +1,179 @@
+/** Control of the simulator over HTTP, below `/-/`: no credentials, loopback callers only, no part of the service. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { pipeline, Readable } from "node:stream";
+import { promisify } from "node:util";
+import { SettableClock } from "./clock.ts";
+import type { FaultSettings } from "./faults.ts";
+import { mutate } from "./mutations.ts";
+import { type Bucket, callerOf } from "./quota.ts";
+import { Refusal } from "./refusal.ts";
+import type { Simulator } from "./simulator.ts";
+import { summary, wholeState } from "./state.ts";
+import type { TokenInput } from "./tokens.ts";
+import { openView, type View } from "./views/view.ts";
+
+/** The seeded stream of changes, while it runs. */
+export interface LiveStream {
+  /** Changes made so far. */
+  readonly count: number;
+  stop(): void;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+type ControlRoute = (control: Control, body: Json, query: URLSearchParams, rest: string) => unknown;
+
+/** Something asked of the control interface makes no sense. */
+class ControlError extends Error {
+  override name = "ControlError";
+}
+
+export class Control {
+  readonly simulator: Simulator;
+  live: LiveStream | null = null;
+
+  constructor(simulator: Simulator) {
+    this.simulator = simulator;
+  }
+
+  /** Sees everything, in the addresses of the simulator itself. */
+  view(): View {
+    const { world, url, htmlUrl } = this.simulator;
+    return openView({ world, apiUrl: url, htmlUrl, roleOf: () => "admin" });
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const address = request.socket.remoteAddress ?? "";
+    if (!/^(127\.|::1$|::ffff:127\.)/.test(address)) {
+      send(response, 403, { message: "The control interface answers loopback callers only" });
+      return;
+    }
+    const url = new URL(request.url ?? "/", "http://localhost");
+    const [, , name = "", ...rest] = url.pathname.split("/");
+    const route = ROUTES[`${request.method} ${name}`];
+    if (!route) {
+      send(response, 404, { message: `There is no ${request.method} ${url.pathname}`, routes: Object.keys(ROUTES) });
+      return;
+    }
+    try {
+      const answer = await route(this, await readJson(request), url.searchParams, rest.map(decodeURIComponent).join("/"));
+      if (answer instanceof Readable) await stream(response, answer);
+      else send(response, 200, answer ?? {});
+    } catch (error) {
+      if (error instanceof Refusal) send(response, error.status, { message: error.message, errors: error.errors });
+      else if (error instanceof Error && !(error instanceof TypeError)) send(response, 400, { message: error.message });
+      else throw error;
+    }
+  }
+}
+
+const ROUTES: Readonly<Record<string, ControlRoute>> = {
+  "GET meter": ({ simulator }) => ({
+    ...simulator.meter.read(),
+    webhooks: simulator.webhooks.tally,
+    faults: Object.fromEntries(simulator.faults.struck),
+  }),
+  "POST meter": ({ simulator }, _body, _query, rest) => {
+    if (rest !== "reset") throw new ControlError("POST /-/meter/reset is the only one");
+    simulator.meter.reset();
+  },
+  "GET state": (control, _body, query) => {
+    const { world } = control.simulator;
+    const wanted = query.get("repository");
+    if (wanted === null) return summary(control.view());
+    const [owner = "", name = ""] = wanted.split("/");
+    const repository = /^\d+$/.test(wanted) ? world.repositories.get(Number(wanted)) : world.repositoryByName(owner, name)?.repository;
+    const repositories = wanted === "*" ? [...world.repositories.values()] : repository ? [repository] : [];
+    if (repositories.length === 0 && wanted !== "*") throw new ControlError(`There is no repository ${wanted}`);
+    return Readable.from(wholeState(control.view(), repositories));
+  },
+  "GET clock": ({ simulator }) => ({ now: simulator.world.clock.now() }),
+  "POST clock": ({ simulator }, body) => {
+    const { clock } = simulator.world;
+    if (!(clock instanceof SettableClock)) throw new ControlError("This simulator runs on a clock that cannot be set");
+    const { now, advanceMs } = body;
+    if (typeof now === "number") clock.set(now);
+    else if (typeof now === "string" && !Number.isNaN(Date.parse(now))) clock.set(Date.parse(now));
+    else if (typeof advanceMs === "number") clock.advance(advanceMs);
+    else throw new ControlError("Give {now} (epoch milliseconds or ISO time) or {advanceMs}");
+    return { now: clock.now() };
+  },
+  "GET faults": ({ simulator }) => ({ struck: Object.fromEntries(simulator.faults.struck), webhooks: simulator.faults.webhooks, lagMs: simulator.faults.lagMs }),
+  "POST faults": ({ simulator }, body) => simulator.setFaults(body as FaultSettings),
+  "POST limits": ({ simulator }, body) => {
+    const { quota } = simulator;
+    const { retryAfter, status, ...limits } = body;
+    for (const [name, value] of Object.entries(limits)) {
+      if (!Object.hasOwn(quota.limits, name)) throw new ControlError(`There is no limit ${name}: ${Object.keys(quota.limits).join(", ")}`);
+      if (value !== null && typeof value !== "number") throw new ControlError(`${name} should be a number, or null for no limit`);
+      // JSON has no infinity.
+      quota.limits[name as keyof typeof quota.limits] = value ?? Number.POSITIVE_INFINITY;
+    }
+    if (typeof retryAfter === "boolean") quota.retryAfter = retryAfter;
+    if (status === 403 || status === 429) quota.status = status;
+    return { ...quota.limits, retryAfter: quota.retryAfter, status: quota.status };
+  },
+  "POST quota": ({ simulator }, body) => {
+    const token = simulator.tokens.find(String(body["token"]));
+    if (!token) throw new ControlError("There is no such token");
+    const caller = callerOf(token, "");
+    const bucket = (body["bucket"] ?? "core") as Bucket;
+    if (typeof body["remaining"] === "number") simulator.quota.setRemaining(caller, bucket, body["remaining"]);
+    return simulator.quota.state(caller, bucket);
+  },
+  "POST tokens": ({ simulator }, body) => {
+    if (typeof body["login"] !== "string") throw new ControlError("login is missing");
+    const token = simulator.tokens.create(body as unknown as TokenInput);
+    return { token: token.value, login: simulator.world.user(token.userId).login, kind: token.kind, scopes: token.scopes };
+  },
+  "DELETE tokens": ({ simulator }, _body, _query, rest) => {
+    if (!simulator.tokens.delete(rest)) throw new ControlError("There is no such token");
+  },
+  "POST live": (control, body) => {
+    control.live?.stop();
+    control.live = control.simulator.startLive(body);
+  },
+  "DELETE live": (control) => {
+    const count = control.live?.count ?? 0;
+    control.live?.stop();
+    control.live = null;
+    return { count };
+  },
+  "POST mutate": (control, body) => mutate(control.simulator.world, control.view(), body),
+  "POST quiet": async ({ simulator }) => {
+    await simulator.quiet();
+    return simulator.webhooks.tally;
+  },
+};
+
+async function readJson(request: IncomingMessage): Promise<Json> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+  const text = Buffer.concat(chunks).toString("utf8");
+  if (text.trim() === "") return {};
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (error) {
+    throw new ControlError("The body is not JSON", { cause: error });
+  }
+  if (typeof json !== "object" || json === null || Array.isArray(json)) throw new ControlError("The body should be a JSON object");
+  return json as Json;
+}
+
+function send(response: ServerResponse, status: number, json: unknown): void {
+  const body = Buffer.from(JSON.stringify(json));
+  response.writeHead(status, { "Content-Type": "application/json; charset=utf-8", "Content-Length": body.length });
+  response.end(body);
+}
+
+const piped = promisify(pipeline);
+
+async function stream(response: ServerResponse, source: Readable): Promise<void> {
+  response.writeHead(200, { "Content-Type": "application/json; charset=utf-8" });
+  try {
+    await piped(source, response);
+  } catch (error) {
+    // The reader went away: nobody is left to tell.
+    if ((error as NodeJS.ErrnoException).code !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
+  }
+}

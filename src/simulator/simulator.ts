@@ -1,0 +1,123 @@
+/**
+ * A stand-in for the code-hosting service, for demonstrations, tests and benchmarks: the world, its REST and GraphQL
+ * interfaces, its webhooks, its limits, its faults. It imports nothing of the mirror it is used to test.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Clock, SettableClock } from "./clock.ts";
+import { Control, type LiveStream } from "./control.ts";
+import { type FaultSettings, Faults } from "./faults.ts";
+import { HttpApi } from "./http-api.ts";
+import { Meter } from "./meter.ts";
+import { Quota, type QuotaOptions } from "./quota.ts";
+import type { Service } from "./rest/call.ts";
+import { type TokenInput, Tokens } from "./tokens.ts";
+import { Webhooks, type WebhookOptions } from "./webhooks/webhooks.ts";
+import { World, type WorldOptions } from "./world.ts";
+
+export interface SimulatorOptions {
+  /** 0 (the default): any free port. */
+  readonly port?: number;
+  /** Default 127.0.0.1: nobody else on the network reaches it. */
+  readonly host?: string;
+  readonly seed?: number;
+  /** Default: a `SettableClock` that runs with real time. */
+  readonly clock?: Clock;
+  /** A world that is there already; with it, `seed` and `clock` only seed faults. */
+  readonly world?: World;
+  readonly worldOptions?: Omit<WorldOptions, "seed" | "clock">;
+  readonly tokens?: readonly TokenInput[];
+  /** Base of `html_url`. Default https://github.com. */
+  readonly htmlUrl?: string;
+  readonly quota?: QuotaOptions;
+  readonly webhooks?: WebhookOptions;
+  readonly faults?: FaultSettings;
+  /** Rows up to which issues may be paged by number. Default 10,000. */
+  readonly deepPageLimit?: number;
+  /** The service refuses hooks on loopback addresses. Default false. */
+  readonly refuseLocalHooks?: boolean;
+}
+
+export interface Simulator extends Service, AsyncDisposable {
+  /** `http://127.0.0.1:PORT`, without a slash at the end. */
+  readonly url: string;
+  readonly htmlUrl: string;
+  readonly faults: Faults;
+  /** Replaces all faults: HTTP, webhooks, GraphQL, replica lag. */
+  setFaults(settings: FaultSettings): void;
+  /** The seeded stream of changes; options as `startLive` takes them. */
+  startLive(options: Readonly<Record<string, unknown>>): LiveStream;
+  /** Ends when no webhook is on its way. */
+  quiet(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function openSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
+  const seed = options.seed ?? 1;
+  const world = options.world ?? new World({ ...options.worldOptions, seed, clock: options.clock ?? new SettableClock() });
+  const htmlUrl = options.htmlUrl ?? "https://github.com";
+  const tokens = new Tokens(world);
+  for (const token of options.tokens ?? []) tokens.create(token);
+  const quota = new Quota(world.clock, options.quota);
+  const meter = new Meter(() => world.clock.now());
+  const faults = new Faults(seed);
+  let url = "";
+  const webhooks = new Webhooks(world, faults, () => ({ apiUrl: url, htmlUrl }), options.webhooks);
+  const service: Service = {
+    world,
+    tokens,
+    quota,
+    meter,
+    webhooks,
+    deepPageLimit: options.deepPageLimit ?? 10_000,
+    refuseLocalHooks: options.refuseLocalHooks ?? false,
+  };
+  const api = new HttpApi(service, faults, htmlUrl, () => url);
+  const server = createServer({ keepAliveTimeout: 60_000 });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options.port ?? 0, options.host ?? "127.0.0.1", resolve);
+  });
+  const { address, port, family } = server.address() as AddressInfo;
+  url = `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+
+  const simulator: Simulator = {
+    ...service,
+    url,
+    htmlUrl,
+    faults,
+    setFaults(settings) {
+      faults.set(settings);
+      world.lag.ms = faults.lagMs;
+      api.graphql.faults = faults.graphql;
+    },
+    startLive(liveOptions) {
+      throw new Error(`Live changes are not possible: ${JSON.stringify(liveOptions)}`);
+    },
+    quiet: () => webhooks.quiet(),
+    async close() {
+      control.live?.stop();
+      api.close();
+      await webhooks.close();
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+    [Symbol.asyncDispose]: () => simulator.close(),
+  };
+  simulator.setFaults(options.faults ?? {});
+  const control = new Control(simulator);
+  server.on("request", (request, response) => {
+    const handled = request.url?.startsWith("/-/") ? control.handle(request, response) : api.handle(request, response);
+    handled.catch((error: unknown) => failed(request, response, error));
+  });
+  return simulator;
+}
+
+/** A bug of the simulator, or a caller that went away. The first must be loud, the second is nobody's concern. */
+function failed(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  if (request.destroyed && !request.complete) return;
+  if ((error as Error).name === "AbortError") return;
+  console.error(`simulator: ${request.method} ${request.url}`, error);
+  if (response.headersSent) response.destroy();
+  else response.writeHead(500, { "Content-Type": "application/json" }).end(JSON.stringify({ message: String(error) }));
+}
