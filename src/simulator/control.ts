@@ -12,13 +12,6 @@ import { summary, wholeState } from "./state.ts";
 import type { TokenInput } from "./tokens.ts";
 import { openView, type View } from "./views/view.ts";
 
-/** The seeded stream of changes, while it runs. */
-export interface LiveStream {
-  /** Changes made so far. */
-  readonly count: number;
-  stop(): void;
-}
-
 type Json = Readonly<Record<string, unknown>>;
 type ControlRoute = (control: Control, body: Json, query: URLSearchParams, rest: string) => unknown;
 
@@ -29,7 +22,6 @@ class ControlError extends Error {
 
 export class Control {
   readonly simulator: Simulator;
-  live: LiveStream | null = null;
 
   constructor(simulator: Simulator) {
     this.simulator = simulator;
@@ -55,7 +47,12 @@ export class Control {
       return;
     }
     try {
-      const answer = await route(this, await readJson(request), url.searchParams, rest.map(decodeURIComponent).join("/"));
+      const answer = await route(
+        this,
+        await readJson(request),
+        url.searchParams,
+        rest.map(decodeURIComponent).join("/"),
+      );
       if (answer instanceof Readable) await stream(response, answer);
       else send(response, 200, answer ?? {});
     } catch (error) {
@@ -81,7 +78,9 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
     const wanted = query.get("repository");
     if (wanted === null) return summary(control.view());
     const [owner = "", name = ""] = wanted.split("/");
-    const repository = /^\d+$/.test(wanted) ? world.repositories.get(Number(wanted)) : world.repositoryByName(owner, name)?.repository;
+    const repository = /^\d+$/.test(wanted)
+      ? world.repositories.get(Number(wanted))
+      : world.repositoryByName(owner, name)?.repository;
     const repositories = wanted === "*" ? [...world.repositories.values()] : repository ? [repository] : [];
     if (repositories.length === 0 && wanted !== "*") throw new ControlError(`There is no repository ${wanted}`);
     return Readable.from(wholeState(control.view(), repositories));
@@ -97,14 +96,20 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
     else throw new ControlError("Give {now} (epoch milliseconds or ISO time) or {advanceMs}");
     return { now: clock.now() };
   },
-  "GET faults": ({ simulator }) => ({ struck: Object.fromEntries(simulator.faults.struck), webhooks: simulator.faults.webhooks, lagMs: simulator.faults.lagMs }),
+  "GET faults": ({ simulator }) => ({
+    struck: Object.fromEntries(simulator.faults.struck),
+    webhooks: simulator.faults.webhooks,
+    lagMs: simulator.faults.lagMs,
+  }),
   "POST faults": ({ simulator }, body) => simulator.setFaults(body as FaultSettings),
   "POST limits": ({ simulator }, body) => {
     const { quota } = simulator;
     const { retryAfter, status, ...limits } = body;
     for (const [name, value] of Object.entries(limits)) {
-      if (!Object.hasOwn(quota.limits, name)) throw new ControlError(`There is no limit ${name}: ${Object.keys(quota.limits).join(", ")}`);
-      if (value !== null && typeof value !== "number") throw new ControlError(`${name} should be a number, or null for no limit`);
+      if (!Object.hasOwn(quota.limits, name))
+        throw new ControlError(`There is no limit ${name}: ${Object.keys(quota.limits).join(", ")}`);
+      if (value !== null && typeof value !== "number")
+        throw new ControlError(`${name} should be a number, or null for no limit`);
       // JSON has no infinity.
       quota.limits[name as keyof typeof quota.limits] = value ?? Number.POSITIVE_INFINITY;
     }
@@ -113,31 +118,32 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
     return { ...quota.limits, retryAfter: quota.retryAfter, status: quota.status };
   },
   "POST quota": ({ simulator }, body) => {
-    const token = simulator.tokens.find(String(body["token"]));
+    const token = simulator.tokens.find(String(body.token));
     if (!token) throw new ControlError("There is no such token");
     const caller = callerOf(token, "");
-    const bucket = (body["bucket"] ?? "core") as Bucket;
-    if (typeof body["remaining"] === "number") simulator.quota.setRemaining(caller, bucket, body["remaining"]);
+    const bucket = (body.bucket ?? "core") as Bucket;
+    if (typeof body.remaining === "number") simulator.quota.setRemaining(caller, bucket, body.remaining);
     return simulator.quota.state(caller, bucket);
   },
   "POST tokens": ({ simulator }, body) => {
-    if (typeof body["login"] !== "string") throw new ControlError("login is missing");
+    if (typeof body.login !== "string") throw new ControlError("login is missing");
     const token = simulator.tokens.create(body as unknown as TokenInput);
-    return { token: token.value, login: simulator.world.user(token.userId).login, kind: token.kind, scopes: token.scopes };
+    return {
+      token: token.value,
+      login: simulator.world.user(token.userId).login,
+      kind: token.kind,
+      scopes: token.scopes,
+    };
   },
   "DELETE tokens": ({ simulator }, _body, _query, rest) => {
     if (!simulator.tokens.delete(rest)) throw new ControlError("There is no such token");
   },
-  "POST live": (control, body) => {
-    control.live?.stop();
-    control.live = control.simulator.startLive(body);
+  "POST live": ({ simulator }, body) => {
+    const { ratePerSecond, seed } = body;
+    if (typeof ratePerSecond !== "number") throw new ControlError("ratePerSecond is missing");
+    simulator.startLive({ ...body, ratePerSecond, seed: typeof seed === "number" ? seed : 1 });
   },
-  "DELETE live": (control) => {
-    const count = control.live?.count ?? 0;
-    control.live?.stop();
-    control.live = null;
-    return { count };
-  },
+  "DELETE live": ({ simulator }) => ({ count: simulator.stopLive() }),
   "POST mutate": (control, body) => mutate(control.simulator.world, control.view(), body),
   "POST quiet": async ({ simulator }) => {
     await simulator.quiet();
@@ -156,7 +162,8 @@ async function readJson(request: IncomingMessage): Promise<Json> {
   } catch (error) {
     throw new ControlError("The body is not JSON", { cause: error });
   }
-  if (typeof json !== "object" || json === null || Array.isArray(json)) throw new ControlError("The body should be a JSON object");
+  if (typeof json !== "object" || json === null || Array.isArray(json))
+    throw new ControlError("The body should be a JSON object");
   return json as Json;
 }
 

@@ -43,7 +43,13 @@ export interface FaultSettings {
   readonly lagMs?: number;
 }
 
-const HTTP_KINDS = ["status", "reset", "truncate", "slow", "secondary-limit"] as const satisfies readonly HttpFault["kind"][];
+const HTTP_KINDS = [
+  "status",
+  "reset",
+  "truncate",
+  "slow",
+  "secondary-limit",
+] as const satisfies readonly HttpFault["kind"][];
 
 export class Faults {
   random: Random;
@@ -61,14 +67,20 @@ export class Faults {
   /** Replaces all faults. Throws a sentence that says what is wrong with the settings. */
   set(settings: FaultSettings): void {
     const http = (settings.http ?? []).map((fault) => {
-      if (!HTTP_KINDS.includes(fault.kind)) throw new Error(`"${fault.kind}" is no kind of HTTP fault: ${HTTP_KINDS.join(", ")}`);
+      if (!HTTP_KINDS.includes(fault.kind))
+        throw new Error(`"${fault.kind}" is no kind of HTTP fault: ${HTTP_KINDS.join(", ")}`);
       if (fault.kind === "status" && !(fault.status && fault.status >= 400 && fault.status <= 599)) {
         throw new Error("A fault of kind status needs a status from 400 to 599");
       }
-      return { fault, match: fault.match === undefined ? null : new RegExp(fault.match), left: fault.times ?? Number.POSITIVE_INFINITY };
+      return {
+        fault,
+        match: fault.match === undefined ? null : new RegExp(fault.match),
+        left: fault.times ?? Number.POSITIVE_INFINITY,
+      };
     });
     for (const [name, value] of Object.entries(settings.webhooks ?? {})) {
-      if (name !== "delayMs" && !(value >= 0 && value <= 1)) throw new Error(`webhooks.${name} is a probability from 0 to 1, not ${value}`);
+      if (name !== "delayMs" && !(value >= 0 && value <= 1))
+        throw new Error(`webhooks.${name} is a probability from 0 to 1, not ${value}`);
     }
     if (settings.seed !== undefined) this.random = seededRandom(settings.seed);
     this.#http = http;

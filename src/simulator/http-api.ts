@@ -136,7 +136,9 @@ export class HttpApi {
         version: versionOf(header(request, "x-github-api-version")) ?? "2022-11-28",
         bodyForm: media.bodyForm,
         nextIds: header(request, "x-github-next-global-id") === "1",
-        roleOf: token ? (repository) => roleOf(world, token, repository) : (repository) => roleOf(world, null, repository),
+        roleOf: token
+          ? (repository) => roleOf(world, token, repository)
+          : (repository) => roleOf(world, null, repository),
       }),
       token,
       caller: callerOf(token, request.socket.remoteAddress ?? "127.0.0.1"),
@@ -181,7 +183,8 @@ export class HttpApi {
       this.#send(exchange, this.#rest(exchange, text));
     } catch (error) {
       if (error instanceof Redirect) this.#send(exchange, redirectAnswer(exchange.method, error.location));
-      else if (error instanceof Refusal) this.#send(exchange, { status: error.status, body: this.#errorBody(exchange, error) });
+      else if (error instanceof Refusal)
+        this.#send(exchange, { status: error.status, body: this.#errorBody(exchange, error) });
       else throw error;
     }
   }
@@ -191,7 +194,8 @@ export class HttpApi {
     const wantsCredential = credentialOf(request.headers.authorization) !== null;
     if (wantsCredential && !exchange.token) throw new Refusal(401, "Bad credentials");
     const { segments, repository, moved } = this.#resolve(exchange);
-    const found = path !== "/" && path.endsWith("/") ? undefined : this.#router.find(method === "HEAD" ? "GET" : method, segments);
+    const found =
+      path !== "/" && path.endsWith("/") ? undefined : this.#router.find(method === "HEAD" ? "GET" : method, segments);
     if (found) {
       exchange.route = `${found.route.method} ${found.route.pattern}`;
       exchange.docs = `${DOCS}/${found.route.docs}`;
@@ -281,7 +285,11 @@ export class HttpApi {
       return;
     }
     const credential = credentialOf(request.headers.authorization);
-    const answer = await this.graphql.answer({ token: token ?? (credential === null ? "none" : "bad"), body: text, view });
+    const answer = await this.graphql.answer({
+      token: token ?? (credential === null ? "none" : "bad"),
+      body: text,
+      view,
+    });
     exchange.points = answer.points;
     exchange.charged = answer.points > 0 ? 1 : 0;
     exchange.limited = answer.limited;
@@ -301,7 +309,8 @@ export class HttpApi {
     const tagged = cacheable && !answer.uncached;
     const etag = tagged ? etagOf(request.headers, signed, content) : null;
     const read = exchange.method === "GET" || exchange.method === "HEAD";
-    const fresh = read && answer.status === 200 && isFresh(request.headers, etag, tagged ? answer.lastModified : undefined);
+    const fresh =
+      read && answer.status === 200 && isFresh(request.headers, etag, tagged ? answer.lastModified : undefined);
     if (fresh && signed && exchange.charged > 0) {
       // A 304 costs nothing, but only with an Authorization header.
       this.#service.quota.refund(exchange.caller, exchange.bucket, exchange.charged);
@@ -310,13 +319,16 @@ export class HttpApi {
 
     const pretty = json !== null && /curl|Wget|Safari|Firefox/.test(request.headers["user-agent"] ?? "");
     const text = pretty ? `${JSON.stringify(answer.body, null, 2)}\n` : content;
-    const compressed = text !== null && text.length >= MIN_COMPRESSED && /\bgzip\b/.test(header(request, "accept-encoding") ?? "");
+    const compressed =
+      text !== null && text.length >= MIN_COMPRESSED && /\bgzip\b/.test(header(request, "accept-encoding") ?? "");
     const links = [...(answer.links ?? [])];
     const headers: Record<string, string | string[]> = {
       ...this.#baseHeaders(exchange),
       ...(cacheable ? cacheHeaders(signed, answer.uncached ?? false) : { Vary: PLAIN_VARY }),
       ...(etag === null ? {} : { ETag: `${compressed ? "W/" : ""}"${etag}"` }),
-      ...(tagged && answer.lastModified !== undefined ? { "Last-Modified": new Date(answer.lastModified * 1_000).toUTCString() } : {}),
+      ...(tagged && answer.lastModified !== undefined
+        ? { "Last-Modified": new Date(answer.lastModified * 1_000).toUTCString() }
+        : {}),
       ...answer.headers,
       ...(links.length > 0 ? { Link: links.join(", ") } : {}),
     };
@@ -358,7 +370,12 @@ export class HttpApi {
   }
 
   #plain(exchange: Exchange, status: number, type: string, content: string, extra: Record<string, string> = {}): void {
-    this.#write(exchange, status, { ...this.#baseHeaders(exchange), "Content-Type": type, ...extra }, Buffer.from(content));
+    this.#write(
+      exchange,
+      status,
+      { ...this.#baseHeaders(exchange), "Content-Type": type, ...extra },
+      Buffer.from(content),
+    );
   }
 
   #preflight(exchange: Exchange): void {
@@ -389,7 +406,8 @@ export class HttpApi {
 
   /** True: the request has been answered (or dropped) by the fault. */
   async #struck(exchange: Exchange, fault: HttpFault): Promise<boolean> {
-    const retryAfter: Record<string, string> = fault.retryAfter === undefined ? {} : { "Retry-After": String(fault.retryAfter) };
+    const retryAfter: Record<string, string> =
+      fault.retryAfter === undefined ? {} : { "Retry-After": String(fault.retryAfter) };
     switch (fault.kind) {
       case "reset":
         exchange.response.statusCode = 499;
@@ -408,7 +426,8 @@ export class HttpApi {
         return true;
       }
       case "status":
-        if (fault.status === 502 || fault.status === 504) this.#plain(exchange, fault.status, "text/html", SERVER_ERROR_PAGE, retryAfter);
+        if (fault.status === 502 || fault.status === 504)
+          this.#plain(exchange, fault.status, "text/html", SERVER_ERROR_PAGE, retryAfter);
         else if (fault.status === 429) this.#plain(exchange, 429, "text/plain", "Too Many Requests", retryAfter);
         else {
           const body = { message: "Server Error", ...(fault.status === 503 ? { code: "unavailable" } : {}) };
@@ -424,7 +443,8 @@ export class HttpApi {
 const FORBIDDEN_AGENT =
   "\r\nRequest forbidden by administrative rules. Please make sure your request has a User-Agent header " +
   "(https://docs.github.com/en/rest/overview/resources-in-the-rest-api#user-agent-required). Check https://developer.github.com for other possible causes.\r\n";
-const SERVER_ERROR_PAGE = "<!DOCTYPE html>\n<html>\n  <head><title>Unicorn! &middot; GitHub</title></head>\n  <body>Server Error</body>\n</html>\n";
+const SERVER_ERROR_PAGE =
+  "<!DOCTYPE html>\n<html>\n  <head><title>Unicorn! &middot; GitHub</title></head>\n  <body>Server Error</body>\n</html>\n";
 
 function header(request: IncomingMessage, name: string): string | undefined {
   const value = request.headers[name];
@@ -462,7 +482,8 @@ function readJson(text: string, pattern: string): Record<string, unknown> {
   }
   // Labels of an issue may come as the bare array.
   if (Array.isArray(json) && pattern.endsWith("/issues/:number/labels")) return { labels: json };
-  if (typeof json !== "object" || json === null || Array.isArray(json)) throw new Refusal(400, "Body should be a JSON object");
+  if (typeof json !== "object" || json === null || Array.isArray(json))
+    throw new Refusal(400, "Body should be a JSON object");
   return json as Record<string, unknown>;
 }
 
@@ -473,7 +494,11 @@ function queryOf(request: IncomingMessage): string {
 
 /** With numeric ids in the place of names, as `Link` and redirects show it. */
 function canonicalPath(exchange: Exchange, segments: readonly string[], repository: Repository | undefined): string {
-  const rest = (from: number) => segments.slice(from).map((segment) => `/${encodeURIComponent(segment)}`).join("");
+  const rest = (from: number) =>
+    segments
+      .slice(from)
+      .map((segment) => `/${encodeURIComponent(segment)}`)
+      .join("");
   if (repository) return `/repositories/${repository.id}${rest(3)}`;
   const { world } = exchange.view;
   const account = segments[0] === "users" || segments[0] === "orgs" ? world.userByLogin(segments[1] ?? "") : undefined;
@@ -484,7 +509,11 @@ function canonicalPath(exchange: Exchange, segments: readonly string[], reposito
 /** Answers to the old version of operations that changed say so, with a `Link` that is no page. */
 function dressed(exchange: Exchange, route: Route, answer: Answer): Answer {
   if (!route.deprecated || exchange.view.version !== "2022-11-28") return answer;
-  return { ...answer, headers: { ...answer.headers, ...DEPRECATION }, links: [...(answer.links ?? []), DEPRECATION_LINK] };
+  return {
+    ...answer,
+    headers: { ...answer.headers, ...DEPRECATION },
+    links: [...(answer.links ?? []), DEPRECATION_LINK],
+  };
 }
 
 /** Reads are moved for good (301), writes are to be repeated as they are (307). */

@@ -32,13 +32,17 @@ export class Arguments {
 
   choice<Choice extends string>(name: string, choices: readonly Choice[]): Choice | undefined {
     const value = this.optional(name);
-    if (value !== undefined && !choices.includes(value as Choice)) throw new Error(`${name} should be one of ${choices.join(", ")}`);
+    if (value !== undefined && !choices.includes(value as Choice))
+      throw new Error(`${name} should be one of ${choices.join(", ")}`);
     return value as Choice | undefined;
   }
 
   /** These of the given values, as they came: the change itself checks what they mean. */
   picked(...names: readonly string[]): Record<string, never> {
-    return Object.fromEntries(names.filter((name) => this.has(name)).map((name) => [name, this.#json[name]])) as Record<string, never>;
+    return Object.fromEntries(names.filter((name) => this.has(name)).map((name) => [name, this.#json[name]])) as Record<
+      string,
+      never
+    >;
   }
 
   /** Who does it: `by` (a login), or the owner of the repository. */
@@ -79,8 +83,8 @@ export class Arguments {
 
   issue(): Issue {
     const repository = this.repository();
-    const issue = this.#world.issue(repository, Number(this.#json["number"]));
-    if (!issue) throw new Error(`There is no #${String(this.#json["number"])} in ${this.#world.fullName(repository)}`);
+    const issue = this.#world.issue(repository, Number(this.#json.number));
+    if (!issue) throw new Error(`There is no #${String(this.#json.number)} in ${this.#world.fullName(repository)}`);
     return issue;
   }
 
@@ -112,13 +116,15 @@ export class Arguments {
 
   /** `labels` and `assignees` by name, `milestone` by number (null: none); new labels are made. */
   sets(by: number): { labelIds?: number[]; assigneeIds?: number[]; milestoneId?: number | null } {
-    const labels = this.#json["labels"];
+    const labels = this.#json.labels;
     const assigneeIds = this.userIds("assignees");
     const repository = this.repository();
     return {
       ...(Array.isArray(labels) ? { labelIds: labels.map((name) => this.#labelId(repository, String(name), by)) } : {}),
       ...(assigneeIds ? { assigneeIds } : {}),
-      ...(this.has("milestone") ? { milestoneId: this.#json["milestone"] === null ? null : this.milestone("milestone").id } : {}),
+      ...(this.has("milestone")
+        ? { milestoneId: this.#json.milestone === null ? null : this.milestone("milestone").id }
+        : {}),
     };
   }
 

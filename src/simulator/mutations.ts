@@ -1,14 +1,22 @@
 /** Every change of the world by name, with JSON arguments: for tests and demonstrations in other processes. */
 import { createComment, deleteComment, editComment } from "./changes/comments.ts";
-import { createIssue, deleteIssue, editIssue, lockIssue, pinIssue, transferIssue, unlockIssue } from "./changes/issues.ts";
+import {
+  createIssue,
+  deleteIssue,
+  editIssue,
+  lockIssue,
+  pinIssue,
+  transferIssue,
+  unlockIssue,
+} from "./changes/issues.ts";
 import { createLabel, deleteLabel, editLabel } from "./changes/labels.ts";
 import { createMilestone, deleteMilestone, editMilestone } from "./changes/milestones.ts";
 import * as pulls from "./changes/pulls.ts";
 import * as repositories from "./changes/repositories.ts";
 import * as reviews from "./changes/reviews.ts";
 import { createUser, deleteUser, renameUser } from "./changes/users.ts";
-import type { Issue, LockReason, PullIssue, RepositoryRole, StateReason, Visibility } from "./records.ts";
 import { Arguments } from "./mutation-arguments.ts";
+import type { Issue, LockReason, PullIssue, RepositoryRole, StateReason, Visibility } from "./records.ts";
 import { commentView, reviewCommentView, reviewView } from "./views/comment.ts";
 import { issueView, labelView, milestoneView } from "./views/issue.ts";
 import { fullPull } from "./views/pull.ts";
@@ -19,11 +27,18 @@ import type { World } from "./world.ts";
 
 type Mutation = (world: World, by: number, given: Arguments, view: View) => unknown;
 
-const issueAnswer = (view: View, issue: Issue) => (issue.pull ? fullPull(view, issue as PullIssue) : issueView(view, issue));
+const issueAnswer = (view: View, issue: Issue) =>
+  issue.pull ? fullPull(view, issue as PullIssue) : issueView(view, issue);
 
 export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   createUser: (world, _by, given, view) =>
-    publicUser(view, createUser(world, { login: given.text("login"), type: given.choice("type", ["User", "Organization", "Bot"] as const) ?? "User" })),
+    publicUser(
+      view,
+      createUser(world, {
+        login: given.text("login"),
+        type: given.choice("type", ["User", "Organization", "Bot"] as const) ?? "User",
+      }),
+    ),
   renameUser: (world, _by, given, view) => {
     const user = given.user("login");
     renameUser(world, user, given.text("to"));
@@ -34,16 +49,33 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   createRepository: (world, by, given, view) => {
     const owner = given.user("owner");
     const visibility = given.choice("visibility", ["public", "private", "internal"] as const) ?? "public";
-    return fullRepository(view, repositories.createRepository(world, by, { ownerId: owner.id, name: given.text("name"), visibility }));
+    return fullRepository(
+      view,
+      repositories.createRepository(world, by, { ownerId: owner.id, name: given.text("name"), visibility }),
+    );
   },
   forkRepository: (world, by, given, view) => {
     const parent = given.repository();
-    const fork = { ownerId: given.user("owner").id, name: parent.name, fork: true, parentId: parent.id, branches: new Map(parent.branches) };
+    const fork = {
+      ownerId: given.user("owner").id,
+      name: parent.name,
+      fork: true,
+      parentId: parent.id,
+      branches: new Map(parent.branches),
+    };
     return fullRepository(view, repositories.createRepository(world, by, fork));
   },
   editRepository: (world, by, given, view) => {
     const repository = given.repository();
-    const edit = given.picked("description", "homepage", "defaultBranch", "topics", "hasIssues", "hasProjects", "hasWiki");
+    const edit = given.picked(
+      "description",
+      "homepage",
+      "defaultBranch",
+      "topics",
+      "hasIssues",
+      "hasProjects",
+      "hasWiki",
+    );
     repositories.editRepository(world, by, repository, edit);
     return fullRepository(view, repository);
   },
@@ -72,20 +104,32 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     organization.memberIds = [...new Set([...organization.memberIds, given.user("login").id])];
     organization.updatedAt = world.now();
   },
-  pushBranch: (world, by, given) => ({ sha: pulls.pushBranch(world, by, given.repository(), given.text("ref"), given.optional("sha")) }),
+  pushBranch: (world, by, given) => ({
+    sha: pulls.pushBranch(world, by, given.repository(), given.text("ref"), given.optional("sha")),
+  }),
 
   createIssue: (world, by, given, view) => {
-    const input = { repository: given.repository(), title: given.text("title"), ...given.picked("body"), ...given.sets(by) };
+    const input = {
+      repository: given.repository(),
+      title: given.text("title"),
+      ...given.picked("body"),
+      ...given.sets(by),
+    };
     return issueView(view, createIssue(world, by, input));
   },
   editIssue: (world, by, given, view) => {
     const issue = given.issue();
     const reason = given.picked("stateReason") as { stateReason?: StateReason };
-    return issueAnswer(view, editIssue(world, by, issue, { ...given.picked("title", "body", "state"), ...reason, ...given.sets(by) }));
+    return issueAnswer(
+      view,
+      editIssue(world, by, issue, { ...given.picked("title", "body", "state"), ...reason, ...given.sets(by) }),
+    );
   },
   deleteIssue: (world, by, given) => deleteIssue(world, by, given.issue()),
-  transferIssue: (world, by, given, view) => issueView(view, transferIssue(world, by, given.issue(), given.repository("to"))),
-  lockIssue: (world, by, given) => lockIssue(world, by, given.issue(), (given.optional("reason") ?? null) as LockReason | null),
+  transferIssue: (world, by, given, view) =>
+    issueView(view, transferIssue(world, by, given.issue(), given.repository("to"))),
+  lockIssue: (world, by, given) =>
+    lockIssue(world, by, given.issue(), (given.optional("reason") ?? null) as LockReason | null),
   unlockIssue: (world, by, given) => unlockIssue(world, by, given.issue()),
   pinIssue: (world, by, given) => pinIssue(world, by, given.issue(), true),
   unpinIssue: (world, by, given) => pinIssue(world, by, given.issue(), false),
@@ -97,43 +141,74 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     const headRef = given.text("head");
     if (!headRepository.branches.has(headRef)) pulls.pushBranch(world, by, headRepository, headRef);
     const baseRef = given.optional("base") ?? repository.defaultBranch;
-    const input = { repository, headRepository, headRef, baseRef, title: given.text("title"), ...given.picked("body", "draft") };
+    const input = {
+      repository,
+      headRepository,
+      headRef,
+      baseRef,
+      title: given.text("title"),
+      ...given.picked("body", "draft"),
+    };
     return fullPull(view, pulls.createPull(world, by, input));
   },
   editPull: (world, by, given, view) =>
-    fullPull(view, pulls.editPull(world, by, given.pull(), given.picked("title", "body", "state", "baseRef", "maintainerCanModify"))),
+    fullPull(
+      view,
+      pulls.editPull(world, by, given.pull(), given.picked("title", "body", "state", "baseRef", "maintainerCanModify")),
+    ),
   pushToPull: (world, by, given) => pulls.pushToPull(world, by, given.pull(), given.optional("sha")),
   mergePull: (world, by, given) => pulls.mergePull(world, by, given.pull()),
   convertToDraft: (world, by, given) => pulls.setDraft(world, by, given.pull(), true),
   readyForReview: (world, by, given) => pulls.setDraft(world, by, given.pull(), false),
-  requestReviewers: (world, by, given) => pulls.requestReviewers(world, by, given.pull(), given.userIds("logins") ?? []),
-  removeRequestedReviewers: (world, by, given) => pulls.removeRequestedReviewers(world, by, given.pull(), given.userIds("logins") ?? []),
+  requestReviewers: (world, by, given) =>
+    pulls.requestReviewers(world, by, given.pull(), given.userIds("logins") ?? []),
+  removeRequestedReviewers: (world, by, given) =>
+    pulls.removeRequestedReviewers(world, by, given.pull(), given.userIds("logins") ?? []),
   deleteForkHead: (world, _by, given) => pulls.deleteForkHead(world, given.pull()),
 
-  createComment: (world, by, given, view) => commentView(view, createComment(world, by, given.issue(), given.text("body"))),
+  createComment: (world, by, given, view) =>
+    commentView(view, createComment(world, by, given.issue(), given.text("body"))),
   editComment: (world, by, given) => editComment(world, by, given.row("comment", world.comments), given.text("body")),
   deleteComment: (world, by, given) => deleteComment(world, by, given.row("comment", world.comments)),
 
   createReview: (world, by, given, view) => {
-    const state = given.choice("state", ["APPROVED", "CHANGES_REQUESTED", "COMMENTED", "PENDING"] as const) ?? "COMMENTED";
-    return reviewView(view, reviews.createReview(world, by, given.pull(), { state, ...given.picked("body", "comments") }));
+    const state =
+      given.choice("state", ["APPROVED", "CHANGES_REQUESTED", "COMMENTED", "PENDING"] as const) ?? "COMMENTED";
+    return reviewView(
+      view,
+      reviews.createReview(world, by, given.pull(), { state, ...given.picked("body", "comments") }),
+    );
   },
   submitReview: (world, by, given) => {
     const state = given.choice("state", ["APPROVED", "CHANGES_REQUESTED", "COMMENTED"] as const) ?? "COMMENTED";
     reviews.submitReview(world, by, given.row("review", world.reviews), state, given.optional("body"));
   },
-  editReview: (world, by, given) => reviews.editReview(world, by, given.row("review", world.reviews), given.text("body")),
+  editReview: (world, by, given) =>
+    reviews.editReview(world, by, given.row("review", world.reviews), given.text("body")),
   dismissReview: (world, by, given) => reviews.dismissReview(world, by, given.row("review", world.reviews)),
   deleteReview: (world, _by, given) => reviews.deleteReview(world, given.row("review", world.reviews)),
   createReviewComment: (world, by, given, view) => {
-    const input = { body: given.text("body"), path: given.optional("path") ?? "README.md", ...given.picked("line", "inReplyToId", "commitId") };
+    const input = {
+      body: given.text("body"),
+      path: given.optional("path") ?? "README.md",
+      ...given.picked("line", "inReplyToId", "commitId"),
+    };
     return reviewCommentView(view, reviews.createReviewComment(world, by, given.pull(), input));
   },
-  editReviewComment: (world, by, given) => reviews.editReviewComment(world, by, given.row("comment", world.reviewComments), given.text("body")),
-  deleteReviewComment: (world, by, given) => reviews.deleteReviewComment(world, by, given.row("comment", world.reviewComments)),
+  editReviewComment: (world, by, given) =>
+    reviews.editReviewComment(world, by, given.row("comment", world.reviewComments), given.text("body")),
+  deleteReviewComment: (world, by, given) =>
+    reviews.deleteReviewComment(world, by, given.row("comment", world.reviewComments)),
 
   createLabel: (world, by, given, view) =>
-    labelView(view, createLabel(world, by, { repository: given.repository(), name: given.text("name"), ...given.picked("color", "description") })),
+    labelView(
+      view,
+      createLabel(world, by, {
+        repository: given.repository(),
+        name: given.text("name"),
+        ...given.picked("color", "description"),
+      }),
+    ),
   editLabel: (world, by, given, view) => {
     const label = given.label("label");
     editLabel(world, by, label, given.picked("name", "color", "description"));
@@ -142,7 +217,11 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
   deleteLabel: (world, by, given) => deleteLabel(world, by, given.label("label")),
 
   createMilestone: (world, by, given, view) => {
-    const input = { repository: given.repository(), title: given.text("title"), ...given.picked("description", "state", "dueOn") };
+    const input = {
+      repository: given.repository(),
+      title: given.text("title"),
+      ...given.picked("description", "state", "dueOn"),
+    };
     return milestoneView(view, createMilestone(world, by, input));
   },
   editMilestone: (world, by, given, view) => {
@@ -155,7 +234,7 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
 
 /** Runs one change. Throws a sentence when the name or an argument is wrong, a `Refusal` when the service would refuse. */
 export function mutate(world: World, view: View, json: Readonly<Record<string, unknown>>): unknown {
-  const op = json["op"];
+  const op = json.op;
   const mutation = typeof op === "string" && Object.hasOwn(MUTATIONS, op) ? MUTATIONS[op] : undefined;
   if (!mutation) throw new Error(`There is no change "${String(op)}"; there are: ${Object.keys(MUTATIONS).join(", ")}`);
   const given = new Arguments(world, json);

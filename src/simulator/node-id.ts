@@ -51,7 +51,8 @@ export function parseNodeId(text: string): { kind: NodeKind; id: number } | unde
     return kind && id !== undefined ? { kind, id } : undefined;
   }
   const old = /^0(\d+):([A-Za-z]+)(\d+)$/.exec(Buffer.from(text, "base64").toString("latin1"));
-  if (!old || (old[2] as string).length !== Number(old[1]) || !Object.hasOwn(PREFIXES, old[2] as string)) return undefined;
+  if (!old || (old[2] as string).length !== Number(old[1]) || !Object.hasOwn(PREFIXES, old[2] as string))
+    return undefined;
   return { kind: old[2] as NodeKind, id: Number(old[3]) };
 }
 

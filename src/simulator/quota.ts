@@ -19,7 +19,12 @@ export interface Caller {
 export function callerOf(token: Token | null, address: string): Caller {
   if (!token) return { key: `ip:${address}`, name: address, anonymous: true, limit: null };
   if (token.installationId !== null) {
-    return { key: `installation:${token.installationId}`, name: `installation ID ${token.installationId}`, anonymous: false, limit: token.limit };
+    return {
+      key: `installation:${token.installationId}`,
+      name: `installation ID ${token.installationId}`,
+      anonymous: false,
+      limit: token.limit,
+    };
   }
   const key = token.limit === null ? `user:${token.userId}` : `token:${token.value}`;
   return { key, name: `user ID ${token.userId}`, anonymous: false, limit: token.limit };
@@ -167,7 +172,8 @@ export class Quota {
     caller: Caller,
     request: { readonly api: "rest" | "graphql"; readonly points: number; readonly createsContent: boolean },
   ): { readonly limit: SecondaryLimit; readonly retryAfterSeconds: number } | null {
-    if ((this.#running.get(caller.key) ?? 0) > this.limits.concurrent) return { limit: "concurrency", retryAfterSeconds: 1 };
+    if ((this.#running.get(caller.key) ?? 0) > this.limits.concurrent)
+      return { limit: "concurrency", retryAfterSeconds: 1 };
     const perMinute = request.api === "rest" ? this.limits.restPointsPerMinute : this.limits.graphqlPointsPerMinute;
     const points = this.#left(`${caller.key} ${request.api}`, MINUTE_MS, perMinute, request.points);
     if (points > 0) return { limit: "points", retryAfterSeconds: points };

@@ -30,7 +30,10 @@ export function seededRandom(seed: number): Random {
     chance: (probability) => next() < probability,
     hex: (digits) => {
       let text = "";
-      while (text.length < digits) text += Math.floor(next() * 4_294_967_296).toString(16).padStart(8, "0");
+      while (text.length < digits)
+        text += Math.floor(next() * 4_294_967_296)
+          .toString(16)
+          .padStart(8, "0");
       return text.slice(0, digits);
     },
   };

@@ -31,12 +31,22 @@ const MAX_BODY = 65_536;
 export function checkTitle(resource: string, title: string): void {
   if (title.trim() === "") throw invalid({ resource, field: "title", code: "missing_field" });
   if ([...title].length > MAX_TITLE) {
-    throw invalid({ resource, field: "title", code: "custom", message: `title is too long (maximum is ${MAX_TITLE} characters)` });
+    throw invalid({
+      resource,
+      field: "title",
+      code: "custom",
+      message: `title is too long (maximum is ${MAX_TITLE} characters)`,
+    });
   }
 }
 
 export function checkBody(resource: string, body: string | null | undefined): void {
   if (body && body.length > MAX_BODY && [...body].length > MAX_BODY) {
-    throw invalid({ resource, field: "body", code: "custom", message: `body is too long (maximum is ${MAX_BODY} characters)` });
+    throw invalid({
+      resource,
+      field: "body",
+      code: "custom",
+      message: `body is too long (maximum is ${MAX_BODY} characters)`,
+    });
   }
 }

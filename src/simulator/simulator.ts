@@ -5,14 +5,15 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Clock, SettableClock } from "./clock.ts";
-import { Control, type LiveStream } from "./control.ts";
+import { Control } from "./control.ts";
 import { type FaultSettings, Faults } from "./faults.ts";
 import { HttpApi } from "./http-api.ts";
+import { type Live, type LiveOptions, startLive } from "./live.ts";
 import { Meter } from "./meter.ts";
 import { Quota, type QuotaOptions } from "./quota.ts";
 import type { Service } from "./rest/call.ts";
 import { type TokenInput, Tokens } from "./tokens.ts";
-import { Webhooks, type WebhookOptions } from "./webhooks/webhooks.ts";
+import { type WebhookOptions, Webhooks } from "./webhooks/webhooks.ts";
 import { World, type WorldOptions } from "./world.ts";
 
 export interface SimulatorOptions {
@@ -45,8 +46,10 @@ export interface Simulator extends Service, AsyncDisposable {
   readonly faults: Faults;
   /** Replaces all faults: HTTP, webhooks, GraphQL, replica lag. */
   setFaults(settings: FaultSettings): void;
-  /** The seeded stream of changes; options as `startLive` takes them. */
-  startLive(options: Readonly<Record<string, unknown>>): LiveStream;
+  /** Starts the seeded stream of changes, in place of one that runs. */
+  startLive(options: LiveOptions): Live;
+  /** Ends it; says how many changes it made. */
+  stopLive(): number;
   /** Ends when no webhook is on its way. */
   quiet(): Promise<void>;
   close(): Promise<void>;
@@ -54,7 +57,8 @@ export interface Simulator extends Service, AsyncDisposable {
 
 export async function openSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
   const seed = options.seed ?? 1;
-  const world = options.world ?? new World({ ...options.worldOptions, seed, clock: options.clock ?? new SettableClock() });
+  const world =
+    options.world ?? new World({ ...options.worldOptions, seed, clock: options.clock ?? new SettableClock() });
   const htmlUrl = options.htmlUrl ?? "https://github.com";
   const tokens = new Tokens(world);
   for (const token of options.tokens ?? []) tokens.create(token);
@@ -62,6 +66,7 @@ export async function openSimulator(options: SimulatorOptions = {}): Promise<Sim
   const meter = new Meter(() => world.clock.now());
   const faults = new Faults(seed);
   let url = "";
+  let live: Live | null = null;
   const webhooks = new Webhooks(world, faults, () => ({ apiUrl: url, htmlUrl }), options.webhooks);
   const service: Service = {
     world,
@@ -92,11 +97,21 @@ export async function openSimulator(options: SimulatorOptions = {}): Promise<Sim
       api.graphql.faults = faults.graphql;
     },
     startLive(liveOptions) {
-      throw new Error(`Live changes are not possible: ${JSON.stringify(liveOptions)}`);
+      simulator.stopLive();
+      const started = startLive(world, liveOptions);
+      started.done.catch((error: unknown) => console.error("simulator: the live stream ended", error));
+      live = started;
+      return started;
+    },
+    stopLive() {
+      live?.stop();
+      const count = live?.count ?? 0;
+      live = null;
+      return count;
     },
     quiet: () => webhooks.quiet(),
     async close() {
-      control.live?.stop();
+      simulator.stopLive();
       api.close();
       await webhooks.close();
       server.closeAllConnections();

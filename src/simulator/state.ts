@@ -51,7 +51,11 @@ export function* wholeState(view: View, repositories: readonly Repository[]): Ge
     yield* array("issues", issues, (row) => issueView(view, row));
     yield* array("pulls", pulls, (row) => fullPull(view, row));
     yield* array("comments", [...rows.commentsById.ascending()], (row) => commentView(view, row));
-    yield* array("reviews", pulls.flatMap((row) => row.pull.reviews).filter((row) => row.state !== "PENDING"), (row) => reviewView(view, row));
+    yield* array(
+      "reviews",
+      pulls.flatMap((row) => row.pull.reviews).filter((row) => row.state !== "PENDING"),
+      (row) => reviewView(view, row),
+    );
     yield* array("review_comments", [...rows.reviewCommentsById.ascending()], (row) => reviewCommentView(view, row));
     yield "}";
   }

@@ -59,7 +59,9 @@ export class Tokens {
   /** Throws when a repository is named that does not exist, or the value is in use. */
   create(input: TokenInput): Token {
     const kind = input.kind ?? "classic";
-    const value = input.token ?? `${PREFIXES[kind]}${randomBytes(24).toString("base64url").replaceAll(/[-_]/g, "0").padEnd(36, "x")}`;
+    const value =
+      input.token ??
+      `${PREFIXES[kind]}${randomBytes(24).toString("base64url").replaceAll(/[-_]/g, "0").padEnd(36, "x")}`;
     if (this.#byValue.has(value)) throw new Error("This token exists already");
     const user = this.#world.userByLogin(input.login) ?? this.#world.addUser({ login: input.login });
     const token: Token = {

@@ -60,7 +60,18 @@ export interface WorldOptions {
   readonly mergeableDelayMs?: number;
 }
 
-type IdKind = "user" | "repository" | "label" | "milestone" | "issue" | "pull" | "comment" | "review" | "reviewComment" | "hook" | "delivery";
+type IdKind =
+  | "user"
+  | "repository"
+  | "label"
+  | "milestone"
+  | "issue"
+  | "pull"
+  | "comment"
+  | "review"
+  | "reviewComment"
+  | "hook"
+  | "delivery";
 
 /** Fields that have no default, and any others to set. */
 type New<T, Required extends keyof T> = Pick<T, Required> & Partial<Omit<T, "rows">>;
@@ -69,7 +80,9 @@ export type NewRepository = New<Repository, "ownerId" | "name">;
 export type NewLabel = New<Label, "repository" | "name">;
 export type NewMilestone = New<Milestone, "repository" | "title">;
 export type NewPull = New<Pull, "head" | "base">;
-export type NewIssue = Omit<New<Issue, "repository" | "title" | "authorId">, "pull" | "thread"> & { readonly pull?: NewPull };
+export type NewIssue = Omit<New<Issue, "repository" | "title" | "authorId">, "pull" | "thread"> & {
+  readonly pull?: NewPull;
+};
 export type NewComment = New<Comment, "issue" | "authorId" | "body">;
 export type NewReview = New<Review, "issue" | "authorId" | "state">;
 export type NewReviewComment = New<ReviewComment, "issue" | "authorId" | "body" | "path" | "commitId">;
@@ -154,7 +167,12 @@ export class World {
   }
 
   /** The node id of a row; its generation depends on when the object was made. `next` forces the new form. */
-  nodeId(kind: NodeKind, row: { readonly id: number; readonly createdAt: Seconds }, repositoryId?: number, next = false): string {
+  nodeId(
+    kind: NodeKind,
+    row: { readonly id: number; readonly createdAt: Seconds },
+    repositoryId?: number,
+    next = false,
+  ): string {
     return nodeId(kind, row.id, !next && row.createdAt < this.legacyNodeIdsBefore, repositoryId);
   }
 
@@ -171,7 +189,10 @@ export class World {
   }
 
   /** Case-insensitive. `moved` says that the name is an old one (the service redirects). */
-  repositoryByName(owner: string, name: string): { readonly repository: Repository; readonly moved: boolean } | undefined {
+  repositoryByName(
+    owner: string,
+    name: string,
+  ): { readonly repository: Repository; readonly moved: boolean } | undefined {
     const key = `${owner}/${name}`.toLowerCase();
     const now = this.#names.get(key);
     if (now) return { repository: now, moved: false };
@@ -239,7 +260,8 @@ export class World {
     this.#logins.delete(oldLogin.toLowerCase());
     if (!user.deleted) this.#logins.set(user.login.toLowerCase(), user);
     for (const repository of this.repositories.values()) {
-      if (repository.ownerId === user.id && !repository.deleted) this.renamed(repository, `${oldLogin}/${repository.name}`);
+      if (repository.ownerId === user.id && !repository.deleted)
+        this.renamed(repository, `${oldLogin}/${repository.name}`);
     }
   }
 

@@ -24,7 +24,15 @@ export function editComment(world: World, by: number, comment: Comment, body: st
     world.changing(issue);
     world.bump(issue);
   }
-  world.emit({ event: "issue_comment", action: "edited", repository: issue.repository, senderId: by, issue, comment, changes });
+  world.emit({
+    event: "issue_comment",
+    action: "edited",
+    repository: issue.repository,
+    senderId: by,
+    issue,
+    comment,
+    changes,
+  });
 }
 
 export function deleteComment(world: World, by: number, comment: Comment): void {
@@ -42,6 +50,7 @@ export function deleteComment(world: World, by: number, comment: Comment): void 
 }
 
 function checkCommentBody(body: string): void {
-  if (body.trim() === "") throw invalid({ resource: "IssueComment", field: "body", code: "custom", message: "body cannot be blank" });
+  if (body.trim() === "")
+    throw invalid({ resource: "IssueComment", field: "body", code: "custom", message: "body cannot be blank" });
   checkBody("IssueComment", body);
 }

@@ -1,10 +1,16 @@
+import type { WorldEvent } from "../event.ts";
 import { GHOST_ID, type Issue, type LockReason, type Repository, type StateReason } from "../records.ts";
 import { checkBody, checkTitle, Refusal } from "../refusal.ts";
-import type { WorldEvent } from "../event.ts";
 import type { World } from "../world.ts";
 
 /** Tells an event of an issue, or of a pull request when it is one. */
-export function tellIssue(world: World, by: number, issue: Issue, action: string, extra: Partial<WorldEvent> = {}): void {
+export function tellIssue(
+  world: World,
+  by: number,
+  issue: Issue,
+  action: string,
+  extra: Partial<WorldEvent> = {},
+): void {
   const event = issue.pull ? "pull_request" : "issues";
   world.emit({ event, action, repository: issue.repository, senderId: by, issue, ...extra });
 }
@@ -24,7 +30,12 @@ export function createIssue(world: World, by: number, input: IssueInput): Issue 
   checkBody("Issue", input.body);
   if (!input.repository.hasIssues) throw new Refusal(410, "Issues has been disabled in this repository.");
   world.changing(input.repository);
-  const issue = world.addIssue({ ...input, authorId: by, labelIds: unique(input.labelIds), assigneeIds: unique(input.assigneeIds) });
+  const issue = world.addIssue({
+    ...input,
+    authorId: by,
+    labelIds: unique(input.labelIds),
+    assigneeIds: unique(input.assigneeIds),
+  });
   touchMilestone(world, issue.milestoneId);
   tellIssue(world, by, issue, "opened");
   tellSets(world, by, issue, [], [], null);
@@ -51,7 +62,12 @@ export function editIssue(world: World, by: number, issue: Issue, edit: IssueEdi
   checkBody(resource, edit.body);
   if (issue.pull?.mergedAt != null && edit.state === "open") {
     throw new Refusal(422, "Validation Failed", [
-      { resource, field: "state", code: "invalid", message: "state cannot be changed. The pull request cannot be reopened." },
+      {
+        resource,
+        field: "state",
+        code: "invalid",
+        message: "state cannot be changed. The pull request cannot be reopened.",
+      },
     ]);
   }
   world.changing(issue);
@@ -61,12 +77,12 @@ export function editIssue(world: World, by: number, issue: Issue, edit: IssueEdi
 
   const changes: Record<string, unknown> = {};
   if (edit.title !== undefined && edit.title !== issue.title) {
-    changes["title"] = { from: issue.title };
+    changes.title = { from: issue.title };
     issue.title = edit.title;
     bump ||= world.bumps.titleEdit;
   }
   if (edit.body !== undefined && edit.body !== issue.body) {
-    changes["body"] = { from: issue.body };
+    changes.body = { from: issue.body };
     issue.body = edit.body;
     bump = true;
   }
@@ -102,7 +118,13 @@ export function editIssue(world: World, by: number, issue: Issue, edit: IssueEdi
   return issue;
 }
 
-function setState(world: World, by: number, issue: Issue, state: "open" | "closed", reason: StateReason | null | undefined): void {
+function setState(
+  world: World,
+  by: number,
+  issue: Issue,
+  state: "open" | "closed",
+  reason: StateReason | null | undefined,
+): void {
   world.countIssue(issue, -1);
   issue.state = state;
   world.countIssue(issue, 1);

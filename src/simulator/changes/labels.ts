@@ -29,16 +29,16 @@ export function editLabel(world: World, by: number, label: Label, edit: LabelEdi
   world.changing(label);
   const changes: Record<string, unknown> = {};
   if (edit.name !== undefined && edit.name !== label.name) {
-    changes["name"] = { from: label.name };
+    changes.name = { from: label.name };
     label.name = edit.name;
   }
   const color = edit.color?.toLowerCase();
   if (color !== undefined && color !== label.color) {
-    changes["color"] = { from: label.color };
+    changes.color = { from: label.color };
     label.color = color;
   }
   if (edit.description !== undefined && edit.description !== label.description) {
-    changes["description"] = { from: label.description };
+    changes.description = { from: label.description };
     label.description = edit.description;
   }
   if (Object.keys(changes).length === 0) return;
@@ -52,7 +52,9 @@ export function deleteLabel(world: World, by: number, label: Label): void {
   label.deleted = true;
   world.labels.delete(label.id);
   repository.rows.labels.delete(label.id);
-  const carriers = [...repository.rows.issuesByCreated.ascending()].filter((issue) => issue.labelIds.includes(label.id));
+  const carriers = [...repository.rows.issuesByCreated.ascending()].filter((issue) =>
+    issue.labelIds.includes(label.id),
+  );
   for (const issue of carriers) {
     world.changing(issue);
     issue.labelIds = issue.labelIds.filter((id) => id !== label.id);
@@ -72,6 +74,11 @@ function checkLabel(world: World, repository: Repository, fields: LabelEdit, own
     throw invalid({ resource: "Label", code: "invalid", field: "color" });
   }
   if (fields.description && [...fields.description].length > 100) {
-    throw invalid({ resource: "Label", code: "custom", field: "description", message: "description is too long (maximum is 100 characters)" });
+    throw invalid({
+      resource: "Label",
+      code: "custom",
+      field: "description",
+      message: "description is too long (maximum is 100 characters)",
+    });
   }
 }

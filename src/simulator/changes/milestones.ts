@@ -32,15 +32,17 @@ export function editMilestone(world: World, by: number, milestone: Milestone, ed
   world.changing(milestone);
   const changes: Record<string, unknown> = {};
   if (edit.title !== undefined && edit.title !== milestone.title) {
-    changes["title"] = { from: milestone.title };
+    changes.title = { from: milestone.title };
     milestone.title = edit.title;
   }
   if (edit.description !== undefined && edit.description !== milestone.description) {
-    changes["description"] = { from: milestone.description };
+    changes.description = { from: milestone.description };
     milestone.description = edit.description;
   }
   if (edit.dueOn !== undefined && edit.dueOn !== milestone.dueOn) {
-    changes["due_on"] = { from: milestone.dueOn === null ? null : new Date(milestone.dueOn * 1_000).toISOString().replace(".000", "") };
+    changes.due_on = {
+      from: milestone.dueOn === null ? null : new Date(milestone.dueOn * 1_000).toISOString().replace(".000", ""),
+    };
     milestone.dueOn = edit.dueOn;
   }
   const edited = Object.keys(changes).length > 0;
@@ -58,7 +60,9 @@ export function editMilestone(world: World, by: number, milestone: Milestone, ed
 /** Its issues lose it; each tells `demilestoned`. */
 export function deleteMilestone(world: World, by: number, milestone: Milestone): void {
   const { repository } = milestone;
-  const carriers = [...repository.rows.issuesByCreated.ascending()].filter((issue) => issue.milestoneId === milestone.id);
+  const carriers = [...repository.rows.issuesByCreated.ascending()].filter(
+    (issue) => issue.milestoneId === milestone.id,
+  );
   for (const issue of carriers) {
     world.changing(issue);
     world.countIssue(issue, -1);
@@ -87,6 +91,7 @@ function tell(world: World, by: number, milestone: Milestone, action: string, ch
 function checkTitle(repository: Repository, title: string, own?: Milestone): void {
   if (title.trim() === "") throw invalid({ resource: "Milestone", code: "missing_field", field: "title" });
   for (const other of repository.rows.milestones.values()) {
-    if (other !== own && other.title === title) throw invalid({ resource: "Milestone", code: "already_exists", field: "title" });
+    if (other !== own && other.title === title)
+      throw invalid({ resource: "Milestone", code: "already_exists", field: "title" });
   }
 }

@@ -4,10 +4,22 @@ import { isPull, type World } from "../world.ts";
 import { editIssue, tellIssue } from "./issues.ts";
 
 /** Makes a branch, or moves it: what a `git push` does. Tells `push`. Open pull requests from it follow. */
-export function pushBranch(world: World, by: number, repository: Repository, ref: string, sha = world.newSha()): string {
+export function pushBranch(
+  world: World,
+  by: number,
+  repository: Repository,
+  ref: string,
+  sha = world.newSha(),
+): string {
   const before = repository.branches.get(ref) ?? "0".repeat(40);
   setBranch(world, repository, ref, sha);
-  world.emit({ event: "push", action: null, repository, senderId: by, push: { ref: `refs/heads/${ref}`, before, after: sha } });
+  world.emit({
+    event: "push",
+    action: null,
+    repository,
+    senderId: by,
+    push: { ref: `refs/heads/${ref}`, before, after: sha },
+  });
   for (const candidate of openPullsFrom(world, repository, ref)) synchronize(world, by, candidate, sha);
   return sha;
 }
@@ -20,10 +32,19 @@ function setBranch(world: World, repository: Repository, ref: string, sha: strin
 
 function openPullsFrom(world: World, repository: Repository, ref: string): PullIssue[] {
   const found: PullIssue[] = [];
-  for (const base of [repository, ...(repository.parentId === null ? [] : [world.repositories.get(repository.parentId)])]) {
+  for (const base of [
+    repository,
+    ...(repository.parentId === null ? [] : [world.repositories.get(repository.parentId)]),
+  ]) {
     if (!base || base.openPulls === 0) continue;
     for (const row of base.rows.pullsByCreated.ascending()) {
-      if (row.state === "open" && isPull(row) && row.pull.head.ref === ref && row.pull.head.repositoryId === repository.id) found.push(row);
+      if (
+        row.state === "open" &&
+        isPull(row) &&
+        row.pull.head.ref === ref &&
+        row.pull.head.repositoryId === repository.id
+      )
+        found.push(row);
     }
   }
   return found;
@@ -77,7 +98,13 @@ export function createPull(world: World, by: number, input: PullInput): PullIssu
     authorId: by,
     pull: {
       head,
-      base: { ref: input.baseRef, sha: baseSha, label: `${baseOwner.login}:${input.baseRef}`, userId: baseOwner.id, repositoryId: repository.id },
+      base: {
+        ref: input.baseRef,
+        sha: baseSha,
+        label: `${baseOwner.login}:${input.baseRef}`,
+        userId: baseOwner.id,
+        repositoryId: repository.id,
+      },
       draft: input.draft ?? false,
       maintainerCanModify: input.maintainerCanModify ?? headRepository !== repository,
       mergeCommitSha: null,
@@ -112,9 +139,14 @@ export function editPull(world: World, by: number, issue: PullIssue, edit: PullE
       const message = "Cannot change the base branch of a closed pull request.";
       throw invalid({ message, resource: "PullRequest", field: "base", code: "invalid" });
     }
-    changes["base"] = { ref: { from: pull.base.ref }, sha: { from: pull.base.sha } };
+    changes.base = { ref: { from: pull.base.ref }, sha: { from: pull.base.sha } };
     world.changing(issue);
-    pull.base = { ...pull.base, ref: edit.baseRef, sha, label: `${world.user(repository.ownerId).login}:${edit.baseRef}` };
+    pull.base = {
+      ...pull.base,
+      ref: edit.baseRef,
+      sha,
+      label: `${world.user(repository.ownerId).login}:${edit.baseRef}`,
+    };
     forgetMergeable(pull);
     world.bump(issue);
   }
@@ -177,7 +209,13 @@ export function mergePull(world: World, by: number, issue: PullIssue): void {
   if (issue.authorId !== null) repository.contributorIds.add(issue.authorId);
   setBranch(world, repository, pull.base.ref, sha);
   world.bump(issue);
-  world.emit({ event: "push", action: null, repository, senderId: by, push: { ref: `refs/heads/${pull.base.ref}`, before, after: sha } });
+  world.emit({
+    event: "push",
+    action: null,
+    repository,
+    senderId: by,
+    push: { ref: `refs/heads/${pull.base.ref}`, before, after: sha },
+  });
   tellIssue(world, by, issue, "closed");
 }
 
@@ -191,7 +229,8 @@ export function setDraft(world: World, by: number, issue: PullIssue, draft: bool
 
 export function requestReviewers(world: World, by: number, issue: PullIssue, userIds: readonly number[]): void {
   const fresh = [...new Set(userIds)].filter((id) => !issue.pull.requestedReviewerIds.includes(id));
-  if (fresh.includes(issue.authorId ?? -1)) throw new Refusal(422, "Review cannot be requested from pull request author.");
+  if (fresh.includes(issue.authorId ?? -1))
+    throw new Refusal(422, "Review cannot be requested from pull request author.");
   if (fresh.length === 0) return;
   world.changing(issue);
   issue.pull.requestedReviewerIds = [...issue.pull.requestedReviewerIds, ...fresh];

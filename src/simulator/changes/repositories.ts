@@ -27,19 +27,19 @@ export function editRepository(world: World, by: number, repository: Repository,
   world.changing(repository);
   const changes: Record<string, unknown> = {};
   if (edit.description !== undefined && edit.description !== repository.description) {
-    changes["description"] = { from: repository.description };
+    changes.description = { from: repository.description };
     repository.description = edit.description;
   }
   if (edit.homepage !== undefined && edit.homepage !== repository.homepage) {
-    changes["homepage"] = { from: repository.homepage };
+    changes.homepage = { from: repository.homepage };
     repository.homepage = edit.homepage;
   }
   if (edit.defaultBranch !== undefined && edit.defaultBranch !== repository.defaultBranch) {
-    changes["default_branch"] = { from: repository.defaultBranch };
+    changes.default_branch = { from: repository.defaultBranch };
     repository.defaultBranch = edit.defaultBranch;
   }
   if (edit.topics !== undefined && edit.topics.join() !== repository.topics.join()) {
-    changes["topics"] = { from: repository.topics };
+    changes.topics = { from: repository.topics };
     repository.topics = edit.topics;
   }
   repository.hasIssues = edit.hasIssues ?? repository.hasIssues;
@@ -127,6 +127,11 @@ function checkName(world: World, ownerId: number, name: string): void {
   if (!/^[A-Za-z0-9._-]{1,100}$/.test(name)) throw invalid({ resource: "Repository", code: "invalid", field: "name" });
   const taken = world.repositoryByName(world.user(ownerId).login, name);
   if (taken && !taken.moved) {
-    throw invalid({ resource: "Repository", code: "custom", field: "name", message: "name already exists on this account" });
+    throw invalid({
+      resource: "Repository",
+      code: "custom",
+      field: "name",
+      message: "name already exists on this account",
+    });
   }
 }

@@ -7,7 +7,12 @@ export interface ReviewInput {
   /** PENDING stays unseen by others until it is submitted. */
   readonly state: Exclude<ReviewState, "DISMISSED">;
   readonly commitId?: string;
-  readonly comments?: readonly { readonly path: string; readonly body: string; readonly line?: number; readonly side?: "LEFT" | "RIGHT" }[];
+  readonly comments?: readonly {
+    readonly path: string;
+    readonly body: string;
+    readonly line?: number;
+    readonly side?: "LEFT" | "RIGHT";
+  }[];
 }
 
 export function createReview(world: World, by: number, issue: PullIssue, input: ReviewInput): Review {
@@ -25,22 +30,38 @@ export function createReview(world: World, by: number, issue: PullIssue, input: 
     ...(input.commitId === undefined ? {} : { commitId: input.commitId }),
   });
   const comments = (input.comments ?? []).map((comment) =>
-    addReviewComment(world, by, issue, { ...comment, commitId: review.commitId ?? issue.pull.head.sha, reviewId: review.id }),
+    addReviewComment(world, by, issue, {
+      ...comment,
+      commitId: review.commitId ?? issue.pull.head.sha,
+      reviewId: review.id,
+    }),
   );
   if (review.state !== "PENDING") tellSubmitted(world, by, review, comments);
   return review;
 }
 
 /** Ends a pending review. */
-export function submitReview(world: World, by: number, review: Review, state: "APPROVED" | "CHANGES_REQUESTED" | "COMMENTED", body?: string): void {
-  if (review.state !== "PENDING") throw new Refusal(422, "Unprocessable Entity", ["Can not submit a review that is not pending"]);
+export function submitReview(
+  world: World,
+  by: number,
+  review: Review,
+  state: "APPROVED" | "CHANGES_REQUESTED" | "COMMENTED",
+  body?: string,
+): void {
+  if (review.state !== "PENDING")
+    throw new Refusal(422, "Unprocessable Entity", ["Can not submit a review that is not pending"]);
   world.changing(review);
   world.changing(review.issue);
   review.state = state;
   if (body !== undefined) review.body = body;
   review.submittedAt = world.now();
   review.updatedAt = world.now();
-  tellSubmitted(world, by, review, review.issue.pull.reviewComments.filter((comment) => comment.reviewId === review.id));
+  tellSubmitted(
+    world,
+    by,
+    review,
+    review.issue.pull.reviewComments.filter((comment) => comment.reviewId === review.id),
+  );
 }
 
 function tellSubmitted(world: World, by: number, review: Review, comments: readonly ReviewComment[]): void {
@@ -48,7 +69,14 @@ function tellSubmitted(world: World, by: number, review: Review, comments: reado
   // A reviewer who was asked has answered.
   issue.pull.requestedReviewerIds = issue.pull.requestedReviewerIds.filter((id) => id !== review.authorId);
   world.bump(issue);
-  world.emit({ event: "pull_request_review", action: "submitted", repository: issue.repository, senderId: by, issue, review });
+  world.emit({
+    event: "pull_request_review",
+    action: "submitted",
+    repository: issue.repository,
+    senderId: by,
+    issue,
+    review,
+  });
   for (const comment of comments) tellComment(world, by, comment, "created");
 }
 
@@ -61,7 +89,15 @@ export function editReview(world: World, by: number, review: Review, body: strin
   review.body = body;
   review.updatedAt = world.now();
   const { issue } = review;
-  world.emit({ event: "pull_request_review", action: "edited", repository: issue.repository, senderId: by, issue, review, changes });
+  world.emit({
+    event: "pull_request_review",
+    action: "edited",
+    repository: issue.repository,
+    senderId: by,
+    issue,
+    review,
+    changes,
+  });
 }
 
 export function dismissReview(world: World, by: number, review: Review): void {
@@ -74,17 +110,26 @@ export function dismissReview(world: World, by: number, review: Review): void {
   review.state = "DISMISSED";
   review.updatedAt = world.now();
   world.bump(issue);
-  world.emit({ event: "pull_request_review", action: "dismissed", repository: issue.repository, senderId: by, issue, review });
+  world.emit({
+    event: "pull_request_review",
+    action: "dismissed",
+    repository: issue.repository,
+    senderId: by,
+    issue,
+    review,
+  });
 }
 
 /** Only a pending review can be deleted. */
 export function deleteReview(world: World, review: Review): void {
-  if (review.state !== "PENDING") throw new Refusal(422, "Unprocessable Entity", ["Can not delete a non-pending pull request review"]);
+  if (review.state !== "PENDING")
+    throw new Refusal(422, "Unprocessable Entity", ["Can not delete a non-pending pull request review"]);
   const { pull } = review.issue;
   review.deleted = true;
   pull.reviews = pull.reviews.filter((one) => one !== review);
   world.reviews.delete(review.id);
-  for (const comment of pull.reviewComments.filter((one) => one.reviewId === review.id)) removeReviewComment(world, comment);
+  for (const comment of pull.reviewComments.filter((one) => one.reviewId === review.id))
+    removeReviewComment(world, comment);
 }
 
 export interface ReviewCommentInput {
@@ -101,15 +146,28 @@ export interface ReviewCommentInput {
 }
 
 /** A comment on the diff; outside a review it makes a review of its own, as the service does. */
-export function createReviewComment(world: World, by: number, issue: PullIssue, input: ReviewCommentInput): ReviewComment {
-  if (input.body.trim() === "") throw invalid({ resource: "PullRequestReviewComment", field: "body", code: "missing_field" });
+export function createReviewComment(
+  world: World,
+  by: number,
+  issue: PullIssue,
+  input: ReviewCommentInput,
+): ReviewComment {
+  if (input.body.trim() === "")
+    throw invalid({ resource: "PullRequestReviewComment", field: "body", code: "missing_field" });
   checkBody("PullRequestReviewComment", input.body);
   world.changing(issue);
   const reviewId = input.reviewId ?? world.addReview({ issue, authorId: by, state: "COMMENTED" }).id;
   const comment = addReviewComment(world, by, issue, { ...input, reviewId });
   const review = world.reviews.get(reviewId);
   if (review && input.reviewId === undefined) {
-    world.emit({ event: "pull_request_review", action: "submitted", repository: issue.repository, senderId: by, issue, review });
+    world.emit({
+      event: "pull_request_review",
+      action: "submitted",
+      repository: issue.repository,
+      senderId: by,
+      issue,
+      review,
+    });
   }
   world.bump(issue);
   tellComment(world, by, comment, "created");
@@ -167,7 +225,13 @@ function removeReviewComment(world: World, comment: ReviewComment): void {
   issue.repository.rows.reviewCommentsByUpdated.removed();
 }
 
-function tellComment(world: World, by: number, reviewComment: ReviewComment, action: string, changes?: Record<string, unknown>): void {
+function tellComment(
+  world: World,
+  by: number,
+  reviewComment: ReviewComment,
+  action: string,
+  changes?: Record<string, unknown>,
+): void {
   const { issue } = reviewComment;
   world.emit({
     event: "pull_request_review_comment",

@@ -18,8 +18,8 @@ export function getViewer(call: Call): Answer {
 }
 
 export function getUser(call: Call): Answer {
-  const id = call.params["id"];
-  const user = id === undefined ? call.world.userByLogin(call.params["login"] ?? "") : call.world.users.get(Number(id));
+  const id = call.params.id;
+  const user = id === undefined ? call.world.userByLogin(call.params.login ?? "") : call.world.users.get(Number(id));
   if (!user) throw notFound();
   return ok(publicUser(call.view, user), { lastModified: user.updatedAt });
 }
@@ -30,8 +30,8 @@ export function getOrganization(call: Call): Answer {
 }
 
 function findOrganization(call: Call): User {
-  const id = call.params["id"];
-  const user = id === undefined ? call.world.userByLogin(call.params["login"] ?? "") : call.world.users.get(Number(id));
+  const id = call.params.id;
+  const user = id === undefined ? call.world.userByLogin(call.params.login ?? "") : call.world.users.get(Number(id));
   if (user?.type !== "Organization") throw notFound();
   return user;
 }
@@ -59,7 +59,11 @@ export function listViewerRepositories(call: Call): Answer {
   return listed(call, sorted(call, rows, "full_name"));
 }
 
-function relationOf(call: Call, user: User, repository: Repository): "owner" | "collaborator" | "organization_member" | null {
+function relationOf(
+  call: Call,
+  user: User,
+  repository: Repository,
+): "owner" | "collaborator" | "organization_member" | null {
   if (repository.ownerId === user.id) return "owner";
   if (call.world.user(repository.ownerId).memberIds.includes(user.id)) return "organization_member";
   if (repository.collaborators.has(user.id)) return "collaborator";
@@ -68,7 +72,10 @@ function relationOf(call: Call, user: User, repository: Repository): "owner" | "
 }
 
 export function listUserRepositories(call: Call): Answer {
-  const user = call.params["id"] === undefined ? call.world.userByLogin(call.params["login"] ?? "") : call.world.users.get(Number(call.params["id"]));
+  const user =
+    call.params.id === undefined
+      ? call.world.userByLogin(call.params.login ?? "")
+      : call.world.users.get(Number(call.params.id));
   if (!user) throw notFound();
   const type = call.query.get("type") ?? "owner";
   const rows = visibleRepositories(call).filter((repository) => {
@@ -123,7 +130,8 @@ function sorted(call: Call, rows: Repository[], defaultSort: string): Repository
     const names = new Map(rows.map((row) => [row, world.fullName(row).toLowerCase()]));
     return rows.sort((a, b) => sign * ((names.get(a) ?? "") < (names.get(b) ?? "") ? -1 : 1));
   }
-  const key = (row: Repository) => (sort === "created" ? row.createdAt : sort === "updated" ? row.updatedAt : (row.pushedAt ?? 0));
+  const key = (row: Repository) =>
+    sort === "created" ? row.createdAt : sort === "updated" ? row.updatedAt : (row.pushedAt ?? 0);
   return rows.sort((a, b) => sign * (key(a) - key(b) || a.id - b.id));
 }
 

@@ -61,7 +61,7 @@ export function ok(body: unknown, extra: Omit<Answer, "status" | "body"> = {}): 
 
 /** 201 carries the address of what was made. */
 export function created(body: Record<string, unknown>): Answer {
-  return { status: 201, body, headers: { Location: String(body["url"]) } };
+  return { status: 201, body, headers: { Location: String(body.url) } };
 }
 
 export const noContent: Answer = { status: 204 };
@@ -74,7 +74,10 @@ export function notFound(): Refusal {
 export function writer(call: Call): number {
   if (!call.token) throw new Refusal(401, "Requires authentication");
   if (!call.token.write) {
-    throw new Refusal(403, `Resource not accessible by ${call.token.kind === "installation" ? "integration" : "personal access token"}`);
+    throw new Refusal(
+      403,
+      `Resource not accessible by ${call.token.kind === "installation" ? "integration" : "personal access token"}`,
+    );
   }
   return call.token.userId;
 }
@@ -111,7 +114,7 @@ export class Redirect extends Error {
 
 /** The issue as reads see it: 410 when deleted, 301 when transferred, 404 otherwise. */
 export function seenIssue(call: RepositoryCall): Issue {
-  const number = Number(call.params["number"]);
+  const number = Number(call.params.number);
   const issue = findIssue(call, number);
   const seen = issue && call.world.lag.seen(issue);
   if (!seen) throw notFound();
@@ -152,20 +155,20 @@ function followed(issue: Issue): Issue | null {
 
 /** The issue that is written to: the truth, not a replica's. */
 export function issueToWrite(call: RepositoryCall): Issue {
-  const issue = findIssue(call, Number(call.params["number"]));
+  const issue = findIssue(call, Number(call.params.number));
   if (!issue || issue.deleted) throw notFound();
   return issue;
 }
 
 export function seenPull(call: RepositoryCall): PullIssue {
-  const issue = call.world.issue(call.repository, Number(call.params["number"]));
+  const issue = call.world.issue(call.repository, Number(call.params.number));
   const seen = issue && call.world.lag.seen(issue);
   if (!seen || !isPull(seen)) throw notFound();
   return seen;
 }
 
 export function pullToWrite(call: RepositoryCall): PullIssue {
-  const issue = call.world.issue(call.repository, Number(call.params["number"]));
+  const issue = call.world.issue(call.repository, Number(call.params.number));
   if (!issue || !isPull(issue)) throw notFound();
   return issue;
 }

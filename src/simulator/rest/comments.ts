@@ -1,14 +1,26 @@
 import { createComment, deleteComment, editComment } from "../changes/comments.ts";
 import { createReviewComment, deleteReviewComment, editReviewComment } from "../changes/reviews.ts";
+import type { OrderedIndex } from "../ordered-index.ts";
 import type { Comment, ReviewComment } from "../records.ts";
 import { Refusal } from "../refusal.ts";
 import { mayPush } from "../tokens.ts";
 import { commentView, reviewCommentView } from "../views/comment.ts";
 import { numberOf, oneOf, required, text } from "./body.ts";
-import { type Answer, contributor, created, issueToWrite, noContent, notFound, ok, pullToWrite, type RepositoryCall, seenIssueOnly, seenPull } from "./call.ts";
+import {
+  type Answer,
+  contributor,
+  created,
+  issueToWrite,
+  noContent,
+  notFound,
+  ok,
+  pullToWrite,
+  type RepositoryCall,
+  seenIssueOnly,
+  seenPull,
+} from "./call.ts";
 import { sinceOf } from "./issue-list.ts";
 import { type Listing, paged } from "./pagination.ts";
-import type { OrderedIndex } from "../ordered-index.ts";
 
 export function listComments(call: RepositoryCall): Answer {
   const { rows } = call.repository;
@@ -32,12 +44,15 @@ function wholeRepository<Row extends { readonly id: number; readonly deleted: bo
   const descending = sort !== null && call.query.get("direction") === "desc";
   const since = sinceOf(call.query);
   if (sort === "updated") {
-    if (since === undefined) return { rows: descending ? byUpdated.descending() : byUpdated.ascending(), size: byUpdated.size };
+    if (since === undefined)
+      return { rows: descending ? byUpdated.descending() : byUpdated.ascending(), size: byUpdated.size };
     const later = [...byUpdated.ascending({ key: since, id: -1 })];
     return { rows: descending ? later.reverse() : later, size: later.length };
   }
   if (since === undefined) return { rows: descending ? byId.descending() : byId.ascending(), size: byId.size };
-  const later = [...byUpdated.ascending({ key: since, id: -1 })].sort((a, b) => (descending ? b.id - a.id : a.id - b.id));
+  const later = [...byUpdated.ascending({ key: since, id: -1 })].sort((a, b) =>
+    descending ? b.id - a.id : a.id - b.id,
+  );
   return { rows: later, size: later.length };
 }
 
@@ -56,25 +71,32 @@ export function listPullComments(call: RepositoryCall): Answer {
 
 export function listReviewsComments(call: RepositoryCall): Answer {
   const { pull } = seenPull(call);
-  const reviewId = Number(call.params["review"]);
+  const reviewId = Number(call.params.review);
   if (!pull.reviews.some((review) => review.id === reviewId)) throw notFound();
   const rows = pull.reviewComments.filter((comment) => comment.reviewId === reviewId);
   return paged(call, { rows, size: rows.length }, (comment) => shown(call, comment, reviewCommentView));
 }
 
-function sinceFiltered<Row extends { readonly updatedAt: number }>(call: RepositoryCall, rows: readonly Row[]): Listing<Row> {
+function sinceFiltered<Row extends { readonly updatedAt: number }>(
+  call: RepositoryCall,
+  rows: readonly Row[],
+): Listing<Row> {
   const since = sinceOf(call.query);
   const found = since === undefined ? rows : rows.filter((row) => row.updatedAt >= since);
   return { rows: found, size: found.length };
 }
 
-function shown<Row extends Comment | ReviewComment>(call: RepositoryCall, row: Row, view: (view: RepositoryCall["view"], row: Row) => unknown): unknown {
+function shown<Row extends Comment | ReviewComment>(
+  call: RepositoryCall,
+  row: Row,
+  view: (view: RepositoryCall["view"], row: Row) => unknown,
+): unknown {
   const seen = call.world.lag.seen(row);
   return seen && view(call.view, seen);
 }
 
 function findComment(call: RepositoryCall): Comment {
-  const comment = call.world.comments.get(Number(call.params["id"]));
+  const comment = call.world.comments.get(Number(call.params.id));
   if (!comment || comment.issue.repository !== call.repository) throw notFound();
   return comment;
 }
@@ -89,7 +111,9 @@ export function postComment(call: RepositoryCall): Answer {
   const by = contributor(call);
   const issue = issueToWrite(call);
   if (issue.locked && !mayPush(call.role)) throw new Refusal(403, "Unable to create comment because issue is locked.");
-  return created(commentView(call.view, createComment(call.world, by, issue, required(text(call.body, "body"), "body"))));
+  return created(
+    commentView(call.view, createComment(call.world, by, issue, required(text(call.body, "body"), "body"))),
+  );
 }
 
 export function patchComment(call: RepositoryCall): Answer {
@@ -111,7 +135,7 @@ function ownOrPush(call: RepositoryCall, authorId: number | null): number {
 }
 
 function findReviewComment(call: RepositoryCall): ReviewComment {
-  const comment = call.world.reviewComments.get(Number(call.params["id"]));
+  const comment = call.world.reviewComments.get(Number(call.params.id));
   if (!comment || comment.issue.repository !== call.repository) throw notFound();
   return comment;
 }
@@ -148,7 +172,7 @@ export function postReviewComment(call: RepositoryCall): Answer {
 
 export function postReply(call: RepositoryCall): Answer {
   const by = contributor(call);
-  const inReplyToId = Number(call.params["id"]);
+  const inReplyToId = Number(call.params.id);
   const body = required(text(call.body, "body"), "body");
   const comment = createReviewComment(call.world, by, pullToWrite(call), { body, path: "", inReplyToId });
   return created(reviewCommentView(call.view, comment));

@@ -13,7 +13,7 @@ const SIGNED_VARY = "Accept, Authorization, Cookie, X-GitHub-OTP";
 /** On every answer. */
 export function commonHeaders(requestId: string): Record<string, string> {
   return {
-    "Server": "github.com",
+    Server: "github.com",
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Expose-Headers": EXPOSED,
     "Strict-Transport-Security": "max-age=31536000; includeSubdomains; preload",
@@ -56,7 +56,7 @@ function expiry(at: number): string {
 /** Answers that may be cached: 200 and 201 with a body. Anonymous ones vary on less. */
 export function cacheHeaders(signed: boolean, uncached: boolean): Record<string, string | string[]> {
   const cacheControl = uncached ? "no-cache" : `${signed ? "private" : "public"}, max-age=60, s-maxage=60`;
-  return { "Cache-Control": cacheControl, "Vary": [signed ? SIGNED_VARY : "Accept", PLAIN_VARY] };
+  return { "Cache-Control": cacheControl, Vary: [signed ? SIGNED_VARY : "Accept", PLAIN_VARY] };
 }
 
 export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;

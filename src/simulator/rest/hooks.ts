@@ -3,13 +3,13 @@ import { invalid, Refusal } from "../refusal.ts";
 import { deliveryItem, deliveryView, hookConfig, hookView } from "../views/hook.ts";
 import { flag, oneOf, text, texts } from "./body.ts";
 import { type Answer, type Call, created, needAdmin, noContent, notFound, ok, type RepositoryCall } from "./call.ts";
-import { link, pageSize, paged } from "./pagination.ts";
+import { link, paged, pageSize } from "./pagination.ts";
 
 const MAX_HOOKS_PER_EVENT = 20;
 
 function findHook(call: RepositoryCall): Hook {
   admin(call);
-  const hook = call.repository.rows.hooks.get(Number(call.params["id"]));
+  const hook = call.repository.rows.hooks.get(Number(call.params.id));
   if (!hook) throw notFound();
   return hook;
 }
@@ -34,8 +34,9 @@ export function postHook(call: RepositoryCall): Answer {
   admin(call);
   const by = needAdmin(call);
   const { body, world, repository } = call;
-  if (text(body, "name") !== undefined && text(body, "name") !== "web") throw invalid({ resource: "Hook", code: "custom", field: "name", message: "name must be web" });
-  const config = configOf(call.body["config"], call);
+  if (text(body, "name") !== undefined && text(body, "name") !== "web")
+    throw invalid({ resource: "Hook", code: "custom", field: "name", message: "name must be web" });
+  const config = configOf(call.body.config, call);
   const url = config.url ?? missingUrl();
   const events = texts(body, "events") ?? ["push"];
   checkEvents(events);
@@ -47,7 +48,11 @@ export function postHook(call: RepositoryCall): Answer {
   for (const event of events) {
     const same = [...repository.rows.hooks.values()].filter((hook) => hook.events.includes(event));
     if (same.length >= MAX_HOOKS_PER_EVENT) {
-      throw invalid({ resource: "Hook", code: "custom", message: `The "${event}" event cannot have more than ${MAX_HOOKS_PER_EVENT} hooks` });
+      throw invalid({
+        resource: "Hook",
+        code: "custom",
+        message: `The "${event}" event cannot have more than ${MAX_HOOKS_PER_EVENT} hooks`,
+      });
     }
   }
   const hook = world.addHook({ repository, events, active: flag(body, "active") ?? true, ...config, url });
@@ -68,13 +73,14 @@ interface HookConfig {
 
 function configOf(value: unknown, call: Call): HookConfig {
   if (value === undefined) return {};
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Refusal(422, "Invalid request.\n\nFor 'properties/config', this is not an object.");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new Refusal(422, "Invalid request.\n\nFor 'properties/config', this is not an object.");
   const given = value as Record<string, unknown>;
   const url = text(given, "url");
   if (url !== undefined) checkUrl(url, call);
   const contentType = oneOf(given, "content_type", ["json", "form"]);
-  const secret = given["secret"] === null ? null : text(given, "secret");
-  const insecure = given["insecure_ssl"];
+  const secret = given.secret === null ? null : text(given, "secret");
+  const insecure = given.insecure_ssl;
   return {
     ...(url === undefined ? {} : { url }),
     ...(contentType === undefined ? {} : { contentType }),
@@ -108,7 +114,8 @@ const EVENTS = new Set(
 
 function checkEvents(events: readonly string[]): void {
   for (const event of events) {
-    if (!EVENTS.has(event)) throw invalid({ resource: "Hook", code: "custom", field: "events", message: `"${event}" is not a valid event` });
+    if (!EVENTS.has(event))
+      throw invalid({ resource: "Hook", code: "custom", field: "events", message: `"${event}" is not a valid event` });
   }
 }
 
@@ -124,11 +131,11 @@ export function patchHook(call: RepositoryCall): Answer {
   const add = texts(body, "add_events") ?? [];
   const remove = texts(body, "remove_events") ?? [];
   checkEvents([...(events ?? []), ...add]);
-  const config = configOf(body["config"], call);
+  const config = configOf(body.config, call);
   hook.events = [...new Set([...(events ?? hook.events), ...add])].filter((event) => !remove.includes(event));
   hook.active = flag(body, "active") ?? hook.active;
   // GitHub docs: a config without the secret removes it.
-  applyConfig(hook, body["config"] === undefined || config.secret !== undefined ? config : { ...config, secret: null });
+  applyConfig(hook, body.config === undefined || config.secret !== undefined ? config : { ...config, secret: null });
   hook.updatedAt = call.world.now();
   return ok(hookView(call.view, hook));
 }
@@ -182,9 +189,13 @@ export function listDeliveries(call: RepositoryCall): Answer {
   const before = cursor === null ? undefined : Number(/^v1_(\d+)$/.exec(cursor)?.[1]);
   if (before !== undefined && Number.isNaN(before)) throw new Refusal(422, "Invalid cursor");
   const status = query.get("status");
-  if (status !== null && status !== "success" && status !== "failure") throw new Refusal(422, `Invalid status: ${status}`);
+  if (status !== null && status !== "success" && status !== "failure")
+    throw new Refusal(422, `Invalid status: ${status}`);
   const size = pageSize(query);
-  const found = call.webhooks.log.list(hook.id, { ...(before === undefined ? {} : { before }), ...(status === null ? {} : { status }) });
+  const found = call.webhooks.log.list(hook.id, {
+    ...(before === undefined ? {} : { before }),
+    ...(status === null ? {} : { status }),
+  });
   const page = found.slice(0, size);
   const last = page.at(-1);
   const links = last && found.length > size ? [link(call, { cursor: `v1_${last.id}` }, "next")] : [];
@@ -192,7 +203,7 @@ export function listDeliveries(call: RepositoryCall): Answer {
 }
 
 export function getDelivery(call: RepositoryCall): Answer {
-  const delivery = call.webhooks.log.find(findHook(call).id, Number(call.params["delivery"]));
+  const delivery = call.webhooks.log.find(findHook(call).id, Number(call.params.delivery));
   if (!delivery) throw notFound();
   return ok(deliveryView(delivery));
 }
@@ -200,9 +211,8 @@ export function getDelivery(call: RepositoryCall): Answer {
 export function postAttempt(call: RepositoryCall): Answer {
   const hook = findHook(call);
   needAdmin(call);
-  const delivery = call.webhooks.log.find(hook.id, Number(call.params["delivery"]));
+  const delivery = call.webhooks.log.find(hook.id, Number(call.params.delivery));
   if (!delivery) throw notFound();
   call.webhooks.redeliver(hook, delivery);
   return { status: 202, body: {} };
 }
-

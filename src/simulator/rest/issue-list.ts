@@ -40,9 +40,11 @@ export function listIssues(call: RepositoryCall): Answer {
   const last = rows.at(-1);
   const first = rows[0];
   const next = backward ? true : more;
-  if (next && last) links.push(link(call, { after: writeCursor(cursorOf(call, last)), page: String(page + 1) }, "next"));
+  if (next && last)
+    links.push(link(call, { after: writeCursor(cursorOf(call, last)), page: String(page + 1) }, "next"));
   const previous = backward ? more : page > 1 || after !== null;
-  if (previous && first) links.push(link(call, { before: writeCursor(cursorOf(call, first)), page: String(Math.max(1, page - 1)) }, "prev"));
+  if (previous && first)
+    links.push(link(call, { before: writeCursor(cursorOf(call, first)), page: String(Math.max(1, page - 1)) }, "prev"));
 
   const shown: unknown[] = [];
   for (const row of rows) {
@@ -68,7 +70,8 @@ function ordered(call: RepositoryCall, from: Cursor | undefined, backward: boole
   const index = sort.key === "updated" ? rows.issuesByUpdated : rows.issuesByCreated;
   const start = from && { key: Math.floor(from.key / 1_000), id: from.id };
   const since = sinceOf(call.query);
-  if (sort.key !== "updated" || since === undefined) return ascending ? index.ascending(start) : index.descending(start);
+  if (sort.key !== "updated" || since === undefined)
+    return ascending ? index.ascending(start) : index.descending(start);
   if (ascending) {
     // `since` is inclusive; no id is below 0.
     const first = { key: since, id: -1 };
@@ -102,7 +105,8 @@ export function sinceOf(query: URLSearchParams): number | undefined {
   const text = query.get("since");
   if (text === null || text === "") return undefined;
   const at = Date.parse(text);
-  if (Number.isNaN(at)) throw new Refusal(422, "Validation Failed", [{ resource: "Issue", field: "since", code: "invalid", value: text }]);
+  if (Number.isNaN(at))
+    throw new Refusal(422, "Validation Failed", [{ resource: "Issue", field: "since", code: "invalid", value: text }]);
   // Inclusive, and rows count whole seconds: a fraction moves the bound up.
   return Math.ceil(at / 1_000);
 }
@@ -111,7 +115,8 @@ function issueFilter(call: RepositoryCall): (issue: Issue) => boolean {
   const { query, world, repository } = call;
   const tests: ((issue: Issue) => boolean)[] = [];
   const state = query.get("state") ?? "open";
-  if (state !== "open" && state !== "closed" && state !== "all") throw invalid({ resource: "Issue", field: "state", code: "invalid", value: state });
+  if (state !== "open" && state !== "closed" && state !== "all")
+    throw invalid({ resource: "Issue", field: "state", code: "invalid", value: state });
   if (state !== "all") tests.push((issue) => issue.state === state);
 
   const since = sinceOf(query);
@@ -157,5 +162,7 @@ function issueFilter(call: RepositoryCall): (issue: Issue) => boolean {
 
 function mentions(issue: Issue, login: string): boolean {
   const wanted = `@${login.toLowerCase()}`;
-  return [issue.body ?? "", ...issue.thread.map((comment) => comment.body)].some((text) => text.toLowerCase().includes(wanted));
+  return [issue.body ?? "", ...issue.thread.map((comment) => comment.body)].some((text) =>
+    text.toLowerCase().includes(wanted),
+  );
 }

@@ -6,7 +6,19 @@ import { mayPush, mayTriage } from "../tokens.ts";
 import { issueView, labelView } from "../views/issue.ts";
 import type { World } from "../world.ts";
 import { numberOf, oneOf, required, text, textOrNull, texts } from "./body.ts";
-import { type Answer, type Call, contributor, created, issueToWrite, noContent, notFound, ok, type RepositoryCall, seenIssue, seenIssueOnly } from "./call.ts";
+import {
+  type Answer,
+  type Call,
+  contributor,
+  created,
+  issueToWrite,
+  noContent,
+  notFound,
+  ok,
+  type RepositoryCall,
+  seenIssue,
+  seenIssueOnly,
+} from "./call.ts";
 import { paged } from "./pagination.ts";
 
 export function getIssue(call: RepositoryCall): Answer {
@@ -29,7 +41,7 @@ export function postIssue(call: RepositoryCall): Answer {
   const by = contributor(call);
   const { body, repository } = call;
   if (!repository.hasIssues) throw new Refusal(410, "Issues has been disabled in this repository.");
-  const raw = required(body["title"], "title");
+  const raw = required(body.title, "title");
   const title = typeof raw === "number" ? String(raw) : required(text(body, "title"), "title");
   // Without push access the rest is silently dropped.
   const trusted = mayPush(call.role);
@@ -37,7 +49,13 @@ export function postIssue(call: RepositoryCall): Answer {
     repository,
     title,
     body: textOrNull(body, "body") ?? null,
-    ...(trusted ? { labelIds: labelIds(call, by) ?? [], assigneeIds: assigneeIds(call) ?? [], milestoneId: milestoneId(call) ?? null } : {}),
+    ...(trusted
+      ? {
+          labelIds: labelIds(call, by) ?? [],
+          assigneeIds: assigneeIds(call) ?? [],
+          milestoneId: milestoneId(call) ?? null,
+        }
+      : {}),
   });
   return created(issueView(call.view, issue));
 }
@@ -52,7 +70,7 @@ export function patchIssue(call: RepositoryCall): Answer {
   const title = text(body, "title");
   const newBody = textOrNull(body, "body");
   const state = oneOf(body, "state", ["open", "closed"]);
-  const stateReason = body["state_reason"] === null ? null : oneOf(body, "state_reason", STATE_REASONS);
+  const stateReason = body.state_reason === null ? null : oneOf(body, "state_reason", STATE_REASONS);
   const trusted = mayTriage(call.role);
   const labels = trusted ? labelIds(call, by) : undefined;
   const assignees = trusted ? assigneeIds(call) : undefined;
@@ -71,20 +89,26 @@ export function patchIssue(call: RepositoryCall): Answer {
 
 /** The labels named in the body (`name` or `{name}`); unknown names are made. */
 function labelIds(call: RepositoryCall, by: number): readonly number[] | undefined {
-  const given = call.body["labels"];
+  const given = call.body.labels;
   if (given === undefined) return undefined;
-  if (!Array.isArray(given)) throw new Refusal(422, `Invalid request.\n\nFor 'properties/labels', ${JSON.stringify(given)} is not an array.`);
+  if (!Array.isArray(given))
+    throw new Refusal(422, `Invalid request.\n\nFor 'properties/labels', ${JSON.stringify(given)} is not an array.`);
   return given.map((one) => {
     const name = typeof one === "string" ? one : one?.name;
-    if (typeof name !== "string" || name.trim() === "") throw invalid({ resource: "Label", field: "name", code: "invalid", value: one });
-    const label = call.world.labelByName(call.repository, name) ?? createLabel(call.world, by, { repository: call.repository, name });
+    if (typeof name !== "string" || name.trim() === "")
+      throw invalid({ resource: "Label", field: "name", code: "invalid", value: one });
+    const label =
+      call.world.labelByName(call.repository, name) ??
+      createLabel(call.world, by, { repository: call.repository, name });
     return label.id;
   });
 }
 
 function assigneeIds(call: RepositoryCall): readonly number[] | undefined {
   const single = call.view.version === "2022-11-28" ? textOrNull(call.body, "assignee") : undefined;
-  const logins = texts(call.body, "assignees") ?? (single === undefined ? undefined : single === null || single === "" ? [] : [single]);
+  const logins =
+    texts(call.body, "assignees") ??
+    (single === undefined ? undefined : single === null || single === "" ? [] : [single]);
   return logins && usersNamed(call, logins, "assignees");
 }
 
@@ -97,7 +121,7 @@ function usersNamed(call: RepositoryCall, logins: readonly string[], field: stri
 }
 
 function milestoneId(call: RepositoryCall): number | null | undefined {
-  if (call.body["milestone"] === null) return null;
+  if (call.body.milestone === null) return null;
   const number = numberOf(call.body, "milestone");
   if (number === undefined) return undefined;
   const found = call.world.milestoneByNumber(call.repository, number);
@@ -129,13 +153,19 @@ export function deleteIssueLabels(call: RepositoryCall): Answer {
 
 export function deleteIssueLabel(call: RepositoryCall): Answer {
   const issue = issueToWrite(call);
-  const label = call.world.labelByName(call.repository, call.params["name"] ?? "");
+  const label = call.world.labelByName(call.repository, call.params.name ?? "");
   if (!label || !issue.labelIds.includes(label.id)) throw new Refusal(404, "Label does not exist");
-  const changed = setLabels(call, issue.labelIds.filter((id) => id !== label.id));
+  const changed = setLabels(
+    call,
+    issue.labelIds.filter((id) => id !== label.id),
+  );
   return ok(labelsOf(call, changed).map((one) => labelView(call.view, one)));
 }
 
-function changeLabels(call: RepositoryCall, change: (present: readonly number[], given: readonly number[]) => readonly number[]): Answer {
+function changeLabels(
+  call: RepositoryCall,
+  change: (present: readonly number[], given: readonly number[]) => readonly number[],
+): Answer {
   const by = needTriage(call);
   const issue = issueToWrite(call);
   const given = labelIds(call, by) ?? [];
@@ -163,7 +193,9 @@ export function postAssignees(call: RepositoryCall): Answer {
 export function deleteAssignees(call: RepositoryCall): Answer {
   const issue = issueToWrite(call);
   const given = usersNamed(call, texts(call.body, "assignees") ?? [], "assignees");
-  editIssue(call.world, needTriage(call), issue, { assigneeIds: issue.assigneeIds.filter((id) => !given.includes(id)) });
+  editIssue(call.world, needTriage(call), issue, {
+    assigneeIds: issue.assigneeIds.filter((id) => !given.includes(id)),
+  });
   return ok(issueView(call.view, issue));
 }
 
@@ -182,4 +214,3 @@ export function deleteLock(call: RepositoryCall): Answer {
   unlockIssue(call.world, by, issue);
   return noContent;
 }
-

@@ -16,7 +16,7 @@ export function listLabels(call: RepositoryCall): Answer {
 }
 
 function findLabel(call: RepositoryCall): Label {
-  const label = call.world.labelByName(call.repository, call.params["name"] ?? "");
+  const label = call.world.labelByName(call.repository, call.params.name ?? "");
   if (!label) throw notFound();
   return label;
 }
@@ -63,8 +63,10 @@ export function removeLabel(call: RepositoryCall): Answer {
 export function listMilestones(call: RepositoryCall): Answer {
   const { query } = call;
   const state = query.get("state") ?? "open";
-  if (!["open", "closed", "all"].includes(state)) throw invalid({ resource: "Milestone", field: "state", code: "invalid", value: state });
-  const key = query.get("sort") === "completeness" ? completeness : (row: Milestone) => row.dueOn ?? Number.POSITIVE_INFINITY;
+  if (!["open", "closed", "all"].includes(state))
+    throw invalid({ resource: "Milestone", field: "state", code: "invalid", value: state });
+  const key =
+    query.get("sort") === "completeness" ? completeness : (row: Milestone) => row.dueOn ?? Number.POSITIVE_INFINITY;
   const sign = query.get("direction") === "desc" ? -1 : 1;
   const rows = [...call.repository.rows.milestones.values()]
     .filter((row) => state === "all" || row.state === state)
@@ -81,7 +83,7 @@ function completeness(milestone: Milestone): number {
 }
 
 function findMilestone(call: RepositoryCall): Milestone {
-  const milestone = call.world.milestoneByNumber(call.repository, Number(call.params["number"]));
+  const milestone = call.world.milestoneByNumber(call.repository, Number(call.params.number));
   if (!milestone) throw notFound();
   return milestone;
 }

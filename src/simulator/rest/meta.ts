@@ -11,7 +11,7 @@ export function getRateLimit(call: Call): Answer {
       return [bucket, { limit, used, remaining, reset, resource: bucket }];
     }),
   );
-  return ok({ resources, ...(call.view.version === "2022-11-28" ? { rate: resources["core"] } : {}) }, { uncached: true });
+  return ok({ resources, ...(call.view.version === "2022-11-28" ? { rate: resources.core } : {}) }, { uncached: true });
 }
 
 export function getVersions(): Answer {
@@ -19,7 +19,12 @@ export function getVersions(): Answer {
 }
 
 export function getMeta(): Answer {
-  return ok({ verifiable_password_authentication: false, hooks: ["127.0.0.0/8", "::1/128"], api: ["127.0.0.0/8", "::1/128"], domains: {} });
+  return ok({
+    verifiable_password_authentication: false,
+    hooks: ["127.0.0.0/8", "::1/128"],
+    api: ["127.0.0.0/8", "::1/128"],
+    domains: {},
+  });
 }
 
 export function getZen(): Answer {

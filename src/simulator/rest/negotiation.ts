@@ -20,11 +20,16 @@ export function unsupportedVersion(header: string) {
 }
 
 /** What `Accept` asks of bodies; several types may be comma separated, the first that says something counts. */
-export function mediaOf(accept: string | undefined): { readonly bodyForm: BodyForm; readonly file: "diff" | "patch" | null; readonly name: string } {
+export function mediaOf(accept: string | undefined): {
+  readonly bodyForm: BodyForm;
+  readonly file: "diff" | "patch" | null;
+  readonly name: string;
+} {
   for (const part of (accept ?? "").split(",")) {
-    const type = /^application\/vnd\.github(?:\.v3|-commitcomment|\.v3-commitcomment)?\.(raw|text|html|full|diff|patch)(?:\+json)?$/.exec(
-      part.split(";")[0]?.trim() ?? "",
-    )?.[1];
+    const type =
+      /^application\/vnd\.github(?:\.v3|-commitcomment|\.v3-commitcomment)?\.(raw|text|html|full|diff|patch)(?:\+json)?$/.exec(
+        part.split(";")[0]?.trim() ?? "",
+      )?.[1];
     if (type === "diff" || type === "patch") return { bodyForm: "raw", file: type, name: `github.v3; param=${type}` };
     if (type) return { bodyForm: type as BodyForm, file: null, name: `github.v3; param=${type}; format=json` };
   }

@@ -28,7 +28,11 @@ export function paged<Row>(call: Call, listing: Listing<Row>, show: (row: Row) =
 }
 
 /** For lists that stand inside an object (`total_count`). */
-export function takePage<Row>(call: Call, listing: Listing<Row>, show: (row: Row) => unknown): { shown: unknown[]; total: number; links: string[] } {
+export function takePage<Row>(
+  call: Call,
+  listing: Listing<Row>,
+  show: (row: Row) => unknown,
+): { shown: unknown[]; total: number; links: string[] } {
   const size = pageSize(call.query);
   const page = pageNumber(call.query);
   const from = (page - 1) * size;
@@ -48,7 +52,8 @@ export function takePage<Row>(call: Call, listing: Listing<Row>, show: (row: Row
 function numberedLinks(call: Call, page: number, last: number): string[] {
   const links: string[] = [];
   if (page > 1) links.push(link(call, { page: String(Math.min(page - 1, last)) }, "prev"));
-  if (page < last) links.push(link(call, { page: String(page + 1) }, "next"), link(call, { page: String(last) }, "last"));
+  if (page < last)
+    links.push(link(call, { page: String(page + 1) }, "next"), link(call, { page: String(last) }, "last"));
   if (page > 1) links.push(link(call, { page: "1" }, "first"));
   return links;
 }
@@ -88,7 +93,10 @@ export function writeCursor({ key, id }: Cursor): string {
 export function readCursor(text: string): Cursor {
   const bytes = Buffer.from(text, "base64");
   const body = bytes.subarray(CURSOR_PREFIX.length);
-  if (bytes.toString("latin1", 0, CURSOR_PREFIX.length) !== CURSOR_PREFIX || (body.length !== 15 && body.length !== 19)) {
+  if (
+    bytes.toString("latin1", 0, CURSOR_PREFIX.length) !== CURSOR_PREFIX ||
+    (body.length !== 15 && body.length !== 19)
+  ) {
     throw new Refusal(422, `Invalid cursor: ${text}`);
   }
   const id = body.length === 19 ? Number(body.readBigUInt64BE(11)) : body.readUInt32BE(11);

@@ -34,10 +34,15 @@ function pullListing(call: RepositoryCall): Listing<Issue> {
   if (sort === "created" || sort === "long-running") {
     found = ascending ? rows.pullsByCreated.ascending() : rows.pullsByCreated.descending();
   } else if (sort === "updated") {
-    found = only(ascending ? rows.issuesByUpdated.ascending() : rows.issuesByUpdated.descending(), (row) => row.pull !== null);
+    found = only(
+      ascending ? rows.issuesByUpdated.ascending() : rows.issuesByUpdated.descending(),
+      (row) => row.pull !== null,
+    );
   } else if (sort === "popularity") {
     const sign = ascending ? 1 : -1;
-    found = [...rows.pullsByCreated.ascending()].sort((a, b) => sign * (commentCount(a) - commentCount(b) || a.id - b.id));
+    found = [...rows.pullsByCreated.ascending()].sort(
+      (a, b) => sign * (commentCount(a) - commentCount(b) || a.id - b.id),
+    );
   } else throw invalid({ resource: "PullRequest", field: "sort", code: "invalid", value: sort });
 
   if (state === "open" || state === "closed") found = only(found, (row) => row.state === state);
@@ -55,8 +60,9 @@ function* only<Row>(rows: Iterable<Row>, wanted: (row: Row) => boolean): Generat
 
 export function getPull(call: RepositoryCall): Answer {
   const issue = seenPull(call);
-  const accept = call.params["accept"];
-  if (accept === "diff" || accept === "patch") return { status: 200, text: { type: `application/vnd.github.${accept}; charset=utf-8`, content: diffOf(issue) } };
+  const accept = call.params.accept;
+  if (accept === "diff" || accept === "patch")
+    return { status: 200, text: { type: `application/vnd.github.${accept}; charset=utf-8`, content: diffOf(issue) } };
   askMergeable(call.view, issue);
   return ok(fullPull(call.view, issue), { lastModified: lastModified(call.world, issue) });
 }
@@ -72,7 +78,10 @@ export function postPull(call: RepositoryCall): Answer {
   const { body, repository, world } = call;
   const headText = required(text(body, "head"), "head");
   const baseRef = required(text(body, "base"), "base");
-  if (body["issue"] !== undefined) throw new Refusal(422, "Validation Failed", [{ resource: "PullRequest", field: "issue", code: "invalid", message: "Converting an issue is not possible here" }]);
+  if (body.issue !== undefined)
+    throw new Refusal(422, "Validation Failed", [
+      { resource: "PullRequest", field: "issue", code: "invalid", message: "Converting an issue is not possible here" },
+    ]);
   const { headRepository, headRef } = headOf(call, headText);
   if (headRepository === repository && !mayPush(call.role)) throw new Refusal(404, "Not Found");
   const title = required(text(body, "title"), "title");
@@ -100,7 +109,8 @@ function headOf(call: RepositoryCall, head: string): { headRepository: Repositor
   const named = text(call.body, "head_repo");
   for (const candidate of world.repositories.values()) {
     if (candidate.ownerId !== owner?.id) continue;
-    const inNetwork = candidate === repository || candidate.parentId === repository.id || candidate.id === repository.parentId;
+    const inNetwork =
+      candidate === repository || candidate.parentId === repository.id || candidate.id === repository.parentId;
     if (inNetwork && (named === undefined || named === candidate.name)) return { headRepository: candidate, headRef };
   }
   throw invalid({ resource: "PullRequest", field: "head", code: "invalid" });
@@ -130,7 +140,8 @@ export function putMerge(call: RepositoryCall): Answer {
   const by = needPush(call);
   const issue = pullToWrite(call);
   const sha = text(call.body, "sha");
-  if (sha !== undefined && sha !== issue.pull.head.sha) throw new Refusal(409, "Head branch was modified. Review and try the merge again.");
+  if (sha !== undefined && sha !== issue.pull.head.sha)
+    throw new Refusal(409, "Head branch was modified. Review and try the merge again.");
   mergePull(call.world, by, issue);
   return ok({ sha: issue.pull.mergeCommitSha, merged: true, message: "Pull Request successfully merged" });
 }
@@ -161,8 +172,11 @@ export function getRequestedReviewers(call: RepositoryCall): Answer {
 function reviewers(call: RepositoryCall): number[] {
   return (texts(call.body, "reviewers") ?? []).map((login) => {
     const user = call.world.userByLogin(login);
-    if (!user) throw new Refusal(422, "Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator.");
+    if (!user)
+      throw new Refusal(
+        422,
+        "Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator.",
+      );
     return user.id;
   });
 }
-

@@ -1,10 +1,29 @@
 import { pushBranch } from "../changes/pulls.ts";
-import { archiveRepository, createRepository, deleteRepository, editRepository, renameRepository, setVisibility } from "../changes/repositories.ts";
+import {
+  archiveRepository,
+  createRepository,
+  deleteRepository,
+  editRepository,
+  renameRepository,
+  setVisibility,
+} from "../changes/repositories.ts";
 import type { Repository, Visibility } from "../records.ts";
 import { invalid, Refusal } from "../refusal.ts";
 import { fullRepository } from "../views/repository.ts";
 import { flag, oneOf, required, text, textOrNull, texts } from "./body.ts";
-import { type Answer, type Call, contributor, created, needAdmin, needPush, noContent, notFound, ok, type RepositoryCall, writer } from "./call.ts";
+import {
+  type Answer,
+  type Call,
+  contributor,
+  created,
+  needAdmin,
+  needPush,
+  noContent,
+  notFound,
+  ok,
+  type RepositoryCall,
+  writer,
+} from "./call.ts";
 
 export function getRepository(call: RepositoryCall): Answer {
   const seen = call.world.lag.seen(call.repository);
@@ -16,7 +35,7 @@ export function getRepository(call: RepositoryCall): Answer {
 export function postRepository(call: Call): Answer {
   const by = writer(call);
   const { body, world } = call;
-  const login = call.params["login"];
+  const login = call.params.login;
   const owner = login === undefined ? world.user(by) : world.userByLogin(login);
   if (!owner) throw notFound();
   const hidden = flag(body, "private") ?? false;
@@ -66,7 +85,10 @@ export function patchRepository(call: RepositoryCall): Answer {
 
 function visibilityOf(call: RepositoryCall): Visibility | undefined {
   const hidden = flag(call.body, "private");
-  return oneOf(call.body, "visibility", ["public", "private", "internal"]) ?? (hidden === undefined ? undefined : hidden ? "private" : "public");
+  return (
+    oneOf(call.body, "visibility", ["public", "private", "internal"]) ??
+    (hidden === undefined ? undefined : hidden ? "private" : "public")
+  );
 }
 
 export function removeRepository(call: RepositoryCall): Answer {
@@ -100,7 +122,7 @@ export function postRef(call: RepositoryCall): Answer {
 }
 
 export function getRef(call: RepositoryCall): Answer {
-  const branch = call.params["branch"] ?? "";
+  const branch = call.params.branch ?? "";
   const sha = call.repository.branches.get(branch);
   if (!sha) throw notFound();
   return ok(refView(call, call.repository, branch, sha));

@@ -4,7 +4,16 @@ import { Refusal } from "../refusal.ts";
 import { mayPush } from "../tokens.ts";
 import { reviewView } from "../views/comment.ts";
 import { oneOf, required, text } from "./body.ts";
-import { type Answer, contributor, needPush, notFound, ok, pullToWrite, type RepositoryCall, seenPull } from "./call.ts";
+import {
+  type Answer,
+  contributor,
+  needPush,
+  notFound,
+  ok,
+  pullToWrite,
+  type RepositoryCall,
+  seenPull,
+} from "./call.ts";
 import { paged } from "./pagination.ts";
 
 const EVENTS = ["APPROVE", "REQUEST_CHANGES", "COMMENT"] as const;
@@ -24,7 +33,7 @@ function visible(call: RepositoryCall, review: Review): boolean {
 }
 
 function findReview(call: RepositoryCall): Review {
-  const review = pullToWrite(call).pull.reviews.find((one) => one.id === Number(call.params["review"]));
+  const review = pullToWrite(call).pull.reviews.find((one) => one.id === Number(call.params.review));
   if (!review || !visible(call, review)) throw notFound();
   return review;
 }
@@ -53,10 +62,11 @@ export function postReview(call: RepositoryCall): Answer {
 }
 
 function commentsOf(call: RepositoryCall): { path: string; body: string; line?: number }[] {
-  const given = call.body["comments"] ?? [];
-  if (!Array.isArray(given)) throw new Refusal(422, "Invalid request.\n\nFor 'properties/comments', this is not an array.");
+  const given = call.body.comments ?? [];
+  if (!Array.isArray(given))
+    throw new Refusal(422, "Invalid request.\n\nFor 'properties/comments', this is not an array.");
   return given.map((one: Record<string, unknown>) => {
-    const line = one["line"] ?? one["position"];
+    const line = one.line ?? one.position;
     return {
       path: required(text(one, "path"), "path"),
       body: required(text(one, "body"), "body"),

@@ -1,4 +1,11 @@
-import { getOrganization, getUser, getViewer, listOrganizationRepositories, listUserRepositories, listViewerRepositories } from "./accounts.ts";
+import {
+  getOrganization,
+  getUser,
+  getViewer,
+  listOrganizationRepositories,
+  listUserRepositories,
+  listViewerRepositories,
+} from "./accounts.ts";
 import type { Answer, Call, RepositoryCall } from "./call.ts";
 import * as comments from "./comments.ts";
 import * as hooks from "./hooks.ts";
@@ -29,7 +36,13 @@ function route(method: Method, pattern: string, docs: string, run: (call: Call) 
   return { method, pattern, docs, run };
 }
 
-function inRepository(method: Method, pattern: string, docs: string, run: (call: RepositoryCall) => Answer, extra: Partial<Route> = {}): Route {
+function inRepository(
+  method: Method,
+  pattern: string,
+  docs: string,
+  run: (call: RepositoryCall) => Answer,
+  extra: Partial<Route> = {},
+): Route {
   return { method, pattern: `/repos/:owner/:repo${pattern}`, docs, run: { inRepository: run }, ...extra };
 }
 
@@ -43,7 +56,12 @@ export const ROUTES: readonly Route[] = [
   route("GET", "/rate_limit", "rate-limit/rate-limit#get-rate-limit-status-for-the-authenticated-user", getRateLimit),
   route("GET", "/user", "users/users#get-the-authenticated-user", getViewer),
   route("GET", "/user/repos", "repos/repos#list-repositories-for-the-authenticated-user", listViewerRepositories),
-  route("POST", "/user/repos", "repos/repos#create-a-repository-for-the-authenticated-user", repositories.postRepository),
+  route(
+    "POST",
+    "/user/repos",
+    "repos/repos#create-a-repository-for-the-authenticated-user",
+    repositories.postRepository,
+  ),
   route("GET", "/user/:id", "users/users#get-a-user-using-their-id", getUser),
   route("GET", "/user/:id/repos", "repos/repos#list-repositories-for-a-user", listUserRepositories),
   route("GET", "/users/:login", "users/users#get-a-user", getUser),
@@ -63,49 +81,168 @@ export const ROUTES: readonly Route[] = [
   inRepository("GET", "/git/ref/heads/*branch", "git/refs#get-a-reference", repositories.getRef),
 
   inRepository("GET", "/issues", "issues/issues#list-repository-issues", listIssues),
-  inRepository("POST", "/issues", "issues/issues#create-an-issue", issues.postIssue, { content: true, deprecated: true }),
-  inRepository("GET", "/issues/comments", "issues/comments#list-issue-comments-for-a-repository", comments.listComments),
+  inRepository("POST", "/issues", "issues/issues#create-an-issue", issues.postIssue, {
+    content: true,
+    deprecated: true,
+  }),
+  inRepository(
+    "GET",
+    "/issues/comments",
+    "issues/comments#list-issue-comments-for-a-repository",
+    comments.listComments,
+  ),
   inRepository("GET", "/issues/comments/:id", "issues/comments#get-an-issue-comment", comments.getComment),
   inRepository("PATCH", "/issues/comments/:id", "issues/comments#update-an-issue-comment", comments.patchComment),
   inRepository("DELETE", "/issues/comments/:id", "issues/comments#delete-an-issue-comment", comments.removeComment),
   inRepository("GET", "/issues/:number", "issues/issues#get-an-issue", issues.getIssue),
   inRepository("PATCH", "/issues/:number", "issues/issues#update-an-issue", issues.patchIssue, { deprecated: true }),
   inRepository("GET", "/issues/:number/comments", "issues/comments#list-issue-comments", comments.listIssueComments),
-  inRepository("POST", "/issues/:number/comments", "issues/comments#create-an-issue-comment", comments.postComment, CONTENT),
+  inRepository(
+    "POST",
+    "/issues/:number/comments",
+    "issues/comments#create-an-issue-comment",
+    comments.postComment,
+    CONTENT,
+  ),
   inRepository("GET", "/issues/:number/labels", "issues/labels#list-labels-for-an-issue", issues.listIssueLabels),
   inRepository("POST", "/issues/:number/labels", "issues/labels#add-labels-to-an-issue", issues.postIssueLabels),
   inRepository("PUT", "/issues/:number/labels", "issues/labels#set-labels-for-an-issue", issues.putIssueLabels),
-  inRepository("DELETE", "/issues/:number/labels", "issues/labels#remove-all-labels-from-an-issue", issues.deleteIssueLabels),
-  inRepository("DELETE", "/issues/:number/labels/:name", "issues/labels#remove-a-label-from-an-issue", issues.deleteIssueLabel),
+  inRepository(
+    "DELETE",
+    "/issues/:number/labels",
+    "issues/labels#remove-all-labels-from-an-issue",
+    issues.deleteIssueLabels,
+  ),
+  inRepository(
+    "DELETE",
+    "/issues/:number/labels/:name",
+    "issues/labels#remove-a-label-from-an-issue",
+    issues.deleteIssueLabel,
+  ),
   inRepository("POST", "/issues/:number/assignees", "issues/assignees#add-assignees-to-an-issue", issues.postAssignees),
-  inRepository("DELETE", "/issues/:number/assignees", "issues/assignees#remove-assignees-from-an-issue", issues.deleteAssignees),
+  inRepository(
+    "DELETE",
+    "/issues/:number/assignees",
+    "issues/assignees#remove-assignees-from-an-issue",
+    issues.deleteAssignees,
+  ),
   inRepository("PUT", "/issues/:number/lock", "issues/issues#lock-an-issue", issues.putLock),
   inRepository("DELETE", "/issues/:number/lock", "issues/issues#unlock-an-issue", issues.deleteLock),
 
   inRepository("GET", "/pulls", "pulls/pulls#list-pull-requests", pulls.listPulls),
   inRepository("POST", "/pulls", "pulls/pulls#create-a-pull-request", pulls.postPull, CONTENT),
-  inRepository("GET", "/pulls/comments", "pulls/comments#list-review-comments-in-a-repository", comments.listReviewComments),
-  inRepository("GET", "/pulls/comments/:id", "pulls/comments#get-a-review-comment-for-a-pull-request", comments.getReviewComment),
-  inRepository("PATCH", "/pulls/comments/:id", "pulls/comments#update-a-review-comment-for-a-pull-request", comments.patchReviewComment),
-  inRepository("DELETE", "/pulls/comments/:id", "pulls/comments#delete-a-review-comment-for-a-pull-request", comments.removeReviewComment),
+  inRepository(
+    "GET",
+    "/pulls/comments",
+    "pulls/comments#list-review-comments-in-a-repository",
+    comments.listReviewComments,
+  ),
+  inRepository(
+    "GET",
+    "/pulls/comments/:id",
+    "pulls/comments#get-a-review-comment-for-a-pull-request",
+    comments.getReviewComment,
+  ),
+  inRepository(
+    "PATCH",
+    "/pulls/comments/:id",
+    "pulls/comments#update-a-review-comment-for-a-pull-request",
+    comments.patchReviewComment,
+  ),
+  inRepository(
+    "DELETE",
+    "/pulls/comments/:id",
+    "pulls/comments#delete-a-review-comment-for-a-pull-request",
+    comments.removeReviewComment,
+  ),
   inRepository("GET", "/pulls/:number", "pulls/pulls#get-a-pull-request", pulls.getPull),
   inRepository("PATCH", "/pulls/:number", "pulls/pulls#update-a-pull-request", pulls.patchPull),
   inRepository("GET", "/pulls/:number/merge", "pulls/pulls#check-if-a-pull-request-has-been-merged", pulls.getMerge),
   inRepository("PUT", "/pulls/:number/merge", "pulls/pulls#merge-a-pull-request", pulls.putMerge),
-  inRepository("GET", "/pulls/:number/comments", "pulls/comments#list-review-comments-on-a-pull-request", comments.listPullComments),
-  inRepository("POST", "/pulls/:number/comments", "pulls/comments#create-a-review-comment-for-a-pull-request", comments.postReviewComment, CONTENT),
-  inRepository("POST", "/pulls/:number/comments/:id/replies", "pulls/comments#create-a-reply-for-a-review-comment", comments.postReply, CONTENT),
-  inRepository("GET", "/pulls/:number/requested_reviewers", "pulls/review-requests#get-all-requested-reviewers-for-a-pull-request", pulls.getRequestedReviewers),
-  inRepository("POST", "/pulls/:number/requested_reviewers", "pulls/review-requests#request-reviewers-for-a-pull-request", pulls.postRequestedReviewers, CONTENT),
-  inRepository("DELETE", "/pulls/:number/requested_reviewers", "pulls/review-requests#remove-requested-reviewers-from-a-pull-request", pulls.deleteRequestedReviewers),
+  inRepository(
+    "GET",
+    "/pulls/:number/comments",
+    "pulls/comments#list-review-comments-on-a-pull-request",
+    comments.listPullComments,
+  ),
+  inRepository(
+    "POST",
+    "/pulls/:number/comments",
+    "pulls/comments#create-a-review-comment-for-a-pull-request",
+    comments.postReviewComment,
+    CONTENT,
+  ),
+  inRepository(
+    "POST",
+    "/pulls/:number/comments/:id/replies",
+    "pulls/comments#create-a-reply-for-a-review-comment",
+    comments.postReply,
+    CONTENT,
+  ),
+  inRepository(
+    "GET",
+    "/pulls/:number/requested_reviewers",
+    "pulls/review-requests#get-all-requested-reviewers-for-a-pull-request",
+    pulls.getRequestedReviewers,
+  ),
+  inRepository(
+    "POST",
+    "/pulls/:number/requested_reviewers",
+    "pulls/review-requests#request-reviewers-for-a-pull-request",
+    pulls.postRequestedReviewers,
+    CONTENT,
+  ),
+  inRepository(
+    "DELETE",
+    "/pulls/:number/requested_reviewers",
+    "pulls/review-requests#remove-requested-reviewers-from-a-pull-request",
+    pulls.deleteRequestedReviewers,
+  ),
   inRepository("GET", "/pulls/:number/reviews", "pulls/reviews#list-reviews-for-a-pull-request", reviews.listReviews),
-  inRepository("POST", "/pulls/:number/reviews", "pulls/reviews#create-a-review-for-a-pull-request", reviews.postReview, CONTENT),
-  inRepository("GET", "/pulls/:number/reviews/:review", "pulls/reviews#get-a-review-for-a-pull-request", reviews.getReview),
-  inRepository("PUT", "/pulls/:number/reviews/:review", "pulls/reviews#update-a-review-for-a-pull-request", reviews.putReview),
-  inRepository("DELETE", "/pulls/:number/reviews/:review", "pulls/reviews#delete-a-pending-review-for-a-pull-request", reviews.removeReview),
-  inRepository("GET", "/pulls/:number/reviews/:review/comments", "pulls/reviews#list-comments-for-a-pull-request-review", comments.listReviewsComments),
-  inRepository("PUT", "/pulls/:number/reviews/:review/dismissals", "pulls/reviews#dismiss-a-review-for-a-pull-request", reviews.putDismissal),
-  inRepository("POST", "/pulls/:number/reviews/:review/events", "pulls/reviews#submit-a-review-for-a-pull-request", reviews.submitPending, CONTENT),
+  inRepository(
+    "POST",
+    "/pulls/:number/reviews",
+    "pulls/reviews#create-a-review-for-a-pull-request",
+    reviews.postReview,
+    CONTENT,
+  ),
+  inRepository(
+    "GET",
+    "/pulls/:number/reviews/:review",
+    "pulls/reviews#get-a-review-for-a-pull-request",
+    reviews.getReview,
+  ),
+  inRepository(
+    "PUT",
+    "/pulls/:number/reviews/:review",
+    "pulls/reviews#update-a-review-for-a-pull-request",
+    reviews.putReview,
+  ),
+  inRepository(
+    "DELETE",
+    "/pulls/:number/reviews/:review",
+    "pulls/reviews#delete-a-pending-review-for-a-pull-request",
+    reviews.removeReview,
+  ),
+  inRepository(
+    "GET",
+    "/pulls/:number/reviews/:review/comments",
+    "pulls/reviews#list-comments-for-a-pull-request-review",
+    comments.listReviewsComments,
+  ),
+  inRepository(
+    "PUT",
+    "/pulls/:number/reviews/:review/dismissals",
+    "pulls/reviews#dismiss-a-review-for-a-pull-request",
+    reviews.putDismissal,
+  ),
+  inRepository(
+    "POST",
+    "/pulls/:number/reviews/:review/events",
+    "pulls/reviews#submit-a-review-for-a-pull-request",
+    reviews.submitPending,
+    CONTENT,
+  ),
 
   inRepository("GET", "/labels", "issues/labels#list-labels-for-a-repository", labels.listLabels),
   inRepository("POST", "/labels", "issues/labels#create-a-label", labels.postLabel),
@@ -123,13 +260,38 @@ export const ROUTES: readonly Route[] = [
   inRepository("GET", "/hooks/:id", "repos/webhooks#get-a-repository-webhook", hooks.getHook),
   inRepository("PATCH", "/hooks/:id", "repos/webhooks#update-a-repository-webhook", hooks.patchHook),
   inRepository("DELETE", "/hooks/:id", "repos/webhooks#delete-a-repository-webhook", hooks.deleteHook),
-  inRepository("GET", "/hooks/:id/config", "repos/webhooks#get-a-webhook-configuration-for-a-repository", hooks.getHookConfig),
-  inRepository("PATCH", "/hooks/:id/config", "repos/webhooks#update-a-webhook-configuration-for-a-repository", hooks.patchHookConfig),
+  inRepository(
+    "GET",
+    "/hooks/:id/config",
+    "repos/webhooks#get-a-webhook-configuration-for-a-repository",
+    hooks.getHookConfig,
+  ),
+  inRepository(
+    "PATCH",
+    "/hooks/:id/config",
+    "repos/webhooks#update-a-webhook-configuration-for-a-repository",
+    hooks.patchHookConfig,
+  ),
   inRepository("POST", "/hooks/:id/pings", "repos/webhooks#ping-a-repository-webhook", hooks.pingHook),
   inRepository("POST", "/hooks/:id/tests", "repos/webhooks#test-the-push-repository-webhook", hooks.testHook),
-  inRepository("GET", "/hooks/:id/deliveries", "repos/webhooks#list-deliveries-for-a-repository-webhook", hooks.listDeliveries),
-  inRepository("GET", "/hooks/:id/deliveries/:delivery", "repos/webhooks#get-a-delivery-for-a-repository-webhook", hooks.getDelivery),
-  inRepository("POST", "/hooks/:id/deliveries/:delivery/attempts", "repos/webhooks#redeliver-a-delivery-for-a-repository-webhook", hooks.postAttempt),
+  inRepository(
+    "GET",
+    "/hooks/:id/deliveries",
+    "repos/webhooks#list-deliveries-for-a-repository-webhook",
+    hooks.listDeliveries,
+  ),
+  inRepository(
+    "GET",
+    "/hooks/:id/deliveries/:delivery",
+    "repos/webhooks#get-a-delivery-for-a-repository-webhook",
+    hooks.getDelivery,
+  ),
+  inRepository(
+    "POST",
+    "/hooks/:id/deliveries/:delivery/attempts",
+    "repos/webhooks#redeliver-a-delivery-for-a-repository-webhook",
+    hooks.postAttempt,
+  ),
 ];
 
 interface Node {
@@ -168,7 +330,10 @@ export class Router {
   }
 
   /** `segments` are decoded. Undefined: no such route; numbers in paths must be numbers. */
-  find(method: string, segments: readonly string[]): { readonly route: Route; readonly params: Record<string, string> } | undefined {
+  find(
+    method: string,
+    segments: readonly string[],
+  ): { readonly route: Route; readonly params: Record<string, string> } | undefined {
     let node = this.#root;
     let wild: { route: Route; from: number } | null = null;
     for (const [at, segment] of segments.entries()) {
@@ -185,19 +350,26 @@ export class Router {
   }
 }
 
-function bound(found: Route, segments: readonly string[]): { route: Route; params: Record<string, string> } | undefined {
+function bound(
+  found: Route,
+  segments: readonly string[],
+): { route: Route; params: Record<string, string> } | undefined {
   const params: Record<string, string> = {};
   for (const [at, name] of segmentsOf(found.pattern).entries()) {
     if (!name.startsWith(":") && !name.startsWith("*")) continue;
     const value = segments[at] ?? "";
-    if ((name === ":number" || name === ":id" || name === ":review" || name === ":delivery") && !/^\d+$/.test(value)) return undefined;
+    if ((name === ":number" || name === ":id" || name === ":review" || name === ":delivery") && !/^\d+$/.test(value))
+      return undefined;
     params[name.slice(1)] = value;
   }
   return { route: found, params };
 }
 
 export function segmentsOf(path: string): string[] {
-  return path.split("/").slice(1).filter((segment, at, all) => segment !== "" || at < all.length - 1);
+  return path
+    .split("/")
+    .slice(1)
+    .filter((segment, at, all) => segment !== "" || at < all.length - 1);
 }
 
 function emptyNode(): Node {

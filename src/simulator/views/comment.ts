@@ -1,6 +1,15 @@
 import type { Comment, Review, ReviewComment } from "../records.ts";
 import { simpleUserOrNull } from "./user.ts";
-import { association, bodyFields, type Json, reactions, repositoryPage, repositoryUrl, time, type View } from "./view.ts";
+import {
+  association,
+  bodyFields,
+  type Json,
+  reactions,
+  repositoryPage,
+  repositoryUrl,
+  time,
+  type View,
+} from "./view.ts";
 
 export function commentView(view: View, comment: Comment): Json {
   const { issue } = comment;

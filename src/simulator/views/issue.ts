@@ -2,7 +2,17 @@ import { asRecorded } from "../histories-recorded.ts";
 import type { Issue, Label, Milestone, PullIssue } from "../records.ts";
 import { commentCount, isPull } from "../world.ts";
 import { simpleUser, simpleUserOrNull } from "./user.ts";
-import { association, bodyFields, type Json, reactions, repositoryPage, repositoryUrl, time, timeOrNull, type View } from "./view.ts";
+import {
+  association,
+  bodyFields,
+  type Json,
+  reactions,
+  repositoryPage,
+  repositoryUrl,
+  time,
+  timeOrNull,
+  type View,
+} from "./view.ts";
 
 export function labelView(view: View, label: Label): Json {
   const shown = view.labels.get(label.id);
@@ -70,7 +80,12 @@ export function sharedParts(view: View, issue: Issue) {
 export function issueNodeId(view: View, issue: Issue): string {
   const { world } = view;
   if (!isPull(issue)) return world.nodeId("Issue", issue, issue.repository.id, view.nextIds);
-  return world.nodeId("PullRequest", { id: issue.pull.id, createdAt: issue.createdAt }, issue.repository.id, view.nextIds);
+  return world.nodeId(
+    "PullRequest",
+    { id: issue.pull.id, createdAt: issue.createdAt },
+    issue.repository.id,
+    view.nextIds,
+  );
 }
 
 /** An issue row; for a pull request its issue side, with `draft` and `pull_request`. */

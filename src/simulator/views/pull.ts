@@ -46,7 +46,9 @@ export function pullSummary(view: View, issue: PullIssue): Json {
     ...(view.version === "2022-11-28" ? { merge_commit_sha: mergeCommit(view, issue) } : {}),
     ...shared.assignee,
     assignees: shared.assignees,
-    requested_reviewers: pull.requestedReviewerIds.filter((id) => view.world.users.has(id)).map((id) => simpleUser(view, id)),
+    requested_reviewers: pull.requestedReviewerIds
+      .filter((id) => view.world.users.has(id))
+      .map((id) => simpleUser(view, id)),
     requested_teams: [],
     labels: shared.labels,
     milestone: shared.milestone,
@@ -97,7 +99,8 @@ function mergeableKnown(view: View, pull: Pull): boolean {
 export function mergeability(view: View, issue: PullIssue): Json {
   const { pull } = issue;
   if (issue.state === "closed") return { mergeable: null, rebaseable: null, mergeable_state: "unknown" };
-  if (!mergeableKnown(view, pull)) return { mergeable: null, rebaseable: null, mergeable_state: pull.draft ? "draft" : "unknown" };
+  if (!mergeableKnown(view, pull))
+    return { mergeable: null, rebaseable: null, mergeable_state: pull.draft ? "draft" : "unknown" };
   if (!pull.mergeable) return { mergeable: false, rebaseable: false, mergeable_state: "dirty" };
   return { mergeable: true, rebaseable: true, mergeable_state: pull.draft ? "draft" : "clean" };
 }

@@ -144,20 +144,20 @@ export function fullRepository(view: View, repository: Repository): Json {
       merge_commit_title: "MERGE_MESSAGE",
     });
   }
-  if (owner.type === "Organization") full["organization"] = simpleUser(view, owner.id);
+  if (owner.type === "Organization") full.organization = simpleUser(view, owner.id);
   if (parent) {
-    full["parent"] = repositorySummary(view, parent);
-    full["source"] = repositorySummary(view, root(view, parent));
+    full.parent = repositorySummary(view, parent);
+    full.source = repositorySummary(view, root(view, parent));
   }
   if (role === "admin") {
-    full["security_and_analysis"] = {
+    full.security_and_analysis = {
       secret_scanning: { status: "disabled" },
       secret_scanning_push_protection: { status: "disabled" },
       dependabot_security_updates: { status: "disabled" },
     };
   }
-  full["network_count"] = repository.forks;
-  full["subscribers_count"] = repository.subscribers;
+  full.network_count = repository.forks;
+  full.subscribers_count = repository.subscribers;
   return full;
 }
 

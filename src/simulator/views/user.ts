@@ -1,5 +1,5 @@
-import type { User } from "../records.ts";
 import type { NodeKind } from "../node-id.ts";
+import type { User } from "../records.ts";
 import { type Json, time, type View } from "./view.ts";
 
 /** simple-user, as nested everywhere. Accounts that are gone are shown as the ghost. */
@@ -8,7 +8,8 @@ export function simpleUser(view: View, id: number): Json {
   if (shown) return shown;
   const user = view.world.user(id);
   const url = `${view.apiUrl}/users/${encodeURIComponent(user.login)}`;
-  const page = user.type === "Bot" ? `${view.htmlUrl}/apps/${user.login.replace("[bot]", "")}` : `${view.htmlUrl}/${user.login}`;
+  const page =
+    user.type === "Bot" ? `${view.htmlUrl}/apps/${user.login.replace("[bot]", "")}` : `${view.htmlUrl}/${user.login}`;
   const json: Json = {
     login: user.login,
     id: user.id,

@@ -102,7 +102,12 @@ export function reactions(url: string, counts: Reactions | null): Json {
 }
 
 /** What the author is to the repository, unless the row knows better. */
-export function association(world: World, repository: Repository, authorId: number | null, known: Association | null): Association {
+export function association(
+  world: World,
+  repository: Repository,
+  authorId: number | null,
+  known: Association | null,
+): Association {
   if (known) return known;
   const author = authorId === null ? undefined : world.users.get(authorId);
   if (!author) return "NONE";

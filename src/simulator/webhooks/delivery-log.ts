@@ -61,7 +61,9 @@ export class DeliveryLog {
   list(hookId: number, options: { readonly before?: number; readonly status?: "success" | "failure" }): Delivery[] {
     return this.#kept(hookId)
       .filter((delivery) => options.before === undefined || delivery.id < options.before)
-      .filter((delivery) => options.status === undefined || (delivery.status === "OK") === (options.status === "success"))
+      .filter(
+        (delivery) => options.status === undefined || (delivery.status === "OK") === (options.status === "success"),
+      )
       .sort((a, b) => b.id - a.id);
   }
 

@@ -1,12 +1,12 @@
 import type { WorldEvent } from "../event.ts";
 import type { Issue, Repository, Review } from "../records.ts";
-import { isPull } from "../world.ts";
 import { commentView, reviewCommentView, reviewView } from "../views/comment.ts";
 import { issueView, labelView, milestoneView } from "../views/issue.ts";
 import { fullPull, pullSummary } from "../views/pull.ts";
 import { repositorySummary } from "../views/repository.ts";
 import { organization, simpleUser } from "../views/user.ts";
 import { type Json, time, type View } from "../views/view.ts";
+import { isPull } from "../world.ts";
 
 /** What the service sends for an event: a snapshot, in REST's shapes less what webhooks leave out. */
 export function payloadOf(view: View, event: WorldEvent): Json {
@@ -27,7 +27,9 @@ function subject(view: View, event: WorldEvent): Json {
     case "issues":
       return issue ? { issue: payloadIssue(view, issue), ...extras(view, event) } : {};
     case "pull_request":
-      return issue && isPull(issue) ? { number: issue.number, pull_request: fullPull(view, issue), ...pushed(event), ...extras(view, event) } : {};
+      return issue && isPull(issue)
+        ? { number: issue.number, pull_request: fullPull(view, issue), ...pushed(event), ...extras(view, event) }
+        : {};
     case "issue_comment":
       return {
         ...(issue ? { issue: payloadIssue(view, issue) } : {}),
@@ -65,7 +67,9 @@ function extras(view: View, event: WorldEvent): Json {
     ...(event.label ? { label: labelView(view, event.label) } : {}),
     ...(event.milestone ? { milestone: milestoneView(view, event.milestone) } : {}),
     ...(event.assigneeId === undefined ? {} : { assignee: simpleUser(view, event.assigneeId) }),
-    ...(event.requestedReviewerId === undefined ? {} : { requested_reviewer: simpleUser(view, event.requestedReviewerId) }),
+    ...(event.requestedReviewerId === undefined
+      ? {}
+      : { requested_reviewer: simpleUser(view, event.requestedReviewerId) }),
     ...changes(view, event),
   };
 }
@@ -73,10 +77,20 @@ function extras(view: View, event: WorldEvent): Json {
 function changes(view: View, event: WorldEvent): Json {
   const { transfer } = event;
   if (transfer?.to) {
-    return { changes: { new_issue: payloadIssue(view, transfer.to), new_repository: repositorySummary(view, transfer.to.repository) } };
+    return {
+      changes: {
+        new_issue: payloadIssue(view, transfer.to),
+        new_repository: repositorySummary(view, transfer.to.repository),
+      },
+    };
   }
   if (transfer?.from) {
-    return { changes: { old_issue: payloadIssue(view, transfer.from), old_repository: repositorySummary(view, transfer.from.repository) } };
+    return {
+      changes: {
+        old_issue: payloadIssue(view, transfer.from),
+        old_repository: repositorySummary(view, transfer.from.repository),
+      },
+    };
   }
   if (event.ownerFromId !== undefined) {
     const from = view.world.user(event.ownerFromId);
@@ -114,8 +128,16 @@ function pushPart(view: View, event: WorldEvent): Json {
     message: "Update",
     timestamp: time(view.world.now()),
     url: `${page}/commit/${push.after}`,
-    author: { name: sender.name ?? sender.login, email: `${sender.login}@users.noreply.github.com`, username: sender.login },
-    committer: { name: sender.name ?? sender.login, email: `${sender.login}@users.noreply.github.com`, username: sender.login },
+    author: {
+      name: sender.name ?? sender.login,
+      email: `${sender.login}@users.noreply.github.com`,
+      username: sender.login,
+    },
+    committer: {
+      name: sender.name ?? sender.login,
+      email: `${sender.login}@users.noreply.github.com`,
+      username: sender.login,
+    },
     added: [],
     removed: [],
     modified: ["README.md"],
@@ -152,4 +174,3 @@ function organizationPart(view: View, ownerId: number): Json {
   keys.push("public_members_url", "avatar_url", "description");
   return Object.fromEntries(keys.map((key) => [key, full[key]]));
 }
-

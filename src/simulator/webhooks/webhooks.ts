@@ -65,7 +65,12 @@ export class Webhooks {
   #quiet: (() => void)[] = [];
 
   /** `base` gives the addresses that payloads carry, as soon as the server knows them. */
-  constructor(world: World, faults: Faults, base: () => { apiUrl: string; htmlUrl: string }, options: WebhookOptions = {}) {
+  constructor(
+    world: World,
+    faults: Faults,
+    base: () => { apiUrl: string; htmlUrl: string },
+    options: WebhookOptions = {},
+  ) {
     this.#world = world;
     this.#faults = faults;
     this.#view = () => openView({ world, ...base() });
@@ -83,7 +88,8 @@ export class Webhooks {
     if (Buffer.byteLength(json) > MAX_PAYLOAD) return;
     this.tally.events += 1;
     const guid = randomUUID();
-    for (const hook of hooks) this.#post({ hook, guid, event: event.event, action: event.action, json, redelivery: false });
+    for (const hook of hooks)
+      this.#post({ hook, guid, event: event.event, action: event.action, json, redelivery: false });
   }
 
   /** GitHub: on creation, and when asked for. */
@@ -96,7 +102,14 @@ export class Webhooks {
       repository: repositorySummary(view, hook.repository),
       sender: simpleUser(view, senderId),
     };
-    this.#post({ hook, guid: randomUUID(), event: "ping", action: null, json: JSON.stringify(payload), redelivery: false });
+    this.#post({
+      hook,
+      guid: randomUUID(),
+      event: "ping",
+      action: null,
+      json: JSON.stringify(payload),
+      redelivery: false,
+    });
   }
 
   /** Sends the default branch's head as a push to one hook. */
@@ -158,7 +171,10 @@ export class Webhooks {
     }
     if (faults.webhook("reorder")) {
       // Nothing may follow: then it goes by itself.
-      this.#held.set(letter, setTimeout(() => this.#release(letter), faults.webhooks.delayMs ?? 1_000));
+      this.#held.set(
+        letter,
+        setTimeout(() => this.#release(letter), faults.webhooks.delayMs ?? 1_000),
+      );
       return;
     }
     this.#enqueue(letter);
@@ -245,7 +261,9 @@ export class Webhooks {
       });
       const text = await response.body.text();
       const { statusCode } = response;
-      const responseHeaders = Object.fromEntries(Object.entries(response.headers).map(([name, value]) => [name, String(value)]));
+      const responseHeaders = Object.fromEntries(
+        Object.entries(response.headers).map(([name, value]) => [name, String(value)]),
+      );
       return {
         status: statusCode >= 200 && statusCode < 300 ? "OK" : `Invalid HTTP Response: ${statusCode}`,
         statusCode,
@@ -261,7 +279,12 @@ export class Webhooks {
 
 type Outcome = Pick<Delivery, "status" | "statusCode" | "responseHeaders" | "responsePayload">;
 const TIMED_OUT: Outcome = { status: "timed out", statusCode: 504, responseHeaders: null, responsePayload: null };
-const UNREACHABLE: Outcome = { status: "failed to connect to host", statusCode: 502, responseHeaders: null, responsePayload: null };
+const UNREACHABLE: Outcome = {
+  status: "failed to connect to host",
+  statusCode: 502,
+  responseHeaders: null,
+  responsePayload: null,
+};
 
 function wants(hook: Hook, event: string): boolean {
   return hook.active && (hook.events.includes("*") || hook.events.includes(event));
@@ -273,9 +296,10 @@ function headOf(repository: Repository): string {
 
 function headersOf(letter: Letter, body: string): Record<string, string> {
   const { hook } = letter;
-  const sign = (algorithm: string, secret: string) => `${algorithm}=${createHmac(algorithm, secret).update(body).digest("hex")}`;
+  const sign = (algorithm: string, secret: string) =>
+    `${algorithm}=${createHmac(algorithm, secret).update(body).digest("hex")}`;
   return {
-    "Accept": "*/*",
+    Accept: "*/*",
     "Content-Type": hook.contentType === "json" ? "application/json" : "application/x-www-form-urlencoded",
     "User-Agent": "GitHub-Hookshot/5e1f2a7",
     "X-GitHub-Delivery": letter.guid,
