@@ -21,16 +21,23 @@ export const settings = {
   publicUrl: {
     name: "PUBLIC_URL",
     read: httpUrl,
-    about: "The address by which callers reach the API, e.g. `https://tain.example.com`. Unset: each answer uses the `Host` of its request.",
+    about:
+      "The address by which callers reach the API, e.g. `https://tain.example.com`. Unset: each answer uses the `Host` of its request.",
   },
   databaseUrl: {
     name: "DATABASE_URL",
     required: true,
     read: urlOf("postgres:", "postgresql:"),
-    about: "The Postgres of the mirror, e.g. `postgres://user:password@host:5432/tain`. `npm start` brings an embedded one when it is unset.",
+    about:
+      "The Postgres of the mirror, e.g. `postgres://user:password@host:5432/tain`. `npm start` brings an embedded one when it is unset.",
     secret: true,
   },
-  databaseConnections: { name: "DATABASE_CONNECTIONS", read: count, default: "10", about: "The most connections each process opens to Postgres." },
+  databaseConnections: {
+    name: "DATABASE_CONNECTIONS",
+    read: count,
+    default: "10",
+    about: "The most connections each process opens to Postgres.",
+  },
   redisUrl: {
     name: "REDIS_URL",
     required: true,
@@ -42,17 +49,19 @@ export const settings = {
     name: "REDIS_PREFIX",
     read: prefix,
     default: "{tain}",
-    about: "What every key and queue in Redis begins with. The braces are a hash tag, which keeps the keys of one Tain on one node of a Redis Cluster; several Tains share a server by different prefixes.",
+    about:
+      "What every key and queue in Redis begins with. The braces are a hash tag, which keeps the keys of one Tain on one node of a Redis Cluster; several Tains share a server by different prefixes.",
   },
   upstreamUrl: {
     name: "UPSTREAM_URL",
-    read: httpUrl,
+    read: apiUrl,
     required: true,
-    about: "The REST address of the service to mirror: `https://api.github.com`, or `https://HOST/api/v3` for an enterprise server.",
+    about:
+      "The REST address of the service to mirror: `https://api.github.com`, or `https://HOST/api/v3` for an enterprise server.",
   },
   upstreamTokens: {
     name: "UPSTREAM_TOKEN",
-    read: list,
+    read: tokens,
     required: true,
     about: "A token for upstream, or several, comma separated; requests go to the one with the most quota left.",
     secret: true,
@@ -67,27 +76,71 @@ export const settings = {
     name: "WEBHOOK_SECRET",
     read: list,
     required: true,
-    about: "The secret that signs deliveries. Several, comma separated: the first is given to new hooks, all verify, so that a secret can be changed without losing a delivery.",
+    about:
+      "The secret that signs deliveries. Several, comma separated: the first is given to new hooks, all verify, so that a secret can be changed without losing a delivery.",
     secret: true,
   },
-  deliveryRetentionMs: { name: "DELIVERY_RETENTION", read: duration, default: "7d", about: "How long settled deliveries are kept in the inbox." },
+  deliveryRetentionMs: {
+    name: "DELIVERY_RETENTION",
+    read: span,
+    default: "7d",
+    about: "How long settled deliveries are kept in the inbox.",
+  },
   catchUpIntervalMs: {
     name: "CATCH_UP_INTERVAL",
-    read: duration,
+    read: span,
     default: "5m",
     about: "How often each repository is asked for what its webhooks may have missed.",
   },
-  rateLimitUser: { name: "RATE_LIMIT_USER", read: allowance, default: "5000", about: "REST requests an hour for each of our own callers; 0 is off." },
-  rateLimitAnonymous: { name: "RATE_LIMIT_ANONYMOUS", read: allowance, default: "60", about: "REST requests an hour for each address without a token; 0 is off." },
-  rateLimitGraphql: { name: "RATE_LIMIT_GRAPHQL", read: allowance, default: "5000", about: "GraphQL points an hour for each of our own callers; 0 is off." },
-  operatorToken: { name: "OPERATOR_TOKEN", read: secret, about: "Opens `/-/status` to callers from other machines (`Authorization: Bearer …`). Unset: direct loopback callers only.", secret: true },
-  home: { name: "TAIN_HOME", read: word, default: ".tain", about: "The directory of local state: embedded stores, `instance.json`." },
-  shutdownMs: { name: "SHUTDOWN_TIMEOUT", read: duration, default: "25s", about: "How long a process may take to finish what it has begun when it is told to stop." },
-  logLevel: { name: "LOG_LEVEL", read: oneOf("silent", "fatal", "error", "warn", "info", "debug", "trace"), default: "info", about: "The least severe level that is logged." },
+  rateLimitUser: {
+    name: "RATE_LIMIT_USER",
+    read: allowance,
+    default: "5000",
+    about: "REST requests an hour for each of our own callers; 0 is off.",
+  },
+  rateLimitAnonymous: {
+    name: "RATE_LIMIT_ANONYMOUS",
+    read: allowance,
+    default: "60",
+    about: "REST requests an hour for each address without a token; 0 is off.",
+  },
+  rateLimitGraphql: {
+    name: "RATE_LIMIT_GRAPHQL",
+    read: allowance,
+    default: "5000",
+    about: "GraphQL points an hour for each of our own callers; 0 is off.",
+  },
+  operatorToken: {
+    name: "OPERATOR_TOKEN",
+    read: secret,
+    about:
+      "Opens `/-/status` to callers from other machines (`Authorization: Bearer …`). Unset: direct loopback callers only.",
+    secret: true,
+  },
+  home: {
+    name: "TAIN_HOME",
+    read: word,
+    default: ".tain",
+    about: "The directory of local state: embedded stores, `instance.json`.",
+  },
+  shutdownMs: {
+    name: "SHUTDOWN_TIMEOUT",
+    read: timeout,
+    default: "25s",
+    about: "How long a process may take to finish what it has begun when it is told to stop.",
+  },
+  logLevel: {
+    name: "LOG_LEVEL",
+    read: oneOf("silent", "fatal", "error", "warn", "info", "debug", "trace"),
+    default: "info",
+    about: "The least severe level that is logged.",
+  },
 } satisfies Record<string, Setting<unknown>>;
 
 export type Config = { readonly [K in keyof typeof settings]: Value<(typeof settings)[K]> };
-type Value<S extends Setting<unknown>> = S extends { default: string } | { required: true } ? ReturnType<S["read"]> : ReturnType<S["read"]> | null;
+type Value<S extends Setting<unknown>> = S extends { default: string } | { required: true }
+  ? ReturnType<S["read"]>
+  : ReturnType<S["read"]> | null;
 
 /** The environment cannot be used. The message lists every problem. */
 export class ConfigError extends Error {
@@ -101,7 +154,10 @@ export class ConfigError extends Error {
 export function parseConfig(env: NodeJS.ProcessEnv): Config {
   const problems: string[] = [];
   const values: Record<string, unknown> = {};
-  for (const [key, { name, read, required, default: fallback }] of Object.entries(settings) as [string, Setting<unknown>][]) {
+  for (const [key, { name, read, required, default: fallback }] of Object.entries(settings) as [
+    string,
+    Setting<unknown>,
+  ][]) {
     const text = env[name]?.trim() || fallback;
     values[key] = null;
     if (text === undefined) {
@@ -134,26 +190,45 @@ function secret(text: string): string {
 }
 
 function list(text: string): string[] {
-  const parts = text.split(",").map((part) => part.trim()).filter(Boolean);
+  const parts = text
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean);
   if (parts.length === 0) throw new Error("names nothing: give one value, or several separated by commas");
   return parts;
 }
 
+/** Tokens travel in a header, which bears no blanks and nothing beyond ASCII. The message must not repeat one. */
+function tokens(text: string): string[] {
+  const parts = list(text);
+  if (parts.some((part) => !/^[\x21-\x7e]+$/.test(part))) {
+    throw new Error(
+      "holds a character that no token has, such as a blank or a quotation mark: separate tokens by commas",
+    );
+  }
+  return parts;
+}
+
+/** Digits only: `Number` would also take 0x50, 1e3 and 8080.0. */
+function whole(text: string): number {
+  return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+}
+
 function port(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 0 || value > 65_535) throw new Error(`is not a port: ${text}`);
+  const value = whole(text);
+  if (!(value <= 65_535)) throw new Error(`is not a port: ${text} (write a number up to 65535)`);
   return value;
 }
 
 function count(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 1) throw new Error(`is not a whole number above zero: ${text}`);
+  const value = whole(text);
+  if (!(value >= 1)) throw new Error(`is not a whole number above zero: ${text}`);
   return value;
 }
 
 function allowance(text: string): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < 0) throw new Error(`is not a number of requests an hour (0 is off): ${text}`);
+  const value = whole(text);
+  if (!(value >= 0)) throw new Error(`is not a number of requests an hour (0 is off): ${text}`);
   return value;
 }
 
@@ -165,28 +240,63 @@ export function duration(text: string): number {
   return Number(match[1]) * unit;
 }
 
+/** A duration that something is repeated after or kept for, so zero makes no sense. */
+function span(text: string): number {
+  const ms = duration(text);
+  if (ms <= 0) throw new Error(`is not above zero: ${text}`);
+  return ms;
+}
+
+/** A duration that a timer waits for; timers of more than 24 days fire at once. */
+function timeout(text: string): number {
+  const ms = duration(text);
+  if (ms > 3_600_000) throw new Error(`is longer than an hour: ${text}`);
+  return ms;
+}
+
 function httpUrl(text: string): string {
-  return urlOf("http:", "https:")(text).replace(/\/+$/, "");
+  const address = urlOf("http:", "https:")(text);
+  const { username, password, search, hash } = new URL(address);
+  // Such an address appears in answers and logs.
+  if (username || password) throw new Error("holds a user name or password: give the address alone");
+  if (search || hash) throw new Error(`has a query or fragment: ${text} (give the address alone)`);
+  return address.replace(/\/+$/, "");
+}
+
+function apiUrl(text: string): string {
+  const address = httpUrl(text);
+  if (/^(www\.)?github\.com$/.test(new URL(address).hostname)) {
+    throw new Error(`is the website, not the API: ${text} (write https://api.github.com)`);
+  }
+  return address;
 }
 
 function urlOf(...protocols: string[]): (text: string) => string {
   return (text) => {
     const url = URL.parse(text);
     // The value may hold a password, so the message does not repeat it.
-    if (!url || !protocols.includes(url.protocol)) throw new Error(`is not an address that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`);
+    if (!url || !protocols.includes(url.protocol))
+      throw new Error(
+        `is not an address that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
+      );
     return text;
   };
 }
 
 function prefix(text: string): string {
-  if (!/^[\w.-]*\{[\w.-]+\}[\w.-]*$/.test(text)) throw new Error(`is not a prefix with a hash tag: ${text} (write e.g. {tain})`);
+  if (!/^[\w.-]*\{[\w.-]+\}[\w.-]*$/.test(text))
+    throw new Error(`is not a prefix with a hash tag: ${text} (write e.g. {tain})`);
   return text;
 }
 
 /** Names of repositories, in lower case, since upstream does not tell case apart. */
 function patterns(text: string): string[] {
-  const parts = text.split(",").map((part) => part.trim()).filter(Boolean);
-  for (const part of parts) if (!isPattern(part)) throw new Error(`holds what is neither owner/name nor owner/*: ${part}`);
+  const parts = text
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean);
+  for (const part of parts)
+    if (!isPattern(part)) throw new Error(`holds what is neither owner/name nor owner/*: ${part}`);
   return [...new Set(parts.map((part) => part.toLowerCase()))];
 }
 

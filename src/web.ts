@@ -12,9 +12,21 @@ const REQUEST_TIMEOUT_MS = 30_000;
 /** The HTTP server: receiver, API, probes. It listens to nothing yet. */
 export function buildWeb(ctx: Context): FastifyInstance {
   const app = Fastify({ requestTimeout: REQUEST_TIMEOUT_MS, routerOptions: { maxParamLength: 1_000 } });
+  closeConnectionsWhenStopping(app);
   app.register(receiver(ctx));
   app.register(health(ctx, { quota: () => quotaReport(ctx) }));
   return app;
+}
+
+/** A connection kept alive after the last answer would hold the server open until its caller lets go of it. */
+function closeConnectionsWhenStopping(app: FastifyInstance): void {
+  let isStopping = false;
+  app.addHook("preClose", async () => {
+    isStopping = true;
+  });
+  app.addHook("onSend", async (_request, reply) => {
+    if (isStopping) reply.header("connection", "close");
+  });
 }
 
 if (import.meta.main) {

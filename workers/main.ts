@@ -13,7 +13,7 @@ import type { WorkerContext } from "./worker.ts";
 
 /** Every queue's worker; `resources` closes them: running jobs finish or stop where they can go on, waiting ones stay queued. */
 export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack): void {
-  const workers: { close(force?: boolean): Promise<void> }[] = [
+  const workers: { close(): Promise<void> }[] = [
     openInboxWorker(ctx),
     openDeliveriesWorker(ctx),
     openRefreshWorker(ctx),
@@ -22,9 +22,7 @@ export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack)
     openMaintenanceWorker(ctx),
   ];
   resources.defer(async () => {
-    // With Redis away a worker could not settle its jobs anyway, and would wait for it.
-    const isAway = ctx.jobs.status !== "ready";
-    await Promise.all(workers.map((worker) => worker.close(isAway)));
+    await Promise.all(workers.map((worker) => worker.close()));
   });
 }
 

@@ -25,6 +25,7 @@ export async function withRetryPolicy<T>(
   run: () => Promise<T>,
 ): Promise<T> {
   try {
+    signal?.throwIfAborted();
     return await run();
   } catch (error) {
     if (error instanceof DelayedError || error instanceof WaitingError) throw error;

@@ -56,6 +56,13 @@ export function openWorker<Payload, Name extends string = string>(
   worker.on("lockRenewalFailed", (jobIds) => {
     for (const jobId of jobIds) worker.cancelJob(jobId, "another worker may hold it");
   });
+  // At once and not when the process gets to closing it: a job that stopped where it can go on must not be taken up here again.
+  ctx.stopping.addEventListener("abort", () => {
+    // With Redis away its jobs could not be settled anyway, and it would wait for Redis.
+    worker
+      .close(ctx.jobs.status !== "ready")
+      .catch((error: Error) => ctx.log.warn({ queue: name, err: error }, "A worker could not be closed"));
+  });
   // The connection reports its own outages.
   worker.on("error", (error) => ctx.log.debug({ queue: name, err: error }, "A worker reports an error"));
   return worker;

@@ -96,7 +96,7 @@ interface Row {
 
 async function loadRepositories({ db, clock }: Pick<Context, "db" | "clock">): Promise<RepositoryStatus[]> {
   // The wishes that no mirrored repository answers yet are shown beside the repositories: they are on their way, or in trouble.
-  const { rows } = await db.$client.query<Row>(`
+  const { rows } = await db.$client.query<Row>(`select * from (
     select split_part(r.full_name, '/', 1) as owner, r.name, s.state, s.confirmed_at, s.problem, p.phases
       from repository_syncs s
       join repositories r on r.id = s.repository_id
@@ -115,7 +115,7 @@ async function loadRepositories({ db, clock }: Pick<Context, "db" | "clock">): P
           where lower(r.full_name) = w.pattern or f.full_name = w.pattern
             or (w.problem is null and split_part(w.pattern, '/', 2) = '*'
               and lower(split_part(r.full_name, '/', 1)) = split_part(w.pattern, '/', 1)))
-    order by 1, 2`);
+    ) listed order by lower(owner), lower(name)`);
   const now = clock.now().getTime();
   return rows.map(({ owner, name, state, confirmed_at: confirmedAt, problem, phases }) => ({
     owner,

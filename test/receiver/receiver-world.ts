@@ -82,7 +82,7 @@ export function testConfig(env: NodeJS.ProcessEnv): Config {
     UPSTREAM_URL: "http://127.0.0.1:1",
     UPSTREAM_TOKEN: "test-upstream-token",
     WEBHOOK_SECRET: `${SECRET},${OLDER_SECRET}`,
-    LOG_LEVEL: "silent",
+    LOG_LEVEL: process.env.TEST_LOG ?? "silent",
     ...env,
   });
 }

@@ -1,0 +1,226 @@
+import { readFile } from "node:fs/promises";
+import { isAbsolute } from "node:path";
+import { parseEnv } from "node:util";
+import { describe, expect, test } from "vitest";
+import { ConfigError, duration, parseConfig, settings } from "../src/config.ts";
+import { configurationDocs } from "../src/operations/configuration-docs.ts";
+import { openLog, readable } from "../src/operations/log.ts";
+
+const least = {
+  DATABASE_URL: "postgres://tain:database-password@db.example:5432/tain",
+  REDIS_URL: "rediss://:redis-pass%2Bword@redis.example:6379/0",
+  UPSTREAM_URL: "https://api.github.com",
+  UPSTREAM_TOKEN: "upstream-token-one,upstream-token-two",
+  WEBHOOK_SECRET: "webhook-secret",
+};
+
+const problemsOf = (env: Record<string, string>): string[] => {
+  try {
+    parseConfig(env);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message
+      .split("\n")
+      .slice(1)
+      .map((line) => line.trim());
+  }
+  return [];
+};
+
+test("with only what is required, everything else has its documented default", () => {
+  const config = parseConfig(least);
+  expect(config).toMatchObject({
+    port: 8080,
+    publicUrl: null,
+    operatorToken: null,
+    redisPrefix: "{tain}",
+    repositories: [],
+    upstreamTokens: ["upstream-token-one", "upstream-token-two"],
+    webhookSecrets: ["webhook-secret"],
+    deliveryRetentionMs: 7 * 86_400_000,
+    catchUpIntervalMs: 300_000,
+    shutdownMs: 25_000,
+    rateLimitUser: 5_000,
+    rateLimitAnonymous: 60,
+    rateLimitGraphql: 5_000,
+    logLevel: "info",
+  });
+  expect(isAbsolute(config.home)).toBe(true);
+});
+
+test("every problem is told at once, each by the name of its variable", () => {
+  const problems = problemsOf({ PORT: "many", LOG_LEVEL: "loud", REPOSITORIES: "octo", OPERATOR_TOKEN: "short" });
+  expect(problems.map((problem) => problem.split(" ")[0])).toEqual([
+    "PORT",
+    "DATABASE_URL",
+    "REDIS_URL",
+    "UPSTREAM_URL",
+    "UPSTREAM_TOKEN",
+    "REPOSITORIES",
+    "WEBHOOK_SECRET",
+    "OPERATOR_TOKEN",
+    "LOG_LEVEL",
+  ]);
+});
+
+test("a variable that is empty or blank counts as not set", () => {
+  expect(parseConfig({ ...least, PORT: "", LOG_LEVEL: "  " })).toMatchObject({ port: 8080, logLevel: "info" });
+  expect(problemsOf({ ...least, DATABASE_URL: " " })).toEqual(["DATABASE_URL is not set"]);
+});
+
+describe("a value that cannot be right says what would be", () => {
+  test.each([
+    ["PORT", "65536", "is not a port"],
+    ["PORT", "-1", "is not a port"],
+    ["PORT", "0x50", "is not a port"],
+    ["PORT", "80.5", "is not a port"],
+    ["DATABASE_CONNECTIONS", "0", "whole number above zero"],
+    ["RATE_LIMIT_USER", "-1", "0 is off"],
+    ["RATE_LIMIT_USER", "1e3", "0 is off"],
+    ["CATCH_UP_INTERVAL", "five minutes", "write 30s, 5m, 24h, 7d or plain seconds"],
+    ["CATCH_UP_INTERVAL", "0", "not above zero"],
+    ["CATCH_UP_INTERVAL", "-5m", "is not a duration"],
+    ["DELIVERY_RETENTION", "0s", "not above zero"],
+    ["SHUTDOWN_TIMEOUT", "40d", "longer than an hour"],
+    ["DATABASE_URL", "mysql://db.example/tain", "postgres:// or postgresql://"],
+    ["REDIS_URL", "redis.example:6379", "redis:// or rediss://"],
+    ["UPSTREAM_URL", "api.github.com", "http:// or https://"],
+    ["UPSTREAM_URL", "https://github.com", "https://api.github.com"],
+    ["UPSTREAM_URL", "https://user:word@ghe.example/api/v3", "user name or password"],
+    ["UPSTREAM_URL", "https://ghe.example/api/v3?x=1", "query or fragment"],
+    ["UPSTREAM_TOKEN", ",", "names nothing"],
+    ["UPSTREAM_TOKEN", "one two", "separate tokens by commas"],
+    ["WEBHOOK_SECRET", " , ", "names nothing"],
+    ["REDIS_PREFIX", "tain", "hash tag"],
+    ["REPOSITORIES", "octo/demo octo/other", "neither owner/name nor owner/*"],
+    ["REPOSITORIES", "*/*", "neither owner/name nor owner/*"],
+    ["LOG_LEVEL", "INFO", "not one of silent, fatal, error, warn, info, debug, trace"],
+    ["OPERATOR_TOKEN", "abc", "at least 8 characters"],
+  ])("%s=%s", (name, value, message) => {
+    expect(problemsOf({ ...least, [name]: value })).toEqual([expect.stringMatching(new RegExp(`^${name} `))]);
+    expect(problemsOf({ ...least, [name]: value })[0]).toContain(message);
+  });
+
+  test("and never repeats what may be secret", () => {
+    const env = {
+      ...least,
+      DATABASE_URL: "mysql://u:hidden-word@h/d",
+      REDIS_URL: "http://:hidden-word@h",
+      UPSTREAM_URL: "https://u:hidden-word@h",
+      UPSTREAM_TOKEN: "hidden-word x",
+      OPERATOR_TOKEN: "hidden",
+    };
+    expect(problemsOf(env)).toHaveLength(5);
+    expect(problemsOf(env).join()).not.toContain("hidden");
+  });
+});
+
+test("durations are read with a unit or as seconds", () => {
+  expect(["250ms", "30s", "30", "1.5m", "24h", "7d"].map(duration)).toEqual([
+    250, 30_000, 30_000, 90_000, 86_400_000, 604_800_000,
+  ]);
+});
+
+test("lists lose blanks and doubles, and names their case", () => {
+  const config = parseConfig({
+    ...least,
+    REPOSITORIES: " Octo/Demo, octo/demo ,hub/* ,",
+    WEBHOOK_SECRET: "new-secret, old-secret",
+  });
+  expect(config.repositories).toEqual(["octo/demo", "hub/*"]);
+  expect(config.webhookSecrets).toEqual(["new-secret", "old-secret"]);
+});
+
+test("addresses lose the slash at their end", () => {
+  expect(
+    parseConfig({ ...least, UPSTREAM_URL: "https://ghe.example/api/v3/", PUBLIC_URL: "https://tain.example/" }),
+  ).toMatchObject({
+    upstreamUrl: "https://ghe.example/api/v3",
+    publicUrl: "https://tain.example",
+  });
+});
+
+describe("what is written about the settings", () => {
+  test.each(Object.keys(configurationDocs()))(
+    "%s says what the code does (else: node src/operations/configuration-docs.ts)",
+    async (path) => {
+      expect(await readFile(new URL(`../${path}`, import.meta.url), "utf8")).toBe(configurationDocs()[path]);
+    },
+  );
+
+  test("a copy of .env.example changes nothing but asks for what is required", () => {
+    const names = Object.values(settings).flatMap((setting) => ("required" in setting ? [setting.name] : []));
+    expect(parseEnv(configurationDocs()[".env.example"] ?? "")).toEqual(
+      Object.fromEntries(names.map((name) => [name, ""])),
+    );
+  });
+
+  test("with every default written out, the configuration is the same", () => {
+    const text = (configurationDocs()[".env.example"] ?? "").replace(/^# ([A-Z_]+=)/gm, "$1");
+    expect(parseConfig({ ...parseEnv(text), ...least })).toEqual(parseConfig(least));
+  });
+});
+
+describe("the log", () => {
+  const logged = (act: (log: ReturnType<typeof openLog>) => void, env = {}): string => {
+    let output = "";
+    act(openLog(parseConfig({ ...least, ...env }), { name: "test" }, { write: (line) => (output += line) }));
+    return output;
+  };
+
+  test("no secret gets into it, wherever it stands", () => {
+    const quoted = 'se"cr\\et-word';
+    const output = logged(
+      (log) => {
+        const cause = new Error(`connect to ${least.DATABASE_URL} failed`);
+        log.error(
+          {
+            err: new Error(`upstream-token-two was refused, ${quoted}`, { cause }),
+            token: "another",
+            nested: { payload: "private text", secret: 1 },
+          },
+          "webhook-secret",
+        );
+        log.warn({ url: least.REDIS_URL, word: "redis-pass+word" }, "the operators-token");
+      },
+      { OPERATOR_TOKEN: "operators-token", WEBHOOK_SECRET: `webhook-secret,${quoted}` },
+    );
+    for (const secret of [
+      "database-password",
+      "redis-pass",
+      "upstream-token",
+      "webhook-secret",
+      "operators-token",
+      "another",
+      "private text",
+      "et-word",
+    ]) {
+      expect(output).not.toContain(secret);
+    }
+    expect(output).toContain("connect to postgres://tain:[redacted]@db.example");
+    for (const line of output.trim().split("\n")) expect(() => JSON.parse(line)).not.toThrow();
+  });
+
+  test("one event is one line of JSON, with the process, and only from the configured level on", () => {
+    const output = logged(
+      (log) => {
+        log.info("unheard");
+        log.warn({ repository: "octo/demo" }, "heard");
+      },
+      { LOG_LEVEL: "warn" },
+    );
+    expect(JSON.parse(output)).toMatchObject({
+      level: 40,
+      process: "test",
+      repository: "octo/demo",
+      msg: "heard",
+      time: expect.stringMatching(/Z$/),
+    });
+  });
+
+  test("on a terminal a line is for people, the stack below it", () => {
+    const output = readable(logged((log) => log.warn({ queue: "refresh", err: new Error("broken") }, "A job failed")));
+    expect(output).toMatch(/^\d\d:\d\d:\d\d .*WARN.* test {2}A job failed.* queue=refresh/);
+    expect(output).toMatch(/\n {2}Error: broken\n {6}at /);
+  });
+});

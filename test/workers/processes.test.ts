@@ -1,0 +1,132 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { SECRET } from "../receiver/receiver-world.ts";
+import { openWorkerWorld } from "./worker-world.ts";
+
+interface Started {
+  child: ChildProcess;
+  lines: Record<string, unknown>[];
+  exited: Promise<number | null>;
+}
+
+/** Starts a process of the Procfile. */
+function start(entry: string, env: Record<string, string>): Started {
+  const child = spawn(process.execPath, [entry], {
+    env: {
+      PATH: process.env.PATH,
+      UPSTREAM_URL: "http://127.0.0.1:1",
+      UPSTREAM_TOKEN: "test-upstream-token",
+      WEBHOOK_SECRET: SECRET,
+      HOST: "127.0.0.1",
+      PORT: "0",
+      ...env,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const lines: Record<string, unknown>[] = [];
+  createInterface({ input: child.stdout }).on("line", (line) => lines.push(JSON.parse(line)));
+  createInterface({ input: child.stderr }).on("line", (line) => lines.push({ level: 60, msg: line }));
+  const exited = once(child, "exit").then(([code]) => code as number | null);
+  onTestFinished(() => void child.kill("SIGKILL"));
+  return { child, lines, exited };
+}
+
+const said = async (started: Started, message: string) =>
+  await vi.waitFor(
+    () => {
+      const line = started.lines.find((candidate) => candidate.msg === message);
+      expect(line, JSON.stringify(started.lines)).toBeDefined();
+      return line as Record<string, unknown>;
+    },
+    { timeout: 15_000 },
+  );
+
+describe("each process of the Procfile", () => {
+  test.each([
+    ["src/web.ts", "Listening"],
+    ["workers/main.ts", "Working"],
+    ["workers/scheduler.ts", "Scheduling"],
+  ])("%s starts, stops on SIGTERM with status 0, and logs no error and no secret", async (entry, message) => {
+    await using world = await openWorkerWorld();
+    const started = start(entry, world.env);
+    await said(started, message);
+    started.child.kill("SIGTERM");
+    expect(await started.exited).toBe(0);
+    expect(started.lines.filter((line) => Number(line.level) >= 40)).toEqual([]);
+    expect(JSON.stringify(started.lines)).not.toContain(SECRET);
+  });
+
+  test.each([
+    ["src/web.ts", "Listening"],
+    ["workers/main.ts", "Working"],
+    ["workers/scheduler.ts", "Scheduling"],
+  ])("%s starts and stops with both stores away", async (entry, message) => {
+    const started = start(entry, {
+      DATABASE_URL: "postgres://tain:tain@127.0.0.1:1/tain",
+      REDIS_URL: "redis://127.0.0.1:1",
+    });
+    await said(started, message);
+    started.child.kill("SIGTERM");
+    expect(await started.exited).toBe(0);
+  });
+
+  test.each(["src/web.ts", "workers/main.ts", "workers/scheduler.ts"])(
+    "%s says every fault of its configuration at once",
+    async (entry) => {
+      const started = start(entry, { PORT: "many", WEBHOOK_SECRET: "" });
+      expect(await started.exited).toBe(1);
+      const output = started.lines.map((line) => line.msg).join("\n");
+      expect(output).toContain("DATABASE_URL is not set");
+      expect(output).toContain("WEBHOOK_SECRET is not set");
+      expect(output).toContain("PORT is not a port: many");
+      expect(output).not.toContain("    at ");
+    },
+  );
+
+  test("a process that cannot finish in SHUTDOWN_TIMEOUT ends with status 1", async () => {
+    await using world = await openWorkerWorld();
+    const started = start("src/web.ts", { ...world.env, SHUTDOWN_TIMEOUT: "500ms" });
+    const { address } = await said(started, "Listening");
+    // A request that never ends keeps the server from closing.
+    const body = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode("{")) });
+    const answer = fetch(`${address}/webhooks`, {
+      method: "POST",
+      body,
+      duplex: "half",
+      headers: { "content-type": "application/json" },
+    });
+    answer.catch(() => {}); // It is cut off.
+    await fetch(`${address}/-/live`);
+    started.child.kill("SIGTERM");
+    expect(await started.exited).toBe(1);
+  });
+});
+
+test("web finishes the requests in flight before it stops", async () => {
+  await using world = await openWorkerWorld();
+  const started = start("src/web.ts", world.env);
+  const { address } = await said(started, "Listening");
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  const body = new ReadableStream({
+    start: (stream) => stream.enqueue(new TextEncoder().encode("{")),
+    pull: async (stream) => {
+      await held;
+      stream.enqueue(new TextEncoder().encode("}"));
+      stream.close();
+    },
+  });
+  const answer = fetch(`${address}/webhooks`, {
+    method: "POST",
+    body,
+    duplex: "half",
+    headers: { "content-type": "application/json" },
+  });
+  await fetch(`${address}/-/live`); // By then the other request has arrived.
+  started.child.kill("SIGTERM");
+  await said(started, "Stopping: finishing what has begun");
+  release();
+  expect((await answer).status).toBe(401);
+  expect(await started.exited).toBe(0);
+});

@@ -1,0 +1,72 @@
+import { DrizzleQueryError } from "drizzle-orm/errors";
+import { drizzle } from "drizzle-orm/node-postgres";
+import pg from "pg";
+import { describe, expect, test } from "vitest";
+import { InvalidPayloadError } from "../../src/sync/apply.ts";
+import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../src/upstream/errors.ts";
+import { backoffMs, isPostgresOutage, verdictOn } from "../../workers/retry-policy.ts";
+
+const withCode = (code: string) => Object.assign(new Error("something"), { code });
+
+describe("what becomes of a job that threw", () => {
+  test("a spent quota: it waits until the reset, never less, at most a second more", () => {
+    const now = Date.parse("2026-01-01T00:00:00Z");
+    const error = new QuotaSpentError("core", new Date(now + 60_000));
+    expect(verdictOn(error, () => 0, now)).toEqual({ kind: "delay", delayMs: 60_000 });
+    expect(verdictOn(error, () => 0.999, now)).toEqual({ kind: "delay", delayMs: 60_999 });
+    expect(verdictOn(error, () => 0, now + 90_000)).toEqual({ kind: "delay", delayMs: 0 });
+  });
+
+  test("a payload that cannot be: it is not tried again", () => {
+    expect(verdictOn(new InvalidPayloadError("no subject"), Math.random)).toEqual({ kind: "give up" });
+  });
+
+  test("no token is accepted: it waits for somebody to mend the tokens", () => {
+    expect(verdictOn(new CredentialRejectedError(["abc"]), () => 0.5)).toEqual({ kind: "delay", delayMs: 60_000 });
+  });
+
+  test("upstream away: a failed attempt, though its cause reads like an outage of Postgres", () => {
+    const error = new UpstreamUnavailableError("refused", "unreachable", { cause: withCode("ECONNREFUSED") });
+    expect(verdictOn(error, Math.random)).toEqual({ kind: "retry" });
+  });
+
+  test("anything else: a failed attempt", () => {
+    for (const error of [
+      new Error("?"),
+      new TypeError("x is undefined"),
+      withCode("23505"),
+      withCode("40P01"),
+      "text",
+      null,
+    ]) {
+      expect(verdictOn(error, Math.random)).toEqual({ kind: "retry" });
+    }
+  });
+
+  test("Postgres away: it waits, whichever way the outage shows", () => {
+    for (const code of ["57P01", "57P02", "57P03", "08006", "53300", "25006", "ECONNREFUSED", "ECONNRESET", "EPIPE"]) {
+      expect(verdictOn(withCode(code), () => 0.5)).toEqual({ kind: "delay", delayMs: 2_000 });
+    }
+    expect(isPostgresOutage(new DrizzleQueryError("select", [], withCode("57P01")))).toBe(true);
+  });
+
+  test("Postgres away, as node-postgres itself says it", async () => {
+    const pool = new pg.Pool({ connectionString: "postgres://tain@127.0.0.1:1/tain" });
+    for (const query of [pool.query("select 1"), drizzle(pool).execute("select 1")]) {
+      const error = await query.then(
+        () => null,
+        (reason: unknown) => reason,
+      );
+      expect(isPostgresOutage(error)).toBe(true);
+    }
+    await pool.end();
+  });
+});
+
+test("the wait after a failed attempt doubles from a second to a minute, with chance in it", () => {
+  expect([1, 2, 3, 4, 5, 6, 7, 8, 20].map((attempt) => backoffMs(attempt, () => 0.5))).toEqual([
+    1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000,
+  ]);
+  expect(backoffMs(1, () => 0)).toBe(750);
+  expect(backoffMs(1, () => 1)).toBe(1_250);
+});
