@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { type Observation, type Stamp } from "./merge-rule.ts";
 import { isPullRequest, type Kind, type ResourceKey, resourceOf } from "./resource.ts";
 import { type Fields, type Home, type Json, type Shared, type SharedKind, strip } from "./template.ts";
@@ -47,7 +48,7 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
   const main: Seen = {
     kind,
     repositoryId: repositoryIdOf(kind, at),
-    key: requireNumber(kind, fields, keyName(kind)),
+    key: kind === "label" && fields.id === undefined ? keyOfName(requireString(kind, fields, "name")) : requireNumber(kind, fields, keyName(kind)),
     fields,
     stamp: stampOf(kind, fields, at),
     deleted: at.deleted ?? false,
@@ -99,6 +100,11 @@ function unifyReview(fields: Fields): void {
 function stampOf(kind: Kind, fields: Fields, at: Sighting): Stamp {
   const updatedAt = resourceOf(kind).isVersioned && typeof fields.updated_at === "string" ? Date.parse(fields.updated_at) : 0;
   return { updatedAt: Number.isNaN(updatedAt) ? 0 : updatedAt, seenAt: at.seenAt.getTime(), read: at.read };
+}
+
+/** Labels had no id before 2017, and from an old enterprise server have none still; then the name is all there is. */
+function keyOfName(name: string): number {
+  return -createHash("sha256").update(name.toLowerCase()).digest().readUIntBE(0, 6);
 }
 
 function keyName(kind: Kind): string {

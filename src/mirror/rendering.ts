@@ -19,6 +19,7 @@ export interface Addresses {
 }
 
 interface Repository {
+  /** With its detail: a shape may have keys of it. */
   document: string;
   fullName: string;
   htmlUrl: string;
@@ -185,11 +186,12 @@ async function loadLevel(queries: Queries, wanted: Wanted, related: Related): Pr
     for (const row of rows) loaded.push({ repositoryId: 0, document: row.document });
   }
   if (wanted.repositories.size > 0) {
-    const { rows } = await queries.execute<DocumentRow & { full_name: string; html_url: string | null }>(
-      sql`select id::text, document::text, full_name, html_url, deleted_at is not null as gone from repositories where id = any(${sql.param([...wanted.repositories])}::bigint[])`,
+    const { rows } = await queries.execute<DocumentRow & { detail: string | null; full_name: string; html_url: string | null }>(
+      sql`select id::text, document::text, detail::text, full_name, html_url, deleted_at is not null as gone from repositories where id = any(${sql.param([...wanted.repositories])}::bigint[])`,
     );
     for (const row of rows) {
-      related.repositories.set(Number(row.id), { document: row.document, fullName: row.full_name, htmlUrl: row.html_url ?? "", isGone: row.gone });
+      const document = row.detail ? joinObjects(row.document, row.detail) : row.document;
+      related.repositories.set(Number(row.id), { document, fullName: row.full_name, htmlUrl: row.html_url ?? "", isGone: row.gone });
       loaded.push({ repositoryId: Number(row.id), document: row.document });
     }
   }

@@ -231,7 +231,7 @@ function columnsOf(resource: Resource, { seen, stored }: Row): Record<string, Js
     else document[key] = value;
   }
   const columns: Record<string, Json> = { ...resource.columns(stored.fields) };
-  for (const [name, value] of Object.entries(columns)) if (typeof value === "string") columns[name] = storableText(unescape(value));
+  for (const [name, value] of Object.entries(columns)) if (typeof value === "string") columns[name] = columnText(name, value);
   columns[resource.keyColumns.at(-1) as string] = seen.key;
   if (resource.keyColumns[0] === "repository_id") columns.repository_id = seen.repositoryId;
   // Only a part was seen; the column cannot be null, and the stamp is the nearest truth.
@@ -254,6 +254,12 @@ function columnsOf(resource: Resource, { seen, stored }: Row): Record<string, Js
 function partialUpdatedAt(stored: Stored): string {
   const newest = Math.max(stored.stamp.updatedAt, ...Object.values(stored.keyStamps).map((stamp) => stamp.updatedAt));
   return new Date(newest).toISOString();
+}
+
+/** A moment that is none (a pending review may be submitted at "") is no moment; the document keeps what was sent. */
+function columnText(column: string, value: string): string | null {
+  if (/_(at|on)$/.test(column) && Number.isNaN(Date.parse(value))) return null;
+  return storableText(unescape(value));
 }
 
 /** What a Postgres text can hold: no NUL, no lone surrogate. The document keeps what was sent. */

@@ -1,0 +1,27 @@
+import { type Config, parseConfig } from "../../src/config.ts";
+
+/** A configuration on a test's own stores. `env` adds to it or overrides it. */
+export function testConfig(
+  { database, redis, upstream }: { database: string; redis: { url: string; prefix: string }; upstream: string },
+  env: NodeJS.ProcessEnv = {},
+): Config {
+  return parseConfig(testEnvironment({ database, redis, upstream }, env));
+}
+
+/** The same as environment variables, for processes. */
+export function testEnvironment(
+  { database, redis, upstream }: { database: string; redis: { url: string; prefix: string }; upstream: string },
+  env: NodeJS.ProcessEnv = {},
+): NodeJS.ProcessEnv {
+  return {
+    DATABASE_URL: database,
+    REDIS_URL: redis.url,
+    REDIS_PREFIX: redis.prefix,
+    UPSTREAM_URL: upstream,
+    UPSTREAM_TOKEN: "test-upstream-token",
+    WEBHOOK_SECRET: "test-webhook-secret",
+    HOST: "127.0.0.1",
+    LOG_LEVEL: "silent",
+    ...env,
+  };
+}
