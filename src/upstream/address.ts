@@ -4,6 +4,8 @@
  */
 export function pathBelow(base: string, address: string): string {
   if (address.startsWith("/")) return address;
+  // As upstream wrote it: to parse it would encode what it left bare, such as the template `/organizations{?since}`.
+  if (address.startsWith(`${base}/`)) return address.slice(base.length);
   const root = new URL(base);
   const url = URL.parse(address);
   const basePath = root.pathname.replace(/\/+$/, "");

@@ -55,7 +55,7 @@ export interface RawAnswer {
   seenAt: Date;
 }
 
-interface WriteRequest {
+export interface WriteRequest {
   method: "POST" | "PATCH" | "PUT" | "DELETE";
   path: string;
   body: string | null;
