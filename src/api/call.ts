@@ -1,0 +1,55 @@
+import type { Context } from "../context.ts";
+import type { MirroredRepository } from "../mirror/find-repositories.ts";
+import type { Caller } from "./caller.ts";
+import { ApiFault } from "./fault.ts";
+import type { CallerQuota } from "./quota.ts";
+import type { ApiVersion } from "./version.ts";
+
+export type ApiContext = Pick<Context, "config" | "db" | "redis" | "upstream" | "clock" | "log">;
+
+/** One request, checked, authenticated and paid for. */
+export interface Call {
+  ctx: ApiContext;
+  quota: CallerQuota;
+  caller: Caller;
+  version: ApiVersion;
+  method: string;
+  /** The API's address as the caller wrote it, without a trailing slash. */
+  api: string;
+  /** Below the API's address, with the repository's numeric id for its name, as `Link` shows it. */
+  path: string;
+  params: Readonly<Record<string, string>>;
+  query: URLSearchParams;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** As it was sent. */
+  body: string;
+  /** Names this request in error bodies and logs. */
+  requestId: string;
+}
+
+/** A call below `/repos/{owner}/{repo}` or `/repositories/{id}`: its repository is mirrored and the caller may see it. */
+export interface RepositoryCall extends Call {
+  repository: MirroredRepository;
+}
+
+export interface Answer {
+  status: number;
+  /** JSON, or other text with `contentType`. Null: none. */
+  body: string | null;
+  contentType?: string;
+  headers?: Record<string, string>;
+  lastModified?: Date | null;
+  link?: string | null;
+  /** Has no validators and may not be kept. */
+  isUncached?: true;
+}
+
+export function ok(body: string, extra: Omit<Answer, "status" | "body"> = {}): Answer {
+  return { status: 200, body, ...extra };
+}
+
+/** @throws ApiFault 401 for anonymous callers */
+export function requireUser({ caller }: Pick<Call, "caller">): Extract<Caller, { kind: "user" }> {
+  if (caller.kind === "user") return caller;
+  throw new ApiFault(401, "Requires authentication");
+}

@@ -1,0 +1,44 @@
+import { ApiFault } from "./fault.ts";
+import type { ApiToken, ApiTokens } from "./tokens.ts";
+
+/** Who is asking. */
+export type Caller = ({ kind: "user" } & ApiToken) | { kind: "anonymous"; address: string };
+
+/**
+ * Knows a caller by `Authorization: Bearer T`, `token T` or Basic with the token as the password.
+ * @throws ApiFault 401 for a credential that is none of ours
+ */
+export async function identifyCaller(
+  tokens: ApiTokens,
+  { authorization, address }: { authorization: string | undefined; address: string },
+): Promise<Caller> {
+  if (authorization === undefined) return { kind: "anonymous", address };
+  const text = credential(authorization);
+  const token = text === null ? null : await tokens.find(text);
+  if (!token) throw new ApiFault(401, "Bad credentials", { documentationUrl: "https://docs.github.com/rest" });
+  return { kind: "user", ...token };
+}
+
+/** Whether an anonymous caller may see a repository is decided by its `private`; our tokens see all that is mirrored. */
+export function seesPrivate(caller: Caller): boolean {
+  return caller.kind === "user";
+}
+
+/** The token that the header holds; null for a form that holds none. Pure. */
+export function credential(authorization: string): string | null {
+  const match = /^(\w+) +(\S+) *$/.exec(authorization);
+  if (!match) return null;
+  const [, scheme = "", text = ""] = match;
+  switch (scheme.toLowerCase()) {
+    case "bearer":
+    case "token":
+      return text;
+    case "basic": {
+      const [user = "", password = ""] = Buffer.from(text, "base64").toString().split(/:(.*)/s);
+      // Scripts also put the token in the user's place, with `x-oauth-basic` or nothing as the password.
+      return (password === "" || password === "x-oauth-basic" ? user : password) || null;
+    }
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * Cursors: base64 of `cursor:v2:` and a MessagePack array `[sort key, tie-break]`, the service's own form. To callers
+ * they are opaque. REST uses the URL-safe alphabet.
+ */
+export type CursorKey = number | string | null;
+export type Cursor = readonly [key: CursorKey, tie: number];
+
+const PREFIX = Buffer.from("cursor:v2:");
+
+export function writeCursor([key, tie]: Cursor, alphabet: "base64" | "url-safe" = "base64"): string {
+  const text = Buffer.concat([PREFIX, Buffer.from([0x92]), pack(key), pack(tie)]).toString("base64");
+  return alphabet === "base64" ? text : text.replaceAll("+", "-").replaceAll("/", "_");
+}
+
+/** Null for what is no cursor of ours. Both alphabets are read. */
+export function readCursor(text: string): Cursor | null {
+  const bytes = Buffer.from(text, "base64");
+  if (!bytes.subarray(0, PREFIX.length).equals(PREFIX) || bytes[PREFIX.length] !== 0x92) return null;
+  const key = unpack(bytes, PREFIX.length + 1);
+  const tie = key && unpack(bytes, key.end);
+  if (!key || !tie || tie.end !== bytes.length || typeof tie.value !== "number") return null;
+  return [key.value, tie.value];
+}
+
+function pack(value: CursorKey): Buffer {
+  if (value === null) return Buffer.from([0xc0]);
+  if (typeof value === "string") {
+    const text = Buffer.from(value);
+    const head = Buffer.alloc(3);
+    head[0] = 0xda;
+    head.writeUInt16BE(text.length, 1);
+    return Buffer.concat([head, text]);
+  }
+  const bytes = Buffer.alloc(value > 0xffff_ffff ? 9 : 5);
+  bytes[0] = value > 0xffff_ffff ? 0xcf : 0xce;
+  if (value > 0xffff_ffff) bytes.writeBigUInt64BE(BigInt(value), 1);
+  else bytes.writeUInt32BE(value, 1);
+  return bytes;
+}
+
+function unpack(bytes: Buffer, at: number): { value: CursorKey; end: number } | null {
+  const size = { 192: 1, 206: 5, 207: 9, 218: 3 }[bytes[at] ?? 0];
+  if (size === undefined || at + size > bytes.length) return null;
+  switch (bytes[at]) {
+    case 0xc0:
+      return { value: null, end: at + 1 };
+    case 0xce:
+      return { value: bytes.readUInt32BE(at + 1), end: at + 5 };
+    case 0xcf: {
+      const value = Number(bytes.readBigUInt64BE(at + 1));
+      return Number.isSafeInteger(value) ? { value, end: at + 9 } : null;
+    }
+    default: {
+      const end = at + 3 + bytes.readUInt16BE(at + 1);
+      return end <= bytes.length ? { value: bytes.toString("utf8", at + 3, end), end } : null;
+    }
+  }
+}

@@ -1,0 +1,52 @@
+/** A request that is answered with the service's error body instead of what was asked. */
+export class ApiFault extends Error {
+  override name = "ApiFault";
+  readonly status: number;
+  /** The service's `errors`: what is wrong with which field, or a sentence. */
+  readonly errors: readonly FieldFault[] | string | undefined;
+  /** Instead of the address of the operation's own page. */
+  readonly documentationUrl: string | undefined;
+  readonly headers: Record<string, string>;
+
+  constructor(status: number, message: string, options: FaultOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.status = status;
+    this.errors = options.errors;
+    this.documentationUrl = options.documentationUrl;
+    this.headers = options.headers ?? {};
+  }
+}
+
+export interface FaultOptions {
+  errors?: readonly FieldFault[] | string;
+  documentationUrl?: string;
+  headers?: Record<string, string>;
+  cause?: unknown;
+}
+
+export interface FieldFault {
+  value?: string;
+  resource: string;
+  field: string;
+  code: "invalid" | "missing" | "missing_field" | "already_exists" | "unprocessable" | "custom";
+  message?: string;
+}
+
+/** The one answer for what does not exist, is not mirrored, or may not be seen: nobody can tell the three apart. */
+export function notFound(): ApiFault {
+  return new ApiFault(404, "Not Found");
+}
+
+export function invalid(fault: FieldFault): ApiFault {
+  return new ApiFault(422, "Validation Failed", { errors: [fault] });
+}
+
+/** The body as the service writes it: `status` is a string, `errors` is there only when there are some. */
+export function faultBody(fault: ApiFault, documentationUrl: string): string {
+  return JSON.stringify({
+    message: fault.message,
+    ...(fault.errors === undefined ? {} : { errors: fault.errors }),
+    documentation_url: fault.documentationUrl ?? documentationUrl,
+    status: String(fault.status),
+  });
+}

@@ -1,0 +1,46 @@
+/** Query parameters as the service reads them. Pure. */
+import { type FieldFault, invalid } from "./fault.ts";
+
+const DEFAULT_PAGE_SIZE = 30;
+const MAX_PAGE_SIZE = 100;
+/** `offset` is a 64-bit number in Postgres; pages beyond this are as empty as the one before. */
+const MAX_PAGE = 1_000_000_000;
+
+/** Larger values are silently reduced; what is no number counts as absent. */
+export function pageSize(query: URLSearchParams): number {
+  return Math.min(wholeNumber(query.get("per_page")) ?? DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
+}
+
+export function pageNumber(query: URLSearchParams): number {
+  return Math.min(wholeNumber(query.get("page")) ?? 1, MAX_PAGE);
+}
+
+function wholeNumber(text: string | null): number | null {
+  const value = Number(text ?? Number.NaN);
+  return Number.isInteger(value) && value > 0 ? value : null;
+}
+
+/** One of a closed set, or the first of it when absent or empty. @throws ApiFault 422 for anything else */
+export function choice<T extends string>(query: URLSearchParams, name: string, resource: string, values: readonly [T, ...T[]]): T {
+  const text = query.get(name);
+  if (text === null || text === "") return values[0];
+  const value = values.find((candidate) => candidate === text);
+  if (value === undefined) throw invalid({ value: text, resource, field: name, code: "invalid" });
+  return value;
+}
+
+/** `asc` or `desc`; null when absent. @throws ApiFault 422 for anything else */
+export function direction(query: URLSearchParams, resource: string): "asc" | "desc" | null {
+  return query.get("direction") ? choice<"asc" | "desc">(query, "direction", resource, ["desc", "asc"]) : null;
+}
+
+/** A moment; null when absent or empty. @throws ApiFault 422 for what is no time */
+export function moment(query: URLSearchParams, name: string, resource: string): Date | null {
+  const text = query.get(name);
+  if (text === null || text === "") return null;
+  // A "+" of a zone that was not percent-encoded has become a blank.
+  const at = new Date(text.replace(/ (\d\d:?\d\d)$/, "+$1"));
+  const fault: FieldFault = { value: text, resource, field: name, code: "invalid" };
+  if (Number.isNaN(at.getTime()) || Math.abs(at.getUTCFullYear()) > 9_999) throw invalid(fault);
+  return at;
+}

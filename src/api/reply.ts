@@ -1,0 +1,85 @@
+import { createHash } from "node:crypto";
+import type { FastifyReply } from "fastify";
+import type { Answer } from "./call.ts";
+import type { Caller } from "./caller.ts";
+import type { Bucket, QuotaFigures } from "./quota.ts";
+import type { ApiVersion } from "./version.ts";
+
+type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** What every answer carries. GitHub's docs and recordings; HSTS is left to whoever ends TLS for this host. */
+const COMMON_HEADERS = {
+  "Access-Control-Allow-Origin": "*",
+  "Access-Control-Expose-Headers":
+    "ETag, Link, Location, Retry-After, X-GitHub-OTP, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Used, X-RateLimit-Resource, X-RateLimit-Reset, X-OAuth-Scopes, X-Accepted-OAuth-Scopes, X-Poll-Interval, X-GitHub-Media-Type, X-GitHub-SSO, X-GitHub-Request-Id, Deprecation, Sunset",
+  "X-Frame-Options": "deny",
+  "X-Content-Type-Options": "nosniff",
+  "X-XSS-Protection": "0",
+  "Referrer-Policy": "origin-when-cross-origin, strict-origin-when-cross-origin",
+  "Content-Security-Policy": "default-src 'none'",
+};
+
+const VARY = "Accept-Encoding, Accept, X-Requested-With";
+
+export const jsonType = "application/json; charset=utf-8";
+
+/** Sends text with the headers that every answer has. A HEAD gets the length of what it does not get. */
+export function send(reply: FastifyReply, status: number, body: string | null, headers: Record<string, string>, requestId: string): FastifyReply {
+  reply.code(status).headers({ ...COMMON_HEADERS, "X-GitHub-Request-Id": requestId, Vary: VARY, ...headers });
+  if (body === null) return reply.send();
+  if (reply.request.method !== "HEAD") return reply.send(body);
+  return reply.header("Content-Length", String(Buffer.byteLength(body))).send();
+}
+
+export function quotaHeaders(figures: QuotaFigures | null, resource: Bucket): Record<string, string> {
+  if (!figures) return {};
+  return {
+    "X-RateLimit-Limit": String(figures.limit),
+    "X-RateLimit-Remaining": String(figures.remaining),
+    "X-RateLimit-Reset": String(figures.reset),
+    "X-RateLimit-Used": String(figures.used),
+    "X-RateLimit-Resource": resource,
+  };
+}
+
+export function versionHeaders(version: ApiVersion): Record<string, string> {
+  return { "X-GitHub-Media-Type": "github.v3; format=json", "X-GitHub-Api-Version-Selected": version };
+}
+
+/** The headers by which an answer may be kept and asked for again. */
+export function cacheHeaders(answer: Answer, caller: Caller, request: RequestHeaders): Record<string, string> {
+  if (answer.isUncached) return { "Cache-Control": "no-cache" };
+  if (answer.body === null || answer.status > 299) return {};
+  const isAnonymous = caller.kind === "anonymous";
+  const vary = isAnonymous ? ["Accept"] : ["Accept", "Authorization", "Cookie", "X-GitHub-OTP"];
+  return {
+    ETag: `"${entityTag(answer.body, vary, request)}"`,
+    "Cache-Control": `${isAnonymous ? "public" : "private"}, max-age=60, s-maxage=60`,
+    Vary: `${vary.join(", ")}, ${VARY}`,
+    ...(answer.lastModified ? { "Last-Modified": answer.lastModified.toUTCString() } : {}),
+  };
+}
+
+/** SHA-256 of the request headers that the answer varies by and of the body, as GitHub was found to make it. */
+function entityTag(body: string, vary: string[], request: RequestHeaders): string {
+  const hash = createHash("sha256");
+  for (const name of ["Accept", "Authorization", "Cookie"]) {
+    const value = vary.includes(name) ? request[name.toLowerCase()] : undefined;
+    if (value !== undefined) hash.update(`${value}:`);
+  }
+  return hash.update(body).digest("hex");
+}
+
+/** Whether the caller has this very answer. With both validators sent, the ETag decides. */
+export function isUnchanged(headers: Record<string, string>, request: RequestHeaders): boolean {
+  const [tags, since] = [request["if-none-match"], request["if-modified-since"]];
+  if (tags !== undefined) return headers.ETag !== undefined && matches(String(tags), headers.ETag);
+  if (since === undefined || headers["Last-Modified"] === undefined) return false;
+  const known = Date.parse(String(since));
+  return !Number.isNaN(known) && Date.parse(headers["Last-Modified"]) <= known;
+}
+
+/** Compared weakly: a proxy that compresses turns a strong tag into a weak one. */
+function matches(tags: string, tag: string): boolean {
+  return tags.trim() === "*" || tags.split(",").some((one) => one.trim().replace(/^W\//, "") === tag);
+}

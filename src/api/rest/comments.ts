@@ -1,0 +1,72 @@
+import { type CommentKind, type CommentList, findComment, findComments } from "../../mirror/find-comments.ts";
+import { type Answer, ok, type RepositoryCall } from "../call.ts";
+import { notFound } from "../fault.ts";
+import { choice, direction, moment } from "../query.ts";
+import { showOne } from "../view.ts";
+import { requireIssue } from "./issues.ts";
+import { askedPage, numberedPage, numberParam } from "./page.ts";
+import { requirePull } from "./pulls.ts";
+
+export async function listIssueComments(call: RepositoryCall): Promise<Answer> {
+  const { number } = await requireIssue(call);
+  return listed(call, "issue_comment", { parent: number, since: moment(call.query, "since", "IssueComment"), ...byAge });
+}
+
+export async function listRepositoryComments(call: RepositoryCall): Promise<Answer> {
+  return listed(call, "issue_comment", { since: moment(call.query, "since", "IssueComment"), ...asked(call, "IssueComment") });
+}
+
+export async function listPullReviewComments(call: RepositoryCall): Promise<Answer> {
+  const { number } = await requirePull(call);
+  const since = moment(call.query, "since", "PullRequestReviewComment");
+  return listed(call, "review_comment", { parent: number, since, ...asked(call, "PullRequestReviewComment") });
+}
+
+export async function listRepositoryReviewComments(call: RepositoryCall): Promise<Answer> {
+  const since = moment(call.query, "since", "PullRequestReviewComment");
+  return listed(call, "review_comment", { since, ...asked(call, "PullRequestReviewComment") });
+}
+
+export async function listReviews(call: RepositoryCall): Promise<Answer> {
+  const { number } = await requirePull(call);
+  return listed(call, "review", { parent: number, ...byAge });
+}
+
+export async function getIssueComment(call: RepositoryCall): Promise<Answer> {
+  return single(call, "issue_comment");
+}
+
+export async function getReviewComment(call: RepositoryCall): Promise<Answer> {
+  return single(call, "review_comment");
+}
+
+export async function getReview(call: RepositoryCall): Promise<Answer> {
+  const { number } = await requirePull(call);
+  return single(call, "review", number);
+}
+
+type Order = Pick<CommentList, "sort" | "direction">;
+const byAge: Order = { sort: "created", direction: "asc" };
+
+/** `direction` counts only together with `sort`. */
+function asked({ query }: RepositoryCall, resource: string): Order {
+  const sort = choice(query, "sort", resource, ["created", "updated", "created_at"]) === "updated" ? "updated" : "created";
+  return { sort, direction: query.get("sort") ? (direction(query, resource) ?? "asc") : "asc" };
+}
+
+async function listed(call: RepositoryCall, kind: CommentKind, list: Omit<CommentList, "limit" | "offset">): Promise<Answer> {
+  const { id } = call.repository;
+  const { rows, total } = await findComments(call.ctx.db, kind, id, { ...list, ...askedPage(call.query) });
+  return numberedPage(call, rows.map(({ document, body }) => ({ repositoryId: id, document, body })), total);
+}
+
+async function single(call: RepositoryCall, kind: CommentKind, parent?: number): Promise<Answer> {
+  const { id: repositoryId } = call.repository;
+  const id = numberParam(call.params.id);
+  const found = id === null ? null : await findComment(call.ctx.db, kind, repositoryId, id, parent);
+  if (!found) throw notFound();
+  const { document, body, updatedAt } = found;
+  const text = await showOne(call, { repositoryId, document, body });
+  // The service dates single review comments, but neither reviews nor comments on issues.
+  return ok(text, kind === "review_comment" ? { lastModified: updatedAt } : {});
+}

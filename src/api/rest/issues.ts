@@ -1,0 +1,116 @@
+import { findIssue, findIssues, type IssueFilter, type IssueOrder, type IssuePosition, type IssueRow } from "../../mirror/find-issues.ts";
+import { findMilestone } from "../../mirror/find-milestones.ts";
+import { type Answer, ok, type RepositoryCall } from "../call.ts";
+import { type Cursor, readCursor, writeCursor } from "../cursor.ts";
+import { ApiFault, invalid, notFound } from "../fault.ts";
+import { cursorLink, numberedLink } from "../link.ts";
+import { choice, direction, moment, pageNumber, pageSize } from "../query.ts";
+import { showList, showOne } from "../view.ts";
+import { askedPage, smallNumberParam } from "./page.ts";
+import type { Json } from "../../mirror/template.ts";
+
+/** GitHub was seen to refuse page 100 of 100 rows (go-github issues 3565, 3976); nearer depths are not known. */
+const DEEPEST_ROW = 10_000;
+
+export async function listIssues(call: RepositoryCall): Promise<Answer> {
+  const { query, ctx, repository } = call;
+  const filter = await issueFilter(call);
+  const order: IssueOrder = {
+    sort: choice(query, "sort", "Issue", ["created", "updated", "comments"]),
+    direction: direction(query, "Issue") ?? "desc",
+  };
+  const limit = pageSize(query);
+  const position = issuePosition(query, limit);
+  const found = await findIssues(ctx.db, repository.id, filter, order, { position, limit: limit + 1 });
+
+  const isBackward = "side" in position && position.side === "before";
+  const page = found.slice(0, limit);
+  if (isBackward) page.reverse();
+  const hasMore = found.length > limit;
+  const [first, last] = [page[0], page.at(-1)];
+  const link = cursorLink(call.api + call.path, query, {
+    page: pageNumber(query),
+    // The row that the cursor names stands behind this page, or before it.
+    next: last && (hasMore || isBackward) ? cursorOf(last, order) : null,
+    previous: first && (isBackward ? hasMore : "side" in position || position.offset > 0) ? cursorOf(first, order) : null,
+  });
+  return ok(await showList(call, page.map(({ document, body }) => ({ repositoryId: repository.id, document, body }))), { link });
+}
+
+function issuePosition(query: URLSearchParams, limit: number): IssuePosition {
+  for (const side of ["after", "before"] as const) {
+    const text = query.get(side);
+    if (!text) continue;
+    const [key, number] = readCursor(text) ?? [];
+    if (typeof key !== "number" || number === undefined || number > 0x7fff_ffff || key > 8.64e15) {
+      throw invalid({ value: text, resource: "Issue", field: side, code: "invalid" });
+    }
+    return { side, key, number };
+  }
+  const page = pageNumber(query);
+  if (page > 1 && page * limit >= DEEPEST_ROW) {
+    throw new ApiFault(
+      422,
+      "Pagination with the page parameter is not supported for large datasets, please use cursor based pagination (after/before)",
+    );
+  }
+  return { offset: (page - 1) * limit };
+}
+
+function cursorOf(row: IssueRow, { sort }: IssueOrder): string {
+  const key = sort === "comments" ? row.comments : (sort === "updated" ? row.updatedAt : row.createdAt).getTime();
+  const cursor: Cursor = [key, row.number];
+  return writeCursor(cursor, "url-safe");
+}
+
+async function issueFilter({ query, ctx, repository }: RepositoryCall): Promise<IssueFilter> {
+  const state = choice(query, "state", "Issue", ["open", "closed", "all"]);
+  if (query.get("issue_field_values")) {
+    // To leave it out would show issues that were not asked for.
+    throw invalid({ resource: "Issue", field: "issue_field_values", code: "custom", message: "Filtering by issue fields is not mirrored" });
+  }
+  const text = (name: string) => query.get(name) || undefined;
+  const [milestone, assignee, type] = [text("milestone"), text("assignee"), text("type")];
+  const labels = text("labels")?.split(",").map((name) => name.trim()).filter(Boolean);
+  return {
+    state,
+    since: moment(query, "since", "Issue") ?? undefined,
+    milestone: milestone === undefined || milestone === "*" ? milestone : milestone === "none" ? null : await milestoneNumber(milestone, ctx, repository.id),
+    assignee: assignee === undefined || assignee === "*" ? assignee : assignee === "none" ? null : { login: assignee },
+    creator: text("creator"),
+    mentioned: text("mentioned"),
+    labels,
+    type: type === undefined || type === "*" ? type : type === "none" ? null : { name: type },
+  };
+}
+
+async function milestoneNumber(text: string, { db }: RepositoryCall["ctx"], repositoryId: number): Promise<number> {
+  const number = smallNumberParam(text);
+  if (number === null || !(await findMilestone(db, repositoryId, number))) {
+    throw invalid({ value: text, resource: "Issue", field: "milestone", code: "invalid" });
+  }
+  return number;
+}
+
+export async function getIssue(call: RepositoryCall): Promise<Answer> {
+  const { document, body, updatedAt } = await requireIssue(call);
+  return ok(await showOne(call, { repositoryId: call.repository.id, document, body }), { lastModified: updatedAt });
+}
+
+/** @throws ApiFault 404, or 410 for an issue that was deleted */
+export async function requireIssue({ ctx, repository, params }: RepositoryCall): Promise<IssueRow> {
+  const number = smallNumberParam(params.number);
+  const issue = number === null ? null : await findIssue(ctx.db, repository.id, number);
+  if (issue === "deleted") throw new ApiFault(410, "This issue was deleted");
+  if (!issue) throw notFound();
+  return issue;
+}
+
+/** In the order in which the issue carries them. */
+export async function listIssueLabels(call: RepositoryCall): Promise<Answer> {
+  const { document, body } = await requireIssue(call);
+  const { labels } = JSON.parse(await showOne(call, { repositoryId: call.repository.id, document, body })) as { labels: Json[] };
+  const { page, limit, offset } = askedPage(call.query);
+  const link = numberedLink(call.api + call.path, call.query, { page, last: Math.ceil(labels.length / limit) });
+  return ok(JSON.stringify(labels.slice(offset, offset + limit)), { link });
+}

@@ -1,0 +1,29 @@
+import type { StoredDocument } from "../../mirror/rendering.ts";
+import { type Answer, type Call, ok } from "../call.ts";
+import { numberedLink } from "../link.ts";
+import { pageNumber, pageSize } from "../query.ts";
+import { showList } from "../view.ts";
+
+/** Which part of a list is asked for by page number. */
+export function askedPage(query: URLSearchParams): { page: number; limit: number; offset: number } {
+  const [page, limit] = [pageNumber(query), pageSize(query)];
+  return { page, limit, offset: (page - 1) * limit };
+}
+
+/** A page of a list whose pages are found by number. */
+export async function numberedPage(call: Call, documents: StoredDocument[], total: number): Promise<Answer> {
+  const { page, limit } = askedPage(call.query);
+  const link = numberedLink(call.api + call.path, call.query, { page, last: Math.ceil(total / limit) });
+  return ok(await showList(call, documents), { link });
+}
+
+/** The number in a path; null for what is none, and so names nothing. */
+export function numberParam(text: string | undefined): number | null {
+  return text !== undefined && /^[1-9]\d{0,15}$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : null;
+}
+
+/** Numbers of issues, pull requests and milestones are 32-bit in the mirror; a larger one names nothing. */
+export function smallNumberParam(text: string | undefined): number | null {
+  const value = numberParam(text);
+  return value !== null && value <= 0x7fff_ffff ? value : null;
+}

@@ -1,0 +1,53 @@
+import { findRepositoryDocument, findUserRepositories, type Relation, type RepositorySort } from "../../mirror/find-repositories.ts";
+import { findUser } from "../../mirror/find-users.ts";
+import { type Answer, type Call, ok, type RepositoryCall, requireUser } from "../call.ts";
+import { ApiFault, notFound } from "../fault.ts";
+import { choice, direction, moment } from "../query.ts";
+import { showOne } from "../view.ts";
+import { askedPage, numberedPage } from "./page.ts";
+
+export async function getViewer(call: Call): Promise<Answer> {
+  const user = await findUser(call.ctx.db, requireUser(call).userId);
+  if (!user) throw notFound();
+  return ok(await showOne(call, { repositoryId: 0, document: user.document }), { lastModified: user.updatedAt });
+}
+
+const RELATIONS = ["owner", "collaborator", "organization_member"] as const;
+
+export async function listViewerRepositories(call: Call): Promise<Answer> {
+  const { userId } = requireUser(call);
+  const { query } = call;
+  if (query.has("type") && (query.has("visibility") || query.has("affiliation"))) {
+    throw new ApiFault(422, "If you specify visibility or affiliation, you cannot specify type.");
+  }
+  const type = choice(query, "type", "Repository", ["all", "owner", "public", "private", "member"]);
+  const visibility = type === "public" || type === "private" ? type : choice(query, "visibility", "Repository", ["all", "public", "private"]);
+  const sort: RepositorySort = choice(query, "sort", "Repository", ["full_name", "created", "updated", "pushed"]);
+  const page = askedPage(query);
+  const { rows, total } = await findUserRepositories(
+    call.ctx.db,
+    userId,
+    {
+      visibility,
+      relations: type === "owner" ? ["owner"] : type === "member" ? ["collaborator", "organization_member"] : affiliations(query),
+      updatedAfter: moment(query, "since", "Repository"),
+      updatedBefore: moment(query, "before", "Repository"),
+    },
+    { sort, direction: direction(query, "Repository") ?? (sort === "full_name" ? "asc" : "desc"), ...page },
+  );
+  return numberedPage(call, rows.map(({ id, document }) => ({ repositoryId: id, document })), total);
+}
+
+function affiliations(query: URLSearchParams): readonly Relation[] {
+  const text = query.get("affiliation");
+  if (!text) return RELATIONS;
+  const asked = text.split(",").map((part) => part.trim());
+  return RELATIONS.filter((relation) => asked.includes(relation));
+}
+
+export async function getRepository(call: RepositoryCall): Promise<Answer> {
+  const found = await findRepositoryDocument(call.ctx.db, call.repository.id);
+  if (!found) throw notFound();
+  const { id, document, detail, updatedAt } = found;
+  return ok(await showOne(call, { repositoryId: id, document, detail }), { lastModified: updatedAt });
+}

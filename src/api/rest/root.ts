@@ -1,0 +1,77 @@
+import { type Answer, type Call, ok } from "../call.ts";
+import { ApiFault } from "../fault.ts";
+import type { QuotaFigures } from "../quota.ts";
+import { apiVersions } from "../version.ts";
+
+/** What the service's root names. Most of it is not mirrored; the addresses are part of the answer all the same. */
+export async function getRoot({ api, version }: Call): Promise<Answer> {
+  const paths: [string, string][] = [
+    ["current_user_url", "/user"],
+    ["code_search_url", "/search/code?q={query}{&page,per_page,sort,order}"],
+    ["commit_search_url", "/search/commits?q={query}{&page,per_page,sort,order}"],
+    ["emails_url", "/user/emails"],
+    ["emojis_url", "/emojis"],
+    ["events_url", "/events"],
+    ["feeds_url", "/feeds"],
+    ["followers_url", "/user/followers"],
+    ["following_url", "/user/following{/target}"],
+    ["gists_url", "/gists{/gist_id}"],
+    ["issue_search_url", "/search/issues?q={query}{&page,per_page,sort,order}"],
+    ["issues_url", "/issues"],
+    ["keys_url", "/user/keys"],
+    ["label_search_url", "/search/labels?q={query}&repository_id={repository_id}{&page,per_page}"],
+    ["notifications_url", "/notifications"],
+    ["organization_url", "/orgs/{org}"],
+    ["organization_repositories_url", "/orgs/{org}/repos{?type,page,per_page,sort}"],
+    ["organization_teams_url", "/orgs/{org}/teams"],
+    ["public_gists_url", "/gists/public"],
+    ["rate_limit_url", "/rate_limit"],
+    ["repository_url", "/repos/{owner}/{repo}"],
+    ["repository_search_url", "/search/repositories?q={query}{&page,per_page,sort,order}"],
+    ["current_user_repositories_url", "/user/repos{?type,page,per_page,sort}"],
+    ["starred_url", "/user/starred{/owner}{/repo}"],
+    ["starred_gists_url", "/gists/starred"],
+    ["topic_search_url", "/search/topics?q={query}{&page,per_page}"],
+    ["user_url", "/users/{user}"],
+    ["user_organizations_url", "/user/orgs"],
+    ["user_repositories_url", "/users/{user}/repos{?type,page,per_page,sort}"],
+    ["user_search_url", "/search/users?q={query}{&page,per_page,sort,order}"],
+  ];
+  if (version === "2022-11-28") paths.push(["authorizations_url", "/authorizations"], ["hub_url", "/hub"]);
+  return ok(JSON.stringify(Object.fromEntries(paths.map(([key, path]) => [key, api + path]))));
+}
+
+export async function getVersions(): Promise<Answer> {
+  return ok(JSON.stringify(apiVersions));
+}
+
+/** The service's own maxims stay its own; this is one of ours. */
+export async function getZen(): Promise<Answer> {
+  return ok("A mirror shows what is there.", { contentType: "text/plain;charset=utf-8" });
+}
+
+export async function getMeta(): Promise<Answer> {
+  return ok(JSON.stringify({ verifiable_password_authentication: false }));
+}
+
+// GitHub docs: 30 a minute, 10 without authentication. Searches are not served yet, so none is ever used.
+const SEARCHES_A_MINUTE = { user: 30, anonymous: 10 };
+
+/** Costs nothing. Where there is no limit, it answers as an enterprise server does with rate limiting switched off. */
+export async function getRateLimit({ ctx, quota, caller, version }: Call): Promise<Answer> {
+  const [core, graphql] = await Promise.all([quota.figures(caller, "core"), quota.figures(caller, "graphql")]);
+  if (!core) throw new ApiFault(404, "Rate limiting is not enabled.");
+  const now = ctx.clock.now().getTime() / 1_000;
+  const searches = SEARCHES_A_MINUTE[caller.kind];
+  const resources = {
+    core: shown(core),
+    search: { limit: searches, used: 0, remaining: searches, reset: Math.ceil(now) + 60 },
+    ...(graphql ? { graphql: caller.kind === "user" ? shown(graphql) : { limit: 0, used: 0, remaining: 0, reset: Math.ceil(now) + 3_600 } } : {}),
+  };
+  const rate = version === "2022-11-28" ? { rate: resources.core } : {};
+  return ok(JSON.stringify({ resources, ...rate }), { isUncached: true });
+}
+
+function shown({ limit, used, remaining, reset }: QuotaFigures) {
+  return { limit, used, remaining, reset };
+}

@@ -1,0 +1,195 @@
+import { randomBytes } from "node:crypto";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { findRenamedRepository, findRepositoryById, findRepositoryByName, type MirroredRepository } from "../mirror/find-repositories.ts";
+import { apiAddress, enterprisePrefix } from "./addresses.ts";
+import type { Answer, ApiContext, Call } from "./call.ts";
+import { type Caller, identifyCaller, seesPrivate } from "./caller.ts";
+import { ApiFault, faultBody, notFound } from "./fault.ts";
+import { openGraphql } from "./graphql/endpoint.ts";
+import { CallerQuota, type QuotaFigures } from "./quota.ts";
+import { cacheHeaders, isUnchanged, jsonType, quotaHeaders, send, versionHeaders } from "./reply.ts";
+import { restOperations } from "./rest/operations.ts";
+import { numberParam } from "./rest/page.ts";
+import type { Match } from "./router.ts";
+import { ApiTokens } from "./tokens.ts";
+import { type ApiVersion, apiVersion, apiVersions } from "./version.ts";
+
+const DOCS = "https://docs.github.com/rest";
+
+/** GitHub takes bodies of 65,536 characters; GraphQL variables may hold several. */
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
+
+const METHODS = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"];
+
+const AGENT_MISSING = `Request forbidden by administrative rules. Please make sure your request has a User-Agent header (${DOCS}/overview/resources-in-the-rest-api#user-agent-required). Check https://developer.github.com for other possible causes.\n`;
+
+const PREFLIGHT = {
+  "Access-Control-Allow-Headers":
+    "Authorization, Content-Type, If-Match, If-Modified-Since, If-None-Match, If-Unmodified-Since, X-GitHub-OTP, X-Requested-With",
+  "Access-Control-Allow-Methods": "GET, POST, PATCH, PUT, DELETE",
+  "Access-Control-Max-Age": "86400",
+};
+
+/**
+ * Serves the dialect at `/` and at `/api/v3`, GraphQL at `/graphql` and `/api/graphql`: every path that no other route of
+ * the app has taken. Closing the app gives callers' leased quota back.
+ */
+export async function registerApi(app: FastifyInstance, ctx: ApiContext): Promise<void> {
+  const tokens = new ApiTokens(ctx);
+  const quota = new CallerQuota(ctx);
+  const graphql = openGraphql({ ctx, tokens, quota });
+  const operations = restOperations();
+
+  await app.register(async (api) => {
+    api.addHook("onClose", async () => {
+      await quota.close();
+      await tokens.close();
+    });
+    // Bodies stay as they were sent: they are passed on, or read by the operation that knows what they are.
+    api.removeAllContentTypeParsers();
+    api.addContentTypeParser("*", { parseAs: "string", bodyLimit: MAX_BODY_BYTES }, (_request, body, done) => done(null, body));
+    api.setErrorHandler((error, request, reply) => {
+      const status = (error as { statusCode?: number }).statusCode ?? 500;
+      const requestId = newRequestId();
+      if (status >= 500) ctx.log.error({ err: error, requestId, path: request.url.split("?")[0] }, "A request failed");
+      const message = status >= 500 ? "Server Error" : status === 413 ? "Request body is too large" : "Bad Request";
+      const headers = { "Content-Type": jsonType };
+      return send(reply, status, faultBody(new ApiFault(status, message), DOCS), headers, requestId);
+    });
+    api.route({
+      method: METHODS,
+      url: "/*",
+      handler: async (request, reply) => {
+        const path = request.url.split("?", 1)[0] ?? "/";
+        if (request.method === "POST" && (path === "/graphql" || path === "/api/graphql")) return graphql(request, reply, newRequestId());
+        return answerRest(request, reply);
+      },
+    });
+  });
+
+  async function answerRest(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const requestId = newRequestId();
+    if (request.method === "OPTIONS") return send(reply, 204, null, PREFLIGHT, requestId);
+    if (!request.headers["user-agent"]?.trim()) {
+      return send(reply, 403, AGENT_MISSING, { "Content-Type": "text/html; charset=utf-8" }, requestId);
+    }
+    // What is known so far; a fault is answered with as much of it as there is.
+    let version: ApiVersion = apiVersions[1];
+    let caller: Caller | null = null;
+    let figures: QuotaFigures | null = null;
+    let docs = DOCS;
+    try {
+      version = apiVersion(request.headers["x-github-api-version"]);
+      caller = await identifyCaller(tokens, { authorization: request.headers.authorization, address: request.ip });
+      const { path, query, isEnterprise } = target(request.url);
+      const match = operations.match(request.method, path);
+      if (match) docs = match.route.docs;
+      if (match?.route.isFree) figures = await quota.figures(caller, "core");
+      else {
+        const spending = await quota.spend(caller, "core", 1);
+        figures = spending.figures;
+        if (spending.isSpent) throw quotaSpent(caller, requestId, ctx.clock.now());
+      }
+      if (!match) throw notMirrored(request.method);
+      const call: Call = {
+        ctx, quota, caller, version, requestId,
+        method: request.method,
+        api: apiAddress(ctx.config, { protocol: request.protocol, host: request.host, isEnterprise }),
+        path,
+        params: match.params,
+        query,
+        headers: request.headers,
+        body: typeof request.body === "string" ? request.body : "",
+      };
+      return deliver(reply, call, await run(ctx, call, match), figures);
+    } catch (error) {
+      if (!(error instanceof ApiFault)) throw error;
+      const headers = { "Content-Type": jsonType, ...versionHeaders(version), ...quotaHeaders(figures, "core"), ...error.headers };
+      return send(reply, error.status, faultBody(error, docs), headers, requestId);
+    }
+  }
+
+  function deliver(reply: FastifyReply, call: Call, answer: Answer, figures: QuotaFigures | null): FastifyReply {
+    const { caller, version, requestId, headers: request } = call;
+    const headers: Record<string, string> = {
+      ...versionHeaders(version),
+      ...cacheHeaders(answer, caller, request),
+      ...answer.headers,
+      ...(answer.link ? { Link: answer.link } : {}),
+    };
+    const isRead = call.method === "GET" || call.method === "HEAD";
+    if (isRead && answer.status === 200 && isUnchanged(headers, request)) {
+      // GitHub docs: a 304 is free to those who are authorised.
+      const left = caller.kind === "user" ? quota.refund(caller, "core", 1) : figures;
+      return send(reply, 304, null, { ...headers, ...quotaHeaders(left, "core") }, requestId);
+    }
+    if (answer.body !== null) headers["Content-Type"] = answer.contentType ?? jsonType;
+    return send(reply, answer.status, answer.body, { ...headers, ...quotaHeaders(figures, "core") }, requestId);
+  }
+}
+
+async function run(ctx: ApiContext, call: Call, { route, repository: named }: Match): Promise<Answer> {
+  if (route.run.of === "service") return route.run.with(call);
+  if (!named) throw new Error(`A route below a repository was matched without one: ${call.path}`);
+  const found = await findNamed(ctx, call.caller, named);
+  if (found === null) throw notFound();
+  const path = `/repositories/${found.repository.id}${named.rest}`;
+  if (found.isMoved) return moved(call, path);
+  return route.run.with({ ...call, repository: found.repository, path });
+}
+
+async function findNamed(
+  { db }: ApiContext,
+  caller: Caller,
+  { fullName, id }: { fullName: string | null; id: string | null },
+): Promise<{ repository: MirroredRepository; isMoved: boolean } | null> {
+  const sight = { seesPrivate: seesPrivate(caller) };
+  if (fullName === null) {
+    const number = numberParam(id ?? undefined);
+    const repository = number === null ? null : await findRepositoryById(db, number, sight);
+    return repository && { repository, isMoved: false };
+  }
+  const repository = await findRepositoryByName(db, fullName, sight);
+  if (repository) return { repository, isMoved: false };
+  const renamed = await findRenamedRepository(db, fullName, sight);
+  return renamed && { repository: renamed, isMoved: true };
+}
+
+/** Reads may be repeated anywhere; a write must be repeated as the write that it is. */
+function moved({ method, api, query }: Call, path: string): Answer {
+  const location = `${api}${path}${query.size > 0 ? `?${query}` : ""}`;
+  const isRead = method === "GET" || method === "HEAD";
+  const body = JSON.stringify({
+    message: isRead ? "Moved Permanently" : "Temporary Redirect",
+    url: location,
+    documentation_url: "https://docs.github.com/rest/guides/best-practices-for-using-the-rest-api#follow-redirects",
+  });
+  return { status: isRead ? 301 : 307, body, headers: { Location: location } };
+}
+
+function target(url: string): { path: string; query: URLSearchParams; isEnterprise: boolean } {
+  const at = url.indexOf("?");
+  const whole = at < 0 ? url : url.slice(0, at);
+  const isEnterprise = whole === enterprisePrefix || whole.startsWith(`${enterprisePrefix}/`);
+  const path = isEnterprise ? whole.slice(enterprisePrefix.length) || "/" : whole;
+  return { path, query: new URLSearchParams(at < 0 ? "" : url.slice(at + 1)), isEnterprise };
+}
+
+/** The same for every repository, seen or unseen: it depends on the path's form alone. */
+function notMirrored(method: string): ApiFault {
+  return new ApiFault(404, `Not Found: this mirror does not serve ${method} on this route`, { documentationUrl: DOCS });
+}
+
+function quotaSpent(caller: Caller, requestId: string, now: Date): ApiFault {
+  const time = `${now.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  const message =
+    caller.kind === "user"
+      ? `API rate limit exceeded for user ID ${caller.userId}. If you reach out to GitHub Support for help, please include the request ID ${requestId} and timestamp ${time}. For more on scraping GitHub and how it may affect your rights, please review our Terms of Service (https://docs.github.com/en/site-policy/github-terms/github-terms-of-service)`
+      : `API rate limit exceeded for ${caller.address}. (But here's the good news: Authenticated requests get a higher rate limit. Check out the documentation for more details.)`;
+  return new ApiFault(403, message, { documentationUrl: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api" });
+}
+
+function newRequestId(): string {
+  const hex = randomBytes(16).toString("hex").toUpperCase();
+  return [hex.slice(0, 4), hex.slice(4, 10), hex.slice(10, 16), hex.slice(16, 24), hex.slice(24)].join(":");
+}

@@ -1,0 +1,94 @@
+import { createHash, randomInt } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import type { Context } from "../context.ts";
+
+const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const RANDOM_CHARACTERS = 40;
+
+/** Revoking a token takes effect within this time in every process. */
+const REMEMBERED_MS = 10_000;
+const REMEMBERED_TOKENS = 10_000;
+const LAST_USE_PRECISION_MS = 60_000;
+
+/** What one of our own tokens allows. */
+export interface ApiToken {
+  userId: number;
+  canWrite: boolean;
+}
+
+/** Makes a token that answers as the user. It is answered once and only its hash is kept. */
+export async function createApiToken(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  { userId, canWrite }: ApiToken,
+): Promise<string> {
+  const token = `tain_${Array.from({ length: RANDOM_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join("")}`;
+  await db.$client.query("insert into api_tokens (hash, user_id, can_write, created_at) values ($1, $2, $3, $4)", [
+    hashOf(token),
+    userId,
+    canWrite,
+    clock.now(),
+  ]);
+  return token;
+}
+
+interface Known {
+  token: ApiToken | null;
+  lastUseWrittenAt: number;
+}
+
+/** Our tokens, each asked of Postgres once in a while. */
+export class ApiTokens {
+  readonly #ctx: Pick<Context, "db" | "clock" | "log">;
+  readonly #known = new LRUCache<string, Known>({ max: REMEMBERED_TOKENS, ttl: REMEMBERED_MS });
+  readonly #lastUses = new LRUCache<string, number>({ max: REMEMBERED_TOKENS });
+  readonly #writes = new Set<Promise<void>>();
+
+  constructor(ctx: Pick<Context, "db" | "clock" | "log">) {
+    this.#ctx = ctx;
+  }
+
+  /** Null: there is no such token, or it is revoked. */
+  async find(text: string): Promise<ApiToken | null> {
+    const hash = hashOf(text);
+    let known = this.#known.get(hash);
+    if (!known) {
+      const { rows } = await this.#ctx.db.$client.query<{ user_id: string; can_write: boolean; last_used_at: Date | null }>({
+        name: "api-token",
+        text: "select user_id, can_write, last_used_at from api_tokens where hash = $1 and revoked_at is null",
+        values: [hash],
+      });
+      const [row] = rows;
+      known = {
+        token: row ? { userId: Number(row.user_id), canWrite: row.can_write } : null,
+        lastUseWrittenAt: row?.last_used_at?.getTime() ?? 0,
+      };
+      this.#known.set(hash, known);
+    }
+    if (known.token) this.#noteUse(hash, known.lastUseWrittenAt);
+    return known.token;
+  }
+
+  /** Waits for the notes of last use that are under way. */
+  async close(): Promise<void> {
+    await Promise.all(this.#writes);
+  }
+
+  /** No answer waits for this, and none fails with it. */
+  #noteUse(hash: string, writtenBefore: number): void {
+    const now = this.#ctx.clock.now();
+    if (now.getTime() - Math.max(writtenBefore, this.#lastUses.get(hash) ?? 0) < LAST_USE_PRECISION_MS) return;
+    this.#lastUses.set(hash, now.getTime());
+    const write: Promise<void> = this.#ctx.db.$client
+      .query("update api_tokens set last_used_at = $2 where hash = $1", [hash, now])
+      .then(
+        () => {},
+        (error: unknown) => this.#ctx.log.warn({ err: error }, "The last use of a token could not be noted"),
+      )
+      .finally(() => this.#writes.delete(write));
+    this.#writes.add(write);
+  }
+}
+
+function hashOf(token: string): string {
+  return createHash("sha256").update(token).digest("hex");
+}

@@ -1,0 +1,22 @@
+import { ApiFault } from "./fault.ts";
+
+/** The versions of the REST dialect, newest first. GitHub docs: the older one is supported until 2028-03-10. */
+export const apiVersions = ["2026-03-10", "2022-11-28"] as const;
+export type ApiVersion = (typeof apiVersions)[number];
+
+const [newest, oldest] = apiVersions;
+
+/**
+ * The version that `X-GitHub-Api-Version` asks for; the older one when it asks for none.
+ * @throws ApiFault 400, which the service answers before it looks at anything else
+ */
+export function apiVersion(header: string | string[] | undefined): ApiVersion {
+  if (header === undefined) return oldest;
+  const asked = String(header);
+  const version = apiVersions.find((candidate) => candidate === asked);
+  if (version) return version;
+  throw new ApiFault(400, "Bad Request", {
+    errors: `The version you specified in the "X-GitHub-API-Version" request header, "${asked}", is not a supported version. The following versions are currently supported: "${newest}" (most recent) and "${oldest}".`,
+    documentationUrl: "https://docs.github.com/rest/about-the-rest-api/api-versions",
+  });
+}

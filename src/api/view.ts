@@ -1,0 +1,70 @@
+import type { Queries } from "../../db/connection.ts";
+import { renderDocuments, type StoredDocument } from "../mirror/rendering.ts";
+import type { Fields, Json } from "../mirror/template.ts";
+import type { Call } from "./call.ts";
+import { seesPrivate } from "./caller.ts";
+import type { ApiVersion } from "./version.ts";
+
+type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller">;
+
+/** Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. */
+export async function show(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
+  const texts = await renderDocuments(call.ctx.db, documents, { api: call.api });
+  const isAnonymous = !seesPrivate(call.caller);
+  return texts.map((text) => restrict(text, { version: call.version, isAnonymous }));
+}
+
+export async function showOne(call: Viewer, document: StoredDocument): Promise<string> {
+  const [text] = await show(call, [document]);
+  return text as string;
+}
+
+export async function showList(call: Viewer, documents: StoredDocument[]): Promise<string> {
+  return `[${(await show(call, documents)).join(",")}]`;
+}
+
+/** A key as it stands in JSON text. Inside a string its quotes would be escaped, so nothing that people wrote matches. */
+const UPSTREAMS_OWN = /"(?:permissions|temp_clone_token|security_and_analysis|allow_squash_merge)":/;
+const PRIVATE = /"private":true/;
+
+/** Takes out what the version or the caller does not get. Pure; the usual text is answered as it is, unparsed. */
+export function restrict(text: string, { version, isAnonymous }: { version: ApiVersion; isAnonymous: boolean }): string {
+  const hasToken = text.includes('"temp_clone_token":');
+  const isRestricted = isAnonymous && (UPSTREAMS_OWN.test(text) || PRIVATE.test(text));
+  if (version === "2022-11-28" && !isRestricted && !hasToken) return text;
+  return JSON.stringify(restrictValue(JSON.parse(text) as Json, { version, isAnonymous }, true));
+}
+
+// GitHub's OpenAPI, x-github-breaking-changes of 2026-03-10.
+const DROPPED_FROM_REPOSITORIES = ["has_downloads", "use_squash_pr_title_as_default", "master_branch"];
+const DROPPED_FROM_PULLS = ["assignee", "merge_commit_sha"];
+
+/** What upstream shows of a repository only to those with rights in it; here they are the rights of upstream's token. */
+const RIGHTS = [
+  "permissions", "temp_clone_token", "security_and_analysis", "allow_squash_merge", "allow_merge_commit", "allow_rebase_merge",
+  "allow_auto_merge", "delete_branch_on_merge", "allow_update_branch", "use_squash_pr_title_as_default",
+  "squash_merge_commit_title", "squash_merge_commit_message", "merge_commit_title", "merge_commit_message",
+];
+
+function restrictValue(value: Json, to: { version: ApiVersion; isAnonymous: boolean }, isWhole: boolean): Json {
+  if (Array.isArray(value)) return value.map((element) => restrictValue(element, to, false));
+  if (value === null || typeof value !== "object") return value;
+  const isRepository = typeof value.full_name === "string" && "owner" in value;
+  // A fork that has become private is no more to the public than one that was deleted.
+  if (isRepository && to.isAnonymous && !isWhole && value.private === true) return null;
+  const isPull = "head" in value && "base" in value;
+  const dropped = new Set<string>();
+  if (to.version === "2026-03-10") {
+    if (isRepository) for (const key of DROPPED_FROM_REPOSITORIES) dropped.add(key);
+    if (isPull) for (const key of DROPPED_FROM_PULLS) dropped.add(key);
+    if ("assignees" in value) dropped.add("assignee");
+  }
+  if (isRepository && to.isAnonymous) for (const key of RIGHTS) dropped.add(key);
+  const shown: Fields = {};
+  for (const [key, inner] of Object.entries(value)) {
+    if (dropped.has(key)) continue;
+    // It opens upstream itself to whoever holds it, so it is nobody's but upstream's token's.
+    shown[key] = key === "temp_clone_token" && isRepository && inner !== null ? "" : restrictValue(inner, to, false);
+  }
+  return shown;
+}
