@@ -1,4 +1,5 @@
 import Fastify, { type FastifyInstance } from "fastify";
+import { registerApi } from "./api/routes.ts";
 import { ConfigError, parseConfig } from "./config.ts";
 import { type Context, openContext } from "./context.ts";
 import { health } from "./operations/health.ts";
@@ -15,6 +16,7 @@ export function buildWeb(ctx: Context): FastifyInstance {
   closeConnectionsWhenStopping(app);
   app.register(receiver(ctx));
   app.register(health(ctx, { quota: () => quotaReport(ctx) }));
+  app.register((scope) => registerApi(scope, ctx));
   return app;
 }
 

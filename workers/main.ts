@@ -1,8 +1,8 @@
 import { ConfigError, parseConfig } from "../src/config.ts";
 import { openContext } from "../src/context.ts";
+import { enqueueTask } from "../src/operations/queues.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
 import { aborted, shutdownSignal } from "../src/operations/shutdown.ts";
-import { dispatchPending } from "../src/receiver/dispatch.ts";
 import { openBackfillWorker } from "./backfill.ts";
 import { openCatchUpWorker } from "./catch-up.ts";
 import { openDeliveriesWorker } from "./deliveries.ts";
@@ -45,9 +45,11 @@ async function run(): Promise<void> {
   resources.defer(() => jobs.disconnect());
   openWorkers({ ...ctx, jobs, stopping }, resources);
   ctx.log.info("Working");
-  // What lost its job while no worker ran need not wait for the scheduler.
-  await dispatchPending(ctx).catch((error: Error) =>
-    ctx.log.warn({ reason: error.message }, "The dispatcher could not run at the start"),
-  );
+  // What changed while no worker ran, such as REPOSITORIES, need not wait for its turn in the schedule.
+  for (const task of ["dispatch", "select"] as const) {
+    await enqueueTask(ctx, task).catch((error: Error) =>
+      ctx.log.debug({ task, err: error }, "A task waits for its schedule"),
+    );
+  }
   await aborted(stopping);
 }

@@ -5,12 +5,15 @@ import { shutdownSignal } from "../src/operations/shutdown.ts";
 import { openStores, type Stores } from "../src/operations/stores.ts";
 
 /** How often each task is asked for, in ms. */
-export const intervals: Record<MaintenanceTask, number> = {
-  dispatch: 2_000,
-  select: 5_000,
-  "schedule-catch-up": 10_000,
-  prune: 60_000,
-};
+function intervals({ catchUpIntervalMs }: Stores["config"]): Record<MaintenanceTask, number> {
+  return {
+    dispatch: 2_000,
+    // Asks upstream about every `owner/*`, so it is not free.
+    select: 60_000,
+    "schedule-catch-up": catchUpIntervalMs,
+    prune: 60_000,
+  };
+}
 
 /** How often the schedules are looked after: a Redis that lost its memory has them back within this time. */
 const UPKEEP_MS = 2_000;
@@ -21,10 +24,14 @@ const OVERDUE_MS = 30_000;
  * Brings every schedule that is missing, changed or stuck to its interval. Leaves the others alone, since writing a schedule
  * moves its next run. Any number of schedulers may do this at once: BullMQ keeps one schedule for each name.
  */
-export async function upsertSchedules({ queues, redis }: Pick<Stores, "queues" | "redis">): Promise<MaintenanceTask[]> {
+export async function upsertSchedules({
+  config,
+  queues,
+  redis,
+}: Pick<Stores, "config" | "queues" | "redis">): Promise<MaintenanceTask[]> {
   if (redis.status !== "ready") return [];
   const mended: MaintenanceTask[] = [];
-  for (const [task, every] of Object.entries(intervals) as [MaintenanceTask, number][]) {
+  for (const [task, every] of Object.entries(intervals(config)) as [MaintenanceTask, number][]) {
     const known = await queues.maintenance.getJobScheduler(task);
     if (known?.every === every && known.next !== undefined && known.next > Date.now() - every - OVERDUE_MS) continue;
     await queues.maintenance.upsertJobScheduler(task, { every }, { name: task, data: {} });

@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance } from "fastify";
 import type { Context } from "../context.ts";
 import { missingParts } from "./readiness.ts";
 import { loadStatus } from "./status.ts";
@@ -25,16 +26,34 @@ export function health(
       return reply.code(503).send({ ready: false, missing });
     });
 
-    app.get("/-/status", async (request, reply) => {
-      // To anyone else the page does not exist: it names private repositories.
-      if (!isOperator(request, ctx.config.operatorToken)) return reply.callNotFound();
-      return await loadStatus(ctx, quota);
-    });
+    // To anyone but the operator the page does not exist, since it names private repositories. As a constraint of the route
+    // this is true to the letter: their request goes wherever one for an unknown path goes.
+    app.addConstraintStrategy(operatorOnly(ctx.config));
+    app.get("/-/status", { constraints: { operator: true } }, async () => await loadStatus(ctx, quota));
+  };
+}
+
+type RouteConstraint = Parameters<FastifyInstance["addConstraintStrategy"]>[0];
+type Stored = ReturnType<ReturnType<RouteConstraint["storage"]>["get"]>;
+
+function operatorOnly({ operatorToken }: Watched["config"]): RouteConstraint {
+  return {
+    name: "operator",
+    storage: () => {
+      let handler: Stored = null;
+      return {
+        get: (isOperator) => (isOperator ? handler : null),
+        set: (_isOperator, added) => {
+          handler = added;
+        },
+      };
+    },
+    deriveConstraint: (request) => isOperator(request as IncomingMessage, operatorToken),
   };
 }
 
 /** Whether the caller sits at this machine, or holds the operator's token. */
-export function isOperator(request: Pick<FastifyRequest, "headers" | "socket">, operatorToken: string | null): boolean {
+function isOperator(request: Pick<IncomingMessage, "headers" | "socket">, operatorToken: string | null): boolean {
   const [, given] = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
   if (given !== undefined && operatorToken !== null && isSame(given, operatorToken)) return true;
   return isDirectLoopback(request);
@@ -62,7 +81,7 @@ const loopback = new BlockList();
 loopback.addSubnet("127.0.0.0", 8, "ipv4");
 loopback.addAddress("::1", "ipv6");
 
-function isDirectLoopback({ headers, socket }: Pick<FastifyRequest, "headers" | "socket">): boolean {
+function isDirectLoopback({ headers, socket }: Pick<IncomingMessage, "headers" | "socket">): boolean {
   if (!isLoopbackAddress(socket.remoteAddress ?? "")) return false;
   if (forwardingHeaders.some((name) => headers[name] !== undefined)) return false;
   // A web page can make the browser of somebody at this machine ask us under a name of its own (DNS rebinding), and a proxy

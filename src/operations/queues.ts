@@ -191,6 +191,14 @@ export async function enqueueRefresh(
   await adding(ctx, () => ctx.queues.refresh.add("refresh", job, opts));
 }
 
+/** Asks for a maintenance task now, beside its schedule. One that waits or runs already is not asked for twice. */
+export async function enqueueTask(ctx: Enqueuing, task: MaintenanceTask): Promise<void> {
+  // Asked while it runs, it runs once more: what the caller has just stored may have come too late for the running one.
+  await adding(ctx, () =>
+    ctx.queues.maintenance.add(task, {}, { deduplication: { id: task, keepLastIfActive: true } }),
+  );
+}
+
 export interface QueueCounts {
   waiting: number;
   active: number;
