@@ -40,6 +40,8 @@ export interface WorldOptions {
   limits?: Partial<ClientLimits>;
   redis?: "here" | "down";
   path?: string;
+  /** Another upstream than the one that plays. */
+  url?: string;
 }
 
 const begin = Date.parse("2026-11-01T12:00:00Z");
@@ -104,7 +106,7 @@ export async function openUpstreamWorld(play: Play, options: WorldOptions = {}):
     DATABASE_URL: database.url,
     REDIS_URL: redisUrl,
     REDIS_PREFIX: prefix,
-    UPSTREAM_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}${options.path ?? ""}`,
+    UPSTREAM_URL: options.url ?? `http://127.0.0.1:${(server.address() as AddressInfo).port}${options.path ?? ""}`,
     UPSTREAM_TOKEN: (options.tokens ?? ["token-one"]).join(","),
     WEBHOOK_SECRET: "unused-here",
     LOG_LEVEL: "silent",
