@@ -127,18 +127,23 @@ function filterAssignee(statement: Statement, assignee: IssueFilter["assignee"])
 
 /** In the issue's own text or in a comment, as `@login` standing alone. */
 function filterMentioned(statement: Statement, login: string): void {
-  const pattern = statement.value(`(^|[^\\w/@-])@${login.replace(/[^\w-]/g, "\\$&")}(?![\\w-])`);
+  const pattern = statement.value(`(^|[^\\w/@-])@${literally(login)}(?![\\w-])`);
   statement.where(`(i.body ~* ${pattern} or exists (select from issue_comments c
     where c.repository_id = i.repository_id and c.issue_number = i.number and c.deleted_at is null and c.body ~* ${pattern}))`);
 }
 
-// `->` does not decode strings, so a NUL elsewhere in the document does not stop it.
+// Postgres cannot look into a document that holds a NUL; its text can be searched. Quotes inside strings are escaped there,
+// so only the key itself matches.
 function filterType(statement: Statement, type: IssueFilter["type"]): void {
   if (type === undefined) return;
-  const none = "coalesce((i.document -> 'type')::text, 'null') = 'null'";
+  const none = `i.document::text not like '%"type":{%'`;
   if (type === null) statement.where(none);
-  else if (type === "*") statement.where(`not ${none}`);
-  else statement.where(`lower((i.document -> 'type') ->> 'name') = ${statement.value(type.name.toLowerCase())}`);
+  else if (type === "*") statement.where(`not (${none})`);
+  else statement.where(`i.document::text ~* ${statement.value(`"type":\\{[^{}]*"name":${literally(JSON.stringify(type.name))}`)}`);
+}
+
+function literally(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 }
 
 /** A login is unique at upstream, but a rename that we have not heard of may have left it on two rows. */

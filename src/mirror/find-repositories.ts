@@ -112,9 +112,9 @@ export async function findUserRepositories(
   const found = await statement.rows<Row>(
     db,
     `select p.*, q.total from (select count(*) as total ${MIRRORED} and ${conditions.join(" and ")}) q left join lateral
-      (select ${COLUMNS}, r.document::text as document, null as detail ${MIRRORED} and ${conditions.join(" and ")}
+      (select ${COLUMNS}, r.document::text as document, null as detail, ${SORT_KEYS[sort]} as key ${MIRRORED} and ${conditions.join(" and ")}
        order by ${SORT_KEYS[sort]} ${direction}, r.id ${direction} limit ${statement.value(limit)} offset ${statement.value(offset)}) p on true
-     order by ${SORT_KEYS[sort].replaceAll("r.", "p.")} ${direction}, p.id ${direction}`,
+     order by p.key ${direction}, p.id ${direction}`,
   );
   return { rows: found.filter((row) => row.id !== null).map(documented), total: Number(found[0]?.total ?? 0) };
 }
