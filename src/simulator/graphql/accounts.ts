@@ -39,8 +39,7 @@ function affiliationOf(call: Call, user: User, repository: Repository): Affiliat
 function repositoriesOf(call: Call, user: User, args: RepositoriesArguments): Repository[] {
   const found: Repository[] = [];
   // `affiliations` is about the viewer, `ownerAffiliations` about the account whose repositories these are.
-  const ownerAffiliations = args.ownerAffiliations ??
-    (user === call.viewer ? args.affiliations : null) ?? ["OWNER", "COLLABORATOR"];
+  const ownerAffiliations = args.ownerAffiliations ?? ["OWNER", "COLLABORATOR"];
   for (const repository of call.world.repositories.values()) {
     const own = affiliationOf(call, user, repository);
     if (!own || !ownerAffiliations.includes(own)) continue;

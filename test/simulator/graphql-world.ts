@@ -1,0 +1,53 @@
+import { SettableClock } from "../../src/simulator/clock.ts";
+import { Graphql, type GraphqlAnswer } from "../../src/simulator/graphql.ts";
+import { Quota, type QuotaLimits } from "../../src/simulator/quota.ts";
+import { roleOf, type Token, type TokenInput, Tokens } from "../../src/simulator/tokens.ts";
+import { openView } from "../../src/simulator/views/view.ts";
+import { World } from "../../src/simulator/world.ts";
+
+export interface Reply {
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes.
+  readonly data?: any;
+  readonly errors?: readonly {
+    readonly type?: string;
+    readonly message: string;
+    readonly path?: readonly unknown[];
+    readonly extensions?: { readonly code?: string };
+  }[];
+}
+
+export const NOON = Date.UTC(2026, 9, 1, 12);
+
+/** A world with a frozen clock and its GraphQL endpoint, asked without a network. */
+export function openGraphql(
+  options: {
+    readonly world?: World;
+    readonly clock?: SettableClock;
+    readonly limits?: Partial<QuotaLimits>;
+    readonly token?: Partial<TokenInput>;
+  } = {},
+) {
+  const clock = options.clock ?? new SettableClock(NOON);
+  const world = options.world ?? new World({ seed: 7, clock });
+  const tokens = new Tokens(world);
+  const quota = new Quota(clock, options.limits ? { limits: options.limits } : {});
+  const graphql = new Graphql(world, quota);
+  const token = tokens.create({ login: "mona", ...options.token });
+  const answer = (query: string, variables?: object, as: Token | "none" | "bad" = token): Promise<GraphqlAnswer> => {
+    const role = typeof as === "string" ? null : as;
+    const view = openView({
+      world,
+      apiUrl: "http://127.0.0.1:1",
+      htmlUrl: "https://github.com",
+      roleOf: (repository) => roleOf(world, role, repository),
+    });
+    return graphql.answer({ token: as, view, body: JSON.stringify({ query, variables }) });
+  };
+  /** Asks, expects 200, and hands out the body. */
+  const ask = async (query: string, variables?: object, as?: Token): Promise<Reply> => {
+    const { status, body } = await answer(query, variables, as);
+    if (status !== 200) throw new Error(`Status ${status}: ${JSON.stringify(body)}`);
+    return body as Reply;
+  };
+  return { clock, world, tokens, quota, graphql, token, answer, ask };
+}
