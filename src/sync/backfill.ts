@@ -3,8 +3,9 @@ import type { Context } from "../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../mirror/find-repository.ts";
 import type { Kind } from "../mirror/resource.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
+import { enqueueMarks, storeMarks } from "./marks.ts";
 import { PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "./pages.ts";
-import { readOtherReviews, readPullDetails } from "./pull-details.ts";
+import { marksForUnclear, readOtherReviews, readPullDetails, storePullDetails } from "./pull-details.ts";
 import { readRepository } from "./read-repository.ts";
 import { isMirrored, setSyncState } from "./repository-sync.ts";
 
@@ -44,6 +45,7 @@ export async function backfill(ctx: Context, { repositoryId }: { repositoryId: n
     repository = read.repository;
     await beginBackfill(ctx, repository, read.upstreamNow);
     for (const phase of backfillPhases) await runPhase(ctx, repository, phase, signal);
+    await storeMergeability(ctx, repository, signal);
     await ctx.db.$client.query("update repository_syncs set state = 'live', problem = null, backfilled_at = $2, confirmed_at = $2 where repository_id = $1 and state <> 'gone'", [
       repositoryId, ctx.clock.now(),
     ]);
@@ -128,12 +130,24 @@ async function storeListPage(ctx: Context, repository: MirroredRepository, phase
 async function storeReviews(ctx: Context, repository: MirroredRepository, cursor: string | null, signal: AbortSignal): Promise<string | null> {
   const page = await readPullDetails(ctx, repository, cursor, "backfill", signal);
   await readOtherReviews(ctx, repository, page.unfinished, "backfill");
+  const marks = marksForUnclear(ctx, repository, page.unclear);
   await ctx.db.transaction(async (tx) => {
     // Reads of details that tie with a webhook are settled by that webhook's own mark.
     await mergeObserved(tx, page.observed);
+    await storeMarks(tx, marks);
     await rememberPage(ctx, tx, repository.id, "reviews", { next: page.next, resources: page.pulls, pageCount: null });
   });
+  await enqueueMarks(ctx, marks);
   return page.next;
+}
+
+/** Upstream works out whether a pull request can be merged only once it is asked; the reads above have asked. */
+async function storeMergeability(ctx: Context, repository: MirroredRepository, signal: AbortSignal): Promise<void> {
+  const { rows } = await ctx.db.$client.query<{ number: number }>(
+    "select number from pull_requests where repository_id = $1 and state = 'open' and mergeable is null and deleted_at is null",
+    [repository.id],
+  );
+  await storePullDetails(ctx, repository, rows.map((row) => row.number), "backfill", signal);
 }
 
 async function rememberPage(ctx: Pick<Context, "clock">, tx: Transaction, repositoryId: number, phase: BackfillPhase, page: Pick<StoredPage, "next" | "resources" | "pageCount">): Promise<void> {

@@ -1,10 +1,12 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
 import { joinObserved, observe, type Observed, type Seen } from "../mirror/observation.ts";
+import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";
 import { mergeObserved } from "../mirror/store.ts";
 import type { Fields, Json } from "../mirror/template.ts";
 import type { Priority } from "../upstream/client.ts";
 import { GraphqlTooHeavyError } from "../upstream/errors.ts";
+import { enqueueMarks, type Mark, storeMarks } from "./marks.ts";
 import { PAGE_SIZE, sightingOf, type StoredPage, storePage } from "./pages.ts";
 
 /**
@@ -16,8 +18,10 @@ export interface PullDetailsPage {
   /** The GraphQL cursor to go on from; null: this was the last page. */
   next: string | null;
   pulls: number;
-  /** Pull requests with more reviews than one page shows; read those by REST. */
+  /** Pull requests whose reviews GraphQL does not show well enough; read those by REST. */
   unfinished: number[];
+  /** Pull requests of which something else must be read by REST. */
+  unclear: number[];
 }
 
 interface Actor {
@@ -49,6 +53,7 @@ interface Pull {
   merged: boolean;
   mergeable: "MERGEABLE" | "CONFLICTING" | "UNKNOWN";
   mergeStateStatus: string;
+  canBeRebased: boolean;
   mergedBy: Actor | null;
   maintainerCanModify: boolean;
   additions: number;
@@ -59,7 +64,7 @@ interface Pull {
 }
 
 const ACTOR = "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId }";
-const PULL = `number updatedAt merged mergeable mergeStateStatus maintainerCanModify additions deletions changedFiles
+const PULL = `number updatedAt merged mergeable mergeStateStatus canBeRebased maintainerCanModify additions deletions changedFiles
   mergedBy { ${ACTOR} } commits { totalCount }
   reviews(first: 100) { pageInfo { hasNextPage } nodes {
     id fullDatabaseId authorAssociation body state url submittedAt updatedAt commit { oid } author { ${ACTOR} } } }`;
@@ -76,7 +81,7 @@ const FULL_PAGE = 100;
  * @throws GraphqlTooHeavyError when even one pull request is too much
  */
 export async function readPullDetails(
-  ctx: Pick<Context, "upstream" | "config">,
+  ctx: Pick<Context, "upstream" | "config" | "db">,
   repository: MirroredRepository,
   after: string | null,
   priority: Priority,
@@ -106,7 +111,13 @@ export async function storePullDetails(ctx: Context, repository: MirroredReposit
     const fault = errors.find((error) => error.type !== "NOT_FOUND");
     if (fault || !data.node) throw new Error(`Upstream's GraphQL does not show pull requests of ${repository.fullName}: ${fault?.message ?? "no such node"}`);
     const pulls = Object.values(data.node).filter((pull) => pull !== null);
-    await ctx.db.transaction((tx) => mergeObserved(tx, joinObserved(pulls.map((pull) => observePull(ctx, repository, pull, seenAt)))));
+    const marks = marksForUnclear(ctx, repository, unclearOf(pulls));
+    const observed = await observePulls(ctx, repository, pulls, seenAt);
+    await ctx.db.transaction(async (tx) => {
+      await mergeObserved(tx, observed);
+      await storeMarks(tx, marks);
+    });
+    await enqueueMarks(ctx, marks);
     await readOtherReviews(ctx, repository, unfinishedOf(pulls), priority);
   }
 }
@@ -121,8 +132,20 @@ export async function readOtherReviews(ctx: Context, repository: MirroredReposit
   }
 }
 
+/** GraphQL shows an account that was deleted as null, and REST as the user `ghost`. */
 function unfinishedOf(pulls: Pull[]): number[] {
-  return pulls.filter((pull) => pull.reviews.pageInfo.hasNextPage).map((pull) => pull.number);
+  return pulls.filter(({ reviews }) => reviews.pageInfo.hasNextPage || reviews.nodes.some(({ author }) => !author)).map(({ number }) => number);
+}
+
+function unclearOf(pulls: Pull[]): number[] {
+  return pulls.filter((pull) => pull.merged && !pull.mergedBy).map((pull) => pull.number);
+}
+
+export function marksForUnclear(ctx: Pick<Context, "clock">, repository: MirroredRepository, numbers: number[]): Mark[] {
+  const now = ctx.clock.now();
+  // Nothing has changed, so no replica lags: one read settles it.
+  const askedAt = new Date(now.getTime() - 2 * REPLICA_LAG_MS);
+  return numbers.map((key) => ({ kind: "pull_request", repositoryId: repository.id, key, askedAt, notBefore: now }));
 }
 
 interface PageData {
@@ -130,7 +153,7 @@ interface PageData {
 }
 
 async function readPage(
-  ctx: Pick<Context, "upstream" | "config">,
+  ctx: Pick<Context, "upstream" | "config" | "db">,
   repository: MirroredRepository,
   after: string | null,
   first: number,
@@ -143,14 +166,30 @@ async function readPage(
   if (errors.length > 0 || !data.node) throw new Error(`Upstream's GraphQL does not show the pull requests of ${repository.fullName}: ${errors[0]?.message ?? "no such node"}`);
   const { pageInfo, nodes } = data.node.pullRequests;
   return {
-    observed: joinObserved(nodes.map((pull) => observePull(ctx, repository, pull, seenAt))),
+    observed: await observePulls(ctx, repository, nodes, seenAt),
     next: pageInfo.hasNextPage ? pageInfo.endCursor : null,
     pulls: nodes.length,
     unfinished: unfinishedOf(nodes),
+    unclear: unclearOf(nodes),
   };
 }
 
-function observePull(ctx: Pick<Context, "config">, repository: MirroredRepository, pull: Pull, seenAt: Date): Observed {
+async function observePulls(ctx: Pick<Context, "config" | "db">, repository: MirroredRepository, pulls: Pull[], seenAt: Date): Promise<Observed> {
+  const counts = await reviewCommentCounts(ctx, repository, pulls);
+  return joinObserved(pulls.map((pull) => observePull(ctx, repository, pull, counts.get(pull.number) ?? 0, seenAt)));
+}
+
+/** GraphQL has no count of the comments on a diff; they were read before, so the mirror can count them. */
+async function reviewCommentCounts(ctx: Pick<Context, "db">, repository: MirroredRepository, pulls: Pull[]): Promise<Map<number, number>> {
+  const { rows } = await ctx.db.$client.query<{ pull_number: number; count: number }>(
+    `select pull_number, count(*)::int as count from pull_request_review_comments
+      where repository_id = $1 and pull_number = any($2) and deleted_at is null group by pull_number`,
+    [repository.id, pulls.map((pull) => pull.number)],
+  );
+  return new Map(rows.map((row) => [row.pull_number, row.count]));
+}
+
+function observePull(ctx: Pick<Context, "config">, repository: MirroredRepository, pull: Pull, reviewComments: number, seenAt: Date): Observed {
   const at = sightingOf(ctx, repository, seenAt);
   const userOf = (actor: Actor | null): Json => {
     if (!actor?.databaseId) return null;
@@ -161,15 +200,17 @@ function observePull(ctx: Pick<Context, "config">, repository: MirroredRepositor
     number: pull.number,
     merged: pull.merged,
     mergeable: pull.mergeable === "UNKNOWN" ? null : pull.mergeable === "MERGEABLE",
+    rebaseable: pull.mergeable === "UNKNOWN" ? null : pull.canBeRebased,
     mergeable_state: pull.mergeStateStatus.toLowerCase(),
-    merged_by: userOf(pull.mergedBy),
+    ...(pull.merged && !pull.mergedBy ? {} : { merged_by: userOf(pull.mergedBy) }),
+    review_comments: reviewComments,
     commits: pull.commits.totalCount,
     additions: pull.additions,
     deletions: pull.deletions,
     changed_files: pull.changedFiles,
     maintainer_can_modify: pull.maintainerCanModify,
   };
-  const reviews = pull.reviews.nodes.map((review) => observe("review", reviewView(review, userOf(review.author), repository, ctx.config.upstreamUrl, pull.number), at));
+  const reviews = pull.reviews.nodes.filter((review) => review.author).map((review) => observe("review", reviewView(review, userOf(review.author), repository, ctx.config.upstreamUrl, pull.number), at));
   return joinObserved([observeDetail(detail, pull.updatedAt, at), ...reviews].map(onlyIfUnknown));
 }
 

@@ -1,0 +1,82 @@
+import { getTableName, sql } from "drizzle-orm";
+import type { Context } from "../../src/context.ts";
+import { renderDocuments } from "../../src/mirror/rendering.ts";
+import { type Kind, resourceOf } from "../../src/mirror/resource.ts";
+import { type Fields, type Json, sameValue } from "../../src/mirror/template.ts";
+import type { Simulator } from "../../src/simulator/simulator.ts";
+
+type Truth = Record<"labels" | "milestones" | "issues" | "pulls" | "comments" | "reviews" | "review_comments", Fields[]> & { repository: Fields };
+
+const collections = [
+  ["labels", "label"], ["milestones", "milestone"], ["issues", "issue"], ["pulls", "pull_request"], ["comments", "issue_comment"],
+  ["reviews", "review"], ["review_comments", "review_comment"],
+] as const satisfies [keyof Truth, Kind][];
+
+export interface Comparison {
+  /** How many resources upstream has, by kind. */
+  counts: Record<string, number>;
+  /** What differs, as `kind key path: mirror ≠ upstream`; at most a hundred lines. */
+  differences: string[];
+}
+
+/** Compares everything the mirror holds of a repository with upstream's whole truth, field by field. */
+export async function compare(ctx: Context, simulator: Simulator, fullName: string, ignore: (kind: Kind, path: string) => boolean = () => false): Promise<Comparison> {
+  const response = await fetch(`${simulator.url}/-/state?repository=${fullName}`);
+  const { repositories } = (await response.json()) as { repositories: Truth[] };
+  const truth = repositories[0];
+  if (!truth) throw new Error(`Upstream has no ${fullName}`);
+  const counts: Record<string, number> = {};
+  const differences: string[] = [];
+  const note = (kind: Kind, key: unknown, mine: Json | undefined, theirs: Json | undefined) => {
+    for (const path of differing(mine, theirs)) {
+      if (differences.length < 100 && !ignore(kind, path.path)) differences.push(`${kind} ${String(key)} ${path.path}: ${short(path.mine)} ≠ ${short(path.theirs)}`);
+    }
+  };
+
+  const id = truth.repository.id as number;
+  const [own] = await mirrored(ctx, "repository", id, simulator.url);
+  note("repository", id, own, truth.repository);
+  for (const [name, kind] of collections) {
+    const keyName = kind === "issue" || kind === "pull_request" ? "number" : "id";
+    const mine = new Map((await mirrored(ctx, kind, id, simulator.url)).map((one) => [one[keyName], one]));
+    counts[name] = truth[name].length;
+    for (const theirs of truth[name]) {
+      note(kind, theirs[keyName], mine.get(theirs[keyName] as number), theirs);
+      mine.delete(theirs[keyName] as number);
+    }
+    for (const key of mine.keys()) note(kind, key, mine.get(key), undefined);
+  }
+  return { counts, differences };
+}
+
+/** Everything the mirror holds of one kind, as it serves it. */
+async function mirrored(ctx: Context, kind: Kind, repositoryId: number, api: string): Promise<Fields[]> {
+  const resource = resourceOf(kind);
+  const isSelf = kind === "repository";
+  const detail = resource.detailKeys.size > 0 && kind !== "review" ? sql.raw("detail::text") : sql.raw("null");
+  const served = kind === "issue" || kind === "pull_request" ? sql.raw("and id is not null") : sql.raw("");
+  const { rows } = await ctx.db.execute<{ document: string; detail: string | null; body: string | null }>(
+    sql`select document::text, ${detail} as detail, ${sql.raw(resource.hasBody ? "body" : "null")} as body from ${sql.raw(getTableName(resource.table))}
+      where ${sql.raw(isSelf ? "id" : "repository_id")} = ${repositoryId} and deleted_at is null ${served}`,
+  );
+  const texts = await renderDocuments(ctx.db, rows.map((row) => ({ ...row, repositoryId })), { api });
+  return texts.map((text) => JSON.parse(text) as Fields);
+}
+
+interface Difference {
+  path: string;
+  mine: Json | undefined;
+  theirs: Json | undefined;
+}
+
+function differing(mine: Json | undefined, theirs: Json | undefined, path = ""): Difference[] {
+  if (sameValue(mine, theirs)) return [];
+  const bothObjects = [mine, theirs].every((value) => typeof value === "object" && value !== null);
+  if (!bothObjects) return [{ path: path || "(whole)", mine, theirs }];
+  const [left, right] = [mine as Fields, theirs as Fields];
+  return [...new Set([...Object.keys(left), ...Object.keys(right)])].flatMap((key) => differing(left[key], right[key], path ? `${path}.${key}` : key));
+}
+
+function short(value: Json | undefined): string {
+  return (JSON.stringify(value) ?? "nothing").slice(0, 80);
+}

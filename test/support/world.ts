@@ -1,0 +1,114 @@
+import type { AddressInfo } from "node:net";
+import { sql } from "drizzle-orm";
+import { buildWeb } from "../../src/web.ts";
+import { type Context, openContext } from "../../src/context.ts";
+import { queueCounts } from "../../src/operations/queues.ts";
+import { openWorkerRedis } from "../../src/operations/redis.ts";
+import { createApiToken } from "../../src/api/tokens.ts";
+import { openSimulator, type Simulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
+import { addSelections, readViewer, resolveSelections } from "../../src/sync/selection.ts";
+import { ensureRepositoryHook } from "../../src/upstream/hooks.ts";
+import { openWorkers } from "../../workers/main.ts";
+import { testConfig } from "./config.ts";
+import { openTestDatabase, testRedis } from "./database.ts";
+
+export const UPSTREAM_TOKEN = "test-upstream-token";
+
+/** An upstream, a mirror of it with its web server and workers, and what one does to them, all in this process. */
+export interface TestWorld extends AsyncDisposable {
+  simulator: Simulator;
+  ctx: Context;
+  /** The mirror's address. */
+  url: string;
+  /** A token of the mirror that may read everything and write. */
+  token: string;
+  /** Opens workers (they are open from the start unless asked otherwise). */
+  work(): void;
+  /** Mirrors these repositories and waits until they are live. */
+  mirror(...patterns: string[]): Promise<void>;
+  /** Registers the mirror's webhook at upstream. */
+  listen(...fullNames: string[]): Promise<void>;
+  /** Waits until upstream has sent its webhooks and the mirror has no work left that is due. */
+  settle(): Promise<void>;
+  get(path: string, headers?: Record<string, string>): Promise<{ status: number; headers: Headers; body: unknown }>;
+}
+
+export interface TestWorldOptions {
+  simulator?: SimulatorOptions;
+  /** Makes upstream's world before the mirror sees it. */
+  fill?: (simulator: Simulator) => void | Promise<void>;
+  env?: NodeJS.ProcessEnv;
+  workers?: boolean;
+}
+
+export async function openWorld({ simulator: options, fill, env, workers = true }: TestWorldOptions = {}): Promise<TestWorld> {
+  const resources = new AsyncDisposableStack();
+  const database = resources.use(await openTestDatabase());
+  const simulator = resources.use(await openSimulator(options));
+  await fill?.(simulator);
+  if (!simulator.tokens.find(UPSTREAM_TOKEN)) simulator.tokens.create({ token: UPSTREAM_TOKEN, login: "mirror-owner", repositories: "all", write: true });
+
+  const redis = testRedis();
+  const config = testConfig({ database: database.url, redis, upstream: simulator.url }, { UPSTREAM_TOKEN, PORT: "0", ...env });
+  const ctx = await openContext(config, resources, { name: "test" });
+  const stopping = new AbortController();
+  const jobs = openWorkerRedis(ctx, "test-worker");
+  resources.defer(() => jobs.disconnect());
+  const work = () => openWorkers({ ...ctx, jobs, stopping: stopping.signal }, resources);
+  if (workers) work();
+  resources.defer(() => stopping.abort());
+
+  const app = buildWeb(ctx);
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  resources.defer(() => app.close());
+  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+  const userId = await readViewer(ctx);
+  const token = await createApiToken(ctx, { userId, canWrite: true });
+
+  return {
+    simulator,
+    ctx,
+    url,
+    token,
+    work,
+    async mirror(...patterns) {
+      await addSelections(ctx, patterns);
+      await resolveSelections(ctx);
+      await until("every repository is live", async () => {
+        const { rows } = await ctx.db.execute<{ state: string }>(sql`select state from repository_syncs`);
+        return rows.length > 0 && rows.every((row) => row.state === "live");
+      }, 120_000);
+    },
+    async listen(...fullNames) {
+      for (const fullName of fullNames) {
+        await ensureRepositoryHook(ctx.upstream, { fullName, url: `${url}/webhooks`, secret: ctx.config.webhookSecrets[0] as string, events: ["*"] });
+      }
+    },
+    settle: () => settle(simulator, ctx),
+    async get(path, headers = {}) {
+      const response = await fetch(`${url}${path}`, { headers: { authorization: `token ${token}`, "user-agent": "test", ...headers } });
+      const text = await response.text();
+      return { status: response.status, headers: response.headers, body: text === "" ? null : JSON.parse(text) };
+    },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+async function settle(simulator: Simulator, ctx: Context): Promise<void> {
+  await simulator.quiet();
+  await until("the mirror has nothing left to do", async () => {
+    const counts = await queueCounts(ctx);
+    const isBusy = Object.values(counts).some(({ waiting, active }) => waiting + active > 0);
+    const { rows } = await ctx.db.execute<{ pending: number }>(sql`select count(*)::int as pending from deliveries where status = 'pending'`);
+    return !isBusy && rows[0]?.pending === 0;
+  }, 60_000);
+}
+
+/** Asks again and again, since what is waited for happens in other processes and tells nobody here. */
+export async function until(what: string, holds: () => Promise<boolean>, timeoutMs = 30_000): Promise<void> {
+  const end = Date.now() + timeoutMs;
+  while (!(await holds())) {
+    if (Date.now() > end) throw new Error(`Waited ${timeoutMs} ms in vain until ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
