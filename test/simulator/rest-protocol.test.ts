@@ -10,20 +10,28 @@ import { openSimulated, START, TOKEN } from "./simulated.ts";
 
 /** As it is on the wire: `fetch` hides encodings and sets headers of its own. */
 async function raw(url: string, headers: Record<string, string>, method = "GET") {
-  return await new Promise<{ status: number; headers: NodeJS.Dict<string | string[]>; rawHeaders: string[]; body: Buffer }>(
-    (resolve, reject) => {
-      const sent = request(url, { method, headers, agent: false }, (response) => {
-        const chunks: Buffer[] = [];
-        response.on("data", (chunk: Buffer) => chunks.push(chunk));
-        response.on("error", reject);
-        response.on("end", () =>
-          resolve({ status: response.statusCode ?? 0, headers: response.headers, rawHeaders: response.rawHeaders, body: Buffer.concat(chunks) }),
-        );
-      });
-      sent.on("error", reject);
-      sent.end();
-    },
-  );
+  return await new Promise<{
+    status: number;
+    headers: NodeJS.Dict<string | string[]>;
+    rawHeaders: string[];
+    body: Buffer;
+  }>((resolve, reject) => {
+    const sent = request(url, { method, headers, agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("error", reject);
+      response.on("end", () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          rawHeaders: response.rawHeaders,
+          body: Buffer.concat(chunks),
+        }),
+      );
+    });
+    sent.on("error", reject);
+    sent.end();
+  });
 }
 
 test("without a user agent the answer is 403 in plain text, before anything else", async () => {
@@ -47,7 +55,12 @@ test("an unsupported version is 400 before authentication and routing", async ()
 test("the new version drops assignee, merge_commit_sha, has_downloads and rate", async () => {
   await using it = await openSimulated();
   it.issue();
-  await it.control("POST", "/-/mutate", { op: "createPull", repository: "octo/demo", head: "topic", title: "A pull request" });
+  await it.control("POST", "/-/mutate", {
+    op: "createPull",
+    repository: "octo/demo",
+    head: "topic",
+    title: "A pull request",
+  });
   const headers = { "x-github-api-version": "2026-03-10" };
   for (const [path, key] of [
     ["/repos/octo/demo/issues/1", "assignee"],
@@ -73,14 +86,22 @@ test("writes of issues in the old version announce their end, with a Link that i
     '<https://docs.github.com/en/rest/about-the-rest-api/api-versions>; rel="deprecation"; type="text/html"',
   );
   const headers = { "x-github-api-version": "2026-03-10" };
-  expect((await it.ask("POST", "/repos/octo/demo/issues", { body: { title: "t" }, headers })).headers.has("deprecation")).toBe(false);
+  expect(
+    (await it.ask("POST", "/repos/octo/demo/issues", { body: { title: "t" }, headers })).headers.has("deprecation"),
+  ).toBe(false);
   expect((await it.get("/repos/octo/demo")).headers.has("deprecation")).toBe(false);
 });
 
 test("every form of a credential is accepted, a wrong one is 401, none is anonymous", async () => {
   await using it = await openSimulated();
   const basic = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
-  for (const authorization of [`Bearer ${TOKEN}`, `token ${TOKEN}`, `bearer ${TOKEN}`, basic(`octo:${TOKEN}`), basic(`${TOKEN}:x-oauth-basic`)]) {
+  for (const authorization of [
+    `Bearer ${TOKEN}`,
+    `token ${TOKEN}`,
+    `bearer ${TOKEN}`,
+    basic(`octo:${TOKEN}`),
+    basic(`${TOKEN}:x-oauth-basic`),
+  ]) {
     const reply = await it.get("/user", { headers: { authorization }, token: null });
     expect([authorization, reply.status, reply.body.login]).toEqual([authorization, 200, "octo"]);
   }
@@ -88,14 +109,19 @@ test("every form of a credential is accepted, a wrong one is 401, none is anonym
     const reply = await it.get("/repos/octo/demo", { headers: { authorization }, token: null });
     expect(reply).toMatchObject({ status: 401, body: { message: "Bad credentials", status: "401" } });
   }
-  expect(await it.get("/user", { token: null })).toMatchObject({ status: 401, body: { message: "Requires authentication" } });
+  expect(await it.get("/user", { token: null })).toMatchObject({
+    status: 401,
+    body: { message: "Requires authentication" },
+  });
   expect((await it.get("/repos/octo/demo", { token: null })).status).toBe(200);
 });
 
 test("an expired token is as good as none", async () => {
   await using it = await openSimulated();
   await it.control("POST", "/-/tokens", { token: "ghp_short", login: "octo", expiresAt: START + 1_000 });
-  expect((await it.get("/user", { token: "ghp_short" })).headers.get("github-authentication-token-expiration")).toBe("2026-10-01 12:00:01 UTC");
+  expect((await it.get("/user", { token: "ghp_short" })).headers.get("github-authentication-token-expiration")).toBe(
+    "2026-10-01 12:00:01 UTC",
+  );
   it.clock.advance(1_000);
   expect((await it.get("/user", { token: "ghp_short" })).status).toBe(401);
 });
@@ -106,24 +132,46 @@ test("what a token may not see is 404, what it may not do is 403", async () => {
   setVisibility(world, it.owner.id, it.repository, "private");
   it.issue();
   await it.control("POST", "/-/tokens", { token: "stranger", login: "eve" });
-  await it.control("POST", "/-/tokens", { token: "reader", login: "bob", repositories: ["octo/demo"], write: false, kind: "fine-grained" });
-  for (const path of ["/repos/octo/demo", "/repos/octo/demo/issues", "/repos/octo/demo/issues/1", `/repositories/${it.repository.id}`]) {
+  await it.control("POST", "/-/tokens", {
+    token: "reader",
+    login: "bob",
+    repositories: ["octo/demo"],
+    write: false,
+    kind: "fine-grained",
+  });
+  for (const path of [
+    "/repos/octo/demo",
+    "/repos/octo/demo/issues",
+    "/repos/octo/demo/issues/1",
+    `/repositories/${it.repository.id}`,
+  ]) {
     for (const token of ["stranger", null]) {
-      expect(await it.get(path, { token })).toMatchObject({ status: 404, body: { message: "Not Found", status: "404" } });
+      expect(await it.get(path, { token })).toMatchObject({
+        status: 404,
+        body: { message: "Not Found", status: "404" },
+      });
     }
     expect((await it.get(path, { token: "reader" })).status).toBe(200);
   }
   const refused = await it.ask("POST", "/repos/octo/demo/issues", { token: "reader", body: { title: "t" } });
   expect(refused).toMatchObject({ status: 403, body: { message: "Resource not accessible by personal access token" } });
-  expect((await it.ask("POST", "/repos/octo/demo/labels", { token: "stranger", body: { name: "x" } })).status).toBe(404);
+  expect((await it.ask("POST", "/repos/octo/demo/labels", { token: "stranger", body: { name: "x" } })).status).toBe(
+    404,
+  );
 });
 
 test("unknown routes and trailing slashes are 404", async () => {
   await using it = await openSimulated();
-  expect((await it.get("/nothing")).body).toEqual({ message: "Not Found", documentation_url: "https://docs.github.com/rest", status: "404" });
+  expect((await it.get("/nothing")).body).toEqual({
+    message: "Not Found",
+    documentation_url: "https://docs.github.com/rest",
+    status: "404",
+  });
   expect((await it.get("/repos/octo/demo/")).status).toBe(404);
   expect((await it.get("/repos/octo/demo/issues/abc")).status).toBe(404);
-  expect((await it.get("/repos/octo/demo/issues/7")).body.documentation_url).toBe("https://docs.github.com/rest/issues/issues#get-an-issue");
+  expect((await it.get("/repos/octo/demo/issues/7")).body.documentation_url).toBe(
+    "https://docs.github.com/rest/issues/issues#get-an-issue",
+  );
 });
 
 test("bodies that are no JSON objects are 400", async () => {
@@ -131,7 +179,10 @@ test("bodies that are no JSON objects are 400", async () => {
   const post = (body: string) => it.ask("POST", "/repos/octo/demo/issues", { body });
   expect(await post('{"title":')).toMatchObject({ status: 400, body: { message: "Problems parsing JSON" } });
   expect(await post('["title"]')).toMatchObject({ status: 400, body: { message: "Body should be a JSON object" } });
-  expect(await post('{"body":"b"}')).toMatchObject({ status: 422, body: { message: 'Invalid request.\n\n"title" wasn\'t supplied.' } });
+  expect(await post('{"body":"b"}')).toMatchObject({
+    status: 422,
+    body: { message: 'Invalid request.\n\n"title" wasn\'t supplied.' },
+  });
 });
 
 test("the ETag is the SHA-256 of the signed headers and the body, weak when compressed", async () => {
@@ -140,13 +191,18 @@ test("the ETag is the SHA-256 of the signed headers and the body, weak when comp
   const url = `${it.simulator.url}/repos/octo/demo/issues/1`;
   const headers = { "user-agent": "tests", accept: "application/vnd.github+json", authorization: `token ${TOKEN}` };
   const plain = await raw(url, headers);
-  const expected = createHash("sha256").update(`${headers.accept}:${headers.authorization}:`).update(plain.body).digest("hex");
+  const expected = createHash("sha256")
+    .update(`${headers.accept}:${headers.authorization}:`)
+    .update(plain.body)
+    .digest("hex");
   expect(plain.headers.etag).toBe(`"${expected}"`);
   const zipped = await raw(url, { ...headers, "accept-encoding": "gzip" });
   expect(zipped.headers.etag).toBe(`W/"${expected}"`);
   expect(gunzipSync(zipped.body)).toEqual(plain.body);
   const anonymous = await raw(url, { "user-agent": "tests", accept: headers.accept });
-  expect(anonymous.headers.etag).toBe(`"${createHash("sha256").update(`${headers.accept}:`).update(anonymous.body).digest("hex")}"`);
+  expect(anonymous.headers.etag).toBe(
+    `"${createHash("sha256").update(`${headers.accept}:`).update(anonymous.body).digest("hex")}"`,
+  );
   const pretty = await raw(url, { ...headers, "user-agent": "curl/8" });
   expect(pretty.headers.etag).toBe(`"${expected}"`);
   expect(pretty.body.length).toBeGreaterThan(plain.body.length);
@@ -154,7 +210,10 @@ test("the ETag is the SHA-256 of the signed headers and the body, weak when comp
 
 test("an empty list is never compressed, so its tag is strong", async () => {
   await using it = await openSimulated();
-  const reply = await raw(`${it.simulator.url}/repos/octo/demo/labels`, { "user-agent": "t", "accept-encoding": "gzip" });
+  const reply = await raw(`${it.simulator.url}/repos/octo/demo/labels`, {
+    "user-agent": "t",
+    "accept-encoding": "gzip",
+  });
   expect(reply.body.toString()).toBe("[]");
   expect(reply.headers.etag).toMatch(/^"/);
 });
@@ -190,14 +249,21 @@ test("Last-Modified stands on single resources only, and answers If-Modified-Sin
   for (const path of ["/repos/octo/demo", "/user", "/users/octo", "/repos/octo/demo/labels/bug"]) {
     expect((await it.get(path)).headers.has("last-modified"), path).toBe(true);
   }
-  for (const path of ["/repos/octo/demo/issues", "/repos/octo/demo/issues/1/comments", "/repos/octo/demo/labels", "/user/repos"]) {
+  for (const path of [
+    "/repos/octo/demo/issues",
+    "/repos/octo/demo/issues/1/comments",
+    "/repos/octo/demo/labels",
+    "/user/repos",
+  ]) {
     expect((await it.get(path)).headers.has("last-modified"), path).toBe(false);
   }
   const since = { "if-modified-since": "Thu, 01 Oct 2026 12:00:00 GMT" };
   expect((await it.get("/repos/octo/demo/issues/1", { headers: since })).status).toBe(304);
   expect((await it.get("/repos/octo/demo/issues", { headers: since })).status).toBe(200);
   // With an ETag, dates do not count.
-  expect((await it.get("/repos/octo/demo/issues/1", { headers: { ...since, "if-none-match": '"x"' } })).status).toBe(200);
+  expect((await it.get("/repos/octo/demo/issues/1", { headers: { ...since, "if-none-match": '"x"' } })).status).toBe(
+    200,
+  );
   it.clock.advance(1_000);
   editIssue(world, it.owner.id, issue, { title: "new" });
   expect((await it.get("/repos/octo/demo/issues/1", { headers: since })).status).toBe(200);
@@ -218,7 +284,10 @@ test("a nested label that changes later moves Last-Modified, not updated_at", as
 
 test("answers carry the service's headers, fewer when they are errors or empty", async () => {
   await using it = await openSimulated();
-  const reply = await raw(`${it.simulator.url}/repos/octo/demo`, { "user-agent": "t", authorization: `token ${TOKEN}` });
+  const reply = await raw(`${it.simulator.url}/repos/octo/demo`, {
+    "user-agent": "t",
+    authorization: `token ${TOKEN}`,
+  });
   expect(reply.headers).toMatchObject({
     server: "github.com",
     date: "Thu, 01 Oct 2026 12:00:00 GMT",
@@ -264,12 +333,17 @@ test("the interface also stands below /api/v3, with addresses that stay there", 
 test("media types choose the fields of bodies", async () => {
   await using it = await openSimulated();
   await it.ask("POST", "/repos/octo/demo/issues", { body: { title: "t", body: "**bold** <b>" } });
-  const get = (kind: string) => it.get("/repos/octo/demo/issues/1", { headers: { accept: `application/vnd.github.${kind}+json` } });
+  const get = (kind: string) =>
+    it.get("/repos/octo/demo/issues/1", { headers: { accept: `application/vnd.github.${kind}+json` } });
   expect((await get("raw")).body).toMatchObject({ body: "**bold** <b>" });
   const html = (await get("html")).body;
   expect(html).not.toHaveProperty("body");
   expect(html.body_html).toBe('<p dir="auto">**bold** &lt;b&gt;</p>');
-  expect(Object.keys((await get("full")).body).filter((key) => key.startsWith("body")).sort()).toEqual(["body", "body_html", "body_text"]);
+  expect(
+    Object.keys((await get("full")).body)
+      .filter((key) => key.startsWith("body"))
+      .sort(),
+  ).toEqual(["body", "body_html", "body_text"]);
 });
 
 test("old names redirect to the numeric id: 301 for reads, 307 for writes", async () => {

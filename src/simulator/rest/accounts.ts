@@ -78,7 +78,9 @@ export function listUserRepositories(call: Call): Answer {
       : call.world.users.get(Number(call.params.id));
   if (!user) throw notFound();
   const type = call.query.get("type") ?? "owner";
-  const rows = visibleRepositories(call).filter((repository) => {
+  // GitHub docs: "Lists public repositories for the specified user", whoever asks.
+  const rows = [...call.world.repositories.values()].filter((repository) => {
+    if (repository.visibility !== "public") return false;
     const owns = repository.ownerId === user.id;
     const member = repository.collaborators.has(user.id);
     return type === "all" ? owns || member : type === "member" ? member : owns;
