@@ -137,10 +137,12 @@ function isBug(error: GraphQLError): boolean {
 }
 
 function callerFor(token: Token, view: View): Caller {
+  const { repositoryIds } = token;
   return {
     userId: token.userId,
     kind: token.kind === "installation" ? "integration" : "personal access token",
     roleOf: (repository) => view.roleOf(repository),
+    wasGiven: ({ id }) => repositoryIds === "all" || (repositoryIds !== "account" && repositoryIds.has(id)),
   };
 }
 

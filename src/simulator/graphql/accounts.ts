@@ -29,11 +29,12 @@ const ORDER_KEYS: Readonly<Record<RepositoryOrderField, (repository: Repository)
   STARGAZERS: (repository) => repository.stargazers,
 };
 
+/** As in REST: what a token was given by name counts as its account's collaboration. */
 function affiliationOf(call: Call, user: User, repository: Repository): Affiliation | undefined {
   if (repository.ownerId === user.id) return "OWNER";
-  if (repository.collaborators.has(user.id)) return "COLLABORATOR";
   if (call.world.user(repository.ownerId).memberIds.includes(user.id)) return "ORGANIZATION_MEMBER";
-  return undefined;
+  if (repository.collaborators.has(user.id)) return "COLLABORATOR";
+  return user.id === call.viewer.id && call.caller.wasGiven(repository) ? "COLLABORATOR" : undefined;
 }
 
 function repositoriesOf(call: Call, user: User, args: RepositoriesArguments): Repository[] {

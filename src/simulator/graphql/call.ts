@@ -12,6 +12,8 @@ export interface Caller {
   readonly kind: "personal access token" | "integration";
   /** Undefined: the repository does not exist for the caller. */
   roleOf(repository: Repository): RepositoryRole | undefined;
+  /** Whether the token itself was given the repository, whoever its account is. */
+  wasGiven(repository: Repository): boolean;
 }
 
 /** The caller's points in the present window. */
