@@ -26,7 +26,11 @@ export interface Clock {
  * Opens what the world outside offers; `resources` closes it in reverse. It neither waits for Postgres or Redis nor fails
  * without them: whoever needs one that is away learns so when using it.
  */
-export async function openContext(config: Config, resources: AsyncDisposableStack, options: { name: string }): Promise<Context> {
+export async function openContext(
+  config: Config,
+  resources: AsyncDisposableStack,
+  options: { name: string },
+): Promise<Context> {
   const stores = await openStores(config, resources, options);
   const upstream = openUpstream(stores);
   resources.defer(() => upstream.close());

@@ -34,7 +34,7 @@ export function openLog(config: Config, { name }: { name: string }, sink: LineSi
 }
 
 /** Every text that must not appear in a log: the secret settings, and the passwords inside addresses. */
-export function secretTexts(config: Config): string[] {
+function secretTexts(config: Config): string[] {
   const texts = new Set<string>();
   for (const [key, setting] of Object.entries(settings) as [keyof Config, { secret?: true }][]) {
     if (!setting.secret) continue;
@@ -51,7 +51,7 @@ export function secretTexts(config: Config): string[] {
   return [...new Set([...texts, ...escaped])].filter((text) => text.length >= 6).sort((a, b) => b.length - a.length);
 }
 
-export function withoutSecrets(line: string, secrets: string[]): string {
+function withoutSecrets(line: string, secrets: string[]): string {
   for (const secret of secrets) if (line.includes(secret)) line = line.replaceAll(secret, "[redacted]");
   return line;
 }

@@ -27,7 +27,7 @@ export interface RepositoryJob {
   repositoryId: number;
 }
 
-export type RefreshKind =
+type RefreshKind =
   | "repository"
   | "user"
   | "label"

@@ -14,7 +14,7 @@ export interface Status {
   quota: unknown[];
 }
 
-export interface RepositoryStatus {
+interface RepositoryStatus {
   owner: string;
   /** `*` for a wish `owner/*` that has led to no repository yet. */
   name: string;
@@ -29,7 +29,7 @@ export interface RepositoryStatus {
   problem: string | null;
 }
 
-export interface BackfillProgress {
+interface BackfillProgress {
   /** The first phase that has not ended; null when all have. */
   phase: string | null;
   pages: number;
@@ -41,7 +41,7 @@ export interface BackfillProgress {
 }
 
 /** One row of `backfill_phases`, as the status query brings it. */
-export interface PhaseProgress {
+interface PhaseProgress {
   phase: string;
   pages: number;
   resources: number;
@@ -63,7 +63,7 @@ export async function loadStatus(
 }
 
 /** Pure. Phases in the order in which they are worked through. */
-export function backfillProgress(phases: PhaseProgress[]): BackfillProgress | null {
+function backfillProgress(phases: PhaseProgress[]): BackfillProgress | null {
   if (phases.length === 0) return null;
   const pages = sum(phases.map((phase) => phase.pages));
   const resources = sum(phases.map((phase) => phase.resources));

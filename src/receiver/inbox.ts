@@ -59,7 +59,7 @@ export async function storeWaitingDelivery(
  * One statement, so that of two copies arriving at once one inserts and the other finds it. A redelivery of what failed
  * makes it pending again; a redelivery of what is pending changes nothing but is dispatched again, since its job may be lost.
  */
-export async function storeDelivery({ db }: Pick<Context, "db">, delivery: Delivery): Promise<string | null> {
+async function storeDelivery({ db }: Pick<Context, "db">, delivery: Delivery): Promise<string | null> {
   const { hookId, guid, event, action, repositoryId, payload, receivedAt } = delivery;
   const { rows } = await db.$client.query<{ id: string }>({
     name: "store-delivery",

@@ -32,7 +32,7 @@ export interface Sending {
   headers?: Record<string, string | null>;
 }
 
-export interface InboxRow {
+interface InboxRow {
   id: string;
   guid: string;
   hook_id: string;
