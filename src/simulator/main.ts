@@ -97,7 +97,9 @@ console.log(
 const stop = () => {
   // A second signal ends it at once.
   process.once("SIGINT", () => process.exit(130));
-  void simulator.close().then(() => process.disconnect?.());
+  void simulator.close().then(() => {
+    if (process.connected) process.disconnect();
+  });
 };
 process.once("SIGTERM", stop);
 process.once("SIGINT", stop);

@@ -218,7 +218,6 @@ export class Webhooks {
 
   async #send(letter: Letter): Promise<void> {
     const { hook } = letter;
-    if (hook.deleted) return;
     const body = hook.contentType === "json" ? letter.json : new URLSearchParams({ payload: letter.json }).toString();
     const headers = headersOf(letter, body);
     const startedAt = performance.now();

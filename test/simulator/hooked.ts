@@ -1,0 +1,19 @@
+import type { Hook } from "../../src/simulator/records.ts";
+import type { Simulated } from "./simulated.ts";
+
+/** A hook made by REST, after its ping has gone out; answers its id. */
+export async function settledHook(
+  it: Simulated,
+  config: Readonly<Record<string, string>>,
+  events: readonly string[],
+): Promise<number> {
+  const made = await it.ask("POST", "/repos/octo/demo/hooks", { body: { config, events } });
+  if (made.status !== 201) throw new Error(`No hook: ${made.text}`);
+  await it.simulator.quiet();
+  return made.body.id;
+}
+
+/** A hook for every event that was there all along: no ping. */
+export async function addedHook(it: Simulated, url: string): Promise<Hook> {
+  return it.simulator.world.addHook({ repository: it.repository, url, contentType: "json", events: ["*"] });
+}
