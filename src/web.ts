@@ -1,7 +1,8 @@
 import Fastify, { type FastifyInstance } from "fastify";
 import { registerApi } from "./api/routes.ts";
-import { ConfigError, parseConfig } from "./config.ts";
+import { parseConfig } from "./config.ts";
 import { type Context, openContext } from "./context.ts";
+import { runProcess } from "./operations/entry.ts";
 import { health } from "./operations/health.ts";
 import { aborted, shutdownSignal } from "./operations/shutdown.ts";
 import { receiver } from "./receiver/routes.ts";
@@ -31,15 +32,7 @@ function closeConnectionsWhenStopping(app: FastifyInstance): void {
   });
 }
 
-if (import.meta.main) {
-  try {
-    await run();
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    console.error(error.message);
-    process.exit(1);
-  }
-}
+if (import.meta.main) await runProcess(run);
 
 async function run(): Promise<void> {
   const config = parseConfig(process.env);

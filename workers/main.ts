@@ -1,5 +1,6 @@
-import { ConfigError, parseConfig } from "../src/config.ts";
+import { parseConfig } from "../src/config.ts";
 import { openContext } from "../src/context.ts";
+import { runProcess } from "../src/operations/entry.ts";
 import { enqueueTask } from "../src/operations/queues.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
 import { aborted, shutdownSignal } from "../src/operations/shutdown.ts";
@@ -26,15 +27,7 @@ export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack)
   });
 }
 
-if (import.meta.main) {
-  try {
-    await run();
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    console.error(error.message);
-    process.exit(1);
-  }
-}
+if (import.meta.main) await runProcess(run);
 
 async function run(): Promise<void> {
   const config = parseConfig(process.env);

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { ConfigError, parseConfig } from "../src/config.ts";
+import { parseConfig } from "../src/config.ts";
+import { runProcess } from "../src/operations/entry.ts";
 import type { MaintenanceTask } from "../src/operations/queues.ts";
 import { shutdownSignal } from "../src/operations/shutdown.ts";
 import { openStores, type Stores } from "../src/operations/stores.ts";
@@ -40,15 +41,7 @@ export async function upsertSchedules({
   return mended;
 }
 
-if (import.meta.main) {
-  try {
-    await run();
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    console.error(error.message);
-    process.exit(1);
-  }
-}
+if (import.meta.main) await runProcess(run);
 
 async function run(): Promise<void> {
   const config = parseConfig(process.env);

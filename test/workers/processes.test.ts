@@ -85,6 +85,17 @@ describe("each process of the Procfile", () => {
     },
   );
 
+  test("web on a port that is taken says so in a sentence", async () => {
+    await using world = await openWorkerWorld();
+    const { address } = await said(start("src/web.ts", world.env), "Listening");
+    const { port } = new URL(String(address));
+    const second = start("src/web.ts", { ...world.env, PORT: port });
+    expect(await second.exited).toBe(1);
+    expect(second.lines).toEqual([
+      { level: 60, msg: expect.stringContaining(`another process listens on 127.0.0.1:${port}`) },
+    ]);
+  });
+
   test("a process that cannot finish in SHUTDOWN_TIMEOUT ends with status 1", async () => {
     await using world = await openWorkerWorld();
     const started = start("src/web.ts", { ...world.env, SHUTDOWN_TIMEOUT: "500ms" });
