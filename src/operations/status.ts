@@ -14,7 +14,7 @@ export interface Status {
   quota: unknown[];
 }
 
-interface RepositoryStatus {
+export interface RepositoryStatus {
   owner: string;
   /** `*` for a wish `owner/*` that has led to no repository yet. */
   name: string;
