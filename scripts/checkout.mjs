@@ -1,5 +1,5 @@
 // Where things are: this checkout, and the directory that holds an instance's state.
-import { constants } from "node:fs";
+import { constants, existsSync } from "node:fs";
 import { access, chmod, mkdir, realpath } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,6 +12,14 @@ export const checkoutState = join(checkout, ".tain");
 
 export function tainHome() {
   return process.env.TAIN_HOME ? resolve(process.env.TAIN_HOME) : checkoutState;
+}
+
+/** Takes settings from the checkout's .env, as docs/configuration.md describes them; the environment goes before it. */
+export function readSettingsFile() {
+  const file = join(checkout, ".env");
+  if (!existsSync(file)) return;
+  if (!process.loadEnvFile) throw new Refusal(`Node ${process.version} cannot read .env: use Node 20.12 or newer`);
+  process.loadEnvFile(file);
 }
 
 /** Creates a state directory and returns its real path, or says why it cannot be used. */

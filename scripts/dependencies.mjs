@@ -24,13 +24,13 @@ export async function ensureDependencies(signal) {
     throw new Refusal("Dependencies are not installed: run `npm ci --omit=dev --omit=optional` first");
   }
 
-  const release = await installLock(signal);
+  const lockOnInstalling = await installLock(signal);
   try {
     if ((await readIfThere(stampFile)) === wanted) return; // Somebody else has installed while we waited.
     if (!(await isInstalled(JSON.parse(lock)))) await install(signal);
     await writeFile(stampFile, wanted);
   } finally {
-    await release();
+    await lockOnInstalling.release();
   }
 }
 

@@ -1,6 +1,6 @@
 // A lock that a dead holder cannot keep: the file names its holder, and a holder that no longer runs is set aside.
 import { link, rename, rm, writeFile } from "node:fs/promises";
-import { readIfThere } from "./files.mjs";
+import { readIfThere, writeSecret } from "./files.mjs";
 import { isAlive, recordOf } from "./processes.mjs";
 
 export class LockHeldError extends Error {
@@ -12,11 +12,14 @@ export class LockHeldError extends Error {
   }
 }
 
-/** Takes the lock and returns its release. Throws LockHeldError, with `holder.pid` and `holder.purpose`. */
+/**
+ * Takes the lock. Returns `{ leaving, release }`: `leaving` tells others that it is about to be released, so that they
+ * wait for it. Throws LockHeldError, whose `holder` is `{ pid, birth, purpose, leaving }`.
+ */
 export async function takeLock(path, purpose) {
-  const mine = JSON.stringify({ ...(await recordOf(process.pid)), purpose });
+  const mine = { ...(await recordOf(process.pid)), purpose };
   const draft = `${path}.${process.pid}`;
-  await writeFile(draft, mine, { mode: 0o600 });
+  await writeFile(draft, JSON.stringify(mine), { mode: 0o600 });
   try {
     // A link appears at once and whole, so nobody ever reads a half-written lock.
     while (!(await linked(draft, path))) {
@@ -29,8 +32,17 @@ export async function takeLock(path, purpose) {
   } finally {
     await rm(draft, { force: true });
   }
-  return async () => {
-    if ((await readIfThere(path)) === mine) await rm(path, { force: true });
+  const isMine = async () => {
+    const { pid, birth } = parsed((await readIfThere(path)) ?? "{}");
+    return pid === mine.pid && birth === mine.birth;
+  };
+  return {
+    leaving: async () => {
+      if (await isMine()) await writeSecret(path, JSON.stringify({ ...mine, leaving: true }));
+    },
+    release: async () => {
+      if (await isMine()) await rm(path, { force: true });
+    },
   };
 }
 

@@ -1,30 +1,35 @@
 // `npm start`: dependencies, runtime, stores, then the app, until somebody asks to stop or one of them ends.
 import { join } from "node:path";
 import { endLeftoverApp, startApp } from "./app.mjs";
-import { openStateDirectory, tainHome } from "./checkout.mjs";
+import { openStateDirectory, readSettingsFile, tainHome } from "./checkout.mjs";
 import { ensureDependencies } from "./dependencies.mjs";
 import { LockHeldError, takeLock } from "./lock.mjs";
 import { lastingPostgresState } from "./postgres-state.mjs";
+import { hasEnded } from "./processes.mjs";
 import { findRuntime } from "./runtime.mjs";
 import { stopRequested, watchForStop } from "./stopping.mjs";
 import { openStores, publishStores } from "./stores.mjs";
 import { Refusal, say } from "./voice.mjs";
 
+// The app, Redis and Postgres may take 30 s each.
+const stopPatienceMs = 90_000;
+
 /** Returns the exit code: 0 after a stop that was asked for and went well. */
 export async function start(args) {
+  readSettingsFile();
   refuseInProduction();
   const stopping = watchForStop();
   await ensureDependencies(stopping.signal);
   const runtime = await findRuntime();
   const home = await openStateDirectory(tainHome());
-  const release = await lockHome(home, "npm start");
+  const lock = await lockHome(home, "npm start");
   try {
     await endLeftoverApp(home);
     const stores = await openHomeStores(home, stopping.signal);
     try {
       const withdraw = await publishStores(home, stores);
       try {
-        return await runApp({ home, runtime, args, stores, stopping });
+        return await runApp({ home, lock, runtime, args, stores, stopping });
       } finally {
         await withdraw();
       }
@@ -32,20 +37,29 @@ export async function start(args) {
       await stores.close();
     }
   } finally {
-    await release();
+    await lock.release();
   }
 }
 
-/** The lock that makes one instance of a home. */
+/** The lock that makes one instance of a home. One that is just stopping is waited for. */
 export async function lockHome(home, purpose) {
-  try {
-    return await takeLock(join(home, "launcher.lock"), purpose);
-  } catch (error) {
-    if (!(error instanceof LockHeldError)) throw error;
-    const { pid, purpose: theirs } = error.holder;
-    throw new Refusal(
-      `Tain already runs in ${home} (process ${pid}, ${theirs}): stop that one first, or set TAIN_HOME to another directory`,
-    );
+  for (let wasLeaving = false; ; ) {
+    try {
+      return await takeLock(join(home, "launcher.lock"), purpose);
+    } catch (error) {
+      if (!(error instanceof LockHeldError)) throw error;
+      const { holder } = error;
+      // npm does not wait for us when it is told to stop, so a quick restart finds us still stopping.
+      if (holder.leaving && !wasLeaving) {
+        say(`waiting for process ${holder.pid}, which is stopping`);
+        wasLeaving = await hasEnded(holder, stopPatienceMs);
+        if (wasLeaving) continue;
+      }
+      throw new Refusal(
+        `Tain already runs in ${home} (process ${holder.pid}, ${holder.purpose}): ` +
+          "stop that one first, or set TAIN_HOME to another directory",
+      );
+    }
   }
 }
 
@@ -58,7 +72,7 @@ export async function openHomeStores(home, signal) {
   });
 }
 
-async function runApp({ home, runtime, args, stores, stopping }) {
+async function runApp({ home, lock, runtime, args, stores, stopping }) {
   if (stopping.signal.aborted) return 0;
   const environment = { DATABASE_URL: stores.databaseUrl, REDIS_URL: stores.redisUrl, TAIN_HOME: home };
   const app = await startApp({ home, runtime, args: ["up", ...args], environment });
@@ -67,6 +81,7 @@ async function runApp({ home, runtime, args, stores, stopping }) {
     stores.failed.then((failure) => ({ failure })),
     stopRequested(stopping).then(() => ({ stop: true })),
   ]);
+  await lock.leaving();
   if (event.exit !== undefined) {
     if (event.exit === 0) return 0;
     say(`Tain ended by itself (${typeof event.exit === "number" ? `exit code ${event.exit}` : event.exit})`);

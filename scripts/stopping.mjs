@@ -14,7 +14,22 @@ export function watchForStop() {
       else first.abort(name);
     });
   }
+  watchForOrphaning(() => first.abort("SIGTERM"));
   return { signal: first.signal, again: second.promise };
+}
+
+/**
+ * npm passes a TERM on to the shell that runs us, which ends without telling us; and a killed npm tells nobody. Either
+ * way whoever ran `npm start` has meant to end it, and what is left of it would be ours to be found running.
+ */
+function watchForOrphaning(orphaned) {
+  const parent = process.ppid;
+  if (process.env.npm_lifecycle_event === undefined || parent === 1) return;
+  const looking = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(looking);
+    orphaned();
+  }, 250); // No event tells of a parent's end.
 }
 
 /** Resolves once asked to stop. */

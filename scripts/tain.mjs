@@ -1,7 +1,7 @@
 // `npm run tain -- …`: the command line, on the stores of the running instance.
 import { join } from "node:path";
 import { appEntry } from "./app.mjs";
-import { openStateDirectory, tainHome } from "./checkout.mjs";
+import { openStateDirectory, readSettingsFile, tainHome } from "./checkout.mjs";
 import { ensureDependencies } from "./dependencies.mjs";
 import { readIfThere } from "./files.mjs";
 import { runInForeground } from "./foreground.mjs";
@@ -12,6 +12,7 @@ import { watchForStop } from "./stopping.mjs";
 
 export async function tain(args) {
   if (args[0] === "up" && !needsNoStores(args)) return await start(args.slice(1));
+  readSettingsFile();
   const stopping = watchForStop();
   await ensureDependencies(stopping.signal);
   const runtime = await findRuntime();
@@ -30,7 +31,7 @@ export async function tain(args) {
     const { databaseUrl, redisUrl } = running;
     return await run({ DATABASE_URL: DATABASE_URL || databaseUrl, REDIS_URL: REDIS_URL || redisUrl, TAIN_HOME: home });
   }
-  const release = await lockHome(home, `tain ${args[0]}`);
+  const lock = await lockHome(home, `tain ${args[0]}`);
   try {
     const stores = await openHomeStores(home, stopping.signal);
     try {
@@ -39,7 +40,7 @@ export async function tain(args) {
       await stores.close();
     }
   } finally {
-    await release();
+    await lock.release();
   }
 }
 

@@ -2,6 +2,7 @@
 // tells on stdout what it was given.
 import { once } from "node:events";
 import { connect } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 
 const { DATABASE_URL, REDIS_URL, TAIN_HOME } = process.env;
 const tell = (event: string, more: object) => process.stdout.write(`${JSON.stringify({ event, ...more })}\n`);
@@ -25,6 +26,7 @@ if (command === "up") {
   process.on("SIGTERM", async () => {
     if (how === "--deaf") return;
     tell("stopping", { postgres: await answers(DATABASE_URL), redis: await answers(REDIS_URL) });
+    if (how === "--slow") await delay(1_000);
     clearInterval(alive);
   });
 }

@@ -18,17 +18,20 @@ export type Told = { event: string; pid: number } & Record<string, unknown>;
 export class Launcher {
   readonly child: ChildProcess;
   readonly exited: Promise<number | NodeJS.Signals>;
+  /** Nobody is left who could tell anything. */
+  readonly #silent: Promise<unknown>;
   stdout = "";
   stderr = "";
 
-  constructor(args: string[], env: NodeJS.ProcessEnv) {
-    this.child = spawn(process.execPath, [script, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+  constructor(command: string, args: string[], env: NodeJS.ProcessEnv) {
+    this.child = spawn(command, args, { env, stdio: ["ignore", "pipe", "pipe"] });
     this.child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
       this.stdout += chunk;
     });
     this.child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
       this.stderr += chunk;
     });
+    this.#silent = once(this.child, "close");
     this.exited = once(this.child, "exit").then(([code, by]) => code ?? by);
   }
 
@@ -42,7 +45,7 @@ export class Launcher {
         }
       }
       const more = this.child.stdout ? once(this.child.stdout, "data") : Promise.reject(new Error("no stdout"));
-      const outcome = await Promise.race([more, this.exited]);
+      const outcome = await Promise.race([more, this.#silent.then(() => this.exited)]);
       if (!Array.isArray(outcome))
         throw new Error(`The launcher ended (${outcome}) before "${event}":\n${this.stderr}`);
     }
@@ -78,7 +81,18 @@ export class Home implements AsyncDisposable {
   }
 
   run(args: string[], env: NodeJS.ProcessEnv = {}): Launcher {
-    const launcher = new Launcher(args, { ...this.#env, ...env });
+    return this.#keep(new Launcher(process.execPath, [script, ...args], { ...this.#env, ...env }));
+  }
+
+  /** As npm runs a script: below a shell, which does not pass signals on. */
+  throughShell(args: string[]): Launcher {
+    const command = [process.execPath, script, ...args].map((word) => `'${word}'`).join(" ");
+    return this.#keep(
+      new Launcher("/bin/sh", ["-c", `${command}; exit $?`], { ...this.#env, npm_lifecycle_event: "start" }),
+    );
+  }
+
+  #keep(launcher: Launcher): Launcher {
     this.#launchers.push(launcher);
     return launcher;
   }

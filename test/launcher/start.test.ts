@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/prom
 import { createServer } from "node:net";
 import { join } from "node:path";
 import pg from "pg";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { answers, Home, isRunning } from "./launcher.ts";
 
 async function query(url: unknown, text: string): Promise<unknown[]> {
@@ -74,6 +74,32 @@ test("a second start in the same home is refused and disturbs nothing; tain comm
   });
   expect(command.stderr).toBe("");
   expect(await first.stop()).toBe(0);
+});
+
+test("a start that finds the one before still stopping waits for its end", async () => {
+  await using home = await Home.open();
+  const first = home.run(["start", "--slow"]);
+  const before = await first.told("started");
+  first.child.kill("SIGTERM");
+  await first.told("stopping");
+  const second = home.run(["start"]);
+  const after = await second.told("started");
+  expect(second.stderr).toContain(`waiting for process ${first.child.pid}, which is stopping`);
+  expect(await first.exited).toBe(0);
+  expect(await isRunning(before.pid)).toBe(false);
+  expect(after.DATABASE_URL).toBe(before.DATABASE_URL);
+  expect(await second.stop()).toBe(0);
+});
+
+test("started by npm, the launcher stops everything when npm is killed", async () => {
+  await using home = await Home.open();
+  const npm = home.throughShell(["start"]);
+  const app = await npm.told("started");
+  npm.child.kill("SIGKILL");
+  await npm.told("stopping");
+  await vi.waitUntil(async () => !(await answers(String(app.DATABASE_URL))), { timeout: 10_000 });
+  expect(await isRunning(app.pid)).toBe(false);
+  expect(await answers(String(app.REDIS_URL))).toBe(false);
 });
 
 test("after kill -9 of the launcher the app ends, and the next start adopts both stores with what is in them", async () => {
