@@ -98,7 +98,7 @@ const stop = () => {
   // A second signal ends it at once.
   process.once("SIGINT", () => process.exit(130));
   void simulator.close().then(() => {
-    if (process.connected) process.disconnect();
+    if (process.connected) process.disconnect?.();
   });
 };
 process.once("SIGTERM", stop);

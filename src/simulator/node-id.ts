@@ -56,9 +56,11 @@ export function parseNodeId(text: string): { kind: NodeKind; id: number } | unde
   return { kind: old[2] as NodeKind, id: Number(old[3]) };
 }
 
-// GitHub packs ids from 2^7 on as uint32 (0xce), whatever their size: `U_kgDOADP9xw`.
+/** MessagePack's shortest form, as `U_kgDOADP9xw` is. */
 function pack(value: number, bytes: number[]): void {
   if (value < 0x80) bytes.push(value);
+  else if (value <= 0xff) bytes.push(0xcc, value);
+  else if (value <= 0xffff) bytes.push(0xcd, value >>> 8, value & 255);
   else if (value <= 0xffff_ffff) bytes.push(0xce, value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255);
   else {
     const buffer = Buffer.alloc(8);
