@@ -16,7 +16,8 @@ interface DeliveryRow extends Record<string, unknown> {
   event: string;
   payload: Buffer;
   status: "pending" | "applied" | "ignored" | "failed";
-  received_at: Date;
+  /** Epoch milliseconds. */
+  received_ms: number;
 }
 
 /**
@@ -26,10 +27,10 @@ interface DeliveryRow extends Record<string, unknown> {
 export async function applyDelivery(ctx: Context, { deliveryId }: { deliveryId: string }): Promise<"applied" | "ignored" | "known"> {
   const applied = await ctx.db.transaction(async (tx) => {
     // The lock makes a second worker with the same delivery wait, and then find it settled.
-    const { rows } = await tx.execute<DeliveryRow>(sql`select event, payload, status, received_at from deliveries where id = ${deliveryId} for update`);
+    const { rows } = await tx.execute<DeliveryRow>(sql`select event, payload, status, extract(epoch from received_at)::float8 * 1000 as received_ms from deliveries where id = ${deliveryId} for update`);
     const delivery = rows[0];
     if (!delivery || delivery.status === "applied" || delivery.status === "ignored") return null;
-    const result = await applyPayload(ctx, tx, delivery.event, parsePayload(delivery.payload), delivery.received_at);
+    const result = await applyPayload(ctx, tx, delivery.event, parsePayload(delivery.payload), new Date(delivery.received_ms));
     const { status, reason } = result.ignored === null ? { status: "applied" as const, reason: null } : { status: "ignored" as const, reason: result.ignored };
     await tx.execute(sql`update deliveries set status = ${status}, reason = ${reason}, settled_at = ${ctx.clock.now().toISOString()}::timestamptz,
       attempts = attempts + 1 where id = ${deliveryId}`);
