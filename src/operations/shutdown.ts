@@ -20,7 +20,11 @@ export function shutdownSignal({ log, timeoutMs }: { log: Logger; timeoutMs: num
   };
   process.on("SIGTERM", () => stop("SIGTERM"));
   process.on("SIGINT", () => stop("SIGINT"));
-  if (process.connected) process.on("disconnect", () => stop("the parent process has gone"));
+  if (process.connected) {
+    process.on("disconnect", () => stop("the parent process has gone"));
+    // Listening to the channel must not keep a process alive that has finished.
+    process.channel?.unref();
+  }
   return controller.signal;
 }
 
