@@ -1,0 +1,102 @@
+import { randomBytes } from "node:crypto";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { z } from "zod";
+import { schemaMismatch } from "../../db/migrate.ts";
+import { type Config, instanceFile, parseConfig } from "../config.ts";
+import { type Context, openContext } from "../context.ts";
+import { CommandError } from "./command.ts";
+
+const shape = z.object({
+  /** Where the API is, for callers on this machine. */
+  apiUrl: z.string(),
+  /** One of our own tokens: reads everything mirrored, and writes. */
+  token: z.string(),
+  webhookUrl: z.string(),
+  webhookSecret: z.string(),
+  upstreamUrl: z.string(),
+  upstreamToken: z.string(),
+  repositories: z.array(z.object({ owner: z.string(), name: z.string() })),
+});
+
+/** What tells other programs how to reach the instance of a TAIN_HOME, and what it mirrors. */
+export type Instance = z.infer<typeof shape>;
+
+/** The instance that runs, or ran last; null when there was none. */
+export async function readInstance(config: Pick<Config, "home">): Promise<Instance | null> {
+  const file = instanceFile(config);
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw new CommandError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+  const parsed = shape.safeParse(parseJson(text));
+  if (!parsed.success) throw new CommandError(`${file} is not what Tain writes there: remove it, and the next start writes it anew`);
+  return parsed.data;
+}
+
+/** Only its owner may read it, and readers see the old file or the new, never half of one. */
+export async function writeInstance(config: Pick<Config, "home">, instance: Instance): Promise<void> {
+  const file = instanceFile(config);
+  const draft = `${file}.${process.pid}-${randomBytes(4).toString("hex")}`;
+  try {
+    await writeFile(draft, `${JSON.stringify(instance, null, 2)}\n`, { mode: 0o600, flag: "wx" });
+    await rename(draft, file);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw new CommandError(`${file} cannot be written: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** What a command works on: the stores of the environment, and the upstream of the instance where the environment names none. */
+export interface OpenedInstance {
+  ctx: Context;
+  instance: Instance | null;
+}
+
+/** @throws CommandError when there is nothing to work on yet; ConfigError */
+export async function openInstance(env: NodeJS.ProcessEnv, resources: AsyncDisposableStack): Promise<OpenedInstance> {
+  const home = env.TAIN_HOME?.trim() || ".tain";
+  const instance = await readInstance({ home });
+  if (!instance && !env.UPSTREAM_URL) {
+    throw new CommandError(`Tain has not run in ${home} yet: begin with \`npm start\`, or set UPSTREAM_URL and UPSTREAM_TOKEN`);
+  }
+  const config = parseConfig(completed(env, instance));
+  const ctx = await openContext(config, resources, { name: "command" });
+  switch (await schemaMismatch((text) => ctx.db.$client.query<{ version: number }>(text))) {
+    case "missing":
+      throw new CommandError("The database has not the schema of this Tain: `npm start` brings it, or `node db/migrate.ts`");
+    case "newer":
+      throw new CommandError("A newer Tain has migrated this database: run that one");
+    case null:
+      return { ctx, instance };
+  }
+}
+
+/** The environment with what only the instance knows. Pure. */
+export function completed(env: NodeJS.ProcessEnv, instance: Instance | null): NodeJS.ProcessEnv {
+  // A token belongs to its upstream: the instance's is not shown to another.
+  const isSameUpstream = !env.UPSTREAM_URL || env.UPSTREAM_URL.replace(/\/+$/, "") === instance?.upstreamUrl;
+  const known = instance && isSameUpstream ? { UPSTREAM_URL: instance.upstreamUrl, UPSTREAM_TOKEN: env.UPSTREAM_TOKEN || instance.upstreamToken } : {};
+  return {
+    ...env,
+    ...known,
+    // A command that only asks verifies no delivery, and needs no secret of its own.
+    WEBHOOK_SECRET: env.WEBHOOK_SECRET || instance?.webhookSecret || newSecret(),
+    // What goes wrong is said by the command; log lines would stand among its results.
+    LOG_LEVEL: env.LOG_LEVEL || "silent",
+  };
+}
+
+export function newSecret(): string {
+  return randomBytes(24).toString("hex");
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

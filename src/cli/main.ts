@@ -1,0 +1,77 @@
+#!/usr/bin/env node
+import { ConfigError } from "../config.ts";
+import { OriginMismatchError } from "../sync/origin.ts";
+import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError, UpstreamUnavailableError } from "../upstream/errors.ts";
+import { type Command, CommandError, helpOf, listOf, parseArguments, UsageError } from "./command.ts";
+import { openOutput } from "./output.ts";
+
+/** In the order in which a person meets them. Each is loaded when it is asked for. */
+const commands: Record<string, () => Promise<Command>> = {
+  up: async () => (await import("./up.ts")).up,
+  add: async () => (await import("./add.ts")).add,
+  remove: async () => (await import("./remove.ts")).remove,
+  status: async () => (await import("./status.ts")).status,
+  backfill: async () => (await import("./backfill.ts")).backfill,
+};
+
+// Set, not exited with: what was written to a pipe would be lost.
+process.exitCode = await main(process.argv.slice(2), process.env);
+
+async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  try {
+    return await runCommand(argv, env);
+  } catch (error) {
+    if (env.TAIN_DEBUG) console.error(error);
+    console.error(`tain: ${sentenceOf(error, env)}`);
+    return error instanceof UsageError ? 2 : 1;
+  }
+}
+
+async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const [name, ...args] = argv;
+  if (name === undefined || name === "--help" || name === "-h") {
+    process.stdout.write(await overview());
+    return 0;
+  }
+  if (name === "--version") {
+    process.stdout.write(`${(await import("../operations/version.ts")).version}\n`);
+    return 0;
+  }
+  if (name === "help") return await runCommand(args[0] === undefined ? [] : [args[0], "--help"], env);
+  if (!Object.hasOwn(commands, name)) {
+    const kind = name.startsWith("-") ? "option" : "command";
+    throw new UsageError(`There is no ${kind} ${name}; the commands are ${listOf(Object.keys(commands))}`);
+  }
+  const command = await (commands[name] as () => Promise<Command>)();
+  const { words, flags } = parseArguments(command, args);
+  if (flags.has("help")) {
+    process.stdout.write(helpOf(command));
+    return 0;
+  }
+  return await command.run({ words, flags, env }, openOutput({ json: flags.has("json") }));
+}
+
+async function overview(): Promise<string> {
+  const loaded = await Promise.all(Object.values(commands).map((load) => load()));
+  const lines = loaded.map(({ name, summary }) => `  ${name.padEnd(10)} ${summary}`);
+  return `Usage: tain COMMAND [options]\n\n${lines.join("\n")}\n\ntain COMMAND --help says more. --version prints the version.\n`;
+}
+
+/** What a person can do something with. A stack says nothing to them; TAIN_DEBUG=1 shows it. */
+function sentenceOf(error: unknown, env: NodeJS.ProcessEnv): string {
+  if (error instanceof UsageError || error instanceof CommandError || error instanceof ConfigError || error instanceof OriginMismatchError) return error.message;
+  if (error instanceof UpstreamUnavailableError) return `Upstream does not answer (${error.message}): see that UPSTREAM_URL is right and reachable, then try again`;
+  if (error instanceof CredentialRejectedError) return `${error.message}: set UPSTREAM_TOKEN to one that is valid`;
+  if (error instanceof QuotaSpentError || error instanceof UpstreamRefusedError) return error.message;
+  const reason = reasonOf(error);
+  return env.TAIN_DEBUG ? reason : `${reason} (TAIN_DEBUG=1 shows where)`;
+}
+
+/** The innermost message: what wraps it repeats the statement that failed. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.cause instanceof Error) return reasonOf(error.cause);
+  // Several addresses that all refuse make an error whose own message is empty.
+  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
+  return error.message || error.name;
+}

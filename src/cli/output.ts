@@ -1,0 +1,86 @@
+import { stripVTControlCharacters, styleText } from "node:util";
+
+type Style = Parameters<typeof styleText>[0];
+
+/** Where a command speaks. Results go to stdout; what only a person wants to know goes to stderr. */
+export interface Output {
+  /** Print JSON only. */
+  readonly json: boolean;
+  /** Whether lines can be drawn over. */
+  readonly isTerminal: boolean;
+  /** The terminal's width, or 100. */
+  readonly width: number;
+  /** A line for a person, on stdout; nothing with --json. */
+  line(text?: string): void;
+  /** A line for a person, on stderr. */
+  note(text: string): void;
+  /** One JSON document on a line of its own; nothing without --json. */
+  document(value: unknown): void;
+  /** Text that may hold control sequences, as it is; nothing with --json. */
+  raw(text: string): void;
+}
+
+export function openOutput({ json }: { json: boolean }): Output {
+  const { stdout, stderr } = process;
+  const write = (text: string) => {
+    stdout.write(text);
+  };
+  return {
+    json,
+    isTerminal: stdout.isTTY === true && !json,
+    get width() {
+      return stdout.columns ?? 100;
+    },
+    line: (text = "") => (json ? undefined : write(`${text}\n`)),
+    note: (text) => {
+      stderr.write(`${text}\n`);
+    },
+    document: (value) => (json ? write(`${JSON.stringify(value)}\n`) : undefined),
+    raw: (text) => (json ? undefined : write(text)),
+  };
+}
+
+/** Colours for stdout; plain where it is no terminal or NO_COLOR is set. */
+export function styled(style: Style, text: string): string {
+  return styleText(style, text, { stream: process.stdout });
+}
+
+/** Aligned columns, two spaces apart, headings above. Pure but for the colours' dependence on stdout. */
+export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [headings.map((heading) => styled("dim", heading)), ...rows];
+  const widths = headings.map((_, at) => Math.max(...all.map((row) => shownLength(row[at] ?? ""))));
+  return all
+    .map((row) => row.map((cell, at) => cell + " ".repeat((widths[at] ?? 0) - shownLength(cell))).join("  ").trimEnd())
+    .join("\n");
+}
+
+/** Without the control sequences. Pure. */
+export function shownLength(text: string): number {
+  return stripVTControlCharacters(text).length;
+}
+
+/** `4s`, `3m 20s`, `2h 5m`, `3d 4h`. Pure. */
+export function spanOf(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1_000));
+  const units: [number, string][] = [
+    [86_400, "d"],
+    [3_600, "h"],
+    [60, "m"],
+    [1, "s"],
+  ];
+  const at = units.findIndex(([size]) => seconds >= size);
+  if (at === -1) return "0s";
+  const [[size, name], next] = [units[at] as [number, string], units[at + 1]];
+  const rest = next ? Math.floor((seconds % size) / next[0]) : 0;
+  return `${Math.floor(seconds / size)}${name}${next && rest > 0 ? ` ${rest}${next[1]}` : ""}`;
+}
+
+/** `2,412`. Pure. */
+export function grouped(count: number): string {
+  return Math.round(count).toLocaleString("en-US");
+}
+
+/** `1 page`, `2 pages`. Pure. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${grouped(count)} ${count === 1 ? one : many}`;
+}

@@ -1,0 +1,108 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+/** One program of the tree. */
+export interface Part {
+  name: string;
+  entry: URL;
+  args?: readonly string[];
+  env: NodeJS.ProcessEnv;
+  /** How long it may take to stop before it is killed. */
+  stopWithinMs: number;
+  /** What its end means instead of another start, in words. */
+  fatal?: string;
+  /** Called with each line of its stdout, which otherwise goes to our stderr. */
+  onLine?: (line: string) => void;
+}
+
+interface Running {
+  part: Part;
+  child: ChildProcess;
+  exited: Promise<string>;
+  /** When it ended by itself, lately. */
+  endings: number[];
+}
+
+const MAX_ENDINGS = 5;
+const ENDINGS_WITHIN_MS = 60_000;
+const FIRST_RESTART_MS = 200;
+
+/**
+ * The programs that make up an instance. One that ends by itself is started again, a little later each time; one that has
+ * ended five times within a minute, or whose end is fatal, makes `failed` resolve to what happened, in words.
+ *
+ * Each has a channel to us whose end tells it that we are gone, `kill -9` included.
+ */
+export class ProcessTree {
+  readonly failed: Promise<string>;
+  readonly #fail: (reason: string) => void;
+  readonly #say: (line: string) => void;
+  readonly #running = new Map<string, Running>();
+  readonly #stopping = new AbortController();
+
+  constructor(say: (line: string) => void) {
+    this.#say = say;
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.failed = promise;
+    this.#fail = resolve;
+  }
+
+  start(part: Part): void {
+    if (this.#stopping.signal.aborted) return;
+    this.#spawn(part, []);
+  }
+
+  /**
+   * Stops all, the last started first, each within its time. Answers the names of those that had to be killed.
+   */
+  async stop(): Promise<string[]> {
+    this.#stopping.abort();
+    const killed: string[] = [];
+    for (const { part, child, exited } of [...this.#running.values()].reverse()) {
+      child.kill("SIGTERM");
+      // Without us there is no channel to wait on.
+      const timer = setTimeout(() => {
+        killed.push(part.name);
+        child.kill("SIGKILL");
+      }, part.stopWithinMs);
+      await exited;
+      clearTimeout(timer);
+    }
+    return killed;
+  }
+
+  #spawn(part: Part, endings: number[]): void {
+    const child = spawn(process.execPath, [fileURLToPath(part.entry), ...(part.args ?? [])], {
+      env: part.env,
+      // Our stdout is for what we say ourselves; their logs go beside it.
+      stdio: ["ignore", part.onLine ? "pipe" : 2, 2, "ipc"],
+    });
+    if (part.onLine && child.stdout) createInterface({ input: child.stdout }).on("line", part.onLine);
+    const exited = once(child, "exit").then(
+      ([code, by]) => (by ? `ended by ${by}` : `exit code ${code}`),
+      (error: Error) => `it cannot be run: ${error.message}`,
+    );
+    this.#running.set(part.name, { part, child, exited, endings });
+    void exited.then((how) => this.#ended(part, endings, how));
+  }
+
+  async #ended(part: Part, before: number[], how: string): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
+    if (part.fatal) return this.#fail(`The ${part.name} has ended (${how}): ${part.fatal}`);
+    const now = Date.now();
+    const endings = [...before.filter((at) => at > now - ENDINGS_WITHIN_MS), now];
+    if (endings.length >= MAX_ENDINGS) {
+      return this.#fail(`The ${part.name} has ended ${endings.length} times within a minute (last: ${how}); what it said of the reason stands above`);
+    }
+    this.#say(`The ${part.name} has ended (${how}): starting it again`);
+    try {
+      await delay(FIRST_RESTART_MS * 2 ** (endings.length - 1), undefined, { signal: this.#stopping.signal });
+    } catch {
+      return; // We are stopping.
+    }
+    this.#spawn(part, endings);
+  }
+}
