@@ -42,11 +42,7 @@ function over(view: View, recorded: unknown, modelled: unknown): unknown {
 
 function sameId(a: unknown, b: unknown): boolean {
   return (
-    typeof a === "object" &&
-    a !== null &&
-    typeof b === "object" &&
-    b !== null &&
-    (a as Json)["id"] === (b as Json)["id"]
+    typeof a === "object" && a !== null && typeof b === "object" && b !== null && (a as Json).id === (b as Json).id
   );
 }
 

@@ -86,7 +86,7 @@ describe.skipIf(!existsSync(FILE))("recorded listings", () => {
       html_url: "http://pages.test/quicwg/base-drafts/pull/260",
       body: recorded.body,
     });
-    expect(shown["node_id"]).toEqual(expect.any(String)); // Not recorded in 2017: filled in.
+    expect(shown.node_id).toEqual(expect.any(String)); // Not recorded in 2017: filled in.
   });
 
   test("a row that somebody changes afterwards is shown as it is then", async () => {

@@ -5,7 +5,7 @@ import { type Call, notFound, pathOf, readable } from "./call.ts";
 import { arraySource, connection, type Key } from "./connection.ts";
 import type { Fields } from "./resolvers.ts";
 
-export type Affiliation = "OWNER" | "COLLABORATOR" | "ORGANIZATION_MEMBER";
+type Affiliation = "OWNER" | "COLLABORATOR" | "ORGANIZATION_MEMBER";
 
 interface RepositoriesArguments {
   readonly affiliations?: readonly Affiliation[] | null;

@@ -17,7 +17,7 @@ export interface Caller {
 }
 
 /** The caller's points in the present window. */
-export interface PointWindow {
+interface PointWindow {
   readonly limit: number;
   readonly remaining: number;
   readonly used: number;

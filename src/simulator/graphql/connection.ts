@@ -13,7 +13,7 @@ import { decodeCursor, encodeCursor } from "./cursor.ts";
 /** Sort keys: epoch seconds, counts, names. Null stands behind everything. */
 export type Key = number | string | null;
 
-export interface Place {
+interface Place {
   readonly key: Key;
   readonly id: number;
 }

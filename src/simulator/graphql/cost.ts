@@ -137,7 +137,7 @@ export function priceOperation(
 }
 
 /** A connection is told from an object by its paging arguments and the name of its type. */
-export function isConnection(field: GraphQLField<unknown, unknown>): boolean {
+function isConnection(field: GraphQLField<unknown, unknown>): boolean {
   return (
     getNamedType(field.type).name.endsWith("Connection") && field.args.some((argument) => argument.name === "first")
   );

@@ -4,12 +4,12 @@ import { commentCount, isPull } from "../world.ts";
 import { type Call, typedError } from "./call.ts";
 import { arraySource, indexSource, type Source } from "./connection.ts";
 
-export interface IssueOrder {
+interface IssueOrder {
   readonly field: "CREATED_AT" | "UPDATED_AT" | "COMMENTS";
   readonly direction: "ASC" | "DESC";
 }
 
-export interface IssueFilters {
+interface IssueFilters {
   readonly assignee?: string | null;
   readonly createdBy?: string | null;
   readonly labels?: readonly string[] | null;

@@ -75,8 +75,8 @@ export const pullFields: Fields<PullIssue> = {
     const { mergeable } = merging(call, row);
     return mergeable === null ? "UNKNOWN" : mergeable ? "MERGEABLE" : "CONFLICTING";
   },
-  canBeRebased: (row, _, call) => merging(call, row)["rebaseable"] === true,
-  mergeStateStatus: (row, _, call) => String(merging(call, row)["mergeable_state"]).toUpperCase(),
+  canBeRebased: (row, _, call) => merging(call, row).rebaseable === true,
+  mergeStateStatus: (row, _, call) => String(merging(call, row).mergeable_state).toUpperCase(),
   maintainerCanModify: (row) => row.pull.maintainerCanModify,
   isCrossRepository: (row) => row.pull.head.repositoryId !== row.repository.id,
   baseRefName: (row) => row.pull.base.ref,

@@ -129,7 +129,7 @@ function build(): GraphQLSchema {
       // Shared resolvers name more fields than some of the types have.
       if (field) field.resolve = resolve as unknown as NonNullable<typeof field.resolve>;
     }
-    const id = fields["databaseId"];
+    const id = fields.databaseId;
     if (id) id.type = wideInt;
   }
   const time = schema.getType("DateTime");

@@ -5,7 +5,7 @@ import { type Call, readable } from "./call.ts";
 import { mentionOf } from "./issue-lists.ts";
 
 /** GitHub docs: a search answers at most 1,000 results. */
-export const SEARCH_LIMIT = 1_000;
+const SEARCH_LIMIT = 1_000;
 
 interface Term {
   readonly negated: boolean;
