@@ -4,64 +4,22 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
-import { gzipSync } from "node:zlib";
+import { type Exchange, header, openExchange, readText } from "./exchange.ts";
 import type { Faults, HttpFault } from "./faults.ts";
 import { Graphql } from "./graphql.ts";
-import { type Bucket, type Caller, callerOf } from "./quota.ts";
 import type { Repository } from "./records.ts";
 import { Refusal } from "./refusal.ts";
+import { Responder } from "./responder.ts";
 import { type Answer, type Call, notFound, Redirect, type RepositoryCall, type Service } from "./rest/call.ts";
-import {
-  cacheHeaders,
-  commonHeaders,
-  DEPRECATION,
-  DEPRECATION_LINK,
-  etagOf,
-  isFresh,
-  newRequestId,
-  PLAIN_VARY,
-  quotaHeaders,
-  tokenHeaders,
-} from "./rest/headers.ts";
-import { credentialOf, mediaOf, unsupportedVersion, versionOf } from "./rest/negotiation.ts";
+import { DEPRECATION, DEPRECATION_LINK } from "./rest/headers.ts";
+import { credentialOf, unsupportedVersion, versionOf } from "./rest/negotiation.ts";
 import { type Route, Router, segmentsOf } from "./rest/routes.ts";
-import { roleOf, type Token } from "./tokens.ts";
-import { openView, type View } from "./views/view.ts";
 
-const MAX_BODY = 25 * 1024 * 1024;
-// Below this gzip makes nothing smaller; the service's answers of `[]` are never compressed.
-const MIN_COMPRESSED = 64;
 const DOCS = "https://docs.github.com/rest";
 const LIMIT_DOCS = `${DOCS}/overview/rate-limits-for-the-rest-api`;
 const SECONDARY_DOCS =
   "https://docs.github.com/free-pro-team@latest/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits";
 const REDIRECT_DOCS = `${DOCS}/guides/best-practices-for-using-the-rest-api#follow-redirects`;
-const SCRAPING =
-  "For more on scraping GitHub and how it may affect your rights, please review our Terms of Service (https://docs.github.com/en/site-policy/github-terms/github-terms-of-service)";
-
-/** What is known of a request as it goes through; the answer's headers and the meter need it. */
-interface Exchange {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly method: string;
-  /** Below `/api/v3`, not decoded. */
-  readonly path: string;
-  readonly query: URLSearchParams;
-  readonly view: View;
-  readonly token: Token | null;
-  readonly caller: Caller;
-  readonly requestId: string;
-  readonly mediaName: string;
-  readonly file: "diff" | "patch" | null;
-  bucket: Bucket;
-  route: string;
-  docs: string;
-  charged: number;
-  points: number;
-  limited: "primary" | "secondary" | null;
-  /** Set when a fault cuts the answer short. */
-  truncated: boolean;
-}
 
 export class HttpApi {
   readonly graphql: Graphql;
@@ -70,6 +28,7 @@ export class HttpApi {
   readonly #htmlUrl: string;
   readonly #ownUrl: () => string;
   readonly #router = new Router();
+  readonly #responder: Responder;
   readonly #stop = new AbortController();
   #running = 0;
 
@@ -79,6 +38,7 @@ export class HttpApi {
     this.#faults = faults;
     this.#htmlUrl = htmlUrl;
     this.#ownUrl = ownUrl;
+    this.#responder = new Responder(service);
     this.graphql = new Graphql(service.world, service.quota);
   }
 
@@ -89,7 +49,8 @@ export class HttpApi {
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { quota, meter } = this.#service;
-    const exchange = this.#open(request, response);
+    const base = { htmlUrl: this.#htmlUrl, ownUrl: this.#ownUrl() };
+    const exchange = openExchange(this.#service, request, response, base);
     quota.enter(exchange.caller);
     this.#running += 1;
     meter.sawConcurrent(this.#running);
@@ -112,57 +73,14 @@ export class HttpApi {
     }
   }
 
-  #open(request: IncomingMessage, response: ServerResponse): Exchange {
-    const { world, tokens } = this.#service;
-    const { headers } = request;
-    const own = this.#ownUrl();
-    const host = headers.host && /^[\w.:[\]-]+$/.test(headers.host) ? `http://${headers.host}` : own;
-    const [rawPath = "/", rawQuery = ""] = (request.url ?? "/").split(/\?(.*)/s);
-    const prefix = /^\/api\/v3(?=\/|$)/.exec(rawPath)?.[0] ?? "";
-    const path = rawPath === "/api/graphql" ? "/graphql" : rawPath.slice(prefix.length) || "/";
-    const credential = credentialOf(headers.authorization);
-    const token = credential ? (tokens.find(credential) ?? null) : null;
-    const media = mediaOf(headers.accept);
-    return {
-      request,
-      response,
-      method: request.method ?? "GET",
-      path,
-      query: new URLSearchParams(rawQuery),
-      view: openView({
-        world,
-        apiUrl: `${host}${prefix}`,
-        htmlUrl: this.#htmlUrl,
-        version: versionOf(header(request, "x-github-api-version")) ?? "2022-11-28",
-        bodyForm: media.bodyForm,
-        nextIds: header(request, "x-github-next-global-id") === "1",
-        roleOf: token
-          ? (repository) => roleOf(world, token, repository)
-          : (repository) => roleOf(world, null, repository),
-      }),
-      token,
-      caller: callerOf(token, request.socket.remoteAddress ?? "127.0.0.1"),
-      requestId: newRequestId(),
-      mediaName: media.name,
-      file: media.file,
-      bucket: path === "/graphql" ? "graphql" : "core",
-      route: `${request.method} (unknown)`,
-      docs: DOCS,
-      charged: 0,
-      points: 0,
-      limited: null,
-      truncated: false,
-    };
-  }
-
   async #answer(exchange: Exchange): Promise<void> {
     const { request } = exchange;
     if (!request.headers["user-agent"]?.trim()) {
-      this.#plain(exchange, 403, "text/html", FORBIDDEN_AGENT);
+      this.#responder.plain(exchange, 403, "text/html", FORBIDDEN_AGENT);
       return;
     }
     if (exchange.method === "OPTIONS") {
-      this.#preflight(exchange);
+      this.#responder.preflight(exchange);
       return;
     }
     if (exchange.path === "/graphql") {
@@ -171,20 +89,23 @@ export class HttpApi {
     }
     const version = header(request, "x-github-api-version");
     if (version && !versionOf(version)) {
-      this.#send(exchange, { status: 400, body: unsupportedVersion(version) });
+      this.#responder.send(exchange, { status: 400, body: unsupportedVersion(version) });
       return;
     }
     const text = await readText(request);
     if (text === null) {
-      this.#send(exchange, { status: 413, body: this.#errorBody(exchange, new Refusal(413, "Payload too large")) });
+      this.#responder.send(exchange, {
+        status: 413,
+        body: this.#responder.errorBody(exchange, new Refusal(413, "Payload too large")),
+      });
       return;
     }
     try {
-      this.#send(exchange, this.#rest(exchange, text));
+      this.#responder.send(exchange, this.#rest(exchange, text));
     } catch (error) {
-      if (error instanceof Redirect) this.#send(exchange, redirectAnswer(exchange.method, error.location));
+      if (error instanceof Redirect) this.#responder.send(exchange, redirectAnswer(exchange.method, error.location));
       else if (error instanceof Refusal)
-        this.#send(exchange, { status: error.status, body: this.#errorBody(exchange, error) });
+        this.#responder.send(exchange, { status: error.status, body: this.#responder.errorBody(exchange, error) });
       else throw error;
     }
   }
@@ -246,8 +167,8 @@ export class HttpApi {
       const message =
         refused.limit === "content"
           ? "You have exceeded a secondary rate limit and have been temporarily blocked from content creation. Please retry your request again later."
-          : `You have exceeded a secondary rate limit. Please wait a few minutes before you try again. ${this.#support(exchange)}`;
-      return this.#limitAnswer(message, SECONDARY_DOCS, quota.retryAfter ? refused.retryAfterSeconds : null);
+          : `You have exceeded a secondary rate limit. Please wait a few minutes before you try again. ${this.#responder.support(exchange)}`;
+      return this.#responder.limitAnswer(message, SECONDARY_DOCS, quota.retryAfter ? refused.retryAfterSeconds : null);
     }
     if (route?.pattern === "/rate_limit") return null;
     if (quota.charge(caller, exchange.bucket, 1)) {
@@ -257,31 +178,23 @@ export class HttpApi {
     exchange.limited = "primary";
     const message = caller.anonymous
       ? `API rate limit exceeded for ${caller.name}. (But here's the good news: Authenticated requests get a higher rate limit. Check out the documentation for more details.)`
-      : `API rate limit exceeded for ${caller.name}. ${this.#support(exchange)}`;
-    return this.#limitAnswer(message, LIMIT_DOCS, null);
-  }
-
-  #support(exchange: Exchange): string {
-    const at = new Date(this.#service.world.clock.now()).toISOString().slice(0, 19).replace("T", " ");
-    return `If you reach out to GitHub Support for help, please include the request ID ${exchange.requestId} and timestamp ${at} UTC. ${SCRAPING}`;
-  }
-
-  #limitAnswer(message: string, documentationUrl: string, retryAfter: number | null): Answer {
-    const { status } = this.#service.quota;
-    const body = { message, documentation_url: documentationUrl, status: String(status) };
-    return { status, body, headers: retryAfter === null ? {} : { "Retry-After": String(retryAfter) } };
+      : `API rate limit exceeded for ${caller.name}. ${this.#responder.support(exchange)}`;
+    return this.#responder.limitAnswer(message, LIMIT_DOCS, null);
   }
 
   async #answerGraphql(exchange: Exchange): Promise<void> {
     const { request, token, view } = exchange;
     exchange.route = `${exchange.method} /graphql`;
     if (exchange.method !== "POST") {
-      this.#send(exchange, { status: 404, body: this.#errorBody(exchange, notFound()) });
+      this.#responder.send(exchange, { status: 404, body: this.#responder.errorBody(exchange, notFound()) });
       return;
     }
     const text = await readText(request);
     if (text === null) {
-      this.#send(exchange, { status: 413, body: this.#errorBody(exchange, new Refusal(413, "Payload too large")) });
+      this.#responder.send(exchange, {
+        status: 413,
+        body: this.#responder.errorBody(exchange, new Refusal(413, "Payload too large")),
+      });
       return;
     }
     const credential = credentialOf(request.headers.authorization);
@@ -295,111 +208,7 @@ export class HttpApi {
     exchange.limited = answer.limited;
     const wait = answer.retryAfterSeconds !== undefined && this.#service.quota.retryAfter;
     const headers = wait ? { "Retry-After": String(answer.retryAfterSeconds) } : {};
-    this.#send(exchange, { status: answer.status, body: answer.body, uncached: true, headers });
-  }
-
-  // --- Sending
-
-  #send(exchange: Exchange, answer: Answer): void {
-    const { request, token } = exchange;
-    const json = answer.body === undefined ? null : JSON.stringify(answer.body);
-    const content = answer.text?.content ?? json;
-    const signed = token !== null;
-    const cacheable = content !== null && (answer.status === 200 || answer.status === 201);
-    const tagged = cacheable && !answer.uncached;
-    const etag = tagged ? etagOf(request.headers, signed, content) : null;
-    const read = exchange.method === "GET" || exchange.method === "HEAD";
-    const fresh =
-      read && answer.status === 200 && isFresh(request.headers, etag, tagged ? answer.lastModified : undefined);
-    if (fresh && signed && exchange.charged > 0) {
-      // A 304 costs nothing, but only with an Authorization header.
-      this.#service.quota.refund(exchange.caller, exchange.bucket, exchange.charged);
-      exchange.charged = 0;
-    }
-
-    const pretty = json !== null && /curl|Wget|Safari|Firefox/.test(request.headers["user-agent"] ?? "");
-    const text = pretty ? `${JSON.stringify(answer.body, null, 2)}\n` : content;
-    const compressed =
-      text !== null && text.length >= MIN_COMPRESSED && /\bgzip\b/.test(header(request, "accept-encoding") ?? "");
-    const links = [...(answer.links ?? [])];
-    const headers: Record<string, string | string[]> = {
-      ...this.#baseHeaders(exchange),
-      ...(cacheable ? cacheHeaders(signed, answer.uncached ?? false) : { Vary: PLAIN_VARY }),
-      ...(etag === null ? {} : { ETag: `${compressed ? "W/" : ""}"${etag}"` }),
-      ...(tagged && answer.lastModified !== undefined
-        ? { "Last-Modified": new Date(answer.lastModified * 1_000).toUTCString() }
-        : {}),
-      ...answer.headers,
-      ...(links.length > 0 ? { Link: links.join(", ") } : {}),
-    };
-    if (fresh) {
-      this.#write(exchange, 304, headers, null);
-      return;
-    }
-    if (text === null) {
-      this.#write(exchange, answer.status, headers, null);
-      return;
-    }
-    headers["Content-Type"] = answer.text?.type ?? "application/json; charset=utf-8";
-    const body = compressed ? gzipSync(text, { level: 1 }) : Buffer.from(text);
-    if (compressed) headers["Content-Encoding"] = "gzip";
-    this.#write(exchange, answer.status, headers, body);
-  }
-
-  #baseHeaders(exchange: Exchange): Record<string, string> {
-    const { quota, world } = this.#service;
-    return {
-      Date: new Date(world.clock.now()).toUTCString(),
-      ...commonHeaders(exchange.requestId),
-      "X-GitHub-Media-Type": exchange.mediaName,
-      "x-github-api-version-selected": exchange.view.version,
-      ...tokenHeaders(exchange.token),
-      ...quotaHeaders(quota.state(exchange.caller, exchange.bucket), exchange.bucket),
-    };
-  }
-
-  #write(exchange: Exchange, status: number, headers: Record<string, string | string[]>, body: Buffer | null): void {
-    const { response } = exchange;
-    if (body) headers["Content-Length"] = String(body.length);
-    response.writeHead(status, headers);
-    if (exchange.method === "HEAD" || !body) {
-      response.end();
-    } else if (exchange.truncated) {
-      response.write(body.subarray(0, Math.floor(body.length / 2)), () => response.destroy());
-    } else response.end(body);
-  }
-
-  #plain(exchange: Exchange, status: number, type: string, content: string, extra: Record<string, string> = {}): void {
-    this.#write(
-      exchange,
-      status,
-      { ...this.#baseHeaders(exchange), "Content-Type": type, ...extra },
-      Buffer.from(content),
-    );
-  }
-
-  #preflight(exchange: Exchange): void {
-    this.#write(
-      exchange,
-      204,
-      {
-        ...commonHeaders(exchange.requestId),
-        "Access-Control-Allow-Headers":
-          "Authorization, Content-Type, If-Match, If-Modified-Since, If-None-Match, If-Unmodified-Since, X-GitHub-OTP, X-Requested-With",
-        "Access-Control-Allow-Methods": "GET, POST, PATCH, PUT, DELETE",
-        "Access-Control-Max-Age": "86400",
-      },
-      null,
-    );
-  }
-
-  #errorBody(exchange: Exchange, refusal: Refusal) {
-    return {
-      message: refusal.message,
-      ...(refusal.errors === undefined ? {} : { errors: refusal.errors }),
-      documentation_url: exchange.docs,
-      status: String(refusal.status),
-    };
+    this.#responder.send(exchange, { status: answer.status, body: answer.body, uncached: true, headers });
   }
 
   // --- Faults
@@ -421,17 +230,18 @@ export class HttpApi {
         return false;
       case "secondary-limit": {
         exchange.limited = "secondary";
-        const message = `You have exceeded a secondary rate limit. Please wait a few minutes before you try again. ${this.#support(exchange)}`;
-        this.#send(exchange, this.#limitAnswer(message, SECONDARY_DOCS, fault.retryAfter ?? null));
+        const message = `You have exceeded a secondary rate limit. Please wait a few minutes before you try again. ${this.#responder.support(exchange)}`;
+        this.#responder.send(exchange, this.#responder.limitAnswer(message, SECONDARY_DOCS, fault.retryAfter ?? null));
         return true;
       }
       case "status":
         if (fault.status === 502 || fault.status === 504)
-          this.#plain(exchange, fault.status, "text/html", SERVER_ERROR_PAGE, retryAfter);
-        else if (fault.status === 429) this.#plain(exchange, 429, "text/plain", "Too Many Requests", retryAfter);
+          this.#responder.plain(exchange, fault.status, "text/html", SERVER_ERROR_PAGE, retryAfter);
+        else if (fault.status === 429)
+          this.#responder.plain(exchange, 429, "text/plain", "Too Many Requests", retryAfter);
         else {
           const body = { message: "Server Error", ...(fault.status === 503 ? { code: "unavailable" } : {}) };
-          this.#send(exchange, { status: fault.status ?? 500, body, headers: retryAfter });
+          this.#responder.send(exchange, { status: fault.status ?? 500, body, headers: retryAfter });
         }
         return true;
       default:
@@ -446,11 +256,6 @@ const FORBIDDEN_AGENT =
 const SERVER_ERROR_PAGE =
   "<!DOCTYPE html>\n<html>\n  <head><title>Unicorn! &middot; GitHub</title></head>\n  <body>Server Error</body>\n</html>\n";
 
-function header(request: IncomingMessage, name: string): string | undefined {
-  const value = request.headers[name];
-  return Array.isArray(value) ? value[0] : value;
-}
-
 function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
@@ -458,17 +263,6 @@ function decoded(segment: string): string {
     if (error instanceof URIError) throw notFound();
     throw error;
   }
-}
-
-/** The text of the body; null when it is too long. */
-async function readText(request: IncomingMessage): Promise<string | null> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length <= MAX_BODY) chunks.push(chunk);
-  }
-  return length > MAX_BODY ? null : Buffer.concat(chunks).toString("utf8");
 }
 
 function readJson(text: string, pattern: string): Record<string, unknown> {

@@ -8,8 +8,8 @@
 import type { Clock } from "./clock.ts";
 import type { WorldEvent } from "./event.ts";
 import type { RecordedDocuments } from "./histories-recorded.ts";
+import * as fresh from "./new-rows.ts";
 import { type NodeKind, nodeId } from "./node-id.ts";
-import { OrderedIndex } from "./ordered-index.ts";
 import { type Random, seededRandom } from "./random.ts";
 import {
   type Comment,
@@ -18,7 +18,6 @@ import {
   type Issue,
   type Label,
   type Milestone,
-  type Pull,
   type PullIssue,
   type Repository,
   type Review,
@@ -50,6 +49,8 @@ const HARD_BUMPS: UncertainBumps = {
   labelDelete: false,
 };
 
+export type { NewPull } from "./new-rows.ts";
+
 export interface WorldOptions {
   readonly clock?: Clock;
   readonly seed?: number;
@@ -59,36 +60,6 @@ export interface WorldOptions {
   /** How long after the first single read of an open pull request its `mergeable` becomes known. Default 2,000. */
   readonly mergeableDelayMs?: number;
 }
-
-type IdKind =
-  | "user"
-  | "repository"
-  | "label"
-  | "milestone"
-  | "issue"
-  | "pull"
-  | "comment"
-  | "review"
-  | "reviewComment"
-  | "hook"
-  | "delivery";
-
-/** Fields that have no default, and any others to set. */
-type New<T, Required extends keyof T> = Pick<T, Required> & Partial<Omit<T, "rows">>;
-export type NewUser = New<User, "login">;
-export type NewRepository = New<Repository, "ownerId" | "name">;
-export type NewLabel = New<Label, "repository" | "name">;
-export type NewMilestone = New<Milestone, "repository" | "title">;
-export type NewPull = New<Pull, "head" | "base">;
-export type NewIssue = Omit<New<Issue, "repository" | "title" | "authorId">, "pull" | "thread"> & {
-  readonly pull?: NewPull;
-};
-export type NewComment = New<Comment, "issue" | "authorId" | "body">;
-export type NewReview = New<Review, "issue" | "authorId" | "state">;
-export type NewReviewComment = New<ReviewComment, "issue" | "authorId" | "body" | "path" | "commitId">;
-export type NewHook = New<Hook, "repository" | "url">;
-
-const NONE: readonly never[] = Object.freeze([]) as readonly never[];
 
 export class World {
   readonly clock: Clock;
@@ -118,7 +89,7 @@ export class World {
   readonly #oldNames = new Map<string, Repository>();
   readonly #listeners = new Set<(event: WorldEvent) => void>();
   // Near the service's own figures of 2026: issue and comment ids are past 2^31.
-  readonly #lastIds: Record<IdKind, number> = {
+  readonly #lastIds: Record<fresh.IdKind, number> = {
     user: 200_000_000,
     repository: 900_000_000,
     label: 8_000_000_000,
@@ -147,7 +118,7 @@ export class World {
     return Math.floor(this.clock.now() / 1_000);
   }
 
-  nextId(kind: IdKind): number {
+  nextId(kind: fresh.IdKind): number {
     this.#lastIds[kind] += this.random.int(1, 9);
     return this.#lastIds[kind];
   }
@@ -279,111 +250,24 @@ export class World {
 
   // --- Rows put in place as they are
 
-  addUser(fields: NewUser): User {
+  addUser(fields: fresh.NewUser): User {
     if (this.userByLogin(fields.login)) throw new Error(`The login ${fields.login} is taken`);
-    const createdAt = fields.createdAt ?? this.now();
-    const user: User = {
-      id: fields.id ?? this.nextId("user"),
-      login: fields.login,
-      type: fields.type ?? "User",
-      siteAdmin: fields.siteAdmin ?? false,
-      name: fields.name ?? null,
-      company: fields.company ?? null,
-      blog: fields.blog ?? null,
-      location: fields.location ?? null,
-      email: fields.email ?? null,
-      bio: fields.bio ?? null,
-      createdAt,
-      updatedAt: fields.updatedAt ?? createdAt,
-      memberIds: fields.memberIds ?? NONE,
-      deleted: false,
-    };
+    const user = fresh.userRow(this, fields);
     this.users.set(user.id, user);
     this.#logins.set(user.login.toLowerCase(), user);
     return user;
   }
 
-  addRepository(fields: NewRepository): Repository {
-    const createdAt = fields.createdAt ?? this.now();
-    const repository: Repository = {
-      id: fields.id ?? this.nextId("repository"),
-      ownerId: fields.ownerId,
-      name: fields.name,
-      description: fields.description ?? null,
-      homepage: fields.homepage ?? null,
-      language: fields.language ?? null,
-      visibility: fields.visibility ?? "public",
-      fork: fields.fork ?? false,
-      parentId: fields.parentId ?? null,
-      archived: fields.archived ?? false,
-      disabled: fields.disabled ?? false,
-      isTemplate: fields.isTemplate ?? false,
-      hasIssues: fields.hasIssues ?? true,
-      hasProjects: fields.hasProjects ?? true,
-      hasWiki: fields.hasWiki ?? true,
-      hasPages: fields.hasPages ?? false,
-      hasDownloads: fields.hasDownloads ?? true,
-      hasDiscussions: fields.hasDiscussions ?? false,
-      allowForking: fields.allowForking ?? true,
-      allowSquashMerge: fields.allowSquashMerge ?? true,
-      allowMergeCommit: fields.allowMergeCommit ?? true,
-      allowRebaseMerge: fields.allowRebaseMerge ?? true,
-      allowAutoMerge: fields.allowAutoMerge ?? false,
-      deleteBranchOnMerge: fields.deleteBranchOnMerge ?? false,
-      allowUpdateBranch: fields.allowUpdateBranch ?? false,
-      webCommitSignoffRequired: fields.webCommitSignoffRequired ?? false,
-      defaultBranch: fields.defaultBranch ?? "main",
-      topics: fields.topics ?? NONE,
-      licenseKey: fields.licenseKey ?? null,
-      stargazers: fields.stargazers ?? 0,
-      forks: fields.forks ?? 0,
-      subscribers: fields.subscribers ?? 0,
-      size: fields.size ?? 0,
-      createdAt,
-      updatedAt: fields.updatedAt ?? createdAt,
-      pushedAt: fields.pushedAt === undefined ? createdAt : fields.pushedAt,
-      branches: fields.branches ?? new Map([[fields.defaultBranch ?? "main", this.newSha()]]),
-      collaborators: fields.collaborators ?? new Map(),
-      contributorIds: fields.contributorIds ?? new Set(),
-      lastNumber: fields.lastNumber ?? 0,
-      lastMilestoneNumber: fields.lastMilestoneNumber ?? 0,
-      openIssues: 0,
-      openPulls: 0,
-      rows: {
-        byNumber: [],
-        issuesByCreated: new OrderedIndex<Issue>((row) => row.createdAt),
-        issuesByUpdated: new OrderedIndex<Issue>((row) => row.updatedAt),
-        pullsByCreated: new OrderedIndex<Issue>((row) => row.createdAt),
-        commentsById: new OrderedIndex<Comment>((row) => row.id),
-        commentsByUpdated: new OrderedIndex<Comment>((row) => row.updatedAt),
-        reviewCommentsById: new OrderedIndex<ReviewComment>((row) => row.id),
-        reviewCommentsByUpdated: new OrderedIndex<ReviewComment>((row) => row.updatedAt),
-        labels: new Map(),
-        milestones: new Map(),
-        tombstones: new Map(),
-        hooks: new Map(),
-      },
-      deleted: false,
-    };
+  addRepository(fields: fresh.NewRepository): Repository {
+    const repository = fresh.repositoryRow(this, fields);
     this.#name(repository);
     this.repositories.set(repository.id, repository);
     this.lag.created(repository);
     return repository;
   }
 
-  addLabel(fields: NewLabel): Label {
-    const createdAt = fields.createdAt ?? this.now();
-    const label: Label = {
-      id: fields.id ?? this.nextId("label"),
-      repository: fields.repository,
-      name: fields.name,
-      color: fields.color ?? "ededed",
-      description: fields.description ?? null,
-      isDefault: fields.isDefault ?? false,
-      createdAt,
-      updatedAt: fields.updatedAt ?? createdAt,
-      deleted: false,
-    };
+  addLabel(fields: fresh.NewLabel): Label {
+    const label = fresh.labelRow(this, fields);
     this.labels.set(label.id, label);
     label.repository.rows.labels.set(label.id, label);
     this.lag.created(label);
@@ -391,25 +275,9 @@ export class World {
   }
 
   /** Counters follow the issues that are added with this milestone. */
-  addMilestone(fields: NewMilestone): Milestone {
+  addMilestone(fields: fresh.NewMilestone): Milestone {
     const { repository } = fields;
-    const createdAt = fields.createdAt ?? this.now();
-    const milestone: Milestone = {
-      id: fields.id ?? this.nextId("milestone"),
-      repository,
-      number: fields.number ?? repository.lastMilestoneNumber + 1,
-      title: fields.title,
-      description: fields.description ?? null,
-      state: fields.state ?? "open",
-      creatorId: fields.creatorId === undefined ? repository.ownerId : fields.creatorId,
-      openIssues: 0,
-      closedIssues: 0,
-      createdAt,
-      updatedAt: fields.updatedAt ?? createdAt,
-      closedAt: fields.closedAt ?? null,
-      dueOn: fields.dueOn ?? null,
-      deleted: false,
-    };
+    const milestone = fresh.milestoneRow(this, fields);
     repository.lastMilestoneNumber = Math.max(repository.lastMilestoneNumber, milestone.number);
     this.milestones.set(milestone.id, milestone);
     repository.rows.milestones.set(milestone.id, milestone);
@@ -418,38 +286,11 @@ export class World {
   }
 
   /** Counters of the repository and of the milestone follow. Throws when the number is in use. */
-  addIssue(fields: NewIssue): Issue {
+  addIssue(fields: fresh.NewIssue): Issue {
     const { repository } = fields;
     const number = fields.number ?? repository.lastNumber + 1;
     if (repository.rows.byNumber[number]) throw new Error(`#${number} is in use in ${this.fullName(repository)}`);
-    const createdAt = fields.createdAt ?? this.now();
-    const issue: Issue = {
-      id: fields.id ?? this.nextId("issue"),
-      repository,
-      number,
-      title: fields.title,
-      body: fields.body ?? null,
-      authorId: fields.authorId,
-      state: fields.state ?? "open",
-      stateReason: fields.stateReason ?? null,
-      closedAt: fields.closedAt ?? null,
-      closedById: fields.closedById ?? null,
-      locked: fields.locked ?? false,
-      lockReason: fields.lockReason ?? null,
-      pinned: fields.pinned ?? false,
-      assigneeIds: fields.assigneeIds?.length ? fields.assigneeIds : NONE,
-      labelIds: fields.labelIds?.length ? fields.labelIds : NONE,
-      milestoneId: fields.milestoneId ?? null,
-      createdAt,
-      updatedAt: fields.updatedAt ?? createdAt,
-      editedAt: fields.editedAt ?? null,
-      association: fields.association ?? null,
-      reactions: fields.reactions ?? null,
-      thread: NONE,
-      commentsBeyond: fields.commentsBeyond ?? 0,
-      pull: fields.pull ? this.#pull(fields.pull) : null,
-      deleted: false,
-    };
+    const issue = fresh.issueRow(this, fields);
     this.issues.set(issue.id, issue);
     const { rows } = repository;
     // Holes are written out: an array with a gap would turn into a slow dictionary.
@@ -468,42 +309,9 @@ export class World {
     return issue;
   }
 
-  #pull(fields: NewPull): Pull {
-    return {
-      id: fields.id ?? this.nextId("pull"),
-      head: fields.head,
-      base: fields.base,
-      draft: fields.draft ?? false,
-      mergedAt: fields.mergedAt ?? null,
-      mergedById: fields.mergedById ?? null,
-      mergeCommitSha: fields.mergeCommitSha ?? null,
-      mergeable: fields.mergeable ?? true,
-      mergeableKnownAt: fields.mergeableKnownAt ?? null,
-      maintainerCanModify: fields.maintainerCanModify ?? false,
-      requestedReviewerIds: fields.requestedReviewerIds ?? NONE,
-      commits: fields.commits ?? 1,
-      additions: fields.additions ?? 0,
-      deletions: fields.deletions ?? 0,
-      changedFiles: fields.changedFiles ?? 0,
-      reviews: NONE,
-      reviewComments: NONE,
-    };
-  }
-
-  addComment(fields: NewComment): Comment {
+  addComment(fields: fresh.NewComment): Comment {
     const { issue } = fields;
-    const createdAt = fields.createdAt ?? this.now();
-    const comment: Comment = {
-      id: fields.id ?? this.nextId("comment"),
-      issue,
-      authorId: fields.authorId,
-      body: fields.body,
-      createdAt,
-      updatedAt: fields.updatedAt ?? createdAt,
-      association: fields.association ?? null,
-      reactions: fields.reactions ?? null,
-      deleted: false,
-    };
+    const comment = fresh.commentRow(this, fields);
     this.comments.set(comment.id, comment);
     issue.thread = inserted(issue.thread, comment);
     const { rows } = issue.repository;
@@ -513,59 +321,18 @@ export class World {
     return comment;
   }
 
-  addReview(fields: NewReview): Review {
+  addReview(fields: fresh.NewReview): Review {
     const { issue } = fields;
-    const createdAt = fields.createdAt ?? this.now();
-    const review: Review = {
-      id: fields.id ?? this.nextId("review"),
-      issue,
-      authorId: fields.authorId,
-      body: fields.body ?? "",
-      state: fields.state,
-      submittedAt: fields.submittedAt ?? (fields.state === "PENDING" ? null : createdAt),
-      updatedAt: fields.updatedAt ?? createdAt,
-      createdAt,
-      commitId: fields.commitId === undefined ? issue.pull.head.sha : fields.commitId,
-      association: fields.association ?? null,
-      deleted: false,
-    };
+    const review = fresh.reviewRow(this, fields);
     this.reviews.set(review.id, review);
     issue.pull.reviews = inserted(issue.pull.reviews, review);
     this.lag.created(review);
     return review;
   }
 
-  addReviewComment(fields: NewReviewComment): ReviewComment {
+  addReviewComment(fields: fresh.NewReviewComment): ReviewComment {
     const { issue } = fields;
-    const createdAt = fields.createdAt ?? this.now();
-    const line = fields.line === undefined ? 1 : fields.line;
-    const position = fields.position === undefined ? 1 : fields.position;
-    const comment: ReviewComment = {
-      id: fields.id ?? this.nextId("reviewComment"),
-      issue,
-      reviewId: fields.reviewId ?? null,
-      inReplyToId: fields.inReplyToId ?? null,
-      authorId: fields.authorId,
-      body: fields.body,
-      path: fields.path,
-      diffHunk: fields.diffHunk ?? "@@ -1 +1 @@",
-      position,
-      originalPosition: fields.originalPosition === undefined ? position : fields.originalPosition,
-      line,
-      originalLine: fields.originalLine === undefined ? line : fields.originalLine,
-      startLine: fields.startLine ?? null,
-      originalStartLine: fields.originalStartLine ?? null,
-      side: fields.side ?? "RIGHT",
-      startSide: fields.startSide ?? null,
-      subjectType: fields.subjectType ?? "line",
-      commitId: fields.commitId,
-      originalCommitId: fields.originalCommitId ?? fields.commitId,
-      createdAt,
-      updatedAt: fields.updatedAt ?? createdAt,
-      association: fields.association ?? null,
-      reactions: fields.reactions ?? null,
-      deleted: false,
-    };
+    const comment = fresh.reviewCommentRow(this, fields);
     this.reviewComments.set(comment.id, comment);
     issue.pull.reviewComments = inserted(issue.pull.reviewComments, comment);
     const { rows } = issue.repository;
@@ -575,22 +342,8 @@ export class World {
     return comment;
   }
 
-  addHook(fields: NewHook): Hook {
-    const createdAt = fields.createdAt ?? this.now();
-    const hook: Hook = {
-      id: fields.id ?? this.nextId("hook"),
-      repository: fields.repository,
-      active: fields.active ?? true,
-      events: fields.events ?? ["push"],
-      url: fields.url,
-      contentType: fields.contentType ?? "form",
-      insecureSsl: fields.insecureSsl ?? "0",
-      secret: fields.secret ?? null,
-      createdAt,
-      updatedAt: fields.updatedAt ?? createdAt,
-      lastResponse: fields.lastResponse ?? { code: null, status: "unused", message: null },
-      deleted: false,
-    };
+  addHook(fields: fresh.NewHook): Hook {
+    const hook = fresh.hookRow(this, fields);
     this.hooks.set(hook.id, hook);
     hook.repository.rows.hooks.set(hook.id, hook);
     return hook;

@@ -1,6 +1,7 @@
+import type { NewRepository } from "../new-rows.ts";
 import type { Repository, User, Visibility } from "../records.ts";
 import { invalid } from "../refusal.ts";
-import type { NewRepository, World } from "../world.ts";
+import type { World } from "../world.ts";
 
 export function createRepository(world: World, by: number, input: NewRepository): Repository {
   checkName(world, input.ownerId, input.name);

@@ -1,6 +1,7 @@
+import type { NewUser } from "../new-rows.ts";
 import { GHOST_ID, type User } from "../records.ts";
 import { Refusal } from "../refusal.ts";
-import type { NewUser, World } from "../world.ts";
+import type { World } from "../world.ts";
 import { deleteRepository } from "./repositories.ts";
 
 export function createUser(world: World, fields: NewUser): User {

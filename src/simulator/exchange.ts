@@ -1,0 +1,98 @@
+/** A request of the public interface while it is answered. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type Bucket, type Caller, callerOf } from "./quota.ts";
+import type { Service } from "./rest/call.ts";
+import { newRequestId } from "./rest/headers.ts";
+import { credentialOf, mediaOf, versionOf } from "./rest/negotiation.ts";
+import { roleOf, type Token } from "./tokens.ts";
+import { openView, type View } from "./views/view.ts";
+
+const MAX_BODY = 25 * 1024 * 1024;
+
+/** What is known of a request as it goes through; the answer's headers and the meter need it. */
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly method: string;
+  /** Below `/api/v3`, not decoded. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly view: View;
+  readonly token: Token | null;
+  readonly caller: Caller;
+  readonly requestId: string;
+  readonly mediaName: string;
+  readonly file: "diff" | "patch" | null;
+  bucket: Bucket;
+  route: string;
+  docs: string;
+  charged: number;
+  points: number;
+  limited: "primary" | "secondary" | null;
+  /** Set when a fault cuts the answer short. */
+  truncated: boolean;
+}
+
+/** Reads what the request says of itself; `htmlUrl` and `ownUrl` are the bases of addresses. */
+export function openExchange(
+  service: Service,
+  request: IncomingMessage,
+  response: ServerResponse,
+  base: { readonly htmlUrl: string; readonly ownUrl: string },
+): Exchange {
+  const { world, tokens } = service;
+  const { headers } = request;
+  const host = headers.host && /^[\w.:[\]-]+$/.test(headers.host) ? `http://${headers.host}` : base.ownUrl;
+  const [rawPath = "/", rawQuery = ""] = (request.url ?? "/").split(/\?(.*)/s);
+  const prefix = /^\/api\/v3(?=\/|$)/.exec(rawPath)?.[0] ?? "";
+  const path = rawPath === "/api/graphql" ? "/graphql" : rawPath.slice(prefix.length) || "/";
+  const credential = credentialOf(headers.authorization);
+  const token = credential ? (tokens.find(credential) ?? null) : null;
+  const media = mediaOf(headers.accept);
+  return {
+    request,
+    response,
+    method: request.method ?? "GET",
+    path,
+    query: new URLSearchParams(rawQuery),
+    view: openView({
+      world,
+      apiUrl: `${host}${prefix}`,
+      htmlUrl: base.htmlUrl,
+      version: versionOf(header(request, "x-github-api-version")) ?? "2022-11-28",
+      bodyForm: media.bodyForm,
+      nextIds: header(request, "x-github-next-global-id") === "1",
+      roleOf: token
+        ? (repository) => roleOf(world, token, repository)
+        : (repository) => roleOf(world, null, repository),
+    }),
+    token,
+    caller: callerOf(token, request.socket.remoteAddress ?? "127.0.0.1"),
+    requestId: newRequestId(),
+    mediaName: media.name,
+    file: media.file,
+    bucket: path === "/graphql" ? "graphql" : "core",
+    route: `${request.method} (unknown)`,
+    docs: "https://docs.github.com/rest",
+    charged: 0,
+    points: 0,
+    limited: null,
+    truncated: false,
+  };
+}
+
+export function header(request: IncomingMessage, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value[0] : value;
+}
+
+/** The text of the body; null when it is too long. */
+export async function readText(request: IncomingMessage): Promise<string | null> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length <= MAX_BODY) chunks.push(chunk);
+  }
+  return length > MAX_BODY ? null : Buffer.concat(chunks).toString("utf8");
+}
