@@ -1,17 +1,23 @@
 // How we are asked to stop: Ctrl-C, a service manager's TERM, a closed terminal.
 import { once } from "node:events";
 
+// Ctrl-C reaches us from the terminal and, at the same moment, once more from npm: that is one request, not two.
+const echoMs = 1_000;
+
 /**
  * `{ signal, again }`: an AbortSignal raised by the first request to stop, and a promise for the second, by which an
  * impatient person asks not to wait any longer. From here on these signals no longer end the launcher by themselves.
  */
 export function watchForStop() {
+  let askedAt = 0;
   const first = new AbortController();
   const second = Promise.withResolvers?.() ?? withResolvers();
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(name, () => {
-      if (first.signal.aborted) second.resolve();
-      else first.abort(name);
+      if (!first.signal.aborted) {
+        askedAt = Date.now();
+        first.abort(name);
+      } else if (Date.now() - askedAt > echoMs) second.resolve();
     });
   }
   watchForOrphaning(() => first.abort("SIGTERM"));

@@ -73,10 +73,16 @@ export class Home implements AsyncDisposable {
     const path = await mkdtemp(join(tmpdir(), "tain-home-"));
     // Root runs Postgres as somebody else, who must be able to pass through.
     await chmod(path, 0o711);
-    const clean = { ...process.env, TAIN_HOME: path, TAIN_APP_ENTRY: fixtureApp };
-    for (const name of ["DATABASE_URL", "REDIS_URL", "NODE_ENV", "TEST_DATABASE_URL", "TEST_REDIS_URL"]) {
-      delete clean[name as keyof typeof clean];
-    }
+    // Set to nothing rather than left out: what is set, a developer's own .env does not replace.
+    const unset = { DATABASE_URL: "", REDIS_URL: "", NODE_ENV: "", TEST_DATABASE_URL: "", TEST_REDIS_URL: "" };
+    const clean = {
+      ...process.env,
+      ...unset,
+      UPSTREAM_URL: "",
+      UPSTREAM_TOKEN: "",
+      TAIN_HOME: path,
+      TAIN_APP_ENTRY: fixtureApp,
+    };
     return new Home(path, { ...clean, ...env });
   }
 

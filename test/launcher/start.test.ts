@@ -91,6 +91,34 @@ test("a start that finds the one before still stopping waits for its end", async
   expect(await second.stop()).toBe(0);
 });
 
+test("a Ctrl-C that arrives twice, from the terminal and from npm, is one request to stop", async () => {
+  await using home = await Home.open();
+  const launcher = home.run(["start", "--slow"]);
+  await launcher.told("started");
+  launcher.child.kill("SIGINT");
+  await vi.waitUntil(() => launcher.stderr.includes("stopping"), { timeout: 5_000 });
+  launcher.child.kill("SIGINT");
+  expect(await launcher.exited).toBe(0);
+});
+
+test("an app that does not stop is ended when asked again, and that is not a clean stop", async () => {
+  await using home = await Home.open();
+  const launcher = home.run(["start", "--deaf"]);
+  const app = await launcher.told("started");
+  launcher.child.kill("SIGTERM");
+  await vi.waitUntil(
+    () => {
+      launcher.child.kill("SIGTERM");
+      return launcher.stderr.includes("ending it because you asked again");
+    },
+    { timeout: 5_000, interval: 200 },
+  );
+  expect(await launcher.exited).toBe(1);
+  expect(launcher.stderr).toContain("Tain did not stop cleanly (SIGKILL)");
+  expect(await isRunning(app.pid)).toBe(false);
+  expect(await answers(String(app.DATABASE_URL))).toBe(false);
+});
+
 test("started by npm, the launcher stops everything when npm is killed", async () => {
   await using home = await Home.open();
   const npm = home.throughShell(["start"]);
