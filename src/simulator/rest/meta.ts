@@ -8,7 +8,7 @@ export function getRateLimit(call: Call): Answer {
   const resources = Object.fromEntries(
     BUCKETS.map((bucket) => {
       const { limit, used, remaining, reset } = call.quota.state(call.caller, bucket);
-      return [bucket, { limit, used, remaining, reset, resource: bucket }];
+      return [bucket, { limit, used, remaining, reset }];
     }),
   );
   return ok({ resources, ...(call.view.version === "2022-11-28" ? { rate: resources.core } : {}) }, { uncached: true });

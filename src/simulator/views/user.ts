@@ -99,7 +99,7 @@ export function organization(view: View, user: User): Json {
     company: user.company,
     blog: user.blog ?? "",
     location: user.location,
-    email: null,
+    email: user.email,
     twitter_username: null,
     is_verified: false,
     has_organization_projects: true,

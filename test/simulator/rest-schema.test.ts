@@ -1,0 +1,132 @@
+import { expect, test } from "vitest";
+import { addedHook } from "./hooked.ts";
+import { answerSchema, problemsOf, readDescription, unknownFields, webhookSchema } from "./openapi.ts";
+import { openReceiver, openSimulated, type Simulated } from "./simulated.ts";
+
+const description = readDescription();
+
+async function mutate(it: Simulated, op: Record<string, unknown>): Promise<{ id: number }> {
+  const reply = await it.control("POST", "/-/mutate", { repository: "octo/demo", by: "octo", ...op });
+  expect(reply.status, `${JSON.stringify(op)}: ${reply.text}`).toBe(200);
+  return reply.body;
+}
+
+/** One of everything. */
+async function furnish(it: Simulated) {
+  it.simulator.world.addUser({ login: "bob" });
+  // The description says string where the service sends null for what is blank.
+  const filled = { name: "Acme", company: "Acme", location: "Here", email: "acme@example.invalid" };
+  it.simulator.world.addUser({ login: "acme", type: "Organization", ...filled });
+  await mutate(it, { op: "createMilestone", title: "v1", dueOn: 1_800_000_000 });
+  await mutate(it, { op: "createIssue", title: "t", body: "b", labels: ["bug"], assignees: ["bob"], milestone: 1 });
+  await mutate(it, { op: "createPull", head: "topic", title: "p", body: "b" });
+  const comment = await mutate(it, { op: "createComment", number: 1, body: "c" });
+  const review = await mutate(it, { op: "createReview", number: 2, by: "bob", state: "APPROVED", body: "r" });
+  const remark = await mutate(it, { op: "createReviewComment", number: 2, body: "rc" });
+  return { comment: comment.id, review: review.id, remark: remark.id };
+}
+
+test("every answer has the shape that the service's description gives it", async () => {
+  await using it = await openSimulated();
+  const { comment, review, remark } = await furnish(it);
+  const hook = (await addedHook(it, "http://127.0.0.1:9/")).id;
+  await it.ask("POST", `/repos/octo/demo/hooks/${hook}/pings`);
+  await it.simulator.quiet();
+  const [delivery] = (await it.get(`/repos/octo/demo/hooks/${hook}/deliveries`)).body;
+  const wrong: string[] = [];
+  const check = async (path: string, template: string) => {
+    const reply = await it.get(path);
+    expect(reply.status, path).toBe(200);
+    const schema = answerSchema(description, "get", template, "200");
+    wrong.push(...problemsOf(description, schema, reply.body).map((problem) => `${template} ${problem}`));
+    wrong.push(...unknownFields(description, schema, reply.body).map((field) => `${template} ${field}: unknown`));
+  };
+  const repo = "/repos/{owner}/{repo}";
+  const demo = "/repos/octo/demo";
+  await check("/user", "/user");
+  await check("/user/repos", "/user/repos");
+  await check("/users/bob", "/users/{username}");
+  await check("/users/octo/repos", "/users/{username}/repos");
+  await check("/orgs/acme", "/orgs/{org}");
+  await check("/rate_limit", "/rate_limit");
+  await check("/versions", "/versions");
+  await check(demo, repo);
+  for (const path of ["issues", "pulls", "issues/comments", "pulls/comments", "labels", "milestones", "hooks"]) {
+    await check(`${demo}/${path}`, `${repo}/${path}`);
+  }
+  await check(`${demo}/issues/1`, `${repo}/issues/{issue_number}`);
+  await check(`${demo}/issues/2`, `${repo}/issues/{issue_number}`);
+  await check(`${demo}/issues/1/comments`, `${repo}/issues/{issue_number}/comments`);
+  await check(`${demo}/issues/1/labels`, `${repo}/issues/{issue_number}/labels`);
+  await check(`${demo}/issues/comments/${comment}`, `${repo}/issues/comments/{comment_id}`);
+  await check(`${demo}/labels/bug`, `${repo}/labels/{name}`);
+  await check(`${demo}/milestones/1`, `${repo}/milestones/{milestone_number}`);
+  await check(`${demo}/pulls/2`, `${repo}/pulls/{pull_number}`);
+  await check(`${demo}/pulls/2/reviews`, `${repo}/pulls/{pull_number}/reviews`);
+  await check(`${demo}/pulls/2/reviews/${review}`, `${repo}/pulls/{pull_number}/reviews/{review_id}`);
+  await check(`${demo}/pulls/2/comments`, `${repo}/pulls/{pull_number}/comments`);
+  await check(`${demo}/pulls/2/requested_reviewers`, `${repo}/pulls/{pull_number}/requested_reviewers`);
+  await check(`${demo}/pulls/comments/${remark}`, `${repo}/pulls/comments/{comment_id}`);
+  await check(`${demo}/hooks/${hook}`, `${repo}/hooks/{hook_id}`);
+  await check(`${demo}/hooks/${hook}/config`, `${repo}/hooks/{hook_id}/config`);
+  await check(`${demo}/hooks/${hook}/deliveries`, `${repo}/hooks/{hook_id}/deliveries`);
+  await check(`${demo}/hooks/${hook}/deliveries/${delivery.id}`, `${repo}/hooks/{hook_id}/deliveries/{delivery_id}`);
+  expect(wrong).toEqual([]);
+});
+
+test("every webhook has the shape that the service's description gives it", async () => {
+  await using it = await openSimulated();
+  await using receiver = await openReceiver();
+  await addedHook(it, receiver.url);
+  const { comment, review, remark } = await furnish(it);
+  for (const op of [
+    { op: "editIssue", number: 1, title: "t2", labels: [], assignees: [], milestone: null },
+    { op: "editIssue", number: 1, state: "closed" },
+    { op: "editIssue", number: 1, state: "open" },
+    { op: "lockIssue", number: 1, reason: "spam" },
+    { op: "unlockIssue", number: 1 },
+    { op: "pinIssue", number: 1 },
+    { op: "unpinIssue", number: 1 },
+    { op: "editIssue", number: 2, labels: ["bug"], assignees: ["bob"], milestone: 1 },
+    { op: "pushToPull", number: 2 },
+    { op: "convertToDraft", number: 2 },
+    { op: "readyForReview", number: 2 },
+    { op: "requestReviewers", number: 2, logins: ["bob"] },
+    { op: "removeRequestedReviewers", number: 2, logins: ["bob"] },
+    { op: "editPull", number: 2, title: "p2" },
+    { op: "editReview", review, body: "r2" },
+    { op: "dismissReview", review },
+    { op: "editReviewComment", comment: remark, body: "rc2" },
+    { op: "deleteReviewComment", comment: remark },
+    { op: "editComment", comment, body: "c2" },
+    { op: "deleteComment", comment },
+    { op: "mergePull", number: 2 },
+    { op: "editLabel", label: "bug", name: "defect" },
+    { op: "deleteLabel", label: "defect" },
+    { op: "editMilestone", milestone: 1, title: "v2" },
+    { op: "editMilestone", milestone: 1, state: "closed" },
+    { op: "editMilestone", milestone: 1, state: "open" },
+    { op: "deleteMilestone", milestone: 1 },
+    { op: "deleteIssue", number: 1 },
+    { op: "editRepository", description: "d" },
+    { op: "privatizeRepository" },
+    { op: "publicizeRepository" },
+    { op: "archiveRepository" },
+    { op: "unarchiveRepository" },
+    { op: "renameRepository", name: "renamed" },
+    { op: "transferRepository", repository: "octo/renamed", to: "acme" },
+  ]) {
+    await mutate(it, op);
+  }
+  await it.simulator.quiet();
+  const wrong = new Set<string>();
+  const names = new Set<string>();
+  for (const { event, payload } of receiver.heard) {
+    const name = [event, payload.action].filter(Boolean).join("-").replaceAll("_", "-");
+    names.add(name);
+    const schema = webhookSchema(description, name);
+    for (const problem of problemsOf(description, schema, payload)) wrong.add(`${name} ${problem}`);
+  }
+  expect(names.size).toBe(54);
+  expect([...wrong].toSorted()).toEqual([]);
+});
