@@ -1,0 +1,86 @@
+import type { Context } from "../context.ts";
+import { loadStatus, type RepositoryStatus, type Status } from "../operations/status.ts";
+import { type QuotaReport, quotaReport } from "../upstream/quota.ts";
+import { loadPaces, type Pace } from "./backfill-pace.ts";
+import type { Command, Given } from "./command.ts";
+import { openInstance } from "./instance.ts";
+import { grouped, type Output, spanOf, styled, table } from "./output.ts";
+
+export const status: Command = {
+  name: "status",
+  summary: "show how the mirror stands",
+  about: `
+Shows each repository with its state, how far its first copy is and how long it will take,
+when upstream last confirmed what is held, and what is wrong; the queues; and what upstream
+still lets each of our tokens do. Read from the stores, so it works with nothing else running.`,
+  run: runStatus,
+};
+
+async function runStatus({ env }: Given, output: Output): Promise<number> {
+  await using resources = new AsyncDisposableStack();
+  const { ctx } = await openInstance(env, resources);
+  const [report, paces] = await Promise.all([loadStatus(ctx, () => quotaReport(ctx)), loadPaces(ctx)]);
+  output.document({
+    ...report,
+    repositories: report.repositories.map((repository) => ({ ...repository, pace: paceOf(repository, paces) })),
+  });
+  output.line(text(report, paces, ctx));
+  return 0;
+}
+
+function paceOf({ owner, name, state }: RepositoryStatus, paces: ReadonlyMap<string, Pace>): Pace | null {
+  return state === "backfilling" ? (paces.get(`${owner}/${name}`) ?? null) : null;
+}
+
+/** Pure but for colours. */
+function text(report: Status, paces: ReadonlyMap<string, Pace>, { clock }: Pick<Context, "clock">): string {
+  const now = clock.now().getTime();
+  const parts = [`Tain ${report.version}, mirroring ${report.upstream}`, "", repositoriesText(report.repositories, paces), "", queuesText(report.queues)];
+  const quota = quotaText(report.quota as QuotaReport[], now);
+  if (quota !== "") parts.push("", quota);
+  return parts.join("\n");
+}
+
+const colours = { live: "green", backfilling: "cyan", paused: "yellow", gone: "dim" } as const;
+
+function repositoriesText(repositories: readonly RepositoryStatus[], paces: ReadonlyMap<string, Pace>): string {
+  if (repositories.length === 0) return "Nothing is mirrored yet: name something in REPOSITORIES, or with `tain add owner/name`.";
+  const rows = repositories.map((repository) => {
+    const { owner, name, state, progress, lagSeconds, problem } = repository;
+    const remainingMs = paceOf(repository, paces)?.remainingMs;
+    const percent = state !== "backfilling" || progress === null ? "" : progress.percent === null ? `${grouped(progress.pages)} pages` : `${progress.percent} %`;
+    return [
+      `${owner}/${name}`,
+      styled(colours[state], state),
+      [percent, state === "backfilling" ? progress?.phase : null].filter(Boolean).join(" ") || "-",
+      remainingMs == null ? "-" : `about ${spanOf(remainingMs)}`,
+      progress === null ? "-" : grouped(progress.resources),
+      lagSeconds === null ? "never" : `${spanOf(lagSeconds * 1_000)} ago`,
+      problem === null ? "" : styled("yellow", problem),
+    ];
+  });
+  return table(["REPOSITORY", "STATE", "PROGRESS", "TO GO", "COPIED", "CONFIRMED", "PROBLEM"], rows);
+}
+
+function queuesText(queues: Status["queues"]): string {
+  if (queues === null) return "Queues: Redis cannot be reached, so nothing is known of them.";
+  const rows = Object.entries(queues).map(([name, { waiting, active, delayed, failed }]) => [
+    name,
+    ...[waiting, active, delayed].map(grouped),
+    failed > 0 ? styled("red", grouped(failed)) : "0",
+  ]);
+  return table(["QUEUE", "WAITING", "ACTIVE", "DELAYED", "FAILED"], rows);
+}
+
+function quotaText(reports: readonly QuotaReport[], now: number): string {
+  const inUse = reports.filter(({ remaining, blockedUntil, rejectedUntil }) => remaining !== null || blockedUntil || rejectedUntil);
+  if (inUse.length === 0) return "";
+  const rows = inUse.map(({ credential, bucket, limit, remaining, resetAt, blockedUntil, rejectedUntil }) => [
+    credential,
+    bucket,
+    remaining === null ? "?" : `${grouped(remaining)} of ${grouped(limit ?? 0)}`,
+    resetAt ? `in ${spanOf(resetAt.getTime() - now)}` : "-",
+    rejectedUntil ? styled("red", "upstream rejects this token") : blockedUntil ? `upstream asked for silence for ${spanOf(blockedUntil.getTime() - now)}` : "",
+  ]);
+  return table(["UPSTREAM TOKEN", "BUCKET", "LEFT", "RESETS", "NOTE"], rows);
+}
