@@ -61,18 +61,23 @@ export async function registerApi(app: FastifyInstance, ctx: ApiContext): Promis
       url: "/*",
       handler: async (request, reply) => {
         const path = request.url.split("?", 1)[0] ?? "/";
-        if (request.method === "POST" && (path === "/graphql" || path === "/api/graphql")) return graphql(request, reply, newRequestId());
+        const isGraphql = path === "/graphql" || path === "/api/graphql";
+        if (isGraphql && request.method === "POST") return answerGraphql(request, reply);
         return answerRest(request, reply);
       },
     });
   });
 
+  async function answerGraphql(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const requestId = newRequestId();
+    if (!hasAgent(request)) return agentMissing(reply, requestId);
+    return graphql(request, reply, requestId);
+  }
+
   async function answerRest(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const requestId = newRequestId();
     if (request.method === "OPTIONS") return send(reply, 204, null, PREFLIGHT, requestId);
-    if (!request.headers["user-agent"]?.trim()) {
-      return send(reply, 403, AGENT_MISSING, { "Content-Type": "text/html; charset=utf-8" }, requestId);
-    }
+    if (!hasAgent(request)) return agentMissing(reply, requestId);
     // What is known so far; a fault is answered with as much of it as there is.
     let version: ApiVersion = apiVersions[1];
     let caller: Caller | null = null;
@@ -126,6 +131,14 @@ export async function registerApi(app: FastifyInstance, ctx: ApiContext): Promis
     if (answer.body !== null) headers["Content-Type"] = answer.contentType ?? jsonType;
     return send(reply, answer.status, answer.body, { ...headers, ...quotaHeaders(figures, "core") }, requestId);
   }
+}
+
+function hasAgent({ headers }: FastifyRequest): boolean {
+  return (headers["user-agent"] ?? "").trim() !== "";
+}
+
+function agentMissing(reply: FastifyReply, requestId: string): FastifyReply {
+  return send(reply, 403, AGENT_MISSING, { "Content-Type": "text/html; charset=utf-8" }, requestId);
 }
 
 async function run(ctx: ApiContext, call: Call, { route, repository: named }: Match): Promise<Answer> {

@@ -50,20 +50,8 @@ export async function findIssues(
   { position, limit }: { position: IssuePosition; limit: number },
 ): Promise<IssueRow[]> {
   const statement = new Statement();
-  const repository = statement.value(repositoryId);
-  statement.where(`i.repository_id = ${repository}`).where(SHOWN);
-  if (filter.state !== "all") statement.where(`i.state = '${filter.state}'`);
-  if (filter.since) statement.where(`i.updated_at >= ${statement.value(filter.since)}`);
-  filterMilestone(statement, filter.milestone);
-  filterAssignee(statement, filter.assignee);
-  if (filter.creator !== undefined) statement.where(`i.user_id = any(${userIds(statement, filter.creator)})`);
-  if (filter.mentioned !== undefined) filterMentioned(statement, filter.mentioned);
-  for (const name of filter.labels ?? []) {
-    statement.where(`exists (select from issue_labels x join labels l on l.repository_id = x.repository_id and l.id = x.label_id and l.deleted_at is null
-      where x.repository_id = i.repository_id and x.number = i.number and lower(l.name) = ${statement.value(name.toLowerCase())})`);
-  }
-  filterType(statement, filter.type);
-
+  statement.where(`i.repository_id = ${statement.value(repositoryId)}`);
+  for (const condition of issueConditions(statement, filter)) statement.where(condition);
   const key = SORT_KEYS[order.sort];
   const isBackward = "side" in position && position.side === "before";
   const direction = (order.direction === "asc") !== isBackward ? "asc" : "desc";
@@ -77,6 +65,21 @@ export async function findIssues(
     `select ${COLUMNS} from issues i where ${statement.conditions} order by ${key} ${direction}, i.number ${direction} limit ${statement.value(limit)}${offset}`,
   );
   return rows.map(toIssue);
+}
+
+/** What makes an issue `i` match, joined by "and". */
+export function issueConditions(statement: Statement, filter: IssueFilter): string[] {
+  const conditions = [SHOWN];
+  if (filter.state !== "all") conditions.push(`i.state = '${filter.state}'`);
+  if (filter.since) conditions.push(`i.updated_at >= ${statement.value(filter.since)}`);
+  conditions.push(...milestoneConditions(statement, filter.milestone), ...assigneeConditions(statement, filter.assignee));
+  if (filter.creator !== undefined) conditions.push(`i.user_id = any(${userIds(statement, filter.creator)})`);
+  if (filter.mentioned !== undefined) conditions.push(mentionedCondition(statement, filter.mentioned));
+  for (const name of filter.labels ?? []) {
+    conditions.push(`exists (select from issue_labels il join labels l on l.repository_id = il.repository_id and l.id = il.label_id and l.deleted_at is null
+      where il.repository_id = i.repository_id and il.number = i.number and lower(l.name) = ${statement.value(name.toLowerCase())})`);
+  }
+  return [...conditions, ...typeConditions(statement, filter.type)];
 }
 
 /** "deleted": upstream deleted it. Null: there is none. */
@@ -107,39 +110,39 @@ function toIssue(row: RawIssue): IssueRow {
   return { number, document, body, createdAt: row.created_at, updatedAt: row.updated_at, comments: row.comments ?? 0 };
 }
 
-function filterMilestone(statement: Statement, milestone: IssueFilter["milestone"]): void {
-  if (milestone === undefined) return;
-  if (milestone === null) statement.where("i.milestone_id is null");
-  else if (milestone === "*") statement.where("i.milestone_id is not null");
-  else {
-    statement.where(`i.milestone_id = any(array(select m.id from milestones m
-      where m.repository_id = i.repository_id and m.number = ${statement.value(milestone)} and m.deleted_at is null))`);
-  }
+function milestoneConditions(statement: Statement, milestone: IssueFilter["milestone"]): string[] {
+  if (milestone === undefined) return [];
+  if (milestone === null) return ["i.milestone_id is null"];
+  if (milestone === "*") return ["i.milestone_id is not null"];
+  return [
+    `i.milestone_id = any(array(select m.id from milestones m
+      where m.repository_id = i.repository_id and m.number::float8 = ${statement.value(milestone)} and m.deleted_at is null))`,
+  ];
 }
 
-function filterAssignee(statement: Statement, assignee: IssueFilter["assignee"]): void {
-  if (assignee === undefined) return;
+function assigneeConditions(statement: Statement, assignee: IssueFilter["assignee"]): string[] {
+  if (assignee === undefined) return [];
   const assigned = "select from issue_assignees a where a.repository_id = i.repository_id and a.number = i.number";
-  if (assignee === null) statement.where(`not exists (${assigned})`);
-  else if (assignee === "*") statement.where(`exists (${assigned})`);
-  else statement.where(`exists (${assigned} and a.user_id = any(${userIds(statement, assignee.login)}))`);
+  if (assignee === null) return [`not exists (${assigned})`];
+  if (assignee === "*") return [`exists (${assigned})`];
+  return [`exists (${assigned} and a.user_id = any(${userIds(statement, assignee.login)}))`];
 }
 
 /** In the issue's own text or in a comment, as `@login` standing alone. */
-function filterMentioned(statement: Statement, login: string): void {
+function mentionedCondition(statement: Statement, login: string): string {
   const pattern = statement.value(`(^|[^\\w/@-])@${literally(login)}(?![\\w-])`);
-  statement.where(`(i.body ~* ${pattern} or exists (select from issue_comments c
-    where c.repository_id = i.repository_id and c.issue_number = i.number and c.deleted_at is null and c.body ~* ${pattern}))`);
+  return `(i.body ~* ${pattern} or exists (select from issue_comments c
+    where c.repository_id = i.repository_id and c.issue_number = i.number and c.deleted_at is null and c.body ~* ${pattern}))`;
 }
 
 // Postgres cannot look into a document that holds a NUL; its text can be searched. Quotes inside strings are escaped there,
 // so only the key itself matches.
-function filterType(statement: Statement, type: IssueFilter["type"]): void {
-  if (type === undefined) return;
+function typeConditions(statement: Statement, type: IssueFilter["type"]): string[] {
+  if (type === undefined) return [];
   const none = `i.document::text not like '%"type":{%'`;
-  if (type === null) statement.where(none);
-  else if (type === "*") statement.where(`not (${none})`);
-  else statement.where(`i.document::text ~* ${statement.value(`"type":\\{[^{}]*"name":${literally(JSON.stringify(type.name))}`)}`);
+  if (type === null) return [none];
+  if (type === "*") return [`not (${none})`];
+  return [`i.document::text ~* ${statement.value(`"type":\\{[^{}]*"name":${literally(JSON.stringify(type.name))}`)}`];
 }
 
 function literally(text: string): string {

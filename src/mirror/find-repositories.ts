@@ -40,7 +40,9 @@ interface Row {
 }
 
 const COLUMNS = "r.id, r.node_id, r.name, r.full_name, r.html_url, r.owner_id, r.private, r.has_issues, r.updated_at";
-const MIRRORED = "from repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone' where r.deleted_at is null";
+/** Repositories `r` that are mirrored and exist; more conditions may follow. */
+export const MIRRORED_REPOSITORIES =
+  "from repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone' where r.deleted_at is null";
 
 /** The repository that has this name now, in any case of its letters. */
 export async function findRepositoryByName(db: Database, fullName: string, sight: Sight): Promise<MirroredRepository | null> {
@@ -48,14 +50,14 @@ export async function findRepositoryByName(db: Database, fullName: string, sight
   // For a moment two rows can bear one name: the newer observation knows who has it now.
   const [row] = await statement.rows<Row>(
     db,
-    `select ${COLUMNS} ${MIRRORED}${visible(sight)} and lower(r.full_name) = ${statement.value(fullName.toLowerCase())} order by r.seen_at desc limit 1`,
+    `select ${COLUMNS} ${MIRRORED_REPOSITORIES}${visible(sight)} and lower(r.full_name) = ${statement.value(fullName.toLowerCase())} order by r.seen_at desc limit 1`,
   );
   return row ? mirrored(row) : null;
 }
 
 export async function findRepositoryById(db: Database, id: number, sight: Sight): Promise<MirroredRepository | null> {
   const statement = new Statement();
-  const [row] = await statement.rows<Row>(db, `select ${COLUMNS} ${MIRRORED}${visible(sight)} and r.id = ${statement.value(id)}`);
+  const [row] = await statement.rows<Row>(db, `select ${COLUMNS} ${MIRRORED_REPOSITORIES}${visible(sight)} and r.id = ${statement.value(id)}`);
   return row ? mirrored(row) : null;
 }
 
@@ -64,7 +66,7 @@ export async function findRenamedRepository(db: Database, fullName: string, sigh
   const statement = new Statement();
   const [row] = await statement.rows<Row>(
     db,
-    `select ${COLUMNS} ${MIRRORED}${visible(sight)} and r.id in
+    `select ${COLUMNS} ${MIRRORED_REPOSITORIES}${visible(sight)} and r.id in
       (select repository_id from former_names where full_name = ${statement.value(fullName.toLowerCase())}) order by r.seen_at desc limit 1`,
   );
   return row ? mirrored(row) : null;
@@ -111,8 +113,8 @@ export async function findUserRepositories(
   if (filter.updatedBefore) conditions.push(`r.updated_at < ${statement.value(filter.updatedBefore)}`);
   const found = await statement.rows<Row>(
     db,
-    `select p.*, q.total from (select count(*) as total ${MIRRORED} and ${conditions.join(" and ")}) q left join lateral
-      (select ${COLUMNS}, r.document::text as document, null as detail, ${SORT_KEYS[sort]} as key ${MIRRORED} and ${conditions.join(" and ")}
+    `select p.*, q.total from (select count(*) as total ${MIRRORED_REPOSITORIES} and ${conditions.join(" and ")}) q left join lateral
+      (select ${COLUMNS}, r.document::text as document, null as detail, ${SORT_KEYS[sort]} as key ${MIRRORED_REPOSITORIES} and ${conditions.join(" and ")}
        order by ${SORT_KEYS[sort]} ${direction}, r.id ${direction} limit ${statement.value(limit)} offset ${statement.value(offset)}) p on true
      order by p.key ${direction}, p.id ${direction}`,
   );

@@ -1,7 +1,165 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
+import {
+  type DocumentNode,
+  execute,
+  GraphQLError,
+  getOperationAST,
+  getVariableValues,
+  Kind,
+  type OperationDefinitionNode,
+} from "graphql";
+import { apiAddress } from "../addresses.ts";
 import type { ApiContext } from "../call.ts";
-import type { CallerQuota } from "../quota.ts";
+import { identifyCaller } from "../caller.ts";
+import { ApiFault, faultBody } from "../fault.ts";
+import type { CallerQuota, QuotaFigures } from "../quota.ts";
+import { jsonType, quotaHeaders, send } from "../reply.ts";
 import type { ApiTokens } from "../tokens.ts";
-export function openGraphql(_parts: { ctx: ApiContext; tokens: ApiTokens; quota: CallerQuota }) {
-  return async (_request: FastifyRequest, reply: FastifyReply, _requestId: string): Promise<FastifyReply> => reply.code(501).send();
+import { GraphqlCall } from "./call.ts";
+import { argument, type Cost, costOf, MAX_NODES } from "./cost.ts";
+import { Documents } from "./documents.ts";
+import { shownError, typedError } from "./errors.ts";
+import { apiSchema } from "./schema.ts";
+
+const DOCS = "https://docs.github.com/graphql";
+
+export interface GraphqlParts {
+  ctx: ApiContext;
+  tokens: ApiTokens;
+  quota: CallerQuota;
+}
+
+/** Answers `POST /graphql`. The request's body is its text. */
+export function openGraphql({ ctx, tokens, quota }: GraphqlParts) {
+  const schema = apiSchema();
+  const documents = new Documents(schema);
+
+  return async (request: FastifyRequest, reply: FastifyReply, requestId: string): Promise<FastifyReply> => {
+    let figures: QuotaFigures | null = null;
+    const respond = (status: number, body: string) =>
+      send(reply, status, body, { "Content-Type": jsonType, "X-GitHub-Media-Type": "github.v4; format=json", ...quotaHeaders(figures, "graphql") }, requestId);
+    try {
+      const { authorization } = request.headers;
+      if (authorization === undefined) throw notAuthenticated();
+      const caller = await identifyCaller(tokens, { authorization, address: request.ip });
+      if (caller.kind === "anonymous") throw notAuthenticated();
+      const api = apiAddress(ctx.config, { protocol: request.protocol, host: request.host, isEnterprise: request.url.startsWith("/api/") });
+      figures = await quota.figures(caller, "graphql");
+      const asked = readRequest(typeof request.body === "string" ? request.body : "");
+      if (asked instanceof GraphQLError) return respond(200, failure([asked]));
+
+      const document = documents.read(asked.query);
+      if (!("kind" in document)) return respond(200, failure(document));
+      const operation = getOperationAST(document, asked.operationName);
+      if (!operation) return respond(200, failure([new GraphQLError(noOperation(asked.operationName))]));
+      const coerced = getVariableValues(schema, operation.variableDefinitions ?? [], asked.variables, { hideSuggestions: true });
+      if (coerced.errors) return respond(200, failure(coerced.errors));
+      const variables = coerced.variableValues.coerced;
+      const cost = costOf(schema, document, operation, variables);
+      if (cost.nodeCount > MAX_NODES) return respond(200, failure([tooManyNodes(cost)]));
+
+      const priced = pricedOnly(document, operation, variables);
+      if (!priced) {
+        const spending = await quota.spend(caller, "graphql", cost.points);
+        figures = spending.figures;
+        if (spending.isSpent) return respond(200, quotaSpent(caller.userId));
+      }
+      const call = new GraphqlCall({ ctx, caller, api, cost, figures, requestId });
+      const result = await execute({
+        schema,
+        document: priced ?? document,
+        variableValues: asked.variables,
+        operationName: asked.operationName ?? null,
+        contextValue: call,
+        hideSuggestions: true,
+      });
+      const bug = result.errors?.find(isBug);
+      if (bug) {
+        ctx.log.error({ err: bug.originalError ?? bug, requestId, path: bug.path?.join(".") }, "A GraphQL query failed");
+        return respond(502, wentWrong(requestId, ctx.clock.now()));
+      }
+      const errors = result.errors?.map(shownError);
+      return respond(200, JSON.stringify({ data: result.data, ...(errors && errors.length > 0 ? { errors } : {}) }));
+    } catch (error) {
+      if (!(error instanceof ApiFault)) throw error;
+      return respond(error.status, faultBody(error, DOCS));
+    }
+  };
+}
+
+interface Asked {
+  query: string;
+  variables: Record<string, unknown>;
+  operationName: string | undefined;
+}
+
+/** @throws ApiFault 400 for what is no JSON object */
+function readRequest(text: string): Asked | GraphQLError {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch (cause) {
+    throw new ApiFault(400, "Problems parsing JSON", { cause });
+  }
+  if (typeof body !== "object" || body === null || Array.isArray(body)) throw new ApiFault(400, "Body should be a JSON object");
+  const { query, variables, operationName } = body as Record<string, unknown>;
+  if (typeof query !== "string" || query.trim() === "") return new GraphQLError("A query attribute must be specified and must be a string.");
+  if (variables != null && (typeof variables !== "object" || Array.isArray(variables))) return new GraphQLError("Variables must be a JSON object.");
+  return {
+    query,
+    variables: (variables ?? {}) as Record<string, unknown>,
+    operationName: typeof operationName === "string" && operationName !== "" ? operationName : undefined,
+  };
+}
+
+function notAuthenticated(): ApiFault {
+  return new ApiFault(401, "This endpoint requires you to be authenticated.", {
+    documentationUrl: `${DOCS}/guides/forming-calls-with-graphql#authenticating-with-graphql`,
+  });
+}
+
+function noOperation(name: string | undefined): string {
+  return name === undefined ? "An operation name is required" : `No operation named "${name}"`;
+}
+
+function tooManyNodes({ nodeCount }: Cost): GraphQLError {
+  const shown = (value: number) => value.toLocaleString("en-US");
+  return typedError(
+    "MAX_NODE_LIMIT_EXCEEDED",
+    `This query requests up to ${shown(nodeCount)} possible nodes which exceeds the maximum limit of ${shown(MAX_NODES)}.`,
+  );
+}
+
+/** With `rateLimit(dryRun: true)` a query is priced and not run: only that field is left of it. */
+function pricedOnly(document: DocumentNode, operation: OperationDefinitionNode, variables: Readonly<Record<string, unknown>>): DocumentNode | null {
+  if (operation.operation !== "query") return null;
+  const selections = operation.selectionSet.selections.filter(
+    (one) => one.kind === Kind.FIELD && one.name.value === "rateLimit" && argument(one, "dryRun", variables) === true,
+  );
+  if (selections.length === 0) return null;
+  const reduced = { ...operation, selectionSet: { ...operation.selectionSet, selections } };
+  return { ...document, definitions: document.definitions.map((one) => (one === operation ? reduced : one)) };
+}
+
+/** Ours are GraphQL errors from the start; what a resolver threw otherwise is nothing that a caller should read. */
+function isBug({ originalError }: GraphQLError): boolean {
+  return originalError != null && originalError.name !== "GraphQLError";
+}
+
+function failure(errors: readonly GraphQLError[]): string {
+  return JSON.stringify({ errors: errors.map(shownError) });
+}
+
+function quotaSpent(userId: number): string {
+  return JSON.stringify({
+    errors: [{ type: "RATE_LIMIT", code: "graphql_rate_limit", message: `API rate limit already exceeded for user ID ${userId}.` }],
+  });
+}
+
+function wentWrong(requestId: string, now: Date): string {
+  const at = now.toISOString().replace(/\.\d+Z$/, "+00:00");
+  return JSON.stringify({
+    data: null,
+    errors: [{ message: `Something went wrong while executing your query on ${at}. Please include \`${requestId}\` when reporting this issue.` }],
+  });
 }

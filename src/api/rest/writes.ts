@@ -126,7 +126,7 @@ function rebase(text: string, { api, ctx }: RepositoryCall): string {
 }
 
 /** Merges what upstream answered to a write, and answers its number. */
-export async function store(ctx: ApiContext, kind: Created, { repository }: Pick<RepositoryCall, "repository">, answer: RawAnswer): Promise<number> {
+export async function store(ctx: ApiContext, kind: Created, { repository }: { repository: NonNullable<Sighting["repository"]> }, answer: RawAnswer): Promise<number> {
   const representation = JSON.parse(answer.body) as Fields;
   const at: Sighting = { api: ctx.config.upstreamUrl, repository, seenAt: answer.seenAt, read: true };
   const observed = [observe(kind, representation, at)];

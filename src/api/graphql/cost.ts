@@ -1,0 +1,136 @@
+/**
+ * The price of an operation. GitHub docs: add up the requests that each connection needs, when every parent returns as
+ * many nodes as `first` or `last` asks for; divide by 100, round, and charge at least 1. The same walk adds up the nodes.
+ */
+import {
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLCompositeType,
+  type GraphQLSchema,
+  getNamedType,
+  isCompositeType,
+  isInterfaceType,
+  isObjectType,
+  Kind,
+  type OperationDefinitionNode,
+  type SelectionSetNode,
+  type ValueNode,
+} from "graphql";
+
+export const MAX_NODES = 500_000;
+export const MAX_PAGE = 100;
+
+export interface Cost {
+  points: number;
+  nodeCount: number;
+}
+
+type Variables = Readonly<Record<string, unknown>>;
+
+/** Pure. `variables` are coerced, with defaults. */
+export function costOf(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode, variables: Variables): Cost {
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
+  }
+  const root = schema.getRootType(operation.operation);
+  let requests = 0;
+  let nodeCount = 0;
+  const visit = (type: GraphQLCompositeType, sets: SelectionSetNode[], parents: number): void => {
+    for (const { owner, fields } of mergedFields(schema, fragments, type, sets, variables)) {
+      const [field] = fields;
+      const definition = field && (isObjectType(owner) || isInterfaceType(owner)) ? owner.getFields()[field.name.value] : undefined;
+      const inner = fields.flatMap(({ selectionSet }) => selectionSet ?? []);
+      const target = definition && getNamedType(definition.type);
+      if (!field || !target || !isCompositeType(target)) continue;
+      let count = parents;
+      if (target.name.endsWith("Connection")) {
+        const size = pageSize(field, variables);
+        requests += parents;
+        nodeCount += parents * size;
+        count = parents * size;
+      } else if (field.name.value === "nodes" && owner === root) {
+        const ids = argument(field, "ids", variables);
+        count = Array.isArray(ids) ? ids.length : 1;
+      }
+      visit(target, inner, count);
+    }
+  };
+  if (root) visit(root, [operation.selectionSet], 1);
+  return { points: Math.max(1, Math.round(requests / 100)), nodeCount };
+}
+
+interface MergedField {
+  owner: GraphQLCompositeType;
+  fields: FieldNode[];
+}
+
+/** A field that is selected twice under one name and type, directly and by a fragment, is one field. */
+function mergedFields(
+  schema: GraphQLSchema,
+  fragments: Map<string, FragmentDefinitionNode>,
+  type: GraphQLCompositeType,
+  sets: SelectionSetNode[],
+  variables: Variables,
+): Iterable<MergedField> {
+  const merged = new Map<string, MergedField>();
+  const spread = new Set<string>();
+  const collect = (owner: GraphQLCompositeType, set: SelectionSetNode): void => {
+    for (const selection of set.selections) {
+      if (isLeftOut(selection, variables)) continue;
+      if (selection.kind === Kind.FIELD) {
+        const name = `${owner.name}.${selection.alias?.value ?? selection.name.value}`;
+        const known = merged.get(name);
+        if (known) known.fields.push(selection);
+        else merged.set(name, { owner, fields: [selection] });
+        continue;
+      }
+      const fragment = selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value);
+      if (!fragment) continue;
+      if (selection.kind === Kind.FRAGMENT_SPREAD) {
+        const name = `${owner.name}.${selection.name.value}`;
+        if (spread.has(name)) continue;
+        spread.add(name);
+      }
+      const condition = fragment.typeCondition ? schema.getType(fragment.typeCondition.name.value) : owner;
+      if (isCompositeType(condition)) collect(condition, fragment.selectionSet);
+    }
+  };
+  for (const set of sets) collect(type, set);
+  return merged.values();
+}
+
+function isLeftOut({ directives }: Pick<FieldNode, "directives">, variables: Variables): boolean {
+  return (directives ?? []).some(({ name, arguments: args }) => {
+    const condition = literal(args?.find((one) => one.name.value === "if")?.value, variables);
+    return (name.value === "skip" && condition === true) || (name.value === "include" && condition === false);
+  });
+}
+
+function pageSize(field: FieldNode, variables: Variables): number {
+  for (const name of ["first", "last"]) {
+    const value = argument(field, name, variables);
+    if (typeof value === "number") return Math.min(Math.max(value, 0), MAX_PAGE);
+  }
+  return 0;
+}
+
+export function argument(field: FieldNode, name: string, variables: Variables): unknown {
+  return literal(field.arguments?.find((one) => one.name.value === name)?.value, variables);
+}
+
+function literal(node: ValueNode | undefined, variables: Variables): unknown {
+  switch (node?.kind) {
+    case Kind.VARIABLE:
+      return variables[node.name.value];
+    case Kind.INT:
+      return Number(node.value);
+    case Kind.BOOLEAN:
+      return node.value;
+    case Kind.LIST:
+      return node.values;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,31 @@
+import { GraphQLError } from "graphql";
+
+/** The service's types of error. */
+export type ErrorType =
+  | "NOT_FOUND"
+  | "FORBIDDEN"
+  | "MISSING_PAGINATION_BOUNDARIES"
+  | "EXCESSIVE_PAGINATION"
+  | "INVALID_PAGINATION_ARGUMENTS"
+  | "INVALID_CURSOR_ARGUMENTS"
+  | "MAX_NODE_LIMIT_EXCEEDED"
+  | "ARGUMENT_LIMIT"
+  | "UNPROCESSABLE"
+  | "SERVICE_UNAVAILABLE";
+
+/** An error that the caller is told of as it is. */
+export function typedError(type: ErrorType, message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { type } });
+}
+
+/** As the service writes it: the type stands beside the message, not among the extensions. */
+export function shownError({ message, path, locations, extensions }: GraphQLError): Record<string, unknown> {
+  const { type, ...others } = extensions;
+  return {
+    ...(type === undefined ? {} : { type }),
+    ...(path === undefined ? {} : { path }),
+    ...(Object.keys(others).length > 0 ? { extensions: others } : {}),
+    ...(locations === undefined ? {} : { locations }),
+    message,
+  };
+}

@@ -1,0 +1,20 @@
+import { readFileSync } from "node:fs";
+import { buildSchema, type GraphQLFieldResolver, type GraphQLSchema, isAbstractType, isObjectType } from "graphql";
+import type { Node } from "./call.ts";
+import { createIssue } from "./create-issue.ts";
+import { queryResolvers, typeResolvers } from "./resolvers.ts";
+
+/** The schema that is served, each field with what shows it. */
+export function apiSchema(): GraphQLSchema {
+  const schema = buildSchema(readFileSync(new URL("./schema.graphql", import.meta.url), "utf8"));
+  const resolvers: Record<string, Record<string, unknown>> = { ...typeResolvers, Query: queryResolvers, Mutation: { createIssue } };
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (isAbstractType(type)) type.resolveType = (node: Node) => node.kind;
+    if (!isObjectType(type)) continue;
+    for (const field of Object.values(type.getFields())) {
+      const resolve = resolvers[type.name]?.[field.name];
+      if (resolve) field.resolve = resolve as GraphQLFieldResolver<unknown, unknown>;
+    }
+  }
+  return schema;
+}

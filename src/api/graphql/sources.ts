@@ -1,0 +1,250 @@
+/** Which rows the connections page through, and in what order. Pure. */
+import type { PageSource } from "../../mirror/find-pages.ts";
+import { type IssueFilter, issueConditions } from "../../mirror/find-issues.ts";
+import { MIRRORED_REPOSITORIES } from "../../mirror/find-repositories.ts";
+import type { Statement } from "../../mirror/statement.ts";
+
+/** What a list of one type shows, by its arguments. */
+export type Source = PageSource;
+
+type Direction = "ASC" | "DESC";
+export interface Order {
+  field: string;
+  direction: Direction;
+}
+
+function direction(orderBy: Order | null | undefined): "asc" | "desc" {
+  return orderBy?.direction === "DESC" ? "desc" : "asc";
+}
+
+const time = (column: string) => ({ key: `coalesce(${column}, '-infinity')`, keyType: "timestamptz" as const });
+
+export interface IssuesArguments {
+  orderBy?: Order | null;
+  states?: ("OPEN" | "CLOSED")[] | null;
+  labels?: string[] | null;
+  filterBy?: {
+    assignee?: string | null;
+    createdBy?: string | null;
+    labels?: string[] | null;
+    mentioned?: string | null;
+    milestone?: string | null;
+    milestoneNumber?: string | null;
+    since?: string | null;
+    states?: ("OPEN" | "CLOSED")[] | null;
+  } | null;
+}
+
+/** Issues without pull requests. `labels` matches any of them, those of `filterBy` all. */
+export function issues({ orderBy, states, labels, filterBy }: IssuesArguments): PageSource {
+  const filter: IssueFilter = {
+    state: "all",
+    since: filterBy?.since ? new Date(filterBy.since) : undefined,
+    assignee: choice(filterBy?.assignee, (login) => ({ login })),
+    creator: filterBy?.createdBy ?? undefined,
+    mentioned: filterBy?.mentioned ?? undefined,
+    labels: filterBy?.labels ?? undefined,
+    milestone: choice(filterBy?.milestoneNumber, Number),
+  };
+  const wanted = [states, filterBy?.states].filter((one) => one != null && one.length > 0) as string[][];
+  return {
+    from: "issues i",
+    columns: 'i.repository_id::float8 as "repositoryId", i.document::text as document, i.body',
+    conditions: (statement) => [
+      "i.repository_id = x.r and not i.is_pull_request",
+      ...issueConditions(statement, filter),
+      ...wanted.map((one) => `i.state = any(${statement.value(one.map((state) => state.toLowerCase()))}::text[])`),
+      ...anyLabel(statement, "i", labels),
+      ...milestoneId(statement, filterBy?.milestone),
+    ],
+    ...issueKey("i", orderBy),
+    tie: "i.number",
+    direction: direction(orderBy),
+  };
+}
+
+/** Null is "none", `*` is "any"; undefined does not filter. */
+function choice<T>(text: string | null | undefined, of: (text: string) => T): T | null | "*" | undefined {
+  return text === undefined || text === "*" || text === null ? text : of(text);
+}
+
+function milestoneId(statement: Statement, text: string | null | undefined): string[] {
+  if (text === undefined) return [];
+  if (text === null) return ["i.milestone_id is null"];
+  return [text === "*" ? "i.milestone_id is not null" : `i.milestone_id::text = ${statement.value(text)}`];
+}
+
+function anyLabel(statement: Statement, alias: string, names: string[] | null | undefined): string[] {
+  if (!names || names.length === 0) return [];
+  return [
+    `exists (select from issue_labels il join labels l on l.repository_id = il.repository_id and l.id = il.label_id and l.deleted_at is null
+      where il.repository_id = ${alias}.repository_id and il.number = ${alias}.number
+      and lower(l.name) = any(${statement.value(names.map((name) => name.toLowerCase()))}::text[]))`,
+  ];
+}
+
+function issueKey(alias: string, orderBy: Order | null | undefined): Pick<PageSource, "key" | "keyType"> {
+  switch (orderBy?.field) {
+    case "UPDATED_AT":
+      return { key: `${alias}.updated_at`, keyType: "timestamptz" };
+    case "COMMENTS":
+      // An issue always has its count; that of a pull request comes with the single one.
+      return { key: alias === "i" ? "i.comments" : `coalesce(${alias}.comments, 0)`, keyType: "integer" };
+    default:
+      return { key: `${alias}.created_at`, keyType: "timestamptz" };
+  }
+}
+
+export interface PullsArguments {
+  orderBy?: Order | null;
+  states?: ("OPEN" | "CLOSED" | "MERGED")[] | null;
+  labels?: string[] | null;
+  headRefName?: string | null;
+  baseRefName?: string | null;
+}
+
+const PULL_STATES = {
+  OPEN: "p.state = 'open'",
+  CLOSED: "(p.state = 'closed' and p.merged_at is null)",
+  MERGED: "p.merged_at is not null",
+};
+
+export function pulls({ orderBy, states, labels, headRefName, baseRefName }: PullsArguments): PageSource {
+  return {
+    from: "pull_requests p",
+    columns: 'p.repository_id::float8 as "repositoryId", p.document::text as document, p.detail::text as detail, p.body',
+    conditions: (statement) => [
+      "p.repository_id = x.r and p.id is not null and p.deleted_at is null",
+      ...(states && states.length > 0 ? [`(${states.map((state) => PULL_STATES[state]).join(" or ")})`] : []),
+      ...(headRefName == null ? [] : [`p.head_ref = ${statement.value(headRefName)}`]),
+      ...(baseRefName == null ? [] : [`p.base_ref = ${statement.value(baseRefName)}`]),
+      ...anyLabel(statement, "p", labels),
+    ],
+    ...issueKey("p", orderBy),
+    tie: "p.number",
+    direction: direction(orderBy),
+  };
+}
+
+export function labels({ orderBy, query }: { orderBy?: Order | null; query?: string | null }): PageSource {
+  return {
+    from: "labels l",
+    columns: 'l.repository_id::float8 as "repositoryId", l.document::text as document',
+    conditions: (statement) => ["l.repository_id = x.r and l.deleted_at is null", ...contains(statement, ["l.name", "l.description"], query)],
+    // Upstream does not send when a label was made; its id grows with that.
+    ...(orderBy?.field === "NAME" ? { key: "lower(l.name)", keyType: "text" } : { key: "l.id", keyType: "bigint" }),
+    tie: "l.id",
+    direction: direction(orderBy),
+  };
+}
+
+const MILESTONE_KEYS: Record<string, Pick<PageSource, "key" | "keyType">> = {
+  DUE_DATE: { key: "coalesce(m.due_on, 'infinity')", keyType: "timestamptz" },
+  CREATED_AT: time("m.created_at"),
+  UPDATED_AT: time("m.updated_at"),
+  NUMBER: { key: "m.number", keyType: "integer" },
+};
+
+export function milestones({ orderBy, query, states }: { orderBy?: Order | null; query?: string | null; states?: string[] | null }): PageSource {
+  return {
+    from: "milestones m",
+    columns: 'm.repository_id::float8 as "repositoryId", m.document::text as document',
+    conditions: (statement) => [
+      "m.repository_id = x.r and m.deleted_at is null",
+      ...(states && states.length > 0 ? [`m.state = any(${statement.value(states.map((state) => state.toLowerCase()))}::text[])`] : []),
+      ...contains(statement, ["m.title"], query),
+    ],
+    ...(MILESTONE_KEYS[orderBy?.field ?? "NUMBER"] as Pick<PageSource, "key" | "keyType">),
+    tie: "m.number",
+    direction: direction(orderBy),
+  };
+}
+
+function contains(statement: Statement, columns: string[], query: string | null | undefined): string[] {
+  if (!query) return [];
+  const wanted = statement.value(query.toLowerCase());
+  return [`(${columns.map((column) => `strpos(lower(coalesce(${column}, '')), ${wanted}) > 0`).join(" or ")})`];
+}
+
+export function issueComments(orderBy: Order | null | undefined): PageSource {
+  return {
+    from: "issue_comments c",
+    columns: 'c.repository_id::float8 as "repositoryId", c.document::text as document, c.body',
+    conditions: () => ["c.repository_id = x.r and c.issue_number = x.n and c.deleted_at is null"],
+    ...(orderBy ? { key: "c.updated_at", keyType: "timestamptz" } : { key: "c.id", keyType: "bigint" }),
+    tie: "c.id",
+    direction: direction(orderBy),
+  };
+}
+
+export function reviews({ author, states }: { author?: string | null; states?: string[] | null }): PageSource {
+  return {
+    from: "pull_request_reviews c",
+    columns: 'c.repository_id::float8 as "repositoryId", c.document::text as document, c.body',
+    conditions: (statement) => [
+      "c.repository_id = x.r and c.pull_number = x.n and c.deleted_at is null and c.state <> 'PENDING'",
+      ...(states && states.length > 0 ? [`c.state = any(${statement.value(states)}::text[])`] : []),
+      ...(author == null ? [] : [`c.user_id = any(array(select u.id from users u where lower(u.login) = ${statement.value(author.toLowerCase())}))`]),
+    ],
+    key: "c.id",
+    keyType: "bigint",
+    tie: "c.id",
+    direction: "asc",
+  };
+}
+
+export interface RepositoriesArguments {
+  affiliations?: string[] | null;
+  ownerAffiliations?: string[] | null;
+  hasIssuesEnabled?: boolean | null;
+  isArchived?: boolean | null;
+  isFork?: boolean | null;
+  orderBy?: Order | null;
+  privacy?: "PUBLIC" | "PRIVATE" | null;
+  visibility?: string | null;
+}
+
+const REPOSITORY_KEYS: Record<string, Pick<PageSource, "key" | "keyType">> = {
+  CREATED_AT: time("r.created_at"),
+  UPDATED_AT: time("r.updated_at"),
+  PUSHED_AT: time("r.pushed_at"),
+  NAME: { key: "lower(r.name)", keyType: "text" },
+  STARGAZERS: { key: "coalesce(r.stargazers_count, 0)", keyType: "integer" },
+};
+
+/** The repositories of accounts, of which the viewer is one: only their own relations are known. */
+export function repositories(viewerId: number, args: RepositoriesArguments): PageSource {
+  const [from, mirrored] = MIRRORED_REPOSITORIES.replace(/^from /, "").split(" where ") as [string, string];
+  const { affiliations, ownerAffiliations, hasIssuesEnabled, isArchived, isFork, orderBy, privacy, visibility } = args;
+  return {
+    from,
+    columns: 'r.id::float8 as "repositoryId", r.document::text as document, r.detail::text as detail',
+    conditions: (statement) => {
+      const viewer = `${statement.value(viewerId)}::bigint`;
+      const conditions = [mirrored, related("x.r", viewer, ownerAffiliations ?? ["OWNER", "COLLABORATOR"])];
+      if (affiliations && affiliations.length > 0) conditions.push(related(viewer, viewer, affiliations));
+      if (hasIssuesEnabled != null) conditions.push(`r.has_issues is not distinct from ${hasIssuesEnabled}`);
+      if (isArchived != null) conditions.push(`r.archived is not distinct from ${isArchived}`);
+      if (isFork != null) conditions.push(`r.fork is not distinct from ${isFork}`);
+      if (privacy != null) conditions.push(privacy === "PRIVATE" ? "r.private" : "not r.private");
+      if (visibility != null) {
+        conditions.push(`coalesce(r.visibility, case when r.private then 'private' else 'public' end) = ${statement.value(visibility.toLowerCase())}`);
+      }
+      return conditions;
+    },
+    ...(REPOSITORY_KEYS[orderBy?.field ?? "CREATED_AT"] as Pick<PageSource, "key" | "keyType">),
+    tie: "r.id",
+    direction: direction(orderBy),
+  };
+}
+
+/** How `account` relates to the repository, by the same rule as in REST: see `relationCondition`. */
+function related(account: string, viewer: string, affiliations: string[]): string {
+  const any = ["false"];
+  if (affiliations.includes("OWNER")) any.push(`r.owner_id = ${account}`);
+  if (affiliations.includes("COLLABORATOR")) any.push(`(${account} = ${viewer} and r.owner_id is distinct from ${viewer})`);
+  if (affiliations.includes("ORGANIZATION_MEMBER")) {
+    any.push(`(${account} = ${viewer} and r.owner_id <> ${viewer} and exists (select from users o where o.id = r.owner_id and o.type = 'Organization'))`);
+  }
+  return `(${any.join(" or ")})`;
+}

@@ -1,0 +1,121 @@
+import type { Database } from "../../db/connection.ts";
+import { MIRRORED_REPOSITORIES } from "./find-repositories.ts";
+import type { StoredDocument } from "./rendering.ts";
+import { Statement } from "./statement.ts";
+
+/** A stored document that was asked for by a key. */
+export type FoundNode = StoredDocument & { key: string };
+
+const TABLES = {
+  Issue: { table: "issues", byNumber: "t.number", columns: "t.body, null as detail", shown: "t.id is not null" },
+  PullRequest: { table: "pull_requests", byNumber: "t.number", columns: "t.body, t.detail::text as detail", shown: "t.id is not null" },
+  Milestone: { table: "milestones", byNumber: "t.number", columns: "null as body, null as detail", shown: "true" },
+  Label: { table: "labels", byNumber: null, columns: "null as body, null as detail", shown: "true" },
+  IssueComment: { table: "issue_comments", byNumber: null, columns: "t.body, null as detail", shown: "true" },
+  PullRequestReview: { table: "pull_request_reviews", byNumber: null, columns: "t.body, null as detail", shown: "t.state <> 'PENDING'" },
+} as const;
+export type RepositoryNodeKind = keyof typeof TABLES;
+
+interface Row {
+  key: string;
+  repository_id: string;
+  document: string;
+  body: string | null;
+  detail: string | null;
+}
+
+/** Those of `numbers` that exist; keys are `repositoryId/number`. */
+export async function findByNumber(
+  db: Database,
+  kind: "Issue" | "PullRequest" | "Milestone",
+  wanted: { repositoryId: number; number: number }[],
+): Promise<FoundNode[]> {
+  const { table, byNumber, columns, shown } = TABLES[kind];
+  const statement = new Statement();
+  const rows = await statement.rows<Row>(
+    db,
+    `select x.r || '/' || x.n as key, t.repository_id, t.document::text as document, ${columns}
+      from unnest(${statement.value(wanted.map(({ repositoryId }) => repositoryId))}::bigint[], ${statement.value(wanted.map(({ number }) => number))}::integer[]) x(r, n)
+      join ${table} t on t.repository_id = x.r and ${byNumber} = x.n where t.deleted_at is null and ${shown}`,
+  );
+  return rows.map(toFound);
+}
+
+/** Labels by name in any case; keys are `repositoryId/name in lower case`. */
+export async function findLabelsByName(db: Database, wanted: { repositoryId: number; name: string }[]): Promise<FoundNode[]> {
+  const statement = new Statement();
+  const rows = await statement.rows<Row>(
+    db,
+    `select x.r || '/' || x.name as key, t.repository_id, t.document::text as document, null as body, null as detail
+      from unnest(${statement.value(wanted.map(({ repositoryId }) => repositoryId))}::bigint[], ${statement.value(wanted.map(({ name }) => name.toLowerCase()))}::text[]) x(r, name)
+      join labels t on t.repository_id = x.r and lower(t.name) = x.name where t.deleted_at is null order by t.id`,
+  );
+  return rows.map(toFound);
+}
+
+/** By upstream's ids, in whichever mirrored repository they are; keys are the ids. */
+export async function findById(db: Database, kind: RepositoryNodeKind, ids: number[]): Promise<FoundNode[]> {
+  const { table, columns, shown } = TABLES[kind];
+  const statement = new Statement();
+  const rows = await statement.rows<Row>(
+    db,
+    `select t.id::text as key, t.repository_id, t.document::text as document, ${columns} from repository_syncs s
+      join repositories r on r.id = s.repository_id and r.deleted_at is null
+      join ${table} t on t.repository_id = s.repository_id and t.id = any(${statement.value(ids)}::bigint[])
+      where s.state <> 'gone' and t.deleted_at is null and ${shown}`,
+  );
+  return rows.map(toFound);
+}
+
+/** Mirrored repositories; keys are the ids. */
+export async function findRepositoriesById(db: Database, ids: number[]): Promise<FoundNode[]> {
+  const statement = new Statement();
+  const rows = await statement.rows<Row>(
+    db,
+    `select r.id::text as key, r.id as repository_id, r.document::text as document, null as body, r.detail::text as detail
+      ${MIRRORED_REPOSITORIES} and r.id = any(${statement.value(ids)}::bigint[])`,
+  );
+  return rows.map(toFound);
+}
+
+/** By full name in lower case, which is also the key; with `followRenames` by a name that a repository had before, too. */
+export async function findRepositoriesByName(db: Database, names: string[], followRenames: boolean): Promise<FoundNode[]> {
+  const statement = new Statement();
+  const wanted = statement.value(names);
+  const columns = "r.id as repository_id, r.document::text as document, null as body, r.detail::text as detail";
+  const rows = await statement.rows<Row>(
+    db,
+    `${
+      followRenames
+        ? `select f.full_name as key, ${columns}, 0 as rank, r.seen_at ${MIRRORED_REPOSITORIES.replace(" where ", " join former_names f on f.repository_id = r.id where ")} and f.full_name = any(${wanted}::text[]) union all `
+        : ""
+    }select lower(r.full_name) as key, ${columns}, 1 as rank, r.seen_at ${MIRRORED_REPOSITORIES} and lower(r.full_name) = any(${wanted}::text[]) order by rank, seen_at`,
+  );
+  return rows.map(toFound);
+}
+
+/** Accounts by id; keys are the ids. */
+export async function findUsersById(db: Database, ids: number[]): Promise<FoundNode[]> {
+  const statement = new Statement();
+  const rows = await statement.rows<Row>(
+    db,
+    `select u.id::text as key, 0 as repository_id, u.document::text as document, null as body, null as detail from users u
+      where u.id = any(${statement.value(ids)}::bigint[]) and u.deleted_at is null`,
+  );
+  return rows.map(toFound);
+}
+
+/** Accounts by login in lower case, which is also the key. */
+export async function findUsersByLogin(db: Database, logins: string[]): Promise<FoundNode[]> {
+  const statement = new Statement();
+  const rows = await statement.rows<Row>(
+    db,
+    `select lower(u.login) as key, 0 as repository_id, u.document::text as document, null as body, null as detail from users u
+      where lower(u.login) = any(${statement.value(logins)}::text[]) and u.deleted_at is null order by u.seen_at`,
+  );
+  return rows.map(toFound);
+}
+
+function toFound({ key, repository_id, document, body, detail }: Row): FoundNode {
+  return { key, repositoryId: Number(repository_id), document, body, detail };
+}

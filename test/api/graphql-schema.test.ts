@@ -1,0 +1,70 @@
+import { readFileSync } from "node:fs";
+import {
+  type ArgumentNode,
+  buildSchema,
+  type GraphQLArgument,
+  type GraphQLInputField,
+  type GraphQLSchema,
+  isEnumType,
+  isInputObjectType,
+  isInterfaceType,
+  isObjectType,
+  isSpecifiedScalarType,
+  isUnionType,
+  print,
+} from "graphql";
+import { describe, expect, test } from "vitest";
+import { apiSchema } from "../../src/api/graphql/schema.ts";
+
+const ours: GraphQLSchema = apiSchema();
+const published = new URL("../../node_modules/@octokit/graphql-schema/schema.graphql", import.meta.url);
+const theirs = buildSchema(readFileSync(published, "utf8"), { assumeValidSDL: true });
+
+/** Type, default and deprecation of an argument or input field, as text. */
+function signature(input: GraphQLArgument | GraphQLInputField | undefined): string | undefined {
+  const value = input?.astNode?.defaultValue;
+  return input && `${input.type}${value ? ` = ${print(value as unknown as ArgumentNode)}` : ""}`;
+}
+
+describe("the schema is a strict subset of the service's", () => {
+  const types = Object.values(ours.getTypeMap()).filter((type) => !type.name.startsWith("__") && !isSpecifiedScalarType(type));
+  test.each(types.map((type) => [type.name, type] as const))("%s", (name, type) => {
+    const published = theirs.getType(name);
+    expect(published?.astNode?.kind).toBe(type.astNode?.kind);
+    if (isEnumType(type) && isEnumType(published)) {
+      // All of them: a value that is left out would make an answer invalid.
+      expect(type.getValues().map((value) => value.name)).toEqual(published.getValues().map((value) => value.name));
+    }
+    if (isUnionType(type) && isUnionType(published)) {
+      const members = published.getTypes().map((member) => member.name);
+      for (const member of type.getTypes()) expect(members).toContain(member.name);
+    }
+    if (isInputObjectType(type) && isInputObjectType(published)) {
+      for (const field of Object.values(type.getFields())) expect(signature(field), field.name).toBe(signature(published.getFields()[field.name]));
+      for (const field of Object.values(published.getFields())) if (`${field.type}`.endsWith("!")) expect(type.getFields()).toHaveProperty(field.name);
+    }
+    if ((isObjectType(type) || isInterfaceType(type)) && (isObjectType(published) || isInterfaceType(published))) {
+      const implemented = published.getInterfaces().map((one) => one.name);
+      for (const one of type.getInterfaces()) expect(implemented).toContain(one.name);
+      for (const field of Object.values(type.getFields())) {
+        const like = published.getFields()[field.name];
+        expect(`${like?.type}`, field.name).toBe(`${field.type}`);
+        expect(like?.deprecationReason, field.name).toBe(field.deprecationReason);
+        for (const argument of field.args) {
+          const other = like?.args.find((one) => one.name === argument.name);
+          expect(signature(argument), `${field.name}(${argument.name})`).toBe(signature(other));
+        }
+        for (const argument of like?.args ?? []) {
+          if (`${argument.type}`.endsWith("!")) expect(field.args.map((one) => one.name), field.name).toContain(argument.name);
+        }
+      }
+    }
+  });
+});
+
+test("every field of a resource has something that shows it", () => {
+  for (const type of Object.values(ours.getTypeMap())) {
+    if (!isObjectType(type) || type.name.startsWith("__") || /Connection$|Edge$|Payload$|^PageInfo$|^RateLimit$|^Ref$|^Language$|^License$/.test(type.name)) continue;
+    for (const field of Object.values(type.getFields())) expect(field.resolve, `${type.name}.${field.name}`).toBeTypeOf("function");
+  }
+});
