@@ -1,6 +1,6 @@
 import type { Comment, Issue, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
 
-export type EventName =
+type EventName =
   | "issues"
   | "pull_request"
   | "issue_comment"

@@ -14,6 +14,7 @@ import { type Answer, type Call, notFound, Redirect, type RepositoryCall, type S
 import { DEPRECATION, DEPRECATION_LINK } from "./rest/headers.ts";
 import { credentialOf, unsupportedVersion, versionOf } from "./rest/negotiation.ts";
 import { type Route, Router, segmentsOf } from "./rest/routes.ts";
+import { time } from "./views/view.ts";
 
 const DOCS = "https://docs.github.com/rest";
 const LIMIT_DOCS = `${DOCS}/overview/rate-limits-for-the-rest-api`;
@@ -139,6 +140,7 @@ export class HttpApi {
     const role = repository && exchange.view.roleOf(repository);
     if (!repository || !role) throw notFound();
     if (moved) throw new Redirect(`${exchange.view.apiUrl}${call.path}${queryOf(request)}`);
+    if (repository.blocked) return blockedAnswer(repository);
     const inRepository: RepositoryCall = { ...call, repository, role };
     return dressed(exchange, found.route, found.route.run.inRepository(inRepository));
   }
@@ -308,6 +310,12 @@ function dressed(exchange: Exchange, route: Route, answer: Answer): Answer {
     headers: { ...answer.headers, ...DEPRECATION },
     links: [...(answer.links ?? []), DEPRECATION_LINK],
   };
+}
+
+/** Taken down: 451 for copyright, 403 for the terms of service. */
+function blockedAnswer({ blocked, createdAt }: Repository): Answer {
+  const block = { reason: blocked, created_at: time(createdAt), html_url: null };
+  return { status: blocked === "dmca" ? 451 : 403, body: { message: "Repository access blocked", block } };
 }
 
 /** Reads are moved for good (301), writes are to be repeated as they are (307). */

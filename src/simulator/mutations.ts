@@ -30,7 +30,7 @@ type Mutation = (world: World, by: number, given: Arguments, view: View) => unkn
 const issueAnswer = (view: View, issue: Issue) =>
   issue.pull ? fullPull(view, issue as PullIssue) : issueView(view, issue);
 
-export const MUTATIONS: Readonly<Record<string, Mutation>> = {
+const MUTATIONS: Readonly<Record<string, Mutation>> = {
   createUser: (world, _by, given, view) =>
     publicUser(
       view,
@@ -95,6 +95,10 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     repositories.setVisibility(world, by, given.repository(), given.text("visibility") as Visibility),
   privatizeRepository: (world, by, given) => repositories.setVisibility(world, by, given.repository(), "private"),
   publicizeRepository: (world, by, given) => repositories.setVisibility(world, by, given.repository(), "public"),
+  /** No reason: access is given back. */
+  blockRepository: (_world, _by, given) => {
+    given.repository().blocked = given.choice("reason", ["dmca", "tos"] as const) ?? null;
+  },
   deleteRepository: (world, by, given) => repositories.deleteRepository(world, by, given.repository()),
   addCollaborator: (_world, _by, given) => {
     given.repository().collaborators.set(given.user("login").id, (given.optional("role") ?? "push") as RepositoryRole);

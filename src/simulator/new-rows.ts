@@ -87,6 +87,7 @@ export function repositoryRow(ids: Ids, fields: NewRepository): Repository {
     parentId: fields.parentId ?? null,
     archived: fields.archived ?? false,
     disabled: fields.disabled ?? false,
+    blocked: fields.blocked ?? null,
     isTemplate: fields.isTemplate ?? false,
     hasIssues: fields.hasIssues ?? true,
     hasProjects: fields.hasProjects ?? true,

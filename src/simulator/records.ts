@@ -47,6 +47,8 @@ export interface Repository {
   parentId: number | null;
   archived: boolean;
   disabled: boolean;
+  /** Taken down: every read of it or inside it says so. */
+  blocked: "dmca" | "tos" | null;
   isTemplate: boolean;
   hasIssues: boolean;
   hasProjects: boolean;
@@ -90,7 +92,7 @@ export interface Repository {
 }
 
 /** Everything inside a repository, with the indexes that make a page cheap at a million rows. */
-export interface RepositoryRows {
+interface RepositoryRows {
   /** By number; a hole is a number that was never given, or whose issue is gone (see `tombstones`). */
   readonly byNumber: (Issue | undefined)[];
   readonly issuesByCreated: OrderedIndex<Issue>;
@@ -150,7 +152,7 @@ export type Association =
   | "NONE"
   | "OWNER";
 
-export type ReactionContent = "+1" | "-1" | "laugh" | "hooray" | "confused" | "heart" | "rocket" | "eyes";
+type ReactionContent = "+1" | "-1" | "laugh" | "hooray" | "confused" | "heart" | "rocket" | "eyes";
 export type Reactions = Readonly<Partial<Record<ReactionContent, number>>>;
 
 /** An issue, or (with `pull`) the issue side of a pull request. */
@@ -285,7 +287,7 @@ export interface ReviewComment {
 }
 
 /** What is left of an issue: deleted answers 410, transferred answers 301 to `to` (404 when `to` is gone). */
-export interface Tombstone {
+interface Tombstone {
   readonly kind: "deleted" | "transferred";
   readonly last: Issue;
   readonly to: Issue | null;

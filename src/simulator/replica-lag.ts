@@ -11,6 +11,7 @@ export class ReplicaLag {
   ms = 0;
   readonly #clock: Clock;
   /** Oldest first: until `until`, the row reads as `was` (null: not there yet). */
+  #sweepAt = 10_000;
   readonly #versions = new Map<Row, { readonly until: number; readonly was: Row | null }[]>();
 
   constructor(clock: Clock) {
@@ -46,8 +47,17 @@ export class ReplicaLag {
 
   #keep(row: Row, was: Row | null): void {
     const now = this.#clock.now();
+    if (this.#versions.size >= this.#sweepAt) this.#sweep(now);
     const versions = (this.#versions.get(row) ?? []).filter((one) => one.until > now);
     versions.push({ until: now + this.ms, was });
     this.#versions.set(row, versions);
+  }
+
+  /** Rows that nobody reads again would stay for ever. */
+  #sweep(now: number): void {
+    for (const [row, versions] of this.#versions) {
+      if (versions.every((one) => one.until <= now)) this.#versions.delete(row);
+    }
+    this.#sweepAt = Math.max(10_000, this.#versions.size * 2);
   }
 }

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Repository, RepositoryRole, User } from "./records.ts";
 import type { World } from "./world.ts";
 
-export type TokenKind = "classic" | "fine-grained" | "oauth" | "installation";
+type TokenKind = "classic" | "fine-grained" | "oauth" | "installation";
 
 export interface Token {
   readonly value: string;

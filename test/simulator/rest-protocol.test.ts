@@ -368,6 +368,25 @@ test("old names redirect to the numeric id: 301 for reads, 307 for writes", asyn
   expect((await it.get("/repos/octo/demo")).status).toBe(200);
 });
 
+test("a repository that was taken down says so: 451 for copyright, 403 for the terms", async () => {
+  await using it = await openSimulated();
+  it.issue();
+  for (const [reason, status] of [
+    ["dmca", 451],
+    ["tos", 403],
+  ] as const) {
+    await it.control("POST", "/-/mutate", { op: "blockRepository", repository: "octo/demo", reason });
+    for (const path of ["/repos/octo/demo", "/repos/octo/demo/issues/1"]) {
+      expect(await it.get(path)).toMatchObject({
+        status,
+        body: { message: "Repository access blocked", block: { reason } },
+      });
+    }
+  }
+  await it.control("POST", "/-/mutate", { op: "blockRepository", repository: "octo/demo" });
+  expect((await it.get("/repos/octo/demo")).status).toBe(200);
+});
+
 test("a repository that became private does not give away its new name", async () => {
   await using it = await openSimulated();
   renameRepository(it.simulator.world, it.owner.id, it.repository, "secret");

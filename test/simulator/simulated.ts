@@ -15,7 +15,7 @@ export interface Reply {
   readonly text: string;
 }
 
-export interface Ask {
+interface Ask {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   /** Default: the owner's; null is anonymous. */

@@ -13,7 +13,9 @@ function viewer(call: Call): User {
 
 export function getViewer(call: Call): Answer {
   const user = viewer(call);
-  const mayKnow = call.token?.kind === "fine-grained" || call.token?.scopes.includes("user");
+  const mayKnow =
+    call.token?.kind === "fine-grained" ||
+    call.token?.scopes.some((scope) => scope === "user" || scope === "read:user");
   return ok(mayKnow ? privateUser(call.view, user) : publicUser(call.view, user), { lastModified: user.updatedAt });
 }
 

@@ -23,16 +23,6 @@ export interface Listing<Row> {
 
 /** A list by page number, with up to four rels. `show` may leave a row out (null). */
 export function paged<Row>(call: Call, listing: Listing<Row>, show: (row: Row) => unknown): Answer {
-  const page = takePage(call, listing, show);
-  return ok(page.shown, { links: page.links });
-}
-
-/** For lists that stand inside an object (`total_count`). */
-export function takePage<Row>(
-  call: Call,
-  listing: Listing<Row>,
-  show: (row: Row) => unknown,
-): { shown: unknown[]; total: number; links: string[] } {
   const size = pageSize(call.query);
   const page = pageNumber(call.query);
   const from = (page - 1) * size;
@@ -45,7 +35,7 @@ export function takePage<Row>(
   }
   total = listing.size ?? total;
   const shown = picked.map(show).filter((row) => row !== null);
-  return { shown, total, links: numberedLinks(call, page, Math.max(1, Math.ceil(total / size))) };
+  return ok(shown, { links: numberedLinks(call, page, Math.max(1, Math.ceil(total / size))) });
 }
 
 /** Order and choice as the service has them: first page `next, last`; last page `prev, first`. */

@@ -48,7 +48,7 @@ function inRepository(
 
 const CONTENT = { content: true };
 
-export const ROUTES: readonly Route[] = [
+const ROUTES: readonly Route[] = [
   route("GET", "/", "meta/meta#github-api-root", getRoot),
   route("GET", "/zen", "meta/meta#get-the-zen-of-github", getZen),
   route("GET", "/meta", "meta/meta#get-apiname-meta-information", getMeta),

@@ -11,7 +11,7 @@ const LICENSES: Readonly<Record<string, { name: string; spdx: string; id: string
 
 const RANK: readonly RepositoryRole[] = ["pull", "triage", "push", "maintain", "admin"];
 
-export function permissionsOf(role: RepositoryRole): Json {
+function permissionsOf(role: RepositoryRole): Json {
   const rank = RANK.indexOf(role);
   return { admin: rank >= 4, maintain: rank >= 3, push: rank >= 2, triage: rank >= 1, pull: true };
 }
