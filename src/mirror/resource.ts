@@ -98,8 +98,9 @@ const issue: Resource = {
   table: issues,
   keyColumns: REPOSITORY_AND_NUMBER,
   columns: (fields) => ({
-    ...pick(fields, "id", "node_id", "title", "state", "state_reason", "locked", "active_lock_reason", "draft", "author_association"),
+    ...pick(fields, "id", "node_id", "title", "state_reason", "locked", "active_lock_reason", "draft", "author_association"),
     ...pick(fields, "comments", "created_at", "updated_at", "closed_at"),
+    state: stateOf(fields),
     is_pull_request: isPullRequest(fields),
     user_id: referenceId(fields.user),
     milestone_id: referenceId(fields.milestone),
@@ -117,9 +118,10 @@ const pullRequest: Resource = {
   columns: (fields) => {
     const [head, base] = [object(fields.head), object(fields.base)];
     return {
-      ...pick(fields, "id", "node_id", "title", "state", "locked", "draft", "author_association", "merge_commit_sha"),
+      ...pick(fields, "id", "node_id", "title", "locked", "draft", "author_association", "merge_commit_sha"),
       ...pick(fields, "mergeable", "mergeable_state", "comments", "review_comments", "commits", "additions", "deletions", "changed_files"),
       ...pick(fields, "created_at", "updated_at", "closed_at", "merged_at"),
+      state: stateOf(fields),
       merged: fields.merged ?? (fields.merged_at === undefined ? null : fields.merged_at !== null),
       user_id: referenceId(fields.user),
       milestone_id: referenceId(fields.milestone),
@@ -190,6 +192,11 @@ export const resources: readonly Resource[] = [user, repository, label, mileston
 
 export function resourceOf(kind: Kind): Resource {
   return resources.find((candidate) => candidate.kind === kind) as Resource;
+}
+
+/** Some webhooks leave the state out, though it is as `closed_at` says. */
+function stateOf(fields: Fields): Json {
+  return fields.state ?? (fields.closed_at ? "closed" : "open");
 }
 
 /** Answers from before 2014 give every issue a `pull_request`, with nulls inside. */

@@ -107,8 +107,11 @@ const readings: Record<string, Reading> = {
       const isGone = payload.action === "deleted" || payload.action === "transferred";
       return [...one("issue", payload.issue, at, isGone), ...optional("label", payload.label, at), ...optional("milestone", payload.milestone, at)];
     },
-    // Payloads have no `closed_by`.
-    ask: (payload) => (payload.action === "closed" || payload.action === "reopened" ? [{ kind: "issue", key: numberOf(payload.issue) }] : []),
+    // Payloads have no `closed_by`, and some leave the state out.
+    ask: (payload) => {
+      const isPart = payload.action === "closed" || payload.action === "reopened" || (payload.issue as Fields).state === undefined;
+      return isPart ? [{ kind: "issue", key: numberOf(payload.issue) }] : [];
+    },
   },
   pull_request: {
     observe: (payload, at) => [...one("pull_request", payload.pull_request, at), ...optional("label", payload.label, at), ...optional("milestone", payload.milestone, at)],

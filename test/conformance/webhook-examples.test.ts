@@ -1,0 +1,103 @@
+import { createHmac, randomUUID } from "node:crypto";
+import examples from "@octokit/webhooks-examples";
+import { getTableName, sql } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { renderDocuments } from "../../src/mirror/rendering.ts";
+import { type Kind, resourceOf } from "../../src/mirror/resource.ts";
+import type { Fields } from "../../src/mirror/template.ts";
+import { openWorld, type TestWorld, until } from "../support/world.ts";
+
+/** GitHub's own example payloads, delivered signed. */
+const GITHUB = "https://api.github.com";
+/** What each event is about, by the key of its payload. */
+const subjects: Record<string, Partial<Record<string, Kind>>> = {
+  issues: { issue: "issue" },
+  pull_request: { pull_request: "pull_request" },
+  label: { label: "label" },
+  milestone: { milestone: "milestone" },
+  issue_comment: { issue: "issue", comment: "issue_comment" },
+  pull_request_review: { pull_request: "pull_request", review: "review" },
+  pull_request_review_comment: { pull_request: "pull_request", comment: "review_comment" },
+  repository: {},
+  public: {},
+};
+
+interface Example {
+  event: string;
+  index: number;
+  payload: Fields;
+}
+
+const all = (examples as unknown as { name: string; examples: Fields[] }[]).flatMap(({ name, examples: payloads }) =>
+  payloads.map((payload, index): Example => ({ event: name, index, payload })),
+);
+const followed = all.filter(({ event }) => event in subjects);
+const others = all.filter(({ event }) => !(event in subjects));
+
+describe("GitHub's example payloads", () => {
+  let world: TestWorld;
+  beforeAll(async () => {
+    world = await openWorld();
+  });
+  afterAll(async () => {
+    await world[Symbol.asyncDispose]();
+  });
+
+  test.each(followed)("$event #$index is accepted and mirrored field by field", async ({ event, payload }) => {
+    const sent = JSON.parse(JSON.stringify(payload).replaceAll(GITHUB, world.simulator.url)) as Fields;
+    const repository = sent.repository as Fields;
+    await world.ctx.db.execute(sql`truncate users, repositories, labels, milestones, issues, issue_labels, issue_assignees, pull_requests, issue_comments,
+      pull_request_reviews, pull_request_review_comments, refresh_marks, repository_syncs`);
+    await world.ctx.db.execute(sql`insert into repository_syncs (repository_id, state, added_at) values (${repository.id as number}, 'live', now())`);
+    expect(await deliver(world, event, sent)).toEqual({ status: "applied", reason: null });
+
+    expect(await mirrored(world, "repository", repository)).toMatchObject(repository);
+    for (const [key, kind] of Object.entries(subjects[event] ?? {})) {
+      const subject = sent[key] as Fields;
+      // REST spells the state of a review in capitals, webhooks in small letters.
+      const expected = kind === "review" ? { ...subject, state: String(subject.state).toUpperCase() } : subject;
+      expect(await mirrored(world, kind as Kind, subject)).toEqual(expected);
+    }
+  });
+
+  test.each(others)("$event #$index is accepted and recorded as ignored", async ({ event, payload }) => {
+    expect(await deliver(world, event, payload)).toMatchObject({ status: "ignored", reason: expect.stringContaining(event) });
+  });
+});
+
+async function deliver({ ctx, url }: TestWorld, event: string, payload: Fields): Promise<unknown> {
+  const body = JSON.stringify(payload);
+  const guid = randomUUID();
+  const response = await fetch(`${url}/webhooks`, {
+    method: "POST",
+    body,
+    headers: {
+      "content-type": "application/json",
+      "x-github-event": event,
+      "x-github-delivery": guid,
+      "x-github-hook-id": "1",
+      "x-hub-signature-256": `sha256=${createHmac("sha256", ctx.config.webhookSecrets[0] as string).update(body).digest("hex")}`,
+    },
+  });
+  expect(response.status).toBe(202);
+  let row: { status: string; reason: string | null } | undefined;
+  await until("the delivery is settled", async () => {
+    const { rows } = await ctx.db.execute<{ status: string; reason: string | null }>(sql`select status, reason from deliveries where guid = ${guid}`);
+    row = rows[0];
+    return row !== undefined && row.status !== "pending";
+  });
+  return row;
+}
+
+/** The stored resource as it is served, tombstones included. */
+async function mirrored({ ctx, simulator }: TestWorld, kind: Kind, subject: Fields): Promise<Fields> {
+  const resource = resourceOf(kind);
+  const key = resource.keyColumns.at(-1) as string;
+  const { rows } = await ctx.db.execute<{ r: string; document: string; detail: string | null; body: string | null }>(sql`
+    select ${sql.raw(resource.keyColumns[0] === "repository_id" ? "repository_id" : "id")}::text as r, document::text,
+      ${sql.raw(resource.detailKeys.size > 0 ? "detail::text" : "null")} as detail, ${sql.raw(resource.hasBody ? "body" : "null")} as body
+    from ${sql.raw(getTableName(resource.table))} where ${sql.raw(key)} = ${subject[key] as number}`);
+  expect(rows).toHaveLength(1);
+  const [text] = await renderDocuments(ctx.db, rows.map((row) => ({ ...row, repositoryId: Number(row.r) })), { api: simulator.url });
+  return JSON.parse(text as string) as Fields;
+}
