@@ -26,7 +26,7 @@ export async function run(command, args, options = {}) {
 }
 
 /** When the process started, or undefined when there is no such process (any more). */
-export async function birthOf(pid) {
+async function birthOf(pid) {
   if (process.platform === "linux") return (await statOf(pid))?.birth;
   const { code, stdout } = await run("ps", ["-o", "stat=,lstart=", "-p", String(pid)]);
   const [, state, birth] = /^(\S+)\s+(.+?)\s*$/.exec(stdout) ?? [];
