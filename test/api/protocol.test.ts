@@ -1,0 +1,345 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sql } from "drizzle-orm";
+import { type ApiWorld, type Answered, askAt, openApiWorld, store } from "./api-world.ts";
+
+let world: ApiWorld;
+let repo: string;
+let repoId: number;
+beforeAll(async () => {
+  world = await openApiWorld({ repositories: 3, issues: 30 });
+  const [first] = world.repositories;
+  if (!first) throw new Error("The generated world has no repository");
+  ({ fullName: repo, id: repoId } = first);
+}, 60_000);
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+const fault = (status: number, message: string, path: string) => ({ message, documentation_url: `https://docs.github.com/${path}`, status: String(status) });
+
+describe("headers", () => {
+  test("of an authenticated answer", async () => {
+    const { headers } = await world.get(`/repos/${repo}/issues/1`);
+    const expected = {
+      "content-type": "application/json; charset=utf-8",
+      "cache-control": "private, max-age=60, s-maxage=60",
+      vary: "Accept, Authorization, Cookie, X-GitHub-OTP, Accept-Encoding, Accept, X-Requested-With",
+      "x-github-media-type": "github.v3; format=json",
+      "x-github-api-version-selected": "2022-11-28",
+      "access-control-allow-origin": "*",
+      "x-frame-options": "deny",
+      "x-content-type-options": "nosniff",
+      "content-security-policy": "default-src 'none'",
+      "x-ratelimit-limit": "5000",
+      "x-ratelimit-resource": "core",
+    };
+    for (const [name, value] of Object.entries(expected)) expect(headers.get(name), name).toBe(value);
+    expect(headers.get("etag")).toMatch(/^"[0-9a-f]{64}"$/);
+    expect(headers.get("x-github-request-id")).toMatch(/^[0-9A-F:]{30,}$/);
+    expect(headers.get("access-control-expose-headers")).toContain("X-RateLimit-Remaining");
+    const used = Number(headers.get("x-ratelimit-used"));
+    expect(Number(headers.get("x-ratelimit-remaining"))).toBe(5_000 - used);
+    expect(Number(headers.get("x-ratelimit-reset"))).toBeGreaterThan(Date.now() / 1_000);
+  });
+
+  test("of an anonymous answer, and of a fault", async () => {
+    const anonymous = await world.get("/versions", { token: null });
+    expect(anonymous.headers.get("cache-control")).toBe("public, max-age=60, s-maxage=60");
+    expect(anonymous.headers.get("vary")).toBe("Accept, Accept-Encoding, Accept, X-Requested-With");
+    expect(anonymous.headers.get("x-ratelimit-limit")).toBe("60");
+    const missing = await world.get("/repos/no/body");
+    expect(missing.headers.get("etag")).toBeNull();
+    expect(missing.headers.get("cache-control")).toBeNull();
+    expect(missing.headers.get("vary")).toBe("Accept-Encoding, Accept, X-Requested-With");
+    expect(missing.headers.get("x-ratelimit-remaining")).not.toBeNull();
+  });
+
+  test("Last-Modified is there for single resources that have a date, and for no list", async () => {
+    for (const path of ["", "/issues/1", "/milestones/1"]) {
+      const { headers, body } = await world.get(`/repos/${repo}${path}`);
+      expect(Date.parse(headers.get("last-modified") ?? ""), path).toBe(Date.parse(body.updated_at));
+    }
+    for (const path of ["/issues", "/pulls", "/labels", "/milestones", "/issues/comments"]) {
+      const { headers } = await world.get(`/repos/${repo}${path}`);
+      expect(headers.get("last-modified"), path).toBeNull();
+      expect(headers.get("etag"), path).not.toBeNull();
+    }
+  });
+
+  test("a HEAD is a GET without its body; OPTIONS answers the browser", async () => {
+    const path = `/repos/${repo}/issues?per_page=2`;
+    const [head, get] = [await world.send("HEAD", path), await world.get(path)];
+    expect(head.status).toBe(200);
+    expect(head.text).toBe("");
+    for (const name of ["etag", "link", "content-type", "content-length"]) expect(head.headers.get(name), name).toBe(get.headers.get(name));
+    const user = await world.send("HEAD", "/user");
+    expect(user.headers.get("x-ratelimit-remaining")).toMatch(/^\d+$/);
+    const options = await world.send("OPTIONS", path, { token: null, headers: { "user-agent": "" } });
+    expect(options.status).toBe(204);
+    expect(options.headers.get("access-control-allow-methods")).toBe("GET, POST, PATCH, PUT, DELETE");
+    expect(options.headers.get("access-control-max-age")).toBe("86400");
+  });
+});
+
+describe("conditional requests", () => {
+  const remaining = (answer: Answered) => Number(answer.headers.get("x-ratelimit-remaining"));
+
+  test("an ETag that still holds is answered 304 without a body, free for the authorised", async () => {
+    for (const path of [`/repos/${repo}/issues/1`, `/repos/${repo}/issues?state=all`, "/user", `/repos/${repo}`]) {
+      const first = await world.get(path);
+      const etag = first.headers.get("etag") ?? "";
+      for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
+        const again = await world.get(path, { headers: { "if-none-match": tag } });
+        expect(again.status, `${path} ${tag}`).toBe(304);
+        expect(again.text).toBe("");
+        expect(again.headers.get("etag")).toBe(etag);
+        expect(remaining(again)).toBe(remaining(first));
+      }
+      const other = await world.get(path, { headers: { "if-none-match": '"other"' } });
+      expect(other.status).toBe(200);
+      expect(remaining(other)).toBe(remaining(first) - 1);
+    }
+  });
+
+  test("an anonymous 304 costs", async () => {
+    const first = await world.get("/versions", { token: null });
+    const again = await world.get("/versions", { token: null, headers: { "if-none-match": first.headers.get("etag") ?? "" } });
+    expect(again.status).toBe(304);
+    expect(remaining(again)).toBe(remaining(first) - 1);
+  });
+
+  test("If-Modified-Since counts where there is a date and no ETag was sent", async () => {
+    const path = `/repos/${repo}/issues/1`;
+    const { headers } = await world.get(path);
+    const date = headers.get("last-modified") ?? "";
+    expect((await world.get(path, { headers: { "if-modified-since": date } })).status).toBe(304);
+    expect((await world.get(path, { headers: { "if-modified-since": new Date(Date.parse(date) - 1_000).toUTCString() } })).status).toBe(200);
+    expect((await world.get(path, { headers: { "if-modified-since": date, "if-none-match": '"other"' } })).status).toBe(200);
+    expect((await world.get(path, { headers: { "if-modified-since": "yesterday" } })).status).toBe(200);
+    expect((await world.get(`/repos/${repo}/issues`, { headers: { "if-modified-since": new Date().toUTCString() } })).status).toBe(200);
+  });
+
+  test("the ETag belongs to the caller and to the body", async () => {
+    const path = `/repos/${repo}/labels`;
+    const mine = await world.get(path);
+    const others = await world.get(path, { token: world.readToken });
+    expect(mine.text).toBe(others.text);
+    expect(mine.headers.get("etag")).not.toBe(others.headers.get("etag"));
+    const [label] = mine.body;
+    await store(world.ctx, world.upstream, "label", { ...label, url: label.url.replace(world.url, world.upstream.url), description: "changed" }, { id: repoId, fullName: repo, htmlUrl: null });
+    const changed = await world.get(path, { headers: { "if-none-match": mine.headers.get("etag") ?? "" } });
+    expect(changed.status).toBe(200);
+    expect(changed.body[0].description).toBe("changed");
+  });
+});
+
+describe("refusals", () => {
+  test("no User-Agent: 403 in plain words, before anything else", async () => {
+    const answer = await world.get("/user", { token: "bad", headers: { "user-agent": "", "x-github-api-version": "v3" } });
+    expect(answer.status).toBe(403);
+    expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(answer.text).toMatch(/^Request forbidden by administrative rules/);
+  });
+
+  test("a version that is not supported: 400, before authentication and routing", async () => {
+    const answer = await world.get("/no/such/route", { token: "bad", headers: { "x-github-api-version": "v3" } });
+    expect(answer.status).toBe(400);
+    expect(answer.body).toEqual({
+      message: "Bad Request",
+      errors: 'The version you specified in the "X-GitHub-API-Version" request header, "v3", is not a supported version. The following versions are currently supported: "2026-03-10" (most recent) and "2022-11-28".',
+      documentation_url: expect.any(String),
+      status: "400",
+    });
+  });
+
+  test.each([
+    ["an unknown token", "Bearer tain_0000000000000000000000000000000000000000"],
+    ["a scheme that is none", "Digest abc"],
+    ["nothing behind the scheme", "Bearer"],
+    ["a Basic without a password of ours", `Basic ${Buffer.from("someone:secret").toString("base64")}`],
+  ])("%s: 401 Bad credentials", async (_what, authorization) => {
+    const answer = await world.get(`/repos/${repo}`, { token: null, headers: { authorization } });
+    expect(answer.status).toBe(401);
+    expect(answer.body).toEqual(fault(401, "Bad credentials", "rest"));
+  });
+
+  test("what needs somebody and has nobody: 401", async () => {
+    for (const path of ["/user", "/user/repos"]) {
+      const answer = await world.get(path, { token: null });
+      expect([answer.status, answer.body.message]).toEqual([401, "Requires authentication"]);
+    }
+  });
+
+  test("a route that is not served says so, whatever repository it names", async () => {
+    const paths = ["/nothing", `/repos/${repo}/actions/runs`, "/repos/no/body/actions/runs", `/repos/${repo}/`, `/repos/${repo}/issues/`, "/repos/x", "/users/someone"];
+    const bodies = new Set<string>();
+    for (const path of paths) {
+      const answer = await world.get(path);
+      expect(answer.status, path).toBe(404);
+      bodies.add(answer.text);
+    }
+    expect([...bodies]).toEqual([JSON.stringify(fault(404, "Not Found: this mirror does not serve GET on this route", "rest"))]);
+    expect((await world.send("DELETE", `/repos/${repo}`)).body.message).toContain("does not serve DELETE");
+  });
+
+  test.each([
+    ["/issues/99999", 404, "Not Found", "rest/issues/issues#get-an-issue"],
+    ["/issues/one", 404, "Not Found", "rest/issues/issues#get-an-issue"],
+    ["/issues/99999999999999999999", 404, "Not Found", "rest/issues/issues#get-an-issue"],
+    ["/pulls/99999", 404, "Not Found", "rest/pulls/pulls#get-a-pull-request"],
+    ["/labels/no%2Flabel", 404, "Not Found", "rest/issues/labels#get-a-label"],
+    ["/milestones/77", 404, "Not Found", "rest/issues/milestones#get-a-milestone"],
+    ["/issues/comments/1", 404, "Not Found", "rest/issues/comments#get-an-issue-comment"],
+    ["/issues/99999/comments", 404, "Not Found", "rest/issues/comments#list-issue-comments"],
+    ["/pulls/99999/reviews", 404, "Not Found", "rest/pulls/reviews#list-reviews-for-a-pull-request"],
+  ])("%s: %i %s", async (path, status, message, docs) => {
+    const answer = await world.get(`/repos/${repo}${path}`);
+    expect(answer.status).toBe(status);
+    expect(answer.body).toEqual(fault(status, message, docs));
+  });
+
+  test.each([
+    ["/issues?state=ajar", "Issue", "state", "ajar"],
+    ["/issues?sort=age", "Issue", "sort", "age"],
+    ["/issues?direction=up", "Issue", "direction", "up"],
+    ["/issues?since=yesterday", "Issue", "since", "yesterday"],
+    ["/issues?milestone=999", "Issue", "milestone", "999"],
+    ["/issues?milestone=soon", "Issue", "milestone", "soon"],
+    ["/issues?after=nonsense", "Issue", "after", "nonsense"],
+    ["/pulls?state=merged", "PullRequest", "state", "merged"],
+    ["/milestones?sort=title", "Milestone", "sort", "title"],
+    ["/issues/comments?since=2026-13-45", "IssueComment", "since", "2026-13-45"],
+  ])("%s: 422", async (path, resource, field, value) => {
+    const answer = await world.get(`/repos/${repo}${path}`);
+    expect(answer.status).toBe(422);
+    expect(answer.body).toMatchObject({ message: "Validation Failed", errors: [{ resource, field, code: "invalid", value }], status: "422" });
+  });
+
+  test("a deleted issue: 410, and gone from lists", async () => {
+    const before = await world.get(`/repos/${repo}/issues?state=all&per_page=100`);
+    const victim = before.body.find((row: { pull_request?: object }) => !row.pull_request);
+    const { text } = await world.getUpstream(`/repos/${repo}/issues/${victim.number}`);
+    await store(world.ctx, world.upstream, "issue", JSON.parse(text), { id: repoId, fullName: repo, htmlUrl: null }, { deleted: true });
+    const answer = await world.get(`/repos/${repo}/issues/${victim.number}`);
+    expect(answer.status).toBe(410);
+    expect(answer.body).toEqual(fault(410, "This issue was deleted", "rest/issues/issues#get-an-issue"));
+    const after = await world.get(`/repos/${repo}/issues?state=all&per_page=100`);
+    expect(after.body.map((row: { number: number }) => row.number)).toEqual(before.body.map((row: { number: number }) => row.number).filter((number: number) => number !== victim.number));
+  });
+
+  test("a Host that is none: 400", async () => {
+    const { request } = await import("node:http");
+    const status = await new Promise<number>((resolve, reject) => {
+      const { hostname, port } = new URL(world.url);
+      request({ hostname, port, path: "/versions", headers: { host: 'evil"><script>', "user-agent": "test" } }, (answer) => {
+        answer.resume();
+        resolve(answer.statusCode ?? 0);
+      }).on("error", reject).end();
+    });
+    expect(status).toBe(400);
+  });
+});
+
+describe("addresses", () => {
+  test("both forms of the address, all forms of credential, any case of the name, and the numeric id", async () => {
+    const [owner, name] = repo.split("/") as [string, string];
+    const plain = await world.get(`/repos/${repo}/issues/1`);
+    const basic = Buffer.from(`anyone:${world.token}`).toString("base64");
+    for (const authorization of [`token ${world.token}`, `bearer ${world.token}`, `Bearer ${world.token}`, `Basic ${basic}`]) {
+      const answer = await world.get(`/repos/${owner.toUpperCase()}/${name.toUpperCase()}/issues/1`, { token: null, headers: { authorization } });
+      expect(answer.body).toEqual(plain.body);
+    }
+    expect((await world.get(`/repositories/${repoId}/issues/1`)).body).toEqual(plain.body);
+    const enterprise = await world.get(`/api/v3/repositories/${repoId}/issues?per_page=1`);
+    expect(enterprise.body[0].url).toMatch(`${world.url}/api/v3/repos/${repo}/issues/`);
+    expect(enterprise.headers.get("link")).toContain(`<${world.url}/api/v3/repositories/${repoId}/issues?per_page=1&after=`);
+    expect(enterprise.body[0].html_url).toMatch(/^https:\/\/github\.com\//);
+  });
+
+  test("PUBLIC_URL stands in bodies and Link when it is set", async () => {
+    const url = await world.openSibling({ PUBLIC_URL: "https://tain.example.com/mirror" });
+    const answer = await fetch(`${url}/repos/${repo}/issues?per_page=1`, { headers: { authorization: `Bearer ${world.token}` } });
+    const [issue] = (await answer.json()) as { url: string }[];
+    expect(issue?.url).toMatch(/^https:\/\/tain\.example\.com\/mirror\/repos\//);
+    expect(answer.headers.get("link")).toMatch(/^<https:\/\/tain\.example\.com\/mirror\/repositories\//);
+  });
+
+  test("a renamed repository redirects to its id: 301 for reads, 307 for writes, with path and query", async () => {
+    const shown = JSON.parse((await world.getUpstream(`/repos/${world.repositories[1]?.fullName}`)).text);
+    const [owner] = shown.full_name.split("/");
+    const renamed = JSON.parse(JSON.stringify(shown).replaceAll(`${world.upstream.url}/repos/${shown.full_name}`, `${world.upstream.url}/repos/${owner}/renamed`));
+    await store(world.ctx, world.upstream, "repository", { ...renamed, name: "renamed", full_name: `${owner}/renamed`, updated_at: new Date().toISOString().replace(/\.\d+/, "") });
+    const read = await world.get(`/repos/${shown.full_name}/issues?state=all`);
+    expect(read.status).toBe(301);
+    expect(read.headers.get("location")).toBe(`${world.url}/repositories/${shown.id}/issues?state=all`);
+    expect(read.headers.get("etag")).toBeNull();
+    expect(read.body).toMatchObject({ message: "Moved Permanently", url: read.headers.get("location") });
+    const write = await world.send("POST", `/repos/${shown.full_name}/issues`, { body: '{"title":"t"}' });
+    expect(write.status).toBe(307);
+    expect(write.headers.get("location")).toBe(`${world.url}/repositories/${shown.id}/issues`);
+    expect((await world.get(`/repos/${owner}/renamed`)).body.full_name).toBe(`${owner}/renamed`);
+  });
+});
+
+describe("the newer version of the dialect", () => {
+  const headers = { "x-github-api-version": "2026-03-10" };
+  test.each(["", "/issues", "/issues/1", "/pulls", "/issues/comments"])("leaves out of %s what it dropped", async (path) => {
+    const [ours, theirs] = [await world.get(`/repos/${repo}${path}?state=all`, { headers }), await world.getUpstream(`/repos/${repo}${path}?state=all`, { headers })];
+    expect(ours.headers.get("x-github-api-version-selected")).toBe("2026-03-10");
+    const keys = (body: object | object[]) => [body].flat().map((row) => Object.keys(row).sort());
+    if (path !== "/issues") expect(keys(ours.body)).toEqual(keys(theirs.body));
+    expect(ours.text).not.toMatch(/"(assignee|has_downloads|merge_commit_sha|master_branch)":/);
+    expect((await world.get(`/repos/${repo}/issues/1`)).text).toContain('"assignee":');
+  });
+
+  test("and of /rate_limit and the root", async () => {
+    expect((await world.get("/rate_limit", { headers })).body).not.toHaveProperty("rate");
+    expect((await world.get("/", { headers })).body).not.toHaveProperty("hub_url");
+    expect((await world.get("/versions")).body).toEqual(["2026-03-10", "2022-11-28"]);
+  });
+});
+
+describe("who sees what", () => {
+  test("private, unknown and not mirrored repositories look the same to those who may not see them", async () => {
+    const [open, hidden, unmirrored] = world.repositories;
+    if (!open || !hidden || !unmirrored) throw new Error("Three repositories are needed");
+    await world.ctx.db.execute(sql`update repositories set private = (id = ${hidden.id})`);
+    await world.ctx.db.execute(sql`update repository_syncs set state = 'gone' where repository_id = ${unmirrored.id}`);
+    const url = await world.openSibling({ RATE_LIMIT_ANONYMOUS: "1000" });
+    const ask = async (path: string) => {
+      const answer = await fetch(url + path, { headers: { "user-agent": "test" } });
+      const headers = Object.fromEntries([...answer.headers].filter(([name]) => !/date|request-id|remaining|used|content-length/.test(name)));
+      return { status: answer.status, headers, body: await answer.text() };
+    };
+    const hiddenName = (await world.get(`/repositories/${hidden.id}`)).body.full_name;
+    for (const rest of ["", "/issues", "/issues/1", "/pulls", "/pulls/2", "/labels", "/labels/bug", "/milestones", "/issues/comments", "/pulls/comments"]) {
+      const looks = await Promise.all([ask(`/repos/${hiddenName}${rest}`), ask(`/repositories/${hidden.id}${rest}`), ask(`/repos/${unmirrored.fullName}${rest}`), ask(`/repos/no/body${rest}`), ask(`/repositories/987654321${rest}`)]);
+      expect(new Set(looks.map((look) => JSON.stringify(look))).size, rest).toBe(1);
+      expect(looks[0]?.status).toBe(404);
+      expect((await ask(`/repos/${open.fullName}${rest}`)).status, rest).toBeOneOf([200, 404]);
+    }
+    expect((await world.get(`/repositories/${hidden.id}`)).status).toBe(200);
+    expect((await world.get(`/repos/${unmirrored.fullName}`)).status).toBe(404);
+    const names = (await world.get("/user/repos")).body.map((row: { id: number }) => row.id);
+    expect(names).toContain(hidden.id);
+    expect(names).not.toContain(unmirrored.id);
+  });
+
+  test("the rights of upstream's token are shown to nobody without one", async () => {
+    const mine = await world.get(`/repos/${repo}`);
+    expect(mine.body.permissions).toBeDefined();
+    const answer = await askAt(await world.openSibling({ RATE_LIMIT_ANONYMOUS: "1000" }), "GET", `/repos/${repo}`);
+    expect(answer.status).toBe(200);
+    for (const key of ["permissions", "temp_clone_token", "allow_squash_merge", "security_and_analysis"]) expect(answer.body).not.toHaveProperty(key);
+    expect(answer.body.full_name).toBe(repo);
+  });
+
+  test("a revoked token is refused, and a token's use is noted", async () => {
+    const { rows } = await world.ctx.db.execute<{ n: string }>(sql`select count(*) as n from api_tokens where last_used_at is not null`);
+    expect(Number(rows[0]?.n)).toBeGreaterThan(0);
+    const stored = await world.ctx.db.execute(sql`select * from api_tokens`);
+    expect(JSON.stringify(stored.rows)).not.toContain(world.token);
+    await world.ctx.db.execute(sql`update api_tokens set revoked_at = now() where not can_write`);
+    const url = await world.openSibling();
+    const answer = await fetch(`${url}/user`, { headers: { authorization: `Bearer ${world.readToken}` } });
+    expect(answer.status).toBe(401);
+  });
+});
