@@ -155,6 +155,16 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
     };
     return fullPull(view, pulls.createPull(world, by, input));
   },
+  convertIssueToPull: (world, by, given, view) => {
+    const issue = given.issue();
+    const headRef = given.text("head");
+    if (!issue.repository.branches.has(headRef)) pulls.pushBranch(world, by, issue.repository, headRef);
+    const baseRef = given.optional("base") ?? issue.repository.defaultBranch;
+    return fullPull(
+      view,
+      pulls.convertToPull(world, by, issue, { headRepository: issue.repository, headRef, baseRef }),
+    );
+  },
   editPull: (world, by, given, view) =>
     fullPull(
       view,

@@ -298,7 +298,8 @@ export function hookRow(ids: Ids, fields: NewHook): Hook {
   };
 }
 
-function pullPart(ids: Ids, fields: NewPull): Pull {
+/** The pull request side of an issue. */
+export function pullPart(ids: Ids, fields: NewPull): Pull {
   return {
     id: fields.id ?? ids.nextId("pull"),
     head: fields.head,

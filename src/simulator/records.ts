@@ -186,7 +186,7 @@ export interface Issue {
   thread: readonly Comment[];
   /** Comments that are counted but not held (histories that know only the number). */
   commentsBeyond: number;
-  readonly pull: Pull | null;
+  pull: Pull | null;
   deleted: boolean;
 }
 

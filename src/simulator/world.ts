@@ -309,6 +309,17 @@ export class World {
     return issue;
   }
 
+  /** An open issue becomes a pull request. */
+  becomePull(issue: Issue, fields: fresh.NewPull): PullIssue {
+    this.countIssue(issue, -1);
+    issue.pull = fresh.pullPart(this, fields);
+    this.countIssue(issue, 1);
+    const pull = issue as PullIssue;
+    this.pulls.set(pull.pull.id, pull);
+    issue.repository.rows.pullsByCreated.add(issue);
+    return pull;
+  }
+
   addComment(fields: fresh.NewComment): Comment {
     const { issue } = fields;
     const comment = fresh.commentRow(this, fields);

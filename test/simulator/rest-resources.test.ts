@@ -248,6 +248,28 @@ test("a pull request needs a branch to come from, one to go to, and something be
   ]);
 });
 
+test("an open issue can become a pull request: same number and words, new kind", async () => {
+  await using it = await openSimulated();
+  await it.ask("POST", ISSUES, { body: { title: "an idea", body: "words" } });
+  await it.ask("POST", "/repos/octo/demo/git/refs", { body: { ref: "refs/heads/topic", sha: "a".repeat(40) } });
+  const convert = (issue: number) => it.ask("POST", PULLS, { body: { issue, head: "topic", base: "main" } });
+  expect((await convert(9)).body.errors[0]).toMatchObject({ field: "issue", code: "missing" });
+  const made = await convert(1);
+  expect(made).toMatchObject({
+    status: 201,
+    body: { number: 1, title: "an idea", body: "words", head: { ref: "topic" } },
+  });
+  expect((await it.get(`${ISSUES}/1`)).body.pull_request.url).toBe(made.body.url);
+  expect((await it.get(PULLS)).body).toHaveLength(1);
+  expect((await it.control("GET", "/-/state")).body.repositories[0]).toMatchObject({
+    issues: 0,
+    pulls: 1,
+    open_issues: 0,
+    open_pulls: 1,
+  });
+  expect((await convert(1)).status).toBe(422);
+});
+
 test("mergeable is unknown until a single read has asked and the job has run", async () => {
   await using it = await openSimulated();
   pull(it);

@@ -1,4 +1,5 @@
-import type { PullEnd, PullIssue, Repository } from "../records.ts";
+import type { NewPull } from "../new-rows.ts";
+import type { Issue, PullEnd, PullIssue, Repository } from "../records.ts";
 import { checkBody, checkTitle, invalid, Refusal } from "../refusal.ts";
 import { isPull, type World } from "../world.ts";
 import { editIssue, tellIssue } from "./issues.ts";
@@ -50,10 +51,8 @@ function openPullsFrom(world: World, repository: Repository, ref: string): PullI
   return found;
 }
 
-export interface PullInput {
-  readonly repository: Repository;
-  readonly title: string;
-  readonly body?: string | null;
+/** What a pull request is made of besides its words. */
+export interface PullSource {
   readonly headRepository: Repository;
   readonly headRef: string;
   readonly baseRef: string;
@@ -61,61 +60,72 @@ export interface PullInput {
   readonly maintainerCanModify?: boolean;
 }
 
+export interface PullInput extends PullSource {
+  readonly repository: Repository;
+  readonly title: string;
+  readonly body?: string | null;
+}
+
 export function createPull(world: World, by: number, input: PullInput): PullIssue {
-  const { repository, headRepository } = input;
-  checkTitle("PullRequest", input.title);
-  checkBody("PullRequest", input.body);
-  const baseSha = repository.branches.get(input.baseRef);
+  const { repository, title, body = null } = input;
+  checkTitle("PullRequest", title);
+  checkBody("PullRequest", body);
+  const pull = newPull(world, repository, input);
+  world.changing(repository);
+  const issue = world.addIssue({ repository, title, body, authorId: by, pull }) as PullIssue;
+  tellIssue(world, by, issue, "opened");
+  return issue;
+}
+
+/** The issue becomes a pull request: same number, same words, same comments. */
+export function convertToPull(world: World, by: number, issue: Issue, source: PullSource): PullIssue {
+  if (issue.pull || issue.state === "closed") {
+    throw invalid({ resource: "PullRequest", field: "issue", code: "invalid", value: issue.number });
+  }
+  const pull = newPull(world, issue.repository, source);
+  world.changing(issue.repository);
+  world.changing(issue);
+  const converted = world.becomePull(issue, pull);
+  world.bump(converted);
+  tellIssue(world, by, converted, "opened");
+  return converted;
+}
+
+/** Refuses what has no branch to come from, none to go to, nothing between them, or is proposed already. */
+function newPull(world: World, repository: Repository, source: PullSource): NewPull {
+  const { headRepository, headRef, baseRef } = source;
+  const baseSha = repository.branches.get(baseRef);
   if (!baseSha) {
-    const message = `Proposed base branch '${input.baseRef}' was not found`;
+    const message = `Proposed base branch '${baseRef}' was not found`;
     throw invalid({ message, resource: "PullRequest", field: "base", code: "invalid" });
   }
-  const headSha = headRepository.branches.get(input.headRef);
+  const headSha = headRepository.branches.get(headRef);
   if (!headSha) throw invalid({ resource: "PullRequest", field: "head", code: "invalid" });
-  const owner = world.user(headRepository.ownerId);
-  const head: PullEnd = {
-    ref: input.headRef,
-    sha: headSha,
-    label: `${owner.login}:${input.headRef}`,
-    userId: owner.id,
-    repositoryId: headRepository.id,
-  };
+  const head = pullEnd(world, headRepository, headRef, headSha);
   if (headSha === baseSha) {
-    const message = `No commits between ${input.baseRef} and ${headRepository === repository ? input.headRef : head.label}`;
+    const message = `No commits between ${baseRef} and ${headRepository === repository ? headRef : head.label}`;
     throw invalid({ resource: "PullRequest", code: "custom", message });
   }
-  for (const open of openPullsFrom(world, headRepository, input.headRef)) {
-    if (open.repository !== repository || open.pull.base.ref !== input.baseRef) continue;
+  for (const open of openPullsFrom(world, headRepository, headRef)) {
+    if (open.repository !== repository || open.pull.base.ref !== baseRef) continue;
     const message = `A pull request already exists for ${head.label}.`;
     throw invalid({ resource: "PullRequest", code: "custom", message });
   }
-  world.changing(repository);
-  const baseOwner = world.user(repository.ownerId);
-  const issue = world.addIssue({
-    repository,
-    title: input.title,
-    body: input.body ?? null,
-    authorId: by,
-    pull: {
-      head,
-      base: {
-        ref: input.baseRef,
-        sha: baseSha,
-        label: `${baseOwner.login}:${input.baseRef}`,
-        userId: baseOwner.id,
-        repositoryId: repository.id,
-      },
-      draft: input.draft ?? false,
-      maintainerCanModify: input.maintainerCanModify ?? headRepository !== repository,
-      mergeCommitSha: null,
-      commits: world.random.int(1, 5),
-      additions: world.random.int(1, 400),
-      deletions: world.random.int(0, 200),
-      changedFiles: world.random.int(1, 20),
-    },
-  }) as PullIssue;
-  tellIssue(world, by, issue, "opened");
-  return issue;
+  return {
+    head,
+    base: pullEnd(world, repository, baseRef, baseSha),
+    draft: source.draft ?? false,
+    maintainerCanModify: source.maintainerCanModify ?? headRepository !== repository,
+    commits: world.random.int(1, 5),
+    additions: world.random.int(1, 400),
+    deletions: world.random.int(0, 200),
+    changedFiles: world.random.int(1, 20),
+  };
+}
+
+function pullEnd(world: World, repository: Repository, ref: string, sha: string): PullEnd {
+  const owner = world.user(repository.ownerId);
+  return { ref, sha, label: `${owner.login}:${ref}`, userId: owner.id, repositoryId: repository.id };
 }
 
 export interface PullEdit {

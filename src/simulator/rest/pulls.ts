@@ -1,11 +1,18 @@
-import { createPull, editPull, mergePull, removeRequestedReviewers, requestReviewers } from "../changes/pulls.ts";
+import {
+  convertToPull,
+  createPull,
+  editPull,
+  mergePull,
+  removeRequestedReviewers,
+  requestReviewers,
+} from "../changes/pulls.ts";
 import type { Issue, PullIssue, Repository } from "../records.ts";
 import { invalid, Refusal } from "../refusal.ts";
 import { mayPush } from "../tokens.ts";
 import { askMergeable, fullPull, pullSummary } from "../views/pull.ts";
 import { simpleUser } from "../views/user.ts";
 import { commentCount } from "../world.ts";
-import { flag, oneOf, required, text, textOrNull, texts } from "./body.ts";
+import { flag, numberOf, oneOf, required, text, textOrNull, texts } from "./body.ts";
 import { type Answer, contributor, created, needPush, ok, pullToWrite, type RepositoryCall, seenPull } from "./call.ts";
 import { lastModified } from "./issues.ts";
 import { type Listing, paged } from "./pagination.ts";
@@ -78,24 +85,24 @@ export function postPull(call: RepositoryCall): Answer {
   const { body, repository, world } = call;
   const headText = required(text(body, "head"), "head");
   const baseRef = required(text(body, "base"), "base");
-  if (body.issue !== undefined)
-    throw new Refusal(422, "Validation Failed", [
-      { resource: "PullRequest", field: "issue", code: "invalid", message: "Converting an issue is not possible here" },
-    ]);
   const { headRepository, headRef } = headOf(call, headText);
   if (headRepository === repository && !mayPush(call.role)) throw new Refusal(404, "Not Found");
-  const title = required(text(body, "title"), "title");
   const maintainerCanModify = flag(body, "maintainer_can_modify");
-  const issue = createPull(world, by, {
-    repository,
-    title,
-    body: textOrNull(body, "body") ?? null,
+  const source = {
     headRepository,
     headRef,
     baseRef,
     draft: flag(body, "draft") ?? false,
     ...(maintainerCanModify === undefined ? {} : { maintainerCanModify }),
-  });
+  };
+  const number = numberOf(body, "issue");
+  if (number !== undefined) {
+    const issue = world.issue(repository, number);
+    if (!issue) throw invalid({ resource: "PullRequest", field: "issue", code: "missing", value: number });
+    return created(fullPull(call.view, convertToPull(world, by, issue, source)));
+  }
+  const title = required(text(body, "title"), "title");
+  const issue = createPull(world, by, { repository, title, body: textOrNull(body, "body") ?? null, ...source });
   return created(fullPull(call.view, issue));
 }
 
