@@ -2,7 +2,8 @@ import type { Context } from "../context.ts";
 import { findOrigin, SIMULATOR } from "../sync/origin.ts";
 import { addSelections, resolveSelections } from "../sync/selection.ts";
 import type { Command, Given } from "./command.ts";
-import { type Instance, openInstance } from "./instance.ts";
+import type { Instance } from "./instance.ts";
+import { openInstance } from "./open-instance.ts";
 import { type Output, styled, table } from "./output.ts";
 import { findMatches, readPatterns } from "./patterns.ts";
 import { registerHook } from "./repository-hooks.ts";
@@ -51,10 +52,15 @@ async function runAdd({ words, env }: Given, output: Output): Promise<number> {
 }
 
 async function reportOn(ctx: Context, pattern: string, webhookUrl: string | null): Promise<Added[]> {
-  const { rows } = await ctx.db.$client.query<{ problem: string | null }>("select problem from selections where pattern = $1", [pattern]);
+  const { rows } = await ctx.db.$client.query<{ problem: string | null }>(
+    "select problem from selections where pattern = $1",
+    [pattern],
+  );
   const matches = await findMatches(ctx, pattern);
   if (matches.length === 0) {
-    const problem = rows[0]?.problem ?? (pattern.endsWith("/*") ? "upstream shows no repositories of this owner" : "upstream says nothing of it");
+    const problem =
+      rows[0]?.problem ??
+      (pattern.endsWith("/*") ? "upstream shows no repositories of this owner" : "upstream says nothing of it");
     return [{ pattern, repository: null, id: null, state: null, webhook: "none", problem }];
   }
   const reports: Added[] = [];
@@ -62,7 +68,14 @@ async function reportOn(ctx: Context, pattern: string, webhookUrl: string | null
     const [owner = "", name = ""] = fullName.split("/");
     const refusal = webhookUrl === null ? null : await registerHook(ctx, { id, owner, name }, webhookUrl);
     const webhook = webhookUrl === null ? "none" : refusal === null ? "registered" : "refused";
-    reports.push({ pattern, repository: fullName, id, state, webhook, problem: problem ?? refusal ?? rows[0]?.problem ?? null });
+    reports.push({
+      pattern,
+      repository: fullName,
+      id,
+      state,
+      webhook,
+      problem: problem ?? refusal ?? rows[0]?.problem ?? null,
+    });
   }
   return reports;
 }

@@ -54,7 +54,13 @@ export class Pacer {
 
 /** Since each repository's copy began; what the mirror can say of a copy that it has only now begun to watch. */
 export async function loadPaces({ db, clock }: Pick<Context, "db" | "clock">): Promise<Map<string, Pace>> {
-  const { rows } = await db.$client.query<{ full_name: string; started_at: Date; pages: number; expected: number | null; resources: number }>(`
+  const { rows } = await db.$client.query<{
+    full_name: string;
+    started_at: Date;
+    pages: number;
+    expected: number | null;
+    resources: number;
+  }>(`
     select r.full_name, min(b.started_at) as started_at, sum(b.pages)::integer as pages, sum(b.resources)::integer as resources,
       case when bool_and(b.finished_at is not null or b.expected_pages is not null)
         then sum(case when b.finished_at is not null then b.pages else b.expected_pages end)::integer end as expected
@@ -69,14 +75,28 @@ export async function loadPaces({ db, clock }: Pick<Context, "db" | "clock">): P
 }
 
 /** `octo/demo  ████████░░░░  66 %  pulls`. Pure but for colours. */
-export function progressLine({ owner, name, state, progress, problem }: RepositoryStatus, nameWidth: number, barWidth = 24): string {
+export function progressLine(
+  { owner, name, state, progress, problem }: RepositoryStatus,
+  nameWidth: number,
+  barWidth = 24,
+): string {
   const label = `${owner}/${name}`.padEnd(nameWidth);
   if (problem !== null) return `${label}  ${styled("yellow", state)}: ${problem}`;
-  const percent = state === "live" ? 100 : (progress?.percent ?? 0);
-  const full = Math.round((percent * barWidth) / 100);
-  const bar = styled(state === "live" ? "green" : "cyan", "█".repeat(full)) + styled("dim", "░".repeat(barWidth - full));
-  const what = state === "live" ? styled("green", "live") : state === "backfilling" ? (progress?.phase ?? "waiting for its turn") : state;
-  return `${label}  ${bar} ${String(percent).padStart(3)} %  ${what}`;
+  // Upstream says how long some lists are only when they are begun: until then nobody knows the whole.
+  const percent = state === "live" ? 100 : progress === null ? 0 : progress.percent;
+  const full = Math.round(((percent ?? 0) * barWidth) / 100);
+  const bar =
+    styled(state === "live" ? "green" : "cyan", "█".repeat(full)) + styled("dim", "░".repeat(barWidth - full));
+  const share = percent === null ? "  ?  " : `${String(percent).padStart(3)} %`;
+  return `${label}  ${bar} ${share}  ${standingOf(state, progress)}`;
+}
+
+function standingOf(state: RepositoryStatus["state"], progress: RepositoryStatus["progress"]): string {
+  if (state === "live") return styled("green", "live");
+  if (state !== "backfilling") return state;
+  return progress === null
+    ? "waiting for its turn"
+    : `${progress.phase ?? "finishing"}, ${counted(progress.pages, "page")} read`;
 }
 
 /** `2,412 resources in 38 of 44 pages, 1,250/s, about 2s to go`. Pure. */

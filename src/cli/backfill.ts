@@ -1,10 +1,10 @@
 import type { Context } from "../context.ts";
-import { loadStatus, type RepositoryStatus } from "../operations/status.ts";
 import { enqueueBackfill, QueueUnavailableError } from "../operations/queues.ts";
+import { loadStatus, type RepositoryStatus } from "../operations/status.ts";
 import { restartBackfill } from "../sync/backfill.ts";
 import { type Command, CommandError, type Given } from "./command.ts";
 import { followBackfills } from "./follow-backfills.ts";
-import { openInstance } from "./instance.ts";
+import { openInstance } from "./open-instance.ts";
 import { counted, type Output } from "./output.ts";
 import { findMatches, type MatchedRepository, readNames } from "./patterns.ts";
 
@@ -37,13 +37,19 @@ async function runBackfill({ words, flags, env }: Given, output: Output): Promis
   const leaving = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => leaving.abort());
   const concernedNames = new Set(concerned.map(({ fullName }) => fullName));
-  const repositories = await followBackfills(ctx, output, { concerns: ({ owner, name }) => concernedNames.has(`${owner}/${name}`), signal: leaving.signal });
+  const repositories = await followBackfills(ctx, output, {
+    concerns: ({ owner, name }) => concernedNames.has(`${owner}/${name}`),
+    signal: leaving.signal,
+  });
   if (leaving.signal.aborted) {
-    output.note("\ntain: the copying goes on in the workers; `tain backfill` follows it again, `tain status` shows how far it is");
+    output.note(
+      "\ntain: the copying goes on in the workers; `tain backfill` follows it again, `tain status` shows how far it is",
+    );
     return 130;
   }
   output.document({ event: "done", repositories });
-  for (const { owner, name, state, problem } of repositories) output.line(`${owner}/${name}: ${state}${problem === null ? "" : `, ${problem}`}`);
+  for (const { owner, name, state, problem } of repositories)
+    output.line(`${owner}/${name}: ${state}${problem === null ? "" : `, ${problem}`}`);
   return repositories.every(({ state }) => state === "live") ? 0 : 1;
 }
 
@@ -51,23 +57,33 @@ async function runBackfill({ words, flags, env }: Given, output: Output): Promis
 async function choose(ctx: Context, names: readonly string[], again: boolean): Promise<MatchedRepository[]> {
   if (names.length === 0) {
     const { repositories } = await loadStatus(ctx, async () => []);
-    const wanted = repositories.filter(({ state, name }) => name !== "*" && state !== "gone" && (again || state !== "live"));
-    const matches = await Promise.all(wanted.map(({ owner, name }: RepositoryStatus) => findMatches(ctx, `${owner}/${name}`.toLowerCase())));
+    const wanted = repositories.filter(
+      ({ state, name }) => name !== "*" && state !== "gone" && (again || state !== "live"),
+    );
+    const matches = await Promise.all(
+      wanted.map(({ owner, name }: RepositoryStatus) => findMatches(ctx, `${owner}/${name}`.toLowerCase())),
+    );
     return matches.flat().filter(({ state }) => state !== "gone");
   }
   const chosen: MatchedRepository[] = [];
   for (const name of names) {
     const [match] = (await findMatches(ctx, name)).filter(({ state }) => state !== "gone");
     if (!match) throw new CommandError(`${name} is not mirrored: \`tain add ${name}\` begins to`);
-    if (match.state === "live" && !again) throw new CommandError(`${match.fullName} is live: its copy is complete (--again copies it once more)`);
+    if (match.state === "live" && !again)
+      throw new CommandError(`${match.fullName} is live: its copy is complete (--again copies it once more)`);
     chosen.push(match);
   }
   return chosen;
 }
 
-async function queue(ctx: Context, { id, fullName, state }: MatchedRepository, { again, output }: { again: boolean; output: Output }): Promise<void> {
+async function queue(
+  ctx: Context,
+  { id, fullName, state }: MatchedRepository,
+  { again, output }: { again: boolean; output: Output },
+): Promise<void> {
   // One that is under way would lose its place between two pages; it reads everything anyway.
-  if (again && state === "backfilling") output.note(`tain: ${fullName} is being copied right now: --again changes nothing`);
+  if (again && state === "backfilling")
+    output.note(`tain: ${fullName} is being copied right now: --again changes nothing`);
   else if (again || state === "paused") await restartBackfill(ctx, id);
   try {
     await enqueueBackfill(ctx, { repositoryId: id });
@@ -81,5 +97,7 @@ async function refuseWithoutWorkers({ queues }: Context): Promise<void> {
   const workers = await queues.backfill.getWorkers();
   if (workers.length > 0) return;
   const { waiting = 0 } = await queues.backfill.getJobCounts("waiting");
-  throw new CommandError(`No worker is running: ${counted(waiting, "copy", "copies")} ${waiting === 1 ? "waits" : "wait"} in the queue until \`npm start\` brings one`);
+  throw new CommandError(
+    `No worker is running: ${counted(waiting, "copy", "copies")} ${waiting === 1 ? "waits" : "wait"} in the queue until \`npm start\` brings one`,
+  );
 }

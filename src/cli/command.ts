@@ -47,8 +47,12 @@ export function parseArguments(command: Command, args: readonly string[]): Pick<
     const name = arg === "-h" ? "help" : arg.replace(/^--/, "");
     if (!arg.startsWith("-") || arg === "-") words.push(arg);
     else if (Object.hasOwn(known, name)) flags.add(name);
-    else if (Object.hasOwn(known, name.split("=")[0] ?? "")) throw new UsageError(`${arg.split("=")[0]} takes no value: write it alone`);
-    else throw new UsageError(`tain ${command.name} has no option ${arg}; it has ${listOf(Object.keys(known).map((each) => `--${each}`))}`);
+    else if (Object.hasOwn(known, name.split("=")[0] ?? ""))
+      throw new UsageError(`${arg.split("=")[0]} takes no value: write it alone`);
+    else
+      throw new UsageError(
+        `tain ${command.name} has no option ${arg}; it has ${listOf(Object.keys(known).map((each) => `--${each}`))}`,
+      );
   }
   if (!flags.has("help") && words.length > 0 && command.takes === undefined) {
     throw new UsageError(`tain ${command.name} takes no arguments: "${words[0]}" has no meaning here`);
@@ -58,7 +62,9 @@ export function parseArguments(command: Command, args: readonly string[]): Pick<
 
 /** The text of `tain COMMAND --help`. Pure. */
 export function helpOf(command: Command): string {
-  const flags = Object.entries({ ...command.flags, ...common }).map(([name, about]) => `  --${name.padEnd(10)} ${about}`);
+  const flags = Object.entries({ ...command.flags, ...common }).map(
+    ([name, about]) => `  --${name.padEnd(10)} ${about}`,
+  );
   const usage = ["tain", command.name, command.takes, "[options]"].filter(Boolean).join(" ");
   return `Usage: ${usage}\n\n${command.about.trim()}\n\nOptions:\n${flags.join("\n")}\n`;
 }

@@ -19,8 +19,30 @@ const PATIENCE_MS = 60_000;
 
 /** What people do all day. Repositories and their owners keep their names: the addresses that we print name them. */
 const HAPPENINGS = [
-  ...["open", "edit", "label", "assign", "milestone", "comment", "editComment", "deleteComment", "close", "reopen", "lock"],
-  ...["openPull", "push", "draft", "requestReview", "review", "dismissReview", "reviewComment", "editReviewComment", "merge"],
+  ...[
+    "open",
+    "edit",
+    "label",
+    "assign",
+    "milestone",
+    "comment",
+    "editComment",
+    "deleteComment",
+    "close",
+    "reopen",
+    "lock",
+  ],
+  ...[
+    "openPull",
+    "push",
+    "draft",
+    "requestReview",
+    "review",
+    "dismissReview",
+    "reviewComment",
+    "editReviewComment",
+    "merge",
+  ],
   ...["createLabel", "renameLabel", "deleteLabel", "createMilestone", "editMilestone", "deleteIssue", "transferIssue"],
 ];
 
@@ -28,7 +50,10 @@ const readyLine = z.object({ ready: z.literal(true), url: z.string(), token: z.s
 const summary = z.object({ repositories: z.array(z.object({ full_name: z.string(), fork: z.boolean() })) });
 
 /** Starts the simulator and answers once it listens. */
-export async function startDemonstration(tree: ProcessTree, { stopWithinMs }: Pick<Part, "stopWithinMs">): Promise<Demonstration> {
+export async function startDemonstration(
+  tree: ProcessTree,
+  { stopWithinMs }: Pick<Part, "stopWithinMs">,
+): Promise<Demonstration> {
   const { promise: ready, resolve, reject } = Promise.withResolvers<z.infer<typeof readyLine>>();
   tree.start({
     name: "simulator",
@@ -42,7 +67,10 @@ export async function startDemonstration(tree: ProcessTree, { stopWithinMs }: Pi
       if (parsed.success) resolve(parsed.data);
     },
   });
-  const timer = setTimeout(() => reject(new Error(`The simulator is not ready after ${PATIENCE_MS / 1_000} s`)), PATIENCE_MS);
+  const timer = setTimeout(
+    () => reject(new Error(`The simulator is not ready after ${PATIENCE_MS / 1_000} s`)),
+    PATIENCE_MS,
+  );
   void tree.failed.then((reason) => reject(new Error(reason)));
   const { url, token } = await ready.finally(() => clearTimeout(timer));
   const { repositories } = summary.parse(await control(`${url}/-/state`));
@@ -55,9 +83,12 @@ export async function enliven({ url }: Pick<Demonstration, "url">): Promise<void
 }
 
 async function control(url: string, body?: object): Promise<unknown> {
-  const request = body ? { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) } : {};
+  const request = body
+    ? { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }
+    : {};
   const response = await fetch(url, { ...request, signal: AbortSignal.timeout(PATIENCE_MS) });
-  if (!response.ok) throw new Error(`The simulator answers ${response.status} to ${new URL(url).pathname}: ${await response.text()}`);
+  if (!response.ok)
+    throw new Error(`The simulator answers ${response.status} to ${new URL(url).pathname}: ${await response.text()}`);
   return await response.json();
 }
 

@@ -5,8 +5,10 @@ import { type QuotaReport, quotaReport } from "../upstream/quota.ts";
 import { Pacer, paceLine, progressLine, sampleOf } from "./backfill-pace.ts";
 import { type Output, shownLength } from "./output.ts";
 
-const TERMINAL_INTERVAL_MS = 500;
-const PLAIN_INTERVAL_MS = 2_000;
+const LOOK_MS = 500;
+/** A terminal is drawn over; elsewhere each look would be a line more. */
+const PLAIN_MS = 2_000;
+const OUTAGE_MS = 60_000;
 /** More repositories than this do not fit above the summary line. */
 const MAX_BARS = 20;
 const CLEAR_DOWN = "\x1b[J";
@@ -22,26 +24,62 @@ export async function followBackfills(
   output: Output,
   { concerns, signal }: { concerns: (repository: RepositoryStatus) => boolean; signal: AbortSignal },
 ): Promise<RepositoryStatus[]> {
-  const pacer = new Pacer();
-  let drawn = 0;
-  for (let isFirst = true; ; isFirst = false) {
-    const status = await loadStatus(ctx, () => quotaReport(ctx));
-    const repositories = status.repositories.filter(concerns);
-    const pending = repositories.filter(isPending);
-    const sample = sampleOf(repositories, ctx.clock.now().getTime());
-    const pace = pacer.add(sample);
-    const quota = quotaLeft(status.quota as QuotaReport[]);
-    if (output.isTerminal) {
-      const lines = [...bars(repositories), `${paceLine(sample, pace)}${quota === "" ? "" : `; ${quota}`}`];
-      output.raw(`${drawn > 0 ? `\x1b[${drawn}A` : ""}\r${CLEAR_DOWN}${lines.map((line) => `${line}\n`).join("")}`);
-      // A line that wraps takes more than one row.
-      drawn = lines.reduce((rows, line) => rows + Math.max(1, Math.ceil(shownLength(line) / output.width)), 0);
-    } else if (!isFirst && (pending.length > 0 || signal.aborted)) {
-      output.line(`Copying: ${repositories.length - pending.length} of ${repositories.length} done; ${paceLine(sample, pace)}${quota === "" ? "" : `; ${quota}`}`);
+  const view = new View(output);
+  for (let lastRead = Date.now(); ; ) {
+    try {
+      const status = await loadStatus(ctx, () => quotaReport(ctx));
+      lastRead = Date.now();
+      const repositories = status.repositories.filter(concerns);
+      const pending = repositories.filter(isPending);
+      view.show(repositories, {
+        pending: pending.length,
+        quota: status.quota as QuotaReport[],
+        at: ctx.clock.now().getTime(),
+      });
+      if (pending.length === 0 || signal.aborted) return repositories;
+    } catch (error) {
+      // A database that restarts ends the copying for a moment only.
+      if (Date.now() - lastRead > OUTAGE_MS) throw error;
     }
-    output.document({ event: "progress", repositories, ...sample, pace, quota: status.quota });
-    if (pending.length === 0 || signal.aborted) return repositories;
-    await delay(output.isTerminal ? TERMINAL_INTERVAL_MS : PLAIN_INTERVAL_MS, undefined, { signal }).catch(() => {});
+    await delay(LOOK_MS, undefined, { signal }).catch(() => {});
+  }
+}
+
+interface Look {
+  pending: number;
+  quota: QuotaReport[];
+  /** Epoch milliseconds. */
+  at: number;
+}
+
+/** What a person, or with --json a program, is shown of it: bars drawn over each other, or a line now and then. */
+class View {
+  readonly #output: Output;
+  readonly #pacer = new Pacer();
+  #rows = 0;
+  #saidAt = Date.now();
+
+  constructor(output: Output) {
+    this.#output = output;
+  }
+
+  show(repositories: RepositoryStatus[], { pending, quota, at }: Look): void {
+    const output = this.#output;
+    const sample = sampleOf(repositories, at);
+    const pace = this.#pacer.add(sample);
+    const summary = [paceLine(sample, pace), quotaLeft(quota)].filter((part) => part !== "").join("; ");
+    if (output.isTerminal) {
+      const lines = [...bars(repositories), summary];
+      const up = this.#rows > 0 ? `\x1b[${this.#rows}A` : "";
+      output.raw(`${up}\r${CLEAR_DOWN}${lines.map((line) => `${line}\n`).join("")}`);
+      // A line that wraps takes more than one row.
+      this.#rows = lines.reduce((rows, line) => rows + Math.max(1, Math.ceil(shownLength(line) / output.width)), 0);
+      return;
+    }
+    if (pending > 0 && Date.now() - this.#saidAt < PLAIN_MS) return;
+    this.#saidAt = Date.now();
+    output.document({ event: "progress", repositories, ...sample, pace, quota });
+    output.line(`Copying: ${repositories.length - pending} of ${repositories.length} done; ${summary}`);
   }
 }
 
@@ -62,7 +100,8 @@ function bars(repositories: readonly RepositoryStatus[]): string[] {
 /** `quota left: core 4,990, graphql 4,998`: over all credentials. Empty while nobody knows. Pure. */
 export function quotaLeft(reports: readonly Pick<QuotaReport, "bucket" | "remaining">[]): string {
   const left = new Map<string, number>();
-  for (const { bucket, remaining } of reports) if (remaining !== null) left.set(bucket, (left.get(bucket) ?? 0) + remaining);
+  for (const { bucket, remaining } of reports)
+    if (remaining !== null) left.set(bucket, (left.get(bucket) ?? 0) + remaining);
   if (left.size === 0) return "";
   return `quota left: ${[...left].map(([bucket, remaining]) => `${bucket} ${remaining.toLocaleString("en-US")}`).join(", ")}`;
 }

@@ -1,9 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { z } from "zod";
-import { schemaMismatch } from "../../db/migrate.ts";
-import { type Config, instanceFile, parseConfig } from "../config.ts";
-import { type Context, openContext } from "../context.ts";
+import { type Config, instanceFile } from "../config.ts";
 import { CommandError } from "./command.ts";
 
 const shape = z.object({
@@ -32,7 +30,8 @@ export async function readInstance(config: Pick<Config, "home">): Promise<Instan
     throw new CommandError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
   }
   const parsed = shape.safeParse(parseJson(text));
-  if (!parsed.success) throw new CommandError(`${file} is not what Tain writes there: remove it, and the next start writes it anew`);
+  if (!parsed.success)
+    throw new CommandError(`${file} is not what Tain writes there: remove it, and the next start writes it anew`);
   return parsed.data;
 }
 
@@ -49,36 +48,14 @@ export async function writeInstance(config: Pick<Config, "home">, instance: Inst
   }
 }
 
-/** What a command works on: the stores of the environment, and the upstream of the instance where the environment names none. */
-export interface OpenedInstance {
-  ctx: Context;
-  instance: Instance | null;
-}
-
-/** @throws CommandError when there is nothing to work on yet; ConfigError */
-export async function openInstance(env: NodeJS.ProcessEnv, resources: AsyncDisposableStack): Promise<OpenedInstance> {
-  const home = env.TAIN_HOME?.trim() || ".tain";
-  const instance = await readInstance({ home });
-  if (!instance && !env.UPSTREAM_URL) {
-    throw new CommandError(`Tain has not run in ${home} yet: begin with \`npm start\`, or set UPSTREAM_URL and UPSTREAM_TOKEN`);
-  }
-  const config = parseConfig(completed(env, instance));
-  const ctx = await openContext(config, resources, { name: "command" });
-  switch (await schemaMismatch((text) => ctx.db.$client.query<{ version: number }>(text))) {
-    case "missing":
-      throw new CommandError("The database has not the schema of this Tain: `npm start` brings it, or `node db/migrate.ts`");
-    case "newer":
-      throw new CommandError("A newer Tain has migrated this database: run that one");
-    case null:
-      return { ctx, instance };
-  }
-}
-
 /** The environment with what only the instance knows. Pure. */
 export function completed(env: NodeJS.ProcessEnv, instance: Instance | null): NodeJS.ProcessEnv {
   // A token belongs to its upstream: the instance's is not shown to another.
   const isSameUpstream = !env.UPSTREAM_URL || env.UPSTREAM_URL.replace(/\/+$/, "") === instance?.upstreamUrl;
-  const known = instance && isSameUpstream ? { UPSTREAM_URL: instance.upstreamUrl, UPSTREAM_TOKEN: env.UPSTREAM_TOKEN || instance.upstreamToken } : {};
+  const known =
+    instance && isSameUpstream
+      ? { UPSTREAM_URL: instance.upstreamUrl, UPSTREAM_TOKEN: env.UPSTREAM_TOKEN || instance.upstreamToken }
+      : {};
   return {
     ...env,
     ...known,

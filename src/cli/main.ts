@@ -1,8 +1,5 @@
 #!/usr/bin/env node
-import { ConfigError } from "../config.ts";
-import { OriginMismatchError } from "../sync/origin.ts";
-import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError, UpstreamUnavailableError } from "../upstream/errors.ts";
-import { type Command, CommandError, helpOf, listOf, parseArguments, UsageError } from "./command.ts";
+import { type Command, helpOf, listOf, parseArguments, UsageError } from "./command.ts";
 import { openOutput } from "./output.ts";
 
 /** In the order in which a person meets them. Each is loaded when it is asked for. */
@@ -22,6 +19,8 @@ async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
     return await runCommand(argv, env);
   } catch (error) {
     if (env.TAIN_DEBUG) console.error(error);
+    // Loaded here, since a start should not wait for it.
+    const { sentenceOf } = await import("./sentence.ts");
     console.error(`tain: ${sentenceOf(error, env)}`);
     return error instanceof UsageError ? 2 : 1;
   }
@@ -55,23 +54,4 @@ async function overview(): Promise<string> {
   const loaded = await Promise.all(Object.values(commands).map((load) => load()));
   const lines = loaded.map(({ name, summary }) => `  ${name.padEnd(10)} ${summary}`);
   return `Usage: tain COMMAND [options]\n\n${lines.join("\n")}\n\ntain COMMAND --help says more. --version prints the version.\n`;
-}
-
-/** What a person can do something with. A stack says nothing to them; TAIN_DEBUG=1 shows it. */
-function sentenceOf(error: unknown, env: NodeJS.ProcessEnv): string {
-  if (error instanceof UsageError || error instanceof CommandError || error instanceof ConfigError || error instanceof OriginMismatchError) return error.message;
-  if (error instanceof UpstreamUnavailableError) return `Upstream does not answer (${error.message}): see that UPSTREAM_URL is right and reachable, then try again`;
-  if (error instanceof CredentialRejectedError) return `${error.message}: set UPSTREAM_TOKEN to one that is valid`;
-  if (error instanceof QuotaSpentError || error instanceof UpstreamRefusedError) return error.message;
-  const reason = reasonOf(error);
-  return env.TAIN_DEBUG ? reason : `${reason} (TAIN_DEBUG=1 shows where)`;
-}
-
-/** The innermost message: what wraps it repeats the statement that failed. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if (error.cause instanceof Error) return reasonOf(error.cause);
-  // Several addresses that all refuse make an error whose own message is empty.
-  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
-  return error.message || error.name;
 }

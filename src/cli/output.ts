@@ -29,7 +29,8 @@ export function openOutput({ json }: { json: boolean }): Output {
     json,
     isTerminal: stdout.isTTY === true && !json,
     get width() {
-      return stdout.columns ?? 100;
+      // Some terminals say 0, and mean that they do not know.
+      return stdout.columns || 100;
     },
     line: (text = "") => (json ? undefined : write(`${text}\n`)),
     note: (text) => {
@@ -50,7 +51,12 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
   const all = [headings.map((heading) => styled("dim", heading)), ...rows];
   const widths = headings.map((_, at) => Math.max(...all.map((row) => shownLength(row[at] ?? ""))));
   return all
-    .map((row) => row.map((cell, at) => cell + " ".repeat((widths[at] ?? 0) - shownLength(cell))).join("  ").trimEnd())
+    .map((row) =>
+      row
+        .map((cell, at) => cell + " ".repeat((widths[at] ?? 0) - shownLength(cell)))
+        .join("  ")
+        .trimEnd(),
+    )
     .join("\n");
 }
 

@@ -4,8 +4,10 @@ import { UsageError } from "./command.ts";
 
 /** What was written, in lower case and each once. @throws UsageError for what is no pattern, or for nothing */
 export function readPatterns(command: string, words: readonly string[]): string[] {
-  if (words.length === 0) throw new UsageError(`tain ${command} needs to know what: owner/name, or owner/* in quotes for all of an owner's`);
-  for (const word of words) if (!isPattern(word)) throw new UsageError(`${word} is neither owner/name nor owner/*${hintOf(word)}`);
+  if (words.length === 0)
+    throw new UsageError(`tain ${command} needs to know what: owner/name, or owner/* in quotes for all of an owner's`);
+  for (const word of words)
+    if (!isPattern(word)) throw new UsageError(`${word} is neither owner/name nor owner/*${hintOf(word)}`);
   return [...new Set(words.map((word) => word.toLowerCase()))];
 }
 

@@ -26,6 +26,9 @@ interface Running {
   endings: number[];
 }
 
+/** What share of SHUTDOWN_TIMEOUT each part of an instance may take to stop; together they are all of it. */
+export const stopShares = { scheduler: 0.1, worker: 0.6, web: 0.2, simulator: 0.1 };
+
 const MAX_ENDINGS = 5;
 const ENDINGS_WITHIN_MS = 60_000;
 const FIRST_RESTART_MS = 200;
@@ -95,7 +98,9 @@ export class ProcessTree {
     const now = Date.now();
     const endings = [...before.filter((at) => at > now - ENDINGS_WITHIN_MS), now];
     if (endings.length >= MAX_ENDINGS) {
-      return this.#fail(`The ${part.name} has ended ${endings.length} times within a minute (last: ${how}); what it said of the reason stands above`);
+      return this.#fail(
+        `The ${part.name} has ended ${endings.length} times within a minute (last: ${how}); what it said of the reason stands above`,
+      );
     }
     this.#say(`The ${part.name} has ended (${how}): starting it again`);
     try {

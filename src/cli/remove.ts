@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
 import { removeSelection } from "../sync/selection.ts";
 import { type Command, CommandError, type Given } from "./command.ts";
-import { openInstance } from "./instance.ts";
+import { openInstance } from "./open-instance.ts";
 import type { Output } from "./output.ts";
 import { readPatterns } from "./patterns.ts";
 
@@ -38,16 +38,21 @@ async function runRemove({ words, flags, env }: Given, output: Output): Promise<
   for (const pattern of patterns) {
     const wasWished = (await wishes(ctx)).includes(pattern);
     const repositories = await removeSelection(ctx, pattern, { purge });
-    const warning = ctx.config.repositories.includes(pattern) ? `REPOSITORIES still names ${pattern}: take it out there, or it is mirrored again within seconds` : null;
+    const warning = ctx.config.repositories.includes(pattern)
+      ? `REPOSITORIES still names ${pattern}: take it out there, or it is mirrored again within seconds`
+      : null;
     removed.push({ pattern, repositories, rows: purge ? "deleted" : "kept", wasWished, warning });
   }
   output.document({ removed });
   for (const { pattern, repositories, wasWished, warning } of removed) {
     for (const repository of repositories) {
-      output.line(`${repository}: ${purge ? "removed, and what was copied is deleted" : "removed; what was copied is kept (--purge deletes it)"}`);
+      output.line(
+        `${repository}: ${purge ? "removed, and what was copied is deleted" : "removed; what was copied is kept (--purge deletes it)"}`,
+      );
     }
     if (repositories.length === 0 && wasWished) output.line(`${pattern}: removed; nothing had been copied`);
-    if (repositories.length === 0 && !wasWished) output.note(`tain: ${pattern} is not mirrored: \`tain status\` lists what is`);
+    if (repositories.length === 0 && !wasWished)
+      output.note(`tain: ${pattern} is not mirrored: \`tain status\` lists what is`);
     if (warning !== null) output.note(`tain: ${warning}`);
   }
   return removed.every(({ repositories, wasWished }) => repositories.length > 0 || wasWished) ? 0 : 1;
@@ -59,7 +64,9 @@ async function refuseCovered(ctx: Context, patterns: readonly string[]): Promise
   for (const pattern of patterns) {
     const all = `${pattern.split("/")[0]}/*`;
     if (pattern === all || !wished.includes(all) || patterns.includes(all)) continue;
-    throw new CommandError(`${pattern} is mirrored because of ${all}: remove '${all}', and add the ones to keep by name. Nothing was removed`);
+    throw new CommandError(
+      `${pattern} is mirrored because of ${all}: remove '${all}', and add the ones to keep by name. Nothing was removed`,
+    );
   }
 }
 

@@ -26,14 +26,22 @@ export async function findMirroredNames({ db }: Pick<Context, "db">): Promise<Mi
   const { rows } = await db.$client.query<{ id: string; full_name: string; name: string }>(
     "select r.id, r.full_name, r.name from repositories r join repository_syncs s on s.repository_id = r.id where s.state <> 'gone' order by lower(r.full_name)",
   );
-  return rows.map(({ id, full_name: fullName, name }) => ({ id: Number(id), owner: fullName.split("/")[0] ?? "", name }));
+  return rows.map(({ id, full_name: fullName, name }) => ({
+    id: Number(id),
+    owner: fullName.split("/")[0] ?? "",
+    name,
+  }));
 }
 
 /**
  * Registers the webhook of one repository at upstream. Answers null, or why upstream refuses it, in words.
  * @throws what `upstream` throws when it cannot be asked at all
  */
-export async function registerHook(ctx: Pick<Context, "upstream" | "config">, { owner, name }: MirroredName, url: string): Promise<string | null> {
+export async function registerHook(
+  ctx: Pick<Context, "upstream" | "config">,
+  { owner, name }: MirroredName,
+  url: string,
+): Promise<string | null> {
   const secret = ctx.config.webhookSecrets[0] ?? "";
   try {
     await ensureRepositoryHook(ctx.upstream, { fullName: `${owner}/${name}`, url, secret, events: followedEvents });

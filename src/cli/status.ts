@@ -3,7 +3,7 @@ import { loadStatus, type RepositoryStatus, type Status } from "../operations/st
 import { type QuotaReport, quotaReport } from "../upstream/quota.ts";
 import { loadPaces, type Pace } from "./backfill-pace.ts";
 import type { Command, Given } from "./command.ts";
-import { openInstance } from "./instance.ts";
+import { openInstance } from "./open-instance.ts";
 import { grouped, type Output, spanOf, styled, table } from "./output.ts";
 
 export const status: Command = {
@@ -35,7 +35,13 @@ function paceOf({ owner, name, state }: RepositoryStatus, paces: ReadonlyMap<str
 /** Pure but for colours. */
 function text(report: Status, paces: ReadonlyMap<string, Pace>, { clock }: Pick<Context, "clock">): string {
   const now = clock.now().getTime();
-  const parts = [`Tain ${report.version}, mirroring ${report.upstream}`, "", repositoriesText(report.repositories, paces), "", queuesText(report.queues)];
+  const parts = [
+    `Tain ${report.version}, mirroring ${report.upstream}`,
+    "",
+    repositoriesText(report.repositories, paces),
+    "",
+    queuesText(report.queues),
+  ];
   const quota = quotaText(report.quota as QuotaReport[], now);
   if (quota !== "") parts.push("", quota);
   return parts.join("\n");
@@ -44,14 +50,23 @@ function text(report: Status, paces: ReadonlyMap<string, Pace>, { clock }: Pick<
 const colours = { live: "green", backfilling: "cyan", paused: "yellow", gone: "dim" } as const;
 
 function repositoriesText(repositories: readonly RepositoryStatus[], paces: ReadonlyMap<string, Pace>): string {
-  if (repositories.length === 0) return "Nothing is mirrored yet: name something in REPOSITORIES, or with `tain add owner/name`.";
+  if (repositories.length === 0)
+    return "Nothing is mirrored yet: name something in REPOSITORIES, or with `tain add owner/name`.";
   const rows = repositories.map((repository) => {
     const { owner, name, state, progress, lagSeconds, problem } = repository;
     const remainingMs = paceOf(repository, paces)?.remainingMs;
-    const percent = state !== "backfilling" || progress === null ? "" : progress.percent === null ? `${grouped(progress.pages)} pages` : `${progress.percent} %`;
+    const percent =
+      state !== "backfilling" || progress === null
+        ? ""
+        : progress.percent === null
+          ? `${grouped(progress.pages)} pages`
+          : `${progress.percent} %`;
     return [
       `${owner}/${name}`,
-      styled(colours[state], state),
+      // A wish that has led to nothing yet is not being copied.
+      progress === null && problem !== null && state === "backfilling"
+        ? styled("yellow", "waiting")
+        : styled(colours[state], state),
       [percent, state === "backfilling" ? progress?.phase : null].filter(Boolean).join(" ") || "-",
       remainingMs == null ? "-" : `about ${spanOf(remainingMs)}`,
       progress === null ? "-" : grouped(progress.resources),
@@ -73,14 +88,20 @@ function queuesText(queues: Status["queues"]): string {
 }
 
 function quotaText(reports: readonly QuotaReport[], now: number): string {
-  const inUse = reports.filter(({ remaining, blockedUntil, rejectedUntil }) => remaining !== null || blockedUntil || rejectedUntil);
+  const inUse = reports.filter(
+    ({ remaining, blockedUntil, rejectedUntil }) => remaining !== null || blockedUntil || rejectedUntil,
+  );
   if (inUse.length === 0) return "";
   const rows = inUse.map(({ credential, bucket, limit, remaining, resetAt, blockedUntil, rejectedUntil }) => [
     credential,
     bucket,
     remaining === null ? "?" : `${grouped(remaining)} of ${grouped(limit ?? 0)}`,
     resetAt ? `in ${spanOf(resetAt.getTime() - now)}` : "-",
-    rejectedUntil ? styled("red", "upstream rejects this token") : blockedUntil ? `upstream asked for silence for ${spanOf(blockedUntil.getTime() - now)}` : "",
+    rejectedUntil
+      ? styled("red", "upstream rejects this token")
+      : blockedUntil
+        ? `upstream asked for silence for ${spanOf(blockedUntil.getTime() - now)}`
+        : "",
   ]);
   return table(["UPSTREAM TOKEN", "BUCKET", "LEFT", "RESETS", "NOTE"], rows);
 }

@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 import { loadStatus, type RepositoryStatus } from "../operations/status.ts";
 import { addSelections, readViewer, resolveSelections } from "../sync/selection.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../upstream/errors.ts";
-import type { Demonstration } from "./demonstration.ts";
+import { type Demonstration, enliven } from "./demonstration.ts";
 import { followBackfills } from "./follow-backfills.ts";
 import { greeting } from "./greeting.ts";
 import { type Instance, readInstance, writeInstance } from "./instance.ts";
@@ -17,8 +17,6 @@ export interface Tending {
   signal: AbortSignal;
   apiUrl: string;
   demonstration: Demonstration | null;
-  /** Called once changes can be followed. */
-  enliven: () => Promise<void> | undefined;
 }
 
 /** A repository found meanwhile, by `owner/*` or `tain add`, has its webhook within this time. */
@@ -33,27 +31,49 @@ const MAX_RETRY_MS = 60_000;
  * person who started it. Goes on until the signal aborts.
  */
 export async function tend(ctx: Context, tending: Tending): Promise<void> {
-  const { output, signal, demonstration } = tending;
+  const { demonstration } = tending;
   const token = await settleToken(ctx, tending);
   if (demonstration) await addSelections(ctx, demonstration.repositories);
   await insist(tending, () => resolveSelections(ctx));
 
   const keeper = new Keeper(ctx, tending, token);
   await keeper.look();
-  await tending.enliven();
+  // Only now, when changes can be followed.
+  if (demonstration) await enliven(demonstration);
   const kept = keeper.keep();
 
-  const before = await followed(ctx);
-  if (before.some(({ state }) => state === "backfilling")) {
-    output.line(`Copying ${counted(before.length, "repository", "repositories")}; what is there already is served at ${tending.apiUrl}`);
-    await followBackfills(ctx, output, { concerns: () => true, signal });
-  }
-  if (!signal.aborted) {
-    const repositories = await followed(ctx);
-    output.document({ event: "up", instanceFile: instanceFile(ctx.config), ...keeper.instance, repositories });
-    output.line(greeting({ instance: keeper.instance, file: instanceFile(ctx.config), repositories, hasSimulator: demonstration !== null, isReached: keeper.webhookUrl !== null }));
+  try {
+    await tell(ctx, keeper, tending);
+  } catch (error) {
+    // What we show to a person is not worth the instance: its processes know how to live through an outage.
+    ctx.log.warn({ reason: (error as Error).message }, "How the copying comes along cannot be shown");
   }
   await kept;
+}
+
+/** How the first copies come along, and at their end where everything is. */
+async function tell(ctx: Context, keeper: Keeper, { output, signal, apiUrl, demonstration }: Tending): Promise<void> {
+  const before = await followed(ctx);
+  if (before.some(({ state }) => state === "backfilling")) {
+    output.line(
+      `Copying ${counted(before.length, "repository", "repositories")}; what is there already is served at ${apiUrl}`,
+    );
+    await followBackfills(ctx, output, { concerns: ({ state }) => state !== "gone", signal });
+  }
+  if (signal.aborted) return;
+  const repositories = await followed(ctx);
+  const file = instanceFile(ctx.config);
+  const { instance } = keeper;
+  output.document({ event: "up", instanceFile: file, ...instance, repositories });
+  output.line(
+    greeting({
+      instance,
+      file,
+      repositories,
+      hasSimulator: demonstration !== null,
+      isReached: keeper.webhookUrl !== null,
+    }),
+  );
 }
 
 async function followed(ctx: Context): Promise<RepositoryStatus[]> {
@@ -81,7 +101,9 @@ async function insist<T>({ output, signal }: Tending, ask: () => Promise<T>, { o
       return await ask();
     } catch (error) {
       if (!isAway(error) || (error instanceof CredentialRejectedError && !once)) throw error;
-      output.note(`tain: ${error.message}; ${once ? "serving what is mirrored" : `trying again in ${waitMs / 1_000} s`}`);
+      output.note(
+        `tain: ${error.message}; ${once ? "serving what is mirrored" : `trying again in ${waitMs / 1_000} s`}`,
+      );
       if (once) return null;
       await delay(waitMs, undefined, { signal });
     }
@@ -89,7 +111,11 @@ async function insist<T>({ output, signal }: Tending, ask: () => Promise<T>, { o
 }
 
 function isAway(error: unknown): error is Error {
-  return error instanceof UpstreamUnavailableError || error instanceof QuotaSpentError || error instanceof CredentialRejectedError;
+  return (
+    error instanceof UpstreamUnavailableError ||
+    error instanceof QuotaSpentError ||
+    error instanceof CredentialRejectedError
+  );
 }
 
 /** Keeps the webhooks and the instance's file as the mirrored repositories are. */
@@ -130,7 +156,9 @@ class Keeper {
       const refusal = await registerHook(this.#ctx, name, this.webhookUrl);
       this.#hooks.set(name.id, refusal === null ? Number.POSITIVE_INFINITY : Date.now() + REFUSED_HOOK_MS);
       if (refusal !== null) {
-        this.#tending.output.note(`tain: no webhook for ${name.owner}/${name.name}: ${refusal}. Its changes are found by catch-up`);
+        this.#tending.output.note(
+          `tain: no webhook for ${name.owner}/${name.name}: ${refusal}. Its changes are found by catch-up`,
+        );
       }
     }
   }
@@ -141,7 +169,9 @@ class Keeper {
     while (!signal.aborted) {
       await delay(UPKEEP_MS, undefined, { signal }).catch(() => {});
       if (signal.aborted) return;
-      await this.look().catch((error: Error) => this.#ctx.log.warn({ reason: error.message }, "Webhooks and instance.json could not be looked after"));
+      await this.look().catch((error: Error) =>
+        this.#ctx.log.warn({ reason: error.message }, "Webhooks and instance.json could not be looked after"),
+      );
     }
   }
 }

@@ -53,7 +53,8 @@ export async function claimOrigin(db: Database, upstream: string): Promise<"clai
     await tx.execute(sql`lock table ${origin} in exclusive mode`);
     const known = await findOrigin(tx);
     if (known === null) {
-      if (upstream === SIMULATOR && (await holdsRepositories(tx))) throw new OriginMismatchError(mismatch(null, upstream));
+      if (upstream === SIMULATOR && (await holdsRepositories(tx)))
+        throw new OriginMismatchError(mismatch(null, upstream));
       await tx.insert(origin).values({ upstream, claimedAt: new Date() });
       return "claimed";
     }

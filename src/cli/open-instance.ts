@@ -1,0 +1,34 @@
+import { schemaMismatch } from "../../db/migrate.ts";
+import { parseConfig } from "../config.ts";
+import { type Context, openContext } from "../context.ts";
+import { CommandError } from "./command.ts";
+import { completed, type Instance, readInstance } from "./instance.ts";
+
+/** What a command works on: the stores of the environment, and the upstream of the instance where the environment names none. */
+export interface OpenedInstance {
+  ctx: Context;
+  instance: Instance | null;
+}
+
+/** @throws CommandError when there is nothing to work on yet; ConfigError */
+export async function openInstance(env: NodeJS.ProcessEnv, resources: AsyncDisposableStack): Promise<OpenedInstance> {
+  const home = env.TAIN_HOME?.trim() || ".tain";
+  const instance = await readInstance({ home });
+  if (!instance && !env.UPSTREAM_URL) {
+    throw new CommandError(
+      `Tain has not run in ${home} yet: begin with \`npm start\`, or set UPSTREAM_URL and UPSTREAM_TOKEN`,
+    );
+  }
+  const config = parseConfig(completed(env, instance));
+  const ctx = await openContext(config, resources, { name: "command" });
+  switch (await schemaMismatch((text) => ctx.db.$client.query<{ version: number }>(text))) {
+    case "missing":
+      throw new CommandError(
+        "The database has not the schema of this Tain: `npm start` brings it, or `node db/migrate.ts`",
+      );
+    case "newer":
+      throw new CommandError("A newer Tain has migrated this database: run that one");
+    case null:
+      return { ctx, instance };
+  }
+}

@@ -1,0 +1,35 @@
+import { ConfigError } from "../config.ts";
+import { OriginMismatchError } from "../sync/origin.ts";
+import {
+  CredentialRejectedError,
+  QuotaSpentError,
+  UpstreamRefusedError,
+  UpstreamUnavailableError,
+} from "../upstream/errors.ts";
+import { CommandError, UsageError } from "./command.ts";
+
+/** What a person can do something with. A stack says nothing to them; TAIN_DEBUG=1 shows it. */
+export function sentenceOf(error: unknown, env: NodeJS.ProcessEnv): string {
+  if (
+    error instanceof UsageError ||
+    error instanceof CommandError ||
+    error instanceof ConfigError ||
+    error instanceof OriginMismatchError
+  )
+    return error.message;
+  if (error instanceof UpstreamUnavailableError)
+    return `Upstream does not answer (${error.message}): see that UPSTREAM_URL is right and reachable, then try again`;
+  if (error instanceof CredentialRejectedError) return `${error.message}: set UPSTREAM_TOKEN to one that is valid`;
+  if (error instanceof QuotaSpentError || error instanceof UpstreamRefusedError) return error.message;
+  const reason = reasonOf(error);
+  return env.TAIN_DEBUG ? reason : `${reason} (TAIN_DEBUG=1 shows where)`;
+}
+
+/** The innermost message: what wraps it repeats the statement that failed. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.cause instanceof Error) return reasonOf(error.cause);
+  // Several addresses that all refuse make an error whose own message is empty.
+  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
+  return error.message || error.name;
+}
