@@ -93,7 +93,10 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
       getUpstream: (path, asking = {}) => askAt(upstream.url, "GET", path, { token: UPSTREAM_TOKEN, ...asking }),
       openSibling: async (more = {}) => {
         const config = testConfig(at, { ...env, ...more });
-        return listen({ ...ctx, ...(await openStores(config, resources, { name: "sibling" })) });
+        const own = await openStores(config, resources, { name: "sibling" });
+        const upstreamClient = openUpstream(own);
+        resources.defer(() => upstreamClient.close());
+        return listen({ ...own, upstream: upstreamClient });
       },
       [Symbol.asyncDispose]: () => resources.disposeAsync(),
     };
