@@ -25,7 +25,7 @@ export function seesPrivate(caller: Caller): boolean {
 }
 
 /** The token that the header holds; null for a form that holds none. Pure. */
-export function credential(authorization: string): string | null {
+function credential(authorization: string): string | null {
   const match = /^(\w+) +(\S+) *$/.exec(authorization);
   if (!match) return null;
   const [, scheme = "", text = ""] = match;

@@ -2,7 +2,7 @@
  * Cursors: base64 of `cursor:v2:` and a MessagePack array `[sort key, tie-break]`, the service's own form. To callers
  * they are opaque. REST uses the URL-safe alphabet.
  */
-export type CursorKey = number | string | null;
+type CursorKey = number | string | null;
 export type Cursor = readonly [key: CursorKey, tie: number];
 
 const PREFIX = Buffer.from("cursor:v2:");

@@ -27,7 +27,8 @@ export function cursorLink(
 ): string | null {
   const links: string[] = [];
   if (next !== null) links.push(link(address, query, { after: next, page: String(page + 1) }, "next"));
-  if (previous !== null) links.push(link(address, query, { before: previous, page: String(Math.max(1, page - 1)) }, "prev"));
+  if (previous !== null)
+    links.push(link(address, query, { before: previous, page: String(Math.max(1, page - 1)) }, "prev"));
   return links.length > 0 ? links.join(", ") : null;
 }
 

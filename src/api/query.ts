@@ -21,7 +21,12 @@ function wholeNumber(text: string | null): number | null {
 }
 
 /** One of a closed set, or the first of it when absent or empty. @throws ApiFault 422 for anything else */
-export function choice<T extends string>(query: URLSearchParams, name: string, resource: string, values: readonly [T, ...T[]]): T {
+export function choice<T extends string>(
+  query: URLSearchParams,
+  name: string,
+  resource: string,
+  values: readonly [T, ...T[]],
+): T {
   const text = query.get(name);
   if (text === null || text === "") return values[0];
   const value = values.find((candidate) => candidate === text);

@@ -1,5 +1,5 @@
-import { LRUCache } from "lru-cache";
 import type { Redis } from "ioredis";
+import { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
 import type { Caller } from "./caller.ts";
 
@@ -174,7 +174,14 @@ export class CallerQuota {
     const wanted = needed === 0 ? 0 : Math.max(needed, Math.floor(window.limit * LEASE_PART));
     if (now >= this.#redisAwayUntil && this.#ctx.redis.status === "ready") {
       try {
-        const [granted, used, resetAt] = await leaseScript(this.#ctx.redis, window.key, now, wanted, window.limit, window.owed);
+        const [granted, used, resetAt] = await leaseScript(
+          this.#ctx.redis,
+          window.key,
+          now,
+          wanted,
+          window.limit,
+          window.owed,
+        );
         if (window.resetAt !== 0 && window.resetAt !== resetAt) window.left = 0;
         window.owed = 0;
         window.left += granted;
@@ -216,7 +223,14 @@ export class CallerQuota {
   }
 }
 
-async function leaseScript(redis: Redis, key: string, now: number, wanted: number, limit: number, owed: number): Promise<[number, number, number]> {
+async function leaseScript(
+  redis: Redis,
+  key: string,
+  now: number,
+  wanted: number,
+  limit: number,
+  owed: number,
+): Promise<[number, number, number]> {
   return (await redis.eval(LEASE, 1, key, now, wanted, limit, WINDOW_MS, owed)) as [number, number, number];
 }
 

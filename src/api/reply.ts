@@ -24,7 +24,13 @@ const VARY = "Accept-Encoding, Accept, X-Requested-With";
 export const jsonType = "application/json; charset=utf-8";
 
 /** Sends text with the headers that every answer has. A HEAD gets the length of what it does not get. */
-export function send(reply: FastifyReply, status: number, body: string | null, headers: Record<string, string>, requestId: string): FastifyReply {
+export function send(
+  reply: FastifyReply,
+  status: number,
+  body: string | null,
+  headers: Record<string, string>,
+  requestId: string,
+): FastifyReply {
   reply.code(status).headers({ ...COMMON_HEADERS, "X-GitHub-Request-Id": requestId, Vary: VARY, ...headers });
   if (body === null) return reply.send();
   if (reply.request.method !== "HEAD") return reply.send(body);

@@ -7,7 +7,9 @@ export interface Route {
   /** Whether it counts against the caller's quota. */
   isFree: boolean;
   /** Below a repository: `run` is given one that the caller may see. */
-  run: { of: "service"; with: (call: Call) => Promise<Answer> } | { of: "repository"; with: (call: RepositoryCall) => Promise<Answer> };
+  run:
+    | { of: "service"; with: (call: Call) => Promise<Answer> }
+    | { of: "repository"; with: (call: RepositoryCall) => Promise<Answer> };
 }
 
 /** Where a request goes. Values of the path are decoded. */

@@ -1,11 +1,17 @@
 import { randomBytes } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { findRenamedRepository, findRepositoryById, findRepositoryByName, type MirroredRepository } from "../mirror/find-repositories.ts";
+import {
+  findRenamedRepository,
+  findRepositoryById,
+  findRepositoryByName,
+  type MirroredRepository,
+} from "../mirror/find-repositories.ts";
 import { apiAddress, enterprisePrefix } from "./addresses.ts";
 import type { Answer, ApiContext, Call } from "./call.ts";
 import { type Caller, identifyCaller, seesPrivate } from "./caller.ts";
 import { ApiFault, faultBody, notFound } from "./fault.ts";
 import { openGraphql } from "./graphql/endpoint.ts";
+import { isStoreOutage, storeOutage } from "./outage.ts";
 import { CallerQuota, type QuotaFigures } from "./quota.ts";
 import { cacheHeaders, isUnchanged, jsonType, quotaHeaders, send, versionHeaders } from "./reply.ts";
 import { restOperations } from "./rest/operations.ts";
@@ -47,13 +53,20 @@ export async function registerApi(app: FastifyInstance, ctx: ApiContext): Promis
     });
     // Bodies stay as they were sent: they are passed on, or read by the operation that knows what they are.
     api.removeAllContentTypeParsers();
-    api.addContentTypeParser("*", { parseAs: "string", bodyLimit: MAX_BODY_BYTES }, (_request, body, done) => done(null, body));
+    api.addContentTypeParser("*", { parseAs: "string", bodyLimit: MAX_BODY_BYTES }, (_request, body, done) =>
+      done(null, body),
+    );
     api.setErrorHandler((error, request, reply) => {
-      const status = (error as { statusCode?: number }).statusCode ?? 500;
       const requestId = newRequestId();
+      const headers = { "Content-Type": jsonType };
+      if (isStoreOutage(error)) {
+        ctx.log.error({ err: error, requestId, path: request.url.split("?")[0] }, "The database cannot be reached");
+        const outage = storeOutage(error);
+        return send(reply, outage.status, faultBody(outage, DOCS), { ...headers, ...outage.headers }, requestId);
+      }
+      const status = (error as { statusCode?: number }).statusCode ?? 500;
       if (status >= 500) ctx.log.error({ err: error, requestId, path: request.url.split("?")[0] }, "A request failed");
       const message = status >= 500 ? "Server Error" : status === 413 ? "Request body is too large" : "Bad Request";
-      const headers = { "Content-Type": jsonType };
       return send(reply, status, faultBody(new ApiFault(status, message), DOCS), headers, requestId);
     });
     api.route({
@@ -85,7 +98,9 @@ export async function registerApi(app: FastifyInstance, ctx: ApiContext): Promis
     let docs = DOCS;
     try {
       version = apiVersion(request.headers["x-github-api-version"]);
-      caller = await identifyCaller(tokens, { authorization: request.headers.authorization, address: request.ip });
+      caller = await identify(request, (left) => {
+        figures = left;
+      });
       const { path, query, isEnterprise } = target(request.url);
       const match = operations.match(request.method, path);
       if (match) docs = match.route.docs;
@@ -97,7 +112,11 @@ export async function registerApi(app: FastifyInstance, ctx: ApiContext): Promis
       }
       if (!match) throw notMirrored(request.method);
       const call: Call = {
-        ctx, quota, caller, version, requestId,
+        ctx,
+        quota,
+        caller,
+        version,
+        requestId,
         method: request.method,
         api: apiAddress(ctx.config, { protocol: request.protocol, host: request.host, isEnterprise }),
         path,
@@ -109,8 +128,28 @@ export async function registerApi(app: FastifyInstance, ctx: ApiContext): Promis
       return deliver(reply, call, await run(ctx, call, match), figures);
     } catch (error) {
       if (!(error instanceof ApiFault)) throw error;
-      const headers = { "Content-Type": jsonType, ...versionHeaders(version), ...quotaHeaders(figures, "core"), ...error.headers };
+      const headers = {
+        "Content-Type": jsonType,
+        ...versionHeaders(version),
+        ...quotaHeaders(figures, "core"),
+        ...error.headers,
+      };
       return send(reply, error.status, faultBody(error, docs), headers, requestId);
+    }
+  }
+
+  /** Whoever shows a credential that is none spends as the stranger that they are. */
+  async function identify(
+    request: FastifyRequest,
+    strangersFigures: (figures: QuotaFigures | null) => void,
+  ): Promise<Caller> {
+    const { authorization } = request.headers;
+    try {
+      return await identifyCaller(tokens, { authorization, address: request.ip });
+    } catch (error) {
+      if (error instanceof ApiFault)
+        strangersFigures((await quota.spend({ kind: "anonymous", address: request.ip }, "core", 1)).figures);
+      throw error;
     }
   }
 
@@ -199,7 +238,9 @@ function quotaSpent(caller: Caller, requestId: string, now: Date): ApiFault {
     caller.kind === "user"
       ? `API rate limit exceeded for user ID ${caller.userId}. If you reach out to GitHub Support for help, please include the request ID ${requestId} and timestamp ${time}. For more on scraping GitHub and how it may affect your rights, please review our Terms of Service (https://docs.github.com/en/site-policy/github-terms/github-terms-of-service)`
       : `API rate limit exceeded for ${caller.address}. (But here's the good news: Authenticated requests get a higher rate limit. Check out the documentation for more details.)`;
-  return new ApiFault(403, message, { documentationUrl: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api" });
+  return new ApiFault(403, message, {
+    documentationUrl: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api",
+  });
 }
 
 function newRequestId(): string {

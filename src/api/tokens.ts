@@ -52,7 +52,11 @@ export class ApiTokens {
     const hash = hashOf(text);
     let known = this.#known.get(hash);
     if (!known) {
-      const { rows } = await this.#ctx.db.$client.query<{ user_id: string; can_write: boolean; last_used_at: Date | null }>({
+      const { rows } = await this.#ctx.db.$client.query<{
+        user_id: string;
+        can_write: boolean;
+        last_used_at: Date | null;
+      }>({
         name: "api-token",
         text: "select user_id, can_write, last_used_at from api_tokens where hash = $1 and revoked_at is null",
         values: [hash],

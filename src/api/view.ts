@@ -8,7 +8,7 @@ import type { ApiVersion } from "./version.ts";
 type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller">;
 
 /** Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. */
-export async function show(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
+async function show(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
   const texts = await renderDocuments(call.ctx.db, documents, { api: call.api });
   const isAnonymous = !seesPrivate(call.caller);
   return texts.map((text) => restrict(text, { version: call.version, isAnonymous }));
@@ -28,7 +28,7 @@ const UPSTREAMS_OWN = /"(?:permissions|temp_clone_token|security_and_analysis|al
 const PRIVATE = /"private":true/;
 
 /** Takes out what the version or the caller does not get. Pure; the usual text is answered as it is, unparsed. */
-export function restrict(text: string, { version, isAnonymous }: { version: ApiVersion; isAnonymous: boolean }): string {
+function restrict(text: string, { version, isAnonymous }: { version: ApiVersion; isAnonymous: boolean }): string {
   const hasToken = text.includes('"temp_clone_token":');
   const isRestricted = isAnonymous && (UPSTREAMS_OWN.test(text) || PRIVATE.test(text));
   if (version === "2022-11-28" && !isRestricted && !hasToken) return text;
@@ -41,9 +41,20 @@ const DROPPED_FROM_PULLS = ["assignee", "merge_commit_sha"];
 
 /** What upstream shows of a repository only to those with rights in it; here they are the rights of upstream's token. */
 const RIGHTS = [
-  "permissions", "temp_clone_token", "security_and_analysis", "allow_squash_merge", "allow_merge_commit", "allow_rebase_merge",
-  "allow_auto_merge", "delete_branch_on_merge", "allow_update_branch", "use_squash_pr_title_as_default",
-  "squash_merge_commit_title", "squash_merge_commit_message", "merge_commit_title", "merge_commit_message",
+  "permissions",
+  "temp_clone_token",
+  "security_and_analysis",
+  "allow_squash_merge",
+  "allow_merge_commit",
+  "allow_rebase_merge",
+  "allow_auto_merge",
+  "delete_branch_on_merge",
+  "allow_update_branch",
+  "use_squash_pr_title_as_default",
+  "squash_merge_commit_title",
+  "squash_merge_commit_message",
+  "merge_commit_title",
+  "merge_commit_message",
 ];
 
 function restrictValue(value: Json, to: { version: ApiVersion; isAnonymous: boolean }, isWhole: boolean): Json {

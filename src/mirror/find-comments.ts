@@ -41,13 +41,19 @@ export async function findComments(
     statement.where(`c.repository_id = ${statement.value(repositoryId)}`).where("c.deleted_at is null");
     if (parent !== undefined) statement.where(`c.${column} = ${statement.value(parent)}`);
     if (since) statement.where(`c.updated_at >= ${statement.value(since)}`);
-    else statement.where(`not exists (select from issues i where i.repository_id = c.repository_id and i.number = c.${column} and i.deleted_at is not null)`);
+    else
+      statement.where(
+        `not exists (select from issues i where i.repository_id = c.repository_id and i.number = c.${column} and i.deleted_at is not null)`,
+      );
     // A review that is not submitted is its author's own; upstream shows it to nobody else.
     if (kind === "review") statement.where("c.state <> 'PENDING'");
     return statement;
   };
   const count = matching();
-  const [counted] = await count.rows<{ total: string }>(db, `select count(*) as total from ${table} c where ${count.conditions}`);
+  const [counted] = await count.rows<{ total: string }>(
+    db,
+    `select count(*) as total from ${table} c where ${count.conditions}`,
+  );
   const total = Number(counted?.total ?? 0);
   if (total <= offset) return { rows: [], total };
 
@@ -71,7 +77,10 @@ export async function findComment(
 ): Promise<CommentRow | null> {
   const { table, parent: column, updated } = TABLES[kind];
   const statement = new Statement();
-  statement.where(`c.repository_id = ${statement.value(repositoryId)}`).where(`c.id = ${statement.value(id)}`).where("c.deleted_at is null");
+  statement
+    .where(`c.repository_id = ${statement.value(repositoryId)}`)
+    .where(`c.id = ${statement.value(id)}`)
+    .where("c.deleted_at is null");
   if (parent !== undefined) statement.where(`c.${column} = ${statement.value(parent)}`);
   if (kind === "review") statement.where("c.state <> 'PENDING'");
   const [row] = await statement.rows<RawComment>(

@@ -23,7 +23,7 @@ export interface IssueFilter {
   type?: { name: string } | null | "*" | undefined;
 }
 
-export type IssueSort = "created" | "updated" | "comments";
+type IssueSort = "created" | "updated" | "comments";
 
 /** A list is in a total order: the sort key, then the number. */
 export interface IssueOrder {
@@ -32,11 +32,13 @@ export interface IssueOrder {
 }
 
 /** Where a page begins: behind (`after`) or before a row, given by its sort key (ms, or the count) and number. */
-export type IssuePosition =
-  | { offset: number }
-  | { side: "after" | "before"; key: number; number: number };
+export type IssuePosition = { offset: number } | { side: "after" | "before"; key: number; number: number };
 
-const SORT_KEYS: Record<IssueSort, string> = { created: "i.created_at", updated: "i.updated_at", comments: "i.comments" };
+const SORT_KEYS: Record<IssueSort, string> = {
+  created: "i.created_at",
+  updated: "i.updated_at",
+  comments: "i.comments",
+};
 
 /** Only whole issues are shown: one that was only seen as a pull request lacks the issue's own id. */
 const SHOWN = "i.id is not null and i.deleted_at is null";
@@ -56,8 +58,11 @@ export async function findIssues(
   const isBackward = "side" in position && position.side === "before";
   const direction = (order.direction === "asc") !== isBackward ? "asc" : "desc";
   if ("side" in position) {
-    const at = order.sort === "comments" ? `${statement.value(position.key)}::integer` : statement.value(new Date(position.key));
-    statement.where(`(${key}, i.number) ${direction === "asc" ? ">" : "<"} (${at}, ${statement.value(position.number)})`);
+    const at =
+      order.sort === "comments" ? `${statement.value(position.key)}::integer` : statement.value(new Date(position.key));
+    statement.where(
+      `(${key}, i.number) ${direction === "asc" ? ">" : "<"} (${at}, ${statement.value(position.number)})`,
+    );
   }
   const offset = "offset" in position && position.offset > 0 ? ` offset ${statement.value(position.offset)}` : "";
   const rows = await statement.rows<RawIssue>(
@@ -72,7 +77,10 @@ export function issueConditions(statement: Statement, filter: IssueFilter): stri
   const conditions = [SHOWN];
   if (filter.state !== "all") conditions.push(`i.state = '${filter.state}'`);
   if (filter.since) conditions.push(`i.updated_at >= ${statement.value(filter.since)}`);
-  conditions.push(...milestoneConditions(statement, filter.milestone), ...assigneeConditions(statement, filter.assignee));
+  conditions.push(
+    ...milestoneConditions(statement, filter.milestone),
+    ...assigneeConditions(statement, filter.assignee),
+  );
   if (filter.creator !== undefined) conditions.push(`i.user_id = any(${userIds(statement, filter.creator)})`);
   if (filter.mentioned !== undefined) conditions.push(mentionedCondition(statement, filter.mentioned));
   for (const name of filter.labels ?? []) {
@@ -83,7 +91,11 @@ export function issueConditions(statement: Statement, filter: IssueFilter): stri
 }
 
 /** "deleted": upstream deleted it. Null: there is none. */
-export async function findIssue(db: Database, repositoryId: number, number: number): Promise<IssueRow | "deleted" | null> {
+export async function findIssue(
+  db: Database,
+  repositoryId: number,
+  number: number,
+): Promise<IssueRow | "deleted" | null> {
   const statement = new Statement();
   const [row] = await statement.rows<RawIssue & { id: string | null; deleted_at: Date | null }>(
     db,

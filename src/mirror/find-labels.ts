@@ -7,7 +7,11 @@ export interface LabelRow {
 }
 
 /** A page of the repository's labels by name, and how many there are. */
-export async function findLabels(db: Database, repositoryId: number, page: { limit: number; offset: number }): Promise<{ rows: LabelRow[]; total: number }> {
+export async function findLabels(
+  db: Database,
+  repositoryId: number,
+  page: { limit: number; offset: number },
+): Promise<{ rows: LabelRow[]; total: number }> {
   const statement = new Statement();
   statement.where(`l.repository_id = ${statement.value(repositoryId)}`).where("l.deleted_at is null");
   const rows = await statement.rows<RawLabel & { total: string }>(

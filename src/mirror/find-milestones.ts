@@ -45,7 +45,10 @@ export async function findMilestone(db: Database, repositoryId: number, number: 
   const statement = new Statement();
   statement.where(`m.repository_id = ${statement.value(repositoryId)}`).where("m.deleted_at is null");
   statement.where(`m.number = ${statement.value(number)}`);
-  const [row] = await statement.rows<RawMilestone>(db, `select ${COLUMNS} from milestones m where ${statement.conditions}`);
+  const [row] = await statement.rows<RawMilestone>(
+    db,
+    `select ${COLUMNS} from milestones m where ${statement.conditions}`,
+  );
   return row ? toMilestone(row) : null;
 }
 

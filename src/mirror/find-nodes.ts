@@ -8,11 +8,21 @@ export type FoundNode = StoredDocument & { key: string };
 
 const TABLES = {
   Issue: { table: "issues", byNumber: "t.number", columns: "t.body, null as detail", shown: "t.id is not null" },
-  PullRequest: { table: "pull_requests", byNumber: "t.number", columns: "t.body, t.detail::text as detail", shown: "t.id is not null" },
+  PullRequest: {
+    table: "pull_requests",
+    byNumber: "t.number",
+    columns: "t.body, t.detail::text as detail",
+    shown: "t.id is not null",
+  },
   Milestone: { table: "milestones", byNumber: "t.number", columns: "null as body, null as detail", shown: "true" },
   Label: { table: "labels", byNumber: null, columns: "null as body, null as detail", shown: "true" },
   IssueComment: { table: "issue_comments", byNumber: null, columns: "t.body, null as detail", shown: "true" },
-  PullRequestReview: { table: "pull_request_reviews", byNumber: null, columns: "t.body, null as detail", shown: "t.state <> 'PENDING'" },
+  PullRequestReview: {
+    table: "pull_request_reviews",
+    byNumber: null,
+    columns: "t.body, null as detail",
+    shown: "t.state <> 'PENDING'",
+  },
 } as const;
 export type RepositoryNodeKind = keyof typeof TABLES;
 
@@ -42,7 +52,10 @@ export async function findByNumber(
 }
 
 /** Labels by name in any case; keys are `repositoryId/name in lower case`. */
-export async function findLabelsByName(db: Database, wanted: { repositoryId: number; name: string }[]): Promise<FoundNode[]> {
+export async function findLabelsByName(
+  db: Database,
+  wanted: { repositoryId: number; name: string }[],
+): Promise<FoundNode[]> {
   const statement = new Statement();
   const rows = await statement.rows<Row>(
     db,
@@ -79,7 +92,11 @@ export async function findRepositoriesById(db: Database, ids: number[]): Promise
 }
 
 /** By full name in lower case, which is also the key; with `followRenames` by a name that a repository had before, too. */
-export async function findRepositoriesByName(db: Database, names: string[], followRenames: boolean): Promise<FoundNode[]> {
+export async function findRepositoriesByName(
+  db: Database,
+  names: string[],
+  followRenames: boolean,
+): Promise<FoundNode[]> {
   const statement = new Statement();
   const wanted = statement.value(names);
   const columns = "r.id as repository_id, r.document::text as document, null as body, r.detail::text as detail";

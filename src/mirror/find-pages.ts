@@ -46,12 +46,20 @@ export class InvalidPositionError extends Error {
  * The page of each parent, with one statement for all of them; each holds up to one row more than the limit, which tells
  * that there is a further page. Rows come in the source's order.
  */
-export async function findPages(db: Database, source: PageSource, parents: Parent[], request: PageRequest): Promise<PageRow[][]> {
+export async function findPages(
+  db: Database,
+  source: PageSource,
+  parents: Parent[],
+  request: PageRequest,
+): Promise<PageRow[][]> {
   const statement = new Statement();
   const [ids, numbers] = [statement.value(parents.map(({ r }) => r)), statement.value(parents.map(({ n }) => n))];
   const conditions = source.conditions(statement);
   const ascending = source.direction === "asc";
-  for (const [position, isLater] of [[request.after, true], [request.before, false]] as const) {
+  for (const [position, isLater] of [
+    [request.after, true],
+    [request.before, false],
+  ] as const) {
     if (!position) continue;
     const at = `(${statement.value(position.key)}::${source.keyType}, ${statement.value(position.tie)}::bigint)`;
     conditions.push(`(${source.key}, ${source.tie}) ${ascending === isLater ? ">" : "<"} ${at}`);
@@ -101,7 +109,8 @@ async function run(db: Database, statement: Statement, text: string): Promise<Ra
     return await statement.rows<RawRow>(db, text);
   } catch (error) {
     // Class 22 is "data exception": a position out of a forged cursor is no time or no number.
-    if (error instanceof pg.DatabaseError && error.code?.startsWith("22")) throw new InvalidPositionError("No row can be there", { cause: error });
+    if (error instanceof pg.DatabaseError && error.code?.startsWith("22"))
+      throw new InvalidPositionError("No row can be there", { cause: error });
     throw error;
   }
 }

@@ -29,13 +29,20 @@ export async function findPulls(
   page: { sort: PullSort; direction: "asc" | "desc"; limit: number; offset: number; now: Date },
 ): Promise<{ rows: PullRow[]; total: number }> {
   const count = matching(repositoryId, filter, page);
-  const [counted] = await count.rows<{ total: string }>(db, `select count(*) as total from pull_requests p where ${count.conditions}`);
+  const [counted] = await count.rows<{ total: string }>(
+    db,
+    `select count(*) as total from pull_requests p where ${count.conditions}`,
+  );
   const total = Number(counted?.total ?? 0);
   if (total <= page.offset) return { rows: [], total };
 
   const statement = matching(repositoryId, filter, page);
   const byComments = page.sort === "popularity";
-  const key = byComments ? "coalesce(i.comments, p.comments, 0)" : page.sort === "updated" ? "p.updated_at" : "p.created_at";
+  const key = byComments
+    ? "coalesce(i.comments, p.comments, 0)"
+    : page.sort === "updated"
+      ? "p.updated_at"
+      : "p.created_at";
   const rows = await statement.rows<RawPull>(
     db,
     `select p.number, p.document::text as document, p.body, p.updated_at from pull_requests p
@@ -46,7 +53,11 @@ export async function findPulls(
   return { rows: rows.map(toPull), total };
 }
 
-function matching(repositoryId: number, { state, head, base }: PullFilter, { sort, now }: { sort: PullSort; now: Date }): Statement {
+function matching(
+  repositoryId: number,
+  { state, head, base }: PullFilter,
+  { sort, now }: { sort: PullSort; now: Date },
+): Statement {
   const statement = new Statement();
   statement.where(`p.repository_id = ${statement.value(repositoryId)}`).where(SHOWN);
   if (state !== "all") statement.where(`p.state = '${state}'`);
@@ -55,7 +66,9 @@ function matching(repositoryId: number, { state, head, base }: PullFilter, { sor
   if (sort === "long-running") {
     // GitHub docs: "filter by pull requests that were created more than a month ago and have had activity within the past month".
     const moment = statement.value(now);
-    statement.where(`p.created_at < ${moment}::timestamptz - ${MONTH} and p.updated_at > ${moment}::timestamptz - ${MONTH}`);
+    statement.where(
+      `p.created_at < ${moment}::timestamptz - ${MONTH} and p.updated_at > ${moment}::timestamptz - ${MONTH}`,
+    );
   }
   return statement;
 }
@@ -63,7 +76,10 @@ function matching(repositoryId: number, { state, head, base }: PullFilter, { sor
 /** Null: there is none, or it is deleted, or not whole yet. */
 export async function findPull(db: Database, repositoryId: number, number: number): Promise<PullRow | null> {
   const statement = new Statement();
-  statement.where(`p.repository_id = ${statement.value(repositoryId)}`).where(`p.number = ${statement.value(number)}`).where(SHOWN);
+  statement
+    .where(`p.repository_id = ${statement.value(repositoryId)}`)
+    .where(`p.number = ${statement.value(number)}`)
+    .where(SHOWN);
   const [row] = await statement.rows<RawPull>(
     db,
     `select p.number, p.document::text as document, p.detail::text as detail, p.body, p.updated_at from pull_requests p where ${statement.conditions}`,

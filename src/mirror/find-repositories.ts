@@ -45,7 +45,11 @@ export const MIRRORED_REPOSITORIES =
   "from repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone' where r.deleted_at is null";
 
 /** The repository that has this name now, in any case of its letters. */
-export async function findRepositoryByName(db: Database, fullName: string, sight: Sight): Promise<MirroredRepository | null> {
+export async function findRepositoryByName(
+  db: Database,
+  fullName: string,
+  sight: Sight,
+): Promise<MirroredRepository | null> {
   const statement = new Statement();
   // For a moment two rows can bear one name: the newer observation knows who has it now.
   const [row] = await statement.rows<Row>(
@@ -57,12 +61,19 @@ export async function findRepositoryByName(db: Database, fullName: string, sight
 
 export async function findRepositoryById(db: Database, id: number, sight: Sight): Promise<MirroredRepository | null> {
   const statement = new Statement();
-  const [row] = await statement.rows<Row>(db, `select ${COLUMNS} ${MIRRORED_REPOSITORIES}${visible(sight)} and r.id = ${statement.value(id)}`);
+  const [row] = await statement.rows<Row>(
+    db,
+    `select ${COLUMNS} ${MIRRORED_REPOSITORIES}${visible(sight)} and r.id = ${statement.value(id)}`,
+  );
   return row ? mirrored(row) : null;
 }
 
 /** The repository that had this name before it was renamed or transferred. */
-export async function findRenamedRepository(db: Database, fullName: string, sight: Sight): Promise<MirroredRepository | null> {
+export async function findRenamedRepository(
+  db: Database,
+  fullName: string,
+  sight: Sight,
+): Promise<MirroredRepository | null> {
   const statement = new Statement();
   const [row] = await statement.rows<Row>(
     db,
@@ -104,7 +115,12 @@ export async function findUserRepositories(
   db: Database,
   userId: number,
   filter: RepositoryFilter,
-  { sort, direction, limit, offset }: { sort: RepositorySort; direction: "asc" | "desc"; limit: number; offset: number },
+  {
+    sort,
+    direction,
+    limit,
+    offset,
+  }: { sort: RepositorySort; direction: "asc" | "desc"; limit: number; offset: number },
 ): Promise<{ rows: RepositoryDocument[]; total: number }> {
   const statement = new Statement();
   const conditions = [relationCondition(statement, userId, filter.relations)];
@@ -125,13 +141,15 @@ export async function findUserRepositories(
  * The mirror is not told who is a member of what. What a user does not own has been opened to them by the token that
  * mirrors it, as to a collaborator; where an organisation owns it, they also count as its member.
  */
-export function relationCondition(statement: Statement, userId: number, relations: readonly Relation[]): string {
+function relationCondition(statement: Statement, userId: number, relations: readonly Relation[]): string {
   const user = statement.value(userId);
   const any: string[] = [];
   if (relations.includes("owner")) any.push(`r.owner_id = ${user}`);
   if (relations.includes("collaborator")) any.push(`r.owner_id is distinct from ${user}`);
   else if (relations.includes("organization_member")) {
-    any.push(`(r.owner_id <> ${user} and exists (select from users o where o.id = r.owner_id and o.type = 'Organization'))`);
+    any.push(
+      `(r.owner_id <> ${user} and exists (select from users o where o.id = r.owner_id and o.type = 'Organization'))`,
+    );
   }
   return any.length > 0 ? `(${any.join(" or ")})` : `${user}::bigint is null`;
 }

@@ -1,9 +1,9 @@
-import Fastify from "fastify";
 import { sql } from "drizzle-orm";
+import Fastify from "fastify";
 import { registerApi } from "../../src/api/routes.ts";
 import { createApiToken } from "../../src/api/tokens.ts";
 import type { Context } from "../../src/context.ts";
-import { observe, joinObserved, type Observed } from "../../src/mirror/observation.ts";
+import { joinObserved, type Observed, observe } from "../../src/mirror/observation.ts";
 import type { Kind } from "../../src/mirror/resource.ts";
 import { mergeObserved } from "../../src/mirror/store.ts";
 import type { Json } from "../../src/mirror/template.ts";
@@ -15,7 +15,7 @@ import { testConfig } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 
 export const UPSTREAM_TOKEN = "upstream-token-of-the-mirror";
-export const LOGIN = "mirror-owner";
+const LOGIN = "mirror-owner";
 
 export interface ApiWorld extends AsyncDisposable {
   /** The mirror's API, without a slash at the end. */
@@ -63,7 +63,9 @@ export interface ApiWorldOptions {
 export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWorld> {
   const resources = new AsyncDisposableStack();
   try {
-    const upstream = resources.use(await openSimulator({ seed: 7, tokens: [{ token: UPSTREAM_TOKEN, login: LOGIN, repositories: "all" }] }));
+    const upstream = resources.use(
+      await openSimulator({ seed: 7, tokens: [{ token: UPSTREAM_TOKEN, login: LOGIN, repositories: "all" }] }),
+    );
     generateWorld(upstream.world, { seed: 7, repositories: options.repositories ?? 2, issues: options.issues ?? 60 });
     const database = resources.use(await openTestDatabase());
     const redis = testRedis();
@@ -87,7 +89,13 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
     const token = await createApiToken(ctx, { userId, canWrite: true });
     const send: ApiWorld["send"] = (method, path, asking = {}) => askAt(url, method, path, { token, ...asking });
     return {
-      url, upstream, ctx, token, userId, repositories, send,
+      url,
+      upstream,
+      ctx,
+      token,
+      userId,
+      repositories,
+      send,
       readToken: await createApiToken(ctx, { userId, canWrite: false }),
       get: (path, asking) => send("GET", path, asking),
       getUpstream: (path, asking = {}) => askAt(upstream.url, "GET", path, { token: UPSTREAM_TOKEN, ...asking }),
@@ -107,7 +115,12 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
 }
 
 /** Asks; without `token` (null) anonymously. Redirects are answers. */
-export async function askAt(base: string, method: string, path: string, options: Asking & { body?: string } = {}): Promise<Answered> {
+export async function askAt(
+  base: string,
+  method: string,
+  path: string,
+  options: Asking & { body?: string } = {},
+): Promise<Answered> {
   const headers = new Headers({ "user-agent": "test", accept: "application/vnd.github+json" });
   if (options.token) headers.set("authorization", `Bearer ${options.token}`);
   if (options.body !== undefined) headers.set("content-type", "application/json");
@@ -138,18 +151,27 @@ async function mirror(ctx: Context, upstream: Simulator): Promise<ApiWorld["repo
   const mirrored: ApiWorld["repositories"] = [];
   for (const { full_name, fork } of summary.repositories) {
     if (fork) continue;
-    const [state] = ((await (await fetch(`${upstream.url}/-/state?repository=${full_name}`)).json()) as { repositories: State[] }).repositories;
+    const [state] = (
+      (await (await fetch(`${upstream.url}/-/state?repository=${full_name}`)).json()) as { repositories: State[] }
+    ).repositories;
     if (!state) throw new Error(`Upstream has no state of ${full_name}`);
     const single = await askAt(upstream.url, "GET", `/repos/${full_name}`, { token: UPSTREAM_TOKEN });
     await store(ctx, upstream, "repository", single.body);
     const { id, private: isPrivate } = state.repository;
     const at = { id, fullName: full_name, htmlUrl: state.repository.html_url };
     const lists: [string, Kind][] = [
-      ["labels", "label"], ["milestones", "milestone"], ["issues", "issue"], ["pulls", "pull_request"],
-      ["comments", "issue_comment"], ["reviews", "review"], ["review_comments", "review_comment"],
+      ["labels", "label"],
+      ["milestones", "milestone"],
+      ["issues", "issue"],
+      ["pulls", "pull_request"],
+      ["comments", "issue_comment"],
+      ["reviews", "review"],
+      ["review_comments", "review_comment"],
     ];
     for (const [list, kind] of lists) await store(ctx, upstream, kind, state[list] as Json[], at);
-    await ctx.db.execute(sql`insert into repository_syncs (repository_id, state, added_at) values (${id}, 'live', now())`);
+    await ctx.db.execute(
+      sql`insert into repository_syncs (repository_id, state, added_at) values (${id}, 'live', now())`,
+    );
     mirrored.push({ id, fullName: full_name, private: isPrivate });
   }
   return mirrored;
@@ -164,7 +186,13 @@ export async function store(
   repository?: { id: number; fullName: string; htmlUrl: string | null },
   options: { deleted?: boolean } = {},
 ): Promise<void> {
-  const sighting = { api: upstream.url, seenAt: ctx.clock.now(), read: true, ...(repository ? { repository } : {}), ...options };
+  const sighting = {
+    api: upstream.url,
+    seenAt: ctx.clock.now(),
+    read: true,
+    ...(repository ? { repository } : {}),
+    ...options,
+  };
   const observed: Observed = joinObserved([shown].flat().map((one) => observe(kind, one, sighting)));
   await ctx.db.transaction((tx) => mergeObserved(tx, observed));
 }

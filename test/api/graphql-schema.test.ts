@@ -27,7 +27,9 @@ function signature(input: GraphQLArgument | GraphQLInputField | undefined): stri
 }
 
 describe("the schema is a strict subset of the service's", () => {
-  const types = Object.values(ours.getTypeMap()).filter((type) => !type.name.startsWith("__") && !isSpecifiedScalarType(type));
+  const types = Object.values(ours.getTypeMap()).filter(
+    (type) => !type.name.startsWith("__") && !isSpecifiedScalarType(type),
+  );
   test.each(types.map((type) => [type.name, type] as const))("%s", (name, type) => {
     const published = theirs.getType(name);
     expect(published?.astNode?.kind).toBe(type.astNode?.kind);
@@ -40,8 +42,10 @@ describe("the schema is a strict subset of the service's", () => {
       for (const member of type.getTypes()) expect(members).toContain(member.name);
     }
     if (isInputObjectType(type) && isInputObjectType(published)) {
-      for (const field of Object.values(type.getFields())) expect(signature(field), field.name).toBe(signature(published.getFields()[field.name]));
-      for (const field of Object.values(published.getFields())) if (`${field.type}`.endsWith("!")) expect(type.getFields()).toHaveProperty(field.name);
+      for (const field of Object.values(type.getFields()))
+        expect(signature(field), field.name).toBe(signature(published.getFields()[field.name]));
+      for (const field of Object.values(published.getFields()))
+        if (`${field.type}`.endsWith("!")) expect(type.getFields()).toHaveProperty(field.name);
     }
     if ((isObjectType(type) || isInterfaceType(type)) && (isObjectType(published) || isInterfaceType(published))) {
       const implemented = published.getInterfaces().map((one) => one.name);
@@ -55,7 +59,11 @@ describe("the schema is a strict subset of the service's", () => {
           expect(signature(argument), `${field.name}(${argument.name})`).toBe(signature(other));
         }
         for (const argument of like?.args ?? []) {
-          if (`${argument.type}`.endsWith("!")) expect(field.args.map((one) => one.name), field.name).toContain(argument.name);
+          if (`${argument.type}`.endsWith("!"))
+            expect(
+              field.args.map((one) => one.name),
+              field.name,
+            ).toContain(argument.name);
         }
       }
     }
@@ -64,7 +72,13 @@ describe("the schema is a strict subset of the service's", () => {
 
 test("every field of a resource has something that shows it", () => {
   for (const type of Object.values(ours.getTypeMap())) {
-    if (!isObjectType(type) || type.name.startsWith("__") || /Connection$|Edge$|Payload$|^PageInfo$|^RateLimit$|^Ref$|^Language$|^License$/.test(type.name)) continue;
-    for (const field of Object.values(type.getFields())) expect(field.resolve, `${type.name}.${field.name}`).toBeTypeOf("function");
+    if (
+      !isObjectType(type) ||
+      type.name.startsWith("__") ||
+      /Connection$|Edge$|Payload$|^PageInfo$|^RateLimit$|^Ref$|^Language$|^License$/.test(type.name)
+    )
+      continue;
+    for (const field of Object.values(type.getFields()))
+      expect(field.resolve, `${type.name}.${field.name}`).toBeTypeOf("function");
   }
 });

@@ -13,12 +13,24 @@ afterAll(() => world?.[Symbol.asyncDispose]());
 // biome-ignore lint/suspicious/noExplicitAny: answers are picked from, not trusted
 type Body = any;
 
-async function ask(query: string, variables: object = {}, options: { token?: string | null; path?: string } = {}): Promise<{ status: number; body: Body; headers: Headers }> {
-  return world.send("POST", options.path ?? "/graphql", { body: JSON.stringify({ query, variables }), ...("token" in options ? { token: options.token ?? null } : {}) });
+async function ask(
+  query: string,
+  variables: object = {},
+  options: { token?: string | null; path?: string } = {},
+): Promise<{ status: number; body: Body; headers: Headers }> {
+  return world.send("POST", options.path ?? "/graphql", {
+    body: JSON.stringify({ query, variables }),
+    ...("token" in options ? { token: options.token ?? null } : {}),
+  });
 }
 
 async function askUpstream(query: string, variables: object = {}): Promise<Body> {
-  return (await askAt(world.upstream.url, "POST", "/graphql", { token: UPSTREAM_TOKEN, body: JSON.stringify({ query, variables }) })).body;
+  return (
+    await askAt(world.upstream.url, "POST", "/graphql", {
+      token: UPSTREAM_TOKEN,
+      body: JSON.stringify({ query, variables }),
+    })
+  ).body;
 }
 
 const ACTOR = "author { login url avatarUrl resourcePath __typename }";
@@ -37,15 +49,42 @@ describe("an answer equals upstream's", () => {
   test.each([
     ["the repository", `${V} { ${REPO} { ${REPOSITORY} } }`],
     ["its name in other letters' case", `query { repository(owner: "%OWNER%", name: "%NAME%") { nameWithOwner } }`],
-    ["issues", `${V} { ${REPO} { issues(first: 100) { totalCount nodes { ${COMMON} stateReason(enableDuplicate: true) } } } }`],
-    ["issues by last change, from the end", `${V} { ${REPO} { issues(last: 20, orderBy: {field: UPDATED_AT, direction: DESC}, states: [CLOSED]) { totalCount pageInfo { hasNextPage hasPreviousPage } nodes { number stateReason } } } }`],
-    ["issues by comments", `${V} { ${REPO} { issues(first: 30, orderBy: {field: COMMENTS, direction: DESC}) { nodes { comments { totalCount } } } } }`],
-    ["issues by filter", `${V} { ${REPO} { a: issues(first: 50, filterBy: {since: "2025-06-01T00:00:00Z"}) { totalCount nodes { number } } b: issues(first: 50, filterBy: {assignee: "*", states: [OPEN]}) { totalCount } c: issues(first: 50, filterBy: {milestone: null}) { totalCount } d: issues(first: 50, filterBy: {milestoneNumber: "1"}) { nodes { number } } } }`],
-    ["pull requests", `${V} { ${REPO} { pullRequests(first: 100) { totalCount nodes { ${COMMON} isDraft merged mergedAt mergedBy { login } maintainerCanModify additions deletions changedFiles baseRefName baseRefOid headRefName headRefOid isCrossRepository permalink headRepository { nameWithOwner isFork } reviews(first: 5) { totalCount nodes { id state body submittedAt ${ACTOR} url } } } } } }`],
-    ["pull requests by state", `${V} { ${REPO} { a: pullRequests(states: [MERGED], first: 5) { totalCount nodes { state } } b: pullRequests(states: [CLOSED, OPEN], last: 5) { totalCount nodes { number state } } } }`],
-    ["labels", `${V} { ${REPO} { labels(first: 100) { totalCount nodes { name } } one: label(name: "BUG") { name url } none: label(name: "no such label") { name } } }`],
-    ["milestones", `${V} { ${REPO} { milestones(first: 10, orderBy: {field: DUE_DATE, direction: DESC}) { totalCount nodes { number title progress: closed } } milestone(number: 1) { title } missing: milestone(number: 9999) { title } } }`],
-    ["the count alone, without bounds", `${V} { ${REPO} { issues { totalCount } pullRequests { totalCount } labels { totalCount } } }`],
+    [
+      "issues",
+      `${V} { ${REPO} { issues(first: 100) { totalCount nodes { ${COMMON} stateReason(enableDuplicate: true) } } } }`,
+    ],
+    [
+      "issues by last change, from the end",
+      `${V} { ${REPO} { issues(last: 20, orderBy: {field: UPDATED_AT, direction: DESC}, states: [CLOSED]) { totalCount pageInfo { hasNextPage hasPreviousPage } nodes { number stateReason } } } }`,
+    ],
+    [
+      "issues by comments",
+      `${V} { ${REPO} { issues(first: 30, orderBy: {field: COMMENTS, direction: DESC}) { nodes { comments { totalCount } } } } }`,
+    ],
+    [
+      "issues by filter",
+      `${V} { ${REPO} { a: issues(first: 50, filterBy: {since: "2025-06-01T00:00:00Z"}) { totalCount nodes { number } } b: issues(first: 50, filterBy: {assignee: "*", states: [OPEN]}) { totalCount } c: issues(first: 50, filterBy: {milestone: null}) { totalCount } d: issues(first: 50, filterBy: {milestoneNumber: "1"}) { nodes { number } } } }`,
+    ],
+    [
+      "pull requests",
+      `${V} { ${REPO} { pullRequests(first: 100) { totalCount nodes { ${COMMON} isDraft merged mergedAt mergedBy { login } maintainerCanModify additions deletions changedFiles baseRefName baseRefOid headRefName headRefOid isCrossRepository permalink headRepository { nameWithOwner isFork } reviews(first: 5) { totalCount nodes { id state body submittedAt ${ACTOR} url } } } } } }`,
+    ],
+    [
+      "pull requests by state",
+      `${V} { ${REPO} { a: pullRequests(states: [MERGED], first: 5) { totalCount nodes { state } } b: pullRequests(states: [CLOSED, OPEN], last: 5) { totalCount nodes { number state } } } }`,
+    ],
+    [
+      "labels",
+      `${V} { ${REPO} { labels(first: 100) { totalCount nodes { name } } one: label(name: "BUG") { name url } none: label(name: "no such label") { name } } }`,
+    ],
+    [
+      "milestones",
+      `${V} { ${REPO} { milestones(first: 10, orderBy: {field: DUE_DATE, direction: DESC}) { totalCount nodes { number title progress: closed } } milestone(number: 1) { title } missing: milestone(number: 9999) { title } } }`,
+    ],
+    [
+      "the count alone, without bounds",
+      `${V} { ${REPO} { issues { totalCount } pullRequests { totalCount } labels { totalCount } } }`,
+    ],
   ])("%s", async (_what, query) => {
     const text = query.replace("%OWNER%", () => owner.toUpperCase()).replace("%NAME%", () => name.toUpperCase());
     const [ours, theirs] = [await ask(text, { owner, name }), await askUpstream(text, { owner, name })];
@@ -55,7 +94,10 @@ describe("an answer equals upstream's", () => {
   });
 
   test("each issue and pull request by its number, through either field and by its id", async () => {
-    const all = await askUpstream(`${V} { ${REPO} { issues(first: 20) { nodes { number id } } pullRequests(first: 20) { nodes { number id } } } }`, { owner, name });
+    const all = await askUpstream(
+      `${V} { ${REPO} { issues(first: 20) { nodes { number id } } pullRequests(first: 20) { nodes { number id } } } }`,
+      { owner, name },
+    );
     const { issues, pullRequests } = all.data.repository;
     for (const { number, id } of [...issues.nodes, ...pullRequests.nodes]) {
       const query = `query($owner: String!, $name: String!, $number: Int!, $id: ID!) {
@@ -71,16 +113,30 @@ describe("an answer equals upstream's", () => {
 
 test("REST and GraphQL agree on every repository of the viewer", async () => {
   const rest = await world.get("/user/repos?sort=updated&per_page=100");
-  const query = "query { viewer { login databaseId name url isViewer repositories(first: 10, orderBy: {field: UPDATED_AT, direction: DESC}) { totalCount nodes { name description stargazerCount nameWithOwner } } } }";
+  const query =
+    "query { viewer { login databaseId name url isViewer repositories(first: 10, orderBy: {field: UPDATED_AT, direction: DESC}) { totalCount nodes { name description stargazerCount nameWithOwner } } } }";
   const { body } = await ask(query);
   const user = (await world.get("/user")).body;
-  expect(body.data.viewer).toMatchObject({ login: user.login, databaseId: user.id, name: user.name, url: user.html_url, isViewer: true });
+  expect(body.data.viewer).toMatchObject({
+    login: user.login,
+    databaseId: user.id,
+    name: user.name,
+    url: user.html_url,
+    isViewer: true,
+  });
   expect(body.data.viewer.repositories.totalCount).toBe(rest.body.length);
   expect(body.data.viewer.repositories.nodes).toEqual(
-    rest.body.slice(0, 10).map((row: Body) => ({ name: row.name, description: row.description, stargazerCount: row.stargazers_count, nameWithOwner: row.full_name })),
+    rest.body.slice(0, 10).map((row: Body) => ({
+      name: row.name,
+      description: row.description,
+      stargazerCount: row.stargazers_count,
+      nameWithOwner: row.full_name,
+    })),
   );
   for (const field of ["CREATED_AT", "UPDATED_AT", "PUSHED_AT", "NAME", "STARGAZERS"]) {
-    const orders = await ask(`query { viewer { up: repositories(first: 50, orderBy: {field: ${field}, direction: ASC}) { nodes { id } } down: repositories(first: 50, orderBy: {field: ${field}, direction: DESC}) { nodes { id } } } }`);
+    const orders = await ask(
+      `query { viewer { up: repositories(first: 50, orderBy: {field: ${field}, direction: ASC}) { nodes { id } } down: repositories(first: 50, orderBy: {field: ${field}, direction: DESC}) { nodes { id } } } }`,
+    );
     const { up, down } = orders.body.data.viewer;
     expect(down.nodes).toEqual(up.nodes.toReversed());
     expect(up.nodes).toHaveLength(rest.body.length);
@@ -88,7 +144,8 @@ test("REST and GraphQL agree on every repository of the viewer", async () => {
 });
 
 test("walking a connection forwards and backwards meets every node once", async () => {
-  const query = (field: string, page: string) => `query($owner: String!, $name: String!, $cursor: String) { ${REPO} { ${field}(${page}) { totalCount pageInfo { startCursor endCursor hasNextPage hasPreviousPage } edges { cursor node { id } } } } }`;
+  const query = (field: string, page: string) =>
+    `query($owner: String!, $name: String!, $cursor: String) { ${REPO} { ${field}(${page}) { totalCount pageInfo { startCursor endCursor hasNextPage hasPreviousPage } edges { cursor node { id } } } } }`;
   for (const field of ["issues", "pullRequests", "labels", "milestones"]) {
     const forwards: string[] = [];
     let cursor: string | null = null;
@@ -120,10 +177,16 @@ test("the number of statements does not grow with the number of rows", async () 
     const { $client } = world.ctx.db;
     const query = $client.query.bind($client);
     let statements = 0;
-    // biome-ignore lint/suspicious/noExplicitAny: the pool's own overloads
-    ($client as any).query = (...args: any[]) => (statements++, (query as any)(...args));
+    Object.assign($client, {
+      query: (...args: Parameters<typeof query>) => {
+        statements++;
+        return query(...args);
+      },
+    });
     try {
-      const { body } = await ask(`query { viewer { repositories(first: 5) { nodes { name issues(first: ${first}) { totalCount nodes { ${COMMON} repository { name owner { login } } } } pullRequests(first: ${first}) { nodes { reviews(first: 3) { nodes { state author { login ... on User { name } } } } } } } } } }`);
+      const { body } = await ask(
+        `query { viewer { repositories(first: 5) { nodes { name issues(first: ${first}) { totalCount nodes { ${COMMON} repository { name owner { login } } } } pullRequests(first: ${first}) { nodes { reviews(first: 3) { nodes { state author { login ... on User { name } } } } } } } } } }`,
+      );
       expect(body.errors).toBeUndefined();
     } finally {
       delete ($client as Partial<typeof $client>).query;
@@ -139,8 +202,16 @@ test("the number of statements does not grow with the number of rows", async () 
 describe("price", () => {
   test.each([
     ["query { viewer { login } rateLimit { cost nodeCount } }", 1, 0],
-    ["query { viewer { repositories(first: 100) { nodes { issues(first: 50) { nodes { labels(first: 60) { totalCount } } } } } } rateLimit(dryRun: true) { cost nodeCount } }", 51, 100 + 5_000 + 300_000],
-    [`query { rateLimit(dryRun: true) { cost nodeCount } repository(owner: "o", name: "n") { issues(first: 100) { nodes { a: labels(first: 100) { totalCount } b: comments(first: 100) { totalCount } c: assignees(first: 100) { totalCount } d: labels(first: 100) { totalCount } e: comments(first: 100) { totalCount } f: assignees(first: 20) { totalCount } } } } }`, 6, 52_100],
+    [
+      "query { viewer { repositories(first: 100) { nodes { issues(first: 50) { nodes { labels(first: 60) { totalCount } } } } } } rateLimit(dryRun: true) { cost nodeCount } }",
+      51,
+      100 + 5_000 + 300_000,
+    ],
+    [
+      `query { rateLimit(dryRun: true) { cost nodeCount } repository(owner: "o", name: "n") { issues(first: 100) { nodes { a: labels(first: 100) { totalCount } b: comments(first: 100) { totalCount } c: assignees(first: 100) { totalCount } d: labels(first: 100) { totalCount } e: comments(first: 100) { totalCount } f: assignees(first: 20) { totalCount } } } } }`,
+      6,
+      52_100,
+    ],
   ])("%s", async (query, cost, nodeCount) => {
     expect((await ask(query)).body.data.rateLimit).toEqual({ cost, nodeCount });
   });
@@ -148,13 +219,25 @@ describe("price", () => {
   test("is taken from the caller's points, shown in headers and by rateLimit, and a dry run costs nothing", async () => {
     const read = async (query: string) => {
       const { body, headers } = await ask(query);
-      return { ...body.data.rateLimit, header: Number(headers.get("x-ratelimit-remaining")), resource: headers.get("x-ratelimit-resource") };
+      return {
+        ...body.data.rateLimit,
+        header: Number(headers.get("x-ratelimit-remaining")),
+        resource: headers.get("x-ratelimit-resource"),
+      };
     };
     const fields = "{ limit cost remaining used resetAt }";
     const before = await read(`query { rateLimit ${fields} }`);
-    expect(before).toMatchObject({ limit: 5000, cost: 1, remaining: 5000 - before.used, header: before.remaining, resource: "graphql" });
+    expect(before).toMatchObject({
+      limit: 5000,
+      cost: 1,
+      remaining: 5000 - before.used,
+      header: before.remaining,
+      resource: "graphql",
+    });
     expect(Date.parse(before.resetAt) - Date.now()).toBeLessThanOrEqual(3_600_000);
-    const dry = await read(`query { viewer { repositories(first: 100) { nodes { issues(first: 100) { totalCount nodes { labels(first: 3) { totalCount } } } } } } rateLimit(dryRun: true) ${fields} }`);
+    const dry = await read(
+      `query { viewer { repositories(first: 100) { nodes { issues(first: 100) { totalCount nodes { labels(first: 3) { totalCount } } } } } } rateLimit(dryRun: true) ${fields} }`,
+    );
     expect(dry).toMatchObject({ cost: 101, remaining: before.remaining });
     const after = await read(`query { rateLimit ${fields} }`);
     expect(after.remaining).toBe(before.remaining - 1);
@@ -164,23 +247,98 @@ describe("price", () => {
 describe("refusals", () => {
   const M = "mutation($input: CreateIssueInput!) { createIssue(input: $input) { issue { number } } }";
   test.each([
-    ["a repository that does not exist", `query { repository(owner: "no", name: "body") { id } viewer { login } }`, { type: "NOT_FOUND", path: ["repository"], message: "Could not resolve to a Repository with the name 'no/body'." }],
-    ["an issue that does not exist", `${V} { ${REPO} { issue(number: 99999) { id } } }`, { type: "NOT_FOUND", path: ["repository", "issue"], message: "Could not resolve to an Issue with the number of 99999." }],
-    ["an id of nothing", `query { node(id: "I_kwDOHrjtpM5OBUf6") { id } }`, { type: "NOT_FOUND", path: ["node"], message: "Could not resolve to a node with the global id of 'I_kwDOHrjtpM5OBUf6'" }],
+    [
+      "a repository that does not exist",
+      `query { repository(owner: "no", name: "body") { id } viewer { login } }`,
+      {
+        type: "NOT_FOUND",
+        path: ["repository"],
+        message: "Could not resolve to a Repository with the name 'no/body'.",
+      },
+    ],
+    [
+      "an issue that does not exist",
+      `${V} { ${REPO} { issue(number: 99999) { id } } }`,
+      {
+        type: "NOT_FOUND",
+        path: ["repository", "issue"],
+        message: "Could not resolve to an Issue with the number of 99999.",
+      },
+    ],
+    [
+      "an id of nothing",
+      `query { node(id: "I_kwDOHrjtpM5OBUf6") { id } }`,
+      {
+        type: "NOT_FOUND",
+        path: ["node"],
+        message: "Could not resolve to a node with the global id of 'I_kwDOHrjtpM5OBUf6'",
+      },
+    ],
     ["no id at all", `query { node(id: "??") { id } }`, { type: "NOT_FOUND", path: ["node"] }],
     ["one of several ids", `query { nodes(ids: ["x"]) { id } }`, { type: "NOT_FOUND", path: ["nodes", 0] }],
-    ["too many ids", `query { nodes(ids: [${'"x",'.repeat(101)}]) { id } }`, { type: "ARGUMENT_LIMIT", message: "You may not provide more than 100 node ids; you provided 101." }],
-    ["a connection without bounds", `${V} { ${REPO} { issues { nodes { id } } } }`, { type: "MISSING_PAGINATION_BOUNDARIES", path: ["repository", "issues"], message: "You must provide a `first` or `last` value to properly paginate the `issues` connection." }],
-    ["too large a page", `${V} { ${REPO} { issues(first: 101) { nodes { id } } } }`, { type: "EXCESSIVE_PAGINATION", path: ["repository", "issues"], message: "Requesting 101 records on the `issues` connection exceeds the `first` limit of 100 records." }],
-    ["both bounds", `${V} { ${REPO} { issues(first: 1, last: 1) { nodes { id } } } }`, { type: "INVALID_PAGINATION_ARGUMENTS" }],
-    ["a cursor that is none", `${V} { ${REPO} { issues(first: 1, after: "nonsense") { nodes { id } } } }`, { type: "INVALID_CURSOR_ARGUMENTS", message: "`nonsense` does not appear to be a valid cursor." }],
-    ["a forged cursor", `${V} { ${REPO} { issues(first: 1, after: "${Buffer.concat([Buffer.from("cursor:v2:"), Buffer.from([0x92, 0xda, 0, 3]), Buffer.from("x'y"), Buffer.from([0xce, 0, 0, 0, 1])]).toString("base64")}") { nodes { id } } } }`, { type: "INVALID_CURSOR_ARGUMENTS" }],
-    ["too many nodes", `query { viewer { repositories(first: 100) { nodes { issues(first: 100) { nodes { comments(first: 100) { nodes { id } } } } } } } }`, { type: "MAX_NODE_LIMIT_EXCEEDED", message: "This query requests up to 1,010,100 possible nodes which exceeds the maximum limit of 500,000." }],
-    ["a field that is not served", "query { viewer { shoeSize } }", { message: "Field 'shoeSize' doesn't exist on type 'User'", extensions: { code: "undefinedField", typeName: "User", fieldName: "shoeSize" } }],
+    [
+      "too many ids",
+      `query { nodes(ids: [${'"x",'.repeat(101)}]) { id } }`,
+      { type: "ARGUMENT_LIMIT", message: "You may not provide more than 100 node ids; you provided 101." },
+    ],
+    [
+      "a connection without bounds",
+      `${V} { ${REPO} { issues { nodes { id } } } }`,
+      {
+        type: "MISSING_PAGINATION_BOUNDARIES",
+        path: ["repository", "issues"],
+        message: "You must provide a `first` or `last` value to properly paginate the `issues` connection.",
+      },
+    ],
+    [
+      "too large a page",
+      `${V} { ${REPO} { issues(first: 101) { nodes { id } } } }`,
+      {
+        type: "EXCESSIVE_PAGINATION",
+        path: ["repository", "issues"],
+        message: "Requesting 101 records on the `issues` connection exceeds the `first` limit of 100 records.",
+      },
+    ],
+    [
+      "both bounds",
+      `${V} { ${REPO} { issues(first: 1, last: 1) { nodes { id } } } }`,
+      { type: "INVALID_PAGINATION_ARGUMENTS" },
+    ],
+    [
+      "a cursor that is none",
+      `${V} { ${REPO} { issues(first: 1, after: "nonsense") { nodes { id } } } }`,
+      { type: "INVALID_CURSOR_ARGUMENTS", message: "`nonsense` does not appear to be a valid cursor." },
+    ],
+    [
+      "a forged cursor",
+      `${V} { ${REPO} { issues(first: 1, after: "${Buffer.concat([Buffer.from("cursor:v2:"), Buffer.from([0x92, 0xda, 0, 3]), Buffer.from("x'y"), Buffer.from([0xce, 0, 0, 0, 1])]).toString("base64")}") { nodes { id } } } }`,
+      { type: "INVALID_CURSOR_ARGUMENTS" },
+    ],
+    [
+      "too many nodes",
+      `query { viewer { repositories(first: 100) { nodes { issues(first: 100) { nodes { comments(first: 100) { nodes { id } } } } } } } }`,
+      {
+        type: "MAX_NODE_LIMIT_EXCEEDED",
+        message: "This query requests up to 1,010,100 possible nodes which exceeds the maximum limit of 500,000.",
+      },
+    ],
+    [
+      "a field that is not served",
+      "query { viewer { shoeSize } }",
+      {
+        message: "Field 'shoeSize' doesn't exist on type 'User'",
+        extensions: { code: "undefinedField", typeName: "User", fieldName: "shoeSize" },
+      },
+    ],
     ["what is no GraphQL", "query {", { message: /Syntax Error/ }],
-    ["a missing variable", V + ` { ${REPO} { id } }`, { message: /\$owner/ }, {}],
+    ["a missing variable", `${V} { ${REPO} { id } }`, { message: /\$owner/ }, {}],
     ["no query", "", { message: "A query attribute must be specified and must be a string." }],
-    ["a mutation of a repository that does not exist", M, { type: "NOT_FOUND" }, { input: { repositoryId: "R_kgDOHrjtpA", title: "t" } }],
+    [
+      "a mutation of a repository that does not exist",
+      M,
+      { type: "NOT_FOUND" },
+      { input: { repositoryId: "R_kgDOHrjtpA", title: "t" } },
+    ],
   ] as [string, string, Body, object?][])("%s", async (_what, query, expected, variables = { owner, name }) => {
     const { status, body } = await ask(query, variables);
     expect(status).toBe(200);
@@ -189,7 +347,8 @@ describe("refusals", () => {
     expect(error).toMatchObject(rest);
     if (message instanceof RegExp) expect(error.message).toMatch(message);
     else if (message) expect(error.message).toBe(message);
-    if (_what === "a repository that does not exist") expect(body.data).toMatchObject({ repository: null, viewer: { login: "mirror-owner" } });
+    if (_what === "a repository that does not exist")
+      expect(body.data).toMatchObject({ repository: null, viewer: { login: "mirror-owner" } });
   });
 
   test("without a token, with a bad one, without JSON, without a User-Agent", async () => {
@@ -197,7 +356,8 @@ describe("refusals", () => {
     expect(anonymous.status).toBe(401);
     expect(anonymous.body).toMatchObject({
       message: "This endpoint requires you to be authenticated.",
-      documentation_url: "https://docs.github.com/graphql/guides/forming-calls-with-graphql#authenticating-with-graphql",
+      documentation_url:
+        "https://docs.github.com/graphql/guides/forming-calls-with-graphql#authenticating-with-graphql",
     });
     const bad = await ask("query { viewer { login } }", {}, { token: "tain_unknown" });
     expect([bad.status, bad.body.message]).toEqual([401, "Bad credentials"]);
@@ -211,7 +371,11 @@ describe("refusals", () => {
   });
 
   test("undeclared variables are tolerated, and so are states of two types side by side", async () => {
-    const { body } = await ask(`${V} { ${REPO} { issueOrPullRequest(number: 1) { ... on Issue { state } ... on PullRequest { state } } } }`, { owner, name, unused: 1 }, { path: "/api/graphql" });
+    const { body } = await ask(
+      `${V} { ${REPO} { issueOrPullRequest(number: 1) { ... on Issue { state } ... on PullRequest { state } } } }`,
+      { owner, name, unused: 1 },
+      { path: "/api/graphql" },
+    );
     expect(body.errors).toBeUndefined();
     expect(body.data.repository.issueOrPullRequest.state).toMatch(/OPEN|CLOSED|MERGED/);
   });
@@ -219,9 +383,20 @@ describe("refusals", () => {
   test("when the points are spent, the answer is the service's and upstream is not asked", async () => {
     const url = await world.openSibling({ RATE_LIMIT_GRAPHQL: "2" });
     const results = [];
-    for (let at = 0; at < 3; at++) results.push(await askAt(url, "POST", "/graphql", { token: world.token, body: '{"query":"{ viewer { login } }"}' }));
+    for (let at = 0; at < 3; at++)
+      results.push(
+        await askAt(url, "POST", "/graphql", { token: world.token, body: '{"query":"{ viewer { login } }"}' }),
+      );
     expect(results.at(-1)?.status).toBe(200);
-    expect(results.at(-1)?.body).toEqual({ errors: [{ type: "RATE_LIMIT", code: "graphql_rate_limit", message: `API rate limit already exceeded for user ID ${world.userId}.` }] });
+    expect(results.at(-1)?.body).toEqual({
+      errors: [
+        {
+          type: "RATE_LIMIT",
+          code: "graphql_rate_limit",
+          message: `API rate limit already exceeded for user ID ${world.userId}.`,
+        },
+      ],
+    });
     expect(results.at(-1)?.headers.get("x-ratelimit-remaining")).toBe("0");
   });
 });
@@ -231,7 +406,9 @@ function errorsOf(body: Body): unknown {
 }
 
 test("introspection is answered", async () => {
-  const { body } = await ask("query { __schema { queryType { name } types { name } } __type(name: \"Issue\") { fields { name } } }");
+  const { body } = await ask(
+    'query { __schema { queryType { name } types { name } } __type(name: "Issue") { fields { name } } }',
+  );
   expect(body.data.__schema.queryType.name).toBe("Query");
   expect(body.data.__type.fields.map((field: Body) => field.name)).toContain("stateReason");
 });

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "drizzle-orm";
-import { type ApiWorld, type Answered, askAt, openApiWorld, store } from "./api-world.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { testRedis } from "../support/database.ts";
+import { type Answered, type ApiWorld, askAt, openApiWorld, store } from "./api-world.ts";
 
 let world: ApiWorld;
 let repo: string;
@@ -13,7 +14,11 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => world?.[Symbol.asyncDispose]());
 
-const fault = (status: number, message: string, path: string) => ({ message, documentation_url: `https://docs.github.com/${path}`, status: String(status) });
+const fault = (status: number, message: string, path: string) => ({
+  message,
+  documentation_url: `https://docs.github.com/${path}`,
+  status: String(status),
+});
 
 describe("headers", () => {
   test("of an authenticated answer", async () => {
@@ -69,7 +74,8 @@ describe("headers", () => {
     const [head, get] = [await world.send("HEAD", path), await world.get(path)];
     expect(head.status).toBe(200);
     expect(head.text).toBe("");
-    for (const name of ["etag", "link", "content-type", "content-length"]) expect(head.headers.get(name), name).toBe(get.headers.get(name));
+    for (const name of ["etag", "link", "content-type", "content-length"])
+      expect(head.headers.get(name), name).toBe(get.headers.get(name));
     const user = await world.send("HEAD", "/user");
     expect(user.headers.get("x-ratelimit-remaining")).toMatch(/^\d+$/);
     const options = await world.send("OPTIONS", path, { token: null, headers: { "user-agent": "" } });
@@ -101,7 +107,10 @@ describe("conditional requests", () => {
 
   test("an anonymous 304 costs", async () => {
     const first = await world.get("/versions", { token: null });
-    const again = await world.get("/versions", { token: null, headers: { "if-none-match": first.headers.get("etag") ?? "" } });
+    const again = await world.get("/versions", {
+      token: null,
+      headers: { "if-none-match": first.headers.get("etag") ?? "" },
+    });
     expect(again.status).toBe(304);
     expect(remaining(again)).toBe(remaining(first) - 1);
   });
@@ -111,10 +120,17 @@ describe("conditional requests", () => {
     const { headers } = await world.get(path);
     const date = headers.get("last-modified") ?? "";
     expect((await world.get(path, { headers: { "if-modified-since": date } })).status).toBe(304);
-    expect((await world.get(path, { headers: { "if-modified-since": new Date(Date.parse(date) - 1_000).toUTCString() } })).status).toBe(200);
-    expect((await world.get(path, { headers: { "if-modified-since": date, "if-none-match": '"other"' } })).status).toBe(200);
+    expect(
+      (await world.get(path, { headers: { "if-modified-since": new Date(Date.parse(date) - 1_000).toUTCString() } }))
+        .status,
+    ).toBe(200);
+    expect((await world.get(path, { headers: { "if-modified-since": date, "if-none-match": '"other"' } })).status).toBe(
+      200,
+    );
     expect((await world.get(path, { headers: { "if-modified-since": "yesterday" } })).status).toBe(200);
-    expect((await world.get(`/repos/${repo}/issues`, { headers: { "if-modified-since": new Date().toUTCString() } })).status).toBe(200);
+    expect(
+      (await world.get(`/repos/${repo}/issues`, { headers: { "if-modified-since": new Date().toUTCString() } })).status,
+    ).toBe(200);
   });
 
   test("the ETag belongs to the caller and to the body", async () => {
@@ -124,7 +140,13 @@ describe("conditional requests", () => {
     expect(mine.text).toBe(others.text);
     expect(mine.headers.get("etag")).not.toBe(others.headers.get("etag"));
     const [label] = mine.body;
-    await store(world.ctx, world.upstream, "label", { ...label, url: label.url.replace(world.url, world.upstream.url), description: "changed" }, { id: repoId, fullName: repo, htmlUrl: null });
+    await store(
+      world.ctx,
+      world.upstream,
+      "label",
+      { ...label, url: label.url.replace(world.url, world.upstream.url), description: "changed" },
+      { id: repoId, fullName: repo, htmlUrl: null },
+    );
     const changed = await world.get(path, { headers: { "if-none-match": mine.headers.get("etag") ?? "" } });
     expect(changed.status).toBe(200);
     expect(changed.body[0].description).toBe("changed");
@@ -133,7 +155,10 @@ describe("conditional requests", () => {
 
 describe("refusals", () => {
   test("no User-Agent: 403 in plain words, before anything else", async () => {
-    const answer = await world.get("/user", { token: "bad", headers: { "user-agent": "", "x-github-api-version": "v3" } });
+    const answer = await world.get("/user", {
+      token: "bad",
+      headers: { "user-agent": "", "x-github-api-version": "v3" },
+    });
     expect(answer.status).toBe(403);
     expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
     expect(answer.text).toMatch(/^Request forbidden by administrative rules/);
@@ -144,7 +169,8 @@ describe("refusals", () => {
     expect(answer.status).toBe(400);
     expect(answer.body).toEqual({
       message: "Bad Request",
-      errors: 'The version you specified in the "X-GitHub-API-Version" request header, "v3", is not a supported version. The following versions are currently supported: "2026-03-10" (most recent) and "2022-11-28".',
+      errors:
+        'The version you specified in the "X-GitHub-API-Version" request header, "v3", is not a supported version. The following versions are currently supported: "2026-03-10" (most recent) and "2022-11-28".',
       documentation_url: expect.any(String),
       status: "400",
     });
@@ -169,14 +195,24 @@ describe("refusals", () => {
   });
 
   test("a route that is not served says so, whatever repository it names", async () => {
-    const paths = ["/nothing", `/repos/${repo}/actions/runs`, "/repos/no/body/actions/runs", `/repos/${repo}/`, `/repos/${repo}/issues/`, "/repos/x", "/users/someone"];
+    const paths = [
+      "/nothing",
+      `/repos/${repo}/actions/runs`,
+      "/repos/no/body/actions/runs",
+      `/repos/${repo}/`,
+      `/repos/${repo}/issues/`,
+      "/repos/x",
+      "/users/someone",
+    ];
     const bodies = new Set<string>();
     for (const path of paths) {
       const answer = await world.get(path);
       expect(answer.status, path).toBe(404);
       bodies.add(answer.text);
     }
-    expect([...bodies]).toEqual([JSON.stringify(fault(404, "Not Found: this mirror does not serve GET on this route", "rest"))]);
+    expect([...bodies]).toEqual([
+      JSON.stringify(fault(404, "Not Found: this mirror does not serve GET on this route", "rest")),
+    ]);
     expect((await world.send("DELETE", `/repos/${repo}`)).body.message).toContain("does not serve DELETE");
   });
 
@@ -210,32 +246,135 @@ describe("refusals", () => {
   ])("%s: 422", async (path, resource, field, value) => {
     const answer = await world.get(`/repos/${repo}${path}`);
     expect(answer.status).toBe(422);
-    expect(answer.body).toMatchObject({ message: "Validation Failed", errors: [{ resource, field, code: "invalid", value }], status: "422" });
+    expect(answer.body).toMatchObject({
+      message: "Validation Failed",
+      errors: [{ resource, field, code: "invalid", value }],
+      status: "422",
+    });
   });
 
   test("a deleted issue: 410, and gone from lists", async () => {
     const before = await world.get(`/repos/${repo}/issues?state=all&per_page=100`);
     const victim = before.body.find((row: { pull_request?: object }) => !row.pull_request);
     const { text } = await world.getUpstream(`/repos/${repo}/issues/${victim.number}`);
-    await store(world.ctx, world.upstream, "issue", JSON.parse(text), { id: repoId, fullName: repo, htmlUrl: null }, { deleted: true });
+    await store(
+      world.ctx,
+      world.upstream,
+      "issue",
+      JSON.parse(text),
+      { id: repoId, fullName: repo, htmlUrl: null },
+      { deleted: true },
+    );
     const answer = await world.get(`/repos/${repo}/issues/${victim.number}`);
     expect(answer.status).toBe(410);
     expect(answer.body).toEqual(fault(410, "This issue was deleted", "rest/issues/issues#get-an-issue"));
     const after = await world.get(`/repos/${repo}/issues?state=all&per_page=100`);
-    expect(after.body.map((row: { number: number }) => row.number)).toEqual(before.body.map((row: { number: number }) => row.number).filter((number: number) => number !== victim.number));
+    expect(after.body.map((row: { number: number }) => row.number)).toEqual(
+      before.body.map((row: { number: number }) => row.number).filter((number: number) => number !== victim.number),
+    );
   });
 
   test("a Host that is none: 400", async () => {
     const { request } = await import("node:http");
     const status = await new Promise<number>((resolve, reject) => {
       const { hostname, port } = new URL(world.url);
-      request({ hostname, port, path: "/versions", headers: { host: 'evil"><script>', "user-agent": "test" } }, (answer) => {
-        answer.resume();
-        resolve(answer.statusCode ?? 0);
-      }).on("error", reject).end();
+      request(
+        { hostname, port, path: "/versions", headers: { host: 'evil"><script>', "user-agent": "test" } },
+        (answer) => {
+          answer.resume();
+          resolve(answer.statusCode ?? 0);
+        },
+      )
+        .on("error", reject)
+        .end();
     });
     expect(status).toBe(400);
   });
+});
+
+describe("quota over HTTP", () => {
+  test("when it is spent: 403 with the service's words, for somebody and for nobody", async () => {
+    const url = await world.openSibling({
+      RATE_LIMIT_USER: "2",
+      RATE_LIMIT_ANONYMOUS: "1",
+      REDIS_PREFIX: testRedis().prefix,
+    });
+    const asked = async (token?: string) => {
+      const answers = [];
+      for (let at = 0; at < 4; at++) answers.push(await askAt(url, "GET", "/versions", token ? { token } : {}));
+      return { statuses: answers.map(({ status }) => status), last: answers.at(-1) as Answered };
+    };
+    const mine = await asked(world.token);
+    expect(mine.statuses).toEqual([200, 200, 403, 403]);
+    expect(mine.last.headers.get("x-ratelimit-remaining")).toBe("0");
+    expect(mine.last.headers.get("x-ratelimit-used")).toBe("2");
+    expect(mine.last.body.message).toMatch(
+      new RegExp(
+        `^API rate limit exceeded for user ID ${world.userId}\\. If you reach out to GitHub Support for help, please include the request ID [0-9A-F:]+ and timestamp [-0-9]+ [:0-9]+ UTC\\. For more on scraping`,
+      ),
+    );
+    expect(mine.last.body).toMatchObject({
+      documentation_url: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api",
+      status: "403",
+    });
+    const nobodys = await asked();
+    expect(nobodys.statuses).toEqual([200, 403, 403, 403]);
+    expect(nobodys.last.body.message).toBe(
+      "API rate limit exceeded for 127.0.0.1. (But here's the good news: Authenticated requests get a higher rate limit. Check out the documentation for more details.)",
+    );
+    const limits = await askAt(url, "GET", "/rate_limit", { token: world.token });
+    expect(limits.status).toBe(200);
+    expect(limits.headers.get("etag")).toBeNull();
+    expect(limits.headers.get("cache-control")).toBe("no-cache");
+    expect(limits.body.resources.core).toMatchObject({ limit: 2, used: 2, remaining: 0 });
+  });
+
+  test("switched off, it shows as on an enterprise server without limits", async () => {
+    const url = await world.openSibling({
+      RATE_LIMIT_USER: "0",
+      RATE_LIMIT_GRAPHQL: "0",
+      REDIS_PREFIX: testRedis().prefix,
+    });
+    const answer = await askAt(url, "GET", `/repos/${repo}`, { token: world.token });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("x-ratelimit-limit")).toBeNull();
+    const limits = await askAt(url, "GET", "/rate_limit", { token: world.token });
+    expect([limits.status, limits.body.message]).toEqual([404, "Rate limiting is not enabled."]);
+    const graphql = await askAt(url, "POST", "/graphql", {
+      token: world.token,
+      body: '{"query":"{ rateLimit { cost } }"}',
+    });
+    expect(graphql.body).toEqual({ data: { rateLimit: null } });
+  });
+
+  test("a bad credential spends as the stranger that it comes from", async () => {
+    const url = await world.openSibling({ RATE_LIMIT_ANONYMOUS: "10", REDIS_PREFIX: testRedis().prefix });
+    const answers = [];
+    for (let at = 0; at < 2; at++) answers.push(await askAt(url, "GET", "/versions", { token: "tain_unknown" }));
+    expect(answers.map(({ status, headers }) => [status, headers.get("x-ratelimit-remaining")])).toEqual([
+      [401, "9"],
+      [401, "8"],
+    ]);
+  });
+});
+
+test("without its database it says so: 503, in the service's shape", async () => {
+  const url = await world.openSibling({
+    DATABASE_URL: "postgres://tain:tain@127.0.0.1:1/tain",
+    REDIS_PREFIX: testRedis().prefix,
+  });
+  const [rest, graphql] = [
+    await askAt(url, "GET", `/repos/${repo}`),
+    await askAt(url, "POST", "/graphql", { token: world.token, body: '{"query":"{ viewer { login } }"}' }),
+  ];
+  for (const answer of [rest, graphql]) {
+    expect(answer.status).toBe(503);
+    expect(answer.body).toMatchObject({
+      message: "Service Unavailable: the mirror's database cannot be reached",
+      status: "503",
+    });
+    expect(answer.headers.get("retry-after")).toBe("5");
+  }
 });
 
 describe("addresses", () => {
@@ -243,20 +382,32 @@ describe("addresses", () => {
     const [owner, name] = repo.split("/") as [string, string];
     const plain = await world.get(`/repos/${repo}/issues/1`);
     const basic = Buffer.from(`anyone:${world.token}`).toString("base64");
-    for (const authorization of [`token ${world.token}`, `bearer ${world.token}`, `Bearer ${world.token}`, `Basic ${basic}`]) {
-      const answer = await world.get(`/repos/${owner.toUpperCase()}/${name.toUpperCase()}/issues/1`, { token: null, headers: { authorization } });
+    for (const authorization of [
+      `token ${world.token}`,
+      `bearer ${world.token}`,
+      `Bearer ${world.token}`,
+      `Basic ${basic}`,
+    ]) {
+      const answer = await world.get(`/repos/${owner.toUpperCase()}/${name.toUpperCase()}/issues/1`, {
+        token: null,
+        headers: { authorization },
+      });
       expect(answer.body).toEqual(plain.body);
     }
     expect((await world.get(`/repositories/${repoId}/issues/1`)).body).toEqual(plain.body);
     const enterprise = await world.get(`/api/v3/repositories/${repoId}/issues?per_page=1`);
     expect(enterprise.body[0].url).toMatch(`${world.url}/api/v3/repos/${repo}/issues/`);
-    expect(enterprise.headers.get("link")).toContain(`<${world.url}/api/v3/repositories/${repoId}/issues?per_page=1&after=`);
+    expect(enterprise.headers.get("link")).toContain(
+      `<${world.url}/api/v3/repositories/${repoId}/issues?per_page=1&after=`,
+    );
     expect(enterprise.body[0].html_url).toMatch(/^https:\/\/github\.com\//);
   });
 
   test("PUBLIC_URL stands in bodies and Link when it is set", async () => {
     const url = await world.openSibling({ PUBLIC_URL: "https://tain.example.com/mirror" });
-    const answer = await fetch(`${url}/repos/${repo}/issues?per_page=1`, { headers: { authorization: `Bearer ${world.token}` } });
+    const answer = await fetch(`${url}/repos/${repo}/issues?per_page=1`, {
+      headers: { authorization: `Bearer ${world.token}` },
+    });
     const [issue] = (await answer.json()) as { url: string }[];
     expect(issue?.url).toMatch(/^https:\/\/tain\.example\.com\/mirror\/repos\//);
     expect(answer.headers.get("link")).toMatch(/^<https:\/\/tain\.example\.com\/mirror\/repositories\//);
@@ -265,8 +416,18 @@ describe("addresses", () => {
   test("a renamed repository redirects to its id: 301 for reads, 307 for writes, with path and query", async () => {
     const shown = JSON.parse((await world.getUpstream(`/repos/${world.repositories[1]?.fullName}`)).text);
     const [owner] = shown.full_name.split("/");
-    const renamed = JSON.parse(JSON.stringify(shown).replaceAll(`${world.upstream.url}/repos/${shown.full_name}`, `${world.upstream.url}/repos/${owner}/renamed`));
-    await store(world.ctx, world.upstream, "repository", { ...renamed, name: "renamed", full_name: `${owner}/renamed`, updated_at: new Date().toISOString().replace(/\.\d+/, "") });
+    const renamed = JSON.parse(
+      JSON.stringify(shown).replaceAll(
+        `${world.upstream.url}/repos/${shown.full_name}`,
+        `${world.upstream.url}/repos/${owner}/renamed`,
+      ),
+    );
+    await store(world.ctx, world.upstream, "repository", {
+      ...renamed,
+      name: "renamed",
+      full_name: `${owner}/renamed`,
+      updated_at: new Date().toISOString().replace(/\.\d+/, ""),
+    });
     const read = await world.get(`/repos/${shown.full_name}/issues?state=all`);
     expect(read.status).toBe(301);
     expect(read.headers.get("location")).toBe(`${world.url}/repositories/${shown.id}/issues?state=all`);
@@ -281,14 +442,20 @@ describe("addresses", () => {
 
 describe("the newer version of the dialect", () => {
   const headers = { "x-github-api-version": "2026-03-10" };
-  test.each(["", "/issues", "/issues/1", "/pulls", "/issues/comments"])("leaves out of %s what it dropped", async (path) => {
-    const [ours, theirs] = [await world.get(`/repos/${repo}${path}?state=all`, { headers }), await world.getUpstream(`/repos/${repo}${path}?state=all`, { headers })];
-    expect(ours.headers.get("x-github-api-version-selected")).toBe("2026-03-10");
-    const keys = (body: object | object[]) => [body].flat().map((row) => Object.keys(row).sort());
-    if (path !== "/issues") expect(keys(ours.body)).toEqual(keys(theirs.body));
-    expect(ours.text).not.toMatch(/"(assignee|has_downloads|merge_commit_sha|master_branch)":/);
-    expect((await world.get(`/repos/${repo}/issues/1`)).text).toContain('"assignee":');
-  });
+  test.each(["", "/issues", "/issues/1", "/pulls", "/issues/comments"])(
+    "leaves out of %s what it dropped",
+    async (path) => {
+      const [ours, theirs] = [
+        await world.get(`/repos/${repo}${path}?state=all`, { headers }),
+        await world.getUpstream(`/repos/${repo}${path}?state=all`, { headers }),
+      ];
+      expect(ours.headers.get("x-github-api-version-selected")).toBe("2026-03-10");
+      const keys = (body: object | object[]) => [body].flat().map((row) => Object.keys(row).sort());
+      if (path !== "/issues") expect(keys(ours.body)).toEqual(keys(theirs.body));
+      expect(ours.text).not.toMatch(/"(assignee|has_downloads|merge_commit_sha|master_branch)":/);
+      expect((await world.get(`/repos/${repo}/issues/1`)).text).toContain('"assignee":');
+    },
+  );
 
   test("and of /rate_limit and the root", async () => {
     expect((await world.get("/rate_limit", { headers })).body).not.toHaveProperty("rate");
@@ -306,12 +473,31 @@ describe("who sees what", () => {
     const url = await world.openSibling({ RATE_LIMIT_ANONYMOUS: "1000" });
     const ask = async (path: string) => {
       const answer = await fetch(url + path, { headers: { "user-agent": "test" } });
-      const headers = Object.fromEntries([...answer.headers].filter(([name]) => !/date|request-id|remaining|used|content-length/.test(name)));
+      const headers = Object.fromEntries(
+        [...answer.headers].filter(([name]) => !/date|request-id|remaining|used|content-length/.test(name)),
+      );
       return { status: answer.status, headers, body: await answer.text() };
     };
     const hiddenName = (await world.get(`/repositories/${hidden.id}`)).body.full_name;
-    for (const rest of ["", "/issues", "/issues/1", "/pulls", "/pulls/2", "/labels", "/labels/bug", "/milestones", "/issues/comments", "/pulls/comments"]) {
-      const looks = await Promise.all([ask(`/repos/${hiddenName}${rest}`), ask(`/repositories/${hidden.id}${rest}`), ask(`/repos/${unmirrored.fullName}${rest}`), ask(`/repos/no/body${rest}`), ask(`/repositories/987654321${rest}`)]);
+    for (const rest of [
+      "",
+      "/issues",
+      "/issues/1",
+      "/pulls",
+      "/pulls/2",
+      "/labels",
+      "/labels/bug",
+      "/milestones",
+      "/issues/comments",
+      "/pulls/comments",
+    ]) {
+      const looks = await Promise.all([
+        ask(`/repos/${hiddenName}${rest}`),
+        ask(`/repositories/${hidden.id}${rest}`),
+        ask(`/repos/${unmirrored.fullName}${rest}`),
+        ask(`/repos/no/body${rest}`),
+        ask(`/repositories/987654321${rest}`),
+      ]);
       expect(new Set(looks.map((look) => JSON.stringify(look))).size, rest).toBe(1);
       expect(looks[0]?.status).toBe(404);
       expect((await ask(`/repos/${open.fullName}${rest}`)).status, rest).toBeOneOf([200, 404]);
@@ -328,12 +514,15 @@ describe("who sees what", () => {
     expect(mine.body.permissions).toBeDefined();
     const answer = await askAt(await world.openSibling({ RATE_LIMIT_ANONYMOUS: "1000" }), "GET", `/repos/${repo}`);
     expect(answer.status).toBe(200);
-    for (const key of ["permissions", "temp_clone_token", "allow_squash_merge", "security_and_analysis"]) expect(answer.body).not.toHaveProperty(key);
+    for (const key of ["permissions", "temp_clone_token", "allow_squash_merge", "security_and_analysis"])
+      expect(answer.body).not.toHaveProperty(key);
     expect(answer.body.full_name).toBe(repo);
   });
 
   test("a revoked token is refused, and a token's use is noted", async () => {
-    const { rows } = await world.ctx.db.execute<{ n: string }>(sql`select count(*) as n from api_tokens where last_used_at is not null`);
+    const { rows } = await world.ctx.db.execute<{ n: string }>(
+      sql`select count(*) as n from api_tokens where last_used_at is not null`,
+    );
     expect(Number(rows[0]?.n)).toBeGreaterThan(0);
     const stored = await world.ctx.db.execute(sql`select * from api_tokens`);
     expect(JSON.stringify(stored.rows)).not.toContain(world.token);

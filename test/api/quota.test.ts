@@ -18,14 +18,22 @@ beforeEach(() => {
 
 /** One process' worth of quota. */
 async function openQuota(env: NodeJS.ProcessEnv = {}, url = redis.url): Promise<CallerQuota> {
-  const config = testConfig({ database: "postgres://nowhere/x", redis: { ...redis, url }, upstream: "http://127.0.0.1:1" }, env);
+  const config = testConfig(
+    { database: "postgres://nowhere/x", redis: { ...redis, url }, upstream: "http://127.0.0.1:1" },
+    env,
+  );
   const client = new Redis(url, { enableOfflineQueue: false, maxRetriesPerRequest: 1, retryStrategy: () => null });
   client.on("error", () => {});
   await new Promise<void>((resolve) => {
     client.once("ready", resolve);
     client.once("close", resolve);
   });
-  const quota = new CallerQuota({ config, redis: client, clock: { now: () => now }, log: openLog(config, { name: "test" }) });
+  const quota = new CallerQuota({
+    config,
+    redis: client,
+    clock: { now: () => now },
+    log: openLog(config, { name: "test" }),
+  });
   onTestFinished(async () => {
     await quota.close();
     client.disconnect();
@@ -46,7 +54,11 @@ describe("across processes", () => {
   test("a caller gets the limit, exactly and never more, however the load is spread", async () => {
     for (const [at, limit] of [5_000, 777, 60].entries()) {
       const caller: Caller = { ...person, userId: 1_000 + at };
-      const quotas = [await openQuota({ RATE_LIMIT_USER: `${limit}` }), await openQuota({ RATE_LIMIT_USER: `${limit}` }), await openQuota({ RATE_LIMIT_USER: `${limit}` })];
+      const quotas = [
+        await openQuota({ RATE_LIMIT_USER: `${limit}` }),
+        await openQuota({ RATE_LIMIT_USER: `${limit}` }),
+        await openQuota({ RATE_LIMIT_USER: `${limit}` }),
+      ];
       const served = await spendUntilSpent(quotas, caller, limit + 300);
       expect(served).toBeLessThanOrEqual(limit);
       expect(served).toBeGreaterThanOrEqual(Math.floor(limit * 0.99));
@@ -65,13 +77,16 @@ describe("across processes", () => {
 
   test("concurrent requests do not spend the same point twice", async () => {
     const quotas = [await openQuota({ RATE_LIMIT_USER: "100" }), await openQuota({ RATE_LIMIT_USER: "100" })];
-    const spendings = await Promise.all(Array.from({ length: 400 }, (_, at) => (quotas[at % 2] as CallerQuota).spend(person, "core", 1)));
+    const spendings = await Promise.all(
+      Array.from({ length: 400 }, (_, at) => (quotas[at % 2] as CallerQuota).spend(person, "core", 1)),
+    );
     expect(spendings.filter(({ isSpent }) => !isSpent)).toHaveLength(100);
   });
 
   test("most requests ask Redis nothing", async () => {
     const quota = (await openQuota()) as CallerQuota & { client: Redis };
-    const commands = async () => Number(/cmdstat_eval:calls=(\d+)/.exec(await quota.client.info("commandstats"))?.[1] ?? 0);
+    const commands = async () =>
+      Number(/cmdstat_eval:calls=(\d+)/.exec(await quota.client.info("commandstats"))?.[1] ?? 0);
     const before = await commands();
     await spendUntilSpent([quota], { ...person, userId: 77 }, 1_000);
     // Other tests may use the same server at the same time; a round trip a request would be a thousand.
@@ -126,12 +141,21 @@ test("without Redis each process counts by itself and keeps serving", async () =
 });
 
 test("what was spent while Redis was away is told when it is back", async () => {
-  const config = testConfig({ database: "postgres://nowhere/x", redis, upstream: "http://127.0.0.1:1" }, { RATE_LIMIT_USER: "100" });
+  const config = testConfig(
+    { database: "postgres://nowhere/x", redis, upstream: "http://127.0.0.1:1" },
+    { RATE_LIMIT_USER: "100" },
+  );
   const client = new Redis(redis.url, { enableOfflineQueue: false, retryStrategy: () => 20 });
   client.on("error", () => {});
-  const ready = () => new Promise<void>((resolve) => (client.status === "ready" ? resolve() : client.once("ready", () => resolve())));
+  const ready = () =>
+    new Promise<void>((resolve) => (client.status === "ready" ? resolve() : client.once("ready", () => resolve())));
   await ready();
-  const quota = new CallerQuota({ config, redis: client, clock: { now: () => now }, log: openLog(config, { name: "test" }) });
+  const quota = new CallerQuota({
+    config,
+    redis: client,
+    clock: { now: () => now },
+    log: openLog(config, { name: "test" }),
+  });
   client.disconnect();
   await new Promise((resolve) => client.once("end", resolve));
   expect(await spendUntilSpent([quota], person, 30)).toBe(30);

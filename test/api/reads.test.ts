@@ -17,20 +17,42 @@ const below = (path: string) => `/repos/${busiest}${path}`;
 
 describe("a read answers what upstream answers, with the mirror's addresses", () => {
   test.each([
-    "", "/issues", "/issues?state=all&per_page=100", "/issues?state=closed&sort=updated&direction=asc", "/issues?sort=comments&state=all",
-    "/issues?assignee=none&state=all&per_page=100", "/issues?assignee=*&state=all", "/issues?milestone=*&state=all", "/issues?milestone=none&state=all",
-    "/issues?milestone=1&state=all", "/issues?since=2025-01-01T00:00:00Z&state=all&per_page=50", "/issues?type=none&state=all", "/issues?type=*",
-    "/issues?per_page=0", "/issues?per_page=ten", "/issues?per_page=7&page=2",
-    "/pulls", "/pulls?state=all&per_page=5&page=2", "/pulls?state=closed&sort=updated", "/pulls?state=all&sort=popularity&direction=desc",
-    "/pulls?base=main&state=all", "/pulls?head=nobody:nothing",
-    "/labels?per_page=100", "/milestones?state=all", "/issues/comments", "/issues/comments?sort=updated&direction=desc", "/issues/comments?per_page=3&page=3",
-    "/pulls/comments", "/pulls/comments?sort=created&direction=desc",
+    "",
+    "/issues",
+    "/issues?state=all&per_page=100",
+    "/issues?state=closed&sort=updated&direction=asc",
+    "/issues?sort=comments&state=all",
+    "/issues?assignee=none&state=all&per_page=100",
+    "/issues?assignee=*&state=all",
+    "/issues?milestone=*&state=all",
+    "/issues?milestone=none&state=all",
+    "/issues?milestone=1&state=all",
+    "/issues?since=2025-01-01T00:00:00Z&state=all&per_page=50",
+    "/issues?type=none&state=all",
+    "/issues?type=*",
+    "/issues?per_page=0",
+    "/issues?per_page=ten",
+    "/issues?per_page=7&page=2",
+    "/pulls",
+    "/pulls?state=all&per_page=5&page=2",
+    "/pulls?state=closed&sort=updated",
+    "/pulls?state=all&sort=popularity&direction=desc",
+    "/pulls?base=main&state=all",
+    "/pulls?head=nobody:nothing",
+    "/labels?per_page=100",
+    "/milestones?state=all",
+    "/issues/comments",
+    "/issues/comments?sort=updated&direction=desc",
+    "/issues/comments?per_page=3&page=3",
+    "/pulls/comments",
+    "/pulls/comments?sort=created&direction=desc",
   ])("%s", async (path) => {
     const [ours, theirs] = await Promise.all([world.get(below(path)), world.getUpstream(below(path))]);
     expect(ours.status).toBe(200);
     const expected = rebased(theirs.text, world.upstream.url, world.url) as unknown[];
     if (path.startsWith("/labels")) {
-      const byName = (a: { name: string }, b: { name: string }) => (a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1);
+      const byName = (a: { name: string }, b: { name: string }) =>
+        a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1;
       expect(ours.body).toEqual((expected as { name: string }[]).sort(byName));
     } else expect(ours.body).toEqual(expected);
     expect(rels(ours.headers.get("link"))).toEqual(rels(theirs.headers.get("link")));
@@ -58,7 +80,12 @@ describe("every single resource equals upstream's", () => {
   test("what belongs to an issue or a pull request", async () => {
     const { body } = await world.getUpstream(below("/pulls?state=all&per_page=30"));
     for (const { number } of body as { number: number }[]) {
-      for (const part of [`/issues/${number}/comments`, `/pulls/${number}/reviews`, `/pulls/${number}/comments`, `/issues/${number}/labels`]) {
+      for (const part of [
+        `/issues/${number}/comments`,
+        `/pulls/${number}/reviews`,
+        `/pulls/${number}/comments`,
+        `/issues/${number}/labels`,
+      ]) {
         const [ours, theirs] = [await world.get(below(part)), await world.getUpstream(below(part))];
         expect(ours.body, part).toEqual(rebased(theirs.text, world.upstream.url, world.url));
       }
@@ -85,11 +112,21 @@ function rels(link: string | null): string[] {
 test("user and their repositories", async () => {
   const [ours, theirs] = await Promise.all([world.get("/user"), world.getUpstream("/user")]);
   expect(ours.body).toEqual(rebased(theirs.text, world.upstream.url, world.url));
-  for (const query of ["", "?sort=updated&per_page=1", "?sort=created&direction=asc", "?visibility=public", "?type=private", "?type=owner", "?since=2020-01-01T00:00:00Z&sort=pushed"]) {
+  for (const query of [
+    "",
+    "?sort=updated&per_page=1",
+    "?sort=created&direction=asc",
+    "?visibility=public",
+    "?type=private",
+    "?type=owner",
+    "?since=2020-01-01T00:00:00Z&sort=pushed",
+  ]) {
     const list = await world.get(`/user/repos${query}`);
     expect(list.status, query).toBe(200);
     const shown = (list.body as { full_name: string }[]).map((row) => row.full_name);
-    const all = await world.getUpstream(`/user/repos?per_page=100${query.replace("?", "&").replace("&per_page=1", "")}`);
+    const all = await world.getUpstream(
+      `/user/repos?per_page=100${query.replace("?", "&").replace("&per_page=1", "")}`,
+    );
     const mirrored = new Set(world.repositories.map((row) => row.fullName));
     const expected = (all.body as { full_name: string }[]).filter((row) => mirrored.has(row.full_name));
     expect(shown, query).toEqual(expected.map((row) => row.full_name).slice(0, query.includes("per_page=1") ? 1 : 100));
@@ -102,34 +139,38 @@ test("user and their repositories", async () => {
 });
 
 describe("paging meets every row once", () => {
-  test.each(["created", "updated", "comments"])("issues by cursor, sorted by %s, both directions and back again", async (sort) => {
-    const all = await world.getUpstream(below("/issues?state=all&per_page=100"));
-    const more = await world.getUpstream(below("/issues?state=all&per_page=100&page=2"));
-    const numbers = [...all.body, ...more.body].map((row: { number: number }) => row.number).sort((a, b) => a - b);
-    for (const direction of ["asc", "desc"]) {
-      const pages: number[][] = [];
-      let next: string | null = `${world.url}${below(`/issues?state=all&sort=${sort}&direction=${direction}&per_page=9`)}`;
-      let last = "";
-      while (next) {
-        const page = await world.get(next.slice(world.url.length));
-        expect(page.status).toBe(200);
-        pages.push(page.body.map((row: { number: number }) => row.number));
-        const link = page.headers.get("link");
-        last = linked(link, "prev") ?? "";
-        next = linked(link, "next");
-        if (next) expect(new URL(next).pathname).toBe(`/repositories/${busiestId}/issues`);
-        expect(rels(link)).not.toContain("last");
+  test.each(["created", "updated", "comments"])(
+    "issues by cursor, sorted by %s, both directions and back again",
+    async (sort) => {
+      const all = await world.getUpstream(below("/issues?state=all&per_page=100"));
+      const more = await world.getUpstream(below("/issues?state=all&per_page=100&page=2"));
+      const numbers = [...all.body, ...more.body].map((row: { number: number }) => row.number).sort((a, b) => a - b);
+      for (const direction of ["asc", "desc"]) {
+        const pages: number[][] = [];
+        let next: string | null =
+          `${world.url}${below(`/issues?state=all&sort=${sort}&direction=${direction}&per_page=9`)}`;
+        let last = "";
+        while (next) {
+          const page = await world.get(next.slice(world.url.length));
+          expect(page.status).toBe(200);
+          pages.push(page.body.map((row: { number: number }) => row.number));
+          const link = page.headers.get("link");
+          last = linked(link, "prev") ?? "";
+          next = linked(link, "next");
+          if (next) expect(new URL(next).pathname).toBe(`/repositories/${busiestId}/issues`);
+          expect(rels(link)).not.toContain("last");
+        }
+        expect(pages.flat().sort((a, b) => a - b)).toEqual(numbers);
+        const back: number[][] = [];
+        for (let previous: string | null = last; previous; ) {
+          const page = await world.get(previous.slice(world.url.length));
+          back.unshift(page.body.map((row: { number: number }) => row.number));
+          previous = linked(page.headers.get("link"), "prev");
+        }
+        expect(back).toEqual(pages.slice(0, -1));
       }
-      expect(pages.flat().sort((a, b) => a - b)).toEqual(numbers);
-      const back: number[][] = [];
-      for (let previous: string | null = last; previous; ) {
-        const page = await world.get(previous.slice(world.url.length));
-        back.unshift(page.body.map((row: { number: number }) => row.number));
-        previous = linked(page.headers.get("link"), "prev");
-      }
-      expect(back).toEqual(pages.slice(0, -1));
-    }
-  });
+    },
+  );
 
   test("numbered pages by their Link", async () => {
     for (const list of ["/pulls?state=all&per_page=4", "/labels?per_page=3", "/issues/comments?per_page=11"]) {
@@ -142,7 +183,10 @@ describe("paging meets every row once", () => {
       }
       expect(new Set(seen).size).toBe(seen.length);
       const whole = [];
-      for (let page = 1; page < 9; page++) whole.push(...(await world.getUpstream(below(`${list.replace(/per_page=\d+/, "per_page=100")}&page=${page}`))).body);
+      for (let page = 1; page < 9; page++)
+        whole.push(
+          ...(await world.getUpstream(below(`${list.replace(/per_page=\d+/, "per_page=100")}&page=${page}`))).body,
+        );
       expect(seen.length).toBe(whole.length);
     }
   });
@@ -151,7 +195,8 @@ describe("paging meets every row once", () => {
     const { status, body } = await world.get(below("/issues?per_page=100&page=100"));
     expect(status).toBe(422);
     expect(body).toEqual({
-      message: "Pagination with the page parameter is not supported for large datasets, please use cursor based pagination (after/before)",
+      message:
+        "Pagination with the page parameter is not supported for large datasets, please use cursor based pagination (after/before)",
       documentation_url: "https://docs.github.com/rest/issues/issues#list-repository-issues",
       status: "422",
     });

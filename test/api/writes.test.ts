@@ -18,19 +18,31 @@ beforeAll(async () => {
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 const post = (what: "issues" | "pulls", body: object | string, headers: Record<string, string> = {}) =>
-  world.send("POST", `/repos/${repo}/${what}`, { body: typeof body === "string" ? body : JSON.stringify(body), headers });
+  world.send("POST", `/repos/${repo}/${what}`, {
+    body: typeof body === "string" ? body : JSON.stringify(body),
+    headers,
+  });
 
 describe("a created issue", () => {
   test("is upstream's, is in the mirror when the answer arrives, and is answered as the service does", async () => {
     const made = await post("issues", { title: "Through the mirror", body: "with \u0000 and 🎉", labels: ["bug"] });
     expect(made.status).toBe(201);
     const { number } = made.body;
-    expect(made.body).toMatchObject({ title: "Through the mirror", state: "open", url: `${world.url}/repos/${repo}/issues/${number}`, user: { login: "mirror-owner" } });
+    expect(made.body).toMatchObject({
+      title: "Through the mirror",
+      state: "open",
+      url: `${world.url}/repos/${repo}/issues/${number}`,
+      user: { login: "mirror-owner" },
+    });
     expect(made.headers.get("location")).toBe(`${world.url}/repos/${repo}/issues/${number}`);
     expect(made.headers.get("etag")).toMatch(/^"[0-9a-f]{64}"$/);
     expect(made.headers.get("deprecation")).toBe("Tue, 10 Mar 2026 00:00:00 GMT");
     expect(made.headers.get("link")).toContain('rel="deprecation"');
-    const [read, listed, theirs] = await Promise.all([world.get(`/repos/${repo}/issues/${number}`), world.get(`/repos/${repo}/issues?per_page=1`), world.getUpstream(`/repos/${repo}/issues/${number}`)]);
+    const [read, listed, theirs] = await Promise.all([
+      world.get(`/repos/${repo}/issues/${number}`),
+      world.get(`/repos/${repo}/issues?per_page=1`),
+      world.getUpstream(`/repos/${repo}/issues/${number}`),
+    ]);
     expect(read.body).toEqual(made.body);
     expect(listed.body[0]).toEqual(made.body);
     expect(theirs.body).toMatchObject({ number, title: "Through the mirror", body: made.body.body });
@@ -38,7 +50,10 @@ describe("a created issue", () => {
   });
 
   test("by numeric id and under the enterprise address, too", async () => {
-    const made = await world.send("POST", `/api/v3/repositories/${repoId}/issues`, { body: '{"title":"By id"}', headers: { "x-github-api-version": "2026-03-10" } });
+    const made = await world.send("POST", `/api/v3/repositories/${repoId}/issues`, {
+      body: '{"title":"By id"}',
+      headers: { "x-github-api-version": "2026-03-10" },
+    });
     expect(made.status).toBe(201);
     expect(made.body.url).toMatch(`${world.url}/api/v3/repos/${repo}/issues/`);
     expect(made.body).not.toHaveProperty("assignee");
@@ -46,16 +61,38 @@ describe("a created issue", () => {
   });
 
   test("by GraphQL", async () => {
-    const { body: { data } } = await graphql(`query { repository(owner: "${repo.split("/")[0]}", name: "${repo.split("/")[1]}") { id label(name: "bug") { id } } }`);
-    const input = { repositoryId: data.repository.id, title: "By GraphQL", body: "text", labelIds: [data.repository.label.id], clientMutationId: "abc" };
-    const made = await graphql("mutation($input: CreateIssueInput!) { createIssue(input: $input) { clientMutationId issue { number url title body labels(first: 5) { nodes { name } } author { login } repository { nameWithOwner } } } }", { input });
+    const {
+      body: { data },
+    } = await graphql(
+      `query { repository(owner: "${repo.split("/")[0]}", name: "${repo.split("/")[1]}") { id label(name: "bug") { id } } }`,
+    );
+    const input = {
+      repositoryId: data.repository.id,
+      title: "By GraphQL",
+      body: "text",
+      labelIds: [data.repository.label.id],
+      clientMutationId: "abc",
+    };
+    const made = await graphql(
+      "mutation($input: CreateIssueInput!) { createIssue(input: $input) { clientMutationId issue { number url title body labels(first: 5) { nodes { name } } author { login } repository { nameWithOwner } } } }",
+      { input },
+    );
     expect(made.body.errors).toBeUndefined();
     const { clientMutationId, issue } = made.body.data.createIssue;
     expect(clientMutationId).toBe("abc");
-    expect(issue).toMatchObject({ title: "By GraphQL", body: "text", labels: { nodes: [{ name: "bug" }] }, author: { login: "mirror-owner" }, repository: { nameWithOwner: repo } });
+    expect(issue).toMatchObject({
+      title: "By GraphQL",
+      body: "text",
+      labels: { nodes: [{ name: "bug" }] },
+      author: { login: "mirror-owner" },
+      repository: { nameWithOwner: repo },
+    });
     expect((await world.get(`/repos/${repo}/issues/${issue.number}`)).body.html_url).toBe(issue.url);
     const legacy = Buffer.from(`010:Repository${repoId}`).toString("base64");
-    const again = await graphql("mutation($input: CreateIssueInput!) { createIssue(input: $input) { issue { number } } }", { input: { repositoryId: legacy, title: "By legacy id" } });
+    const again = await graphql(
+      "mutation($input: CreateIssueInput!) { createIssue(input: $input) { issue { number } } }",
+      { input: { repositoryId: legacy, title: "By legacy id" } },
+    );
     expect(again.body.data.createIssue.issue.number).toBe(issue.number + 1);
   });
 });
@@ -87,7 +124,10 @@ describe("a refused write", () => {
     ["with a base that does not exist", "pulls", { title: "t", head: "main", base: "no-such-branch" }],
   ] as const)("%s reaches the caller as upstream refused it", async (_why, what, body) => {
     const ours = await post(what, body);
-    const theirs = await askAt(world.upstream.url, "POST", `/repos/${repo}/${what}`, { token: "upstream-token-of-the-mirror", body: JSON.stringify(body) });
+    const theirs = await askAt(world.upstream.url, "POST", `/repos/${repo}/${what}`, {
+      token: "upstream-token-of-the-mirror",
+      body: JSON.stringify(body),
+    });
     expect(theirs.status).toBe(422);
     expect(ours.status).toBe(422);
     expect(ours.body).toEqual(theirs.body);
@@ -115,8 +155,17 @@ describe("a refused write", () => {
     const nobody = await world.send("POST", `/repos/${repo}/issues`, { token: null, body });
     expect([nobody.status, nobody.body.message]).toEqual([401, "Requires authentication"]);
     expect((await world.send("POST", "/repos/no/body/issues", { body })).status).toBe(404);
-    const mutation = await graphql("mutation($input: CreateIssueInput!) { createIssue(input: $input) { issue { number } } }", { input: { repositoryId: Buffer.from(`010:Repository${repoId}`).toString("base64"), title: "t" } }, world.readToken);
-    expect(mutation.body).toMatchObject({ data: { createIssue: null }, errors: [{ type: "FORBIDDEN", message: "Resource not accessible by personal access token", path: ["createIssue"] }] });
+    const mutation = await graphql(
+      "mutation($input: CreateIssueInput!) { createIssue(input: $input) { issue { number } } }",
+      { input: { repositoryId: Buffer.from(`010:Repository${repoId}`).toString("base64"), title: "t" } },
+      world.readToken,
+    );
+    expect(mutation.body).toMatchObject({
+      data: { createIssue: null },
+      errors: [
+        { type: "FORBIDDEN", message: "Resource not accessible by personal access token", path: ["createIssue"] },
+      ],
+    });
     expect(await upstreamWrites()).toBe(before);
   });
 
@@ -133,7 +182,9 @@ async function upstreamWrites(): Promise<number> {
 
 describe("an upstream that fails", () => {
   /** Counts what reaches it and answers as told. */
-  async function openFailing(act: (respond: (status: number, body: string, type?: string) => void, destroy: () => void) => void): Promise<{ url: string; requests: () => number }> {
+  async function openFailing(
+    act: (respond: (status: number, body: string, type?: string) => void, destroy: () => void) => void,
+  ): Promise<{ url: string; requests: () => number }> {
     let requests = 0;
     const server: Server = createServer((request, response) => {
       requests++;
@@ -146,10 +197,13 @@ describe("an upstream that fails", () => {
       );
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => new Promise<void>((resolve) => {
-      server.closeAllConnections();
-      server.close(() => resolve());
-    }));
+    onTestFinished(
+      () =>
+        new Promise<void>((resolve) => {
+          server.closeAllConnections();
+          server.close(() => resolve());
+        }),
+    );
     return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests: () => requests };
   }
 
@@ -163,28 +217,45 @@ describe("an upstream that fails", () => {
   test("cannot be reached: 502 that says that nothing was done and nothing queued", async () => {
     const answer = await writeThrough("http://127.0.0.1:1");
     expect(answer.status).toBe(502);
-    expect(answer.body).toEqual({ message: "Upstream cannot be reached. Nothing was done, and nothing was queued.", documentation_url: "https://docs.github.com/rest", status: "502" });
+    expect(answer.body).toEqual({
+      message: "Upstream cannot be reached. Nothing was done, and nothing was queued.",
+      documentation_url: "https://docs.github.com/rest",
+      status: "502",
+    });
   });
 
   test("breaks off: 502 that says that the outcome is not known; the write is sent once", async () => {
     const failing = await openFailing((_respond, destroy) => destroy());
     const answer = await writeThrough(failing.url);
     expect(answer.status).toBe(502);
-    expect(answer.body.message).toMatch(/^Upstream gave no answer that can be read\. Whether it did what was asked is not known; nothing was queued/);
+    expect(answer.body.message).toMatch(
+      /^Upstream gave no answer that can be read\. Whether it did what was asked is not known; nothing was queued/,
+    );
     expect(failing.requests()).toBe(1);
   });
 
-  test.each([500, 502, 503, 410, 403])("answers %i: the caller gets it as it is; the write is sent once", async (status) => {
-    const failing = await openFailing((respond) => respond(status, '{"message":"As it is","documentation_url":"https://docs.github.com/rest"}'));
-    const answer = await writeThrough(failing.url);
-    expect([answer.status, answer.body]).toEqual([status, { message: "As it is", documentation_url: "https://docs.github.com/rest" }]);
-    expect(failing.requests()).toBe(1);
-  });
+  test.each([500, 502, 503, 410, 403])(
+    "answers %i: the caller gets it as it is; the write is sent once",
+    async (status) => {
+      const failing = await openFailing((respond) =>
+        respond(status, '{"message":"As it is","documentation_url":"https://docs.github.com/rest"}'),
+      );
+      const answer = await writeThrough(failing.url);
+      expect([answer.status, answer.body]).toEqual([
+        status,
+        { message: "As it is", documentation_url: "https://docs.github.com/rest" },
+      ]);
+      expect(failing.requests()).toBe(1);
+    },
+  );
 
   test("rejects the mirror's own credential: 502, not a 401 that would blame the caller's", async () => {
     const failing = await openFailing((respond) => respond(401, '{"message":"Bad credentials"}'));
     const answer = await writeThrough(failing.url);
-    expect([answer.status, answer.body.message]).toEqual([502, "Upstream rejects the mirror's credential. Nothing was done, and nothing was queued."]);
+    expect([answer.status, answer.body.message]).toEqual([
+      502,
+      "Upstream rejects the mirror's credential. Nothing was done, and nothing was queued.",
+    ]);
   });
 
   test("creates and answers what cannot be stored: the caller is told of the success all the same", async () => {
@@ -197,9 +268,20 @@ describe("an upstream that fails", () => {
     const url = await world.openSibling({ UPSTREAM_URL: "http://127.0.0.1:1", REDIS_PREFIX: testRedis().prefix });
     const query = "mutation($input: CreateIssueInput!) { createIssue(input: $input) { issue { number } } }";
     const input = { repositoryId: Buffer.from(`010:Repository${repoId}`).toString("base64"), title: "t" };
-    const answer = await askAt(url, "POST", "/graphql", { token: world.token, body: JSON.stringify({ query, variables: { input } }) });
+    const answer = await askAt(url, "POST", "/graphql", {
+      token: world.token,
+      body: JSON.stringify({ query, variables: { input } }),
+    });
     expect(answer.status).toBe(200);
-    expect(answer.body).toMatchObject({ data: { createIssue: null }, errors: [{ type: "SERVICE_UNAVAILABLE", message: "Upstream cannot be reached. Nothing was done, and nothing was queued." }] });
+    expect(answer.body).toMatchObject({
+      data: { createIssue: null },
+      errors: [
+        {
+          type: "SERVICE_UNAVAILABLE",
+          message: "Upstream cannot be reached. Nothing was done, and nothing was queued.",
+        },
+      ],
+    });
     const refused = await graphql(query, { input: { ...input, title: "" } });
     expect(refused.body.errors[0]).toMatchObject({ type: "UNPROCESSABLE", path: ["createIssue"] });
   });
@@ -215,5 +297,7 @@ test("a write to a repository that upstream has renamed meanwhile goes where ups
   renameRepository(sibling.upstream.world, sibling.userId, repository, "elsewhere");
   const made = await sibling.send("POST", `/repos/${owner}/${name}/issues`, { body: '{"title":"After the rename"}' });
   expect(made.status, made.text).toBe(201);
-  expect((await sibling.getUpstream(`/repos/${owner}/elsewhere/issues/${made.body.number}`)).body.title).toBe("After the rename");
+  expect((await sibling.getUpstream(`/repos/${owner}/elsewhere/issues/${made.body.number}`)).body.title).toBe(
+    "After the rename",
+  );
 });

@@ -52,10 +52,19 @@ describe.each([
   });
 
   test("create an issue", async () => {
-    const { status, data, headers } = await octokit.rest.issues.create({ owner, repo, title: "By octokit", body: "text", labels: ["bug"] });
+    const { status, data, headers } = await octokit.rest.issues.create({
+      owner,
+      repo,
+      title: "By octokit",
+      body: "text",
+      labels: ["bug"],
+    });
     expect(status).toBe(201);
     expect(headers.location).toBe(data.url);
-    expect((await octokit.rest.issues.get({ owner, repo, issue_number: data.number })).data).toMatchObject({ title: "By octokit", labels: [{ name: "bug" }] });
+    expect((await octokit.rest.issues.get({ owner, repo, issue_number: data.number })).data).toMatchObject({
+      title: "By octokit",
+      labels: [{ name: "bug" }],
+    });
   });
 
   test("list pull requests of a repository, page by page", async () => {
@@ -69,7 +78,13 @@ describe.each([
     if (!repository) throw new Error("The repository is not in the world");
     const head = `octokit${prefix.replaceAll("/", "-")}`;
     pushBranch(world.upstream.world, world.userId, repository, head);
-    const { status, data } = await octokit.rest.pulls.create({ owner, repo, title: "By octokit", head, base: repository.defaultBranch });
+    const { status, data } = await octokit.rest.pulls.create({
+      owner,
+      repo,
+      title: "By octokit",
+      head,
+      base: repository.defaultBranch,
+    });
     expect(status).toBe(201);
     expect((await octokit.rest.pulls.get({ owner, repo, pull_number: data.number })).data.head.ref).toBe(head);
   });
@@ -90,7 +105,12 @@ describe.each([
     const again = octokit.rest.issues.listForRepo({ owner, repo, headers: { "if-none-match": headers.etag } });
     await expect(again).rejects.toMatchObject({ status: 304 });
     const one = await octokit.rest.issues.get({ owner, repo, issue_number: 1 });
-    const unmodified = octokit.rest.issues.get({ owner, repo, issue_number: 1, headers: { "if-modified-since": one.headers["last-modified"] } });
+    const unmodified = octokit.rest.issues.get({
+      owner,
+      repo,
+      issue_number: 1,
+      headers: { "if-modified-since": one.headers["last-modified"] },
+    });
     await expect(unmodified).rejects.toMatchObject({ status: 304 });
   });
 
@@ -104,20 +124,36 @@ describe.each([
     ]);
     for (const list of [labels, milestones, comments, reviewComments]) expect(list.length).toBeGreaterThan(0);
     expect((await octokit.rest.issues.getLabel({ owner, repo, name: labels[0]?.name ?? "" })).data).toEqual(labels[0]);
-    expect((await octokit.rest.issues.getMilestone({ owner, repo, milestone_number: milestones[0]?.number ?? 0 })).data).toEqual(milestones[0]);
-    expect((await octokit.rest.issues.getComment({ owner, repo, comment_id: comments[0]?.id ?? 0 })).data).toEqual(comments[0]);
-    expect((await octokit.rest.pulls.getReviewComment({ owner, repo, comment_id: reviewComments[0]?.id ?? 0 })).data).toEqual(reviewComments[0]);
+    expect(
+      (await octokit.rest.issues.getMilestone({ owner, repo, milestone_number: milestones[0]?.number ?? 0 })).data,
+    ).toEqual(milestones[0]);
+    expect((await octokit.rest.issues.getComment({ owner, repo, comment_id: comments[0]?.id ?? 0 })).data).toEqual(
+      comments[0],
+    );
+    expect(
+      (await octokit.rest.pulls.getReviewComment({ owner, repo, comment_id: reviewComments[0]?.id ?? 0 })).data,
+    ).toEqual(reviewComments[0]);
   });
 
   test("errors are octokit's own", async () => {
-    const missing = await octokit.rest.issues.get({ owner, repo, issue_number: 99_999 }).catch((error: unknown) => error);
+    const missing = await octokit.rest.issues
+      .get({ owner, repo, issue_number: 99_999 })
+      .catch((error: unknown) => error);
     expect(missing).toBeInstanceOf(RequestError);
-    expect(missing).toMatchObject({ status: 404, message: expect.stringContaining("Not Found - https://docs.github.com/rest/issues/issues#get-an-issue") });
+    expect(missing).toMatchObject({
+      status: 404,
+      message: expect.stringContaining("Not Found - https://docs.github.com/rest/issues/issues#get-an-issue"),
+    });
     await expect(anonymous.rest.users.getAuthenticated()).rejects.toMatchObject({ status: 401 });
   });
 
   test("GraphQL: viewer and their repositories", async () => {
-    const { viewer } = await octokit.graphql<{ viewer: { login: string; repositories: { nodes: { name: string; description: string | null; stargazerCount: number }[] } } }>(
+    const { viewer } = await octokit.graphql<{
+      viewer: {
+        login: string;
+        repositories: { nodes: { name: string; description: string | null; stargazerCount: number }[] };
+      };
+    }>(
       "query { viewer { login repositories(first: 10, orderBy: {field: UPDATED_AT, direction: DESC}) { nodes { name description stargazerCount } } } }",
     );
     expect(viewer.login).toBe("mirror-owner");
@@ -125,7 +161,9 @@ describe.each([
   });
 
   test("GraphQL: the rate limit", async () => {
-    const { rateLimit } = await octokit.graphql<{ rateLimit: { remaining: number; resetAt: string } }>("query { rateLimit { remaining resetAt } }");
+    const { rateLimit } = await octokit.graphql<{ rateLimit: { remaining: number; resetAt: string } }>(
+      "query { rateLimit { remaining resetAt } }",
+    );
     expect(rateLimit.remaining).toBeLessThan(5_000);
     expect(rateLimit.resetAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
   });
@@ -136,12 +174,16 @@ describe.each([
       "mutation($input: CreateIssueInput!) { createIssue(input: $input) { issue { number url } } }",
       { input: { repositoryId: data.node_id, title: "By octokit's GraphQL", body: "text" } },
     );
-    expect((await octokit.rest.issues.get({ owner, repo, issue_number: createIssue.issue.number })).data.html_url).toBe(createIssue.issue.url);
+    expect((await octokit.rest.issues.get({ owner, repo, issue_number: createIssue.issue.number })).data.html_url).toBe(
+      createIssue.issue.url,
+    );
   });
 
   test("GraphQL: page by page", async () => {
     const query = `query($cursor: String) { repository(owner: "${owner}", name: "${repo}") { issues(first: 40, after: $cursor) { totalCount nodes { number } pageInfo { hasNextPage endCursor } } } }`;
-    const { repository } = await octokit.graphql.paginate<{ repository: { issues: { totalCount: number; nodes: { number: number }[] } } }>(query);
+    const { repository } = await octokit.graphql.paginate<{
+      repository: { issues: { totalCount: number; nodes: { number: number }[] } };
+    }>(query);
     expect(repository.issues.nodes).toHaveLength(repository.issues.totalCount);
   });
 });

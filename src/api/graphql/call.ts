@@ -1,6 +1,13 @@
 import {
-  findById, findByNumber, findLabelsByName, findRepositoriesById, findRepositoriesByName, findUsersById, findUsersByLogin,
-  type FoundNode, type RepositoryNodeKind,
+  type FoundNode,
+  findById,
+  findByNumber,
+  findLabelsByName,
+  findRepositoriesById,
+  findRepositoriesByName,
+  findUsersById,
+  findUsersByLogin,
+  type RepositoryNodeKind,
 } from "../../mirror/find-nodes.ts";
 import { renderDocuments, type StoredDocument } from "../../mirror/rendering.ts";
 import type { Fields, Json } from "../../mirror/template.ts";
@@ -10,7 +17,7 @@ import type { QuotaFigures } from "../quota.ts";
 import { Batch } from "./batch.ts";
 import type { Cost } from "./cost.ts";
 
-export type ActorKind = "User" | "Organization" | "Bot" | "Mannequin";
+type ActorKind = "User" | "Organization" | "Bot" | "Mannequin";
 export type NodeKind = RepositoryNodeKind | "Repository" | ActorKind;
 
 /** A resource as REST shows it, on its way to be shown by GraphQL. */
@@ -57,14 +64,22 @@ export class GraphqlCall {
   async render(kind: NodeKind, documents: StoredDocument[]): Promise<Node[]> {
     const texts = await this.batch<StoredDocument[], string[]>("render", async (groups) => {
       const all = await renderDocuments(this.ctx.db, groups.flat(), { api: this.api });
-      let at = 0;
-      return groups.map(({ length }) => all.slice(at, (at += length)));
+      return groups.map(({ length }) => all.splice(0, length));
     }).load(documents);
-    return texts.map((text, at) => ({ kind, repositoryId: documents[at]?.repositoryId ?? 0, rest: JSON.parse(text) as Fields }));
+    return texts.map((text, at) => ({
+      kind,
+      repositoryId: documents[at]?.repositoryId ?? 0,
+      rest: JSON.parse(text) as Fields,
+    }));
   }
 
   repository(id: number): Promise<Node | null> {
-    return this.#found("repositories by id", "Repository", (ids: number[]) => findRepositoriesById(this.ctx.db, ids), String).load(id);
+    return this.#found(
+      "repositories by id",
+      "Repository",
+      (ids: number[]) => findRepositoriesById(this.ctx.db, ids),
+      String,
+    ).load(id);
   }
 
   repositoryNamed(fullName: string, followRenames: boolean): Promise<Node | null> {
@@ -75,12 +90,18 @@ export class GraphqlCall {
 
   numbered(kind: "Issue" | "PullRequest" | "Milestone", repositoryId: number, number: number): Promise<Node | null> {
     const find = (wanted: { repositoryId: number; number: number }[]) => findByNumber(this.ctx.db, kind, wanted);
-    return this.#found(`${kind} by number`, kind, find, (key) => `${key.repositoryId}/${key.number}`).load({ repositoryId, number });
+    return this.#found(`${kind} by number`, kind, find, (key) => `${key.repositoryId}/${key.number}`).load({
+      repositoryId,
+      number,
+    });
   }
 
   label(repositoryId: number, name: string): Promise<Node | null> {
     const find = (wanted: { repositoryId: number; name: string }[]) => findLabelsByName(this.ctx.db, wanted);
-    return this.#found("labels by name", "Label", find, (key) => `${key.repositoryId}/${key.name}`).load({ repositoryId, name: name.toLowerCase() });
+    return this.#found("labels by name", "Label", find, (key) => `${key.repositoryId}/${key.name}`).load({
+      repositoryId,
+      name: name.toLowerCase(),
+    });
   }
 
   byId(kind: RepositoryNodeKind, id: number): Promise<Node | null> {
@@ -89,7 +110,9 @@ export class GraphqlCall {
 
   /** The whole of an account, with what only a single one shows. */
   async user(id: number): Promise<Node | null> {
-    return asActor(await this.#found("users by id", "User", (ids: number[]) => findUsersById(this.ctx.db, ids), String).load(id));
+    return asActor(
+      await this.#found("users by id", "User", (ids: number[]) => findUsersById(this.ctx.db, ids), String).load(id),
+    );
   }
 
   async userNamed(login: string): Promise<Node | null> {
@@ -97,7 +120,12 @@ export class GraphqlCall {
     return asActor(await this.#found("users by login", "User", find, String).load(login.toLowerCase()));
   }
 
-  #found<Key>(name: string, kind: NodeKind, find: (keys: Key[]) => Promise<FoundNode[]>, keyOf: (key: Key) => string): Batch<Key, Node | null> {
+  #found<Key>(
+    name: string,
+    kind: NodeKind,
+    find: (keys: Key[]) => Promise<FoundNode[]>,
+    keyOf: (key: Key) => string,
+  ): Batch<Key, Node | null> {
     return this.batch<Key, Node | null>(name, async (keys) => {
       const rows = await find(keys);
       const nodes = await this.render(kind, rows);
@@ -113,7 +141,9 @@ const GHOST_ID = 10_137;
 /** The account that a resource of REST's embeds. */
 export function actorOf(value: Json | undefined): Node | null {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-  return value.id === GHOST_ID && value.login === "ghost" ? null : asActor({ kind: "User", repositoryId: 0, rest: value });
+  return value.id === GHOST_ID && value.login === "ghost"
+    ? null
+    : asActor({ kind: "User", repositoryId: 0, rest: value });
 }
 
 const ACTORS: readonly ActorKind[] = ["User", "Organization", "Bot", "Mannequin"];

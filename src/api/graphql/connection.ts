@@ -1,6 +1,14 @@
 import { type FieldNode, type GraphQLResolveInfo, Kind, type SelectionSetNode } from "graphql";
+import {
+  countPages,
+  findPages,
+  InvalidPositionError,
+  type PageRequest,
+  type PageSource,
+  type Parent,
+  type Position,
+} from "../../mirror/find-pages.ts";
 import type { StoredDocument } from "../../mirror/rendering.ts";
-import { countPages, findPages, InvalidPositionError, type PageRequest, type PageSource, type Parent, type Position } from "../../mirror/find-pages.ts";
 import { readCursor, writeCursor } from "../cursor.ts";
 import type { GraphqlCall, Node, NodeKind } from "./call.ts";
 import { MAX_PAGE } from "./cost.ts";
@@ -24,7 +32,12 @@ interface Page {
 export interface Connection {
   nodes: () => Promise<Node[]>;
   edges: () => Promise<{ cursor: string; node: Node }[]>;
-  pageInfo: () => Promise<{ startCursor: string | null; endCursor: string | null; hasNextPage: boolean; hasPreviousPage: boolean }>;
+  pageInfo: () => Promise<{
+    startCursor: string | null;
+    endCursor: string | null;
+    hasNextPage: boolean;
+    hasPreviousPage: boolean;
+  }>;
   totalCount: () => Promise<number>;
 }
 
@@ -39,21 +52,28 @@ export function storedConnection(
   // Fields with the same arguments share their statement, whatever their parents.
   const name = JSON.stringify([info.parentType.name, info.fieldName, source.from, args]);
   const load = async (wanted: PageRequest): Promise<Page> => {
-    const rows = await call.batch<Parent, Awaited<ReturnType<typeof findPages>>[number]>(`page ${name}`, async (parents) => {
-      try {
-        return await findPages(call.ctx.db, source, parents, wanted);
-      } catch (error) {
-        if (error instanceof InvalidPositionError) throw invalidCursor(args.after ?? args.before ?? "");
-        throw error;
-      }
-    }).load(parent);
+    const rows = await call
+      .batch<Parent, Awaited<ReturnType<typeof findPages>>[number]>(`page ${name}`, async (parents) => {
+        try {
+          return await findPages(call.ctx.db, source, parents, wanted);
+        } catch (error) {
+          if (error instanceof InvalidPositionError) throw invalidCursor(args.after ?? args.before ?? "");
+          throw error;
+        }
+      })
+      .load(parent);
     const { page, more } = cut(rows, wanted);
-    const nodes = await call.render(kind, page.map(({ columns }) => columns as unknown as StoredDocument));
+    const nodes = await call.render(
+      kind,
+      page.map(({ columns }) => columns as unknown as StoredDocument),
+    );
     return { nodes, positions: page, ...neighbours(more, wanted) };
   };
   const count = (measure?: string) =>
     call
-      .batch<Parent, { count: number; sum: number }>(`count ${measure} ${name}`, (parents) => countPages(call.ctx.db, source, parents, measure))
+      .batch<Parent, { count: number; sum: number }>(`count ${measure} ${name}`, (parents) =>
+        countPages(call.ctx.db, source, parents, measure),
+      )
       .load(parent);
   return {
     ...connection(request, load, async () => (await count()).count),
@@ -70,7 +90,8 @@ export function heldConnection(
 ): Connection {
   const request = pageRequest(info, args);
   const rows = held.map((node, at) => ({ node, key: keyOf(node, at), tie: Number(node.rest.id) }));
-  const order = (a: Position, b: Position) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.tie - b.tie) * (direction === "asc" ? 1 : -1);
+  const order = (a: Position, b: Position) =>
+    (a.key < b.key ? -1 : a.key > b.key ? 1 : a.tie - b.tie) * (direction === "asc" ? 1 : -1);
   rows.sort(order);
   const load = async (wanted: PageRequest): Promise<Page> => {
     const { after, before } = wanted;
@@ -82,7 +103,11 @@ export function heldConnection(
   return connection(request, load, async () => rows.length);
 }
 
-function connection(request: PageRequest | null, load: (request: PageRequest) => Promise<Page>, totalCount: () => Promise<number>): Connection {
+function connection(
+  request: PageRequest | null,
+  load: (request: PageRequest) => Promise<Page>,
+  totalCount: () => Promise<number>,
+): Connection {
   let loading: Promise<Page> | null = null;
   const page = () => {
     if (!request) throw new Error("A page was asked for without its bounds, which is refused before");
@@ -100,7 +125,12 @@ function connection(request: PageRequest | null, load: (request: PageRequest) =>
     pageInfo: async () => {
       const { positions, hasNextPage, hasPreviousPage } = await page();
       const [first, last] = [positions[0], positions.at(-1)];
-      return { startCursor: first ? cursor(first) : null, endCursor: last ? cursor(last) : null, hasNextPage, hasPreviousPage };
+      return {
+        startCursor: first ? cursor(first) : null,
+        endCursor: last ? cursor(last) : null,
+        hasNextPage,
+        hasPreviousPage,
+      };
     },
   };
 }
@@ -113,8 +143,13 @@ function cut<Row>(rows: Row[], { limit, fromEnd }: PageRequest): { page: Row[]; 
 }
 
 /** On the side of the cursor there is at least the row that it names. */
-function neighbours(more: boolean, { fromEnd, after, before }: PageRequest): Pick<Page, "hasNextPage" | "hasPreviousPage"> {
-  return fromEnd ? { hasNextPage: before !== null, hasPreviousPage: more } : { hasNextPage: more, hasPreviousPage: after !== null };
+function neighbours(
+  more: boolean,
+  { fromEnd, after, before }: PageRequest,
+): Pick<Page, "hasNextPage" | "hasPreviousPage"> {
+  return fromEnd
+    ? { hasNextPage: before !== null, hasPreviousPage: more }
+    : { hasNextPage: more, hasPreviousPage: after !== null };
 }
 
 /**
@@ -125,15 +160,28 @@ function pageRequest(info: GraphQLResolveInfo, { first, last, after, before }: P
   const name = info.fieldName;
   if (first == null && last == null) {
     if (!selectsPage(info)) return null;
-    throw typedError("MISSING_PAGINATION_BOUNDARIES", `You must provide a \`first\` or \`last\` value to properly paginate the \`${name}\` connection.`);
+    throw typedError(
+      "MISSING_PAGINATION_BOUNDARIES",
+      `You must provide a \`first\` or \`last\` value to properly paginate the \`${name}\` connection.`,
+    );
   }
   if (first != null && last != null) {
-    throw typedError("INVALID_PAGINATION_ARGUMENTS", `Passing both \`first\` and \`last\` to paginate the \`${name}\` connection is not supported.`);
+    throw typedError(
+      "INVALID_PAGINATION_ARGUMENTS",
+      `Passing both \`first\` and \`last\` to paginate the \`${name}\` connection is not supported.`,
+    );
   }
   const [side, limit] = first != null ? ["first", first] : ["last", last as number];
-  if (limit < 0) throw typedError("INVALID_PAGINATION_ARGUMENTS", `\`${side}\` on the \`${name}\` connection cannot be less than zero.`);
+  if (limit < 0)
+    throw typedError(
+      "INVALID_PAGINATION_ARGUMENTS",
+      `\`${side}\` on the \`${name}\` connection cannot be less than zero.`,
+    );
   if (limit > MAX_PAGE) {
-    throw typedError("EXCESSIVE_PAGINATION", `Requesting ${limit} records on the \`${name}\` connection exceeds the \`${side}\` limit of ${MAX_PAGE} records.`);
+    throw typedError(
+      "EXCESSIVE_PAGINATION",
+      `Requesting ${limit} records on the \`${name}\` connection exceeds the \`${side}\` limit of ${MAX_PAGE} records.`,
+    );
   }
   return { after: position(after), before: position(before), fromEnd: first == null, limit };
 }

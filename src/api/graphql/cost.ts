@@ -29,7 +29,12 @@ export interface Cost {
 type Variables = Readonly<Record<string, unknown>>;
 
 /** Pure. `variables` are coerced, with defaults. */
-export function costOf(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode, variables: Variables): Cost {
+export function costOf(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  variables: Variables,
+): Cost {
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const definition of document.definitions) {
     if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
@@ -40,7 +45,8 @@ export function costOf(schema: GraphQLSchema, document: DocumentNode, operation:
   const visit = (type: GraphQLCompositeType, sets: SelectionSetNode[], parents: number): void => {
     for (const { owner, fields } of mergedFields(schema, fragments, type, sets, variables)) {
       const [field] = fields;
-      const definition = field && (isObjectType(owner) || isInterfaceType(owner)) ? owner.getFields()[field.name.value] : undefined;
+      const definition =
+        field && (isObjectType(owner) || isInterfaceType(owner)) ? owner.getFields()[field.name.value] : undefined;
       const inner = fields.flatMap(({ selectionSet }) => selectionSet ?? []);
       const target = definition && getNamedType(definition.type);
       if (!field || !target || !isCompositeType(target)) continue;

@@ -1,6 +1,6 @@
 import type { Fields, Json } from "../../mirror/template.ts";
-import { passOn, store } from "../rest/writes.ts";
 import { ApiFault } from "../fault.ts";
+import { passOn, store } from "../rest/writes.ts";
 import type { GraphqlCall, Node } from "./call.ts";
 import { typedError } from "./errors.ts";
 import { nodeOf } from "./lookups.ts";
@@ -16,7 +16,11 @@ interface CreateIssueInput {
 }
 
 /** Creates the issue at upstream by REST, once, and shows it from the mirror. */
-export async function createIssue(_root: unknown, { input }: { input: CreateIssueInput }, call: GraphqlCall): Promise<unknown> {
+export async function createIssue(
+  _root: unknown,
+  { input }: { input: CreateIssueInput },
+  call: GraphqlCall,
+): Promise<unknown> {
   const repository = await typed(call, input.repositoryId, "Repository");
   if (!call.caller.canWrite) throw typedError("FORBIDDEN", "Resource not accessible by personal access token");
   const [assignees, labels, milestone] = await Promise.all([
@@ -49,7 +53,10 @@ async function create(call: GraphqlCall, { repositoryId, rest }: Node, wanted: F
     if (issue) return issue;
   } catch (error) {
     // It exists. To answer with an error would make the caller create it twice.
-    call.ctx.log.error({ err: error, requestId: call.requestId, repository: fullName }, "A write took effect at upstream and could not be stored");
+    call.ctx.log.error(
+      { err: error, requestId: call.requestId, repository: fullName },
+      "A write took effect at upstream and could not be stored",
+    );
   }
   return { kind: "Issue", repositoryId, rest: JSON.parse(answer.body) as Fields };
 }

@@ -1,11 +1,11 @@
 import {
   type DocumentNode,
+  FieldsOnCorrectTypeRule,
   GraphQLError,
   type GraphQLSchema,
   OverlappingFieldsCanBeMergedRule,
   parse,
   specifiedRules,
-  FieldsOnCorrectTypeRule,
   type ValidationContext,
   validate,
 } from "graphql";
@@ -36,7 +36,10 @@ export class Documents {
       if (error instanceof GraphQLError) return [error];
       throw error;
     }
-    const errors = [...validate(this.#schema, document, rules, { hideSuggestions: true }), ...this.#conflicts(document)];
+    const errors = [
+      ...validate(this.#schema, document, rules, { hideSuggestions: true }),
+      ...this.#conflicts(document),
+    ];
     if (errors.length > 0) return errors;
     if (text.length <= MAX_REMEMBERED_CHARACTERS) this.#known.set(text, document);
     return document;

@@ -12,6 +12,7 @@ import { apiAddress } from "../addresses.ts";
 import type { ApiContext } from "../call.ts";
 import { identifyCaller } from "../caller.ts";
 import { ApiFault, faultBody } from "../fault.ts";
+import { isStoreOutage } from "../outage.ts";
 import type { CallerQuota, QuotaFigures } from "../quota.ts";
 import { jsonType, quotaHeaders, send } from "../reply.ts";
 import type { ApiTokens } from "../tokens.ts";
@@ -37,13 +38,27 @@ export function openGraphql({ ctx, tokens, quota }: GraphqlParts) {
   return async (request: FastifyRequest, reply: FastifyReply, requestId: string): Promise<FastifyReply> => {
     let figures: QuotaFigures | null = null;
     const respond = (status: number, body: string) =>
-      send(reply, status, body, { "Content-Type": jsonType, "X-GitHub-Media-Type": "github.v4; format=json", ...quotaHeaders(figures, "graphql") }, requestId);
+      send(
+        reply,
+        status,
+        body,
+        {
+          "Content-Type": jsonType,
+          "X-GitHub-Media-Type": "github.v4; format=json",
+          ...quotaHeaders(figures, "graphql"),
+        },
+        requestId,
+      );
     try {
       const { authorization } = request.headers;
       if (authorization === undefined) throw notAuthenticated();
       const caller = await identifyCaller(tokens, { authorization, address: request.ip });
       if (caller.kind === "anonymous") throw notAuthenticated();
-      const api = apiAddress(ctx.config, { protocol: request.protocol, host: request.host, isEnterprise: request.url.startsWith("/api/") });
+      const api = apiAddress(ctx.config, {
+        protocol: request.protocol,
+        host: request.host,
+        isEnterprise: request.url.startsWith("/api/"),
+      });
       figures = await quota.figures(caller, "graphql");
       const asked = readRequest(typeof request.body === "string" ? request.body : "");
       if (asked instanceof GraphQLError) return respond(200, failure([asked]));
@@ -52,7 +67,9 @@ export function openGraphql({ ctx, tokens, quota }: GraphqlParts) {
       if (!("kind" in document)) return respond(200, failure(document));
       const operation = getOperationAST(document, asked.operationName);
       if (!operation) return respond(200, failure([new GraphQLError(noOperation(asked.operationName))]));
-      const coerced = getVariableValues(schema, operation.variableDefinitions ?? [], asked.variables, { hideSuggestions: true });
+      const coerced = getVariableValues(schema, operation.variableDefinitions ?? [], asked.variables, {
+        hideSuggestions: true,
+      });
       if (coerced.errors) return respond(200, failure(coerced.errors));
       const variables = coerced.variableValues.coerced;
       const cost = costOf(schema, document, operation, variables);
@@ -75,7 +92,11 @@ export function openGraphql({ ctx, tokens, quota }: GraphqlParts) {
       });
       const bug = result.errors?.find(isBug);
       if (bug) {
-        ctx.log.error({ err: bug.originalError ?? bug, requestId, path: bug.path?.join(".") }, "A GraphQL query failed");
+        if (isStoreOutage(bug.originalError)) throw bug.originalError;
+        ctx.log.error(
+          { err: bug.originalError ?? bug, requestId, path: bug.path?.join(".") },
+          "A GraphQL query failed",
+        );
         return respond(502, wentWrong(requestId, ctx.clock.now()));
       }
       const errors = result.errors?.map(shownError);
@@ -101,10 +122,13 @@ function readRequest(text: string): Asked | GraphQLError {
   } catch (cause) {
     throw new ApiFault(400, "Problems parsing JSON", { cause });
   }
-  if (typeof body !== "object" || body === null || Array.isArray(body)) throw new ApiFault(400, "Body should be a JSON object");
+  if (typeof body !== "object" || body === null || Array.isArray(body))
+    throw new ApiFault(400, "Body should be a JSON object");
   const { query, variables, operationName } = body as Record<string, unknown>;
-  if (typeof query !== "string" || query.trim() === "") return new GraphQLError("A query attribute must be specified and must be a string.");
-  if (variables != null && (typeof variables !== "object" || Array.isArray(variables))) return new GraphQLError("Variables must be a JSON object.");
+  if (typeof query !== "string" || query.trim() === "")
+    return new GraphQLError("A query attribute must be specified and must be a string.");
+  if (variables != null && (typeof variables !== "object" || Array.isArray(variables)))
+    return new GraphQLError("Variables must be a JSON object.");
   return {
     query,
     variables: (variables ?? {}) as Record<string, unknown>,
@@ -131,7 +155,11 @@ function tooManyNodes({ nodeCount }: Cost): GraphQLError {
 }
 
 /** With `rateLimit(dryRun: true)` a query is priced and not run: only that field is left of it. */
-function pricedOnly(document: DocumentNode, operation: OperationDefinitionNode, variables: Readonly<Record<string, unknown>>): DocumentNode | null {
+function pricedOnly(
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  variables: Readonly<Record<string, unknown>>,
+): DocumentNode | null {
   if (operation.operation !== "query") return null;
   const selections = operation.selectionSet.selections.filter(
     (one) => one.kind === Kind.FIELD && one.name.value === "rateLimit" && argument(one, "dryRun", variables) === true,
@@ -152,7 +180,13 @@ function failure(errors: readonly GraphQLError[]): string {
 
 function quotaSpent(userId: number): string {
   return JSON.stringify({
-    errors: [{ type: "RATE_LIMIT", code: "graphql_rate_limit", message: `API rate limit already exceeded for user ID ${userId}.` }],
+    errors: [
+      {
+        type: "RATE_LIMIT",
+        code: "graphql_rate_limit",
+        message: `API rate limit already exceeded for user ID ${userId}.`,
+      },
+    ],
   });
 }
 
@@ -160,6 +194,10 @@ function wentWrong(requestId: string, now: Date): string {
   const at = now.toISOString().replace(/\.\d+Z$/, "+00:00");
   return JSON.stringify({
     data: null,
-    errors: [{ message: `Something went wrong while executing your query on ${at}. Please include \`${requestId}\` when reporting this issue.` }],
+    errors: [
+      {
+        message: `Something went wrong while executing your query on ${at}. Please include \`${requestId}\` when reporting this issue.`,
+      },
+    ],
   });
 }

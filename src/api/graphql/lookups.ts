@@ -3,7 +3,12 @@ import { typedError } from "./errors.ts";
 import { decodeId } from "./node-id.ts";
 
 /** @throws GraphQLError NOT_FOUND, also for what the caller may not see */
-export async function repositoryOf(call: GraphqlCall, owner: string, name: string, followRenames: boolean): Promise<Node> {
+export async function repositoryOf(
+  call: GraphqlCall,
+  owner: string,
+  name: string,
+  followRenames: boolean,
+): Promise<Node> {
   const repository = await call.repositoryNamed(`${owner}/${name}`, followRenames);
   if (repository) return repository;
   throw typedError("NOT_FOUND", `Could not resolve to a Repository with the name '${owner}/${name}'.`);
@@ -17,7 +22,11 @@ export async function nodeOf(call: GraphqlCall, globalId: string): Promise<Node>
   throw typedError("NOT_FOUND", `Could not resolve to a node with the global id of '${globalId}'`);
 }
 
-async function load(call: GraphqlCall, type: NonNullable<ReturnType<typeof decodeId>>["type"], id: number): Promise<Node | null> {
+async function load(
+  call: GraphqlCall,
+  type: NonNullable<ReturnType<typeof decodeId>>["type"],
+  id: number,
+): Promise<Node | null> {
   switch (type) {
     case "Repository":
       return call.repository(id);

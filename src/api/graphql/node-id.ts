@@ -19,7 +19,7 @@ const PREFIXES = {
   IC: "IssueComment",
   PRR: "PullRequestReview",
 } as const;
-export type NodeType = (typeof PREFIXES)[keyof typeof PREFIXES];
+type NodeType = (typeof PREFIXES)[keyof typeof PREFIXES];
 
 const TYPES: readonly NodeType[] = Object.values(PREFIXES);
 

@@ -7,12 +7,21 @@ import { typedError } from "./errors.ts";
 import { nodeOf, repositoryOf } from "./lookups.ts";
 import * as sources from "./sources.ts";
 
-export type Resolver = (node: Node, args: never, call: GraphqlCall, info: GraphQLResolveInfo) => unknown;
+type Resolver = (node: Node, args: never, call: GraphqlCall, info: GraphQLResolveInfo) => unknown;
 type TypeResolvers = Record<string, Resolver>;
 
-const rest = (key: string): Resolver => (node) => node.rest[key] ?? null;
-const upper = (key: string): Resolver => (node) => enumValue(node.rest[key]);
-const account = (key: string): Resolver => (node) => actorOf(node.rest[key]);
+const rest =
+  (key: string): Resolver =>
+  (node) =>
+    node.rest[key] ?? null;
+const upper =
+  (key: string): Resolver =>
+  (node) =>
+    enumValue(node.rest[key]);
+const account =
+  (key: string): Resolver =>
+  (node) =>
+    actorOf(node.rest[key]);
 const path: Resolver = (node) => pathOf(node.rest.html_url);
 
 /** `too heated` → `TOO_HEATED`, `off-topic` → `OFF_TOPIC`. */
@@ -28,11 +37,13 @@ function pathOf(address: Json | undefined): string | null {
 const databaseId: Resolver = ({ rest: { id } }) => (typeof id === "number" && id <= 0x7fff_ffff ? id : null);
 
 /** What the mirror has only once the single resource was read, and cannot say before. */
-const onceRead = (key: string): Resolver => (node, _args, _call, info) => {
-  const value = node.rest[key];
-  if (value !== undefined) return value;
-  throw typedError("SERVICE_UNAVAILABLE", `\`${info.fieldName}\` of this ${node.kind} is not mirrored yet.`);
-};
+const onceRead =
+  (key: string): Resolver =>
+  (node, _args, _call, info) => {
+    const value = node.rest[key];
+    if (value !== undefined) return value;
+    throw typedError("SERVICE_UNAVAILABLE", `\`${info.fieldName}\` of this ${node.kind} is not mirrored yet.`);
+  };
 
 const identity: TypeResolvers = { id: rest("node_id"), databaseId, fullDatabaseId: (node) => String(node.rest.id) };
 
@@ -58,7 +69,11 @@ const name: Resolver = async (node, _args, call) =>
 const repositoryOwner: TypeResolvers = {
   repositories: (node, args: PageArguments & sources.RepositoriesArguments, call, info) => {
     const source = sources.repositories(call.caller.userId, args);
-    const connection = storedConnection(call, info, args, { kind: "Repository", source, parent: { r: Number(node.rest.id), n: 0 } });
+    const connection = storedConnection(call, info, args, {
+      kind: "Repository",
+      source,
+      parent: { r: Number(node.rest.id), n: 0 },
+    });
     return { ...connection, totalDiskUsage: () => connection.sum("coalesce(r.size, 0)") };
   },
   repository: (node, { name, followRenames }: { name: string; followRenames?: boolean | null }, call) =>
@@ -94,15 +109,29 @@ const issueOrPull: TypeResolvers = {
   locked: ({ rest: { locked } }) => locked === true,
   activeLockReason: upper("active_lock_reason"),
   milestone: ({ rest: { milestone }, repositoryId }) => held("Milestone", repositoryId, [milestone ?? null])[0] ?? null,
-  labels: ({ rest: { labels }, repositoryId }, args: PageArguments & { orderBy?: sources.Order | null }, _call, info): Connection => {
+  labels: (
+    { rest: { labels }, repositoryId },
+    args: PageArguments & { orderBy?: sources.Order | null },
+    _call,
+    info,
+  ): Connection => {
     const byName = args.orderBy?.field === "NAME";
-    const keyOf = ({ rest: label }: Node) => (byName ? String(label.name).toLowerCase() : String(label.id).padStart(20, "0"));
-    return heldConnection(info, args, held("Label", repositoryId, labels), { keyOf, direction: args.orderBy?.direction === "DESC" ? "desc" : "asc" });
+    const keyOf = ({ rest: label }: Node) =>
+      byName ? String(label.name).toLowerCase() : String(label.id).padStart(20, "0");
+    return heldConnection(info, args, held("Label", repositoryId, labels), {
+      keyOf,
+      direction: args.orderBy?.direction === "DESC" ? "desc" : "asc",
+    });
   },
   assignees: ({ rest: { assignees } }, args: PageArguments, _call, info) =>
     // In the order in which REST has them.
     heldConnection(info, args, held("User", 0, assignees), { keyOf: (_node, at) => String(at).padStart(4, "0") }),
-  comments: ({ rest: { number }, repositoryId }, args: PageArguments & { orderBy?: sources.Order | null }, call, info) =>
+  comments: (
+    { rest: { number }, repositoryId },
+    args: PageArguments & { orderBy?: sources.Order | null },
+    call,
+    info,
+  ) =>
     storedConnection(call, info, args, {
       kind: "IssueComment",
       source: sources.issueComments(args.orderBy),
@@ -111,7 +140,9 @@ const issueOrPull: TypeResolvers = {
 };
 
 function held(kind: "Label" | "Milestone" | "User", repositoryId: number, value: Json | undefined): Node[] {
-  const objects = (Array.isArray(value) ? value : []).filter((one): one is Fields => typeof one === "object" && one !== null && !Array.isArray(one));
+  const objects = (Array.isArray(value) ? value : []).filter(
+    (one): one is Fields => typeof one === "object" && one !== null && !Array.isArray(one),
+  );
   return objects.map((one) => ({ kind, repositoryId, rest: one }));
 }
 
@@ -125,7 +156,8 @@ const issue: TypeResolvers = {
   },
 };
 
-const object = (value: Json | undefined): Fields => (typeof value === "object" && value !== null && !Array.isArray(value) ? value : {});
+const object = (value: Json | undefined): Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
 
 const pullRequest: TypeResolvers = {
   ...issueOrPull,
@@ -134,8 +166,10 @@ const pullRequest: TypeResolvers = {
   isDraft: ({ rest: { draft } }) => draft === true,
   merged: ({ rest: { merged_at } }) => merged_at != null,
   mergedAt: rest("merged_at"),
-  mergedBy: (node, args, call, info) => (node.rest.merged_at == null ? null : actorOf(onceRead("merged_by")(node, args, call, info) as Json)),
-  mergeable: ({ rest: { mergeable } }) => (mergeable === true ? "MERGEABLE" : mergeable === false ? "CONFLICTING" : "UNKNOWN"),
+  mergedBy: (node, args, call, info) =>
+    node.rest.merged_at == null ? null : actorOf(onceRead("merged_by")(node, args, call, info) as Json),
+  mergeable: ({ rest: { mergeable } }) =>
+    mergeable === true ? "MERGEABLE" : mergeable === false ? "CONFLICTING" : "UNKNOWN",
   maintainerCanModify: onceRead("maintainer_can_modify"),
   additions: onceRead("additions"),
   deletions: onceRead("deletions"),
@@ -150,8 +184,17 @@ const pullRequest: TypeResolvers = {
   headRepository: ({ rest: { head } }) => embeddedRepository(object(head).repo),
   headRepositoryOwner: ({ rest: { head } }) => actorOf(object(head).user),
   isCrossRepository: ({ rest: { head }, repositoryId }) => object(object(head).repo).id !== repositoryId,
-  reviews: ({ rest: { number }, repositoryId }, args: PageArguments & { author?: string | null; states?: string[] | null }, call, info) =>
-    storedConnection(call, info, args, { kind: "PullRequestReview", source: sources.reviews(args), parent: { r: repositoryId, n: Number(number) } }),
+  reviews: (
+    { rest: { number }, repositoryId },
+    args: PageArguments & { author?: string | null; states?: string[] | null },
+    call,
+    info,
+  ) =>
+    storedConnection(call, info, args, {
+      kind: "PullRequestReview",
+      source: sources.reviews(args),
+      parent: { r: repositoryId, n: Number(number) },
+    }),
 };
 
 function embeddedRepository(value: Json | undefined): Node | null {
@@ -163,7 +206,11 @@ function embeddedRepository(value: Json | undefined): Node | null {
 function listed(kind: Node["kind"], source: (args: never) => sources.Source): Resolver {
   return async (node, args: PageArguments, call, info) => {
     await requireRepository(call, node.repositoryId);
-    return storedConnection(call, info, args, { kind, source: source(args as never), parent: { r: node.repositoryId, n: 0 } });
+    return storedConnection(call, info, args, {
+      kind,
+      source: source(args as never),
+      parent: { r: node.repositoryId, n: 0 },
+    });
   };
 }
 
@@ -179,7 +226,8 @@ const repository: TypeResolvers = {
   resourcePath: path,
   sshUrl: rest("ssh_url"),
   mirrorUrl: rest("mirror_url"),
-  visibility: ({ rest: { visibility, private: isPrivate } }) => enumValue(visibility) ?? (isPrivate ? "PRIVATE" : "PUBLIC"),
+  visibility: ({ rest: { visibility, private: isPrivate } }) =>
+    enumValue(visibility) ?? (isPrivate ? "PRIVATE" : "PUBLIC"),
   isPrivate: rest("private"),
   isFork: rest("fork"),
   isArchived: ({ rest: { archived } }) => archived === true,
@@ -192,7 +240,8 @@ const repository: TypeResolvers = {
   pushedAt: rest("pushed_at"),
   defaultBranchRef: ({ rest: { default_branch } }) => (default_branch ? { name: default_branch } : null),
   primaryLanguage: ({ rest: { language } }) => (language ? { name: language } : null),
-  licenseInfo: ({ rest: { license } }) => (license ? { key: object(license).key, name: object(license).name, spdxId: object(license).spdx_id } : null),
+  licenseInfo: ({ rest: { license } }) =>
+    license ? { key: object(license).key, name: object(license).name, spdxId: object(license).spdx_id } : null,
   stargazerCount: rest("stargazers_count"),
   forkCount: rest("forks_count"),
   diskUsage: rest("size"),
@@ -201,25 +250,39 @@ const repository: TypeResolvers = {
   hasWikiEnabled: ({ rest: { has_wiki } }) => has_wiki === true,
   hasDiscussionsEnabled: ({ rest: { has_discussions } }) => has_discussions === true,
   issue: ({ repositoryId }, { number }: { number: number }, call) => numbered(call, "Issue", repositoryId, number),
-  pullRequest: ({ repositoryId }, { number }: { number: number }, call) => numbered(call, "PullRequest", repositoryId, number),
-  issueOrPullRequest: ({ repositoryId }, { number }: { number: number }, call) => issueOrPullRequest(call, repositoryId, number),
+  pullRequest: ({ repositoryId }, { number }: { number: number }, call) =>
+    numbered(call, "PullRequest", repositoryId, number),
+  issueOrPullRequest: ({ repositoryId }, { number }: { number: number }, call) =>
+    issueOrPullRequest(call, repositoryId, number),
   label: ({ repositoryId }, { name: label }: { name: string }, call) => call.label(repositoryId, label),
-  milestone: ({ repositoryId }, { number }: { number: number }, call) => call.numbered("Milestone", repositoryId, number),
+  milestone: ({ repositoryId }, { number }: { number: number }, call) =>
+    call.numbered("Milestone", repositoryId, number),
   issues: listed("Issue", sources.issues),
   pullRequests: listed("PullRequest", sources.pulls),
   labels: listed("Label", sources.labels),
   milestones: listed("Milestone", sources.milestones),
 };
 
-async function numbered(call: GraphqlCall, kind: "Issue" | "PullRequest", repositoryId: number, number: number): Promise<Node> {
+async function numbered(
+  call: GraphqlCall,
+  kind: "Issue" | "PullRequest",
+  repositoryId: number,
+  number: number,
+): Promise<Node> {
   const found = await call.numbered(kind, repositoryId, number);
   // The number of a pull request names no issue.
   if (found && !(kind === "Issue" && isPullRequest(found))) return found;
-  throw typedError("NOT_FOUND", `Could not resolve to ${kind === "Issue" ? "an Issue" : "a PullRequest"} with the number of ${number}.`);
+  throw typedError(
+    "NOT_FOUND",
+    `Could not resolve to ${kind === "Issue" ? "an Issue" : "a PullRequest"} with the number of ${number}.`,
+  );
 }
 
 async function issueOrPullRequest(call: GraphqlCall, repositoryId: number, number: number): Promise<Node> {
-  const [pull, found] = await Promise.all([call.numbered("PullRequest", repositoryId, number), call.numbered("Issue", repositoryId, number)]);
+  const [pull, found] = await Promise.all([
+    call.numbered("PullRequest", repositoryId, number),
+    call.numbered("Issue", repositoryId, number),
+  ]);
   const node = pull ?? (found && !isPullRequest(found) ? found : null);
   if (node) return node;
   throw typedError("NOT_FOUND", `Could not resolve to an issue or pull request with the number of ${number}.`);
@@ -292,18 +355,26 @@ export const queryResolvers: Record<string, RootResolver> = {
     if (!viewer) throw typedError("NOT_FOUND", "The account that this token answers as is not mirrored.");
     return viewer;
   },
-  user: async (_root, { login }: { login: string }, call) => accountNamed(call, login, "User", (kind) => kind === "User"),
-  organization: async (_root, { login }: { login: string }, call) => accountNamed(call, login, "Organization", (kind) => kind === "Organization"),
+  user: async (_root, { login }: { login: string }, call) =>
+    accountNamed(call, login, "User", (kind) => kind === "User"),
+  organization: async (_root, { login }: { login: string }, call) =>
+    accountNamed(call, login, "Organization", (kind) => kind === "Organization"),
   repositoryOwner: async (_root, { login }: { login: string }, call) => {
     const found = await call.userNamed(login);
     return found && (found.kind === "User" || found.kind === "Organization") ? found : null;
   },
-  repository: (_root, { owner, name: repo, followRenames }: { owner: string; name: string; followRenames?: boolean | null }, call) =>
-    repositoryOf(call, owner, repo, followRenames ?? true),
+  repository: (
+    _root,
+    { owner, name: repo, followRenames }: { owner: string; name: string; followRenames?: boolean | null },
+    call,
+  ) => repositoryOf(call, owner, repo, followRenames ?? true),
   node: (_root, { id }: { id: string }, call) => nodeOf(call, id),
   nodes: (_root, { ids }: { ids: string[] }, call) => {
     if (ids.length > MAX_IDS) {
-      throw typedError("ARGUMENT_LIMIT", `You may not provide more than ${MAX_IDS} node ids; you provided ${ids.length}.`);
+      throw typedError(
+        "ARGUMENT_LIMIT",
+        `You may not provide more than ${MAX_IDS} node ids; you provided ${ids.length}.`,
+      );
     }
     return ids.map((id) => nodeOf(call, id));
   },
@@ -318,8 +389,16 @@ export const queryResolvers: Record<string, RootResolver> = {
     },
 };
 
-async function accountNamed(call: GraphqlCall, login: string, what: string, isWanted: (kind: string) => boolean): Promise<Node> {
+async function accountNamed(
+  call: GraphqlCall,
+  login: string,
+  what: string,
+  isWanted: (kind: string) => boolean,
+): Promise<Node> {
   const found = await call.userNamed(login);
   if (found && isWanted(found.kind)) return found;
-  throw typedError("NOT_FOUND", `Could not resolve to ${what === "User" ? "a User" : "an Organization"} with the login of '${login}'.`);
+  throw typedError(
+    "NOT_FOUND",
+    `Could not resolve to ${what === "User" ? "a User" : "an Organization"} with the login of '${login}'.`,
+  );
 }

@@ -7,7 +7,11 @@ import { queryResolvers, typeResolvers } from "./resolvers.ts";
 /** The schema that is served, each field with what shows it. */
 export function apiSchema(): GraphQLSchema {
   const schema = buildSchema(readFileSync(new URL("./schema.graphql", import.meta.url), "utf8"));
-  const resolvers: Record<string, Record<string, unknown>> = { ...typeResolvers, Query: queryResolvers, Mutation: { createIssue } };
+  const resolvers: Record<string, Record<string, unknown>> = {
+    ...typeResolvers,
+    Query: queryResolvers,
+    Mutation: { createIssue },
+  };
   for (const type of Object.values(schema.getTypeMap())) {
     if (isAbstractType(type)) type.resolveType = (node: Node) => node.kind;
     if (!isObjectType(type)) continue;

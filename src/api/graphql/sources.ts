@@ -1,6 +1,7 @@
 /** Which rows the connections page through, and in what order. Pure. */
-import type { PageSource } from "../../mirror/find-pages.ts";
+
 import { type IssueFilter, issueConditions } from "../../mirror/find-issues.ts";
+import type { PageSource } from "../../mirror/find-pages.ts";
 import { MIRRORED_REPOSITORIES } from "../../mirror/find-repositories.ts";
 import type { Statement } from "../../mirror/statement.ts";
 
@@ -112,7 +113,8 @@ const PULL_STATES = {
 export function pulls({ orderBy, states, labels, headRefName, baseRefName }: PullsArguments): PageSource {
   return {
     from: "pull_requests p",
-    columns: 'p.repository_id::float8 as "repositoryId", p.document::text as document, p.detail::text as detail, p.body',
+    columns:
+      'p.repository_id::float8 as "repositoryId", p.document::text as document, p.detail::text as detail, p.body',
     conditions: (statement) => [
       "p.repository_id = x.r and p.id is not null and p.deleted_at is null",
       ...(states && states.length > 0 ? [`(${states.map((state) => PULL_STATES[state]).join(" or ")})`] : []),
@@ -130,7 +132,10 @@ export function labels({ orderBy, query }: { orderBy?: Order | null; query?: str
   return {
     from: "labels l",
     columns: 'l.repository_id::float8 as "repositoryId", l.document::text as document',
-    conditions: (statement) => ["l.repository_id = x.r and l.deleted_at is null", ...contains(statement, ["l.name", "l.description"], query)],
+    conditions: (statement) => [
+      "l.repository_id = x.r and l.deleted_at is null",
+      ...contains(statement, ["l.name", "l.description"], query),
+    ],
     // Upstream does not send when a label was made; its id grows with that.
     ...(orderBy?.field === "NAME" ? { key: "lower(l.name)", keyType: "text" } : { key: "l.id", keyType: "bigint" }),
     tie: "l.id",
@@ -145,13 +150,23 @@ const MILESTONE_KEYS: Record<string, Pick<PageSource, "key" | "keyType">> = {
   NUMBER: { key: "m.number", keyType: "integer" },
 };
 
-export function milestones({ orderBy, query, states }: { orderBy?: Order | null; query?: string | null; states?: string[] | null }): PageSource {
+export function milestones({
+  orderBy,
+  query,
+  states,
+}: {
+  orderBy?: Order | null;
+  query?: string | null;
+  states?: string[] | null;
+}): PageSource {
   return {
     from: "milestones m",
     columns: 'm.repository_id::float8 as "repositoryId", m.document::text as document',
     conditions: (statement) => [
       "m.repository_id = x.r and m.deleted_at is null",
-      ...(states && states.length > 0 ? [`m.state = any(${statement.value(states.map((state) => state.toLowerCase()))}::text[])`] : []),
+      ...(states && states.length > 0
+        ? [`m.state = any(${statement.value(states.map((state) => state.toLowerCase()))}::text[])`]
+        : []),
       ...contains(statement, ["m.title"], query),
     ],
     ...(MILESTONE_KEYS[orderBy?.field ?? "NUMBER"] as Pick<PageSource, "key" | "keyType">),
@@ -184,7 +199,11 @@ export function reviews({ author, states }: { author?: string | null; states?: s
     conditions: (statement) => [
       "c.repository_id = x.r and c.pull_number = x.n and c.deleted_at is null and c.state <> 'PENDING'",
       ...(states && states.length > 0 ? [`c.state = any(${statement.value(states)}::text[])`] : []),
-      ...(author == null ? [] : [`c.user_id = any(array(select u.id from users u where lower(u.login) = ${statement.value(author.toLowerCase())}))`]),
+      ...(author == null
+        ? []
+        : [
+            `c.user_id = any(array(select u.id from users u where lower(u.login) = ${statement.value(author.toLowerCase())}))`,
+          ]),
     ],
     key: "c.id",
     keyType: "bigint",
@@ -228,7 +247,9 @@ export function repositories(viewerId: number, args: RepositoriesArguments): Pag
       if (isFork != null) conditions.push(`r.fork is not distinct from ${isFork}`);
       if (privacy != null) conditions.push(privacy === "PRIVATE" ? "r.private" : "not r.private");
       if (visibility != null) {
-        conditions.push(`coalesce(r.visibility, case when r.private then 'private' else 'public' end) = ${statement.value(visibility.toLowerCase())}`);
+        conditions.push(
+          `coalesce(r.visibility, case when r.private then 'private' else 'public' end) = ${statement.value(visibility.toLowerCase())}`,
+        );
       }
       return conditions;
     },
@@ -242,9 +263,12 @@ export function repositories(viewerId: number, args: RepositoriesArguments): Pag
 function related(account: string, viewer: string, affiliations: string[]): string {
   const any = ["false"];
   if (affiliations.includes("OWNER")) any.push(`r.owner_id = ${account}`);
-  if (affiliations.includes("COLLABORATOR")) any.push(`(${account} = ${viewer} and r.owner_id is distinct from ${viewer})`);
+  if (affiliations.includes("COLLABORATOR"))
+    any.push(`(${account} = ${viewer} and r.owner_id is distinct from ${viewer})`);
   if (affiliations.includes("ORGANIZATION_MEMBER")) {
-    any.push(`(${account} = ${viewer} and r.owner_id <> ${viewer} and exists (select from users o where o.id = r.owner_id and o.type = 'Organization'))`);
+    any.push(
+      `(${account} = ${viewer} and r.owner_id <> ${viewer} and exists (select from users o where o.id = r.owner_id and o.type = 'Organization'))`,
+    );
   }
   return `(${any.join(" or ")})`;
 }

@@ -9,11 +9,18 @@ import { requirePull } from "./pulls.ts";
 
 export async function listIssueComments(call: RepositoryCall): Promise<Answer> {
   const { number } = await requireIssue(call);
-  return listed(call, "issue_comment", { parent: number, since: moment(call.query, "since", "IssueComment"), ...byAge });
+  return listed(call, "issue_comment", {
+    parent: number,
+    since: moment(call.query, "since", "IssueComment"),
+    ...byAge,
+  });
 }
 
 export async function listRepositoryComments(call: RepositoryCall): Promise<Answer> {
-  return listed(call, "issue_comment", { since: moment(call.query, "since", "IssueComment"), ...asked(call, "IssueComment") });
+  return listed(call, "issue_comment", {
+    since: moment(call.query, "since", "IssueComment"),
+    ...asked(call, "IssueComment"),
+  });
 }
 
 export async function listPullReviewComments(call: RepositoryCall): Promise<Answer> {
@@ -50,14 +57,23 @@ const byAge: Order = { sort: "created", direction: "asc" };
 
 /** `direction` counts only together with `sort`. */
 function asked({ query }: RepositoryCall, resource: string): Order {
-  const sort = choice(query, "sort", resource, ["created", "updated", "created_at"]) === "updated" ? "updated" : "created";
+  const sort =
+    choice(query, "sort", resource, ["created", "updated", "created_at"]) === "updated" ? "updated" : "created";
   return { sort, direction: query.get("sort") ? (direction(query, resource) ?? "asc") : "asc" };
 }
 
-async function listed(call: RepositoryCall, kind: CommentKind, list: Omit<CommentList, "limit" | "offset">): Promise<Answer> {
+async function listed(
+  call: RepositoryCall,
+  kind: CommentKind,
+  list: Omit<CommentList, "limit" | "offset">,
+): Promise<Answer> {
   const { id } = call.repository;
   const { rows, total } = await findComments(call.ctx.db, kind, id, { ...list, ...askedPage(call.query) });
-  return numberedPage(call, rows.map(({ document, body }) => ({ repositoryId: id, document, body })), total);
+  return numberedPage(
+    call,
+    rows.map(({ document, body }) => ({ repositoryId: id, document, body })),
+    total,
+  );
 }
 
 async function single(call: RepositoryCall, kind: CommentKind, parent?: number): Promise<Answer> {

@@ -1,5 +1,13 @@
-import { findIssue, findIssues, type IssueFilter, type IssueOrder, type IssuePosition, type IssueRow } from "../../mirror/find-issues.ts";
+import {
+  findIssue,
+  findIssues,
+  type IssueFilter,
+  type IssueOrder,
+  type IssuePosition,
+  type IssueRow,
+} from "../../mirror/find-issues.ts";
 import { findMilestone } from "../../mirror/find-milestones.ts";
+import type { Json } from "../../mirror/template.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { type Cursor, readCursor, writeCursor } from "../cursor.ts";
 import { ApiFault, invalid, notFound } from "../fault.ts";
@@ -7,7 +15,6 @@ import { cursorLink, numberedLink } from "../link.ts";
 import { choice, direction, moment, pageNumber, pageSize } from "../query.ts";
 import { showList, showOne } from "../view.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
-import type { Json } from "../../mirror/template.ts";
 
 /** GitHub was seen to refuse page 100 of 100 rows (go-github issues 3565, 3976); nearer depths are not known. */
 const DEEPEST_ROW = 10_000;
@@ -32,9 +39,16 @@ export async function listIssues(call: RepositoryCall): Promise<Answer> {
     page: pageNumber(query),
     // The row that the cursor names stands behind this page, or before it.
     next: last && (hasMore || isBackward) ? cursorOf(last, order) : null,
-    previous: first && (isBackward ? hasMore : "side" in position || position.offset > 0) ? cursorOf(first, order) : null,
+    previous:
+      first && (isBackward ? hasMore : "side" in position || position.offset > 0) ? cursorOf(first, order) : null,
   });
-  return ok(await showList(call, page.map(({ document, body }) => ({ repositoryId: repository.id, document, body }))), { link });
+  return ok(
+    await showList(
+      call,
+      page.map(({ document, body }) => ({ repositoryId: repository.id, document, body })),
+    ),
+    { link },
+  );
 }
 
 function issuePosition(query: URLSearchParams, limit: number): IssuePosition {
@@ -67,15 +81,28 @@ async function issueFilter({ query, ctx, repository }: RepositoryCall): Promise<
   const state = choice(query, "state", "Issue", ["open", "closed", "all"]);
   if (query.get("issue_field_values")) {
     // To leave it out would show issues that were not asked for.
-    throw invalid({ resource: "Issue", field: "issue_field_values", code: "custom", message: "Filtering by issue fields is not mirrored" });
+    throw invalid({
+      resource: "Issue",
+      field: "issue_field_values",
+      code: "custom",
+      message: "Filtering by issue fields is not mirrored",
+    });
   }
   const text = (name: string) => query.get(name) || undefined;
   const [milestone, assignee, type] = [text("milestone"), text("assignee"), text("type")];
-  const labels = text("labels")?.split(",").map((name) => name.trim()).filter(Boolean);
+  const labels = text("labels")
+    ?.split(",")
+    .map((name) => name.trim())
+    .filter(Boolean);
   return {
     state,
     since: moment(query, "since", "Issue") ?? undefined,
-    milestone: milestone === undefined || milestone === "*" ? milestone : milestone === "none" ? null : await milestoneNumber(milestone, ctx, repository.id),
+    milestone:
+      milestone === undefined || milestone === "*"
+        ? milestone
+        : milestone === "none"
+          ? null
+          : await milestoneNumber(milestone, ctx, repository.id),
     assignee: assignee === undefined || assignee === "*" ? assignee : assignee === "none" ? null : { login: assignee },
     creator: text("creator"),
     mentioned: text("mentioned"),
@@ -109,7 +136,9 @@ export async function requireIssue({ ctx, repository, params }: RepositoryCall):
 /** In the order in which the issue carries them. */
 export async function listIssueLabels(call: RepositoryCall): Promise<Answer> {
   const { document, body } = await requireIssue(call);
-  const { labels } = JSON.parse(await showOne(call, { repositoryId: call.repository.id, document, body })) as { labels: Json[] };
+  const { labels } = JSON.parse(await showOne(call, { repositoryId: call.repository.id, document, body })) as {
+    labels: Json[];
+  };
   const { page, limit, offset } = askedPage(call.query);
   const link = numberedLink(call.api + call.path, call.query, { page, last: Math.ceil(labels.length / limit) });
   return ok(JSON.stringify(labels.slice(offset, offset + limit)), { link });

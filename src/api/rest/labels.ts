@@ -9,7 +9,11 @@ import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 export async function listLabels(call: RepositoryCall): Promise<Answer> {
   const { id } = call.repository;
   const { rows, total } = await findLabels(call.ctx.db, id, askedPage(call.query));
-  return numberedPage(call, rows.map(({ document }) => ({ repositoryId: id, document })), total);
+  return numberedPage(
+    call,
+    rows.map(({ document }) => ({ repositoryId: id, document })),
+    total,
+  );
 }
 
 export async function getLabel(call: RepositoryCall): Promise<Answer> {
@@ -27,7 +31,11 @@ export async function listMilestones(call: RepositoryCall): Promise<Answer> {
     direction: direction(call.query, "Milestone") ?? "asc",
     ...askedPage(call.query),
   });
-  return numberedPage(call, rows.map(({ document }) => ({ repositoryId: id, document })), total);
+  return numberedPage(
+    call,
+    rows.map(({ document }) => ({ repositoryId: id, document })),
+    total,
+  );
 }
 
 export async function getMilestone(call: RepositoryCall): Promise<Answer> {
@@ -35,5 +43,7 @@ export async function getMilestone(call: RepositoryCall): Promise<Answer> {
   const number = smallNumberParam(call.params.number);
   const milestone = number === null ? null : await findMilestone(call.ctx.db, id, number);
   if (!milestone) throw notFound();
-  return ok(await showOne(call, { repositoryId: id, document: milestone.document }), { lastModified: milestone.updatedAt });
+  return ok(await showOne(call, { repositoryId: id, document: milestone.document }), {
+    lastModified: milestone.updatedAt,
+  });
 }

@@ -1,5 +1,5 @@
-import { Router } from "../router.ts";
 import type { Answer, Call, RepositoryCall } from "../call.ts";
+import { Router } from "../router.ts";
 import * as comments from "./comments.ts";
 import { getIssue, listIssueLabels, listIssues } from "./issues.ts";
 import { getLabel, getMilestone, listLabels, listMilestones } from "./labels.ts";
@@ -15,31 +15,61 @@ export function restOperations(): Router {
   const router = new Router();
   const service = (method: "GET", path: string, run: (call: Call) => Promise<Answer>, docs: string, isFree = false) =>
     router.add(path, { method, docs: `${DOCS}/${docs}`, isFree, run: { of: "service", with: run } });
-  const repository = (method: "GET" | "POST", path: string, run: (call: RepositoryCall) => Promise<Answer>, docs: string) =>
-    router.add(path, { method, docs: `${DOCS}/${docs}`, isFree: false, run: { of: "repository", with: run } });
+  const repository = (
+    method: "GET" | "POST",
+    path: string,
+    run: (call: RepositoryCall) => Promise<Answer>,
+    docs: string,
+  ) => router.add(path, { method, docs: `${DOCS}/${docs}`, isFree: false, run: { of: "repository", with: run } });
 
   service("GET", "/", getRoot, "meta/meta#github-api-root");
   service("GET", "/meta", getMeta, "meta/meta#get-github-meta-information");
   service("GET", "/versions", getVersions, "meta/meta#get-all-api-versions");
   service("GET", "/zen", getZen, "meta/meta#get-the-zen-of-github");
-  service("GET", "/rate_limit", getRateLimit, "rate-limit/rate-limit#get-rate-limit-status-for-the-authenticated-user", true);
+  service(
+    "GET",
+    "/rate_limit",
+    getRateLimit,
+    "rate-limit/rate-limit#get-rate-limit-status-for-the-authenticated-user",
+    true,
+  );
   service("GET", "/user", getViewer, "users/users#get-the-authenticated-user");
   service("GET", "/user/repos", listViewerRepositories, "repos/repos#list-repositories-for-the-authenticated-user");
 
   repository("GET", "/", getRepository, "repos/repos#get-a-repository");
   repository("GET", "/issues", listIssues, "issues/issues#list-repository-issues");
   repository("POST", "/issues", postIssue, "issues/issues#create-an-issue");
-  repository("GET", "/issues/comments", comments.listRepositoryComments, "issues/comments#list-issue-comments-for-a-repository");
+  repository(
+    "GET",
+    "/issues/comments",
+    comments.listRepositoryComments,
+    "issues/comments#list-issue-comments-for-a-repository",
+  );
   repository("GET", "/issues/comments/:id", comments.getIssueComment, "issues/comments#get-an-issue-comment");
   repository("GET", "/issues/:number", getIssue, "issues/issues#get-an-issue");
   repository("GET", "/issues/:number/comments", comments.listIssueComments, "issues/comments#list-issue-comments");
   repository("GET", "/issues/:number/labels", listIssueLabels, "issues/labels#list-labels-for-an-issue");
   repository("GET", "/pulls", listPulls, "pulls/pulls#list-pull-requests");
   repository("POST", "/pulls", postPull, "pulls/pulls#create-a-pull-request");
-  repository("GET", "/pulls/comments", comments.listRepositoryReviewComments, "pulls/comments#list-review-comments-in-a-repository");
-  repository("GET", "/pulls/comments/:id", comments.getReviewComment, "pulls/comments#get-a-review-comment-for-a-pull-request");
+  repository(
+    "GET",
+    "/pulls/comments",
+    comments.listRepositoryReviewComments,
+    "pulls/comments#list-review-comments-in-a-repository",
+  );
+  repository(
+    "GET",
+    "/pulls/comments/:id",
+    comments.getReviewComment,
+    "pulls/comments#get-a-review-comment-for-a-pull-request",
+  );
   repository("GET", "/pulls/:number", getPull, "pulls/pulls#get-a-pull-request");
-  repository("GET", "/pulls/:number/comments", comments.listPullReviewComments, "pulls/comments#list-review-comments-on-a-pull-request");
+  repository(
+    "GET",
+    "/pulls/:number/comments",
+    comments.listPullReviewComments,
+    "pulls/comments#list-review-comments-on-a-pull-request",
+  );
   repository("GET", "/pulls/:number/reviews", comments.listReviews, "pulls/reviews#list-reviews-for-a-pull-request");
   repository("GET", "/pulls/:number/reviews/:id", comments.getReview, "pulls/reviews#get-a-review-for-a-pull-request");
   repository("GET", "/labels", listLabels, "issues/labels#list-labels-for-a-repository");

@@ -25,12 +25,18 @@ export async function listPulls(call: RepositoryCall): Promise<Answer> {
       ...askedPage(query),
     },
   );
-  return numberedPage(call, rows.map(({ document, body }) => ({ repositoryId: repository.id, document, body })), total);
+  return numberedPage(
+    call,
+    rows.map(({ document, body }) => ({ repositoryId: repository.id, document, body })),
+    total,
+  );
 }
 
 export async function getPull(call: RepositoryCall): Promise<Answer> {
   const { document, detail, body, updatedAt } = await requirePull(call);
-  return ok(await showOne(call, { repositoryId: call.repository.id, document, detail, body }), { lastModified: updatedAt });
+  return ok(await showOne(call, { repositoryId: call.repository.id, document, detail, body }), {
+    lastModified: updatedAt,
+  });
 }
 
 /** @throws ApiFault 404 */

@@ -1,4 +1,9 @@
-import { findRepositoryDocument, findUserRepositories, type Relation, type RepositorySort } from "../../mirror/find-repositories.ts";
+import {
+  findRepositoryDocument,
+  findUserRepositories,
+  type Relation,
+  type RepositorySort,
+} from "../../mirror/find-repositories.ts";
 import { findUser } from "../../mirror/find-users.ts";
 import { type Answer, type Call, ok, type RepositoryCall, requireUser } from "../call.ts";
 import { ApiFault, notFound } from "../fault.ts";
@@ -21,7 +26,10 @@ export async function listViewerRepositories(call: Call): Promise<Answer> {
     throw new ApiFault(422, "If you specify visibility or affiliation, you cannot specify type.");
   }
   const type = choice(query, "type", "Repository", ["all", "owner", "public", "private", "member"]);
-  const visibility = type === "public" || type === "private" ? type : choice(query, "visibility", "Repository", ["all", "public", "private"]);
+  const visibility =
+    type === "public" || type === "private"
+      ? type
+      : choice(query, "visibility", "Repository", ["all", "public", "private"]);
   const sort: RepositorySort = choice(query, "sort", "Repository", ["full_name", "created", "updated", "pushed"]);
   const page = askedPage(query);
   const { rows, total } = await findUserRepositories(
@@ -29,13 +37,22 @@ export async function listViewerRepositories(call: Call): Promise<Answer> {
     userId,
     {
       visibility,
-      relations: type === "owner" ? ["owner"] : type === "member" ? ["collaborator", "organization_member"] : affiliations(query),
+      relations:
+        type === "owner"
+          ? ["owner"]
+          : type === "member"
+            ? ["collaborator", "organization_member"]
+            : affiliations(query),
       updatedAfter: moment(query, "since", "Repository"),
       updatedBefore: moment(query, "before", "Repository"),
     },
     { sort, direction: direction(query, "Repository") ?? (sort === "full_name" ? "asc" : "desc"), ...page },
   );
-  return numberedPage(call, rows.map(({ id, document }) => ({ repositoryId: id, document })), total);
+  return numberedPage(
+    call,
+    rows.map(({ id, document }) => ({ repositoryId: id, document })),
+    total,
+  );
 }
 
 function affiliations(query: URLSearchParams): readonly Relation[] {

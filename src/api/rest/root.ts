@@ -66,7 +66,14 @@ export async function getRateLimit({ ctx, quota, caller, version }: Call): Promi
   const resources = {
     core: shown(core),
     search: { limit: searches, used: 0, remaining: searches, reset: Math.ceil(now) + 60 },
-    ...(graphql ? { graphql: caller.kind === "user" ? shown(graphql) : { limit: 0, used: 0, remaining: 0, reset: Math.ceil(now) + 3_600 } } : {}),
+    ...(graphql
+      ? {
+          graphql:
+            caller.kind === "user"
+              ? shown(graphql)
+              : { limit: 0, used: 0, remaining: 0, reset: Math.ceil(now) + 3_600 },
+        }
+      : {}),
   };
   const rate = version === "2022-11-28" ? { rate: resources.core } : {};
   return ok(JSON.stringify({ resources, ...rate }), { isUncached: true });

@@ -16,11 +16,14 @@ const COLLECTIONS: Record<Created, string> = { issue: "issues", pull_request: "p
 
 // GitHub was seen to send these with POST and PATCH of issues under 2022-11-28, whose `assignee` the next version drops.
 const DEPRECATION = { Deprecation: "Tue, 10 Mar 2026 00:00:00 GMT", Sunset: "Fri, 10 Mar 2028 00:00:00 GMT" };
-const DEPRECATION_LINK = '<https://docs.github.com/en/rest/about-the-rest-api/api-versions>; rel="deprecation"; type="text/html"';
+const DEPRECATION_LINK =
+  '<https://docs.github.com/en/rest/about-the-rest-api/api-versions>; rel="deprecation"; type="text/html"';
 
 export async function postIssue(call: RepositoryCall): Promise<Answer> {
   const answer = await create(call, "issue");
-  return call.version === "2022-11-28" ? { ...answer, headers: { ...answer.headers, ...DEPRECATION }, link: DEPRECATION_LINK } : answer;
+  return call.version === "2022-11-28"
+    ? { ...answer, headers: { ...answer.headers, ...DEPRECATION }, link: DEPRECATION_LINK }
+    : answer;
 }
 
 export async function postPull(call: RepositoryCall): Promise<Answer> {
@@ -40,16 +43,23 @@ async function create(call: RepositoryCall, kind: Created): Promise<Answer> {
     number = await store(ctx, kind, call, answer);
   } catch (error) {
     // Upstream has done it. To answer with a failure would make the caller do it twice.
-    ctx.log.error({ err: error, requestId: call.requestId, repository: repository.fullName }, "A write took effect at upstream and could not be stored");
+    ctx.log.error(
+      { err: error, requestId: call.requestId, repository: repository.fullName },
+      "A write took effect at upstream and could not be stored",
+    );
     return asItIs(call, answer);
   }
   const made = await findCreated(ctx, kind, repository.id, number);
   if (!made) return asItIs(call, answer);
-  return { status: 201, body: await showOne(call, made), headers: { Location: `${call.api}/repos/${repository.fullName}/${COLLECTIONS[kind]}/${number}` } };
+  return {
+    status: 201,
+    body: await showOne(call, made),
+    headers: { Location: `${call.api}/repos/${repository.fullName}/${COLLECTIONS[kind]}/${number}` },
+  };
 }
 
 /** @throws ApiFault 401 for anonymous callers, 403 for tokens that only read */
-export function requireWriter(call: RepositoryCall | Pick<RepositoryCall, "caller">): void {
+function requireWriter(call: RepositoryCall): void {
   if (requireUser(call).canWrite) return;
   throw new ApiFault(403, "Resource not accessible by personal access token");
 }
@@ -61,22 +71,28 @@ function requireJsonObject(body: string): void {
   } catch (cause) {
     throw new ApiFault(400, "Problems parsing JSON", { cause });
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new ApiFault(400, "Body should be a JSON object");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new ApiFault(400, "Body should be a JSON object");
 }
 
 /**
  * Sends a write to upstream. A redirect says that it was not done and where it belongs, so that one is followed, once.
  * @throws ApiFault 502, 503 or 504 that says what is known of its effect; it is never sent again
  */
-export async function passOn({ upstream, config }: Pick<ApiContext, "upstream" | "config">, path: string, body: string): Promise<RawAnswer> {
+export async function passOn(
+  { upstream, config, clock }: Pick<ApiContext, "upstream" | "config" | "clock">,
+  path: string,
+  body: string,
+): Promise<RawAnswer> {
   try {
     const answer = await upstream.write({ method: "POST", path, body });
     const isRedirect = answer.status === 307 || answer.status === 308 || answer.status === 301;
     const location = answer.headers.location;
-    if (!isRedirect || typeof location !== "string" || !location.startsWith(`${config.upstreamUrl}/`)) return rejected(answer);
+    if (!isRedirect || typeof location !== "string" || !location.startsWith(`${config.upstreamUrl}/`))
+      return rejected(answer);
     return rejected(await upstream.write({ method: "POST", path: location.slice(config.upstreamUrl.length), body }));
   } catch (error) {
-    throw writeFault(error);
+    throw writeFault(error, clock.now());
   }
 }
 
@@ -86,10 +102,10 @@ function rejected(answer: RawAnswer): RawAnswer {
   return answer;
 }
 
-function writeFault(error: unknown): unknown {
+function writeFault(error: unknown, now: Date): unknown {
   const documentationUrl = "https://docs.github.com/rest";
   if (error instanceof QuotaSpentError) {
-    const seconds = Math.max(1, Math.ceil((error.resetAt.getTime() - Date.now()) / 1_000));
+    const seconds = Math.max(1, Math.ceil((error.resetAt.getTime() - now.getTime()) / 1_000));
     return new ApiFault(503, "The mirror's quota at upstream is spent. Nothing was sent, and nothing was queued.", {
       documentationUrl,
       headers: { "Retry-After": String(seconds) },
@@ -97,17 +113,28 @@ function writeFault(error: unknown): unknown {
     });
   }
   if (error instanceof CredentialRejectedError) {
-    return new ApiFault(502, "Upstream rejects the mirror's credential. Nothing was done, and nothing was queued.", { documentationUrl, cause: error });
+    return new ApiFault(502, "Upstream rejects the mirror's credential. Nothing was done, and nothing was queued.", {
+      documentationUrl,
+      cause: error,
+    });
   }
   if (!(error instanceof UpstreamUnavailableError)) return error;
   if (error.outage === "unreachable") {
-    return new ApiFault(502, "Upstream cannot be reached. Nothing was done, and nothing was queued.", { documentationUrl, cause: error });
+    return new ApiFault(502, "Upstream cannot be reached. Nothing was done, and nothing was queued.", {
+      documentationUrl,
+      cause: error,
+    });
   }
-  const [status, what] = error.outage === "timed-out" ? [504, "did not answer in time"] : [502, "gave no answer that can be read"];
-  return new ApiFault(status as number, `Upstream ${what}. Whether it did what was asked is not known; nothing was queued, and it is not sent again.`, {
-    documentationUrl,
-    cause: error,
-  });
+  const [status, what] =
+    error.outage === "timed-out" ? [504, "did not answer in time"] : [502, "gave no answer that can be read"];
+  return new ApiFault(
+    status as number,
+    `Upstream ${what}. Whether it did what was asked is not known; nothing was queued, and it is not sent again.`,
+    {
+      documentationUrl,
+      cause: error,
+    },
+  );
 }
 
 /** Upstream's own answer; only API addresses become those of the caller's. */
@@ -118,7 +145,13 @@ function asItIs(call: RepositoryCall, { status, headers, body }: RawAnswer): Ans
     const [value] = [headers[name]].flat();
     if (value !== undefined) kept[name] = rebase(value, call);
   }
-  return { status, body: rebase(body, call), headers: kept, ...(contentType === undefined ? {} : { contentType }), isUncached: true };
+  return {
+    status,
+    body: rebase(body, call),
+    headers: kept,
+    ...(contentType === undefined ? {} : { contentType }),
+    isUncached: true,
+  };
 }
 
 function rebase(text: string, { api, ctx }: RepositoryCall): string {
@@ -126,7 +159,12 @@ function rebase(text: string, { api, ctx }: RepositoryCall): string {
 }
 
 /** Merges what upstream answered to a write, and answers its number. */
-export async function store(ctx: ApiContext, kind: Created, { repository }: { repository: NonNullable<Sighting["repository"]> }, answer: RawAnswer): Promise<number> {
+export async function store(
+  ctx: ApiContext,
+  kind: Created,
+  { repository }: { repository: NonNullable<Sighting["repository"]> },
+  answer: RawAnswer,
+): Promise<number> {
   const representation = JSON.parse(answer.body) as Fields;
   const at: Sighting = { api: ctx.config.upstreamUrl, repository, seenAt: answer.seenAt, read: true };
   const observed = [observe(kind, representation, at)];
@@ -142,7 +180,11 @@ export async function store(ctx: ApiContext, kind: Created, { repository }: { re
 }
 
 /** A pull request is listed among the issues too, under an id that only its issue side tells. */
-async function readIssueSide({ upstream, log }: ApiContext, fullName: string, number: number): Promise<{ body: Json; seenAt: Date } | null> {
+async function readIssueSide(
+  { upstream, log }: ApiContext,
+  fullName: string,
+  number: number,
+): Promise<{ body: Json; seenAt: Date } | null> {
   try {
     const answer = await upstream.get(`/repos/${fullName}/issues/${number}`, { priority: "caller" });
     return answer.kind === "ok" ? { body: answer.body as Json, seenAt: answer.seenAt } : null;
@@ -153,7 +195,12 @@ async function readIssueSide({ upstream, log }: ApiContext, fullName: string, nu
   }
 }
 
-async function findCreated({ db }: Pick<ApiContext, "db">, kind: Created, repositoryId: number, number: number): Promise<StoredDocument | null> {
+async function findCreated(
+  { db }: Pick<ApiContext, "db">,
+  kind: Created,
+  repositoryId: number,
+  number: number,
+): Promise<StoredDocument | null> {
   const found = kind === "issue" ? await findIssue(db, repositoryId, number) : await findPull(db, repositoryId, number);
   return found && found !== "deleted" ? { repositoryId, ...found } : null;
 }
