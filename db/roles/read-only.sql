@@ -1,0 +1,47 @@
+-- The role tain_reader may read what the mirror holds, and nothing else. It cannot log in: give it to roles that can.
+--
+--   create role dashboards login password '…' in role tain_reader;
+--   alter role dashboards set default_transaction_read_only = on;
+--   alter role dashboards set statement_timeout = '60s';
+--
+-- Run this file as the owner of the tables, once for each database, and again after each upgrade: it may be run any
+-- number of times, and a new table is unreadable until it names it.
+
+do $$
+begin
+  create role tain_reader nologin;
+exception
+  when duplicate_object or unique_violation then null; -- It is there already: roles belong to the server, not the database.
+end
+$$;
+
+grant usage on schema public to tain_reader;
+
+-- What upstream showed.
+grant select on
+  former_names, users, labels, milestones,
+  issues, issue_labels, issue_assignees, issue_comments,
+  pull_requests, pull_request_reviews, pull_request_review_comments
+to tain_reader;
+
+-- How the mirror stands.
+grant select on origin, schema_migrations, selections, repository_syncs, backfill_phases, refresh_marks, shapes to tain_reader;
+
+-- Two tables without the column that is nobody else's: repositories.detail may hold a token that opens upstream
+-- (temp_clone_token), and deliveries.payload holds whole webhooks, what is not mirrored included.
+do $$
+declare
+  part record;
+begin
+  for part in
+    select table_name, string_agg(quote_ident(column_name), ', ') as names from information_schema.columns
+    where table_schema = 'public' and (table_name, column_name) not in (('repositories', 'detail'), ('deliveries', 'payload'))
+      and table_name in ('repositories', 'deliveries')
+    group by table_name
+  loop
+    execute format('grant select (%s) on %I to tain_reader', part.names, part.table_name);
+  end loop;
+end
+$$;
+
+-- Not granted: api_tokens (the hashes of our own tokens), validators (fingerprints of upstream's tokens).

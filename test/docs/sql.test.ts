@@ -1,0 +1,279 @@
+import { readFile } from "node:fs/promises";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+import { type Block, blocksOf, projectRoot, readPage } from "./markdown.ts";
+
+const ROLE = "tain_reader";
+const page = readPage("docs/sql.md");
+const questions = blocksOf(page).filter(({ language }) => language === "sql");
+
+/** The columns of each question's answer, by its heading. */
+const answers: Record<string, string[]> = {
+  "Which open issues carry which label, and how old are they?": [
+    "full_name",
+    "label",
+    "open_issues",
+    "median_age",
+    "oldest",
+  ],
+  "Which open issues has nobody answered?": ["full_name", "number", "title", "author", "created_at"],
+  "Which pull requests wait for a review, and for how long?": [
+    "full_name",
+    "number",
+    "title",
+    "author",
+    "created_at",
+    "waiting",
+  ],
+  "How long do issues take to get a first answer, and to be closed?": [
+    "month",
+    "opened",
+    "answered",
+    "closed",
+    "hours_to_answer",
+    "hours_to_close",
+  ],
+  "How long do pull requests take to be merged?": ["month", "merged", "median_hours", "p90_hours"],
+  "Who reviews most?": ["login", "pull_requests", "approvals", "changes_requested", "comments"],
+  "Which open issues and pull requests have gone quiet?": [
+    "full_name",
+    "number",
+    "is_pull_request",
+    "title",
+    "comments",
+    "updated_at",
+  ],
+  "How far is each milestone?": ["full_name", "title", "state", "due_on", "open", "closed", "percent"],
+  "Which labels were busiest lately?": ["full_name", "label", "last_90_days", "the_90_days_before"],
+  "Who made their first pull request, and when?": ["full_name", "login", "number", "title", "created_at", "merged"],
+  "Whose authors are unknown?": ["full_name", "kind", "by_ghost_or_nobody"],
+  "What has changed since yesterday?": ["full_name", "number", "is_pull_request", "title", "what", "at"],
+  "How far behind is the mirror?": [
+    "full_name",
+    "state",
+    "problem",
+    "confirmed",
+    "deliveries_pending",
+    "deliveries_failed",
+    "to_be_read_again",
+  ],
+};
+
+interface Person {
+  id: number;
+  type: string;
+}
+
+interface Truth {
+  repository: { full_name: string };
+  issues: {
+    number: number;
+    state: string;
+    user: Person | null;
+    pull_request?: object;
+    labels: { name: string }[];
+    milestone: { number: number } | null;
+  }[];
+  pulls: { number: number; state: string; draft: boolean; user: Person | null }[];
+  comments: { issue_url: string; user: Person | null }[];
+  reviews: { pull_request_url: string; state: string; user: Person | null }[];
+  milestones: { number: number; title: string }[];
+}
+
+let world: TestWorld;
+let reader: pg.Client;
+let truths: Truth[];
+let wasThere = true;
+
+beforeAll(async () => {
+  world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 2, issues: 120, pulls: 60 }),
+  });
+  const names = ((await state("")) as unknown as { full_name: string; fork: boolean }[])
+    .filter(({ fork }) => !fork)
+    .map((each) => each.full_name);
+  await world.mirror(...names);
+  await world.listen(...names);
+  // So that there are tombstones, settled deliveries and changes of today.
+  const live = world.simulator.startLive({
+    ratePerSecond: 0,
+    seed: 3,
+    kinds: ["open", "comment", "deleteComment", "deleteIssue", "deleteLabel", "close", "review"],
+  });
+  for (let step = 0; step < 60; step++) live.step();
+  await world.settleMarks();
+  await world.catchUp();
+  await world.settleMarks();
+  truths = (await Promise.all(names.map((name) => state(`?repository=${name}`)))).flat();
+
+  const { rowCount } = await world.ctx.db.$client.query("select from pg_roles where rolname = $1", [ROLE]);
+  wasThere = rowCount === 1;
+  const file = await readFile(`${projectRoot}db/roles/read-only.sql`, "utf8");
+  await world.ctx.db.$client.query(file);
+  await world.ctx.db.$client.query(file); // As after an upgrade.
+  reader = new pg.Client({ connectionString: world.ctx.config.databaseUrl, options: `-c role=${ROLE}` });
+  await reader.connect();
+}, 120_000);
+
+afterAll(async () => {
+  await reader?.end();
+  // Roles are the server's, and this one may be somebody's already.
+  if (!wasThere) await world.ctx.db.$client.query(`drop owned by ${ROLE}; drop role ${ROLE}`);
+  await world?.[Symbol.asyncDispose]();
+});
+
+async function state(query: string): Promise<Truth[]> {
+  const response = await fetch(`${world.simulator.url}/-/state${query}`);
+  return ((await response.json()) as { repositories: Truth[] }).repositories;
+}
+
+describe("the questions", () => {
+  test("of the page are those of this test, and more than ten", () => {
+    expect(questions.map(({ heading }) => heading)).toEqual(Object.keys(answers));
+    expect(questions.length).toBeGreaterThan(10);
+  });
+
+  test.each(questions)("$heading", async ({ heading, text }: Block) => {
+    const { fields, rows } = await reader.query(text);
+    expect(fields.map(({ name }) => name)).toEqual(answers[heading]);
+    expect(rows.length).toBeGreaterThan(0);
+  });
+
+  test("open issues by label are counted as upstream has them", async () => {
+    const expected: Record<string, number> = {};
+    for (const { repository, issues } of truths) {
+      for (const { labels } of issues.filter((issue) => issue.state === "open" && !issue.pull_request)) {
+        for (const { name } of labels)
+          expected[`${repository.full_name} ${name}`] = (expected[`${repository.full_name} ${name}`] ?? 0) + 1;
+      }
+    }
+    const rows = await ask("Which open issues carry which label, and how old are they?");
+    expect(Object.fromEntries(rows.map((row) => [`${row.full_name} ${row.label}`, Number(row.open_issues)]))).toEqual(
+      expected,
+    );
+  });
+
+  test("unanswered issues are those on which nobody but the author and bots has commented", async () => {
+    const expected = truths.flatMap(({ repository, issues, comments }) =>
+      issues
+        .filter((issue) => issue.state === "open" && !issue.pull_request)
+        .filter(
+          ({ number, user }) =>
+            !comments.some(
+              (one) =>
+                one.issue_url.endsWith(`/issues/${number}`) && one.user?.id !== user?.id && one.user?.type !== "Bot",
+            ),
+        )
+        .map(({ number }) => `${repository.full_name}#${number}`),
+    );
+    expect(await numbers("Which open issues has nobody answered?")).toEqual(expected.sort());
+  });
+
+  test("pull requests that wait for a review are those without one by somebody else", async () => {
+    const expected = truths.flatMap(({ repository, pulls, reviews }) =>
+      pulls
+        .filter((pull) => pull.state === "open" && !pull.draft)
+        .filter(
+          ({ number, user }) =>
+            !reviews.some(
+              (one) =>
+                one.pull_request_url.endsWith(`/pulls/${number}`) &&
+                one.state !== "PENDING" &&
+                one.user?.id !== user?.id,
+            ),
+        )
+        .map(({ number }) => `${repository.full_name}#${number}`),
+    );
+    expect(await numbers("Which pull requests wait for a review, and for how long?")).toEqual(expected.sort());
+  });
+
+  test("milestones hold the issues and pull requests that upstream gives them", async () => {
+    const expected = truths.flatMap(({ repository, milestones, issues }) =>
+      milestones.map(({ number, title }) => {
+        const inside = issues.filter(({ milestone }) => milestone?.number === number);
+        const open = inside.filter((issue) => issue.state === "open").length;
+        return `${repository.full_name} ${title} ${open} ${inside.length - open}`;
+      }),
+    );
+    const rows = await ask("How far is each milestone?");
+    expect(rows.map(({ full_name, title, open, closed }) => `${full_name} ${title} ${open} ${closed}`).sort()).toEqual(
+      expected.sort(),
+    );
+  });
+});
+
+describe("the read-only role", () => {
+  const refused = { code: "42501" }; // insufficient_privilege
+
+  test.each([
+    "update issues set title = 'mine'",
+    "delete from issues",
+    "insert into selections (pattern, added_at) values ('a/b', now())",
+    "truncate issues",
+    "select nextval('revision')",
+    "create table mine (id integer)",
+    "drop table issues",
+  ])("changes nothing: %s", async (statement) => {
+    await expect(reader.query(statement)).rejects.toMatchObject(refused);
+  });
+
+  test.each([
+    "select hash from api_tokens",
+    "select etag from validators",
+    "select payload from deliveries",
+    "select detail from repositories",
+    "select * from repositories",
+  ])("reads no secret: %s", async (statement) => {
+    await expect(reader.query(statement)).rejects.toMatchObject(refused);
+  });
+
+  test("every table is either granted or withheld on purpose, so that a new one is not forgotten", async () => {
+    const { rows } = await world.ctx.db.$client.query<{ table_name: string; is_readable: boolean }>(
+      `select table_name, has_any_column_privilege('${ROLE}', format('public.%I', table_name), 'select') as is_readable
+        from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE' order by table_name`,
+    );
+    expect(rows.filter(({ is_readable }) => !is_readable).map(({ table_name }) => table_name)).toEqual([
+      "api_tokens",
+      "validators",
+    ]);
+  });
+
+  test("the page lists every table", async () => {
+    const { rows } = await world.ctx.db.$client.query<{ table_name: string }>(
+      "select table_name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'",
+    );
+    expect(rows.map(({ table_name }) => table_name).filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
+  });
+
+  test("a role made as the page says logs in, reads, and is read-only by itself too", async () => {
+    const [block] = blocksOf(page).filter(({ language }) => language === "sql role");
+    const admin = world.ctx.db.$client;
+    await admin.query(block?.text ?? "");
+    try {
+      const url = new URL(world.ctx.config.databaseUrl);
+      url.username = "dashboards";
+      url.password = "a long random text";
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      try {
+        expect((await client.query("select count(*)::int as issues from issues")).rows[0]?.issues).toBeGreaterThan(0);
+        await expect(client.query("create temporary table mine (id integer)")).rejects.toMatchObject({ code: "25006" });
+      } finally {
+        await client.end();
+      }
+    } finally {
+      await admin.query("drop role dashboards");
+    }
+  });
+});
+
+async function ask(heading: string): Promise<Record<string, unknown>[]> {
+  const question = questions.find((one) => one.heading === heading);
+  return (await reader.query(question?.text ?? "")).rows;
+}
+
+async function numbers(heading: string): Promise<string[]> {
+  return (await ask(heading)).map(({ full_name, number }) => `${full_name}#${number}`).sort();
+}
