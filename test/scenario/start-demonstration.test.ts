@@ -1,0 +1,194 @@
+import { execFile } from "node:child_process";
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Instance } from "../../src/cli/instance.ts";
+import { family, isAlive, type Run, Tain, until } from "../cli/tain.ts";
+
+// One instance after another in one home, as a person has them; each test goes on where the one before it stopped.
+let tain: Tain;
+let run: Run;
+let instance: Instance;
+let failed = false;
+
+beforeAll(async () => {
+  tain = await Tain.open();
+  run = tain.start(["up"]);
+  await run.said(/Ctrl-C stops everything/);
+  instance = await tain.instance();
+}, 60_000);
+
+afterAll(async () => await tain?.close({ failed }), 60_000);
+
+function check(name: string, run: () => Promise<void>): void {
+  test(name, { timeout: 60_000 }, async () => {
+    failed = true;
+    await run();
+    failed = false;
+  });
+}
+
+async function get(path: string): Promise<{ status: number; body: unknown }> {
+  const response = await fetch(`${instance.apiUrl}${path}`, { headers: { authorization: `Bearer ${instance.token}` } });
+  return { status: response.status, body: await response.json() };
+}
+
+async function createUpstream(title: string, { owner, name }: { owner: string; name: string }): Promise<number> {
+  const response = await fetch(`${instance.upstreamUrl}/repos/${owner}/${name}/issues`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${instance.upstreamToken}`,
+      "content-type": "application/json",
+      "user-agent": "test",
+    },
+    body: JSON.stringify({ title }),
+  });
+  expect(response.status).toBe(201);
+  return ((await response.json()) as { number: number }).number;
+}
+
+async function arrives(number: number, { owner, name }: { owner: string; name: string }): Promise<void> {
+  await until(
+    `issue ${number} of ${owner}/${name} is in the mirror`,
+    async () => (await get(`/repos/${owner}/${name}/issues/${number}`)).status === 200,
+    20_000,
+  );
+}
+
+check(
+  "everything is served: at least three repositories, one of them private, 2,000 issues and pull requests, all live",
+  async () => {
+    expect((await fetch(`${instance.apiUrl}/-/ready`)).status).toBe(200);
+    const { repositories } = await tain.status();
+    expect(repositories.length).toBeGreaterThanOrEqual(3);
+    expect(repositories.map(({ state, problem }) => ({ state, problem }))).toEqual(
+      repositories.map(() => ({ state: "live", problem: null })),
+    );
+
+    const mine = (await get("/user/repos")).body as { full_name: string; private: boolean }[];
+    expect(mine.map((each) => each.full_name).sort()).toEqual(
+      repositories.map(({ owner, name }) => `${owner}/${name}`).sort(),
+    );
+    expect(mine.some((each) => each.private)).toBe(true);
+    const upstream = (await (await fetch(`${instance.upstreamUrl}/-/state`)).json()) as {
+      repositories: { full_name: string; issues: number }[];
+    };
+    const mirrored = upstream.repositories.filter((each) =>
+      mine.some(({ full_name: name }) => name === each.full_name),
+    );
+    // The world's summary counts pull requests among the issues.
+    expect(mirrored.reduce((sum, { issues }) => sum + issues, 0)).toBeGreaterThanOrEqual(2_000);
+  },
+);
+
+check("instance.json tells its owner, and nobody else, how to reach everything", async () => {
+  expect((await stat(join(tain.home, "instance.json"))).mode & 0o777).toBe(0o600);
+  expect(instance).toEqual({
+    apiUrl: `http://127.0.0.1:${tain.env.PORT}`,
+    token: expect.stringMatching(/^tain_\w{40}$/),
+    webhookUrl: `http://127.0.0.1:${tain.env.PORT}/webhooks`,
+    webhookSecret: expect.stringMatching(/^[0-9a-f]{48}$/),
+    upstreamUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+    upstreamToken: expect.any(String),
+    repositories: (await tain.status()).repositories.map(({ owner, name }) => ({ owner, name })),
+  });
+  // Beside the file the token is shown once, to the person who started us; the other secrets never.
+  for (const secret of [instance.webhookSecret, instance.upstreamToken])
+    expect(run.stdout + run.stderr).not.toContain(secret);
+});
+
+check("what is changed at upstream shows in the API within seconds, by its webhook", async () => {
+  const [first] = instance.repositories;
+  if (!first) throw new Error("nothing is mirrored");
+  await arrives(await createUpstream("Seen by webhook", first), first);
+});
+
+check("the three lines to try do what they promise, typed as they are", async () => {
+  const lines = run.stdout.split("\n").filter((line) => line.trim().startsWith("curl "));
+  expect(lines).toHaveLength(3);
+  const answers = await Promise.all(
+    lines.map(async (line) =>
+      JSON.parse(
+        (await promisify(execFile)("sh", ["-c", line.trim().replace("curl ", "curl --silent --fail-with-body ")]))
+          .stdout,
+      ),
+    ),
+  );
+  expect(answers[0]).toHaveLength(3);
+  expect(answers[1]).toMatchObject({ title: "Hello from the mirror", state: "open" });
+  expect(answers[2]).toMatchObject({ data: { viewer: { login: "octocat", repositories: { nodes: [{}, {}, {}] } } } });
+});
+
+check("a worker that is killed is started again, and what came meanwhile is applied", async () => {
+  const find = async () => [...(await family(run.pid))].find(([, args]) => args.includes("workers/main.ts"))?.[0];
+  const before = await find();
+  process.kill(before as number, "SIGKILL");
+  const [first] = instance.repositories;
+  const number = await createUpstream("While no worker ran", first as { owner: string; name: string });
+  await run.said(/The worker has ended \(ended by SIGKILL\): starting it again/);
+  await arrives(number, first as { owner: string; name: string });
+  expect(await find()).not.toBe(before);
+});
+
+check("a second instance on the same port is refused with a sentence, and disturbs nothing", async () => {
+  const ended = await tain.run(["up"]);
+  expect(ended).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: `tain: Port ${tain.env.PORT} is taken by another program: set PORT to a free one (e.g. PORT=${Number(tain.env.PORT) + 1}), or end that program\n`,
+  });
+  expect((await tain.status()).repositories.every(({ state }) => state === "live")).toBe(true);
+});
+
+check("asked to stop it ends in order, successfully, and leaves no process", async () => {
+  const processes = await family(run.pid);
+  expect(
+    [...processes.values()].map((args) => /(simulator\/main|web|workers\/main|scheduler)\.ts/.exec(args)?.[1]).sort(),
+  ).toEqual(["scheduler", "simulator/main", "web", "workers/main"]);
+  run.signal("SIGTERM");
+  const { code, stdout, stderr } = await run.exited;
+  expect({ code, last: stdout.split("\n").at(-2) }).toEqual({ code: 0, last: "Stopping …" });
+  expect(stderr).not.toMatch(/by force|Not finished/);
+  for (const pid of processes.keys()) expect(await isAlive(pid), processes.get(pid)).toBe(false);
+});
+
+check(
+  "the next start keeps token and secret, begins the world anew and empties the mirror of the last one",
+  async () => {
+    const before = instance;
+    const [first] = before.repositories;
+    run = tain.start(["up", "--json"]);
+    await run.said(/"event":"up"/);
+    instance = await tain.instance();
+    expect(instance).toMatchObject({
+      token: before.token,
+      webhookSecret: before.webhookSecret,
+      repositories: before.repositories,
+    });
+    const { body } = await get(`/repos/${first?.owner}/${first?.name}/issues?state=all&per_page=100`);
+    expect((body as { title: string }[]).map(({ title }) => title)).not.toContain("Hello from the mirror");
+
+    const events = run.stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { event: string });
+    expect(events.map(({ event }) => event)).toEqual(["serving", ...events.slice(1, -1).map(() => "progress"), "up"]);
+    run.signal("SIGINT");
+    expect((await run.exited).code).toBe(0);
+  },
+);
+
+check("the end of the simulator ends everything, since its world cannot come back", async () => {
+  run = tain.start(["up"]);
+  await run.said(/is served at/);
+  const processes = await family(run.pid);
+  const simulator = [...processes].find(([, args]) => args.includes("simulator/main.ts"))?.[0];
+  process.kill(simulator as number, "SIGKILL");
+  const { code, stderr } = await run.exited;
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    "tain: The simulator has ended (ended by SIGKILL): its world is gone with it. Start again for a new one",
+  );
+  for (const pid of processes.keys()) expect(await isAlive(pid), processes.get(pid)).toBe(false);
+});
