@@ -38,12 +38,16 @@ const PREFLIGHT = {
 
 /**
  * Serves the dialect at `/` and at `/api/v3`, GraphQL at `/graphql` and `/api/graphql`: every path that no other route of
- * the app has taken. Closing the app gives callers' leased quota back.
+ * the app has taken. Closing the app gives callers' leased quota back. GitHub gives up on a query after 10 s; so do we.
  */
-export async function registerApi(app: FastifyInstance, ctx: ApiContext): Promise<void> {
+export async function registerApi(
+  app: FastifyInstance,
+  ctx: ApiContext,
+  { graphqlTimeoutMs = 10_000 } = {},
+): Promise<void> {
   const tokens = new ApiTokens(ctx);
   const quota = new CallerQuota(ctx);
-  const graphql = openGraphql({ ctx, tokens, quota });
+  const graphql = openGraphql({ ctx, tokens, quota, timeoutMs: graphqlTimeoutMs });
   const operations = restOperations();
 
   await app.register(async (api) => {

@@ -6,7 +6,7 @@ export interface LabelRow {
   document: string;
 }
 
-/** A page of the repository's labels by name, and how many there are. */
+/** A page of the repository's labels, and how many there are. GitHub was recorded to list them by name. */
 export async function findLabels(
   db: Database,
   repositoryId: number,

@@ -35,7 +35,7 @@ export interface ApiWorld extends AsyncDisposable {
   /** The same request to upstream, with the mirror's token. */
   getUpstream(path: string, options?: { headers?: Record<string, string> }): Promise<Answered>;
   /** Another process' worth of API over the same stores. */
-  openSibling(env?: NodeJS.ProcessEnv): Promise<string>;
+  openSibling(env?: NodeJS.ProcessEnv, limits?: Parameters<typeof registerApi>[2]): Promise<string>;
 }
 
 export interface Asking {
@@ -79,9 +79,9 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
     const user = await askAt(upstream.url, "GET", "/user", { token: UPSTREAM_TOKEN });
     await store(ctx, upstream, "user", user.body);
     const userId = user.body.id as number;
-    const listen = async (of: Context) => {
+    const listen = async (of: Context, limits: Parameters<typeof registerApi>[2] = {}) => {
       const app = Fastify();
-      await registerApi(app, of);
+      await registerApi(app, of, limits);
       resources.defer(() => app.close());
       return app.listen({ host: "127.0.0.1", port: 0 });
     };
@@ -99,12 +99,12 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
       readToken: await createApiToken(ctx, { userId, canWrite: false }),
       get: (path, asking) => send("GET", path, asking),
       getUpstream: (path, asking = {}) => askAt(upstream.url, "GET", path, { token: UPSTREAM_TOKEN, ...asking }),
-      openSibling: async (more = {}) => {
+      openSibling: async (more = {}, limits = {}) => {
         const config = testConfig(at, { ...env, ...more });
         const own = await openStores(config, resources, { name: "sibling" });
         const upstreamClient = openUpstream(own);
         resources.defer(() => upstreamClient.close());
-        return listen({ ...own, upstream: upstreamClient });
+        return listen({ ...own, upstream: upstreamClient }, limits);
       },
       [Symbol.asyncDispose]: () => resources.disposeAsync(),
     };

@@ -405,6 +405,26 @@ function errorsOf(body: Body): unknown {
   return body.errors?.map(({ type, path, message }: Body) => ({ type, path, message }));
 }
 
+test("a query that runs out of time: 502, as the service says it, and the next one is answered", async () => {
+  const url = await world.openSibling({}, { graphqlTimeoutMs: 200 });
+  const viewer = () => askAt(url, "POST", "/graphql", { token: world.token, body: '{"query":"{ viewer { login } }"}' });
+  const blocker = await world.ctx.db.$client.connect();
+  try {
+    await blocker.query("begin");
+    await blocker.query("lock table users in access exclusive mode");
+    const late = await viewer();
+    expect(late.status).toBe(502);
+    expect(late.body).toMatchObject({
+      data: null,
+      errors: [{ message: expect.stringMatching(/^Something went wrong while executing your query on .* timeout/) }],
+    });
+  } finally {
+    await blocker.query("rollback");
+    blocker.release();
+  }
+  expect((await viewer()).body.data.viewer.login).toBe("mirror-owner");
+});
+
 test("introspection is answered", async () => {
   const { body } = await ask(
     'query { __schema { queryType { name } types { name } } __type(name: "Issue") { fields { name } } }',

@@ -28,15 +28,18 @@ export interface GraphqlParts {
   ctx: ApiContext;
   tokens: ApiTokens;
   quota: CallerQuota;
+  /** How long a query may take. */
+  timeoutMs: number;
 }
 
 /** Answers `POST /graphql`. The request's body is its text. */
-export function openGraphql({ ctx, tokens, quota }: GraphqlParts) {
+export function openGraphql({ ctx, tokens, quota, timeoutMs }: GraphqlParts) {
   const schema = apiSchema();
   const documents = new Documents(schema);
 
   return async (request: FastifyRequest, reply: FastifyReply, requestId: string): Promise<FastifyReply> => {
     let figures: QuotaFigures | null = null;
+    let deadline: AbortSignal | undefined;
     const respond = (status: number, body: string) =>
       send(
         reply,
@@ -82,6 +85,7 @@ export function openGraphql({ ctx, tokens, quota }: GraphqlParts) {
         if (spending.isSpent) return respond(200, quotaSpent(caller.userId));
       }
       const call = new GraphqlCall({ ctx, caller, api, cost, figures, requestId });
+      deadline = AbortSignal.timeout(timeoutMs);
       const result = await execute({
         schema,
         document: priced ?? document,
@@ -89,6 +93,7 @@ export function openGraphql({ ctx, tokens, quota }: GraphqlParts) {
         operationName: asked.operationName ?? null,
         contextValue: call,
         hideSuggestions: true,
+        abortSignal: deadline,
       });
       const bug = result.errors?.find(isBug);
       if (bug) {
@@ -102,6 +107,17 @@ export function openGraphql({ ctx, tokens, quota }: GraphqlParts) {
       const errors = result.errors?.map(shownError);
       return respond(200, JSON.stringify({ data: result.data, ...(errors && errors.length > 0 ? { errors } : {}) }));
     } catch (error) {
+      if (deadline?.aborted) {
+        ctx.log.warn({ requestId, timeoutMs }, "A GraphQL query ran out of time");
+        return respond(
+          502,
+          wentWrong(
+            requestId,
+            ctx.clock.now(),
+            " This may be the result of a timeout, or it could be a bug of the mirror's.",
+          ),
+        );
+      }
       if (!(error instanceof ApiFault)) throw error;
       return respond(error.status, faultBody(error, DOCS));
     }
@@ -190,13 +206,13 @@ function quotaSpent(userId: number): string {
   });
 }
 
-function wentWrong(requestId: string, now: Date): string {
+function wentWrong(requestId: string, now: Date, guess = ""): string {
   const at = now.toISOString().replace(/\.\d+Z$/, "+00:00");
   return JSON.stringify({
     data: null,
     errors: [
       {
-        message: `Something went wrong while executing your query on ${at}. Please include \`${requestId}\` when reporting this issue.`,
+        message: `Something went wrong while executing your query on ${at}.${guess} Please include \`${requestId}\` when reporting this issue.`,
       },
     ],
   });

@@ -83,6 +83,6 @@ async function single(call: RepositoryCall, kind: CommentKind, parent?: number):
   if (!found) throw notFound();
   const { document, body, updatedAt } = found;
   const text = await showOne(call, { repositoryId, document, body });
-  // The service dates single review comments, but neither reviews nor comments on issues.
-  return ok(text, kind === "review_comment" ? { lastModified: updatedAt } : {});
+  // Reviews have no date of their last change.
+  return ok(text, { lastModified: updatedAt });
 }

@@ -1,0 +1,94 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { readCursor, writeCursor } from "../../src/api/cursor.ts";
+import { decodeId } from "../../src/api/graphql/node-id.ts";
+import { cursorLink, numberedLink } from "../../src/api/link.ts";
+
+describe("cursors", () => {
+  test("what is written is read again, in both alphabets", () => {
+    const key = fc.oneof(fc.nat({ max: Number.MAX_SAFE_INTEGER }), fc.string({ maxLength: 200 }), fc.constant(null));
+    fc.assert(
+      fc.property(key, fc.nat({ max: Number.MAX_SAFE_INTEGER }), (value, tie) => {
+        for (const alphabet of ["base64", "url-safe"] as const)
+          expect(readCursor(writeCursor([value, tie], alphabet))).toEqual([value, tie]);
+      }),
+    );
+  });
+
+  test("what was not written by us is none, and never throws", () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(readCursor(text)).toBeNull();
+      }),
+    );
+    const bytes = fc.uint8Array({ maxLength: 40 });
+    fc.assert(
+      fc.property(bytes, (rest) => {
+        const read = readCursor(Buffer.concat([Buffer.from("cursor:v2:"), rest]).toString("base64"));
+        if (read) expect(typeof read[1]).toBe("number");
+      }),
+    );
+  });
+
+  test("they have the service's form", () => {
+    const text = Buffer.from(writeCursor([1_735_689_600_000, 77]), "base64").toString("latin1");
+    expect(text.slice(0, 12)).toBe("cursor:v2:\x92\xcf");
+  });
+});
+
+describe("global ids", () => {
+  test.each([
+    ["MDQ6VXNlcjM0MDczMDM=", { type: "User", id: 3_407_303 }],
+    ["MDEwOlJlcG9zaXRvcnkxMjk2MjY5", { type: "Repository", id: 1_296_269 }],
+    ["U_kgDOADP9xw", { type: "User", id: 3_407_303 }],
+    ["I_kwDOHrjtpM5OBUf6", { type: "Issue", id: 1_308_968_954 }],
+  ])("%s", (text, decoded) => {
+    expect(decodeId(text)).toEqual(decoded);
+  });
+
+  test.each([
+    "",
+    "x",
+    "XX_kgDOADP9xw", // an unknown prefix
+    "U_", // nothing behind it
+    "U_kgDOADP9", // cut off
+    "U_kwDOADP9xw", // says three numbers, has two
+    Buffer.from("05:User1").toString("base64"), // a length that is not the name's
+    Buffer.from("04:User").toString("base64"), // no id
+    Buffer.from("04:Team1").toString("base64"), // a type that is not mirrored
+  ])("%j is none", (text) => {
+    expect(decodeId(text)).toBeNull();
+  });
+
+  test("no text makes it throw", () => {
+    fc.assert(
+      fc.property(
+        fc.base64String(),
+        fc.constantFrom("", "I_", "PR_", "R_"),
+        (text, prefix) => void decodeId(prefix + text),
+      ),
+    );
+  });
+});
+
+describe("Link", () => {
+  const query = new URLSearchParams("per_page=5&page=2&state=all");
+  test("names the neighbours that there are, in the service's order, with the query's own parameters first", () => {
+    const at = (page: number, last: number) => numberedLink("https://h/repositories/1/pulls", query, { page, last });
+    const link = (rel: string, page: number) =>
+      `<https://h/repositories/1/pulls?per_page=5&state=all&page=${page}>; rel="${rel}"`;
+    expect(at(1, 1)).toBeNull();
+    expect(at(1, 0)).toBeNull();
+    expect(at(1, 3)).toBe([link("next", 2), link("last", 3)].join(", "));
+    expect(at(2, 3)).toBe([link("prev", 1), link("next", 3), link("last", 3), link("first", 1)].join(", "));
+    expect(at(3, 3)).toBe([link("prev", 2), link("first", 1)].join(", "));
+  });
+
+  test("by cursor names neither first nor last", () => {
+    const link = cursorLink("https://h/repositories/1/issues", query, { page: 2, next: "abc==", previous: "xyz" });
+    expect(link).toBe(
+      '<https://h/repositories/1/issues?per_page=5&state=all&after=abc%3D%3D&page=3>; rel="next", <https://h/repositories/1/issues?per_page=5&state=all&before=xyz&page=1>; rel="prev"',
+    );
+    expect(cursorLink("https://h", query, { page: 1, next: null, previous: null })).toBeNull();
+  });
+});
