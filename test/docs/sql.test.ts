@@ -204,6 +204,57 @@ describe("the questions", () => {
   });
 });
 
+describe("what does not count", () => {
+  test("a deleted label, though issues still carry it", async () => {
+    const labels = "Which open issues carry which label, and how old are they?";
+    const before = await ask(labels);
+    const after = await askAfter("update labels set deleted_at = now() where name = $1", [before[0]?.label], labels);
+    expect(after.length).toBeLessThan(before.length);
+    expect(after.map(({ label }) => label)).not.toContain(before[0]?.label);
+  });
+
+  test("what bots say, as an answer", async () => {
+    const unanswered = "Which open issues has nobody answered?";
+    const after = await askAfter(
+      "update users set type = 'Bot' where id in (select user_id from issue_comments)",
+      [],
+      unanswered,
+    );
+    expect(after.length).toBeGreaterThan((await ask(unanswered)).length);
+  });
+
+  test.each([
+    "state = 'PENDING'",
+    "user_id = (select p.user_id from pull_requests p where p.repository_id = v.repository_id and p.number = v.pull_number)",
+  ])("a review that nobody else sees or made, as a review: %s", async (change) => {
+    const waiting = "Which pull requests wait for a review, and for how long?";
+    const after = await askAfter(`update pull_request_reviews v set ${change}`, [], waiting);
+    expect(after.length).toBeGreaterThan((await ask(waiting)).length);
+  });
+
+  test.each(Object.keys(answers).filter((heading) => !heading.startsWith("How far behind")))(
+    "repositories that are mirrored no more: %s",
+    async (heading) => {
+      expect(await askAfter("update repository_syncs set state = 'gone'", [], heading)).toEqual([]);
+    },
+  );
+
+  test.each(Object.keys(answers).filter((heading) => !/^(How far (behind|is)|What has changed)/.test(heading)))(
+    "deleted rows: %s",
+    async (heading) => {
+      const tables = [
+        "issues",
+        "pull_requests",
+        "issue_comments",
+        "pull_request_reviews",
+        "pull_request_review_comments",
+      ];
+      const deletion = tables.map((table) => `${table}_gone as (update ${table} set deleted_at = now())`).join(", ");
+      expect(await askAfter(`with ${deletion} select`, [], heading)).toEqual([]);
+    },
+  );
+});
+
 describe("the read-only role", () => {
   const refused = { code: "42501" }; // insufficient_privilege
 
@@ -272,6 +323,19 @@ describe("the read-only role", () => {
 async function ask(heading: string): Promise<Record<string, unknown>[]> {
   const question = questions.find((one) => one.heading === heading);
   return (await reader.query(question?.text ?? "")).rows;
+}
+
+/** The answer as it would be after a change, which is then taken back. */
+async function askAfter(change: string, values: unknown[], heading: string): Promise<Record<string, unknown>[]> {
+  const admin = await world.ctx.db.$client.connect();
+  try {
+    await admin.query("begin");
+    await admin.query(change, values);
+    return (await admin.query(questions.find((one) => one.heading === heading)?.text ?? "")).rows;
+  } finally {
+    await admin.query("rollback");
+    admin.release();
+  }
 }
 
 async function numbers(heading: string): Promise<string[]> {
