@@ -14,7 +14,15 @@ import { isMirrored, setSyncState } from "./repository-sync.ts";
  * place of the next, and only then is the next asked for: a crash costs at most the page under way, and memory holds one
  * page, however large the repository.
  */
-export const backfillPhases = ["labels", "milestones", "issues", "pulls", "issue comments", "review comments", "reviews"] as const;
+export const backfillPhases = [
+  "labels",
+  "milestones",
+  "issues",
+  "pulls",
+  "issue comments",
+  "review comments",
+  "reviews",
+] as const;
 export type BackfillPhase = (typeof backfillPhases)[number];
 
 const per = `per_page=${PAGE_SIZE}`;
@@ -37,7 +45,11 @@ export class InterruptedError extends Error {
  * Copies the repository, or goes on where an earlier run stopped. At the end the repository is live.
  * @throws InterruptedError between two pages, once `signal` is aborted
  */
-export async function backfill(ctx: Context, { repositoryId }: { repositoryId: number }, signal: AbortSignal): Promise<void> {
+export async function backfill(
+  ctx: Context,
+  { repositoryId }: { repositoryId: number },
+  signal: AbortSignal,
+): Promise<void> {
   let repository = await findMirroredRepository(ctx.db, repositoryId);
   if (!repository || repository.state === "gone") return;
   try {
@@ -46,9 +58,10 @@ export async function backfill(ctx: Context, { repositoryId }: { repositoryId: n
     await beginBackfill(ctx, repository, read.upstreamNow);
     for (const phase of backfillPhases) await runPhase(ctx, repository, phase, signal);
     await storeMergeability(ctx, repository, signal);
-    await ctx.db.$client.query("update repository_syncs set state = 'live', problem = null, backfilled_at = $2, confirmed_at = $2 where repository_id = $1 and state <> 'gone'", [
-      repositoryId, ctx.clock.now(),
-    ]);
+    await ctx.db.$client.query(
+      "update repository_syncs set state = 'live', problem = null, backfilled_at = $2, confirmed_at = $2 where repository_id = $1 and state <> 'gone'",
+      [repositoryId, ctx.clock.now()],
+    );
   } catch (error) {
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     // Deleted, hidden or no longer allowed: upstream answers all three alike, so nothing is thrown away.
@@ -61,16 +74,20 @@ export async function backfill(ctx: Context, { repositoryId }: { repositoryId: n
 export async function restartBackfill(ctx: Pick<Context, "db">, repositoryId: number): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     await tx.execute(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
-    await tx.execute(sql`update repository_syncs set state = 'backfilling', problem = null where repository_id = ${repositoryId}`);
+    await tx.execute(
+      sql`update repository_syncs set state = 'backfilling', problem = null where repository_id = ${repositoryId}`,
+    );
   });
 }
 
 /** The watermarks are upstream's time at the beginning: whatever changes while we copy is read by the first catch-up. */
 async function beginBackfill(ctx: Context, repository: MirroredRepository, upstreamNow: Date): Promise<void> {
+  const { rows: begun } = await ctx.db.$client.query("select from backfill_phases where repository_id = $1 limit 1", [
+    repository.id,
+  ]);
+  if (begun.length > 0) return; // What upstream was asked before is not asked again.
   const expected = await expectedPages(ctx, repository);
   await ctx.db.transaction(async (tx) => {
-    const begun = await tx.execute(sql`select from backfill_phases where repository_id = ${repository.id}`);
-    if (begun.rows.length > 0) return;
     const now = ctx.clock.now().toISOString();
     for (const phase of backfillPhases) {
       await tx.execute(sql`insert into backfill_phases (repository_id, phase, expected_pages, started_at)
@@ -90,7 +107,10 @@ interface Counts {
 }
 
 /** For the progress bar: one point, since lists paged by cursor do not say how long they are. */
-async function expectedPages(ctx: Context, repository: MirroredRepository): Promise<Partial<Record<BackfillPhase, number>>> {
+async function expectedPages(
+  ctx: Context,
+  repository: MirroredRepository,
+): Promise<Partial<Record<BackfillPhase, number>>> {
   const { data } = await ctx.upstream.graphql<Counts>(COUNTS, { id: repository.nodeId }, { priority: "backfill" });
   if (!data.node) return {};
   const pagesOf = (count: number) => Math.max(1, Math.ceil(count / PAGE_SIZE));
@@ -104,7 +124,12 @@ async function expectedPages(ctx: Context, repository: MirroredRepository): Prom
   };
 }
 
-async function runPhase(ctx: Context, repository: MirroredRepository, phase: BackfillPhase, signal: AbortSignal): Promise<void> {
+async function runPhase(
+  ctx: Context,
+  repository: MirroredRepository,
+  phase: BackfillPhase,
+  signal: AbortSignal,
+): Promise<void> {
   const { rows } = await ctx.db.$client.query<{ cursor: string | null; finished_at: Date | null }>(
     "select cursor, finished_at from backfill_phases where repository_id = $1 and phase = $2",
     [repository.id, phase],
@@ -112,22 +137,38 @@ async function runPhase(ctx: Context, repository: MirroredRepository, phase: Bac
   const row = rows[0];
   if (!row || row.finished_at) return;
   for (let cursor: string | null = row.cursor, isLast = false; !isLast; ) {
-    if (signal.aborted) throw new InterruptedError(`The backfill of ${repository.fullName} stops before the next page of ${phase}`);
+    if (signal.aborted)
+      throw new InterruptedError(`The backfill of ${repository.fullName} stops before the next page of ${phase}`);
     if (!(await isMirrored(ctx.db, repository.id))) return; // Removed meanwhile.
-    const next: string | null = phase === "reviews" ? await storeReviews(ctx, repository, cursor, signal) : await storeListPage(ctx, repository, phase, cursor);
+    const next: string | null =
+      phase === "reviews"
+        ? await storeReviews(ctx, repository, cursor, signal)
+        : await storeListPage(ctx, repository, phase, cursor);
     isLast = next === null;
     cursor = next;
   }
 }
 
-async function storeListPage(ctx: Context, repository: MirroredRepository, phase: Exclude<BackfillPhase, "reviews">, cursor: string | null): Promise<string | null> {
+async function storeListPage(
+  ctx: Context,
+  repository: MirroredRepository,
+  phase: Exclude<BackfillPhase, "reviews">,
+  cursor: string | null,
+): Promise<string | null> {
   const { kind, path } = lists[phase];
   const at = cursor ?? `/repositories/${repository.id}/${path}`;
-  const page = await storePage(ctx, repository, kind, at, "backfill", (tx, stored) => rememberPage(ctx, tx, repository.id, phase, stored));
+  const page = await storePage(ctx, repository, kind, at, "backfill", (tx, stored) =>
+    rememberPage(ctx, tx, repository.id, phase, stored),
+  );
   return page.next;
 }
 
-async function storeReviews(ctx: Context, repository: MirroredRepository, cursor: string | null, signal: AbortSignal): Promise<string | null> {
+async function storeReviews(
+  ctx: Context,
+  repository: MirroredRepository,
+  cursor: string | null,
+  signal: AbortSignal,
+): Promise<string | null> {
   const page = await readPullDetails(ctx, repository, cursor, "backfill", signal);
   await readOtherReviews(ctx, repository, page.unfinished, "backfill");
   const marks = marksForUnclear(ctx, repository, page.unclear);
@@ -147,10 +188,22 @@ async function storeMergeability(ctx: Context, repository: MirroredRepository, s
     "select number from pull_requests where repository_id = $1 and state = 'open' and mergeable is null and deleted_at is null",
     [repository.id],
   );
-  await storePullDetails(ctx, repository, rows.map((row) => row.number), "backfill", signal);
+  await storePullDetails(
+    ctx,
+    repository,
+    rows.map((row) => row.number),
+    "backfill",
+    signal,
+  );
 }
 
-async function rememberPage(ctx: Pick<Context, "clock">, tx: Transaction, repositoryId: number, phase: BackfillPhase, page: Pick<StoredPage, "next" | "resources" | "pageCount">): Promise<void> {
+async function rememberPage(
+  ctx: Pick<Context, "clock">,
+  tx: Transaction,
+  repositoryId: number,
+  phase: BackfillPhase,
+  page: Pick<StoredPage, "next" | "resources" | "pageCount">,
+): Promise<void> {
   const finishedAt = page.next === null ? ctx.clock.now().toISOString() : null;
   await tx.execute(sql`update backfill_phases set cursor = ${page.next}, pages = pages + 1, resources = resources + ${page.resources},
     expected_pages = coalesce(${page.pageCount}::integer, expected_pages), finished_at = ${finishedAt}::timestamptz
