@@ -9,7 +9,10 @@ export type Queries = Pick<Database, "execute" | "select" | "insert" | "update" 
  * Opens a pool. `maxConnections` bounds it; a connection is made when it is first needed, so opening never fails.
  * Close it with `database.$client.end()`.
  */
-export function openDatabase(url: string, options: { maxConnections?: number; applicationName?: string } = {}): Database {
+export function openDatabase(
+  url: string,
+  options: { maxConnections?: number; applicationName?: string } = {},
+): Database {
   const pool = new pg.Pool({
     connectionString: url,
     max: options.maxConnections ?? 10,

@@ -20,7 +20,9 @@ export async function migrate(databaseUrl: string): Promise<void> {
   await client.connect();
   try {
     await client.query("select pg_advisory_lock($1)", [LOCK]);
-    await client.query("create table if not exists schema_migrations (version integer primary key, name text not null, applied_at timestamptz not null default now())");
+    await client.query(
+      "create table if not exists schema_migrations (version integer primary key, name text not null, applied_at timestamptz not null default now())",
+    );
     const known = await migrationFiles();
     const applied = await appliedVersions(client);
     refuseNewer(known, applied);
@@ -43,7 +45,9 @@ export async function migrate(databaseUrl: string): Promise<void> {
 }
 
 /** What keeps a process from working with this database: "missing" migrations, or a "newer" schema; null when it fits. */
-export async function schemaMismatch(query: (text: string) => Promise<{ rows: { version: number }[] }>): Promise<"missing" | "newer" | null> {
+export async function schemaMismatch(
+  query: (text: string) => Promise<{ rows: { version: number }[] }>,
+): Promise<"missing" | "newer" | null> {
   const known = (await migrationFiles()).map((file) => file.version);
   const applied = await query("select version from schema_migrations").then(
     ({ rows }) => rows.map((row): number => row.version),
@@ -79,7 +83,9 @@ function refuseNewer(known: { version: number }[], applied: number[]): void {
 if (import.meta.main) {
   const url = process.env.DATABASE_URL;
   if (!url) {
-    console.error("DATABASE_URL is not set. Set it to the Postgres database to migrate, e.g. postgres://user:password@host:5432/tain");
+    console.error(
+      "DATABASE_URL is not set. Set it to the Postgres database to migrate, e.g. postgres://user:password@host:5432/tain",
+    );
     process.exit(1);
   }
   await migrate(url);

@@ -29,7 +29,7 @@ export interface Clock {
 export async function openContext(
   config: Config,
   resources: AsyncDisposableStack,
-  options: { name: string },
+  options: { name: string; clock?: Clock },
 ): Promise<Context> {
   const stores = await openStores(config, resources, options);
   const upstream = openUpstream(stores);

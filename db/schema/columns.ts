@@ -21,7 +21,9 @@ export const observed = {
   /** When the row's newest observation was made, by our clock. */
   seenAt: instant("seen_at").notNull(),
   /** Whether that observation was read from upstream (true) or pushed by a webhook (false). */
-  seenByRead: customType<{ data: boolean; driverData: boolean }>({ dataType: () => "boolean" })("seen_by_read").notNull(),
+  seenByRead: customType<{ data: boolean; driverData: boolean }>({ dataType: () => "boolean" })(
+    "seen_by_read",
+  ).notNull(),
   /** Set when upstream deleted the resource: the row is a tombstone. By our clock. */
   deletedAt: instant("deleted_at"),
   /** Grows with every change that the mirror applies, over all tables. */

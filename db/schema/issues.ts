@@ -36,7 +36,11 @@ export const issues = pgTable(
 /** One row says that an issue or pull request carries a label. */
 export const issueLabels = pgTable(
   "issue_labels",
-  { repositoryId: id("repository_id").notNull(), labelId: id("label_id").notNull(), number: integer("number").notNull() },
+  {
+    repositoryId: id("repository_id").notNull(),
+    labelId: id("label_id").notNull(),
+    number: integer("number").notNull(),
+  },
   (table) => [primaryKey({ columns: [table.repositoryId, table.labelId, table.number] })],
 );
 

@@ -24,5 +24,7 @@ export async function findMirroredRepository(db: Database, id: number): Promise<
     [id],
   );
   const row = rows[0];
-  return row ? { id: Number(row.id), nodeId: row.node_id, fullName: row.full_name, htmlUrl: row.html_url, state: row.state } : null;
+  return row
+    ? { id: Number(row.id), nodeId: row.node_id, fullName: row.full_name, htmlUrl: row.html_url, state: row.state }
+    : null;
 }

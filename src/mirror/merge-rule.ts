@@ -21,8 +21,12 @@ export interface Observation {
   stamp: Stamp;
   /** It was seen to be deleted. */
   deleted: boolean;
-  /** Seen in part, through a related resource: its stamp is not that of the whole. */
-  partial: boolean;
+  /**
+   * - whole: one of the ways in which upstream shows the resource; each leaves some keys out.
+   * - single: the fullest of them, the answer to a request for this resource alone. What is not in it is no more.
+   * - part: seen through a related resource. Its stamp is not that of the whole.
+   */
+  extent: "whole" | "single" | "part";
 }
 
 export interface Stored {
@@ -39,7 +43,10 @@ export interface Stored {
  * - known: the stored row says all of it already, or newer.
  * - tied: they contradict each other and only upstream can tell; `next` may still hold other keys that are new.
  */
-export type Folded = { outcome: "merged"; next: Stored } | { outcome: "known" } | { outcome: "tied"; next: Stored | null };
+export type Folded =
+  | { outcome: "merged"; next: Stored }
+  | { outcome: "known" }
+  | { outcome: "tied"; next: Stored | null };
 
 /** A read may be answered by a replica that is this much behind a delivery. GitHub's replicas were seen 1-10 s late. */
 export const REPLICA_LAG_MS = 10_000;
@@ -52,7 +59,15 @@ const FRESH_MS = 5_000;
  * cost a request a delivery; the one seen last stands until the next read of the repository.
  */
 const VOLATILE = new Set([
-  "pushed_at", "open_issues_count", "open_issues", "stargazers_count", "watchers_count", "watchers", "forks_count", "forks", "size",
+  "pushed_at",
+  "open_issues_count",
+  "open_issues",
+  "stargazers_count",
+  "watchers_count",
+  "watchers",
+  "forks_count",
+  "forks",
+  "size",
 ]);
 
 /** Folds an observation into what is stored, never backwards. */
@@ -68,9 +83,9 @@ function isBareTombstone({ deleted, fields }: Observation): boolean {
   return deleted && Object.keys(fields).length === 0;
 }
 
-function firstSeen({ fields, stamp, deleted, partial }: Observation): Stored {
+function firstSeen({ fields, stamp, deleted, extent }: Observation): Stored {
   const deletedAt = deleted ? stamp.seenAt : null;
-  if (!partial) return { fields, stamp, keyStamps: {}, deletedAt };
+  if (extent !== "part") return { fields, stamp, keyStamps: {}, deletedAt };
   // Any sight of the whole is better than this one, but only key by key.
   const keyStamps = Object.fromEntries(Object.keys(fields).map((key) => [key, stamp]));
   return { fields, stamp: { ...stamp, updatedAt: 0 }, keyStamps, deletedAt };
@@ -78,7 +93,8 @@ function firstSeen({ fields, stamp, deleted, partial }: Observation): Stored {
 
 /** A tombstone stands until a read that cannot be a stale replica's shows the resource alive. */
 function foldIntoTombstone(stored: Stored & { deletedAt: number }, seen: Observation): Folded {
-  const isAlive = !seen.deleted && !seen.partial && seen.stamp.read && seen.stamp.seenAt > stored.deletedAt + REPLICA_LAG_MS;
+  const isAlive =
+    !seen.deleted && seen.extent !== "part" && seen.stamp.read && seen.stamp.seenAt > stored.deletedAt + REPLICA_LAG_MS;
   if (!isAlive) return { outcome: "known" };
   const folded = foldKeys({ ...stored, deletedAt: null }, seen);
   return folded.outcome === "known" ? { outcome: "merged", next: { ...stored, deletedAt: null } } : folded;
@@ -87,21 +103,29 @@ function foldIntoTombstone(stored: Stored & { deletedAt: number }, seen: Observa
 function foldKeys(stored: Stored, seen: Observation): Folded {
   const fields: Fields = { ...stored.fields };
   const keyStamps: Record<string, Stamp> = { ...stored.keyStamps };
-  const isNewer = !seen.partial && compare(seen.stamp, stored.stamp) === "newer";
+  const isNewer = seen.extent !== "part" && compare(seen.stamp, stored.stamp) === "newer";
   const stamp = isNewer ? seen.stamp : stored.stamp;
   let hasChanged = false;
   let isTied = false;
 
   if (isNewer) {
     // What this observation does not speak of keeps the stamp under which it was seen.
-    for (const key of Object.keys(stored.fields)) if (!(key in seen.fields)) keyStamps[key] ??= stored.stamp;
+    for (const key of Object.keys(stored.fields)) {
+      if (key in seen.fields) continue;
+      keyStamps[key] ??= stored.stamp;
+      if (seen.extent !== "single" || compare(seen.stamp, keyStamps[key]) !== "newer") continue;
+      delete fields[key];
+      delete keyStamps[key];
+      hasChanged = true;
+    }
   }
   for (const [key, value] of Object.entries(seen.fields)) {
     const isSame = key in stored.fields && sameValue(stored.fields[key], value);
     const known = stored.keyStamps[key] ?? stored.stamp;
     const order = key in stored.fields ? compare(seen.stamp, known) : "newer";
     const isLater = seen.stamp.seenAt > known.seenAt;
-    const wins = order === "newer" || (order === "tied" && !isSame && isLater && (VOLATILE.has(key) || isFresh(seen.stamp)));
+    const wins =
+      order === "newer" || (order === "tied" && !isSame && isLater && (VOLATILE.has(key) || isFresh(seen.stamp)));
     if (order === "tied" && !isSame && !VOLATILE.has(key)) isTied = true;
     if (wins) {
       // Within one second nothing is learnt from an equal value, and most of what is read again is equal.
@@ -109,7 +133,10 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
       if (isNewer) delete keyStamps[key];
       else if (isLearnt) keyStamps[key] = seen.stamp;
       if (isLearnt) hasChanged = true;
-      if (!isSame) fields[key] = value;
+      // Webhooks embed shared resources with fewer keys than reads; the shape that upstream serves is that of a read.
+      const isReshaped = isSame && seen.stamp.read && JSON.stringify(fields[key]) !== JSON.stringify(value);
+      if (isReshaped) hasChanged = true;
+      if (!isSame || isReshaped) fields[key] = value;
     } else if (isNewer) {
       keyStamps[key] = known;
     }
@@ -126,7 +153,7 @@ function isFresh({ read, updatedAt, seenAt }: Stamp): boolean {
 }
 
 /** Which of two stamps knows better. "tied": neither can be shown to. */
-export function compare(a: Stamp, b: Stamp): "newer" | "older" | "tied" {
+function compare(a: Stamp, b: Stamp): "newer" | "older" | "tied" {
   if (a.updatedAt !== b.updatedAt) return a.updatedAt > b.updatedAt ? "newer" : "older";
   if (a.read && b.read) return a.seenAt === b.seenAt ? "tied" : a.seenAt > b.seenAt ? "newer" : "older";
   if (a.read && a.seenAt > b.seenAt + REPLICA_LAG_MS) return "newer";

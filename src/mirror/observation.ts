@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { type Observation, type Stamp } from "./merge-rule.ts";
+import type { Observation, Stamp } from "./merge-rule.ts";
 import { isPullRequest, type Kind, type ResourceKey, resourceOf } from "./resource.ts";
 import { type Fields, type Home, type Json, type Shared, type SharedKind, strip } from "./template.ts";
 
@@ -16,6 +16,8 @@ export interface Sighting {
   /** Read from upstream (true) or pushed by a webhook (false). */
   read: boolean;
   deleted?: boolean;
+  /** The answer to a request for this resource alone. */
+  isSingle?: boolean;
 }
 
 /** Every observation that one representation holds: the resource itself, those embedded in it, and their shapes. */
@@ -48,11 +50,14 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
   const main: Seen = {
     kind,
     repositoryId: repositoryIdOf(kind, at),
-    key: kind === "label" && fields.id === undefined ? keyOfName(requireString(kind, fields, "name")) : requireNumber(kind, fields, keyName(kind)),
+    key:
+      kind === "label" && fields.id === undefined
+        ? keyOfName(requireString(kind, fields, "name"))
+        : requireNumber(kind, fields, keyName(kind)),
     fields,
     stamp: stampOf(kind, fields, at),
     deleted: at.deleted ?? false,
-    partial: false,
+    extent: at.isSingle ? "single" : "whole",
   };
   requireColumns(main);
   seen.push(main, ...projections(main));
@@ -72,24 +77,47 @@ function sharedSeen({ kind, id, fields }: Shared, at: Sighting): Seen {
     fields,
     stamp: stampOf(name, fields, at),
     deleted: false,
-    partial: false,
+    extent: "whole",
   };
 }
 
 /** A pull request is seen from two sides; these keys mean the same on both. Their `updated_at`s are not the same. */
 const COMMON_KEYS = [
-  "number", "title", "user", "state", "locked", "active_lock_reason", "body", "created_at", "closed_at", "assignee", "assignees",
-  "labels", "milestone", "author_association", "draft", "comments",
+  "number",
+  "title",
+  "user",
+  "state",
+  "locked",
+  "active_lock_reason",
+  "body",
+  "created_at",
+  "closed_at",
+  "assignee",
+  "assignees",
+  "labels",
+  "milestone",
+  "author_association",
+  "draft",
+  "comments",
 ];
 
 function projections(main: Seen): Seen[] {
   if (main.deleted) return [];
-  const common = Object.fromEntries(COMMON_KEYS.filter((key) => key in main.fields).map((key) => [key, main.fields[key] as Json]));
-  if (main.kind === "issue" && isPullRequest(main.fields)) return [{ ...main, kind: "pull_request", fields: common, partial: true }];
+  const common = Object.fromEntries(
+    COMMON_KEYS.filter((key) => key in main.fields).map((key) => [key, main.fields[key] as Json]),
+  );
+  if (main.kind === "issue" && isPullRequest(main.fields))
+    return [{ ...main, kind: "pull_request", fields: common, extent: "part" }];
   if (main.kind !== "pull_request") return [];
   const { url, html_url, diff_url, patch_url, merged_at } = main.fields as Record<string, Json>;
-  const pull_request = { url, html_url, diff_url, patch_url, ...(merged_at === undefined ? {} : { merged_at }) } as Fields;
-  return [{ ...main, kind: "issue", fields: { ...common, pull_request }, partial: true }];
+  const pull_request = {
+    url,
+    html_url,
+    diff_url,
+    patch_url,
+    ...(merged_at === undefined ? {} : { merged_at }),
+  } as Fields;
+  return [{ ...main, kind: "issue", fields: { ...common, pull_request }, extent: "part" }];
 }
 
 /** Webhooks spell the state of a review in lower case. */
@@ -98,7 +126,8 @@ function unifyReview(fields: Fields): void {
 }
 
 function stampOf(kind: Kind, fields: Fields, at: Sighting): Stamp {
-  const updatedAt = resourceOf(kind).isVersioned && typeof fields.updated_at === "string" ? Date.parse(fields.updated_at) : 0;
+  const updatedAt =
+    resourceOf(kind).isVersioned && typeof fields.updated_at === "string" ? Date.parse(fields.updated_at) : 0;
   return { updatedAt: Number.isNaN(updatedAt) ? 0 : updatedAt, seenAt: at.seenAt.getTime(), read: at.read };
 }
 
@@ -129,12 +158,14 @@ function requireColumns({ kind, fields }: Seen): void {
     review_comment: ["pull_request_url", "created_at", "updated_at"],
   };
   for (const key of needed[kind] ?? []) {
-    if (fields[key] === undefined || fields[key] === null) throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
+    if (fields[key] === undefined || fields[key] === null)
+      throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
   }
 }
 
 function requireObject(kind: Kind, value: Json): Fields {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new InvalidRepresentationError(`This ${kind} is not an object`);
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new InvalidRepresentationError(`This ${kind} is not an object`);
   return value;
 }
 
@@ -146,6 +177,7 @@ function requireString(kind: Kind, fields: Fields, key: string): string {
 
 function requireNumber(kind: Kind, fields: Fields, key: string): number {
   const value = fields[key];
-  if (typeof value !== "number" || !Number.isSafeInteger(value)) throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
+  if (typeof value !== "number" || !Number.isSafeInteger(value))
+    throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
   return value;
 }

@@ -40,15 +40,31 @@ interface Related {
  * Renders stored documents as upstream's REST JSON: one text for each document, in order. What they refer to is loaded
  * with one query per kind and level, however many documents there are.
  */
-export async function renderDocuments(queries: Queries, documents: StoredDocument[], addresses: Addresses): Promise<string[]> {
+export async function renderDocuments(
+  queries: Queries,
+  documents: StoredDocument[],
+  addresses: Addresses,
+): Promise<string[]> {
   const related = await loadRelated(queries, documents);
   const rendered = new Map<string, string>();
   return documents.map((one) => renderDocument(one, related, addresses, rendered));
 }
 
-function renderDocument(one: StoredDocument, related: Related, addresses: Addresses, rendered: Map<string, string>): string {
+function renderDocument(
+  one: StoredDocument,
+  related: Related,
+  addresses: Addresses,
+  rendered: Map<string, string>,
+): string {
   const whole = one.detail ? joinObjects(one.document, one.detail) : one.document;
-  return renderText(withoutDeleted(whole, one.repositoryId, related), one.repositoryId, one.body ?? null, related, addresses, rendered);
+  return renderText(
+    withoutDeleted(whole, one.repositoryId, related),
+    one.repositoryId,
+    one.body ?? null,
+    related,
+    addresses,
+    rendered,
+  );
 }
 
 function renderText(
@@ -77,7 +93,13 @@ function renderText(
   });
 }
 
-function renderShared(found: Reference, repositoryId: number, related: Related, addresses: Addresses, rendered: Map<string, string>): string {
+function renderShared(
+  found: Reference,
+  repositoryId: number,
+  related: Related,
+  addresses: Addresses,
+  rendered: Map<string, string>,
+): string {
   const document = documentOf(found, repositoryId, related);
   if (document === null) return "null";
   const fields = JSON.parse(document) as Fields;
@@ -87,7 +109,14 @@ function renderShared(found: Reference, repositoryId: number, related: Related, 
     const value = fields[key];
     if (value !== undefined) shown[key] = value;
   }
-  return renderText(JSON.stringify(shown), found.kind === "r" ? found.id : repositoryId, null, related, addresses, rendered);
+  return renderText(
+    JSON.stringify(shown),
+    found.kind === "r" ? found.id : repositoryId,
+    null,
+    related,
+    addresses,
+    rendered,
+  );
 }
 
 /** Null: it is gone, or was never stored. */
@@ -114,7 +143,12 @@ function withoutDeleted(document: string, repositoryId: number, related: Related
     const found = reference(value);
     return found?.kind === "l" && related.labels.get(`${repositoryId}/${found.id}`) === null;
   };
-  if (!references(document).some((found) => found.kind === "l" && related.labels.get(`${repositoryId}/${found.id}`) === null)) return document;
+  if (
+    !references(document).some(
+      (found) => found.kind === "l" && related.labels.get(`${repositoryId}/${found.id}`) === null,
+    )
+  )
+    return document;
   const fields = JSON.parse(document) as Fields;
   if (Array.isArray(fields.labels)) fields.labels = fields.labels.filter((value) => !isDeleted(value));
   return JSON.stringify(fields);
@@ -129,7 +163,13 @@ function escaped(text: string): string {
 }
 
 async function loadRelated(queries: Queries, documents: StoredDocument[]): Promise<Related> {
-  const related: Related = { users: new Map(), repositories: new Map(), labels: new Map(), milestones: new Map(), shapes: new Map() };
+  const related: Related = {
+    users: new Map(),
+    repositories: new Map(),
+    labels: new Map(),
+    milestones: new Map(),
+    shapes: new Map(),
+  };
   const shapes = new Set<string>();
   let wanted = wantedBy(documents, shapes);
   for (const { repositoryId } of documents) if (repositoryId !== 0) wanted.repositories.add(repositoryId);
@@ -181,17 +221,26 @@ interface DocumentRow extends Record<string, unknown> {
 async function loadLevel(queries: Queries, wanted: Wanted, related: Related): Promise<StoredDocument[]> {
   const loaded: StoredDocument[] = [];
   if (wanted.users.size > 0) {
-    const { rows } = await queries.execute<DocumentRow>(sql`select id::text, document::text from users where id = any(${sql.param([...wanted.users])}::bigint[])`);
+    const { rows } = await queries.execute<DocumentRow>(
+      sql`select id::text, document::text from users where id = any(${sql.param([...wanted.users])}::bigint[])`,
+    );
     for (const row of rows) related.users.set(Number(row.id), row.document);
     for (const row of rows) loaded.push({ repositoryId: 0, document: row.document });
   }
   if (wanted.repositories.size > 0) {
-    const { rows } = await queries.execute<DocumentRow & { detail: string | null; full_name: string; html_url: string | null }>(
+    const { rows } = await queries.execute<
+      DocumentRow & { detail: string | null; full_name: string; html_url: string | null }
+    >(
       sql`select id::text, document::text, detail::text, full_name, html_url, deleted_at is not null as gone from repositories where id = any(${sql.param([...wanted.repositories])}::bigint[])`,
     );
     for (const row of rows) {
       const document = row.detail ? joinObjects(row.document, row.detail) : row.document;
-      related.repositories.set(Number(row.id), { document, fullName: row.full_name, htmlUrl: row.html_url ?? "", isGone: row.gone });
+      related.repositories.set(Number(row.id), {
+        document,
+        fullName: row.full_name,
+        htmlUrl: row.html_url ?? "",
+        isGone: row.gone,
+      });
       loaded.push({ repositoryId: Number(row.id), document: row.document });
     }
   }
@@ -201,7 +250,8 @@ async function loadLevel(queries: Queries, wanted: Wanted, related: Related): Pr
   ] as const) {
     if (keys.size === 0) continue;
     const pairs = [...keys].map((key) => key.split("/").map(Number));
-    const { rows } = await queries.execute<DocumentRow>(sql`select t.repository_id::text as r, t.id::text, t.document::text, t.deleted_at is not null as gone
+    const { rows } =
+      await queries.execute<DocumentRow>(sql`select t.repository_id::text as r, t.id::text, t.document::text, t.deleted_at is not null as gone
       from unnest(${sql.param(pairs.map(([r]) => r))}::bigint[], ${sql.param(pairs.map(([, id]) => id))}::bigint[]) as x(r, id)
       join ${sql.raw(table)} t on t.repository_id = x.r and t.id = x.id`);
     for (const row of rows) {
@@ -214,6 +264,8 @@ async function loadLevel(queries: Queries, wanted: Wanted, related: Related): Pr
 
 async function loadShapes(queries: Queries, shapes: Set<string>, related: Related): Promise<void> {
   if (shapes.size === 0) return;
-  const { rows } = await queries.execute<{ id: string; keys: string }>(sql`select id, keys from shapes where id = any(${sql.param([...shapes])}::text[])`);
+  const { rows } = await queries.execute<{ id: string; keys: string }>(
+    sql`select id, keys from shapes where id = any(${sql.param([...shapes])}::text[])`,
+  );
   for (const row of rows) related.shapes.set(row.id, row.keys.split(","));
 }

@@ -9,7 +9,16 @@ import { pullRequestReviewComments, pullRequestReviews } from "../../db/schema/r
 import { users } from "../../db/schema/users.ts";
 import { type Fields, type Json, referenceId } from "./template.ts";
 
-export type Kind = "user" | "repository" | "label" | "milestone" | "issue" | "pull_request" | "issue_comment" | "review" | "review_comment";
+export type Kind =
+  | "user"
+  | "repository"
+  | "label"
+  | "milestone"
+  | "issue"
+  | "pull_request"
+  | "issue_comment"
+  | "review"
+  | "review_comment";
 
 /** Which resource: upstream's id, or the number for issues and pull requests. `repositoryId` is 0 for what has none. */
 export interface ResourceKey {
@@ -53,17 +62,56 @@ const repository: Resource = {
   table: repositories,
   keyColumns: ["id"],
   columns: (fields) => ({
-    ...pick(fields, "node_id", "name", "full_name", "html_url", "private", "visibility", "description", "fork", "archived", "disabled"),
-    ...pick(fields, "has_issues", "default_branch", "language", "stargazers_count", "forks_count", "open_issues_count", "size"),
+    ...pick(
+      fields,
+      "node_id",
+      "name",
+      "full_name",
+      "html_url",
+      "private",
+      "visibility",
+      "description",
+      "fork",
+      "archived",
+      "disabled",
+    ),
+    ...pick(
+      fields,
+      "has_issues",
+      "default_branch",
+      "language",
+      "stargazers_count",
+      "forks_count",
+      "open_issues_count",
+      "size",
+    ),
     ...pick(fields, "created_at", "updated_at", "pushed_at"),
     owner_id: referenceId(fields.owner),
   }),
   // GitHub sends these for GET /repos/{owner}/{repo} only (its OpenAPI: full-repository less repository).
   detailKeys: new Set([
-    "subscribers_count", "network_count", "organization", "parent", "source", "template_repository", "temp_clone_token",
-    "security_and_analysis", "code_of_conduct", "allow_squash_merge", "allow_merge_commit", "allow_rebase_merge", "allow_auto_merge",
-    "delete_branch_on_merge", "allow_update_branch", "use_squash_pr_title_as_default", "squash_merge_commit_title",
-    "squash_merge_commit_message", "merge_commit_title", "merge_commit_message", "anonymous_access_enabled", "master_branch",
+    "subscribers_count",
+    "network_count",
+    "organization",
+    "parent",
+    "source",
+    "template_repository",
+    "temp_clone_token",
+    "security_and_analysis",
+    "code_of_conduct",
+    "allow_squash_merge",
+    "allow_merge_commit",
+    "allow_rebase_merge",
+    "allow_auto_merge",
+    "delete_branch_on_merge",
+    "allow_update_branch",
+    "use_squash_pr_title_as_default",
+    "squash_merge_commit_title",
+    "squash_merge_commit_message",
+    "merge_commit_title",
+    "merge_commit_message",
+    "anonymous_access_enabled",
+    "master_branch",
   ]),
   hasBody: false,
   isVersioned: true,
@@ -98,7 +146,17 @@ const issue: Resource = {
   table: issues,
   keyColumns: REPOSITORY_AND_NUMBER,
   columns: (fields) => ({
-    ...pick(fields, "id", "node_id", "title", "state_reason", "locked", "active_lock_reason", "draft", "author_association"),
+    ...pick(
+      fields,
+      "id",
+      "node_id",
+      "title",
+      "state_reason",
+      "locked",
+      "active_lock_reason",
+      "draft",
+      "author_association",
+    ),
     ...pick(fields, "comments", "created_at", "updated_at", "closed_at"),
     state: stateOf(fields),
     is_pull_request: isPullRequest(fields),
@@ -119,7 +177,17 @@ const pullRequest: Resource = {
     const [head, base] = [object(fields.head), object(fields.base)];
     return {
       ...pick(fields, "id", "node_id", "title", "locked", "draft", "author_association", "merge_commit_sha"),
-      ...pick(fields, "mergeable", "mergeable_state", "comments", "review_comments", "commits", "additions", "deletions", "changed_files"),
+      ...pick(
+        fields,
+        "mergeable",
+        "mergeable_state",
+        "comments",
+        "review_comments",
+        "commits",
+        "additions",
+        "deletions",
+        "changed_files",
+      ),
       ...pick(fields, "created_at", "updated_at", "closed_at", "merged_at"),
       state: stateOf(fields),
       merged: fields.merged ?? (fields.merged_at === undefined ? null : fields.merged_at !== null),
@@ -136,8 +204,18 @@ const pullRequest: Resource = {
   },
   // GitHub's OpenAPI: pull-request less pull-request-simple.
   detailKeys: new Set([
-    "merged", "mergeable", "rebaseable", "mergeable_state", "merged_by", "comments", "review_comments", "maintainer_can_modify",
-    "commits", "additions", "deletions", "changed_files",
+    "merged",
+    "mergeable",
+    "rebaseable",
+    "mergeable_state",
+    "merged_by",
+    "comments",
+    "review_comments",
+    "maintainer_can_modify",
+    "commits",
+    "additions",
+    "deletions",
+    "changed_files",
   ]),
   hasBody: true,
   isVersioned: true,
@@ -177,7 +255,18 @@ const reviewComment: Resource = {
   table: pullRequestReviewComments,
   keyColumns: REPOSITORY_AND_ID,
   columns: (fields) => ({
-    ...pick(fields, "node_id", "author_association", "path", "line", "side", "commit_id", "in_reply_to_id", "created_at", "updated_at"),
+    ...pick(
+      fields,
+      "node_id",
+      "author_association",
+      "path",
+      "line",
+      "side",
+      "commit_id",
+      "in_reply_to_id",
+      "created_at",
+      "updated_at",
+    ),
     review_id: fields.pull_request_review_id ?? null,
     pull_number: numberInAddress(fields.pull_request_url),
     user_id: referenceId(fields.user),
@@ -188,7 +277,17 @@ const reviewComment: Resource = {
 };
 
 /** In the order in which they are written: every transaction takes its locks in this one. */
-export const resources: readonly Resource[] = [user, repository, label, milestone, issue, pullRequest, issueComment, review, reviewComment];
+export const resources: readonly Resource[] = [
+  user,
+  repository,
+  label,
+  milestone,
+  issue,
+  pullRequest,
+  issueComment,
+  review,
+  reviewComment,
+];
 
 export function resourceOf(kind: Kind): Resource {
   return resources.find((candidate) => candidate.kind === kind) as Resource;
@@ -201,11 +300,13 @@ function stateOf(fields: Fields): Json {
 
 /** Answers from before 2014 give every issue a `pull_request`, with nulls inside. */
 export function isPullRequest(fields: Fields): boolean {
-  return typeof object(fields.pull_request).url === "string" || typeof object(fields.pull_request).html_url === "string";
+  return (
+    typeof object(fields.pull_request).url === "string" || typeof object(fields.pull_request).html_url === "string"
+  );
 }
 
 /** `…/issues/5` → 5: upstream names the parent of a comment or review by address alone. */
-export function numberInAddress(address: Json | undefined): number | null {
+function numberInAddress(address: Json | undefined): number | null {
   const match = typeof address === "string" ? /\/(\d+)$/.exec(address) : null;
   return match ? Number(match[1]) : null;
 }

@@ -1,10 +1,10 @@
-import { getTableConfig } from "drizzle-orm/pg-core";
 import { type SQL, sql } from "drizzle-orm";
+import { getTableConfig } from "drizzle-orm/pg-core";
 import type { Database } from "../../db/connection.ts";
-import { fold, type Folded, type Stamp, type Stored } from "./merge-rule.ts";
+import { type Folded, fold, type Stamp, type Stored } from "./merge-rule.ts";
 import type { Observed, Seen } from "./observation.ts";
-import { type Resource, type ResourceKey, resources } from "./resource.ts";
-import { type Fields, type Json, referenceId, unescape } from "./template.ts";
+import { type Kind, type Resource, type ResourceKey, resources } from "./resource.ts";
+import { type Fields, type Json, literalOf, referenceId } from "./template.ts";
 
 export type Transaction = Parameters<Parameters<Database["transaction"]>[0]>[0];
 
@@ -40,14 +40,20 @@ async function mergeKind(tx: Transaction, resource: Resource, seen: Seen[]): Pro
   const outcomes = new Map<string, Merged>();
   let left = groupByKey(seen);
   for (let round = 0; left.size > 0; round++) {
-    if (round === MAX_ROUNDS) throw new Error(`${left.size} rows of ${resource.kind} were changed by others ${MAX_ROUNDS} times over`);
+    if (round === MAX_ROUNDS)
+      throw new Error(`${left.size} rows of ${resource.kind} were changed by others ${MAX_ROUNDS} times over`);
     left = await mergeRound(tx, resource, left, outcomes);
   }
   return [...outcomes.values()];
 }
 
 /** One read, one insert, one locked update. Answers the groups whose rows another transaction changed in between. */
-async function mergeRound(tx: Transaction, resource: Resource, groups: Map<string, Seen[]>, outcomes: Map<string, Merged>): Promise<Map<string, Seen[]>> {
+async function mergeRound(
+  tx: Transaction,
+  resource: Resource,
+  groups: Map<string, Seen[]>,
+  outcomes: Map<string, Merged>,
+): Promise<Map<string, Seen[]>> {
   const stored = await readStored(tx, resource, groups, false);
   const inserts: Row[] = [];
   const suspects = new Map<string, Seen[]>();
@@ -70,7 +76,9 @@ async function mergeRound(tx: Transaction, resource: Resource, groups: Map<strin
   const inserted = await insertRows(tx, resource, inserts);
   await updateRows(tx, resource, updates);
   await followRows(tx, resource, [...inserts.filter((row) => inserted.has(row.key)), ...updates]);
-  return new Map(inserts.filter((row) => !inserted.has(row.key)).map((row) => [row.key, groups.get(row.key) as Seen[]]));
+  return new Map(
+    inserts.filter((row) => !inserted.has(row.key)).map((row) => [row.key, groups.get(row.key) as Seen[]]),
+  );
 }
 
 function foldAll(stored: Stored | undefined, group: Seen[]): { outcome: Folded["outcome"]; next: Stored | null } {
@@ -121,7 +129,12 @@ interface StoredRow {
   deleted_ms: number | null;
 }
 
-async function readStored(tx: Transaction, resource: Resource, groups: Map<string, Seen[]>, forUpdate: boolean): Promise<Map<string, Stored>> {
+async function readStored(
+  tx: Transaction,
+  resource: Resource,
+  groups: Map<string, Seen[]>,
+  forUpdate: boolean,
+): Promise<Map<string, Stored>> {
   const { name, keyColumn, hasRepository } = layoutFor(resource);
   const keys = [...groups.values()].map((group) => ({ r: first(group).repositoryId, k: first(group).key }));
   const { rows } = await tx.execute<StoredRow & Record<string, unknown>>(sql`
@@ -138,7 +151,10 @@ async function readStored(tx: Transaction, resource: Resource, groups: Map<strin
 function toStored(row: StoredRow): Stored {
   const fields: Fields = { ...row.document, ...row.detail };
   if (fields.body === "\u0004") fields.body = row.body;
-  const keyStamps = Object.entries(row.key_stamps ?? {}).map(([key, [updatedAt, seenAt, read]]): [string, Stamp] => [key, { updatedAt, seenAt, read }]);
+  const keyStamps = Object.entries(row.key_stamps ?? {}).map(([key, [updatedAt, seenAt, read]]): [string, Stamp] => [
+    key,
+    { updatedAt, seenAt, read },
+  ]);
   // A row that was only seen in part has an `updated_at` that is not its own; then no key has the row's stamp.
   const isWhole = resourceIsWhole(fields);
   return {
@@ -180,9 +196,25 @@ async function followRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
   if (resource.kind === "issue") {
     await followList(tx, rows, "labels", "issue_labels", "label_id");
     await followList(tx, rows, "assignees", "issue_assignees", "user_id");
+    await buryChildren(tx, rows);
   }
   if (resource.kind === "repository") await rememberFormerNames(tx, rows);
+  const numberColumn = childNumberColumns[resource.kind];
+  if (numberColumn)
+    await buryOrphans(
+      tx,
+      layoutFor(resource).name,
+      numberColumn,
+      rows.filter((row) => !row.before),
+    );
 }
+
+/** What lies under an issue or pull request, and the column that says under which. */
+const childNumberColumns: Partial<Record<Kind, string>> = {
+  issue_comment: "issue_number",
+  review: "pull_number",
+  review_comment: "pull_number",
+};
 
 async function followList(tx: Transaction, rows: Row[], key: string, table: string, column: string): Promise<void> {
   const idsOf = (stored: Stored | undefined) => {
@@ -207,10 +239,39 @@ async function followList(tx: Transaction, rows: Row[], key: string, table: stri
   }
 }
 
+/** Upstream deletes what was said under an issue with it, and says so of the issue alone. Numbers are not used again. */
+async function buryChildren(tx: Transaction, rows: Row[]): Promise<void> {
+  const buried = rows.filter(({ before, stored }) => stored.deletedAt !== null && before && before.deletedAt === null);
+  if (buried.length === 0) return;
+  const keys = JSON.stringify(
+    buried.map(({ seen, stored }) => ({ r: seen.repositoryId, n: seen.key, at: new Date(stored.deletedAt as number) })),
+  );
+  for (const resource of resources) {
+    const column = childNumberColumns[resource.kind];
+    if (!column) continue;
+    await tx.execute(sql`update ${sql.raw(layoutFor(resource).name)} t set deleted_at = x.at, revision = nextval('revision')
+      from json_to_recordset(${keys}::json) as x(r bigint, n integer, at timestamptz)
+      where t.repository_id = x.r and t.${sql.raw(column)} = x.n and t.deleted_at is null`);
+  }
+}
+
+/** A delivery about a comment may come after the deletion of what it stood under. */
+async function buryOrphans(tx: Transaction, table: string, column: string, rows: Row[]): Promise<void> {
+  if (rows.length === 0) return;
+  const keys = JSON.stringify(rows.map(({ seen }) => ({ r: seen.repositoryId, k: seen.key })));
+  await tx.execute(sql`update ${sql.raw(table)} t set deleted_at = i.deleted_at
+    from json_to_recordset(${keys}::json) as x(r bigint, k bigint), issues i
+    where t.repository_id = x.r and t.id = x.k and i.repository_id = x.r and i.number = t.${sql.raw(column)}
+      and i.deleted_at is not null and t.deleted_at is null`);
+}
+
 async function rememberFormerNames(tx: Transaction, rows: Row[]): Promise<void> {
   const renamed = rows.filter(({ before, stored }) => before && before.fields.full_name !== stored.fields.full_name);
   if (renamed.length === 0) return;
-  const names = renamed.map(({ seen, before }) => ({ id: seen.key, name: String(before?.fields.full_name).toLowerCase() }));
+  const names = renamed.map(({ seen, before }) => ({
+    id: seen.key,
+    name: String(before?.fields.full_name).toLowerCase(),
+  }));
   await tx.execute(sql`insert into former_names (full_name, repository_id)
     select name, id from json_to_recordset(${JSON.stringify(names)}::json) as x(name text, id bigint) on conflict do nothing`);
 }
@@ -219,7 +280,9 @@ async function rememberFormerNames(tx: Transaction, rows: Row[]): Promise<void> 
 function recordset(resource: Resource, rows: Row[]): SQL {
   const { names, types, columns } = layoutFor(resource);
   const values = rows.map((row) => columnsOf(resource, row));
-  const arrays = names.map((name, index) => sql`${sql.param(values.map((row) => row[name] ?? null))}::${sql.raw(types[index] as string)}[]`);
+  const arrays = names.map(
+    (name, index) => sql`${sql.param(values.map((row) => row[name] ?? null))}::${sql.raw(types[index] as string)}[]`,
+  );
   return sql`unnest(${sql.join(arrays, sql`, `)}) as x(${sql.raw(columns.join(", "))})`;
 }
 
@@ -231,20 +294,24 @@ function columnsOf(resource: Resource, { seen, stored }: Row): Record<string, Js
     else document[key] = value;
   }
   const columns: Record<string, Json> = { ...resource.columns(stored.fields) };
-  for (const [name, value] of Object.entries(columns)) if (typeof value === "string") columns[name] = columnText(name, value);
+  for (const [name, value] of Object.entries(columns))
+    if (typeof value === "string") columns[name] = columnText(name, value);
   columns[resource.keyColumns.at(-1) as string] = seen.key;
   if (resource.keyColumns[0] === "repository_id") columns.repository_id = seen.repositoryId;
   // Only a part was seen; the column cannot be null, and the stamp is the nearest truth.
   if (columns.updated_at === null && resource.isVersioned) columns.updated_at = partialUpdatedAt(stored);
   if (resource.hasBody) {
     const body = stored.fields.body;
-    columns.body = typeof body === "string" ? storableText(unescape(body)) : null;
+    columns.body = typeof body === "string" ? storableText(literalOf(body)) : null;
     if (typeof body === "string" && columns.body === body) document.body = "\u0004";
   }
   columns.seen_at = new Date(stored.stamp.seenAt).toISOString();
   columns.seen_by_read = stored.stamp.read;
   columns.deleted_at = stored.deletedAt === null ? null : new Date(stored.deletedAt).toISOString();
-  const keyStamps = Object.entries(stored.keyStamps).map(([key, { updatedAt, seenAt, read }]): [string, Json] => [key, [updatedAt, seenAt, read]]);
+  const keyStamps = Object.entries(stored.keyStamps).map(([key, { updatedAt, seenAt, read }]): [string, Json] => [
+    key,
+    [updatedAt, seenAt, read],
+  ]);
   columns.key_stamps = keyStamps.length > 0 ? JSON.stringify(Object.fromEntries(keyStamps)) : null;
   if (resource.detailKeys.size > 0) columns.detail = Object.keys(detail).length > 0 ? JSON.stringify(detail) : null;
   columns.document = JSON.stringify(document);
@@ -259,19 +326,21 @@ function partialUpdatedAt(stored: Stored): string {
 /** A moment that is none (a pending review may be submitted at "") is no moment; the document keeps what was sent. */
 function columnText(column: string, value: string): string | null {
   if (/_(at|on)$/.test(column) && Number.isNaN(Date.parse(value))) return null;
-  return storableText(unescape(value));
+  return storableText(literalOf(value));
 }
 
 /** What a Postgres text can hold: no NUL, no lone surrogate. The document keeps what was sent. */
-export function storableText(text: string): string {
+function storableText(text: string): string {
   return text.toWellFormed().replaceAll("\0", "\uFFFD");
 }
 
 const layouts = new WeakMap<Resource, ReturnType<typeof layoutOf>>();
 
 function layoutFor(resource: Resource): ReturnType<typeof layoutOf> {
-  let layout = layouts.get(resource);
-  if (!layout) layouts.set(resource, (layout = layoutOf(resource)));
+  const known = layouts.get(resource);
+  if (known) return known;
+  const layout = layoutOf(resource);
+  layouts.set(resource, layout);
   return layout;
 }
 
@@ -288,4 +357,3 @@ function layoutOf(resource: Resource) {
     keyColumn: resource.keyColumns.at(-1) as string,
   };
 }
-

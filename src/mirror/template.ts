@@ -55,7 +55,7 @@ export function strip(resource: Fields, home: Home): Stripped {
     return fields;
   };
   const stripValue = (value: Json, key: string, at: Home): Json => {
-    if (typeof value === "string") return isAddressKey(key) ? stripAddress(value, at) : escape(value);
+    if (typeof value === "string") return isAddressKey(key) ? stripAddress(value, at) : escapeMark(value);
     if (value === null || typeof value !== "object") return value;
     if (Array.isArray(value)) return value.map((element) => stripValue(element, key, at));
     const kind = sharedKind(value, key);
@@ -72,7 +72,7 @@ export function strip(resource: Fields, home: Home): Stripped {
 }
 
 /** A repository's own document keeps the address of its page, from which those of its resources are made. */
-export function repositoryHome(repository: Fields, api: string): Home {
+function repositoryHome(repository: Fields, api: string): Home {
   return { api, fullName: repository.full_name as string };
 }
 
@@ -92,15 +92,15 @@ function stripAddress(text: string, { api, fullName, htmlUrl }: Home): string {
     const page = after(text, htmlUrl);
     if (page !== null) return `\u0003${page}`;
   }
-  return escape(text);
+  return escapeMark(text);
 }
 
-function escape(text: string): string {
+function escapeMark(text: string): string {
   return isMark(text) ? `\u0006${text}` : text;
 }
 
 /** The text that was sent, from a stripped string that holds no address. */
-export function unescape(text: string): string {
+export function literalOf(text: string): string {
   return text.charCodeAt(0) === 6 ? text.slice(1) : text;
 }
 
@@ -162,7 +162,12 @@ export function sameValue(a: Json | undefined, b: Json | undefined): boolean {
   }
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
   if (Array.isArray(a) || Array.isArray(b)) {
-    return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((element, index) => sameValue(element, b[index]));
+    return (
+      Array.isArray(a) &&
+      Array.isArray(b) &&
+      a.length === b.length &&
+      a.every((element, index) => sameValue(element, b[index]))
+    );
   }
   const keys = Object.keys(a);
   return keys.length === Object.keys(b).length && keys.every((key) => key in b && sameValue(a[key], b[key]));
@@ -207,6 +212,7 @@ export function restore(document: string, marks: Marks): string {
 /** All references in a stored document's text. */
 export function references(document: string): Reference[] {
   const found: Reference[] = [];
-  for (const [, rest] of document.matchAll(/(?<!\\)"\\u0005([^"\\]*)"/g)) found.push(reference(`\u0005${rest}`) as Reference);
+  for (const [, rest] of document.matchAll(/(?<!\\)"\\u0005([^"\\]*)"/g))
+    found.push(reference(`\u0005${rest}`) as Reference);
   return found;
 }

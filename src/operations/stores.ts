@@ -1,6 +1,6 @@
 import { openDatabase } from "../../db/connection.ts";
 import type { Config } from "../config.ts";
-import type { Context } from "../context.ts";
+import type { Clock, Context } from "../context.ts";
 import { openLog } from "./log.ts";
 import { closeQueues, openQueues } from "./queues.ts";
 import { openRedis, redisReady } from "./redis.ts";
@@ -21,7 +21,7 @@ const QUIT_MS = 1_000;
 export async function openStores(
   config: Config,
   resources: AsyncDisposableStack,
-  { name }: { name: string },
+  { name, clock = { now: () => new Date() } }: { name: string; clock?: Clock },
 ): Promise<Stores> {
   const log = openLog(config, { name });
   const db = openDatabase(config.databaseUrl, {
@@ -38,7 +38,7 @@ export async function openStores(
   await redisReady(redis, READY_WAIT_MS);
   const queues = openQueues({ config, redis, log });
   resources.defer(() => closeQueues(queues));
-  return { config, db, redis, queues, clock: { now: () => new Date() }, random: Math.random, log };
+  return { config, db, redis, queues, clock, random: Math.random, log };
 }
 
 function redisGone(redis: Stores["redis"]): Promise<void> {

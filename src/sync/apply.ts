@@ -1,6 +1,12 @@
 import { sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
-import { InvalidRepresentationError, joinObserved, observe, type Observed, type Sighting } from "../mirror/observation.ts";
+import {
+  InvalidRepresentationError,
+  joinObserved,
+  type Observed,
+  observe,
+  type Sighting,
+} from "../mirror/observation.ts";
 import type { Kind } from "../mirror/resource.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import type { Fields, Json } from "../mirror/template.ts";
@@ -24,14 +30,28 @@ interface DeliveryRow extends Record<string, unknown> {
  * Applies one delivery of the inbox, in one transaction with its new status: done twice, it has one effect.
  * @throws InvalidPayloadError when the payload cannot be what its event says
  */
-export async function applyDelivery(ctx: Context, { deliveryId }: { deliveryId: string }): Promise<"applied" | "ignored" | "known"> {
+export async function applyDelivery(
+  ctx: Context,
+  { deliveryId }: { deliveryId: string },
+): Promise<"applied" | "ignored" | "known"> {
   const applied = await ctx.db.transaction(async (tx) => {
     // The lock makes a second worker with the same delivery wait, and then find it settled.
-    const { rows } = await tx.execute<DeliveryRow>(sql`select event, payload, status, extract(epoch from received_at)::float8 * 1000 as received_ms from deliveries where id = ${deliveryId} for update`);
+    const { rows } = await tx.execute<DeliveryRow>(
+      sql`select event, payload, status, extract(epoch from received_at)::float8 * 1000 as received_ms from deliveries where id = ${deliveryId} for update`,
+    );
     const delivery = rows[0];
     if (!delivery || delivery.status === "applied" || delivery.status === "ignored") return null;
-    const result = await applyPayload(ctx, tx, delivery.event, parsePayload(delivery.payload), new Date(delivery.received_ms));
-    const { status, reason } = result.ignored === null ? { status: "applied" as const, reason: null } : { status: "ignored" as const, reason: result.ignored };
+    const result = await applyPayload(
+      ctx,
+      tx,
+      delivery.event,
+      parsePayload(delivery.payload),
+      new Date(delivery.received_ms),
+    );
+    const { status, reason } =
+      result.ignored === null
+        ? { status: "applied" as const, reason: null }
+        : { status: "ignored" as const, reason: result.ignored };
     await tx.execute(sql`update deliveries set status = ${status}, reason = ${reason}, settled_at = ${ctx.clock.now().toISOString()}::timestamptz,
       attempts = attempts + 1 where id = ${deliveryId}`);
     return { status, marks: result.marks };
@@ -49,7 +69,13 @@ interface Result {
 
 type Payload = Fields & { action?: string };
 
-async function applyPayload(ctx: Context, tx: Transaction, event: string, payload: Payload, receivedAt: Date): Promise<Result> {
+async function applyPayload(
+  ctx: Context,
+  tx: Transaction,
+  event: string,
+  payload: Payload,
+  receivedAt: Date,
+): Promise<Result> {
   const ignore = (reason: string): Result => ({ ignored: reason, marks: [] });
   const reading = readings[event];
   if (!reading) return ignore(`the mirror does not follow ${event} events`);
@@ -61,7 +87,11 @@ async function applyPayload(ctx: Context, tx: Transaction, event: string, payloa
 
   const at: Sighting = {
     api: ctx.config.upstreamUrl,
-    repository: { id: repository.id, fullName: repository.full_name, htmlUrl: typeof repository.html_url === "string" ? repository.html_url : null },
+    repository: {
+      id: repository.id,
+      fullName: repository.full_name,
+      htmlUrl: typeof repository.html_url === "string" ? repository.html_url : null,
+    },
     seenAt: receivedAt,
     read: false,
   };
@@ -69,20 +99,33 @@ async function applyPayload(ctx: Context, tx: Transaction, event: string, payloa
     const observed = joinObserved([...observeAround(payload, at), ...reading.observe(payload, at)]);
     const merged = await mergeObserved(tx, observed);
     const askedAt = ctx.clock.now();
-    const asked = (reading.ask?.(payload) ?? []).map((key) => ({ ...key, repositoryId: repository.id as number, askedAt, notBefore: afterLag(askedAt) }));
+    const asked = (reading.ask?.(payload) ?? []).map((key) => ({
+      ...key,
+      repositoryId: repository.id as number,
+      askedAt,
+      notBefore: afterLag(askedAt),
+    }));
     const marks = [...marksForTies(merged, askedAt), ...asked];
     await storeMarks(tx, marks);
-    if (event === "repository" && payload.action === "deleted") await setSyncState(tx, repository.id, "gone", "upstream says it was deleted");
+    if (event === "repository" && payload.action === "deleted")
+      await setSyncState(tx, repository.id, "gone", "upstream says it was deleted");
     return { ignored: null, marks };
   } catch (error) {
-    if (error instanceof InvalidRepresentationError) throw new InvalidPayloadError(`A ${event} event cannot be applied: ${error.message}`, { cause: error });
+    if (error instanceof InvalidRepresentationError)
+      throw new InvalidPayloadError(`A ${event} event cannot be applied: ${error.message}`, { cause: error });
     throw error;
   }
 }
 
 /** What every payload carries beside its subject. */
 function observeAround(payload: Payload, at: Sighting): Observed[] {
-  const observed = [observe("repository", payload.repository as Json, payload.action === "deleted" && !hasSubject(payload) ? { ...at, deleted: true } : at)];
+  const observed = [
+    observe(
+      "repository",
+      payload.repository as Json,
+      payload.action === "deleted" && !hasSubject(payload) ? { ...at, deleted: true } : at,
+    ),
+  ];
   for (const key of ["sender", "assignee", "requested_reviewer"]) {
     const user = payload[key];
     if (isObject(user) && typeof user.type === "string") observed.push(observe("user", user, at));
@@ -105,16 +148,25 @@ const readings: Record<string, Reading> = {
     observe: (payload, at) => {
       // A transferred issue is gone here; its new repository hears of it as opened.
       const isGone = payload.action === "deleted" || payload.action === "transferred";
-      return [...one("issue", payload.issue, at, isGone), ...optional("label", payload.label, at), ...optional("milestone", payload.milestone, at)];
+      return [
+        ...one("issue", payload.issue, at, isGone),
+        ...optional("label", payload.label, at),
+        ...optional("milestone", payload.milestone, at),
+      ];
     },
     // Payloads have no `closed_by`, and some leave the state out.
     ask: (payload) => {
-      const isPart = payload.action === "closed" || payload.action === "reopened" || (payload.issue as Fields).state === undefined;
+      const isPart =
+        payload.action === "closed" || payload.action === "reopened" || (payload.issue as Fields).state === undefined;
       return isPart ? [{ kind: "issue", key: numberOf(payload.issue) }] : [];
     },
   },
   pull_request: {
-    observe: (payload, at) => [...one("pull_request", payload.pull_request, at), ...optional("label", payload.label, at), ...optional("milestone", payload.milestone, at)],
+    observe: (payload, at) => [
+      ...one("pull_request", payload.pull_request, at),
+      ...optional("label", payload.label, at),
+      ...optional("milestone", payload.milestone, at),
+    ],
     ask: (payload) => {
       const key = numberOf(payload.pull_request);
       // The event shows one side of the pull request; and whether it can be merged is worked out later.
@@ -123,13 +175,19 @@ const readings: Record<string, Reading> = {
     },
   },
   issue_comment: {
-    observe: (payload, at) => [...one("issue", payload.issue, at), ...one("issue_comment", payload.comment, at, payload.action === "deleted")],
+    observe: (payload, at) => [
+      ...one("issue", payload.issue, at),
+      ...one("issue_comment", payload.comment, at, payload.action === "deleted"),
+    ],
   },
   pull_request_review: {
     observe: (payload, at) => [...one("pull_request", payload.pull_request, at), ...one("review", payload.review, at)],
   },
   pull_request_review_comment: {
-    observe: (payload, at) => [...one("pull_request", payload.pull_request, at), ...one("review_comment", payload.comment, at, payload.action === "deleted")],
+    observe: (payload, at) => [
+      ...one("pull_request", payload.pull_request, at),
+      ...one("review_comment", payload.comment, at, payload.action === "deleted"),
+    ],
   },
   label: { observe: (payload, at) => one("label", payload.label, at, payload.action === "deleted") },
   milestone: { observe: (payload, at) => one("milestone", payload.milestone, at, payload.action === "deleted") },
@@ -146,7 +204,8 @@ function optional(kind: Kind, value: Json | undefined, at: Sighting): Observed[]
 }
 
 function numberOf(value: Json | undefined): number {
-  if (!isObject(value) || typeof value.number !== "number") throw new InvalidRepresentationError("its subject has no number");
+  if (!isObject(value) || typeof value.number !== "number")
+    throw new InvalidRepresentationError("its subject has no number");
   return value.number;
 }
 

@@ -14,7 +14,7 @@ import { isMirrored, setSyncState } from "./repository-sync.ts";
  * place of the next, and only then is the next asked for: a crash costs at most the page under way, and memory holds one
  * page, however large the repository.
  */
-export const backfillPhases = [
+const backfillPhases = [
   "labels",
   "milestones",
   "issues",
@@ -23,7 +23,7 @@ export const backfillPhases = [
   "review comments",
   "reviews",
 ] as const;
-export type BackfillPhase = (typeof backfillPhases)[number];
+type BackfillPhase = (typeof backfillPhases)[number];
 
 const per = `per_page=${PAGE_SIZE}`;
 /** By creation where upstream lets us choose: rows do not move between pages while they are read. */

@@ -27,14 +27,22 @@ const per = `per_page=${PAGE_SIZE}`;
 const followed: readonly Following[] = [
   { kind: "issue", watermark: "issues_synced_at", path: `issues?state=all&sort=updated&direction=asc&${per}` },
   { kind: "issue_comment", watermark: "comments_synced_at", path: `issues/comments?sort=updated&direction=asc&${per}` },
-  { kind: "review_comment", watermark: "review_comments_synced_at", path: `pulls/comments?sort=updated&direction=asc&${per}` },
+  {
+    kind: "review_comment",
+    watermark: "review_comments_synced_at",
+    path: `pulls/comments?sort=updated&direction=asc&${per}`,
+  },
 ];
 
 /**
  * Follows one repository up to now. One that upstream shows again after a pause becomes live again.
  * @throws InterruptedError between two pages, once `signal` is aborted
  */
-export async function catchUp(ctx: Context, { repositoryId }: { repositoryId: number }, signal: AbortSignal): Promise<void> {
+export async function catchUp(
+  ctx: Context,
+  { repositoryId }: { repositoryId: number },
+  signal: AbortSignal,
+): Promise<void> {
   const known = await findMirroredRepository(ctx.db, repositoryId);
   if (!known || known.state === "gone" || known.state === "backfilling") return;
   try {
@@ -49,9 +57,10 @@ export async function catchUp(ctx: Context, { repositoryId }: { repositoryId: nu
     await readWhole(ctx, repository, "milestone", `milestones?state=all&${per}`, signal);
     for (const following of followed) await follow(ctx, repository, following, signal);
     await followPulls(ctx, repository, signal);
-    await ctx.db.$client.query("update repository_syncs set state = 'live', problem = null, confirmed_at = $2 where repository_id = $1 and state <> 'gone'", [
-      repositoryId, startedAt,
-    ]);
+    await ctx.db.$client.query(
+      "update repository_syncs set state = 'live', problem = null, confirmed_at = $2 where repository_id = $1 and state <> 'gone'",
+      [repositoryId, startedAt],
+    );
   } catch (error) {
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     ctx.log.warn({ repository: known.fullName, reason: error.message }, "Upstream does not show a mirrored repository");
@@ -61,7 +70,9 @@ export async function catchUp(ctx: Context, { repositoryId }: { repositoryId: nu
 
 /** Asks for a catch-up of every repository that is followed. */
 export async function scheduleCatchUps(ctx: Context): Promise<void> {
-  const { rows } = await ctx.db.$client.query<{ repository_id: string; state: string }>("select repository_id, state from repository_syncs where state <> 'gone'");
+  const { rows } = await ctx.db.$client.query<{ repository_id: string; state: string }>(
+    "select repository_id, state from repository_syncs where state <> 'gone'",
+  );
   for (const { repository_id, state } of rows) {
     const job = { repositoryId: Number(repository_id) };
     // A backfill whose job was lost goes on where it stopped; one that runs is not doubled.
@@ -71,11 +82,20 @@ export async function scheduleCatchUps(ctx: Context): Promise<void> {
 }
 
 async function isBackfilled(ctx: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
-  const { rows } = await ctx.db.$client.query<{ backfilled_at: Date | null }>("select backfilled_at from repository_syncs where repository_id = $1", [repositoryId]);
+  const { rows } = await ctx.db.$client.query<{ backfilled_at: Date | null }>(
+    "select backfilled_at from repository_syncs where repository_id = $1",
+    [repositoryId],
+  );
   return rows[0]?.backfilled_at != null;
 }
 
-async function readWhole(ctx: Context, repository: MirroredRepository, kind: Kind, list: string, signal: AbortSignal): Promise<void> {
+async function readWhole(
+  ctx: Context,
+  repository: MirroredRepository,
+  kind: Kind,
+  list: string,
+  signal: AbortSignal,
+): Promise<void> {
   for (let path: string | null = `/repositories/${repository.id}/${list}`; path !== null; ) {
     stopIf(signal, repository);
     const page: StoredPage = await storePage(ctx, repository, kind, path, "catch-up", async () => {});
@@ -87,14 +107,21 @@ async function readWhole(ctx: Context, repository: MirroredRepository, kind: Kin
  * Each page begins where the last one ended by time, not by page number: a row that changes while we read leaves its place,
  * and all behind it move up by one, past the reader.
  */
-async function follow(ctx: Context, repository: MirroredRepository, { kind, watermark, path: list }: Following, signal: AbortSignal): Promise<void> {
+async function follow(
+  ctx: Context,
+  repository: MirroredRepository,
+  { kind, watermark, path: list }: Following,
+  signal: AbortSignal,
+): Promise<void> {
   const pathSince = (since: Date) => `/repositories/${repository.id}/${list}&since=${toSeconds(since)}`;
   let since = new Date((await watermarkOf(ctx, repository.id, watermark)).getTime() - OVERLAP_MS);
   for (let path: string | null = pathSince(since); path !== null; ) {
     stopIf(signal, repository);
     const page: StoredPage = await storePage(ctx, repository, kind, path, "catch-up", async (tx, stored) => {
       const newest = newestOf(stored)?.toISOString() ?? null;
-      await tx.execute(sql`update repository_syncs set ${sql.raw(watermark)} = greatest(${sql.raw(watermark)}, ${newest}::timestamptz) where repository_id = ${repository.id}`);
+      await tx.execute(
+        sql`update repository_syncs set ${sql.raw(watermark)} = greatest(${sql.raw(watermark)}, ${newest}::timestamptz) where repository_id = ${repository.id}`,
+      );
     });
     const newest = newestOf(page);
     if (page.next === null || !newest || newest <= since) {
@@ -111,7 +138,10 @@ async function followPulls(ctx: Context, repository: MirroredRepository, signal:
   const watermark = await watermarkOf(ctx, repository.id, "pulls_synced_at");
   const until = new Date(watermark.getTime() - OVERLAP_MS);
   const changed = new Map<number, Date>();
-  for (let path: string | null = `/repositories/${repository.id}/pulls?state=all&sort=updated&direction=desc&${per}`; path !== null; ) {
+  for (
+    let path: string | null = `/repositories/${repository.id}/pulls?state=all&sort=updated&direction=desc&${per}`;
+    path !== null;
+  ) {
     stopIf(signal, repository);
     const page: StoredPage = await storePage(ctx, repository, "pull_request", path, "catch-up", async () => {});
     const since = page.rows.filter(({ updatedAt }) => updatedAt && updatedAt >= until);
@@ -121,7 +151,10 @@ async function followPulls(ctx: Context, repository: MirroredRepository, signal:
   // The list shows no reviews and no sizes.
   await storePullDetails(ctx, repository, [...changed.keys()], "catch-up", signal);
   const newest = new Date(Math.max(watermark.getTime(), ...[...changed.values()].map(Number)));
-  await ctx.db.$client.query("update repository_syncs set pulls_synced_at = greatest(pulls_synced_at, $2) where repository_id = $1", [repository.id, newest]);
+  await ctx.db.$client.query(
+    "update repository_syncs set pulls_synced_at = greatest(pulls_synced_at, $2) where repository_id = $1",
+    [repository.id, newest],
+  );
 }
 
 function stopIf(signal: AbortSignal, repository: MirroredRepository): void {
@@ -134,7 +167,10 @@ function toSeconds(moment: Date): string {
 }
 
 async function watermarkOf(ctx: Pick<Context, "db">, repositoryId: number, column: string): Promise<Date> {
-  const { rows } = await ctx.db.$client.query<{ at: Date | null }>(`select ${column} as at from repository_syncs where repository_id = $1`, [repositoryId]);
+  const { rows } = await ctx.db.$client.query<{ at: Date | null }>(
+    `select ${column} as at from repository_syncs where repository_id = $1`,
+    [repositoryId],
+  );
   const at = rows[0]?.at;
   if (!at) throw new Error(`Repository ${repositoryId} is live and has no ${column}`);
   return at;

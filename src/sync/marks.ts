@@ -20,13 +20,21 @@ export function afterLag(moment: Date): Date {
 
 /** The marks for what the merge could not decide: to be asked at once, and once more when no replica can lag behind. */
 export function marksForTies(merged: Merged[], askedAt: Date): Mark[] {
-  return merged.filter(({ outcome }) => outcome === "tied").map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key, askedAt, notBefore: askedAt }));
+  return merged
+    .filter(({ outcome }) => outcome === "tied")
+    .map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key, askedAt, notBefore: askedAt }));
 }
 
 /** Stores marks with what gave reason to them, so that no loss of the queue forgets them. */
 export async function storeMarks(queries: Pick<Queries, "execute">, marks: Mark[]): Promise<void> {
   if (marks.length === 0) return;
-  const rows = marks.map(({ kind, repositoryId, key, askedAt, notBefore }) => ({ kind, r: repositoryId, k: key, a: askedAt, n: notBefore }));
+  const rows = marks.map(({ kind, repositoryId, key, askedAt, notBefore }) => ({
+    kind,
+    r: repositoryId,
+    k: key,
+    a: askedAt,
+    n: notBefore,
+  }));
   await queries.execute(sql`
     insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
     select distinct on (kind, r, k) kind, r, k, a, n
@@ -36,10 +44,17 @@ export async function storeMarks(queries: Pick<Queries, "execute">, marks: Mark[
 }
 
 /** Queues the refresh of marks that are stored already. With Redis down the scheduler finds them later. */
-export async function enqueueMarks(ctx: Pick<Context, "queues" | "redis" | "clock" | "log">, marks: Mark[]): Promise<void> {
+export async function enqueueMarks(
+  ctx: Pick<Context, "queues" | "redis" | "clock" | "log">,
+  marks: Mark[],
+): Promise<void> {
   try {
     for (const { kind, repositoryId, key, notBefore } of marks) {
-      await enqueueRefresh(ctx, { kind, repositoryId, key }, { delayMs: Math.max(0, notBefore.getTime() - ctx.clock.now().getTime()) });
+      await enqueueRefresh(
+        ctx,
+        { kind, repositoryId, key },
+        { delayMs: Math.max(0, notBefore.getTime() - ctx.clock.now().getTime()) },
+      );
     }
   } catch (error) {
     if (!(error instanceof QueueUnavailableError)) throw error;
@@ -61,29 +76,48 @@ const BATCH = 1_000;
 /** Queues the marks whose time has passed and whose job was lost, the oldest first. Answers how many. */
 export async function dispatchMarks(ctx: Pick<Context, "db" | "queues" | "redis" | "clock" | "log">): Promise<number> {
   const due = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
-  const { rows } = await ctx.db.$client.query<MarkRow>(`select * from refresh_marks where not_before <= $1 order by not_before limit ${BATCH}`, [due]);
+  const { rows } = await ctx.db.$client.query<MarkRow>(
+    `select * from refresh_marks where not_before <= $1 order by not_before limit ${BATCH}`,
+    [due],
+  );
   const marks = rows.map(toMark);
   await enqueueMarks(ctx, marks);
   return marks.length;
 }
 
 export async function findMark(db: Context["db"], { kind, repositoryId, key }: ResourceKey): Promise<Mark | null> {
-  const { rows } = await db.$client.query<MarkRow>("select * from refresh_marks where kind = $1 and repository_id = $2 and key = $3", [kind, repositoryId, key]);
+  const { rows } = await db.$client.query<MarkRow>(
+    "select * from refresh_marks where kind = $1 and repository_id = $2 and key = $3",
+    [kind, repositoryId, key],
+  );
   return rows[0] ? toMark(rows[0]) : null;
 }
 
 /** Takes a mark away, unless a newer reason to ask has arisen since `mark` was read. */
-export async function settleMark(queries: Pick<Queries, "execute">, { kind, repositoryId, key, askedAt }: Mark): Promise<void> {
+export async function settleMark(
+  queries: Pick<Queries, "execute">,
+  { kind, repositoryId, key, askedAt }: Mark,
+): Promise<void> {
   await queries.execute(sql`delete from refresh_marks
     where kind = ${kind} and repository_id = ${repositoryId} and key = ${key} and asked_at <= ${askedAt.toISOString()}::timestamptz`);
 }
 
 /** The resource will be asked for again; the mark stays. */
-export async function postponeMark(queries: Pick<Queries, "execute">, { kind, repositoryId, key }: Mark, notBefore: Date): Promise<void> {
+export async function postponeMark(
+  queries: Pick<Queries, "execute">,
+  { kind, repositoryId, key }: Mark,
+  notBefore: Date,
+): Promise<void> {
   await queries.execute(sql`update refresh_marks set not_before = ${notBefore.toISOString()}::timestamptz
     where kind = ${kind} and repository_id = ${repositoryId} and key = ${key}`);
 }
 
 function toMark(row: MarkRow): Mark {
-  return { kind: row.kind, repositoryId: Number(row.repository_id), key: Number(row.key), askedAt: row.asked_at, notBefore: row.not_before };
+  return {
+    kind: row.kind,
+    repositoryId: Number(row.repository_id),
+    key: Number(row.key),
+    askedAt: row.asked_at,
+    notBefore: row.not_before,
+  };
 }

@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
-import { joinObserved, observe, type Observed, type Sighting } from "../mirror/observation.ts";
+import { joinObserved, type Observed, observe, type Sighting } from "../mirror/observation.ts";
 import type { Kind } from "../mirror/resource.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import type { Json } from "../mirror/template.ts";
@@ -28,7 +28,10 @@ export interface StoredPage {
 
 /** The newest `updated_at` of a page; null when it has none. */
 export function newestOf({ rows }: Pick<StoredPage, "rows">): Date | null {
-  return rows.reduce<Date | null>((newest, { updatedAt }) => (updatedAt && (!newest || updatedAt > newest) ? updatedAt : newest), null);
+  return rows.reduce<Date | null>(
+    (newest, { updatedAt }) => (updatedAt && (!newest || updatedAt > newest) ? updatedAt : newest),
+    null,
+  );
 }
 
 /**
@@ -57,7 +60,13 @@ export async function storePage(
   return page;
 }
 
-async function readPage(ctx: Context, repository: MirroredRepository, kind: Kind, path: string, answer: Answer): Promise<StoredPage & { observed: Observed }> {
+async function readPage(
+  ctx: Context,
+  repository: MirroredRepository,
+  kind: Kind,
+  path: string,
+  answer: Answer,
+): Promise<StoredPage & { observed: Observed }> {
   switch (answer.kind) {
     case "unchanged":
       return { observed: joinObserved([]), next: answer.next, resources: 0, pageCount: null, rows: [] };
@@ -75,19 +84,25 @@ async function readPage(ctx: Context, repository: MirroredRepository, kind: Kind
     }
     case "moved":
     case "missing":
-      throw new RepositoryUnavailableError(`Upstream does not show ${path}: ${answer.kind === "missing" ? answer.message : "it has moved"}`);
+      throw new RepositoryUnavailableError(
+        `Upstream does not show ${path}: ${answer.kind === "missing" ? answer.message : "it has moved"}`,
+      );
     default:
       return answer satisfies never;
   }
 }
 
 /** How a read of the repository's resources is marked. */
-export function sightingOf(ctx: Pick<Context, "config">, { id, fullName, htmlUrl }: MirroredRepository, seenAt: Date): Sighting {
+export function sightingOf(
+  ctx: Pick<Context, "config">,
+  { id, fullName, htmlUrl }: MirroredRepository,
+  seenAt: Date,
+): Sighting {
   return { api: ctx.config.upstreamUrl, repository: { id, fullName, htmlUrl }, seenAt, read: true };
 }
 
 function keyAndTime({ seen }: Observed, kind: Kind): StoredPage["rows"][number] {
-  const main = seen.find((one) => one.kind === kind && !one.partial);
+  const main = seen.find((one) => one.kind === kind && one.extent !== "part");
   if (!main) throw new Error(`An observed ${kind} has lost itself`);
   return { key: main.key, updatedAt: main.stamp.updatedAt > 0 ? new Date(main.stamp.updatedAt) : null };
 }

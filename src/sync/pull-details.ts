@@ -1,13 +1,13 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
-import { joinObserved, observe, type Observed, type Seen } from "../mirror/observation.ts";
 import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";
+import { joinObserved, type Observed, observe, type Seen } from "../mirror/observation.ts";
 import { mergeObserved } from "../mirror/store.ts";
 import type { Fields, Json } from "../mirror/template.ts";
 import type { Priority } from "../upstream/client.ts";
 import { GraphqlTooHeavyError } from "../upstream/errors.ts";
 import { enqueueMarks, type Mark, storeMarks } from "./marks.ts";
-import { PAGE_SIZE, sightingOf, type StoredPage, storePage } from "./pages.ts";
+import { PAGE_SIZE, type StoredPage, sightingOf, storePage } from "./pages.ts";
 
 /**
  * What REST shows only one pull request at a time (its reviews, whether it was merged, its size) GraphQL shows for a
@@ -49,6 +49,7 @@ interface Review {
 
 interface Pull {
   number: number;
+  closed: boolean;
   updatedAt: string;
   merged: boolean;
   mergeable: "MERGEABLE" | "CONFLICTING" | "UNKNOWN";
@@ -63,8 +64,9 @@ interface Pull {
   reviews: { pageInfo: { hasNextPage: boolean }; nodes: Review[] };
 }
 
-const ACTOR = "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId }";
-const PULL = `number updatedAt merged mergeable mergeStateStatus canBeRebased maintainerCanModify additions deletions changedFiles
+const ACTOR =
+  "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId }";
+const PULL = `number closed updatedAt merged mergeable mergeStateStatus canBeRebased maintainerCanModify additions deletions changedFiles
   mergedBy { ${ACTOR} } commits { totalCount }
   reviews(first: 100) { pageInfo { hasNextPage } nodes {
     id fullDatabaseId authorAssociation body state url submittedAt updatedAt commit { oid } author { ${ACTOR} } } }`;
@@ -100,18 +102,29 @@ export async function readPullDetails(
 const PULLS_A_QUERY = 25;
 
 /** Reads and stores the details of these pull requests, reviews included. Those that are gone are left out. */
-export async function storePullDetails(ctx: Context, repository: MirroredRepository, numbers: number[], priority: Priority, signal?: AbortSignal): Promise<void> {
+export async function storePullDetails(
+  ctx: Context,
+  repository: MirroredRepository,
+  numbers: number[],
+  priority: Priority,
+  signal?: AbortSignal,
+): Promise<void> {
   for (let start = 0; start < numbers.length; start += PULLS_A_QUERY) {
     const some = numbers.slice(start, start + PULLS_A_QUERY);
     const aliases = some.map((number) => `p${number}: pullRequest(number: ${number}) { ${PULL} }`).join("\n");
     const document = `query($id: ID!) { ${RATE_LIMIT} node(id: $id) { ... on Repository { ${aliases} } } }`;
     const { data, errors, seenAt } = await ctx.upstream.graphql<{ node: Record<string, Pull | null> | null }>(
-      document, { id: repository.nodeId }, { priority, ...(signal ? { signal } : {}) },
+      document,
+      { id: repository.nodeId },
+      { priority, ...(signal ? { signal } : {}) },
     );
     const fault = errors.find((error) => error.type !== "NOT_FOUND");
-    if (fault || !data.node) throw new Error(`Upstream's GraphQL does not show pull requests of ${repository.fullName}: ${fault?.message ?? "no such node"}`);
+    if (fault || !data.node)
+      throw new Error(
+        `Upstream's GraphQL does not show pull requests of ${repository.fullName}: ${fault?.message ?? "no such node"}`,
+      );
     const pulls = Object.values(data.node).filter((pull) => pull !== null);
-    const marks = marksForUnclear(ctx, repository, unclearOf(pulls));
+    const marks = marksForUnclear(ctx, repository, [...unclearOf(pulls), ...unmergedOf(pulls)]);
     const observed = await observePulls(ctx, repository, pulls, seenAt);
     await ctx.db.transaction(async (tx) => {
       await mergeObserved(tx, observed);
@@ -123,9 +136,17 @@ export async function storePullDetails(ctx: Context, repository: MirroredReposit
 }
 
 /** Reads all reviews of these pull requests by REST, page by page. */
-export async function readOtherReviews(ctx: Context, repository: MirroredRepository, numbers: number[], priority: Priority): Promise<void> {
+export async function readOtherReviews(
+  ctx: Context,
+  repository: MirroredRepository,
+  numbers: number[],
+  priority: Priority,
+): Promise<void> {
   for (const number of numbers) {
-    for (let at: string | null = `/repositories/${repository.id}/pulls/${number}/reviews?per_page=${PAGE_SIZE}`; at !== null; ) {
+    for (
+      let at: string | null = `/repositories/${repository.id}/pulls/${number}/reviews?per_page=${PAGE_SIZE}`;
+      at !== null;
+    ) {
       const page: StoredPage = await storePage(ctx, repository, "review", at, priority, async () => {});
       at = page.next;
     }
@@ -134,14 +155,25 @@ export async function readOtherReviews(ctx: Context, repository: MirroredReposit
 
 /** GraphQL shows an account that was deleted as null, and REST as the user `ghost`. */
 function unfinishedOf(pulls: Pull[]): number[] {
-  return pulls.filter(({ reviews }) => reviews.pageInfo.hasNextPage || reviews.nodes.some(({ author }) => !author)).map(({ number }) => number);
+  return pulls
+    .filter(({ reviews }) => reviews.pageInfo.hasNextPage || reviews.nodes.some(({ author }) => !author))
+    .map(({ number }) => number);
 }
 
 function unclearOf(pulls: Pull[]): number[] {
   return pulls.filter((pull) => pull.merged && !pull.mergedBy).map((pull) => pull.number);
 }
 
-export function marksForUnclear(ctx: Pick<Context, "clock">, repository: MirroredRepository, numbers: number[]): Mark[] {
+/** Upstream works out whether a pull request can be merged after it was asked; this was the question. */
+function unmergedOf(pulls: Pull[]): number[] {
+  return pulls.filter((pull) => !pull.closed && pull.mergeable === "UNKNOWN").map((pull) => pull.number);
+}
+
+export function marksForUnclear(
+  ctx: Pick<Context, "clock">,
+  repository: MirroredRepository,
+  numbers: number[],
+): Mark[] {
   const now = ctx.clock.now();
   // Nothing has changed, so no replica lags: one read settles it.
   const askedAt = new Date(now.getTime() - 2 * REPLICA_LAG_MS);
@@ -161,9 +193,15 @@ async function readPage(
   signal?: AbortSignal,
 ): Promise<PullDetailsPage> {
   const variables = { id: repository.nodeId, first, after };
-  const { data, errors, seenAt } = await ctx.upstream.graphql<PageData>(PAGE, variables, { priority, ...(signal ? { signal } : {}) });
+  const { data, errors, seenAt } = await ctx.upstream.graphql<PageData>(PAGE, variables, {
+    priority,
+    ...(signal ? { signal } : {}),
+  });
   // A null may mean "not allowed" as well as "none", so an answer with an error in it is no fact.
-  if (errors.length > 0 || !data.node) throw new Error(`Upstream's GraphQL does not show the pull requests of ${repository.fullName}: ${errors[0]?.message ?? "no such node"}`);
+  if (errors.length > 0 || !data.node)
+    throw new Error(
+      `Upstream's GraphQL does not show the pull requests of ${repository.fullName}: ${errors[0]?.message ?? "no such node"}`,
+    );
   const { pageInfo, nodes } = data.node.pullRequests;
   return {
     observed: await observePulls(ctx, repository, nodes, seenAt),
@@ -174,13 +212,22 @@ async function readPage(
   };
 }
 
-async function observePulls(ctx: Pick<Context, "config" | "db">, repository: MirroredRepository, pulls: Pull[], seenAt: Date): Promise<Observed> {
+async function observePulls(
+  ctx: Pick<Context, "config" | "db">,
+  repository: MirroredRepository,
+  pulls: Pull[],
+  seenAt: Date,
+): Promise<Observed> {
   const counts = await reviewCommentCounts(ctx, repository, pulls);
   return joinObserved(pulls.map((pull) => observePull(ctx, repository, pull, counts.get(pull.number) ?? 0, seenAt)));
 }
 
 /** GraphQL has no count of the comments on a diff; they were read before, so the mirror can count them. */
-async function reviewCommentCounts(ctx: Pick<Context, "db">, repository: MirroredRepository, pulls: Pull[]): Promise<Map<number, number>> {
+async function reviewCommentCounts(
+  ctx: Pick<Context, "db">,
+  repository: MirroredRepository,
+  pulls: Pull[],
+): Promise<Map<number, number>> {
   const { rows } = await ctx.db.$client.query<{ pull_number: number; count: number }>(
     `select pull_number, count(*)::int as count from pull_request_review_comments
       where repository_id = $1 and pull_number = any($2) and deleted_at is null group by pull_number`,
@@ -189,7 +236,13 @@ async function reviewCommentCounts(ctx: Pick<Context, "db">, repository: Mirrore
   return new Map(rows.map((row) => [row.pull_number, row.count]));
 }
 
-function observePull(ctx: Pick<Context, "config">, repository: MirroredRepository, pull: Pull, reviewComments: number, seenAt: Date): Observed {
+function observePull(
+  ctx: Pick<Context, "config">,
+  repository: MirroredRepository,
+  pull: Pull,
+  reviewComments: number,
+  seenAt: Date,
+): Observed {
   const at = sightingOf(ctx, repository, seenAt);
   const userOf = (actor: Actor | null): Json => {
     if (!actor?.databaseId) return null;
@@ -210,7 +263,11 @@ function observePull(ctx: Pick<Context, "config">, repository: MirroredRepositor
     changed_files: pull.changedFiles,
     maintainer_can_modify: pull.maintainerCanModify,
   };
-  const reviews = pull.reviews.nodes.filter((review) => review.author).map((review) => observe("review", reviewView(review, userOf(review.author), repository, ctx.config.upstreamUrl, pull.number), at));
+  const reviews = pull.reviews.nodes
+    .filter((review) => review.author)
+    .map((review) =>
+      observe("review", reviewView(review, userOf(review.author), repository, ctx.config.upstreamUrl, pull.number), at),
+    );
   return joinObserved([observeDetail(detail, pull.updatedAt, at), ...reviews].map(onlyIfUnknown));
 }
 
@@ -218,17 +275,22 @@ function observePull(ctx: Pick<Context, "config">, repository: MirroredRepositor
 function observeDetail(detail: Fields, updatedAt: string, at: ReturnType<typeof sightingOf>): Observed {
   const whole = { ...detail, title: "", state: "", created_at: updatedAt, updated_at: updatedAt };
   const { seen, shapes } = observe("pull_request", whole, at);
-  const parts = seen.filter((one) => one.kind !== "issue").map((one): Seen => {
-    if (one.kind !== "pull_request") return one;
-    const { title: _title, state: _state, created_at: _created, updated_at: _updated, ...fields } = one.fields;
-    return { ...one, fields, partial: true };
-  });
+  const parts = seen
+    .filter((one) => one.kind !== "issue")
+    .map((one): Seen => {
+      if (one.kind !== "pull_request") return one;
+      const { title: _title, state: _state, created_at: _created, updated_at: _updated, ...fields } = one.fields;
+      return { ...one, fields, extent: "part" };
+    });
   return { seen: parts, shapes };
 }
 
 /** GraphQL shows less of a user than REST, and spells some of it otherwise: it serves for users not yet met. */
 function onlyIfUnknown({ seen, shapes }: Observed): Observed {
-  return { seen: seen.map((one) => (one.kind === "user" ? { ...one, stamp: { updatedAt: 0, seenAt: 0, read: false } } : one)), shapes };
+  return {
+    seen: seen.map((one) => (one.kind === "user" ? { ...one, stamp: { updatedAt: 0, seenAt: 0, read: false } } : one)),
+    shapes,
+  };
 }
 
 function reviewView(review: Review, user: Json, repository: MirroredRepository, api: string, number: number): Fields {

@@ -23,7 +23,15 @@ export async function readRepository(
       return { repository: known, upstreamNow: answer.upstreamNow };
     case "ok": {
       await ctx.db.transaction(async (tx) => {
-        await mergeObserved(tx, observe("repository", answer.body as Json, { api: ctx.config.upstreamUrl, seenAt: answer.seenAt, read: true }));
+        await mergeObserved(
+          tx,
+          observe("repository", answer.body as Json, {
+            api: ctx.config.upstreamUrl,
+            seenAt: answer.seenAt,
+            read: true,
+            isSingle: true,
+          }),
+        );
         if (answer.validator) await saveValidator(tx, answer.validator);
       });
       const repository = await findMirroredRepository(ctx.db, known.id);
@@ -31,9 +39,13 @@ export async function readRepository(
       return { repository, upstreamNow: answer.upstreamNow };
     }
     case "missing":
-      throw new RepositoryUnavailableError(`Upstream answers ${answer.status} for ${known.fullName} (${answer.message}): it was deleted, or no token may see it any more`);
+      throw new RepositoryUnavailableError(
+        `Upstream answers ${answer.status} for ${known.fullName} (${answer.message}): it was deleted, or no token may see it any more`,
+      );
     case "moved":
-      throw new RepositoryUnavailableError(`Upstream says that ${known.fullName} has moved, though it was asked for by id`);
+      throw new RepositoryUnavailableError(
+        `Upstream says that ${known.fullName} has moved, though it was asked for by id`,
+      );
     default:
       return answer satisfies never;
   }

@@ -2,12 +2,21 @@ import { sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../mirror/find-repository.ts";
 import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";
-import { joinObserved, observe, type Observed, type Seen } from "../mirror/observation.ts";
+import { joinObserved, type Observed, observe, type Seen } from "../mirror/observation.ts";
 import type { Kind, ResourceKey } from "../mirror/resource.ts";
 import { mergeObserved } from "../mirror/store.ts";
 import type { Json } from "../mirror/template.ts";
 import type { Answer } from "../upstream/client.ts";
-import { afterLag, enqueueMarks, findMark, type Mark, marksForTies, postponeMark, settleMark, storeMarks } from "./marks.ts";
+import {
+  afterLag,
+  enqueueMarks,
+  findMark,
+  type Mark,
+  marksForTies,
+  postponeMark,
+  settleMark,
+  storeMarks,
+} from "./marks.ts";
 import { PAGE_SIZE, sightingOf } from "./pages.ts";
 
 /**
@@ -34,19 +43,34 @@ interface Read {
   outcome: "merged" | "deleted" | "kept";
 }
 
-async function readAnew(ctx: Context, wanted: ResourceKey, repository: MirroredRepository | null, path: string): Promise<Read> {
+async function readAnew(
+  ctx: Context,
+  wanted: ResourceKey,
+  repository: MirroredRepository | null,
+  path: string,
+): Promise<Read> {
   if (wanted.kind === "label" && repository) return readLabels(ctx, repository, wanted, path);
   const answer = await ctx.upstream.get(path, { priority: "refresh" });
   if (answer.kind === "ok") {
-    const at = repository ? sightingOf(ctx, repository, answer.seenAt) : { api: ctx.config.upstreamUrl, seenAt: answer.seenAt, read: true };
-    return { observed: observe(wanted.kind, answer.body as Json, at), outcome: "merged" };
+    const at = repository
+      ? sightingOf(ctx, repository, answer.seenAt)
+      : { api: ctx.config.upstreamUrl, seenAt: answer.seenAt, read: true };
+    // REST leaves out what we know of users from their own reads, and of reviews from GraphQL.
+    const isSingle = ["repository", "issue", "pull_request"].includes(wanted.kind);
+    return { observed: observe(wanted.kind, answer.body as Json, { ...at, isSingle }), outcome: "merged" };
   }
-  if (!repository || !(await isDeletion(ctx, repository, answer))) return { observed: joinObserved([]), outcome: "kept" };
+  if (!repository || !(await isDeletion(ctx, repository, answer)))
+    return { observed: joinObserved([]), outcome: "kept" };
   return { observed: tombstonesOf(ctx, wanted), outcome: "deleted" };
 }
 
 /** There is no address of a label but its name, and it may be the name that has changed; so the whole list is read. */
-async function readLabels(ctx: Context, repository: MirroredRepository, wanted: ResourceKey, first: string): Promise<Read> {
+async function readLabels(
+  ctx: Context,
+  repository: MirroredRepository,
+  wanted: ResourceKey,
+  first: string,
+): Promise<Read> {
   const observed: Observed[] = [];
   for (let path: string | null = first; path !== null; ) {
     const answer: Answer = await ctx.upstream.get(path, { priority: "refresh" });
@@ -65,7 +89,11 @@ async function readLabels(ctx: Context, repository: MirroredRepository, wanted: 
  * Upstream says 410 of what was deleted, and "moved" of what was transferred. Its 404 may also mean that we may not see
  * the repository any more, so the repository is asked for too.
  */
-async function isDeletion(ctx: Context, repository: MirroredRepository, answer: Exclude<Answer, { kind: "ok" }>): Promise<boolean> {
+async function isDeletion(
+  ctx: Context,
+  repository: MirroredRepository,
+  answer: Exclude<Answer, { kind: "ok" }>,
+): Promise<boolean> {
   switch (answer.kind) {
     case "unchanged":
       return false;
@@ -73,7 +101,10 @@ async function isDeletion(ctx: Context, repository: MirroredRepository, answer: 
       return true;
     case "missing":
       if (answer.status === 410) return true;
-      return answer.status === 404 && (await ctx.upstream.get(`/repositories/${repository.id}`, { priority: "refresh" })).kind === "ok";
+      return (
+        answer.status === 404 &&
+        (await ctx.upstream.get(`/repositories/${repository.id}`, { priority: "refresh" })).kind === "ok"
+      );
     default:
       return answer satisfies never;
   }
@@ -81,7 +112,12 @@ async function isDeletion(ctx: Context, repository: MirroredRepository, answer: 
 
 function tombstonesOf(ctx: Pick<Context, "clock">, { kind, repositoryId, key }: ResourceKey): Observed {
   const tombstone = (of: Kind): Seen => ({
-    kind: of, repositoryId, key, fields: {}, deleted: true, partial: false,
+    kind: of,
+    repositoryId,
+    key,
+    fields: {},
+    deleted: true,
+    extent: "whole",
     stamp: { updatedAt: 0, seenAt: ctx.clock.now().getTime(), read: true },
   });
   const isNumbered = kind === "issue" || kind === "pull_request";
@@ -91,20 +127,37 @@ function tombstonesOf(ctx: Pick<Context, "clock">, { kind, repositoryId, key }: 
 /** Stores what was read, and settles or postpones the mark in the same transaction. Answers the marks to be queued. */
 async function store(ctx: Context, observed: Observed, mark: Mark | null, startedAt: Date): Promise<Mark[]> {
   return ctx.db.transaction(async (tx) => {
-    const ties = marksForTies(await mergeObserved(tx, observed), startedAt).map((tie) => ({ ...tie, notBefore: afterLag(startedAt) }));
+    const ties = marksForTies(await mergeObserved(tx, observed), startedAt).map((tie) => ({
+      ...tie,
+      notBefore: afterLag(startedAt),
+    }));
     await storeMarks(tx, ties);
     if (!mark) return ties;
     const isCertain = startedAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS;
     const isTiedAgain = ties.some((tie) => tie.kind === mark.kind && tie.key === mark.key);
     if (isTiedAgain) return ties;
-    if (isCertain) {
+    const notBefore = isCertain ? whenMergeable(observed, mark, startedAt) : afterLag(mark.askedAt);
+    if (notBefore === null) {
       await settleMark(tx, mark);
       return ties;
     }
-    const notBefore = afterLag(mark.askedAt);
     await postponeMark(tx, mark, notBefore);
     return [...ties, { ...mark, notBefore }];
   });
+}
+
+const MERGEABILITY_PATIENCE_MS = 5 * 60_000;
+
+/**
+ * Reading an open pull request makes upstream work out whether it can be merged; until then it says null. When to ask again,
+ * ever less often; null: it is known, or upstream takes too long.
+ */
+function whenMergeable({ seen }: Observed, mark: Mark, startedAt: Date): Date | null {
+  const pull =
+    mark.kind === "pull_request" ? seen.find((one) => one.kind === "pull_request" && one.extent !== "part") : undefined;
+  const age = startedAt.getTime() - mark.askedAt.getTime();
+  const isOpen = pull?.fields.mergeable === null && pull.fields.state === "open";
+  return isOpen && age < MERGEABILITY_PATIENCE_MS ? new Date(startedAt.getTime() + age) : null;
 }
 
 /** Where upstream shows the resource; null when the mirror does not know it well enough to say. */
@@ -138,7 +191,13 @@ async function pathOf(ctx: Pick<Context, "db">, { kind, repositoryId, key }: Res
   }
 }
 
-async function numberIn(ctx: Pick<Context, "db">, table: string, column: string, repositoryId: number, id: number): Promise<number | null> {
+async function numberIn(
+  ctx: Pick<Context, "db">,
+  table: string,
+  column: string,
+  repositoryId: number,
+  id: number,
+): Promise<number | null> {
   const { rows } = await ctx.db.execute<{ number: number }>(
     sql`select ${sql.raw(column)} as number from ${sql.raw(table)} where repository_id = ${repositoryId} and id = ${id}`,
   );

@@ -10,10 +10,19 @@ import type { Queries } from "../../db/connection.ts";
 export type SyncState = "backfilling" | "live" | "paused" | "gone";
 
 export async function isMirrored(queries: Pick<Queries, "execute">, repositoryId: number): Promise<boolean> {
-  const { rows } = await queries.execute(sql`select from repository_syncs where repository_id = ${repositoryId} and state <> 'gone'`);
+  const { rows } = await queries.execute(
+    sql`select from repository_syncs where repository_id = ${repositoryId} and state <> 'gone'`,
+  );
   return rows.length > 0;
 }
 
-export async function setSyncState(queries: Pick<Queries, "execute">, repositoryId: number, state: SyncState, problem: string | null): Promise<void> {
-  await queries.execute(sql`update repository_syncs set state = ${state}, problem = ${problem} where repository_id = ${repositoryId}`);
+export async function setSyncState(
+  queries: Pick<Queries, "execute">,
+  repositoryId: number,
+  state: SyncState,
+  problem: string | null,
+): Promise<void> {
+  await queries.execute(
+    sql`update repository_syncs set state = ${state}, problem = ${problem} where repository_id = ${repositoryId}`,
+  );
 }

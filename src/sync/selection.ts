@@ -9,7 +9,9 @@ import type { Answer } from "../upstream/client.ts";
 /** Adds wishes of what to mirror: `owner/name` or `owner/*`. Those already there stay as they are. */
 export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns: readonly string[]): Promise<void> {
   for (const pattern of patterns) {
-    await ctx.db.execute(sql`insert into selections (pattern, added_at) values (${pattern.toLowerCase()}, ${ctx.clock.now().toISOString()}::timestamptz) on conflict do nothing`);
+    await ctx.db.execute(
+      sql`insert into selections (pattern, added_at) values (${pattern.toLowerCase()}, ${ctx.clock.now().toISOString()}::timestamptz) on conflict do nothing`,
+    );
   }
 }
 
@@ -19,7 +21,9 @@ export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns
  */
 export async function resolveSelections(ctx: Context): Promise<void> {
   await addSelections(ctx, ctx.config.repositories);
-  const { rows } = await ctx.db.$client.query<{ pattern: string }>("select pattern from selections order by added_at, pattern");
+  const { rows } = await ctx.db.$client.query<{ pattern: string }>(
+    "select pattern from selections order by added_at, pattern",
+  );
   for (const { pattern } of rows) {
     if (!pattern.endsWith("/*") && (await isFollowed(ctx, pattern))) continue;
     const { found, problem } = await resolve(ctx, pattern);
@@ -33,7 +37,9 @@ export async function readViewer(ctx: Context): Promise<number> {
   const answer = await ctx.upstream.get("/user", { priority: "caller" });
   if (answer.kind !== "ok") throw new Error("Upstream does not say whose token UPSTREAM_TOKEN is");
   const user = answer.body as Fields;
-  await ctx.db.transaction((tx) => mergeObserved(tx, observe("user", user, { api: ctx.config.upstreamUrl, seenAt: answer.seenAt, read: true })));
+  await ctx.db.transaction((tx) =>
+    mergeObserved(tx, observe("user", user, { api: ctx.config.upstreamUrl, seenAt: answer.seenAt, read: true })),
+  );
   return user.id as number;
 }
 
@@ -47,7 +53,11 @@ async function resolve(ctx: Context, pattern: string): Promise<{ found: Found[];
   return name === "*" ? resolveOwner(ctx, owner) : resolveOne(ctx, pattern, `/repos/${owner}/${name}`);
 }
 
-async function resolveOne(ctx: Context, pattern: string, path: string): Promise<{ found: Found[]; problem: string | null }> {
+async function resolveOne(
+  ctx: Context,
+  pattern: string,
+  path: string,
+): Promise<{ found: Found[]; problem: string | null }> {
   const answer = await ctx.upstream.get(path, { priority: "catch-up" });
   switch (answer.kind) {
     case "ok":
@@ -56,7 +66,10 @@ async function resolveOne(ctx: Context, pattern: string, path: string): Promise<
       if (answer.location?.startsWith("/repositories/")) return resolveOne(ctx, pattern, answer.location);
       return { found: [], problem: `upstream says that ${pattern} has moved, and not where to` };
     case "missing":
-      return { found: [], problem: `upstream answers ${answer.status} (${answer.message}): check the name, and that the token may see it` };
+      return {
+        found: [],
+        problem: `upstream answers ${answer.status} (${answer.message}): check the name, and that the token may see it`,
+      };
     case "unchanged":
       throw new Error("Upstream answers 304 to what was not asked conditionally");
     default:
@@ -86,7 +99,10 @@ async function readRepositories(ctx: Context, first: string): Promise<Found[] | 
 async function beginMirroring(ctx: Context, { representation, seenAt }: Found): Promise<void> {
   const repositoryId = representation.id as number;
   const isNew = await ctx.db.transaction(async (tx) => {
-    await mergeObserved(tx, observe("repository", representation as Json, { api: ctx.config.upstreamUrl, seenAt, read: true }));
+    await mergeObserved(
+      tx,
+      observe("repository", representation as Json, { api: ctx.config.upstreamUrl, seenAt, read: true }),
+    );
     // One that was removed here, or deleted and restored at upstream, begins anew.
     const { rowCount } = await tx.execute(sql`insert into repository_syncs (repository_id, state, added_at)
       values (${repositoryId}, 'backfilling', ${ctx.clock.now().toISOString()}::timestamptz)
@@ -104,7 +120,10 @@ async function beginMirroring(ctx: Context, { representation, seenAt }: Found): 
 }
 
 async function isFollowed(ctx: Pick<Context, "db">, fullName: string): Promise<boolean> {
-  const { rows } = await ctx.db.$client.query("select from repositories r join repository_syncs s on s.repository_id = r.id where lower(r.full_name) = $1 and s.state <> 'gone'", [fullName]);
+  const { rows } = await ctx.db.$client.query(
+    "select from repositories r join repository_syncs s on s.repository_id = r.id where lower(r.full_name) = $1 and s.state <> 'gone'",
+    [fullName],
+  );
   return rows.length > 0;
 }
 
@@ -112,7 +131,11 @@ async function isFollowed(ctx: Pick<Context, "db">, fullName: string): Promise<b
  * Stops mirroring. The rows are kept, and served no more; `purge` deletes them in batches.
  * Answers the repositories' full names; none: nothing of that name is mirrored.
  */
-export async function removeSelection(ctx: Pick<Context, "db">, pattern: string, { purge }: { purge: boolean }): Promise<string[]> {
+export async function removeSelection(
+  ctx: Pick<Context, "db">,
+  pattern: string,
+  { purge }: { purge: boolean },
+): Promise<string[]> {
   const name = pattern.toLowerCase();
   const like = name.endsWith("/*") ? `${escapeLike(name.slice(0, -1))}%` : escapeLike(name);
   const { rows } = await ctx.db.$client.query<{ id: string; full_name: string }>(
@@ -121,15 +144,28 @@ export async function removeSelection(ctx: Pick<Context, "db">, pattern: string,
   );
   await ctx.db.$client.query("delete from selections where pattern = $1", [name]);
   for (const { id } of rows) {
-    await ctx.db.$client.query("update repository_syncs set state = 'gone', problem = 'removed here' where repository_id = $1", [id]);
+    await ctx.db.$client.query(
+      "update repository_syncs set state = 'gone', problem = 'removed here' where repository_id = $1",
+      [id],
+    );
     if (purge) await purgeRepository(ctx, Number(id));
   }
   return rows.map((row) => row.full_name);
 }
 
 const BY_REPOSITORY = [
-  "issue_labels", "issue_assignees", "issue_comments", "pull_request_review_comments", "pull_request_reviews", "pull_requests", "issues",
-  "labels", "milestones", "backfill_phases", "refresh_marks", "repository_syncs",
+  "issue_labels",
+  "issue_assignees",
+  "issue_comments",
+  "pull_request_review_comments",
+  "pull_request_reviews",
+  "pull_requests",
+  "issues",
+  "labels",
+  "milestones",
+  "backfill_phases",
+  "refresh_marks",
+  "repository_syncs",
 ] as const;
 const PURGE_BATCH = 5_000;
 
@@ -145,7 +181,9 @@ async function purgeRepository(ctx: Pick<Context, "db">, repositoryId: number): 
     }
   }
   // A validator says that its page is stored, which is not so any more.
-  await ctx.db.$client.query("delete from validators where path = $1 or path like $1 || '/%'", [`/repositories/${repositoryId}`]);
+  await ctx.db.$client.query("delete from validators where path = $1 or path like $1 || '/%'", [
+    `/repositories/${repositoryId}`,
+  ]);
   await ctx.db.$client.query("delete from repositories where id = $1", [repositoryId]);
 }
 

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
+import { getTableName, sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Context, openContext } from "../../src/context.ts";
 import { joinObserved, observe } from "../../src/mirror/observation.ts";
@@ -9,9 +10,8 @@ import { renderDocuments } from "../../src/mirror/rendering.ts";
 import { type Kind, resourceOf } from "../../src/mirror/resource.ts";
 import { mergeObserved } from "../../src/mirror/store.ts";
 import type { Fields, Json } from "../../src/mirror/template.ts";
-import { getTableName, sql } from "drizzle-orm";
-import { openTestDatabase, type TestDatabase, testRedis } from "../support/database.ts";
 import { testConfig } from "../support/config.ts";
+import { openTestDatabase, type TestDatabase, testRedis } from "../support/database.ts";
 
 /** What GitHub once answered: read by the client from a server that replays it, stored, and served back. */
 interface Exchange {
@@ -27,15 +27,32 @@ const recordings = new URL("../../../shared/data/rest-recordings-octokit-rb.json
 const fixtures = new URL("../../node_modules/@octokit/fixtures/scenarios/api.github.com/", import.meta.url);
 
 function readRecordings(): Exchange[] {
-  interface Recorded { source: string; method: string; path: string; status: number; body: Json }
+  interface Recorded {
+    source: string;
+    method: string;
+    path: string;
+    status: number;
+    body: Json;
+  }
   const recorded = JSON.parse(gunzipSync(readFileSync(recordings)).toString("utf8")) as Recorded[];
   return recorded.map(({ source, method, path, status, body }) => ({ name: source, method, path, status, body }));
 }
 
 function readFixtures(): Exchange[] {
   return readdirSync(fixtures).flatMap((scenario) => {
-    const raw = JSON.parse(readFileSync(new URL(`${scenario}/raw-fixture.json`, fixtures), "utf8")) as { method: string; path: string; status: number; response: Json }[];
-    return raw.map(({ method, path, status, response }) => ({ name: scenario, method: method.toUpperCase(), path, status, body: response }));
+    const raw = JSON.parse(readFileSync(new URL(`${scenario}/raw-fixture.json`, fixtures), "utf8")) as {
+      method: string;
+      path: string;
+      status: number;
+      response: Json;
+    }[];
+    return raw.map(({ method, path, status, response }) => ({
+      name: scenario,
+      method: method.toUpperCase(),
+      path,
+      status,
+      body: response,
+    }));
   });
 }
 
@@ -43,7 +60,10 @@ function readFixtures(): Exchange[] {
 const kinds: [RegExp, Kind][] = [
   [/^\/(user|users\/[^/]+)$/, "user"],
   [/^\/repos\/[^/]+\/[^/]+\/(assignees|subscribers|stargazers)$/, "user"],
-  [/^\/(repositories\/\d+|repos\/[^/]+\/[^/]+|(user|users\/[^/]+|orgs\/[^/]+)\/(repos|subscriptions)|repos\/[^/]+\/[^/]+\/forks|search\/repositories)$/, "repository"],
+  [
+    /^\/(repositories\/\d+|repos\/[^/]+\/[^/]+|(user|users\/[^/]+|orgs\/[^/]+)\/(repos|subscriptions)|repos\/[^/]+\/[^/]+\/forks|search\/repositories)$/,
+    "repository",
+  ],
   [/\/issues\/comments(\/\d+)?$/, "issue_comment"],
   [/\/issues\/\d+\/comments$/, "issue_comment"],
   [/\/pulls\/(\d+\/)?comments(\/\d+)?$/, "review_comment"],
@@ -95,7 +115,9 @@ describe.each([
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const redis = testRedis();
-    ctx = await openContext(testConfig({ database: database.url, redis, upstream: address }), resources, { name: "test" });
+    ctx = await openContext(testConfig({ database: database.url, redis, upstream: address }), resources, {
+      name: "test",
+    });
     resources.defer(() => new Promise<void>((resolve) => server.close(() => resolve())));
   });
   afterAll(async () => {
@@ -107,21 +129,26 @@ describe.each([
     expect(exchanges.length).toBeGreaterThan(least);
   });
 
-  test.skipIf(!exists).each(exchanges.map((exchange, index) => ({ ...exchange, index })))("$index $method $path ($name)", async (exchange) => {
-    replayed = exchange;
-    const kind = kindOf(exchange) as Kind;
-    const read = await readByClient(ctx, exchange);
-    const elements = elementsOf(read as Json);
-    const recorded = elementsOf(exchange.body);
-    for (const [index, element] of elements.entries()) {
-      if (isWhole(kind, element)) expect(await storeAndServe(ctx, kind, element)).toEqual(asReplayed(recorded[index] as Fields, ctx));
-    }
-  });
+  test.skipIf(!exists).each(exchanges.map((exchange, index) => ({ ...exchange, index })))(
+    "$index $method $path ($name)",
+    async (exchange) => {
+      replayed = exchange;
+      const kind = kindOf(exchange) as Kind;
+      const read = await readByClient(ctx, exchange);
+      const elements = elementsOf(read as Json);
+      const recorded = elementsOf(exchange.body);
+      for (const [index, element] of elements.entries()) {
+        if (isWhole(kind, element))
+          expect(await storeAndServe(ctx, kind, element)).toEqual(asReplayed(recorded[index] as Fields, ctx));
+      }
+    },
+  );
 });
 
 /** The replaying server put its own address into texts too; those are people's words, and are served as they were read. */
 function asReplayed(recorded: Json, ctx: Context, key = ""): Json {
-  if (typeof recorded === "string") return /url$|^href$/.test(key) ? recorded : recorded.replaceAll(GITHUB, ctx.config.upstreamUrl);
+  if (typeof recorded === "string")
+    return /url$|^href$/.test(key) ? recorded : recorded.replaceAll(GITHUB, ctx.config.upstreamUrl);
   if (typeof recorded !== "object" || recorded === null) return recorded;
   if (Array.isArray(recorded)) return recorded.map((element) => asReplayed(element, ctx, key));
   return Object.fromEntries(Object.entries(recorded).map(([name, value]) => [name, asReplayed(value, ctx, name)]));
@@ -142,27 +169,49 @@ class RollBack extends Error {}
 /** Merges into an empty mirror, renders what was stored with GitHub's own address, and leaves the mirror empty again. */
 async function storeAndServe(ctx: Context, kind: Kind, element: Fields): Promise<Json> {
   const api = ctx.config.upstreamUrl;
-  const fullName = kind === "repository" ? String(element.full_name) : (/\/repos\/([^/]+\/[^/]+)/.exec(String(element.url ?? element.pull_request_url ?? ""))?.[1] ?? "none/none");
+  const fullName =
+    kind === "repository"
+      ? String(element.full_name)
+      : (/\/repos\/([^/]+\/[^/]+)/.exec(String(element.url ?? element.pull_request_url ?? ""))?.[1] ?? "none/none");
   const id = repositoryIdIn(element);
   const page = `https://github.com/${fullName}`;
   const at = { api, repository: { id, fullName, htmlUrl: page }, seenAt: new Date(), read: true };
-  const home: Fields = { id, name: "", full_name: fullName, private: false, owner: null, url: `${api}/repos/${fullName}`, html_url: page, issues_url: "" };
+  const home: Fields = {
+    id,
+    name: "",
+    full_name: fullName,
+    private: false,
+    owner: null,
+    url: `${api}/repos/${fullName}`,
+    html_url: page,
+    issues_url: "",
+  };
   let served: Json = null;
   await ctx.db
     .transaction(async (tx) => {
       // A repository that is embedded comes with its own representation, which then is the only one.
       const withHome = kind !== "user" && kind !== "repository" && !JSON.stringify(element).includes('"full_name"');
-      await mergeObserved(tx, joinObserved([...(withHome ? [observe("repository", home, at)] : []), observe(kind, element, at)]));
+      await mergeObserved(
+        tx,
+        joinObserved([...(withHome ? [observe("repository", home, at)] : []), observe(kind, element, at)]),
+      );
       const resource = resourceOf(kind);
       const detail = resource.detailKeys.size > 0 ? sql.raw("detail::text") : sql.raw("null");
       const body = resource.hasBody ? sql.raw("body") : sql.raw("null");
-      const complete = kind === "issue" || kind === "pull_request" ? sql.raw("where id is not null") : sql.raw(kind === "user" || kind === "repository" ? `where id = ${Number(element.id)}` : "");
+      const complete =
+        kind === "issue" || kind === "pull_request"
+          ? sql.raw("where id is not null")
+          : sql.raw(kind === "user" || kind === "repository" ? `where id = ${Number(element.id)}` : "");
       const { rows } = await tx.execute<{ document: string; detail: string | null; body: string | null }>(
         sql`select document::text, ${detail} as detail, ${body} as body from ${sql.raw(getTableName(resource.table))} ${complete}`,
       );
       expect(rows).toHaveLength(1);
       const repositoryId = kind === "user" ? 0 : kind === "repository" ? Number(element.id) : id;
-      const [text] = await renderDocuments(tx, rows.map((row) => ({ ...row, repositoryId })), { api: GITHUB });
+      const [text] = await renderDocuments(
+        tx,
+        rows.map((row) => ({ ...row, repositoryId })),
+        { api: GITHUB },
+      );
       served = JSON.parse(text as string) as Json;
       throw new RollBack();
     })

@@ -48,7 +48,9 @@ describe("GitHub's example payloads", () => {
     const repository = sent.repository as Fields;
     await world.ctx.db.execute(sql`truncate users, repositories, labels, milestones, issues, issue_labels, issue_assignees, pull_requests, issue_comments,
       pull_request_reviews, pull_request_review_comments, refresh_marks, repository_syncs`);
-    await world.ctx.db.execute(sql`insert into repository_syncs (repository_id, state, added_at) values (${repository.id as number}, 'live', now())`);
+    await world.ctx.db.execute(
+      sql`insert into repository_syncs (repository_id, state, added_at) values (${repository.id as number}, 'live', now())`,
+    );
     expect(await deliver(world, event, sent)).toEqual({ status: "applied", reason: null });
 
     expect(await mirrored(world, "repository", repository)).toMatchObject(repository);
@@ -61,7 +63,10 @@ describe("GitHub's example payloads", () => {
   });
 
   test.each(others)("$event #$index is accepted and recorded as ignored", async ({ event, payload }) => {
-    expect(await deliver(world, event, payload)).toMatchObject({ status: "ignored", reason: expect.stringContaining(event) });
+    expect(await deliver(world, event, payload)).toMatchObject({
+      status: "ignored",
+      reason: expect.stringContaining(event),
+    });
   });
 });
 
@@ -76,13 +81,17 @@ async function deliver({ ctx, url }: TestWorld, event: string, payload: Fields):
       "x-github-event": event,
       "x-github-delivery": guid,
       "x-github-hook-id": "1",
-      "x-hub-signature-256": `sha256=${createHmac("sha256", ctx.config.webhookSecrets[0] as string).update(body).digest("hex")}`,
+      "x-hub-signature-256": `sha256=${createHmac("sha256", ctx.config.webhookSecrets[0] as string)
+        .update(body)
+        .digest("hex")}`,
     },
   });
   expect(response.status).toBe(202);
   let row: { status: string; reason: string | null } | undefined;
   await until("the delivery is settled", async () => {
-    const { rows } = await ctx.db.execute<{ status: string; reason: string | null }>(sql`select status, reason from deliveries where guid = ${guid}`);
+    const { rows } = await ctx.db.execute<{ status: string; reason: string | null }>(
+      sql`select status, reason from deliveries where guid = ${guid}`,
+    );
     row = rows[0];
     return row !== undefined && row.status !== "pending";
   });
@@ -93,11 +102,20 @@ async function deliver({ ctx, url }: TestWorld, event: string, payload: Fields):
 async function mirrored({ ctx, simulator }: TestWorld, kind: Kind, subject: Fields): Promise<Fields> {
   const resource = resourceOf(kind);
   const key = resource.keyColumns.at(-1) as string;
-  const { rows } = await ctx.db.execute<{ r: string; document: string; detail: string | null; body: string | null }>(sql`
+  const { rows } = await ctx.db.execute<{
+    r: string;
+    document: string;
+    detail: string | null;
+    body: string | null;
+  }>(sql`
     select ${sql.raw(resource.keyColumns[0] === "repository_id" ? "repository_id" : "id")}::text as r, document::text,
       ${sql.raw(resource.detailKeys.size > 0 ? "detail::text" : "null")} as detail, ${sql.raw(resource.hasBody ? "body" : "null")} as body
     from ${sql.raw(getTableName(resource.table))} where ${sql.raw(key)} = ${subject[key] as number}`);
   expect(rows).toHaveLength(1);
-  const [text] = await renderDocuments(ctx.db, rows.map((row) => ({ ...row, repositoryId: Number(row.r) })), { api: simulator.url });
+  const [text] = await renderDocuments(
+    ctx.db,
+    rows.map((row) => ({ ...row, repositoryId: Number(row.r) })),
+    { api: simulator.url },
+  );
   return JSON.parse(text as string) as Fields;
 }

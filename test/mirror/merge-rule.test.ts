@@ -12,7 +12,15 @@ interface Version {
 }
 
 const history = fc
-  .array(fc.record({ step: fc.nat({ max: 2 }), title: fc.nat({ max: 3 }), state: fc.constantFrom("open", "closed"), closed_by: fc.nat({ max: 2 }) }), { minLength: 1, maxLength: 6 })
+  .array(
+    fc.record({
+      step: fc.nat({ max: 2 }),
+      title: fc.nat({ max: 3 }),
+      state: fc.constantFrom("open", "closed"),
+      closed_by: fc.nat({ max: 2 }),
+    }),
+    { minLength: 1, maxLength: 6 },
+  )
   .map((changes) => {
     let second = 0;
     return changes.map(({ step, ...fields }): Version => {
@@ -24,20 +32,32 @@ const history = fc
 /** Sightings of a history: webhooks without `closed_by`, whole reads, and partial ones, each somewhat late. */
 const sightings = (versions: Version[]) =>
   fc.array(
-    fc.record({ version: fc.nat({ max: versions.length - 1 }), kind: fc.constantFrom("webhook", "read", "partial"), lateMs: fc.nat({ max: 60_000 }) }).map(({ version, kind, lateMs }): Observation => {
-      const { second, fields } = versions[version] as Version;
-      const { closed_by, updated_at, ...shown } = fields;
-      return {
-        fields: kind === "read" ? fields : kind === "webhook" ? { ...shown, updated_at: updated_at as string } : shown,
-        stamp: { updatedAt: START + second * 1_000, seenAt: START + second * 1_000 + lateMs, read: kind !== "webhook" },
-        deleted: false,
-        partial: kind === "partial",
-      };
-    }),
+    fc
+      .record({
+        version: fc.nat({ max: versions.length - 1 }),
+        kind: fc.constantFrom("webhook", "read", "partial"),
+        lateMs: fc.nat({ max: 60_000 }),
+      })
+      .map(({ version, kind, lateMs }): Observation => {
+        const { second, fields } = versions[version] as Version;
+        const { closed_by, updated_at, ...shown } = fields;
+        return {
+          fields:
+            kind === "read" ? fields : kind === "webhook" ? { ...shown, updated_at: updated_at as string } : shown,
+          stamp: {
+            updatedAt: START + second * 1_000,
+            seenAt: START + second * 1_000 + lateMs,
+            read: kind !== "webhook",
+          },
+          deleted: false,
+          extent: kind === "partial" ? "part" : "whole",
+        };
+      }),
     { maxLength: 12 },
   );
 
-const run = (observations: Observation[]) => observations.reduce<Stored | undefined>((stored, seen) => next(stored, seen), undefined);
+const run = (observations: Observation[]) =>
+  observations.reduce<Stored | undefined>((stored, seen) => next(stored, seen), undefined);
 
 function next(stored: Stored | undefined, seen: Observation): Stored | undefined {
   const folded = fold(stored, seen);
@@ -55,7 +75,7 @@ test("whatever was seen, in any order and however often, an authoritative read m
         fields: last.fields,
         stamp: { updatedAt: START + last.second * 1_000, seenAt: latest + REPLICA_LAG_MS + 1, read: true },
         deleted: false,
-        partial: false,
+        extent: "whole",
       };
       expect(run([...seen, ...seen, read])?.fields).toEqual(last.fields);
     }),
@@ -89,23 +109,33 @@ test("an observation has its effect once", () => {
 });
 
 test("where no two changes share a second, the order of arrival does not matter", () => {
-  const distinct = history.map((versions) => versions.map((version, index) => ({
-    second: index * 100,
-    fields: { ...version.fields, updated_at: new Date(START + index * 100_000).toISOString() },
-  })));
-  const shuffled = distinct.chain((versions) =>
-    sightings(versions).chain((seen) => fc.record({ seen: fc.constant(seen), other: fc.shuffledSubarray(seen, { minLength: seen.length, maxLength: seen.length }) })),
+  const distinct = history.map((versions) =>
+    versions.map((version, index) => ({
+      second: index * 100,
+      fields: { ...version.fields, updated_at: new Date(START + index * 100_000).toISOString() },
+    })),
   );
-  fc.assert(fc.property(shuffled, ({ seen, other }) => {
-    expect(run(other)?.fields).toEqual(run(seen)?.fields);
-  }), { numRuns: 3_000 });
+  const shuffled = distinct.chain((versions) =>
+    sightings(versions).chain((seen) =>
+      fc.record({
+        seen: fc.constant(seen),
+        other: fc.shuffledSubarray(seen, { minLength: seen.length, maxLength: seen.length }),
+      }),
+    ),
+  );
+  fc.assert(
+    fc.property(shuffled, ({ seen, other }) => {
+      expect(run(other)?.fields).toEqual(run(seen)?.fields);
+    }),
+    { numRuns: 3_000 },
+  );
 });
 
 const issue = (fields: Fields, stamp: Partial<Observation["stamp"]> = {}): Observation => ({
   fields,
   stamp: { updatedAt: START, seenAt: START + 60_000, read: false, ...stamp },
   deleted: false,
-  partial: false,
+  extent: "whole",
 });
 
 test("two late deliveries that contradict each other within a second are a tie, and the stored one stands until upstream is asked", () => {
@@ -137,11 +167,16 @@ test("a key that was not sent is kept, and one that was sent as null is not", ()
 
 test("a late observation does not bring back what was deleted; a read after every replica has caught up does", () => {
   const alive = issue({ title: "a" }, { read: true, seenAt: START });
-  const dead = run([alive, { ...issue({}), deleted: true, stamp: { updatedAt: 0, seenAt: START + 1_000, read: true } }]);
+  const dead = run([
+    alive,
+    { ...issue({}), deleted: true, stamp: { updatedAt: 0, seenAt: START + 1_000, read: true } },
+  ]);
   expect(dead?.deletedAt).toBe(START + 1_000);
   expect(next(dead, issue({ title: "b" }, { updatedAt: START + 9_000 }))?.deletedAt).toBe(START + 1_000);
   expect(next(dead, issue({ title: "b" }, { read: true, seenAt: START + 2_000 }))?.deletedAt).toBe(START + 1_000);
-  expect(next(dead, issue({ title: "b" }, { read: true, seenAt: START + 1_001 + REPLICA_LAG_MS }))?.deletedAt).toBeNull();
+  expect(
+    next(dead, issue({ title: "b" }, { read: true, seenAt: START + 1_001 + REPLICA_LAG_MS }))?.deletedAt,
+  ).toBeNull();
 });
 
 test("a deletion of what was never seen leaves nothing", () => {

@@ -13,11 +13,25 @@ const at = (seconds: number, read = true): Sighting => ({
   read,
 });
 const user = (id: number, login: string): Fields => ({
-  login, id, type: "User", followers_url: `${API}/users/${login}/followers`, url: `${API}/users/${login}`,
+  login,
+  id,
+  type: "User",
+  followers_url: `${API}/users/${login}/followers`,
+  url: `${API}/users/${login}`,
 });
 const issue = (fields: Fields = {}): Fields => ({
-  url: `${API}/repos/octo/demo/issues/1`, id: 11, number: 1, title: "a", body: "text", state: "open", user: user(1, "mona"), labels: [], assignees: [],
-  created_at: "2026-01-01T00:00:00Z", updated_at: "2026-01-01T00:00:00Z", ...fields,
+  url: `${API}/repos/octo/demo/issues/1`,
+  id: 11,
+  number: 1,
+  title: "a",
+  body: "text",
+  state: "open",
+  user: user(1, "mona"),
+  labels: [],
+  assignees: [],
+  created_at: "2026-01-01T00:00:00Z",
+  updated_at: "2026-01-01T00:00:00Z",
+  ...fields,
 });
 
 async function openMirror() {
@@ -53,45 +67,112 @@ test("text that Postgres cannot hold is stored readable and kept exactly", async
 
 test("labels and assignees that leave an issue leave its lists", async () => {
   await using mirror = await openMirror();
-  const label = (id: number, name: string): Fields => ({ id, name, color: "ff0000", url: `${API}/repos/octo/demo/labels/${name}` });
-  await mirror.merge(observe("issue", issue({ labels: [label(1, "bug"), label(2, "ui")], assignees: [user(5, "hubot")] }), at(0)));
-  await mirror.merge(observe("issue", issue({ labels: [label(2, "ui"), label(3, "new")], updated_at: "2026-01-01T00:00:09Z" }), at(60)));
-  expect(await mirror.rows("select label_id, number from issue_labels order by label_id")).toEqual([{ label_id: "2", number: 1 }, { label_id: "3", number: 1 }]);
+  const label = (id: number, name: string): Fields => ({
+    id,
+    name,
+    color: "ff0000",
+    url: `${API}/repos/octo/demo/labels/${name}`,
+  });
+  await mirror.merge(
+    observe("issue", issue({ labels: [label(1, "bug"), label(2, "ui")], assignees: [user(5, "hubot")] }), at(0)),
+  );
+  await mirror.merge(
+    observe("issue", issue({ labels: [label(2, "ui"), label(3, "new")], updated_at: "2026-01-01T00:00:09Z" }), at(60)),
+  );
+  expect(await mirror.rows("select label_id, number from issue_labels order by label_id")).toEqual([
+    { label_id: "2", number: 1 },
+    { label_id: "3", number: 1 },
+  ]);
   expect(await mirror.rows("select user_id from issue_assignees")).toEqual([]);
 });
 
 test("a pull request seen as a pull request can be found as an issue's other side, and is not served as one yet", async () => {
   await using mirror = await openMirror();
   const pull = {
-    ...issue({ id: 99 }), html_url: "https://example.com/octo/demo/pull/1", diff_url: "d", patch_url: "p", merged_at: null,
-    head: { label: "octo:x", ref: "x", sha: "1", user: null, repo: null }, base: { label: "octo:main", ref: "main", sha: "2" },
+    ...issue({ id: 99 }),
+    html_url: "https://example.com/octo/demo/pull/1",
+    diff_url: "d",
+    patch_url: "p",
+    merged_at: null,
+    head: { label: "octo:x", ref: "x", sha: "1", user: null, repo: null },
+    base: { label: "octo:main", ref: "main", sha: "2" },
   };
   await mirror.merge(observe("pull_request", pull, at(0)));
-  expect(await mirror.rows("select number, id, is_pull_request, title from issues")).toEqual([{ number: 1, id: null, is_pull_request: true, title: "a" }]);
-  await mirror.merge(observe("issue", issue({ pull_request: { url: "u" }, updated_at: "2025-12-31T23:59:59Z" }), at(60)));
-  expect(await mirror.rows("select id, updated_at from issues")).toEqual([{ id: "11", updated_at: new Date("2025-12-31T23:59:59Z") }]);
-  expect(await mirror.rows("select id, updated_at from pull_requests")).toEqual([{ id: "99", updated_at: new Date("2026-01-01T00:00:00Z") }]);
+  expect(await mirror.rows("select number, id, is_pull_request, title from issues")).toEqual([
+    { number: 1, id: null, is_pull_request: true, title: "a" },
+  ]);
+  await mirror.merge(
+    observe("issue", issue({ pull_request: { url: "u" }, updated_at: "2025-12-31T23:59:59Z" }), at(60)),
+  );
+  expect(await mirror.rows("select id, updated_at from issues")).toEqual([
+    { id: "11", updated_at: new Date("2025-12-31T23:59:59Z") },
+  ]);
+  expect(await mirror.rows("select id, updated_at from pull_requests")).toEqual([
+    { id: "99", updated_at: new Date("2026-01-01T00:00:00Z") },
+  ]);
 });
 
 test("two workers that merge the same new rows at once both succeed, and the newer version stands", async () => {
   await using mirror = await openMirror();
   const page = (second: number) =>
-    Array.from({ length: 50 }, (_, index) => observe("issue", issue({ id: 100 + index, number: index + 1, title: `v${second}`, updated_at: `2026-01-01T00:00:0${second}Z` }), at(second)));
-  await Promise.all([1, 2, 3, 4].map((second) => mirror.merge(...(second % 2 ? page(second) : page(second).reverse()))));
+    Array.from({ length: 50 }, (_, index) =>
+      observe(
+        "issue",
+        issue({ id: 100 + index, number: index + 1, title: `v${second}`, updated_at: `2026-01-01T00:00:0${second}Z` }),
+        at(second),
+      ),
+    );
+  await Promise.all(
+    [1, 2, 3, 4].map((second) => mirror.merge(...(second % 2 ? page(second) : page(second).reverse()))),
+  );
   expect(await mirror.rows("select distinct title from issues")).toEqual([{ title: "v4" }]);
 });
 
 test("a repository's old name is remembered when it is renamed", async () => {
   await using mirror = await openMirror();
   const repository = (fullName: string, updatedAt: string): Fields => ({
-    id: 7, name: fullName.split("/")[1] as string, full_name: fullName, private: false, owner: user(1, "octo"), url: `${API}/repos/${fullName}`,
-    issues_url: `${API}/repos/${fullName}/issues{/number}`, html_url: `https://example.com/${fullName}`, updated_at: updatedAt,
+    id: 7,
+    name: fullName.split("/")[1] as string,
+    full_name: fullName,
+    private: false,
+    owner: user(1, "octo"),
+    url: `${API}/repos/${fullName}`,
+    issues_url: `${API}/repos/${fullName}/issues{/number}`,
+    html_url: `https://example.com/${fullName}`,
+    updated_at: updatedAt,
   });
   await mirror.merge(observe("repository", repository("octo/Demo", "2026-01-01T00:00:00Z"), at(0)));
   await mirror.merge(observe("repository", repository("octo/better", "2026-01-01T00:00:05Z"), at(60)));
   expect(await mirror.rows("select * from former_names")).toEqual([{ full_name: "octo/demo", repository_id: "7" }]);
   const [row] = await mirror.rows("select document->>'url' as url, full_name from repositories");
   expect(row).toEqual({ url: "\u0001", full_name: "octo/better" });
+});
+
+test("what was said under an issue goes with it, also what is heard of only afterwards", async () => {
+  await using mirror = await openMirror();
+  const comment = (id: number): Fields => ({
+    id,
+    body: "text",
+    issue_url: `${API}/repos/octo/demo/issues/1`,
+    created_at: "2026-01-01T00:00:00Z",
+    updated_at: "2026-01-01T00:00:00Z",
+  });
+  await mirror.merge(observe("issue", issue(), at(0)), observe("issue_comment", comment(1), at(0)));
+  await mirror.merge(observe("issue", issue(), { ...at(1, false), deleted: true }));
+  await mirror.merge(observe("issue_comment", comment(2), at(2, false)));
+  expect(await mirror.rows("select id from issue_comments where deleted_at is not null order by id")).toEqual([
+    { id: "1" },
+    { id: "2" },
+  ]);
+});
+
+test("a key that upstream shows no more to a request for the resource alone is gone", async () => {
+  await using mirror = await openMirror();
+  await mirror.merge(observe("issue", issue({ active_lock_reason: "spam" }), at(0)));
+  await mirror.merge(observe("issue", issue(), at(60)));
+  expect(await mirror.rows("select active_lock_reason from issues")).toEqual([{ active_lock_reason: "spam" }]);
+  await mirror.merge(observe("issue", issue(), { ...at(120), isSingle: true }));
+  expect(await mirror.rows("select active_lock_reason from issues")).toEqual([{ active_lock_reason: null }]);
 });
 
 test("a resource without what it is known by is refused, and says what is missing", () => {

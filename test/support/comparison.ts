@@ -5,11 +5,19 @@ import { type Kind, resourceOf } from "../../src/mirror/resource.ts";
 import { type Fields, type Json, sameValue } from "../../src/mirror/template.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 
-type Truth = Record<"labels" | "milestones" | "issues" | "pulls" | "comments" | "reviews" | "review_comments", Fields[]> & { repository: Fields };
+type Truth = Record<
+  "labels" | "milestones" | "issues" | "pulls" | "comments" | "reviews" | "review_comments",
+  Fields[]
+> & { repository: Fields };
 
 const collections = [
-  ["labels", "label"], ["milestones", "milestone"], ["issues", "issue"], ["pulls", "pull_request"], ["comments", "issue_comment"],
-  ["reviews", "review"], ["review_comments", "review_comment"],
+  ["labels", "label"],
+  ["milestones", "milestone"],
+  ["issues", "issue"],
+  ["pulls", "pull_request"],
+  ["comments", "issue_comment"],
+  ["reviews", "review"],
+  ["review_comments", "review_comment"],
 ] as const satisfies [keyof Truth, Kind][];
 
 export interface Comparison {
@@ -20,7 +28,12 @@ export interface Comparison {
 }
 
 /** Compares everything the mirror holds of a repository with upstream's whole truth, field by field. */
-export async function compare(ctx: Context, simulator: Simulator, fullName: string, ignore: (kind: Kind, path: string) => boolean = () => false): Promise<Comparison> {
+export async function compare(
+  ctx: Context,
+  simulator: Simulator,
+  fullName: string,
+  ignore: (kind: Kind, path: string) => boolean = () => false,
+): Promise<Comparison> {
   const response = await fetch(`${simulator.url}/-/state?repository=${fullName}`);
   const { repositories } = (await response.json()) as { repositories: Truth[] };
   const truth = repositories[0];
@@ -29,7 +42,8 @@ export async function compare(ctx: Context, simulator: Simulator, fullName: stri
   const differences: string[] = [];
   const note = (kind: Kind, key: unknown, mine: Json | undefined, theirs: Json | undefined) => {
     for (const path of differing(mine, theirs)) {
-      if (differences.length < 100 && !ignore(kind, path.path)) differences.push(`${kind} ${String(key)} ${path.path}: ${short(path.mine)} ≠ ${short(path.theirs)}`);
+      if (differences.length < 100 && !ignore(kind, path.path))
+        differences.push(`${kind} ${String(key)} ${path.path}: ${short(path.mine)} ≠ ${short(path.theirs)}`);
     }
   };
 
@@ -59,7 +73,11 @@ async function mirrored(ctx: Context, kind: Kind, repositoryId: number, api: str
     sql`select document::text, ${detail} as detail, ${sql.raw(resource.hasBody ? "body" : "null")} as body from ${sql.raw(getTableName(resource.table))}
       where ${sql.raw(isSelf ? "id" : "repository_id")} = ${repositoryId} and deleted_at is null ${served}`,
   );
-  const texts = await renderDocuments(ctx.db, rows.map((row) => ({ ...row, repositoryId })), { api });
+  const texts = await renderDocuments(
+    ctx.db,
+    rows.map((row) => ({ ...row, repositoryId })),
+    { api },
+  );
   return texts.map((text) => JSON.parse(text) as Fields);
 }
 
@@ -74,7 +92,9 @@ function differing(mine: Json | undefined, theirs: Json | undefined, path = ""):
   const bothObjects = [mine, theirs].every((value) => typeof value === "object" && value !== null);
   if (!bothObjects) return [{ path: path || "(whole)", mine, theirs }];
   const [left, right] = [mine as Fields, theirs as Fields];
-  return [...new Set([...Object.keys(left), ...Object.keys(right)])].flatMap((key) => differing(left[key], right[key], path ? `${path}.${key}` : key));
+  return [...new Set([...Object.keys(left), ...Object.keys(right)])].flatMap((key) =>
+    differing(left[key], right[key], path ? `${path}.${key}` : key),
+  );
 }
 
 function short(value: Json | undefined): string {

@@ -1,13 +1,15 @@
 import type { AddressInfo } from "node:net";
 import { sql } from "drizzle-orm";
-import { buildWeb } from "../../src/web.ts";
+import { createApiToken } from "../../src/api/tokens.ts";
 import { type Context, openContext } from "../../src/context.ts";
 import { queueCounts } from "../../src/operations/queues.ts";
 import { openWorkerRedis } from "../../src/operations/redis.ts";
-import { createApiToken } from "../../src/api/tokens.ts";
 import { openSimulator, type Simulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
+import { scheduleCatchUps } from "../../src/sync/catch-up.ts";
+import { dispatchMarks } from "../../src/sync/marks.ts";
 import { addSelections, readViewer, resolveSelections } from "../../src/sync/selection.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks.ts";
+import { buildWeb } from "../../src/web.ts";
 import { openWorkers } from "../../workers/main.ts";
 import { testConfig } from "./config.ts";
 import { openTestDatabase, testRedis } from "./database.ts";
@@ -20,6 +22,8 @@ export interface TestWorld extends AsyncDisposable {
   ctx: Context;
   /** The mirror's address. */
   url: string;
+  /** Upstream's first repository, `owner/name`; the generator makes it the busiest. */
+  first: string;
   /** A token of the mirror that may read everything and write. */
   token: string;
   /** Opens workers (they are open from the start unless asked otherwise). */
@@ -28,6 +32,12 @@ export interface TestWorld extends AsyncDisposable {
   mirror(...patterns: string[]): Promise<void>;
   /** Registers the mirror's webhook at upstream. */
   listen(...fullNames: string[]): Promise<void>;
+  /** Moves the mirror's clock. */
+  advance(ms: number): void;
+  /** Lets every doubt be settled: the mirror's clock moves past all replicas' lag, and what is due is asked. */
+  settleMarks(): Promise<void>;
+  /** One catch-up of every repository. */
+  catchUp(): Promise<void>;
   /** Waits until upstream has sent its webhooks and the mirror has no work left that is due. */
   settle(): Promise<void>;
   get(path: string, headers?: Record<string, string>): Promise<{ status: number; headers: Headers; body: unknown }>;
@@ -41,16 +51,27 @@ export interface TestWorldOptions {
   workers?: boolean;
 }
 
-export async function openWorld({ simulator: options, fill, env, workers = true }: TestWorldOptions = {}): Promise<TestWorld> {
+export async function openWorld({
+  simulator: options,
+  fill,
+  env,
+  workers = true,
+}: TestWorldOptions = {}): Promise<TestWorld> {
   const resources = new AsyncDisposableStack();
   const database = resources.use(await openTestDatabase());
   const simulator = resources.use(await openSimulator(options));
   await fill?.(simulator);
-  if (!simulator.tokens.find(UPSTREAM_TOKEN)) simulator.tokens.create({ token: UPSTREAM_TOKEN, login: "mirror-owner", repositories: "all", write: true });
+  if (!simulator.tokens.find(UPSTREAM_TOKEN))
+    simulator.tokens.create({ token: UPSTREAM_TOKEN, login: "mirror-owner", repositories: "all", write: true });
 
   const redis = testRedis();
-  const config = testConfig({ database: database.url, redis, upstream: simulator.url }, { UPSTREAM_TOKEN, PORT: "0", ...env });
-  const ctx = await openContext(config, resources, { name: "test" });
+  const config = testConfig(
+    { database: database.url, redis, upstream: simulator.url },
+    { UPSTREAM_TOKEN, PORT: "0", ...env },
+  );
+  let offsetMs = 0;
+  const clock = { now: () => new Date(Date.now() + offsetMs) };
+  const ctx = await openContext(config, resources, { name: "test", clock });
   const stopping = new AbortController();
   const jobs = openWorkerRedis(ctx, "test-worker");
   resources.defer(() => jobs.disconnect());
@@ -65,28 +86,64 @@ export async function openWorld({ simulator: options, fill, env, workers = true 
   const userId = await readViewer(ctx);
   const token = await createApiToken(ctx, { userId, canWrite: true });
 
+  const summary = (await (await fetch(`${simulator.url}/-/state`)).json()) as { repositories: { full_name: string }[] };
+
   return {
     simulator,
     ctx,
     url,
+    first: summary.repositories[0]?.full_name ?? "",
     token,
     work,
     async mirror(...patterns) {
       await addSelections(ctx, patterns);
       await resolveSelections(ctx);
-      await until("every repository is live", async () => {
-        const { rows } = await ctx.db.execute<{ state: string }>(sql`select state from repository_syncs`);
-        return rows.length > 0 && rows.every((row) => row.state === "live");
-      }, 120_000);
+      const { rows: unresolved } = await ctx.db.execute<{ problem: string }>(
+        sql`select problem from selections where problem is not null`,
+      );
+      if (unresolved[0]) throw new Error(unresolved[0].problem);
+      await until(
+        "every repository is live",
+        async () => {
+          const { rows } = await ctx.db.execute<{ state: string }>(sql`select state from repository_syncs`);
+          return rows.length > 0 && rows.every((row) => row.state === "live");
+        },
+        120_000,
+      );
     },
     async listen(...fullNames) {
       for (const fullName of fullNames) {
-        await ensureRepositoryHook(ctx.upstream, { fullName, url: `${url}/webhooks`, secret: ctx.config.webhookSecrets[0] as string, events: ["*"] });
+        await ensureRepositoryHook(ctx.upstream, {
+          fullName,
+          url: `${url}/webhooks`,
+          secret: ctx.config.webhookSecrets[0] as string,
+          events: ["*"],
+        });
       }
     },
+    advance(ms) {
+      offsetMs += ms;
+    },
     settle: () => settle(simulator, ctx),
+    async settleMarks() {
+      await settle(simulator, ctx);
+      // A read may be in doubt itself; each round begins after every replica's lag, and waits twice as long as the one before.
+      for (let waitMs = 30_000; waitMs < 1_000_000 && (await countMarks(ctx)) > 0; waitMs *= 2) {
+        offsetMs += waitMs;
+        for (const job of await ctx.queues.refresh.getDelayed()) await job.remove();
+        await dispatchMarks(ctx);
+        await settle(simulator, ctx);
+      }
+      if ((await countMarks(ctx)) > 0) throw new Error("Doubts are left that five reads did not settle");
+    },
+    async catchUp() {
+      await scheduleCatchUps(ctx);
+      await settle(simulator, ctx);
+    },
     async get(path, headers = {}) {
-      const response = await fetch(`${url}${path}`, { headers: { authorization: `token ${token}`, "user-agent": "test", ...headers } });
+      const response = await fetch(`${url}${path}`, {
+        headers: { authorization: `token ${token}`, "user-agent": "test", ...headers },
+      });
       const text = await response.text();
       return { status: response.status, headers: response.headers, body: text === "" ? null : JSON.parse(text) };
     },
@@ -94,14 +151,25 @@ export async function openWorld({ simulator: options, fill, env, workers = true 
   };
 }
 
+async function countMarks(ctx: Context): Promise<number> {
+  const { rows } = await ctx.db.execute<{ left: number }>(sql`select count(*)::int as left from refresh_marks`);
+  return rows[0]?.left ?? 0;
+}
+
 async function settle(simulator: Simulator, ctx: Context): Promise<void> {
   await simulator.quiet();
-  await until("the mirror has nothing left to do", async () => {
-    const counts = await queueCounts(ctx);
-    const isBusy = Object.values(counts).some(({ waiting, active }) => waiting + active > 0);
-    const { rows } = await ctx.db.execute<{ pending: number }>(sql`select count(*)::int as pending from deliveries where status = 'pending'`);
-    return !isBusy && rows[0]?.pending === 0;
-  }, 60_000);
+  await until(
+    "the mirror has nothing left to do",
+    async () => {
+      const counts = await queueCounts(ctx);
+      const isBusy = Object.values(counts).some(({ waiting, active }) => waiting + active > 0);
+      const { rows } = await ctx.db.execute<{ pending: number }>(
+        sql`select count(*)::int as pending from deliveries where status = 'pending'`,
+      );
+      return !isBusy && rows[0]?.pending === 0;
+    },
+    60_000,
+  );
 }
 
 /** Asks again and again, since what is waited for happens in other processes and tells nobody here. */

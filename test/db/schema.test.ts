@@ -1,0 +1,114 @@
+import { getTableConfig } from "drizzle-orm/pg-core";
+import pg from "pg";
+import { expect, test } from "vitest";
+import { migrate, SchemaTooNewError } from "../../db/migrate.ts";
+import { apiTokens } from "../../db/schema/api-tokens.ts";
+import { issueComments } from "../../db/schema/comments.ts";
+import { deliveries } from "../../db/schema/deliveries.ts";
+import { issueAssignees, issueLabels, issues } from "../../db/schema/issues.ts";
+import { labels } from "../../db/schema/labels.ts";
+import { milestones } from "../../db/schema/milestones.ts";
+import { origin } from "../../db/schema/origin.ts";
+import { pullRequests } from "../../db/schema/pull-requests.ts";
+import { formerNames, repositories } from "../../db/schema/repositories.ts";
+import { pullRequestReviewComments, pullRequestReviews } from "../../db/schema/reviews.ts";
+import { shapes } from "../../db/schema/shapes.ts";
+import { backfillPhases, refreshMarks, repositorySyncs, selections, validators } from "../../db/schema/sync.ts";
+import { users } from "../../db/schema/users.ts";
+import { openTestDatabase } from "../support/database.ts";
+
+const tables = [
+  apiTokens,
+  issueComments,
+  deliveries,
+  issueAssignees,
+  issueLabels,
+  issues,
+  labels,
+  milestones,
+  origin,
+  pullRequests,
+  formerNames,
+  repositories,
+  pullRequestReviewComments,
+  pullRequestReviews,
+  shapes,
+  backfillPhases,
+  refreshMarks,
+  repositorySyncs,
+  selections,
+  validators,
+  users,
+];
+
+async function withClient<T>(url: string, act: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await act(client);
+  } finally {
+    await client.end();
+  }
+}
+
+test("the migrations make exactly the tables that the code describes", async () => {
+  await using database = await openTestDatabase();
+  const made = await withClient(database.url, (client) =>
+    client.query<{
+      line: string;
+    }>(`select format('%s.%s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull) as line
+      from pg_attribute a join pg_class c on c.oid = a.attrelid
+      where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and a.attnum > 0 and not a.attisdropped and c.relname <> 'schema_migrations'`),
+  );
+  const described = tables.flatMap((table) => {
+    const { name, columns, primaryKeys } = getTableConfig(table);
+    const keys = primaryKeys.flatMap((key) => key.columns.map((column) => column.name));
+    return columns.map(
+      (column) =>
+        `${name}.${column.name} ${column.getSQLType()} ${column.notNull || column.primary || keys.includes(column.name) ? "t" : "f"}`,
+    );
+  });
+  expect(made.rows.map((row) => row.line).sort()).toEqual(described.sort());
+});
+
+test("every table and column says in the database what it is", async () => {
+  await using database = await openTestDatabase();
+  const { rows } = await withClient(database.url, (client) =>
+    client.query<{ name: string }>(`select c.relname || coalesce('.' || a.attname, '') as name
+      from pg_class c left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+      where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname <> 'schema_migrations'
+        and (obj_description(c.oid) is null or col_description(c.oid, a.attnum) is null)`),
+  );
+  expect(rows).toEqual([]);
+});
+
+test("many processes may migrate at once", async () => {
+  await using database = await openTestDatabase();
+  await withClient(database.url, (client) => client.query("drop schema public cascade; create schema public"));
+  await Promise.all(Array.from({ length: 5 }, () => migrate(database.url)));
+  const { rows } = await withClient(database.url, (client) =>
+    client.query("select count(*)::int as files, max(version) as newest from schema_migrations"),
+  );
+  expect(rows[0].files).toBe(rows[0].newest);
+});
+
+test("a schema that is newer than the code is refused, and told apart", async () => {
+  await using database = await openTestDatabase();
+  await withClient(database.url, (client) =>
+    client.query("insert into schema_migrations (version, name) values (9999, '9999_future.sql')"),
+  );
+  await expect(migrate(database.url)).rejects.toThrow(SchemaTooNewError);
+  await expect(migrate(database.url)).rejects.toThrow(/schema 9999, this Tain knows \d+/);
+});
+
+test("a migration that fails leaves nothing behind and names itself", async () => {
+  await using database = await openTestDatabase();
+  await withClient(database.url, (client) =>
+    client.query("drop schema public cascade; create schema public; create table labels (x integer)"),
+  );
+  await expect(migrate(database.url)).rejects.toThrow("Migration 0001_mirror.sql failed and was rolled back");
+  const { rows } = await withClient(database.url, (client) =>
+    client.query("select to_regclass('users') as users, (select count(*)::int from schema_migrations) as applied"),
+  );
+  expect(rows).toEqual([{ users: null, applied: 0 }]);
+});
