@@ -1,5 +1,6 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingError } from "bullmq";
 import type { Context } from "../src/context.ts";
+import { withoutContents } from "../src/operations/failure.ts";
 import { InvalidPayloadError } from "../src/sync/apply.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../src/upstream/errors.ts";
 
@@ -27,7 +28,8 @@ export async function withRetryPolicy<T>(
   try {
     signal?.throwIfAborted();
     return await run();
-  } catch (error) {
+  } catch (thrown) {
+    const error = withoutContents(thrown); // BullMQ keeps the message as the job's reason.
     if (error instanceof DelayedError || error instanceof WaitingError) throw error;
     if (signal?.aborted) {
       // We are stopping, and the job stopped where it can go on: any other process may have it at once.

@@ -2,6 +2,7 @@ import { styleText } from "node:util";
 import pino from "pino";
 import type { Config } from "../config.ts";
 import { settings } from "../config.ts";
+import { withoutContents } from "./failure.ts";
 
 export type Logger = pino.Logger;
 
@@ -23,7 +24,7 @@ export function openLog(config: Config, { name }: { name: string }, sink: LineSi
       level: config.logLevel,
       base: { process: name, pid: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
-      serializers: { err: pino.stdSerializers.errWithCause },
+      serializers: { err: (error: unknown) => pino.stdSerializers.errWithCause(withoutContents(error) as Error) },
       redact: {
         paths: ["authorization", "token", "secret", "payload", "*.authorization", "*.token", "*.secret", "*.payload"],
         censor: "[redacted]",
