@@ -32,12 +32,13 @@ const MAX_RETRY_MS = 60_000;
  */
 export async function tend(ctx: Context, tending: Tending): Promise<void> {
   const { demonstration } = tending;
-  const token = await settleToken(ctx, tending);
+  const { token, isAnswered } = await settleToken(ctx, tending);
   if (demonstration) await addSelections(ctx, demonstration.repositories);
-  await insist(tending, () => resolveSelections(ctx));
+  // While upstream is away the scheduler goes on asking for what is wished.
+  if (isAnswered) await insist(tending, () => resolveSelections(ctx), { once: true });
 
   const keeper = new Keeper(ctx, tending, token);
-  await keeper.look();
+  await insist(tending, () => keeper.look(), { once: true });
   // Only now, when changes can be followed.
   if (demonstration) await enliven(demonstration);
   const kept = keeper.keep();
@@ -81,14 +82,16 @@ async function followed(ctx: Context): Promise<RepositoryStatus[]> {
 }
 
 /** The token of the last start, if it still answers as upstream's user; otherwise a new one. */
-async function settleToken(ctx: Context, tending: Tending): Promise<string> {
+async function settleToken(ctx: Context, tending: Tending): Promise<{ token: string; isAnswered: boolean }> {
   const last = (await readInstance(ctx.config))?.token;
   const tokens = new ApiTokens(ctx);
-  const known = last === undefined ? null : await tokens.find(last).finally(() => tokens.close());
+  const found = last === undefined ? null : await tokens.find(last).finally(() => tokens.close());
+  const known = found?.canWrite ? found : null;
   // With a token to give out we can serve without upstream; without one there is nobody to answer as yet.
   const viewerId = await insist(tending, () => readViewer(ctx), { once: known !== null });
-  if (last !== undefined && known?.canWrite && (viewerId === null || viewerId === known.userId)) return last;
-  return await createApiToken(ctx, { userId: viewerId as number, canWrite: true });
+  const isAnswered = viewerId !== null;
+  if (last !== undefined && known && (!isAnswered || viewerId === known.userId)) return { token: last, isAnswered };
+  return { token: await createApiToken(ctx, { userId: viewerId as number, canWrite: true }), isAnswered };
 }
 
 /**

@@ -1,0 +1,12 @@
+// Stands in for a part of the process tree: does what its argument says.
+const [how] = process.argv.slice(2);
+console.log(`started ${how}`);
+if (how === "crash") process.exit(3);
+const alive = setInterval(() => {}, 60_000);
+process.on("SIGTERM", () => {
+  if (how === "deaf") return;
+  console.log("stopping");
+  clearInterval(alive);
+});
+process.on("disconnect", () => process.exit(9));
+process.channel?.unref();

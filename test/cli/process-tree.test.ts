@@ -1,0 +1,64 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
+import { type Part, ProcessTree } from "../../src/cli/process-tree.ts";
+import { until } from "./tain.ts";
+
+const entry = new URL("fixture-part.ts", import.meta.url);
+
+function openTree() {
+  const said: string[] = [];
+  const lines: string[] = [];
+  const tree = new ProcessTree((line) => said.push(line));
+  onTestFinished(async () => void (await tree.stop()));
+  const start = (name: string, how: string, more: Partial<Part> = {}) =>
+    tree.start({
+      name,
+      entry,
+      args: [how],
+      env: process.env,
+      stopWithinMs: 5_000,
+      onLine: (line) => lines.push(`${name}: ${line}`),
+      ...more,
+    });
+  return { tree, said, lines, start };
+}
+
+test("a part that keeps ending is started again, later each time, and given up at its fifth end in a minute", async () => {
+  const { tree, said, start, lines } = openTree();
+  const begun = performance.now();
+  start("worker", "crash");
+  expect(await tree.failed).toBe(
+    "The worker has ended 5 times within a minute (last: exit code 3); what it said of the reason stands above",
+  );
+  expect(said).toEqual(Array(4).fill("The worker has ended (exit code 3): starting it again"));
+  expect(lines).toHaveLength(5);
+  expect(performance.now() - begun).toBeGreaterThan(200 + 400 + 800 + 1_600);
+});
+
+test("the end of a part whose end is fatal is told with what it means, and it is not started again", async () => {
+  const { tree, said, start, lines } = openTree();
+  start("simulator", "crash", { fatal: "its world is gone" });
+  expect(await tree.failed).toBe("The simulator has ended (exit code 3): its world is gone");
+  expect(said).toEqual([]);
+  expect(lines).toEqual(["simulator: started crash"]);
+});
+
+test("parts stop one after the other, the last started first; one that does not listen is killed when its time is up", async () => {
+  const { tree, lines, start } = openTree();
+  start("web", "obey");
+  start("worker", "deaf", { stopWithinMs: 300 });
+  start("scheduler", "obey");
+  await until("all have started", async () => lines.length === 3);
+  expect(await tree.stop()).toEqual(["worker"]);
+  expect(lines.slice(3)).toEqual(["scheduler: stopping", "web: stopping"]);
+  expect(await Promise.race([tree.failed, delay(50, "nothing failed")])).toBe("nothing failed");
+});
+
+test("a part that waits to be started again is not started any more once all is stopped", async () => {
+  const { tree, said, lines, start } = openTree();
+  start("worker", "crash");
+  await until("it has ended", async () => said.length === 1);
+  expect(await tree.stop()).toEqual([]);
+  await delay(400);
+  expect(lines).toEqual(["worker: started crash"]);
+});

@@ -1,0 +1,215 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { paceBetween, paceLine } from "../../src/cli/backfill-pace.ts";
+import { type Command, listOf, parseArguments, UsageError } from "../../src/cli/command.ts";
+import { completed, type Instance } from "../../src/cli/instance.ts";
+import { counted, spanOf, table } from "../../src/cli/output.ts";
+import { readNames, readPatterns } from "../../src/cli/patterns.ts";
+
+const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+
+interface Ended {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** Without stores: what is asked here must not need any. */
+function tain(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      [main, ...args],
+      { env: { PATH: process.env.PATH, TAIN_HOME: "/nonexistent/tain", ...env } },
+      (error, stdout, stderr) => {
+        resolve({ code: typeof error?.code === "number" ? error.code : error ? -1 : 0, stdout, stderr });
+      },
+    );
+  });
+}
+
+test.each([
+  [["frob"], "There is no command frob; the commands are up, add, remove, status and backfill"],
+  [["--frob"], "There is no option --frob; the commands are up, add, remove, status and backfill"],
+  [["status", "--frob"], "tain status has no option --frob; it has --json and --help"],
+  [["add", "demo"], "demo is neither owner/name nor owner/*: the owner is missing, or the name"],
+])("tain %j is answered with what was wrong and what would be right, and status 2", async (args, message) => {
+  expect(await tain(args)).toEqual({ code: 2, stdout: "", stderr: `tain: ${message}\n` });
+});
+
+const command: Command = {
+  name: "remove",
+  summary: "",
+  about: "",
+  takes: "PATTERN…",
+  flags: { purge: "" },
+  run: async () => 0,
+};
+
+test.each([
+  [["a/b", "--purg"], "tain remove has no option --purg; it has --purge, --json and --help"],
+  [["a/b", "-x"], "tain remove has no option -x; it has --purge, --json and --help"],
+  [["a/b", "--purge=yes"], "--purge takes no value: write it alone"],
+])("the arguments %j make no sense, and it is said why", (args, message) => {
+  expect(() => parseArguments(command, args)).toThrow(new UsageError(message));
+});
+
+test("flags stand anywhere, and what follows -- is no flag", () => {
+  expect(parseArguments(command, ["a/b", "--json", "c/d", "--", "--purge"])).toEqual({
+    words: ["a/b", "c/d", "--purge"],
+    flags: new Set(["json"]),
+  });
+  const { takes: _, ...bare } = command;
+  expect(() => parseArguments(bare, ["octo/demo"])).toThrow(
+    new UsageError('tain remove takes no arguments: "octo/demo" has no meaning here'),
+  );
+});
+
+test.each([
+  [[], "tain add needs to know what: owner/name, or owner/* in quotes for all of an owner's"],
+  [["/demo"], "/demo is neither owner/name nor owner/*"],
+  [
+    ["https://github.com/octo/demo.git"],
+    "https://github.com/octo/demo.git is neither owner/name nor owner/*: write octo/demo",
+  ],
+  [["git@github.com:octo/demo.git"], "git@github.com:octo/demo.git is neither owner/name nor owner/*: write octo/demo"],
+])("%j is no pattern, and it is said what is", (words, message) => {
+  expect(() => readPatterns("add", words)).toThrow(new UsageError(message));
+});
+
+test("patterns are told apart without their letters' case; a command for single repositories takes no owner/*", () => {
+  expect(readPatterns("add", ["Octo/Demo", "octo/demo", "octo/*"])).toEqual(["octo/demo", "octo/*"]);
+  expect(() => readNames(["octo/*"])).toThrow(new UsageError("octo/* is not owner/name"));
+});
+
+test("every command has help that says what it takes and which options it has", async () => {
+  const { code, stdout } = await tain([]);
+  expect(code).toBe(0);
+  const names = [...stdout.matchAll(/^ {2}(\w+) {2,}\S/gm)].map(([, name]) => name as string);
+  expect(names).toEqual(["up", "add", "remove", "status", "backfill"]);
+  for (const name of names) {
+    const help = await tain([name, "--help"]);
+    expect(help, name).toMatchObject({ code: 0, stderr: "" });
+    expect(help.stdout).toMatch(new RegExp(`^Usage: tain ${name} `));
+    for (const option of ["--json", "--help"]) expect(help.stdout).toContain(`  ${option} `);
+  }
+  expect((await tain(["help", "add"])).stdout).toBe((await tain(["add", "-h"])).stdout);
+  expect((await tain(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
+
+test("before the first start a command says how to begin", async () => {
+  const message =
+    "tain: Tain has not run in /nonexistent/tain yet: begin with `npm start`, or set UPSTREAM_URL and UPSTREAM_TOKEN\n";
+  expect(await tain(["status"])).toEqual({ code: 1, stdout: "", stderr: message });
+});
+
+test("up refuses what it cannot know how to run, before anything is started", async () => {
+  const production = await tain(["up"], { NODE_ENV: "production" });
+  expect(production).toEqual({
+    code: 1,
+    stdout: "",
+    stderr:
+      "tain: With NODE_ENV=production there is no demonstration: set DATABASE_URL, REDIS_URL, UPSTREAM_URL and UPSTREAM_TOKEN\n",
+  });
+  const half = await tain(["up"], { UPSTREAM_TOKEN: "ghp_secretOfSomebody" });
+  expect(half.code).toBe(1);
+  expect(half.stderr).toMatch(
+    /^tain: UPSTREAM_TOKEN is set and UPSTREAM_URL is not: set it to https:\/\/api\.github\.com/,
+  );
+  expect(half.stderr).not.toContain("ghp_secretOfSomebody");
+});
+
+test("up reports every problem of the settings at once", async () => {
+  const { code, stderr } = await tain(["up"], {
+    PORT: "eighty",
+    DATABASE_URL: "mysql://x",
+    UPSTREAM_URL: "github.com",
+    REPOSITORIES: "octo",
+  });
+  expect(code).toBe(1);
+  const names = ["PORT", "DATABASE_URL", "REDIS_URL", "UPSTREAM_URL", "UPSTREAM_TOKEN", "REPOSITORIES"];
+  expect(
+    stderr
+      .trim()
+      .split("\n")
+      .map((line) => line.trim().split(" ")[0]),
+  ).toEqual(["tain:", ...names]);
+});
+
+test("a store that is not there is a sentence, without its password and without a stack; TAIN_DEBUG shows the stack", async () => {
+  const env = {
+    DATABASE_URL: "postgres://me:s3cret-word@127.0.0.1:1/x",
+    REDIS_URL: "redis://127.0.0.1:1",
+    UPSTREAM_URL: "http://127.0.0.1:1",
+    UPSTREAM_TOKEN: "t",
+    PORT: "0",
+  };
+  const { code, stderr } = await tain(["up"], env);
+  expect(code).toBe(1);
+  expect(stderr).toBe(
+    "tain: Postgres cannot be used (connect ECONNREFUSED 127.0.0.1:1): see that DATABASE_URL is right and the server runs\n",
+  );
+  expect((await tain(["up"], { ...env, TAIN_DEBUG: "1" })).stderr).toMatch(/\n {4}at /);
+});
+
+const instance: Instance = {
+  apiUrl: "http://127.0.0.1:8080",
+  token: "t",
+  webhookUrl: "http://127.0.0.1:8080/webhooks",
+  webhookSecret: "of the instance",
+  upstreamUrl: "https://api.github.com",
+  upstreamToken: "token of the instance",
+  repositories: [],
+};
+
+test("a command takes from the instance what the environment leaves out, but shows its token to no other upstream", () => {
+  expect(completed({}, instance)).toMatchObject({
+    UPSTREAM_URL: instance.upstreamUrl,
+    UPSTREAM_TOKEN: instance.upstreamToken,
+    WEBHOOK_SECRET: "of the instance",
+  });
+  expect(completed({ UPSTREAM_TOKEN: "mine", WEBHOOK_SECRET: "ours" }, instance)).toMatchObject({
+    UPSTREAM_URL: instance.upstreamUrl,
+    UPSTREAM_TOKEN: "mine",
+    WEBHOOK_SECRET: "ours",
+  });
+  expect(completed({ UPSTREAM_URL: "https://evil.example" }, instance)).not.toHaveProperty("UPSTREAM_TOKEN");
+});
+
+test("spans, counts, lists and tables read as a person writes them", () => {
+  expect([0, 400, 4_000, 90_000, 3_600_000, 7_500_000, 100_000_000].map(spanOf)).toEqual([
+    "0s",
+    "0s",
+    "4s",
+    "1m 30s",
+    "1h",
+    "2h 5m",
+    "1d 3h",
+  ]);
+  expect([counted(1, "page"), counted(2_412, "page"), counted(0, "copy", "copies")]).toEqual([
+    "1 page",
+    "2,412 pages",
+    "0 copies",
+  ]);
+  expect([listOf(["a"]), listOf(["a", "b"]), listOf(["a", "b", "c"])]).toEqual(["a", "a and b", "a, b and c"]);
+  expect(
+    table(
+      ["A", "LONG"],
+      [
+        ["xxx", "1"],
+        ["y", ""],
+      ],
+    ).split("\n"),
+  ).toEqual(["A    LONG", "xxx  1", "y"]);
+});
+
+test("the pace is what was read between two looks; without an end in sight no time to go is invented", () => {
+  const before = { at: 0, pages: 10, expectedPages: 100, resources: 1_000 };
+  const now = { at: 5_000, pages: 20, expectedPages: 100, resources: 2_000 };
+  expect(paceBetween(before, now)).toEqual({ resourcesPerSecond: 200, remainingMs: 40_000 });
+  expect(paceBetween(before, { ...now, expectedPages: null })).toEqual({ resourcesPerSecond: 200, remainingMs: null });
+  expect(paceBetween(before, { ...before, at: 5_000 })).toBe(null);
+  expect(paceLine(now, paceBetween(before, now))).toBe("2,000 resources in 20 of 100 pages, 200/s, about 40s to go");
+  expect(paceLine({ ...now, expectedPages: null }, null)).toBe("2,000 resources in 20 pages");
+});
