@@ -255,7 +255,10 @@ describe("refusals", () => {
 
   test("a deleted issue: 410, and gone from lists", async () => {
     const before = await world.get(`/repos/${repo}/issues?state=all&per_page=100`);
-    const victim = before.body.find((row: { pull_request?: object }) => !row.pull_request);
+    const victim = before.body.find(
+      (row: { pull_request?: object; comments: number }) => !row.pull_request && row.comments > 0,
+    );
+    const [comment] = (await world.get(`/repos/${repo}/issues/${victim.number}/comments`)).body;
     const { text } = await world.getUpstream(`/repos/${repo}/issues/${victim.number}`);
     await store(
       world.ctx,
@@ -268,6 +271,17 @@ describe("refusals", () => {
     const answer = await world.get(`/repos/${repo}/issues/${victim.number}`);
     expect(answer.status).toBe(410);
     expect(answer.body).toEqual(fault(410, "This issue was deleted", "rest/issues/issues#get-an-issue"));
+    expect((await world.get(`/repos/${repo}/issues/${victim.number}/comments`)).status).toBe(410);
+    expect((await world.get(`/repos/${repo}/issues/comments/${comment.id}`)).status).toBe(404);
+    const comments = await world.get(`/repos/${repo}/issues/comments?per_page=100`);
+    expect(comments.body.length).toBeGreaterThan(0);
+    expect(
+      comments.body.filter((row: { issue_url: string }) => row.issue_url.endsWith(`/issues/${victim.number}`)),
+    ).toEqual([]);
+    const node = await world.send("POST", "/graphql", {
+      body: JSON.stringify({ query: "query($id: ID!) { node(id: $id) { id } }", variables: { id: comment.node_id } }),
+    });
+    expect(node.body.errors[0].type).toBe("NOT_FOUND");
     const after = await world.get(`/repos/${repo}/issues?state=all&per_page=100`);
     expect(after.body.map((row: { number: number }) => row.number)).toEqual(
       before.body.map((row: { number: number }) => row.number).filter((number: number) => number !== victim.number),
