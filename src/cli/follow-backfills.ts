@@ -98,7 +98,7 @@ function bars(repositories: readonly RepositoryStatus[]): string[] {
 }
 
 /** `quota left: core 4,990, graphql 4,998`: over all credentials. Empty while nobody knows. Pure. */
-export function quotaLeft(reports: readonly Pick<QuotaReport, "bucket" | "remaining">[]): string {
+function quotaLeft(reports: readonly Pick<QuotaReport, "bucket" | "remaining">[]): string {
   const left = new Map<string, number>();
   for (const { bucket, remaining } of reports)
     if (remaining !== null) left.set(bucket, (left.get(bucket) ?? 0) + remaining);

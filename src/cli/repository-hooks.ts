@@ -3,7 +3,7 @@ import { UpstreamRefusedError } from "../upstream/errors.ts";
 import { ensureRepositoryHook } from "../upstream/hooks.ts";
 
 /** What the mirror reads; other events would be accepted and ignored. */
-export const followedEvents = [
+const followedEvents = [
   "issues",
   "issue_comment",
   "label",

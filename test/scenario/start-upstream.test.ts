@@ -107,6 +107,7 @@ check(
   "add finds a repository at upstream at once, whatever its letters' case, and its copy begins by itself",
   async () => {
     const { code, json } = await parsed("add", names[1]?.toUpperCase() ?? "");
+    const [, second] = [...simulator.world.repositories.values()].filter(({ fork }) => !fork);
     expect(code).toBe(0);
     expect(json).toEqual([
       {
