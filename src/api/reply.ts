@@ -37,6 +37,14 @@ export function send(
   return reply.header("Content-Length", String(Buffer.byteLength(body))).send();
 }
 
+/** People read what these ask for, so the service indents it, after the ETag was made. */
+const READ_BY_PEOPLE = /curl|Wget|Safari|Firefox/;
+
+/** JSON as this agent gets it. */
+export function laidOut(body: string, agent: string | undefined): string {
+  return READ_BY_PEOPLE.test(agent ?? "") ? `${JSON.stringify(JSON.parse(body), null, 2)}\n` : body;
+}
+
 export function quotaHeaders(figures: QuotaFigures | null, resource: Bucket): Record<string, string> {
   if (!figures) return {};
   return {

@@ -13,7 +13,7 @@ import { ApiFault, faultBody, notFound } from "./fault.ts";
 import { openGraphql } from "./graphql/endpoint.ts";
 import { isStoreOutage, storeOutage } from "./outage.ts";
 import { CallerQuota, type QuotaFigures } from "./quota.ts";
-import { cacheHeaders, isUnchanged, jsonType, quotaHeaders, send, versionHeaders } from "./reply.ts";
+import { cacheHeaders, isUnchanged, jsonType, laidOut, quotaHeaders, send, versionHeaders } from "./reply.ts";
 import { restOperations } from "./rest/operations.ts";
 import { numberParam } from "./rest/page.ts";
 import type { Match } from "./router.ts";
@@ -138,7 +138,8 @@ export async function registerApi(
         ...quotaHeaders(figures, "core"),
         ...error.headers,
       };
-      return send(reply, error.status, faultBody(error, docs), headers, requestId);
+      const body = laidOut(faultBody(error, docs), request.headers["user-agent"]);
+      return send(reply, error.status, body, headers, requestId);
     }
   }
 
@@ -172,7 +173,10 @@ export async function registerApi(
       return send(reply, 304, null, { ...headers, ...quotaHeaders(left, "core") }, requestId);
     }
     if (answer.body !== null) headers["Content-Type"] = answer.contentType ?? jsonType;
-    return send(reply, answer.status, answer.body, { ...headers, ...quotaHeaders(figures, "core") }, requestId);
+    // Another media type is text, or upstream's own answer, which stays as it is.
+    const isOurJson = answer.body !== null && answer.contentType === undefined;
+    const body = isOurJson ? laidOut(answer.body as string, reply.request.headers["user-agent"]) : answer.body;
+    return send(reply, answer.status, body, { ...headers, ...quotaHeaders(figures, "core") }, requestId);
   }
 }
 

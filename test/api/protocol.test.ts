@@ -69,6 +69,19 @@ describe("headers", () => {
     }
   });
 
+  test("agents that people read with get indented JSON under the same ETag", async () => {
+    const path = `/repos/${repo}/labels`;
+    const plain = await world.get(path);
+    for (const agent of ["curl/8.5.0", "Mozilla/5.0 (X11; rv:130.0) Gecko/20100101 Firefox/130.0"]) {
+      const read = await world.get(path, { headers: { "user-agent": agent } });
+      expect(read.text).toBe(`${JSON.stringify(plain.body, null, 2)}\n`);
+      expect(read.headers.get("etag")).toBe(plain.headers.get("etag"));
+      expect((await world.get("/repos/no/body", { headers: { "user-agent": agent } })).text).toMatch(
+        /^\{\n {2}"message": "Not Found"/,
+      );
+    }
+  });
+
   test("a HEAD is a GET without its body; OPTIONS answers the browser", async () => {
     const path = `/repos/${repo}/issues?per_page=2`;
     const [head, get] = [await world.send("HEAD", path), await world.get(path)];
