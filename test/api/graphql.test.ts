@@ -425,6 +425,37 @@ test("a query that runs out of time: 502, as the service says it, and the next o
   expect((await viewer()).body.data.viewer.login).toBe("mirror-owner");
 });
 
+test("lists by label: any of the argument's, all of the filter's; labels and milestones by their text", async () => {
+  const all = await ask(
+    `${V} { ${REPO} { issues(first: 100) { nodes { number labels(first: 20) { nodes { name } } } } } }`,
+    { owner, name },
+  );
+  const issues: { number: number; labels: string[] }[] = all.body.data.repository.issues.nodes.map((node: Body) => ({
+    number: node.number,
+    labels: node.labels.nodes.map((label: Body) => label.name),
+  }));
+  const [one, two] = issues.find(({ labels }) => labels.length > 1)?.labels ?? [];
+  const query = `query($owner: String!, $name: String!, $labels: [String!]) { ${REPO} {
+    any: issues(first: 100, labels: $labels) { nodes { number } } all: issues(first: 100, filterBy: {labels: $labels}) { nodes { number } }
+    pulls: pullRequests(first: 100, labels: $labels) { nodes { labels(first: 20) { nodes { name } } } }
+    some: labels(first: 50, query: "BU") { nodes { name } } none: milestones(first: 5, query: "no such milestone") { totalCount } } }`;
+  const { body } = await ask(query, { owner, name, labels: [one?.toUpperCase(), two] });
+  const { any, all: every, pulls, some, none } = body.data.repository;
+  const numbers = (rows: { number: number }[]) => rows.map(({ number }) => number);
+  expect(numbers(any.nodes)).toEqual(
+    numbers(issues.filter(({ labels }) => labels.includes(one as string) || labels.includes(two as string))),
+  );
+  expect(numbers(every.nodes)).toEqual(
+    numbers(issues.filter(({ labels }) => labels.includes(one as string) && labels.includes(two as string))),
+  );
+  for (const node of pulls.nodes)
+    expect([one, two]).toContain(
+      node.labels.nodes.map((label: Body) => label.name).find((label: string) => label === one || label === two),
+    );
+  expect(some.nodes.map((label: Body) => label.name)).toContain("bug");
+  expect(none.totalCount).toBe(0);
+});
+
 test("introspection is answered", async () => {
   const { body } = await ask(
     'query { __schema { queryType { name } types { name } } __type(name: "Issue") { fields { name } } }',

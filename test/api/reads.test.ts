@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type ApiWorld, openApiWorld, rebased } from "./api-world.ts";
+import { type ApiWorld, openApiWorld, rebased, store } from "./api-world.ts";
 
 let world: ApiWorld;
 let busiest: string;
@@ -57,6 +57,43 @@ describe("a read answers what upstream answers, with the mirror's addresses", ()
     } else expect(ours.body).toEqual(expected);
     expect(rels(ours.headers.get("link"))).toEqual(rels(theirs.headers.get("link")));
   });
+});
+
+test("issues by label, creator, assignee and mention", async () => {
+  const { body: all } = await world.getUpstream(below("/issues?state=all&per_page=100"));
+  type Row = {
+    number: number;
+    user: { login: string } | null;
+    labels: { name: string }[];
+    assignees: { login: string }[];
+  };
+  const several = (all as Row[]).find((row) => row.labels.length > 1) as Row;
+  const [one, two] = several.labels.map(({ name }) => name) as [string, string];
+  const assigned = (all as Row[]).find((row) => row.assignees.length > 0) as Row;
+  const queries: Record<string, string>[] = [
+    { labels: one },
+    { labels: one.toUpperCase() },
+    { labels: `${one},${two}` },
+    { labels: "no such label" },
+    { creator: several.user?.login ?? "" },
+    { creator: "nobody-at-all" },
+    { assignee: assigned.assignees[0]?.login ?? "" },
+    { assignee: "nobody-at-all" },
+    { labels: one, creator: several.user?.login ?? "", sort: "updated" },
+  ];
+  for (const query of queries) {
+    const path = below(`/issues?${new URLSearchParams({ ...query, state: "all", per_page: "100" })}`);
+    const [ours, theirs] = [await world.get(path), await world.getUpstream(path)];
+    expect(ours.body, path).toEqual(rebased(theirs.text, world.upstream.url, world.url));
+  }
+  const mentioned = await world.get(below("/issues?mentioned=nobody-at-all&state=all"));
+  expect(mentioned.body).toEqual([]);
+  const text = (all as { body: string | null }[])
+    .map(({ body }) => /(?:^|\s)@([a-z][a-z-]+[a-z])\b/.exec(body ?? "")?.[1])
+    .find(Boolean);
+  expect(text, "somebody is mentioned in the generated world").toBeDefined();
+  const found = await world.get(below(`/issues?mentioned=${text?.toUpperCase()}&state=all&per_page=100`));
+  expect(found.body.length).toBeGreaterThan(0);
 });
 
 describe("every single resource equals upstream's", () => {
@@ -171,6 +208,37 @@ describe("paging meets every row once", () => {
       }
     },
   );
+
+  test("issues by cursor while they change and new ones come", async () => {
+    const { body: before } = await world.getUpstream(below("/issues?state=all&per_page=100"));
+    const [repository] = world.repositories;
+    const upstream = world.upstream.world.repositories.get(busiestId);
+    const html = `https://github.com/${busiest}`;
+    const seen: number[] = [];
+    let next: string | null = `${world.url}${below("/issues?state=all&per_page=6")}`;
+    for (let turn = 0; next; turn++) {
+      const page = await world.get(next.slice(world.url.length));
+      seen.push(...page.body.map((row: { number: number }) => row.number));
+      next = linked(page.headers.get("link"), "next");
+      const victim = before[(turn * 17) % before.length];
+      const edited = {
+        ...victim,
+        title: `edited ${turn}`,
+        state: turn % 2 ? "closed" : "open",
+        updated_at: new Date(Date.now() + turn * 1_000).toISOString().replace(/\.\d+/, ""),
+      };
+      await store(world.ctx, world.upstream, "issue", edited, {
+        id: busiestId,
+        fullName: repository?.fullName ?? "",
+        htmlUrl: html,
+      });
+      await world.send("POST", below("/issues"), { body: JSON.stringify({ title: `new ${turn}` }) });
+    }
+    expect(upstream?.rows.issuesByCreated.size).toBeGreaterThan(before.length);
+    for (const { number } of before as { number: number }[])
+      expect(seen.filter((one) => one === number)).toEqual([number]);
+    expect(new Set(seen).size).toBe(seen.length);
+  });
 
   test("numbered pages by their Link", async () => {
     for (const list of ["/pulls?state=all&per_page=4", "/labels?per_page=3", "/issues/comments?per_page=11"]) {

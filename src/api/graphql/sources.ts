@@ -1,6 +1,6 @@
 /** Which rows the connections page through, and in what order. Pure. */
 
-import { type IssueFilter, issueConditions } from "../../mirror/find-issues.ts";
+import { type IssueFilter, issueConditions, labelCondition } from "../../mirror/find-issues.ts";
 import type { PageSource } from "../../mirror/find-pages.ts";
 import { MIRRORED_REPOSITORIES } from "../../mirror/find-repositories.ts";
 import type { Statement } from "../../mirror/statement.ts";
@@ -83,11 +83,7 @@ function milestoneId(statement: Statement, text: string | null | undefined): str
 
 function anyLabel(statement: Statement, alias: string, names: string[] | null | undefined): string[] {
   if (!names || names.length === 0) return [];
-  return [
-    `exists (select from issue_labels il join labels l on l.repository_id = il.repository_id and l.id = il.label_id and l.deleted_at is null
-      where il.repository_id = ${alias}.repository_id and il.number = ${alias}.number
-      and lower(l.name) = any(${statement.value(names.map((name) => name.toLowerCase()))}::text[]))`,
-  ];
+  return [labelCondition(statement, alias, names)];
 }
 
 function issueKey(alias: string, orderBy: Order | null | undefined): Pick<PageSource, "key" | "keyType"> {
