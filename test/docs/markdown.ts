@@ -1,7 +1,12 @@
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 export const projectRoot = fileURLToPath(new URL("../..", import.meta.url));
+
+/** Every page that is written by hand, by its path from the root. */
+export const pages = globSync(["*.md", "docs/**/*.md"], { cwd: projectRoot })
+  .filter((path) => path !== "docs/configuration.md") // Generated, and tested with the settings.
+  .sort();
 
 /** One fenced block of a page. */
 export interface Block {
@@ -39,4 +44,10 @@ export function blocksOf(page: string): Block[] {
 /** The page without its fenced blocks and code spans. */
 export function proseOf(page: string): string {
   return page.replace(/^```[\s\S]*?^```$/gm, "").replace(/`[^`\n]*`/g, "");
+}
+
+/** Everything that the page sets as code inside a sentence. */
+export function codeSpansOf(page: string): string[] {
+  const prose = page.replace(/^```[\s\S]*?^```$/gm, "");
+  return [...prose.matchAll(/`([^`\n]+)`/g)].map(([, span = ""]) => span);
 }

@@ -1,0 +1,189 @@
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, test } from "vitest";
+import { registerHook } from "../../src/cli/repository-hooks.ts";
+import { settings } from "../../src/config.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import type { Simulator } from "../../src/simulator/simulator.ts";
+import { openTestDatabase } from "../support/database.ts";
+import { openWorld, until } from "../support/world.ts";
+import { blocksOf, codeSpansOf, pages, projectRoot, readPage } from "./markdown.ts";
+
+const run = promisify(execFile);
+const { scripts } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as {
+  scripts: Record<string, string>;
+};
+
+interface Written {
+  page: string;
+  command: string;
+}
+
+/** Every command of the pages: each line of a block marked `sh`, and what is set as code in a sentence and begins like one. */
+const commands: Written[] = pages.flatMap((page) => {
+  const text = readPage(page);
+  const blocks = blocksOf(text).filter(({ language }) => language === "sh");
+  const lines = blocks.flatMap((block) => block.text.split("\n")).filter((line) => line.trim() !== "");
+  const spans = codeSpansOf(text).filter((span) => /^(npm|node|tain|psql|curl) /.test(span));
+  return [...new Set([...lines, ...spans])].map((command) => ({ page, command }));
+});
+
+test("there are commands to check", () => {
+  expect(commands.filter(({ page }) => page === "README.md").length).toBeGreaterThan(8);
+});
+
+test("no block is marked by a name that no test knows", () => {
+  const known = ["", "sh", "sql", "sql role", "sql operator"];
+  expect(
+    pages
+      .flatMap((page) => blocksOf(readPage(page)).map(({ language }) => language))
+      .filter((name) => !known.includes(name)),
+  ).toEqual([]);
+});
+
+test.each(commands)("$page: $command", async ({ command }) => {
+  const words = command.match(/'[^']*'|"[^"]*"|\S+/g) ?? [];
+  const [program, ...rest] = words.map((word) => word.replace(/^(['"])(.*)\1$/, "$2"));
+  switch (program) {
+    case "npm":
+      return await checkNpm(rest);
+    case "tain":
+      return await checkTain(rest);
+    case "node":
+      if (rest[0] === "src/cli/main.ts") return await checkTain(rest.slice(1));
+      expect(existsSync(join(projectRoot, rest[0] ?? "")), `${rest[0]} exists`).toBe(true);
+      return;
+    case "psql": {
+      const file = rest[rest.indexOf("-f") + 1] ?? "";
+      expect(existsSync(join(projectRoot, file)), `${file} exists`).toBe(true);
+      return;
+    }
+    case "export": {
+      const name = rest[0]?.split("=")[0];
+      expect(Object.values(settings).map((setting) => setting.name)).toContain(name);
+      return;
+    }
+    case "curl":
+      return; // Run below.
+    default:
+      throw new Error(`This test does not know how to check ${program}`);
+  }
+});
+
+async function checkNpm([verb = "", ...rest]: string[]): Promise<void> {
+  // npm's own.
+  if (verb === "ci") return;
+  if (verb === "start" || verb === "test") {
+    expect(scripts).toHaveProperty(verb);
+    return;
+  }
+  expect(verb).toBe("run");
+  const [script = "", separator, ...args] = rest;
+  expect(scripts).toHaveProperty(script);
+  if (script !== "tain" || args.length === 0) return;
+  expect(separator, "npm takes options for itself unless -- stands before them").toBe("--");
+  await checkTain(args);
+}
+
+const helps = new Map<string, Promise<string>>();
+
+/** What the command itself says; it fails for one that does not exist. */
+function helpOf(name: string): Promise<string> {
+  let help = helps.get(name);
+  if (!help) {
+    const args = ["src/cli/main.ts", name, "--help"];
+    help = run(process.execPath, args, { cwd: projectRoot }).then(({ stdout }) => stdout);
+    helps.set(name, help);
+  }
+  return help;
+}
+
+/** The command exists, and its help has each option and takes words if some are given. */
+async function checkTain([name = "", ...args]: string[]): Promise<void> {
+  if (name.startsWith("-")) return;
+  const stdout = await helpOf(name);
+  for (const option of args.filter((arg) => arg.startsWith("--")))
+    expect(stdout).toMatch(new RegExp(`^ +${option}\\b`, "m"));
+  const takesWords = !new RegExp(`^Usage: tain ${name} \\[options\\]$`, "m").test(stdout);
+  if (args.some((arg) => !arg.startsWith("-"))) expect(takesWords, `tain ${name} takes arguments`).toBe(true);
+}
+
+const fill = ({ world: upstream }: Simulator) =>
+  void generateWorld(upstream, { seed: 7, repositories: 1, issues: 20, pulls: 5 });
+
+const hasCurl = await run("curl", ["--version"]).then(
+  () => true,
+  () => false,
+);
+
+describe("what is run", () => {
+  test.skipIf(!hasCurl)("the README's three requests, as a shell would send them (skipped without curl)", async () => {
+    await using world = await openWorld({ fill });
+    const fullName = world.first;
+    await world.mirror(fullName);
+    const requests = commands.filter(({ page, command }) => page === "README.md" && command.startsWith("curl "));
+    expect(requests.length).toBe(3);
+    const [listed, created, queried] = await Promise.all(
+      requests.map(async ({ command }) => {
+        const line = command.replace("http://127.0.0.1:8080", world.url).replace("OWNER/NAME", fullName);
+        const { stdout } = await run("sh", ["-c", `${line} --silent --show-error`], {
+          env: { ...process.env, TOKEN: world.token },
+        });
+        return JSON.parse(stdout);
+      }),
+    );
+    expect(listed).toHaveLength(3);
+    expect(created).toMatchObject({ title: "Hello from the mirror", state: "open" });
+    expect(queried).toMatchObject({
+      data: { viewer: { login: "mirror-owner", repositories: { nodes: [{ nameWithOwner: fullName }] } } },
+    });
+    expect(queried).not.toHaveProperty("errors");
+  });
+
+  test("what upstream is asked to send is what the architecture lists and the operator is told", async () => {
+    await using world = await openWorld({ fill });
+    const [owner = "", name = ""] = world.first.split("/");
+    expect(await registerHook(world.ctx, { id: 0, owner, name }, "http://127.0.0.1:9/webhooks")).toBeNull();
+    const [hook] = [...world.simulator.world.hooks.values()];
+    const [sentence = ""] = /Followed events:[^.]*\./.exec(readPage("docs/architecture.md")) ?? [];
+    expect([...sentence.matchAll(/`(\w+)`/g)].map(([, event]) => event).sort()).toEqual(
+      [...(hook?.events ?? [])].sort(),
+    );
+  });
+
+  test("the migration, on a database that has it already", async () => {
+    await using database = await openTestDatabase();
+    await run(process.execPath, ["db/migrate.ts"], {
+      cwd: projectRoot,
+      env: { ...process.env, DATABASE_URL: database.url },
+    });
+  });
+
+  test("what the operator asks and does in SQL: the reason of a failed delivery, trying it again, revoking tokens", async () => {
+    const [failures, retry, revoke] = blocksOf(readPage("docs/operations.md")).filter(
+      ({ language }) => language === "sql operator",
+    );
+    await using world = await openWorld();
+    const sql = world.ctx.db.$client;
+    const { rows: made } = await sql.query<{ id: string }>(
+      `insert into deliveries (hook_id, guid, event, payload, status, attempts, reason, received_at, settled_at)
+        values (1, 'a-guid-of-a-delivery', 'star', '{}', 'failed', 8, 'the moon was full', now() - interval '1 minute', now()) returning id`,
+    );
+
+    const { rows: shown } = await sql.query(failures?.text ?? "");
+    expect(shown).toMatchObject([{ id: made[0]?.id, event: "star", attempts: 8, reason: "the moon was full" }]);
+
+    await sql.query(retry?.text ?? "");
+    await world.ctx.queues.maintenance.add("dispatch", {}); // As the scheduler asks every two seconds.
+    await until("the delivery is settled anew", async () => {
+      const { rows } = await sql.query<{ status: string }>("select status from deliveries");
+      return rows[0]?.status === "ignored";
+    });
+
+    expect((await world.get("/user")).status).toBe(200);
+    await sql.query(revoke?.text ?? "");
+    await until("the token is refused", async () => (await world.get("/user")).status === 401, 15_000);
+  });
+});

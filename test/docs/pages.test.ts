@@ -1,0 +1,93 @@
+import { existsSync, globSync, readdirSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { describe, expect, test } from "vitest";
+import { settings } from "../../src/config.ts";
+import { queueNames } from "../../src/operations/queues.ts";
+import { version } from "../../src/operations/version.ts";
+import { codeSpansOf, pages, projectRoot, proseOf, readPage } from "./markdown.ts";
+
+describe.each(pages)("%s", (page) => {
+  const text = readPage(page);
+
+  test("each link inside the project leads to a page, and to a heading of it", () => {
+    const broken: string[] = [];
+    for (const [, target = ""] of proseOf(text).matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^https?:/.test(target)) continue;
+      const [path = "", anchor] = target.split("#");
+      const file = path === "" ? page : relative(projectRoot, join(projectRoot, dirname(page), path));
+      if (!existsSync(join(projectRoot, file))) broken.push(target);
+      else if (anchor !== undefined && !headingsOf(readPage(file)).includes(anchor)) broken.push(target);
+    }
+    expect(broken).toEqual([]);
+  });
+
+  test("each file that it names exists", () => {
+    const named = codeSpansOf(text).filter((span) => /^(src|workers|db|scripts|test|docs)\/[\w./*-]*$/.test(span));
+    expect(named.filter((path) => globSync(path, { cwd: projectRoot }).length === 0)).toEqual([]);
+  });
+
+  test("each setting that it names exists", () => {
+    const known = [...Object.values(settings).map(({ name }) => name), "NODE_ENV", "TAIN_DEBUG", "TAIN_REDIS_FROM"];
+    const named = codeSpansOf(text).map((span) => /^([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(=.*)?$/.exec(span)?.[1]);
+    expect(named.filter((name) => name !== undefined && !known.includes(name))).toEqual([]);
+  });
+});
+
+test("the decisions are numbered without a gap and listed", () => {
+  const files = readdirSync(join(projectRoot, "docs/decisions"))
+    .filter((name) => name !== "README.md")
+    .sort();
+  expect(files.map((name) => Number(name.slice(0, 4)))).toEqual(files.map((_, at) => at + 1));
+  const listed = [...readPage("docs/decisions/README.md").matchAll(/^\d+\. \[(.*)\]\((.*)\)$/gm)];
+  expect(listed.map(([, , file]) => file)).toEqual(files);
+  for (const [, title, file] of listed)
+    expect(readPage(`docs/decisions/${file}`).split("\n")[0]).toMatch(new RegExp(`^# \\d+\\. ${title}$`));
+});
+
+test.each(readdirSync(join(projectRoot, "docs/decisions")).filter((name) => name !== "README.md"))(
+  "%s says context, choice and cost",
+  (name) => {
+    const text = readPage(`docs/decisions/${name}`);
+    for (const part of ["**Context.**", "**Choice.**", "**Cost.**"]) expect(text).toContain(part);
+  },
+);
+
+describe("the architecture", () => {
+  const text = readPage("docs/architecture.md");
+
+  test("shows every module of src/, and none that is not there", () => {
+    const shown = [...text.matchAll(/^ {2}([\w.-]+(?:\/|\.ts)) /gm)].map(([, name]) => name);
+    const there = readdirSync(join(projectRoot, "src"), { withFileTypes: true }).map((entry) =>
+      entry.isDirectory() ? `${entry.name}/` : entry.name,
+    );
+    expect(shown.sort()).toEqual(there.sort());
+  });
+
+  test("names a test, or says that there is none, for each of the eleven properties", () => {
+    const list = text.slice(text.indexOf("\n## Properties"));
+    const properties = list.split(/^(?=\d+\. )/m).slice(1);
+    expect(properties.map((property) => Number.parseInt(property, 10))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    for (const property of properties) expect(property).toMatch(/`test\/[\w./-]+\.test\.ts`|Not yet\s+enforced:/);
+  });
+
+  test("lists the queues that there are", () => {
+    const list = text.slice(text.indexOf("\n## Queues"), text.indexOf("\n## Documents"));
+    expect([...list.matchAll(/^\| `([\w-]+)` \|/gm)].map(([, name]) => name).sort()).toEqual(
+      Object.values(queueNames).sort(),
+    );
+  });
+});
+
+test("the changelog begins with the version that this is", () => {
+  expect(/^## (\S+)$/m.exec(readPage("CHANGELOG.md"))?.[1]).toBe(version);
+});
+
+/** The anchors of a page, as code hosts make them. */
+function headingsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, "")
+      .replaceAll(" ", "-"),
+  );
+}
