@@ -2,9 +2,10 @@ import { sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import { observe } from "../mirror/observation.ts";
 import { mergeObserved } from "../mirror/store.ts";
-import type { Fields, Json } from "../mirror/template.ts";
+import type { Fields } from "../mirror/template.ts";
 import { enqueueBackfill, QueueUnavailableError } from "../operations/queues.ts";
 import type { Answer } from "../upstream/client.ts";
+import { saveValidator } from "../upstream/validators.ts";
 
 /** Adds wishes of what to mirror: `owner/name` or `owner/*`. Those already there stay as they are. */
 export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns: readonly string[]): Promise<void> {
@@ -25,10 +26,10 @@ export async function resolveSelections(ctx: Context): Promise<void> {
     "select pattern from selections order by added_at, pattern",
   );
   for (const { pattern } of rows) {
-    if (!pattern.endsWith("/*") && (await isFollowed(ctx, pattern))) continue;
-    const { found, problem } = await resolve(ctx, pattern);
+    const [owner = "", name = ""] = pattern.split("/");
+    if (name !== "*" && (await isFollowed(ctx, pattern))) continue;
+    const problem = name === "*" ? await mirrorOwner(ctx, owner) : await mirrorOne(ctx, pattern, `/repos/${pattern}`);
     await ctx.db.execute(sql`update selections set problem = ${problem} where pattern = ${pattern}`);
-    for (const repository of found) await beginMirroring(ctx, repository);
   }
 }
 
@@ -43,33 +44,18 @@ export async function readViewer(ctx: Context): Promise<number> {
   return user.id as number;
 }
 
-interface Found {
-  representation: Fields;
-  seenAt: Date;
-}
-
-async function resolve(ctx: Context, pattern: string): Promise<{ found: Found[]; problem: string | null }> {
-  const [owner = "", name = ""] = pattern.split("/");
-  return name === "*" ? resolveOwner(ctx, owner) : resolveOne(ctx, pattern, `/repos/${owner}/${name}`);
-}
-
-async function resolveOne(
-  ctx: Context,
-  pattern: string,
-  path: string,
-): Promise<{ found: Found[]; problem: string | null }> {
+/** Answers the problem in words, or null when the repository is mirrored. */
+async function mirrorOne(ctx: Context, pattern: string, path: string): Promise<string | null> {
   const answer = await ctx.upstream.get(path, { priority: "catch-up" });
   switch (answer.kind) {
     case "ok":
-      return { found: [{ representation: answer.body as Fields, seenAt: answer.seenAt }], problem: null };
+      await beginMirroring(ctx, answer.body as Fields, answer.seenAt, { isNamed: true });
+      return null;
     case "moved":
-      if (answer.location?.startsWith("/repositories/")) return resolveOne(ctx, pattern, answer.location);
-      return { found: [], problem: `upstream says that ${pattern} has moved, and not where to` };
+      if (answer.location?.startsWith("/repositories/")) return mirrorOne(ctx, pattern, answer.location);
+      return `upstream says that ${pattern} has moved, and not where to`;
     case "missing":
-      return {
-        found: [],
-        problem: `upstream answers ${answer.status} (${answer.message}): check the name, and that the token may see it`,
-      };
+      return `upstream answers ${answer.status} (${answer.message}): check the name, and that the token may see it`;
     case "unchanged":
       throw new Error("Upstream answers 304 to what was not asked conditionally");
     default:
@@ -77,36 +63,46 @@ async function resolveOne(
   }
 }
 
-async function resolveOwner(ctx: Context, owner: string): Promise<{ found: Found[]; problem: string | null }> {
-  for (const first of [`/orgs/${owner}/repos?per_page=100`, `/users/${owner}/repos?per_page=100`]) {
-    const found = await readRepositories(ctx, first);
-    if (found) return { found, problem: null };
+async function mirrorOwner(ctx: Context, owner: string): Promise<string | null> {
+  for (const list of [`/orgs/${owner}/repos?per_page=100`, `/users/${owner}/repos?per_page=100`]) {
+    if (await mirrorList(ctx, list)) return null;
   }
-  return { found: [], problem: `upstream knows no organisation and no user ${owner}` };
+  return `upstream knows no organisation and no user ${owner}`;
 }
 
-async function readRepositories(ctx: Context, first: string): Promise<Found[] | null> {
-  const found: Found[] = [];
+/** Asked every minute, and so conditionally: a list that has not changed costs nothing. False: there is no such list. */
+async function mirrorList(ctx: Context, first: string): Promise<boolean> {
   for (let path: string | null = first; path !== null; ) {
-    const answer: Answer = await ctx.upstream.get(path, { priority: "catch-up" });
-    if (answer.kind !== "ok") return null;
-    found.push(...(answer.body as Fields[]).map((representation) => ({ representation, seenAt: answer.seenAt })));
-    path = answer.links.next ?? null;
+    const answer: Answer = await ctx.upstream.get(path, { priority: "catch-up", conditional: true });
+    if (answer.kind === "moved" || answer.kind === "missing") return false;
+    if (answer.kind === "ok") {
+      for (const representation of answer.body as Fields[]) {
+        await beginMirroring(ctx, representation, answer.seenAt, { isNamed: false });
+      }
+      // Only now, since it says that the page needs no second look.
+      if (answer.validator) await saveValidator(ctx.db, answer.validator);
+    }
+    path = answer.kind === "ok" ? (answer.links.next ?? null) : answer.next;
   }
-  return found;
+  return true;
 }
 
-async function beginMirroring(ctx: Context, { representation, seenAt }: Found): Promise<void> {
+const REMOVED_HERE = "removed here";
+
+async function beginMirroring(
+  ctx: Context,
+  representation: Fields,
+  seenAt: Date,
+  { isNamed }: { isNamed: boolean },
+): Promise<void> {
   const repositoryId = representation.id as number;
   const isNew = await ctx.db.transaction(async (tx) => {
-    await mergeObserved(
-      tx,
-      observe("repository", representation as Json, { api: ctx.config.upstreamUrl, seenAt, read: true }),
-    );
-    // One that was removed here, or deleted and restored at upstream, begins anew.
+    await mergeObserved(tx, observe("repository", representation, { api: ctx.config.upstreamUrl, seenAt, read: true }));
+    // One that upstream deleted and restored begins anew; one that was removed here only when it is asked for by name.
     const { rowCount } = await tx.execute(sql`insert into repository_syncs (repository_id, state, added_at)
       values (${repositoryId}, 'backfilling', ${ctx.clock.now().toISOString()}::timestamptz)
-      on conflict (repository_id) do update set state = 'backfilling', problem = null where repository_syncs.state = 'gone'`);
+      on conflict (repository_id) do update set state = 'backfilling', problem = null
+        where repository_syncs.state = 'gone' and (${isNamed} or repository_syncs.problem is distinct from ${REMOVED_HERE})`);
     const isNew = (rowCount ?? 0) > 0;
     if (isNew) await tx.execute(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
     return isNew;
@@ -121,7 +117,9 @@ async function beginMirroring(ctx: Context, { representation, seenAt }: Found): 
 
 async function isFollowed(ctx: Pick<Context, "db">, fullName: string): Promise<boolean> {
   const { rows } = await ctx.db.$client.query(
-    "select from repositories r join repository_syncs s on s.repository_id = r.id where lower(r.full_name) = $1 and s.state <> 'gone'",
+    `select from repositories r join repository_syncs s on s.repository_id = r.id
+      where s.state <> 'gone' and (lower(r.full_name) = $1
+        or exists (select from former_names f where f.repository_id = r.id and f.full_name = $1))`,
     [fullName],
   );
   return rows.length > 0;
@@ -144,10 +142,10 @@ export async function removeSelection(
   );
   await ctx.db.$client.query("delete from selections where pattern = $1", [name]);
   for (const { id } of rows) {
-    await ctx.db.$client.query(
-      "update repository_syncs set state = 'gone', problem = 'removed here' where repository_id = $1",
-      [id],
-    );
+    await ctx.db.$client.query("update repository_syncs set state = 'gone', problem = $2 where repository_id = $1", [
+      id,
+      REMOVED_HERE,
+    ]);
     if (purge) await purgeRepository(ctx, Number(id));
   }
   return rows.map((row) => row.full_name);

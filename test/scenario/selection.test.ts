@@ -1,0 +1,66 @@
+import { sql } from "drizzle-orm";
+import { expect, test } from "vitest";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { addSelections, removeSelection, resolveSelections } from "../../src/sync/selection.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+const open = () =>
+  openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 4, issues: 12, pulls: 4 }),
+  });
+
+const states = async ({ ctx }: TestWorld) => {
+  const { rows } = await ctx.db.execute<{ name: string; state: string }>(
+    sql`select full_name as name, state from repositories join repository_syncs on repository_id = id order by 1`,
+  );
+  return Object.fromEntries(rows.map(({ name, state }) => [name, state]));
+};
+
+test("owner/* mirrors every repository of an owner, and asking again costs nothing", async () => {
+  await using world = await open();
+  const [owner] = world.first.split("/");
+  await world.mirror(`${owner}/*`);
+  expect(Object.keys(await states(world)).length).toBeGreaterThan(0);
+  await world.settle();
+  await resolveSelections(world.ctx);
+  const { charged } = world.simulator.meter.read();
+  await resolveSelections(world.ctx);
+  expect(world.simulator.meter.read().charged).toBe(charged);
+});
+
+test("a name that upstream does not know keeps its problem in words, and the others go on", async () => {
+  await using world = await open();
+  await addSelections(world.ctx, ["nobody/nothing", world.first]);
+  await resolveSelections(world.ctx);
+  const { rows } = await world.ctx.db.execute(sql`select pattern, problem from selections where problem is not null`);
+  expect(rows).toEqual([
+    {
+      pattern: "nobody/nothing",
+      problem: "upstream answers 404 (Not Found): check the name, and that the token may see it",
+    },
+  ]);
+  expect(Object.keys(await states(world))).toEqual([world.first]);
+});
+
+test("a repository that is removed stays away although owner/* is selected, and comes back when it is named", async () => {
+  await using world = await open();
+  await world.mirror(world.first);
+  const [owner] = world.first.split("/");
+  expect(await removeSelection(world.ctx, world.first, { purge: false })).toEqual([world.first]);
+  await addSelections(world.ctx, [`${owner}/*`]);
+  await resolveSelections(world.ctx);
+  expect((await states(world))[world.first]).toBe("gone");
+  expect((await world.get(`/repos/${world.first}`)).status).toBe(404);
+  await world.mirror(world.first);
+  expect((await states(world))[world.first]).toBe("live");
+});
+
+test("purging leaves no row of the repository behind", async () => {
+  await using world = await open();
+  await world.mirror(world.first);
+  await removeSelection(world.ctx, world.first, { purge: true });
+  const { rows } =
+    await world.ctx.db.execute(sql`select (select count(*)::int from issues) as issues, (select count(*)::int from issue_comments) as comments,
+    (select count(*)::int from labels) as labels, (select count(*)::int from validators where path like '/repositories/%') as validators, (select count(*)::int from repository_syncs) as syncs`);
+  expect(rows).toEqual([{ issues: 0, comments: 0, labels: 0, validators: 0, syncs: 0 }]);
+});
