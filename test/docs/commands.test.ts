@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
+import { greeting } from "../../src/cli/greeting.ts";
 import { registerHook } from "../../src/cli/repository-hooks.ts";
 import { settings } from "../../src/config.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -117,6 +118,23 @@ const hasCurl = await run("curl", ["--version"]).then(
   () => true,
   () => false,
 );
+
+test("the README shows the requests that a start prints", () => {
+  const address = "http://127.0.0.1:8080";
+  const instance = {
+    apiUrl: address,
+    token: "$TOKEN",
+    webhookUrl: `${address}/webhooks`,
+    webhookSecret: "",
+    upstreamUrl: "http://127.0.0.1:1",
+    upstreamToken: "",
+    repositories: [{ owner: "OWNER", name: "NAME" }],
+  };
+  const said = greeting({ instance, file: "", repositories: [], hasSimulator: true, isReached: true });
+  const printed = said.split("\n").filter((line) => line.startsWith("  curl "));
+  const shown = commands.filter(({ page, command }) => page === "README.md" && command.startsWith("curl "));
+  expect(shown.map(({ command }) => command)).toEqual(printed.map((line) => line.trim()));
+});
 
 describe("what is run", () => {
   test.skipIf(!hasCurl)("the README's three requests, as a shell would send them (skipped without curl)", async () => {
