@@ -21,5 +21,8 @@ export function openDatabase(
   });
   // An idle connection that breaks (Postgres restarts) leaves the pool by itself; the next query tells its caller.
   pool.on("error", () => {});
+  // One that breaks between two statements of a transaction reports to nobody else, and would end the process; the
+  // transaction learns of it by its next statement.
+  pool.on("connect", (client) => client.on("error", () => {}));
   return drizzle(pool);
 }

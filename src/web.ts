@@ -1,4 +1,5 @@
 import Fastify, { type FastifyInstance } from "fastify";
+import { ApiFault, faultBody } from "./api/fault.ts";
 import { registerApi } from "./api/routes.ts";
 import { parseConfig } from "./config.ts";
 import { type Context, openContext } from "./context.ts";
@@ -13,7 +14,16 @@ const REQUEST_TIMEOUT_MS = 30_000;
 
 /** The HTTP server: receiver, API, probes. It listens to nothing yet. */
 export function buildWeb(ctx: Context): FastifyInstance {
-  const app = Fastify({ requestTimeout: REQUEST_TIMEOUT_MS, routerOptions: { maxParamLength: 1_000 } });
+  const app = Fastify({
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    routerOptions: { maxParamLength: 1_000 },
+    // A path that no router can read, such as one with a broken percent-encoding, in the dialect's shape of an error.
+    frameworkErrors: (error, _request, reply) => {
+      const body = faultBody(new ApiFault(400, `Bad Request: ${error.message}`), "https://docs.github.com/rest");
+      reply.hijack();
+      reply.raw.writeHead(400, { "Content-Type": "application/json; charset=utf-8" }).end(body);
+    },
+  });
   closeConnectionsWhenStopping(app);
   app.register(receiver(ctx));
   app.register(health(ctx, { quota: () => quotaReport(ctx) }));

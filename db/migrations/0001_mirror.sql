@@ -350,6 +350,8 @@ create index issues_comments on issues (repository_id, comments, number);
 create index issues_open_created on issues (repository_id, created_at, number) where state = 'open';
 create index issues_user on issues (repository_id, user_id, created_at, number);
 create index issues_milestone on issues (repository_id, milestone_id, created_at, number) where milestone_id is not null;
+-- What lists count.
+create index issues_shown on issues (repository_id, state) where id is not null and deleted_at is null and not is_pull_request;
 create index issue_labels_number on issue_labels (repository_id, number);
 create index issue_assignees_number on issue_assignees (repository_id, number);
 
@@ -357,6 +359,8 @@ create index pull_requests_id on pull_requests (id);
 create index pull_requests_created on pull_requests (repository_id, created_at, number);
 create index pull_requests_updated on pull_requests (repository_id, updated_at, number);
 create index pull_requests_open_created on pull_requests (repository_id, created_at, number) where state = 'open';
+
+create index pull_requests_shown on pull_requests (repository_id, state) where id is not null and deleted_at is null;
 
 create index issue_comments_issue on issue_comments (repository_id, issue_number, id);
 create index issue_comments_updated on issue_comments (repository_id, updated_at, id);

@@ -40,9 +40,7 @@ export async function findComments(
     const statement = new Statement();
     const repository = statement.value(repositoryId);
     statement.where(`c.repository_id = ${repository}`).where("c.deleted_at is null");
-    // The parent was looked up before; of a whole repository's comments, those of deleted issues are gone with them.
     if (parent !== undefined) statement.where(`c.${column} = ${statement.value(parent)}`);
-    else statement.where(withoutDeletedParents(column, repository));
     if (since) statement.where(`c.updated_at >= ${statement.value(since)}`);
     // A review that is not submitted is its author's own; upstream shows it to nobody else.
     if (kind === "review") statement.where("c.state <> 'PENDING'");
@@ -66,11 +64,6 @@ export async function findComments(
   return { rows: rows.map(toComment), total };
 }
 
-/** Asked once and not per row: a repository has few deleted issues. */
-function withoutDeletedParents(column: string, repository: string): string {
-  return `c.${column} <> all(array(select i.number from issues i where i.repository_id = ${repository} and i.deleted_at is not null))`;
-}
-
 /** `parent`: the issue or pull request that it must belong to. */
 export async function findComment(
   db: Database,
@@ -86,7 +79,6 @@ export async function findComment(
     .where(`c.repository_id = ${repository}`)
     .where(`c.id = ${statement.value(id)}`)
     .where("c.deleted_at is null");
-  statement.where(withoutDeletedParents(column, repository));
   if (parent !== undefined) statement.where(`c.${column} = ${statement.value(parent)}`);
   if (kind === "review") statement.where("c.state <> 'PENDING'");
   const [row] = await statement.rows<RawComment>(

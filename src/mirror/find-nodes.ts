@@ -16,13 +16,7 @@ const TABLES = {
   },
   Milestone: { table: "milestones", byNumber: "t.number", columns: "null as body, null as detail", shown: "true" },
   Label: { table: "labels", byNumber: null, columns: "null as body, null as detail", shown: "true" },
-  IssueComment: {
-    table: "issue_comments",
-    byNumber: null,
-    columns: "t.body, null as detail",
-    shown:
-      "not exists (select from issues i where i.repository_id = t.repository_id and i.number = t.issue_number and i.deleted_at is not null)",
-  },
+  IssueComment: { table: "issue_comments", byNumber: null, columns: "t.body, null as detail", shown: "true" },
   PullRequestReview: {
     table: "pull_request_reviews",
     byNumber: null,
