@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { type Config, parseConfig } from "../config.ts";
+import { aborted } from "../operations/shutdown.ts";
 import { type Command, CommandError, type Given } from "./command.ts";
 import { startDemonstration } from "./demonstration.ts";
 import { newSecret, readInstance } from "./instance.ts";
@@ -24,6 +26,9 @@ LOG_LEVEL says otherwise. SIGTERM or Ctrl-C stops everything in good order.`,
   run: runUp,
 };
 
+/** What is under way here when we are told to stop has this long to finish; the processes have their own time after it. */
+const FINISH_MS = 2_000;
+
 async function runUp({ env }: Given, output: Output): Promise<number> {
   const isDemonstration = wantsDemonstration(env);
   const stopping = new AbortController();
@@ -43,6 +48,7 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
     stopCode = 1;
     stopping.abort(new Error(reason));
   });
+  let isStuck = false;
   try {
     const demonstrating = isDemonstration
       ? startDemonstration(tree, { stopWithinMs: config.shutdownMs * stopShares.simulator })
@@ -50,7 +56,9 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
     demonstrating?.catch(() => {}); // Told where it is awaited.
     // What the rest needs takes as long to load as the simulator takes to start, so they do it side by side.
     const { serve } = await import("./serve.ts");
-    await serve({ env: settled, demonstrating, tree, output, signal: stopping.signal });
+    const serving = serve({ env: settled, demonstrating, tree, output, signal: stopping.signal });
+    serving.catch(() => {}); // Told below, unless it comes too late.
+    isStuck = (await Promise.race([serving, late(stopping.signal)])) === "late";
   } catch (error) {
     // What fails because we are stopping, or because a process has ended, is not the news.
     if (!stopping.signal.aborted) throw error;
@@ -65,7 +73,15 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
       stopCode = 1;
     }
   }
+  // What is still asked of an upstream that does not answer would hold us for as long as its time-out.
+  if (isStuck) process.exit(stopCode);
   return stopCode;
+}
+
+/** Some time after the signal has aborted. */
+async function late(signal: AbortSignal): Promise<"late"> {
+  await aborted(signal);
+  return await delay(FINISH_MS, "late", { ref: false });
 }
 
 /** @throws CommandError where the environment says neither demonstration nor upstream clearly */

@@ -20,10 +20,13 @@ export function shutdownSignal({ log, timeoutMs }: { log: Logger; timeoutMs: num
   };
   process.on("SIGTERM", () => stop("SIGTERM"));
   process.on("SIGINT", () => stop("SIGINT"));
+  const orphaned = () => stop("the parent process has gone");
   if (process.connected) {
-    process.on("disconnect", () => stop("the parent process has gone"));
+    process.on("disconnect", orphaned);
     // Listening to the channel must not keep a process alive that has finished.
     process.channel?.unref();
+  } else if (process.connected === false) {
+    orphaned(); // It went while we were loading; without a channel it would be undefined.
   }
   return controller.signal;
 }

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
@@ -276,4 +278,20 @@ check("with upstream away the next start serves what is mirrored, and says what 
   expect(url).toBe((await tain.instance()).upstreamUrl);
   alone.signal("SIGTERM");
   expect((await alone.exited).code).toBe(0);
+});
+
+check("asked to stop while upstream keeps it waiting, it does not wait", async () => {
+  const silent = createServer(() => {});
+  await once(silent.listen(Number(new URL(simulator.url).port), "127.0.0.1"), "listening");
+  const waiting = tain.start(["up"]);
+  await until(
+    "the API answers",
+    async () => (await fetch(`http://127.0.0.1:${tain.env.PORT}/-/ready`).catch(() => null))?.status === 200,
+  );
+  const begun = performance.now();
+  waiting.signal("SIGTERM");
+  expect((await waiting.exited).code).toBe(0);
+  expect(performance.now() - begun).toBeLessThan(8_000);
+  silent.closeAllConnections();
+  silent.close();
 });
