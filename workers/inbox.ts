@@ -1,6 +1,7 @@
 import { DelayedError, UnrecoverableError, type Worker } from "bullmq";
 import { type InboxJob, queueNames } from "../src/operations/queues.ts";
 import { storeWaitingDelivery } from "../src/receiver/inbox.ts";
+import { Outage } from "../src/receiver/outage.ts";
 import { backoffMs } from "./retry-policy.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
@@ -9,16 +10,20 @@ import { openWorker, type WorkerContext } from "./worker.ts";
  * Postgres says it can never store fails, and is kept for a person to see.
  */
 export function openInboxWorker(ctx: WorkerContext): Worker<InboxJob> {
+  // Each delivery that waits tries again by itself; the outage is one event.
+  const postgres = new Outage(ctx.log, "warn", {
+    begins: "Deliveries in Redis wait for Postgres",
+    ends: "Deliveries move from Redis to Postgres again",
+  });
   return openWorker<InboxJob>(ctx, queueNames.inbox, { concurrency: 4 }, async (job, _signal, token) => {
     try {
       await storeWaitingDelivery(ctx, job.data);
+      postgres.met();
     } catch (error) {
       if (isRefusal(error)) throw new UnrecoverableError((error as Error).message);
       const delayMs = backoffMs(Math.min(job.attemptsStarted, 5), ctx.random);
-      ctx.log.warn(
-        { guid: job.data.guid, delayMs, reason: (error as Error).message },
-        "A delivery still waits in Redis",
-      );
+      postgres.missed(error);
+      ctx.log.debug({ guid: job.data.guid, delayMs }, "A delivery still waits in Redis");
       await job.moveToDelayed(Date.now() + delayMs, token);
       throw new DelayedError();
     }

@@ -11,27 +11,34 @@ export class InboxUnavailableError extends Error {
   override name = "InboxUnavailableError";
 }
 
+export interface Accepted {
+  /** "accepted": it can no longer be lost and will be applied. "known": it was applied or ignored before; nothing more happens. */
+  status: "accepted" | "known";
+  /** Why it waits in Redis, when it does not stand in Postgres. */
+  postgresError: Error | null;
+}
+
 /**
- * Makes a delivery durable, then asks for it to be applied.
- *
- * "accepted": it can no longer be lost and will be applied. "known": it was applied or ignored before; nothing more
- * happens. With Postgres away the delivery waits in Redis; with Redis away the dispatcher finds it in Postgres.
+ * Makes a delivery durable, then asks for it to be applied. With Postgres away the delivery waits in Redis; with Redis away
+ * the dispatcher finds it in Postgres.
  * @throws InboxUnavailableError when neither store takes it
  */
 export async function acceptDelivery(
   ctx: Pick<Context, "db" | "redis" | "queues" | "log">,
   delivery: Delivery,
-): Promise<"accepted" | "known"> {
+): Promise<Accepted> {
   let stored: string | null;
   try {
     stored = await within(STORE_TIMEOUT_MS, "Postgres", storeDelivery(ctx, delivery));
-  } catch (postgresError) {
-    return await acceptIntoRedis(ctx, delivery, postgresError as Error);
+  } catch (error) {
+    const postgresError = error as Error;
+    await acceptIntoRedis(ctx, delivery, postgresError);
+    return { status: "accepted", postgresError };
   }
-  if (stored === null) return "known";
+  if (stored === null) return { status: "known", postgresError: null };
   // It is safe already. Upstream need not wait for Redis, and when Redis is away the dispatcher asks again.
   dispatch(ctx, stored);
-  return "accepted";
+  return { status: "accepted", postgresError: null };
 }
 
 /** Moves a delivery that waited in Redis to Postgres, and asks for it to be applied. Safe to repeat. */
@@ -91,10 +98,10 @@ export async function failDelivery(
 }
 
 async function acceptIntoRedis(
-  ctx: Pick<Context, "redis" | "queues" | "log">,
+  ctx: Pick<Context, "redis" | "queues">,
   delivery: Delivery,
   postgresError: Error,
-): Promise<"accepted"> {
+): Promise<void> {
   const { hookId, guid, event, payload, receivedAt } = delivery;
   const job: InboxJob = {
     hookId,
@@ -113,8 +120,6 @@ async function acceptIntoRedis(
       ),
     });
   }
-  ctx.log.warn({ guid, event, reason: postgresError.message }, "Postgres cannot take a delivery; it waits in Redis");
-  return "accepted";
 }
 
 function dispatch(ctx: Pick<Context, "redis" | "queues" | "log">, deliveryId: string): void {

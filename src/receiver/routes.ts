@@ -4,6 +4,7 @@ import { readBody } from "./body.ts";
 import { readEnvelope } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
 import { acceptDelivery, InboxUnavailableError } from "./inbox.ts";
+import { Outage } from "./outage.ts";
 import { verifiedText } from "./verify.ts";
 
 type Receiving = Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "log">;
@@ -22,18 +23,31 @@ export function receiver(ctx: Receiving): (app: FastifyInstance) => Promise<void
     app.removeAllContentTypeParsers();
     app.addContentTypeParser("*", (_request, _payload, done) => done(null));
 
-    app.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => answerFault(ctx, error, reply));
+    // Deliveries come by the hundred; an outage is one event.
+    const postgres = new Outage(ctx.log, "warn", {
+      begins: "Postgres cannot take deliveries; they wait in Redis",
+      ends: "Postgres takes deliveries again",
+    });
+    const stores = new Outage(ctx.log, "error", {
+      begins: "Deliveries cannot be kept and are not acknowledged",
+      ends: "Deliveries can be kept again",
+    });
+    app.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
+      if (error instanceof InboxUnavailableError) stores.missed(error);
+      return answerFault(ctx, error, reply);
+    });
 
     app.post("/webhooks", async (request, reply) => {
       const receivedAt = ctx.clock.now();
       const body = await readBody(request.raw);
       const text = await verifiedText(body, single(request, "x-hub-signature-256"), ctx.config.webhookSecrets);
       const delivery = readEnvelope(request.headers, text, receivedAt);
-      const status = await acceptDelivery(ctx, delivery);
-      ctx.log.debug(
-        { guid: delivery.guid, event: delivery.event, action: delivery.action, status },
-        "A delivery arrived",
-      );
+      const { status, postgresError } = await acceptDelivery(ctx, delivery);
+      stores.met();
+      if (postgresError) postgres.missed(postgresError);
+      else postgres.met();
+      const { guid, event, action } = delivery;
+      ctx.log.debug({ guid, event, action, status, reason: postgresError?.message }, "A delivery arrived");
       return reply.code(202).send({ delivery: delivery.guid, status });
     });
 
@@ -59,7 +73,6 @@ function answerFault(
     return reply.code(error.status).send({ message: error.message });
   }
   if (error instanceof InboxUnavailableError) {
-    log.error({ err: error }, "A delivery could not be kept and is not acknowledged");
     return reply
       .code(503)
       .header("retry-after", String(RETRY_AFTER_S))

@@ -1,0 +1,198 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { sql } from "drizzle-orm";
+import { expect, test } from "vitest";
+import { migrate } from "../../db/migrate.ts";
+import type { Kind } from "../../src/mirror/resource.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import type { Simulator } from "../../src/simulator/simulator.ts";
+import { ensureRepositoryHook } from "../../src/upstream/hooks.ts";
+import { compare } from "../support/comparison.ts";
+import { openOwnStores } from "../support/own-stores.ts";
+import { type Program, startProgram } from "../support/program.ts";
+import { openWorld, type TestWorld, UPSTREAM_TOKEN, until } from "../support/world.ts";
+
+/** How long each store stays away. */
+const AWAY_MS = 3_000;
+
+test("with Redis stopped, then Postgres, then both, each acknowledged delivery is applied once after they are back", async () => {
+  await using stores = await openOwnStores();
+  await migrate(stores.postgres.url);
+  const onOwnStores = { DATABASE_URL: stores.postgres.url, REDIS_URL: stores.redis.url };
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 60, pulls: 30 }),
+    env: onOwnStores,
+    workers: false,
+  });
+  const env = {
+    ...onOwnStores,
+    REDIS_PREFIX: world.ctx.config.redisPrefix,
+    UPSTREAM_URL: world.simulator.url,
+    UPSTREAM_TOKEN,
+    WEBHOOK_SECRET: world.ctx.config.webhookSecrets.join(),
+    HOST: "127.0.0.1",
+    PORT: "0",
+  };
+  const programs = {
+    web: startProgram("src/web.ts", env),
+    worker: startProgram("workers/main.ts", env),
+    scheduler: startProgram("workers/scheduler.ts", env),
+  };
+  const { address } = await programs.web.said("Listening");
+  await world.mirror(world.first);
+  const [secret = ""] = world.ctx.config.webhookSecrets;
+  await ensureRepositoryHook(world.ctx.upstream, {
+    fullName: world.first,
+    url: `${address}/webhooks`,
+    secret,
+    events: ["*"],
+  });
+
+  world.simulator.setFaults({ webhooks: { duplicate: 0.2 } });
+  world.simulator.startLive({ ratePerSecond: 20, seed: 5 });
+  await arrive(world.simulator, 20);
+  await stores.redis.stop();
+  await delay(AWAY_MS);
+  await stores.redis.start();
+  await arrive(world.simulator, 20);
+  await stores.postgres.stop();
+  await delay(AWAY_MS);
+  await stores.postgres.start();
+  await arrive(world.simulator, 20);
+  await Promise.all([stores.redis.stop(), stores.postgres.stop()]);
+  const refusedBefore = countRefused(world.simulator);
+  await until("a delivery is refused", async () => countRefused(world.simulator) > refusedBefore + 10);
+  await Promise.all([stores.redis.start(), stores.postgres.start()]);
+  world.simulator.stopLive();
+  await world.simulator.quiet();
+
+  const acknowledged = new Set(
+    logOf(world.simulator)
+      .filter(({ statusCode }) => statusCode === 202)
+      .map(({ guid }) => guid),
+  );
+  const refused = logOf(world.simulator).filter(({ guid }) => !acknowledged.has(guid));
+  expect(new Set(refused.map(({ statusCode }) => statusCode))).toEqual(new Set([503]));
+  const acknowledgedApplied = await settled(world, acknowledged);
+
+  redeliver(
+    world.simulator,
+    refused.map(({ id }) => id),
+  );
+  await world.simulator.quiet();
+  const all = new Set(logOf(world.simulator).map(({ guid }) => guid));
+  await settled(world, all);
+
+  for (const [name, program] of Object.entries(programs))
+    expect(program.hasExited, `${name}: ${JSON.stringify(program.lines.slice(-5))}`).toBe(false);
+  // Two Redis outages, two of Postgres; the worker has two connections to Redis.
+  for (const [name, program] of Object.entries(programs)) {
+    for (const [line, count] of Object.entries(tallied(program)))
+      expect(count, `${name} says ${line}`).toBeLessThanOrEqual(line.includes("Refreshes") ? 10 : 6);
+  }
+  console.info(
+    `acknowledged ${acknowledged.size}, of which applied or ignored ${acknowledgedApplied}; refused and redelivered ${new Set(refused.map(({ guid }) => guid)).size}`,
+  );
+
+  for (const program of [programs.worker, programs.scheduler]) expect(await program.stop()).toBe(0);
+  world.work();
+  await world.settleMarks();
+  await world.catchUp();
+  await world.settleMarks();
+  const { differences } = await compare(world.ctx, world.simulator, await currentName(world), isUnheard);
+  expect(differences).toEqual([]);
+  // What is sent again after all that has no effect.
+  const before = await revision(world);
+  redeliver(
+    world.simulator,
+    logOf(world.simulator)
+      .slice(0, 50)
+      .map(({ id }) => id),
+  );
+  await world.simulator.quiet();
+  await world.settle();
+  await settled(world, all);
+  expect(await revision(world)).toBe(before);
+  expect(await programs.web.stop()).toBe(0);
+}, 120_000);
+
+/** Who has become a contributor is one in everything they ever wrote, and upstream neither says so nor moves a date. */
+function isUnheard(_kind: Kind, path: string): boolean {
+  return path === "author_association";
+}
+
+/** Waits until so many more deliveries have been answered. */
+async function arrive(simulator: Simulator, count: number): Promise<void> {
+  const enough = simulator.webhooks.tally.sent + count;
+  await until(`${count} more deliveries have arrived`, async () => simulator.webhooks.tally.sent >= enough);
+}
+
+function hooksOf(simulator: Simulator) {
+  return [...simulator.world.repositories.values()].flatMap((repository) => [...repository.rows.hooks.values()]);
+}
+
+function logOf(simulator: Simulator) {
+  return hooksOf(simulator).flatMap((hook) => simulator.webhooks.log.list(hook.id, {}));
+}
+
+function countRefused(simulator: Simulator): number {
+  return logOf(simulator).filter(({ statusCode }) => statusCode === 503).length;
+}
+
+function redeliver(simulator: Simulator, ids: number[]): void {
+  for (const hook of hooksOf(simulator)) {
+    for (const id of ids) {
+      const delivery = simulator.webhooks.log.find(hook.id, id);
+      if (delivery) simulator.webhooks.redeliver(hook, delivery);
+    }
+  }
+}
+
+/** Waits until all of these are settled, checks that each was worked on once and none failed, and answers how many there are. */
+async function settled(world: TestWorld, guids: Set<string>): Promise<number> {
+  const settledRows = async () => {
+    const { rows } = await world.ctx.db.$client.query<{ guid: string; status: string; attempts: number }>(
+      "select guid, status, attempts from deliveries where status <> 'pending' and guid = any($1)",
+      [[...guids]],
+    );
+    return rows;
+  };
+  await until("each delivery is settled", async () => (await settledRows()).length === guids.size, 40_000);
+  const rows = await settledRows();
+  expect(
+    rows.filter(({ status, attempts }) => (status !== "applied" && status !== "ignored") || attempts !== 1),
+  ).toEqual([]);
+  return rows.length;
+}
+
+/** Grows with every change that the mirror applies. */
+async function revision(world: TestWorld): Promise<string> {
+  const tables = [
+    "repositories",
+    "issues",
+    "pull_requests",
+    "issue_comments",
+    "labels",
+    "milestones",
+    "users",
+    "pull_request_reviews",
+    "pull_request_review_comments",
+  ];
+  const { rows } = await world.ctx.db.$client.query<{ newest: string }>(
+    `select max(newest)::text as newest from (${tables.map((table) => `select max(revision) as newest from ${table}`).join(" union all ")}) t`,
+  );
+  return rows[0]?.newest ?? "";
+}
+
+function tallied({ lines }: Program): Record<string, number> {
+  const tally: Record<string, number> = {};
+  for (const { level, msg } of lines.filter((line) => line.level >= 40))
+    tally[`${level} ${msg}`] = (tally[`${level} ${msg}`] ?? 0) + 1;
+  return tally;
+}
+
+async function currentName(world: TestWorld): Promise<string> {
+  const { rows } = await world.ctx.db.execute<{ full_name: string }>(
+    sql`select full_name from repositories join repository_syncs on repository_id = id`,
+  );
+  return rows[0]?.full_name ?? "";
+}

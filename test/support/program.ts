@@ -1,0 +1,96 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import { until } from "./world.ts";
+
+/** A line of a program's log; one that is no JSON (a crash's stack) stands as `msg` with level 60. */
+export type LogLine = { level: number; msg: string } & Record<string, unknown>;
+
+/** One of our programs as a process group of its own. It is killed, at the latest, when the test has finished. */
+export interface Program {
+  readonly pid: number;
+  readonly lines: LogLine[];
+  /** Resolves to the exit code, or to the name of the signal that ended it. */
+  readonly exited: Promise<number | NodeJS.Signals>;
+  readonly hasExited: boolean;
+  /** `kill -9` of it and of everything it started, at one moment. */
+  kill(): Promise<void>;
+  /** SIGTERM. Answers as `exited` does. */
+  stop(): Promise<number | NodeJS.Signals>;
+  /** The first line with this message, once it has been logged. */
+  said(message: string): Promise<LogLine>;
+  /** The most memory that was ever resident, in bytes. Linux only. */
+  peakResidentBytes(): Promise<number>;
+}
+
+export function startProgram(entry: string, env: NodeJS.ProcessEnv, args: readonly string[] = []): Program {
+  const path = fileURLToPath(new URL(`../../${entry}`, import.meta.url));
+  const child = spawn(process.execPath, [...(env.TEST_NODE_FLAGS?.split(" ") ?? []), path, ...args], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  const pid = child.pid;
+  if (pid === undefined) throw new Error(`${entry} cannot be run`);
+  const lines: LogLine[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: stream }).on("line", (line) => lines.push(parseLine(line)));
+  }
+  let hasExited = false;
+  const exited = once(child, "exit").then(([code, by]) => {
+    hasExited = true;
+    return (code ?? by) as number | NodeJS.Signals;
+  });
+  const kill = async () => {
+    // The group, since what a killed parent has started may outlive it.
+    signalGroup(pid, "SIGKILL");
+    await exited;
+  };
+  onTestFinished(kill);
+  return {
+    pid,
+    lines,
+    exited,
+    get hasExited() {
+      return hasExited;
+    },
+    kill,
+    stop: () => {
+      child.kill("SIGTERM");
+      return exited;
+    },
+    said: async (message) => {
+      const find = () => lines.find((line) => line.msg.includes(message));
+      await until(`${entry} says "${message}"`, async () => {
+        if (hasExited && !find()) throw new Error(`${entry} has ended and said only ${JSON.stringify(lines)}`);
+        return find() !== undefined;
+      });
+      return find() as LogLine;
+    },
+    peakResidentBytes: async () => {
+      const [, kib] = /^VmHWM:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, "utf8")) ?? [];
+      if (!kib) throw new Error(`Process ${pid} tells nothing of its memory`);
+      return Number(kib) * 1_024;
+    },
+  };
+}
+
+function parseLine(line: string): LogLine {
+  try {
+    return JSON.parse(line) as LogLine;
+  } catch (error) {
+    if (error instanceof SyntaxError) return { level: 60, msg: line };
+    throw error;
+  }
+}
+
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // Nobody is left of it.
+  }
+}
