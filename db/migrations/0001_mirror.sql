@@ -302,6 +302,7 @@ create table repository_syncs (
 create table selections (
   pattern text primary key,
   added_at timestamptz not null,
+  resolved_at timestamptz,
   problem text
 );
 
@@ -385,7 +386,7 @@ comment on column users.avatar_url is 'The picture.';
 comment on column users.site_admin is 'Whether it is staff of upstream.';
 comment on column users.updated_at is 'When it was last changed, by upstream''s clock; whole seconds, and not every change moves it.';
 comment on column users.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column users.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column users.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column users.seen_at is 'When the newest observation was made, by our clock.';
 comment on column users.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column users.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -418,7 +419,7 @@ comment on column repositories.updated_at is 'When it was last changed, by upstr
 comment on column repositories.pushed_at is 'The last push, by upstream''s clock.';
 comment on column repositories.detail is 'Like document: the keys that upstream sends only for a single resource, not in lists.';
 comment on column repositories.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column repositories.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column repositories.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column repositories.seen_at is 'When the newest observation was made, by our clock.';
 comment on column repositories.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column repositories.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -433,7 +434,7 @@ comment on column labels.description is 'The description.';
 comment on column labels."default" is 'Whether upstream made it for every new repository.';
 comment on column labels.updated_at is 'When it was last changed, by upstream''s clock; whole seconds, and not every change moves it.';
 comment on column labels.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column labels.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column labels.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column labels.seen_at is 'When the newest observation was made, by our clock.';
 comment on column labels.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column labels.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -454,7 +455,7 @@ comment on column milestones.updated_at is 'When it was last changed, by upstrea
 comment on column milestones.due_on is 'When it is due.';
 comment on column milestones.closed_at is 'When it was closed, by upstream''s clock.';
 comment on column milestones.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column milestones.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column milestones.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column milestones.seen_at is 'When the newest observation was made, by our clock.';
 comment on column milestones.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column milestones.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -489,7 +490,7 @@ comment on column issues.created_at is 'When it was created, by upstream''s cloc
 comment on column issues.updated_at is 'When it was last changed, by upstream''s clock; whole seconds, and not every change moves it.';
 comment on column issues.closed_at is 'When it was closed, by upstream''s clock.';
 comment on column issues.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column issues.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column issues.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column issues.seen_at is 'When the newest observation was made, by our clock.';
 comment on column issues.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column issues.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -530,7 +531,7 @@ comment on column pull_requests.closed_at is 'When it was closed, by upstream''s
 comment on column pull_requests.merged_at is 'When it was merged, by upstream''s clock.';
 comment on column pull_requests.detail is 'Like document: the keys that upstream sends only for a single resource, not in lists.';
 comment on column pull_requests.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column pull_requests.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column pull_requests.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column pull_requests.seen_at is 'When the newest observation was made, by our clock.';
 comment on column pull_requests.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column pull_requests.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -546,7 +547,7 @@ comment on column issue_comments.body is 'Markdown. NUL and lone surrogates, whi
 comment on column issue_comments.created_at is 'When it was created, by upstream''s clock.';
 comment on column issue_comments.updated_at is 'When it was last changed, by upstream''s clock; whole seconds, and not every change moves it.';
 comment on column issue_comments.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column issue_comments.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column issue_comments.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column issue_comments.seen_at is 'When the newest observation was made, by our clock.';
 comment on column issue_comments.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column issue_comments.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -568,7 +569,7 @@ comment on column pull_request_review_comments.body is 'Markdown. NUL and lone s
 comment on column pull_request_review_comments.created_at is 'When it was created, by upstream''s clock.';
 comment on column pull_request_review_comments.updated_at is 'When it was last changed, by upstream''s clock; whole seconds, and not every change moves it.';
 comment on column pull_request_review_comments.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column pull_request_review_comments.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column pull_request_review_comments.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column pull_request_review_comments.seen_at is 'When the newest observation was made, by our clock.';
 comment on column pull_request_review_comments.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column pull_request_review_comments.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -587,7 +588,7 @@ comment on column pull_request_reviews.submitted_at is 'When it was submitted. N
 comment on column pull_request_reviews.updated_at is 'When it was last changed, by upstream''s clock; whole seconds, and not every change moves it.';
 comment on column pull_request_reviews.detail is 'Like document: the keys that upstream sends only in webhooks and GraphQL.';
 comment on column pull_request_reviews.document is 'Everything upstream sent but the body, as JSON. Strings that begin with a control character are marks: \u0001 this repository''s API address, \u0002 the API''s, \u0003 this repository''s page, \u0004 the column body, \u0005 a shared resource (kind, id, shape), \u0006 an escape.';
-comment on column pull_request_reviews.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.''s newest: {key: [updated_at ms, seen_at ms, is read]}.';
+comment on column pull_request_reviews.key_stamps is 'Stamps of the document''s keys that differ from the row''s own: {key: [updated_at ms, seen_at ms, is read]}.';
 comment on column pull_request_reviews.seen_at is 'When the newest observation was made, by our clock.';
 comment on column pull_request_reviews.seen_by_read is 'Whether the newest observation was read from upstream; false: a webhook brought it.';
 comment on column pull_request_reviews.deleted_at is 'When we learned that upstream deleted it, by our clock: the row is a tombstone. Null: it exists.';
@@ -628,6 +629,7 @@ comment on column repository_syncs.problem is 'What is wrong, in words. Null: no
 comment on table selections is 'One row is one wish of what to mirror: owner/name, or owner/*.';
 comment on column selections.pattern is 'owner/name or owner/*, in lower case.';
 comment on column selections.added_at is 'When it was asked for, by our clock.';
+comment on column selections.resolved_at is 'When its repositories were last found, by our clock. Null: never.';
 comment on column selections.problem is 'What is wrong, in words. Null: nothing.';
 comment on table refresh_marks is 'One row is one resource about which the mirror must ask upstream: what we were told contradicts itself.';
 comment on column refresh_marks.kind is 'user, repository, label, milestone, issue, pull_request, issue_comment, review or review_comment.';

@@ -6,6 +6,8 @@ import { id, instant } from "./columns.ts";
 export const selections = pgTable("selections", {
   pattern: text("pattern").primaryKey(),
   addedAt: instant("added_at").notNull(),
+  /** When its repositories were last found; null: never, so what upstream says unchanged is not known here. */
+  resolvedAt: instant("resolved_at"),
   /** Why the last attempt to resolve it failed, in words. */
   problem: text("problem"),
 });

@@ -5,7 +5,7 @@ import type { Kind } from "../mirror/resource.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import { enqueueMarks, storeMarks } from "./marks.ts";
 import { PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "./pages.ts";
-import { marksForUnclear, readOtherReviews, readPullDetails, storePullDetails } from "./pull-details.ts";
+import { marksForUnclear, readPullDetails, reviewLists, storeMergeability } from "./pull-details.ts";
 import { readRepository } from "./read-repository.ts";
 import { isMirrored, setSyncState } from "./repository-sync.ts";
 
@@ -57,7 +57,7 @@ export async function backfill(
     repository = read.repository;
     await beginBackfill(ctx, repository, read.upstreamNow);
     for (const phase of backfillPhases) await runPhase(ctx, repository, phase, signal);
-    await storeMergeability(ctx, repository, signal);
+    await storeMergeability(ctx, repository, "backfill", signal);
     await ctx.db.$client.query(
       "update repository_syncs set state = 'live', problem = null, backfilled_at = $2, confirmed_at = $2 where repository_id = $1 and state <> 'gone'",
       [repositoryId, ctx.clock.now()],
@@ -163,38 +163,56 @@ async function storeListPage(
   return page.next;
 }
 
+/** One step of the reviews: a list that GraphQL has left to REST, or GraphQL's next page. Either is stored with the place of the next. */
 async function storeReviews(
   ctx: Context,
   repository: MirroredRepository,
   cursor: string | null,
   signal: AbortSignal,
 ): Promise<string | null> {
-  const page = await readPullDetails(ctx, repository, cursor, "backfill", signal);
-  await readOtherReviews(ctx, repository, page.unfinished, "backfill");
+  const place = parsePlace(cursor);
+  const [list, ...lists] = place.lists;
+  if (list !== undefined) {
+    const placeAfter = ({ next }: StoredPage) =>
+      placeText({ after: place.after, lists: next === null ? lists : [next, ...lists] });
+    const page = await storePage(ctx, repository, "review", list, "backfill", (tx, stored) =>
+      // Progress counts pull requests, and these were counted with GraphQL's page.
+      rememberPage(ctx, tx, repository.id, "reviews", {
+        next: placeAfter(stored),
+        pages: 0,
+        resources: 0,
+        pageCount: null,
+      }),
+    );
+    return placeAfter(page);
+  }
+  const page = await readPullDetails(ctx, repository, place.after, "backfill", signal);
+  const next = placeText({ after: page.next, lists: reviewLists(repository, page.unfinished) });
   const marks = marksForUnclear(ctx, repository, page.unclear);
   await ctx.db.transaction(async (tx) => {
     // Reads of details that tie with a webhook are settled by that webhook's own mark.
     await mergeObserved(tx, page.observed);
     await storeMarks(tx, marks);
-    await rememberPage(ctx, tx, repository.id, "reviews", { next: page.next, resources: page.pulls, pageCount: null });
+    await rememberPage(ctx, tx, repository.id, "reviews", { next, resources: page.pulls, pageCount: null });
   });
   await enqueueMarks(ctx, marks);
-  return page.next;
+  return next;
 }
 
-/** Upstream works out whether a pull request can be merged only once it is asked; the reads above have asked. */
-async function storeMergeability(ctx: Context, repository: MirroredRepository, signal: AbortSignal): Promise<void> {
-  const { rows } = await ctx.db.$client.query<{ number: number }>(
-    "select number from pull_requests where repository_id = $1 and state = 'open' and mergeable is null and deleted_at is null",
-    [repository.id],
-  );
-  await storePullDetails(
-    ctx,
-    repository,
-    rows.map((row) => row.number),
-    "backfill",
-    signal,
-  );
+interface ReviewsPlace {
+  /** GraphQL's cursor; null at both ends. */
+  after: string | null;
+  /** Lists to be read by REST before that. */
+  lists: string[];
+}
+
+/** As text for the cursor column: GraphQL's own cursor, or JSON while lists are owed; null once nothing is left. */
+function placeText({ after, lists }: ReviewsPlace): string | null {
+  return lists.length === 0 ? after : JSON.stringify({ after, lists });
+}
+
+function parsePlace(cursor: string | null): ReviewsPlace {
+  return cursor?.startsWith("{") ? (JSON.parse(cursor) as ReviewsPlace) : { after: cursor, lists: [] };
 }
 
 async function rememberPage(
@@ -202,10 +220,10 @@ async function rememberPage(
   tx: Transaction,
   repositoryId: number,
   phase: BackfillPhase,
-  page: Pick<StoredPage, "next" | "resources" | "pageCount">,
+  page: Pick<StoredPage, "next" | "resources" | "pageCount"> & { pages?: number },
 ): Promise<void> {
   const finishedAt = page.next === null ? ctx.clock.now().toISOString() : null;
-  await tx.execute(sql`update backfill_phases set cursor = ${page.next}, pages = pages + 1, resources = resources + ${page.resources},
+  await tx.execute(sql`update backfill_phases set cursor = ${page.next}, pages = pages + ${page.pages ?? 1}, resources = resources + ${page.resources},
     expected_pages = coalesce(${page.pageCount}::integer, expected_pages), finished_at = ${finishedAt}::timestamptz
     where repository_id = ${repositoryId} and phase = ${phase}`);
 }

@@ -5,7 +5,7 @@ import type { Kind } from "../mirror/resource.ts";
 import { enqueueBackfill, enqueueCatchUp } from "../operations/queues.ts";
 import { InterruptedError } from "./backfill.ts";
 import { newestOf, PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "./pages.ts";
-import { storePullDetails } from "./pull-details.ts";
+import { storeMergeability, storePullDetails } from "./pull-details.ts";
 import { readRepository } from "./read-repository.ts";
 import { setSyncState } from "./repository-sync.ts";
 
@@ -57,6 +57,7 @@ export async function catchUp(
     await readWhole(ctx, repository, "milestone", `milestones?state=all&${per}`, signal);
     for (const following of followed) await follow(ctx, repository, following, signal);
     await followPulls(ctx, repository, signal);
+    await storeMergeability(ctx, repository, "catch-up", signal);
     await ctx.db.$client.query(
       "update repository_syncs set state = 'live', problem = null, confirmed_at = $2 where repository_id = $1 and state <> 'gone'",
       [repositoryId, startedAt],

@@ -49,7 +49,6 @@ interface Review {
 
 interface Pull {
   number: number;
-  closed: boolean;
   updatedAt: string;
   merged: boolean;
   mergeable: "MERGEABLE" | "CONFLICTING" | "UNKNOWN";
@@ -66,7 +65,7 @@ interface Pull {
 
 const ACTOR =
   "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId }";
-const PULL = `number closed updatedAt merged mergeable mergeStateStatus canBeRebased maintainerCanModify additions deletions changedFiles
+const PULL = `number updatedAt merged mergeable mergeStateStatus canBeRebased maintainerCanModify additions deletions changedFiles
   mergedBy { ${ACTOR} } commits { totalCount }
   reviews(first: 100) { pageInfo { hasNextPage } nodes {
     id fullDatabaseId authorAssociation body state url submittedAt updatedAt commit { oid } author { ${ACTOR} } } }`;
@@ -124,7 +123,7 @@ export async function storePullDetails(
         `Upstream's GraphQL does not show pull requests of ${repository.fullName}: ${fault?.message ?? "no such node"}`,
       );
     const pulls = Object.values(data.node).filter((pull) => pull !== null);
-    const marks = marksForUnclear(ctx, repository, [...unclearOf(pulls), ...unmergedOf(pulls)]);
+    const marks = marksForUnclear(ctx, repository, unclearOf(pulls));
     const observed = await observePulls(ctx, repository, pulls, seenAt);
     await ctx.db.transaction(async (tx) => {
       await mergeObserved(tx, observed);
@@ -135,18 +134,42 @@ export async function storePullDetails(
   }
 }
 
+const MERGEABILITY_PATIENCE_MS = 15 * 60_000;
+
+/**
+ * Upstream works out whether a pull request can be merged only once it is asked, and then it takes a while. Asks again
+ * about the open ones that it did not know of, unless nothing has been heard of them for long: some it never knows.
+ */
+export async function storeMergeability(
+  ctx: Context,
+  repository: MirroredRepository,
+  priority: Priority,
+  signal: AbortSignal,
+): Promise<void> {
+  const heardSince = new Date(ctx.clock.now().getTime() - MERGEABILITY_PATIENCE_MS);
+  const { rows } = await ctx.db.$client.query<{ number: number }>(
+    `select number from pull_requests where repository_id = $1 and id is not null and state = 'open' and mergeable is null
+      and deleted_at is null and seen_at > $2`,
+    [repository.id, heardSince],
+  );
+  const numbers = rows.map((row) => row.number);
+  await storePullDetails(ctx, repository, numbers, priority, signal);
+}
+
+/** Where REST lists all reviews of these pull requests. */
+export function reviewLists(repository: MirroredRepository, numbers: number[]): string[] {
+  return numbers.map((number) => `/repositories/${repository.id}/pulls/${number}/reviews?per_page=${PAGE_SIZE}`);
+}
+
 /** Reads all reviews of these pull requests by REST, page by page. */
-export async function readOtherReviews(
+async function readOtherReviews(
   ctx: Context,
   repository: MirroredRepository,
   numbers: number[],
   priority: Priority,
 ): Promise<void> {
-  for (const number of numbers) {
-    for (
-      let at: string | null = `/repositories/${repository.id}/pulls/${number}/reviews?per_page=${PAGE_SIZE}`;
-      at !== null;
-    ) {
+  for (const list of reviewLists(repository, numbers)) {
+    for (let at: string | null = list; at !== null; ) {
       const page: StoredPage = await storePage(ctx, repository, "review", at, priority, async () => {});
       at = page.next;
     }
@@ -162,11 +185,6 @@ function unfinishedOf(pulls: Pull[]): number[] {
 
 function unclearOf(pulls: Pull[]): number[] {
   return pulls.filter((pull) => pull.merged && !pull.mergedBy).map((pull) => pull.number);
-}
-
-/** Upstream works out whether a pull request can be merged after it was asked; this was the question. */
-function unmergedOf(pulls: Pull[]): number[] {
-  return pulls.filter((pull) => !pull.closed && pull.mergeable === "UNKNOWN").map((pull) => pull.number);
 }
 
 export function marksForUnclear(

@@ -7,12 +7,21 @@ import { enqueueBackfill, QueueUnavailableError } from "../operations/queues.ts"
 import type { Answer } from "../upstream/client.ts";
 import { saveValidator } from "../upstream/validators.ts";
 
-/** Adds wishes of what to mirror: `owner/name` or `owner/*`. Those already there stay as they are. */
+/**
+ * Adds wishes of what to mirror: `owner/name` or `owner/*`. Those already there stay as they are; a new `owner/*` also wishes
+ * for what was removed here one by one.
+ */
 export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns: readonly string[]): Promise<void> {
-  for (const pattern of patterns) {
-    await ctx.db.execute(
-      sql`insert into selections (pattern, added_at) values (${pattern.toLowerCase()}, ${ctx.clock.now().toISOString()}::timestamptz) on conflict do nothing`,
-    );
+  for (const wish of patterns) {
+    const pattern = wish.toLowerCase();
+    await ctx.db.transaction(async (tx) => {
+      const { rowCount } = await tx.execute(
+        sql`insert into selections (pattern, added_at) values (${pattern}, ${ctx.clock.now().toISOString()}::timestamptz) on conflict do nothing`,
+      );
+      if (rowCount === 0 || !pattern.endsWith("/*")) return;
+      await tx.execute(sql`update repository_syncs set problem = null where state = 'gone' and problem = ${REMOVED_HERE}
+        and repository_id in (select id from repositories where lower(full_name) like ${`${escapeLike(pattern.slice(0, -1))}%`})`);
+    });
   }
 }
 
@@ -22,14 +31,20 @@ export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns
  */
 export async function resolveSelections(ctx: Context): Promise<void> {
   await addSelections(ctx, ctx.config.repositories);
-  const { rows } = await ctx.db.$client.query<{ pattern: string }>(
-    "select pattern from selections order by added_at, pattern",
+  const { rows } = await ctx.db.$client.query<{ pattern: string; resolved_at: Date | null }>(
+    "select pattern, resolved_at from selections order by added_at, pattern",
   );
-  for (const { pattern } of rows) {
+  for (const { pattern, resolved_at } of rows) {
     const [owner = "", name = ""] = pattern.split("/");
     if (name !== "*" && (await isFollowed(ctx, pattern))) continue;
-    const problem = name === "*" ? await mirrorOwner(ctx, owner) : await mirrorOne(ctx, pattern, `/repos/${pattern}`);
-    await ctx.db.execute(sql`update selections set problem = ${problem} where pattern = ${pattern}`);
+    const problem =
+      name === "*"
+        ? await mirrorOwner(ctx, owner, resolved_at !== null)
+        : await mirrorOne(ctx, pattern, `/repos/${pattern}`);
+    const resolvedAt = problem === null ? ctx.clock.now().toISOString() : null;
+    await ctx.db.execute(
+      sql`update selections set problem = ${problem}, resolved_at = coalesce(${resolvedAt}::timestamptz, resolved_at) where pattern = ${pattern}`,
+    );
   }
 }
 
@@ -63,17 +78,20 @@ async function mirrorOne(ctx: Context, pattern: string, path: string): Promise<s
   }
 }
 
-async function mirrorOwner(ctx: Context, owner: string): Promise<string | null> {
+async function mirrorOwner(ctx: Context, owner: string, isKnown: boolean): Promise<string | null> {
   for (const list of [`/orgs/${owner}/repos?per_page=100`, `/users/${owner}/repos?per_page=100`]) {
-    if (await mirrorList(ctx, list)) return null;
+    if (await mirrorList(ctx, list, isKnown)) return null;
   }
   return `upstream knows no organisation and no user ${owner}`;
 }
 
-/** Asked every minute, and so conditionally: a list that has not changed costs nothing. False: there is no such list. */
-async function mirrorList(ctx: Context, first: string): Promise<boolean> {
+/**
+ * Asked every minute, and so conditionally: a list that has not changed costs nothing. Not the first time, when what has not
+ * changed may have been removed here. False: there is no such list.
+ */
+async function mirrorList(ctx: Context, first: string, conditional: boolean): Promise<boolean> {
   for (let path: string | null = first; path !== null; ) {
-    const answer: Answer = await ctx.upstream.get(path, { priority: "catch-up", conditional: true });
+    const answer: Answer = await ctx.upstream.get(path, { priority: "catch-up", conditional });
     if (answer.kind === "moved" || answer.kind === "missing") return false;
     if (answer.kind === "ok") {
       for (const representation of answer.body as Fields[]) {

@@ -5,6 +5,7 @@ import { openWorld } from "../support/world.ts";
 
 test("a generated repository is mirrored completely, nasty cases included", async () => {
   await using world = await openWorld({
+    simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 250, pulls: 130 }),
   });
   await world.mirror(world.first);

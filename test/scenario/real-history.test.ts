@@ -7,12 +7,25 @@ import { openWorld } from "../support/world.ts";
 
 const archive = fileURLToPath(new URL("../../../shared/data/tls13-spec-history.json.gz", import.meta.url));
 
-test.skipIf(!existsSync(archive))("the whole history of a real repository is mirrored without a difference (skipped without ../shared/data)", async () => {
-  await using world = await openWorld({ fill: async ({ world: upstream }) => void (await loadHistory(upstream, archive)) });
-  await world.mirror("tlswg/tls13-spec");
-  await world.settle();
-  const { counts, differences } = await compare(world.ctx, world.simulator, "tlswg/tls13-spec");
-  expect(differences).toEqual([]);
-  // 446 issues and 998 pull requests; the counts are those of the archive's own README.
-  expect(counts).toMatchObject({ labels: 21, issues: 1_444, pulls: 998, comments: 2_363, reviews: 979, review_comments: 1_306 });
-}, 120_000);
+test.skipIf(!existsSync(archive))(
+  "the whole history of a real repository is mirrored without a difference (skipped without ../shared/data)",
+  async () => {
+    await using world = await openWorld({
+      fill: async ({ world: upstream }) => void (await loadHistory(upstream, archive)),
+    });
+    await world.mirror("tlswg/tls13-spec");
+    await world.settle();
+    const { counts, differences } = await compare(world.ctx, world.simulator, "tlswg/tls13-spec");
+    expect(differences).toEqual([]);
+    // 446 issues and 998 pull requests; the counts are those of the archive's own README.
+    expect(counts).toMatchObject({
+      labels: 21,
+      issues: 1_444,
+      pulls: 998,
+      comments: 2_363,
+      reviews: 979,
+      review_comments: 1_306,
+    });
+  },
+  120_000,
+);

@@ -44,15 +44,24 @@ test("a name that upstream does not know keeps its problem in words, and the oth
 
 test("a repository that is removed stays away although owner/* is selected, and comes back when it is named", async () => {
   await using world = await open();
-  await world.mirror(world.first);
   const [owner] = world.first.split("/");
+  await world.mirror(`${owner}/*`);
   expect(await removeSelection(world.ctx, world.first, { purge: false })).toEqual([world.first]);
-  await addSelections(world.ctx, [`${owner}/*`]);
   await resolveSelections(world.ctx);
   expect((await states(world))[world.first]).toBe("gone");
   expect((await world.get(`/repos/${world.first}`)).status).toBe(404);
   await world.mirror(world.first);
   expect((await states(world))[world.first]).toBe("live");
+});
+
+test("owner/* that is removed and added again brings its repositories back", async () => {
+  await using world = await open();
+  const [owner] = world.first.split("/");
+  await world.mirror(`${owner}/*`);
+  await removeSelection(world.ctx, `${owner}/*`, { purge: false });
+  expect(new Set(Object.values(await states(world)))).toEqual(new Set(["gone"]));
+  await world.mirror(`${owner}/*`);
+  expect(new Set(Object.values(await states(world)))).toEqual(new Set(["live"]));
 });
 
 test("purging leaves no row of the repository behind", async () => {
