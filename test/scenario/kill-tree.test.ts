@@ -1,0 +1,12 @@
+import { test } from "vitest";
+import { killDuringBackfill, openKilledBackfill } from "../support/killed-backfill.ts";
+import { startProgram } from "../support/program.ts";
+
+test("the whole tree, killed three times in a backfill, costs a page each time at most, and the copy is complete", async () => {
+  await using backfill = await openKilledBackfill();
+  await killDuringBackfill(backfill, () => startProgram("src/cli/main.ts", backfill.env, ["up"]), [
+    { during: "issues", nth: 2, when: "waiting" },
+    { during: "reviews of one pull request", nth: 2, when: "waiting" },
+    { during: "mergeability", nth: 2, when: "waiting" },
+  ]);
+}, 90_000);

@@ -1,0 +1,14 @@
+import { test } from "vitest";
+import { resolveSelections } from "../../src/sync/selection.ts";
+import { killDuringBackfill, openKilledBackfill } from "../support/killed-backfill.ts";
+import { startProgram } from "../support/program.ts";
+
+test("a worker that is killed three times in a backfill costs a page each time at most, and the copy is complete", async () => {
+  await using backfill = await openKilledBackfill();
+  await resolveSelections(backfill.ctx);
+  await killDuringBackfill(backfill, () => startProgram("workers/main.ts", backfill.env), [
+    { during: "issues", nth: 3, when: "storing" },
+    { during: "issue comments", nth: 4, when: "waiting" },
+    { during: "reviews", nth: 2, when: "waiting" },
+  ]);
+}, 90_000);

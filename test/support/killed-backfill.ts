@@ -1,0 +1,162 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "vitest";
+import { type Context, openContext } from "../../src/context.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
+import { compare } from "./comparison.ts";
+import { testConfig, testEnvironment } from "./config.ts";
+import { openTestDatabase, testRedis } from "./database.ts";
+import type { Program } from "./program.ts";
+import { type Exchange, openTap, type UpstreamTap } from "./upstream-tap.ts";
+import { UPSTREAM_TOKEN, until } from "./world.ts";
+
+const PATIENCE_MS = 20_000;
+
+/** A repository to be copied by programs that are killed while they do it. */
+export interface KilledBackfill extends AsyncDisposable {
+  simulator: Simulator;
+  tap: UpstreamTap;
+  ctx: Context;
+  fullName: string;
+  /** For the programs. */
+  env: NodeJS.ProcessEnv;
+}
+
+/** Where in the backfill the program is killed. */
+export interface Moment {
+  /** The list that is being read. */
+  during: keyof typeof pages;
+  /** Which of its pages, counted from the last kill. */
+  nth: number;
+  /** "waiting": for upstream's answer, which upstream has already given; "storing": it has just received it. */
+  when: "waiting" | "storing";
+}
+
+const pages = {
+  issues: (one: Exchange) => /^\/repositories\/\d+\/issues\?/.test(one.path),
+  pulls: (one: Exchange) => /^\/repositories\/\d+\/pulls\?/.test(one.path),
+  "issue comments": (one: Exchange) => /^\/repositories\/\d+\/issues\/comments\?/.test(one.path),
+  "review comments": (one: Exchange) => /^\/repositories\/\d+\/pulls\/comments\?/.test(one.path),
+  reviews: (one: Exchange) => one.path === "/graphql" && one.body.includes("pullRequests(first: $first"),
+  "reviews of one pull request": (one: Exchange) => /^\/repositories\/\d+\/pulls\/\d+\/reviews\?/.test(one.path),
+  mergeability: (one: Exchange) => one.path === "/graphql" && /p\d+: pullRequest\(/.test(one.body),
+};
+
+export async function openKilledBackfill(): Promise<KilledBackfill> {
+  const resources = new AsyncDisposableStack();
+  const database = resources.use(await openTestDatabase());
+  const simulator = resources.use(await openSimulator());
+  const { world } = simulator;
+  const fullName = generateWorld(world, { seed: 7, repositories: 1, issues: 500, pulls: 350 })
+    .repositories.map((one) => world.fullName(one))
+    .join();
+  simulator.tokens.create({ token: UPSTREAM_TOKEN, login: "mirror-owner", repositories: "all", write: true });
+  const tap = resources.use(await openTap(simulator.url));
+  const home = await mkdtemp(join(tmpdir(), "tain-killed-"));
+  resources.defer(() => rm(home, { recursive: true, force: true }));
+  const stores = { database: database.url, redis: testRedis(), upstream: tap.url };
+  const env = testEnvironment(stores, {
+    UPSTREAM_TOKEN,
+    REPOSITORIES: fullName,
+    TAIN_HOME: home,
+    PORT: "0",
+    LOG_LEVEL: "warn",
+  });
+  const ctx = await openContext(testConfig(stores, { UPSTREAM_TOKEN, REPOSITORIES: fullName }), resources, {
+    name: "test",
+  });
+  return { simulator, tap, ctx, fullName, env, [Symbol.asyncDispose]: () => resources.disposeAsync() };
+}
+
+/**
+ * Starts the program, kills it at each moment and starts it again, and lets the last one finish. Checks that the copy is
+ * complete, that no kill cost more than one page and that each was taken over in time, and prints what it measured.
+ */
+export async function killDuringBackfill(
+  { tap, ctx, simulator, fullName }: KilledBackfill,
+  start: () => Program,
+  moments: readonly Moment[],
+): Promise<void> {
+  const killedAt: { exchange: number; takeoverMs: number }[] = [];
+  for (const { during, nth, when } of moments) {
+    const reached = tap[when === "waiting" ? "withheld" : "answered"](pages[during], nth);
+    const program = start();
+    await takenOver(tap, killedAt.at(-1));
+    await Promise.race([reached, ended(program), inVain(`${during} page ${nth} is read`, tap, program)]);
+    await program.kill();
+    killedAt.push({ exchange: tap.exchanges.length, takeoverMs: performance.now() });
+  }
+  const last = start();
+  await takenOver(tap, killedAt.at(-1));
+  await Promise.race([untilLive(ctx), ended(last)]);
+  const { counts, differences } = await compare(ctx, simulator, fullName);
+  await last.stop();
+  expect(differences).toEqual([]);
+  expect(counts.issues).toBeGreaterThanOrEqual(850);
+
+  const repeated = killedAt.map(({ exchange }, index) =>
+    readAgain(tap.exchanges, exchange, killedAt[index + 1]?.exchange ?? Number.POSITIVE_INFINITY),
+  );
+  const takeoversMs = killedAt.map(({ takeoverMs }) => Math.round(takeoverMs));
+  console.info(
+    "pages read twice per kill:",
+    repeated.map((some) => some.length),
+    "of",
+    tap.exchanges.filter(isPage).length,
+    "· taken over after ms:",
+    takeoversMs,
+  );
+  for (const some of repeated) expect(some.length, some.join("\n")).toBeLessThanOrEqual(1);
+  for (const ms of takeoversMs) expect(ms).toBeLessThan(10_000);
+}
+
+/** A full answer that is part of the copy: the repository, its lists, GraphQL. Refreshes of single resources are not. */
+function isPage({ method, path, status }: Exchange): boolean {
+  if (status !== 200) return false;
+  return path === "/graphql" || (method === "GET" && /^\/repositories\/\d+($|.*[?&]per_page=)/.test(path));
+}
+
+/** What was read between two exchanges (by index) that had been read before the first. */
+function readAgain(exchanges: readonly Exchange[], from: number, to: number): string[] {
+  const nameOf = ({ path, body }: Exchange) => `${path} ${body}`;
+  const before = new Set(exchanges.slice(0, from).filter(isPage).map(nameOf));
+  return exchanges
+    .slice(from, to)
+    .filter(isPage)
+    .map(nameOf)
+    .filter((name) => before.has(name));
+}
+
+/** Waits until the program that was started after a kill asks for a page, and notes how long after the kill that is. */
+async function takenOver(tap: UpstreamTap, kill: { exchange: number; takeoverMs: number } | undefined): Promise<void> {
+  if (!kill) return;
+  await until("another program takes the backfill over", async () =>
+    tap.exchanges.slice(kill.exchange).some(({ path }) => path === "/graphql" || /^\/repositories\/\d+\/./.test(path)),
+  );
+  kill.takeoverMs = performance.now() - kill.takeoverMs;
+}
+
+async function ended(program: Program): Promise<never> {
+  const how = await program.exited;
+  throw new Error(`The program ended by itself (${how}): ${JSON.stringify(program.lines)}`);
+}
+
+async function inVain(what: string, tap: UpstreamTap, program: Program): Promise<never> {
+  await delay(PATIENCE_MS, undefined, { ref: false });
+  const asked = tap.exchanges.slice(-20).map(({ method, path, status }) => `${method} ${path} ${status}`);
+  throw new Error(
+    `Waited ${PATIENCE_MS} ms in vain until ${what}. Asked last:\n${asked.join("\n")}\nLogged: ${JSON.stringify(program.lines)}`,
+  );
+}
+
+async function untilLive(ctx: Context): Promise<void> {
+  await until("the repository is live and nothing is left to be read again", async () => {
+    const { rows } = await ctx.db.$client.query(
+      "select from repository_syncs where state = 'live' and not exists (select from refresh_marks)",
+    );
+    return rows.length > 0;
+  });
+}

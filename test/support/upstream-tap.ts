@@ -1,0 +1,88 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** One request of the mirror and how upstream answered it. */
+export interface Exchange {
+  method: string;
+  /** With its query. */
+  path: string;
+  body: string;
+  /** null until upstream has answered. */
+  status: number | null;
+}
+
+/** Stands between the mirror and upstream, and sees each request with its query and body. */
+export interface UpstreamTap extends AsyncDisposable {
+  /** What the mirror takes for upstream's address. */
+  url: string;
+  exchanges: Exchange[];
+  /** Resolves as soon as the `nth` request that matches (from now on) has been answered, down to the last byte. */
+  answered(matches: (exchange: Exchange) => boolean, nth?: number): Promise<Exchange>;
+  /** The same, but upstream's answer is kept back: whoever asked goes on waiting. */
+  withheld(matches: (exchange: Exchange) => boolean, nth?: number): Promise<Exchange>;
+}
+
+interface Watch {
+  matches: (exchange: Exchange) => boolean;
+  left: number;
+  withholds: boolean;
+  resolve: (exchange: Exchange) => void;
+}
+
+export async function openTap(upstreamUrl: string): Promise<UpstreamTap> {
+  const exchanges: Exchange[] = [];
+  const watches = new Set<Watch>();
+  const server = createServer((request, response) => {
+    relay(request, response).catch((error: Error) => response.destroy(error));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  /** Upstream writes its own address into what it answers. */
+  const rebased = (text: string) => text.replaceAll(upstreamUrl, url);
+
+  async function relay(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+    const { method = "GET", url: path = "/" } = request;
+    const exchange: Exchange = { method, path, body: Buffer.concat(chunks).toString("utf8"), status: null };
+    exchanges.push(exchange);
+    const {
+      host: _host,
+      "accept-encoding": _encoding,
+      connection: _connection,
+      "content-length": _length,
+      "transfer-encoding": _transfer,
+      ...headers
+    } = request.headers;
+    const answer = await fetch(`${upstreamUrl}${path}`, {
+      method,
+      headers: { ...(headers as Record<string, string>), "accept-encoding": "identity" },
+      body: exchange.body === "" ? null : exchange.body,
+      redirect: "manual",
+    });
+    const text = rebased(await answer.text());
+    exchange.status = answer.status;
+    const watch = [...watches].find((one) => one.matches(exchange) && --one.left === 0);
+    if (watch) watches.delete(watch);
+    if (watch?.withholds) return watch.resolve(exchange);
+    const bare = [...answer.headers].filter(
+      ([name]) => !["connection", "keep-alive", "content-length", "transfer-encoding"].includes(name),
+    );
+    response.writeHead(answer.status, Object.fromEntries(bare.map(([name, value]) => [name, rebased(value)])));
+    response.end(text, () => watch?.resolve(exchange));
+  }
+
+  const watch = (matches: Watch["matches"], left: number, withholds: boolean) =>
+    new Promise<Exchange>((resolve) => watches.add({ matches, left, withholds, resolve }));
+  return {
+    url,
+    exchanges,
+    answered: (matches, nth = 1) => watch(matches, nth, false),
+    withheld: (matches, nth = 1) => watch(matches, nth, true),
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}
