@@ -1,4 +1,5 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingError } from "bullmq";
+import { isPostgresOutage } from "../db/outage.ts";
 import type { Context } from "../src/context.ts";
 import { withoutContents } from "../src/operations/failure.ts";
 import { InvalidPayloadError } from "../src/sync/apply.ts";
@@ -78,41 +79,6 @@ export function verdictOn(error: unknown, random: () => number, nowMs = Date.now
 export function backoffMs(attemptsMade: number, random: () => number): number {
   return jittered(Math.min(MAX_BACKOFF_MS, 1_000 * 2 ** (attemptsMade - 1)), random);
 }
-
-/**
- * Whether Postgres was not there to do the work: no connection, a connection that broke, a server that starts or stops.
- * The work itself is not to blame, so it is not counted as an attempt.
- */
-export function isPostgresOutage(error: unknown): boolean {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    const code = (cause as { code?: unknown }).code;
-    if (typeof code === "string" && (outageCodes.has(code) || code.startsWith("08"))) return true;
-    if (outageMessages.test(cause.message)) return true;
-  }
-  return false;
-}
-
-const outageCodes = new Set([
-  // https://www.postgresql.org/docs/18/errcodes-appendix.html; 08… are failures of the connection.
-  "57P01", // admin_shutdown
-  "57P02", // crash_shutdown
-  "57P03", // cannot_connect_now
-  "57P05", // idle_session_timeout
-  "53300", // too_many_connections
-  "25006", // read_only_sql_transaction: a standby that has not been promoted yet
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "EPIPE",
-  "ETIMEDOUT",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-]);
-
-/** What node-postgres says without a code. */
-const outageMessages =
-  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client has encountered a connection error)/;
 
 function jittered(ms: number, random: () => number): number {
   return Math.round(ms * (0.75 + random() * 0.5));

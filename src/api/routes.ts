@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { isPostgresOutage } from "../../db/outage.ts";
 import {
   findRenamedRepository,
   findRepositoryById,
@@ -11,7 +12,7 @@ import type { Answer, ApiContext, Call } from "./call.ts";
 import { type Caller, identifyCaller, seesPrivate } from "./caller.ts";
 import { ApiFault, faultBody, notFound } from "./fault.ts";
 import { openGraphql } from "./graphql/endpoint.ts";
-import { isStoreOutage, storeOutage } from "./outage.ts";
+import { storeOutage } from "./outage.ts";
 import { CallerQuota, type QuotaFigures } from "./quota.ts";
 import { cacheHeaders, isUnchanged, jsonType, laidOut, quotaHeaders, send, versionHeaders } from "./reply.ts";
 import { restOperations } from "./rest/operations.ts";
@@ -63,7 +64,7 @@ export async function registerApi(
     api.setErrorHandler((error, request, reply) => {
       const requestId = newRequestId();
       const headers = { "Content-Type": jsonType };
-      if (isStoreOutage(error)) {
+      if (isPostgresOutage(error)) {
         ctx.log.error({ err: error, requestId, path: request.url.split("?")[0] }, "The database cannot be reached");
         const outage = storeOutage(error);
         return send(reply, outage.status, faultBody(outage, DOCS), { ...headers, ...outage.headers }, requestId);

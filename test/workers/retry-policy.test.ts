@@ -2,9 +2,10 @@ import { DrizzleQueryError } from "drizzle-orm/errors";
 import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
+import { isPostgresOutage } from "../../db/outage.ts";
 import { InvalidPayloadError } from "../../src/sync/apply.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../src/upstream/errors.ts";
-import { backoffMs, isPostgresOutage, verdictOn } from "../../workers/retry-policy.ts";
+import { backoffMs, verdictOn } from "../../workers/retry-policy.ts";
 
 const withCode = (code: string) => Object.assign(new Error("something"), { code });
 

@@ -8,11 +8,11 @@ import {
   Kind,
   type OperationDefinitionNode,
 } from "graphql";
+import { isPostgresOutage } from "../../../db/outage.ts";
 import { apiAddress } from "../addresses.ts";
 import type { ApiContext } from "../call.ts";
 import { identifyCaller } from "../caller.ts";
 import { ApiFault, faultBody } from "../fault.ts";
-import { isStoreOutage } from "../outage.ts";
 import type { CallerQuota, QuotaFigures } from "../quota.ts";
 import { jsonType, quotaHeaders, send } from "../reply.ts";
 import type { ApiTokens } from "../tokens.ts";
@@ -97,7 +97,7 @@ export function openGraphql({ ctx, tokens, quota, timeoutMs }: GraphqlParts) {
       });
       const bug = result.errors?.find(isBug);
       if (bug) {
-        if (isStoreOutage(bug.originalError)) throw bug.originalError;
+        if (isPostgresOutage(bug.originalError)) throw bug.originalError;
         ctx.log.error(
           { err: bug.originalError ?? bug, requestId, path: bug.path?.join(".") },
           "A GraphQL query failed",

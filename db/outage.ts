@@ -1,0 +1,40 @@
+/**
+ * Whether Postgres was not there to do the work: no connection, a connection that broke, a server that starts, stops or is
+ * full. The work itself is not to blame, and may succeed later.
+ */
+export function isPostgresOutage(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    // A host with several addresses fails with an error for each.
+    const parts = cause instanceof AggregateError ? [cause, ...cause.errors] : [cause];
+    if (parts.some((part) => isOutageCode((part as { code?: unknown }).code) || MESSAGES.test(String(part?.message))))
+      return true;
+  }
+  return false;
+}
+
+function isOutageCode(code: unknown): boolean {
+  return typeof code === "string" && (CODES.has(code) || code.startsWith("08"));
+}
+
+const CODES = new Set([
+  // https://www.postgresql.org/docs/18/errcodes-appendix.html; 08… are failures of the connection.
+  "57P01", // admin_shutdown
+  "57P02", // crash_shutdown
+  "57P03", // cannot_connect_now
+  "57P05", // idle_session_timeout
+  "53100", // disk_full
+  "53300", // too_many_connections
+  "25006", // read_only_sql_transaction: a standby that has not been promoted yet
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+]);
+
+/** What node-postgres says without a code. */
+const MESSAGES =
+  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client has encountered a connection error)/;
