@@ -5,7 +5,7 @@ import type { Kind } from "../mirror/resource.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import { enqueueMarks, storeMarks } from "./marks.ts";
 import { PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "./pages.ts";
-import { marksForUnclear, readPullDetails, reviewLists, storeMergeability } from "./pull-details.ts";
+import { marksForUnclear, readPullDetails, reviewLists, storeMergeabilityAfter } from "./pull-details.ts";
 import { readRepository } from "./read-repository.ts";
 import { isMirrored, setSyncState } from "./repository-sync.ts";
 
@@ -57,7 +57,6 @@ export async function backfill(
     repository = read.repository;
     await beginBackfill(ctx, repository, read.upstreamNow);
     for (const phase of backfillPhases) await runPhase(ctx, repository, phase, signal);
-    await storeMergeability(ctx, repository, "backfill", signal);
     await ctx.db.$client.query(
       "update repository_syncs set state = 'live', problem = null, backfilled_at = $2, confirmed_at = $2 where repository_id = $1 and state <> 'gone'",
       [repositoryId, ctx.clock.now()],
@@ -163,7 +162,10 @@ async function storeListPage(
   return page.next;
 }
 
-/** One step of the reviews: a list that GraphQL has left to REST, or GraphQL's next page. Either is stored with the place of the next. */
+/**
+ * One step of what the lists of pull requests do not show: a list of reviews that GraphQL has left to REST, or GraphQL's next
+ * page, or at the end the open ones whose mergeability upstream did not know yet. Each is stored with the place of the next.
+ */
 async function storeReviews(
   ctx: Context,
   repository: MirroredRepository,
@@ -171,23 +173,34 @@ async function storeReviews(
   signal: AbortSignal,
 ): Promise<string | null> {
   const place = parsePlace(cursor);
+  // Progress counts pull requests, and GraphQL's pages have them all.
+  const rememberPlace = (tx: Transaction, next: string | null) =>
+    rememberPage(ctx, tx, repository.id, "reviews", { next, pages: 0, resources: 0, pageCount: null });
+
   const [list, ...lists] = place.lists;
   if (list !== undefined) {
     const placeAfter = ({ next }: StoredPage) =>
-      placeText({ after: place.after, lists: next === null ? lists : [next, ...lists] });
+      placeText({ ...place, lists: next === null ? lists : [next, ...lists] });
     const page = await storePage(ctx, repository, "review", list, "backfill", (tx, stored) =>
-      // Progress counts pull requests, and these were counted with GraphQL's page.
-      rememberPage(ctx, tx, repository.id, "reviews", {
-        next: placeAfter(stored),
-        pages: 0,
-        resources: 0,
-        pageCount: null,
-      }),
+      rememberPlace(tx, placeAfter(stored)),
     );
     return placeAfter(page);
   }
+  if (place.openAfter !== null) {
+    const placeAfter = (openAfter: number) => placeText({ ...place, openAfter });
+    const last = await storeMergeabilityAfter(ctx, repository, place.openAfter, "backfill", signal, (tx, number) =>
+      rememberPlace(tx, placeAfter(number)),
+    );
+    if (last !== null) return placeAfter(last);
+    await ctx.db.transaction((tx) => rememberPlace(tx, null));
+    return null;
+  }
   const page = await readPullDetails(ctx, repository, place.after, "backfill", signal);
-  const next = placeText({ after: page.next, lists: reviewLists(repository, page.unfinished) });
+  const next = placeText({
+    after: page.next,
+    lists: reviewLists(repository, page.unfinished),
+    openAfter: page.next === null ? 0 : null,
+  });
   const marks = marksForUnclear(ctx, repository, page.unclear);
   await ctx.db.transaction(async (tx) => {
     // Reads of details that tie with a webhook are settled by that webhook's own mark.
@@ -202,17 +215,19 @@ async function storeReviews(
 interface ReviewsPlace {
   /** GraphQL's cursor; null at both ends. */
   after: string | null;
-  /** Lists to be read by REST before that. */
+  /** Lists to be read by REST before anything else. */
   lists: string[];
+  /** Null until GraphQL's last page; from then on the last open pull request that was asked about again. */
+  openAfter: number | null;
 }
 
-/** As text for the cursor column: GraphQL's own cursor, or JSON while lists are owed; null once nothing is left. */
-function placeText({ after, lists }: ReviewsPlace): string | null {
-  return lists.length === 0 ? after : JSON.stringify({ after, lists });
+/** As text for the cursor column. */
+function placeText(place: ReviewsPlace): string {
+  return JSON.stringify(place);
 }
 
 function parsePlace(cursor: string | null): ReviewsPlace {
-  return cursor?.startsWith("{") ? (JSON.parse(cursor) as ReviewsPlace) : { after: cursor, lists: [] };
+  return cursor === null ? { after: null, lists: [], openAfter: null } : (JSON.parse(cursor) as ReviewsPlace);
 }
 
 async function rememberPage(

@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
 import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";
 import { joinObserved, type Observed, observe, type Seen } from "../mirror/observation.ts";
-import { mergeObserved } from "../mirror/store.ts";
+import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import type { Fields, Json } from "../mirror/template.ts";
 import type { Priority } from "../upstream/client.ts";
 import { GraphqlTooHeavyError } from "../upstream/errors.ts";
@@ -107,6 +107,7 @@ export async function storePullDetails(
   numbers: number[],
   priority: Priority,
   signal?: AbortSignal,
+  remember: (tx: Transaction) => Promise<void> = async () => {},
 ): Promise<void> {
   for (let start = 0; start < numbers.length; start += PULLS_A_QUERY) {
     const some = numbers.slice(start, start + PULLS_A_QUERY);
@@ -128,6 +129,7 @@ export async function storePullDetails(
     await ctx.db.transaction(async (tx) => {
       await mergeObserved(tx, observed);
       await storeMarks(tx, marks);
+      await remember(tx);
     });
     await enqueueMarks(ctx, marks);
     await readOtherReviews(ctx, repository, unfinishedOf(pulls), priority);
@@ -136,24 +138,43 @@ export async function storePullDetails(
 
 const MERGEABILITY_PATIENCE_MS = 15 * 60_000;
 
-/**
- * Upstream works out whether a pull request can be merged only once it is asked, and then it takes a while. Asks again
- * about the open ones that it did not know of, unless nothing has been heard of them for long: some it never knows.
- */
+/** Asks again about all open pull requests of which upstream did not know whether they can be merged. */
 export async function storeMergeability(
   ctx: Context,
   repository: MirroredRepository,
   priority: Priority,
   signal: AbortSignal,
 ): Promise<void> {
+  for (let after: number | null = 0; after !== null; )
+    after = await storeMergeabilityAfter(ctx, repository, after, priority, signal, async () => {});
+}
+
+/**
+ * Upstream works out whether a pull request can be merged only once it is asked, and then it takes a while. Asks again
+ * about the open ones that it did not know of, unless nothing has been heard of them for long: some it never knows.
+ *
+ * One query, about those numbered above `after`. Answers the last number it was about, which `remember` gets in the
+ * transaction that stores the answer; null when none was left.
+ */
+export async function storeMergeabilityAfter(
+  ctx: Context,
+  repository: MirroredRepository,
+  after: number,
+  priority: Priority,
+  signal: AbortSignal,
+  remember: (tx: Transaction, last: number) => Promise<void>,
+): Promise<number | null> {
   const heardSince = new Date(ctx.clock.now().getTime() - MERGEABILITY_PATIENCE_MS);
   const { rows } = await ctx.db.$client.query<{ number: number }>(
-    `select number from pull_requests where repository_id = $1 and id is not null and state = 'open' and mergeable is null
-      and deleted_at is null and seen_at > $2`,
-    [repository.id, heardSince],
+    `select number from pull_requests where repository_id = $1 and number > $2 and id is not null and state = 'open'
+      and mergeable is null and deleted_at is null and seen_at > $3 order by number limit ${PULLS_A_QUERY}`,
+    [repository.id, after, heardSince],
   );
   const numbers = rows.map((row) => row.number);
-  await storePullDetails(ctx, repository, numbers, priority, signal);
+  const last = numbers.at(-1);
+  if (last === undefined) return null;
+  await storePullDetails(ctx, repository, numbers, priority, signal, (tx) => remember(tx, last));
+  return last;
 }
 
 /** Where REST lists all reviews of these pull requests. */
