@@ -26,9 +26,14 @@ export interface Program {
   peakResidentBytes(): Promise<number>;
 }
 
-export function startProgram(entry: string, env: NodeJS.ProcessEnv, args: readonly string[] = []): Program {
+export function startProgram(
+  entry: string,
+  env: NodeJS.ProcessEnv,
+  args: readonly string[] = [],
+  { nodeFlags = [] }: { nodeFlags?: readonly string[] } = {},
+): Program {
   const path = fileURLToPath(new URL(`../../${entry}`, import.meta.url));
-  const child = spawn(process.execPath, [...(env.TEST_NODE_FLAGS?.split(" ") ?? []), path, ...args], {
+  const child = spawn(process.execPath, [...nodeFlags, path, ...args], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,

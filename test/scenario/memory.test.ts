@@ -1,0 +1,111 @@
+import { platform } from "node:os";
+import { expect, test } from "vitest";
+import { openContext } from "../../src/context.ts";
+import { resolveSelections } from "../../src/sync/selection.ts";
+import { testConfig, testEnvironment } from "../support/config.ts";
+import { openTestDatabase, testRedis } from "../support/database.ts";
+import { startProgram } from "../support/program.ts";
+import { UPSTREAM_TOKEN, until } from "../support/world.ts";
+
+/** Peak memory is read from Linux's /proc. */
+const canMeasure = platform() === "linux";
+
+/**
+ * By default V8 lets garbage pile up that loading the program's modules leaves, some 350 MB, before it takes the trouble to
+ * collect it, and anything below that would go unseen. A small nursery shows what the copy itself needs.
+ */
+const smallNursery = ["--max-semi-space-size=1"];
+
+/** Minutes of work, so it has to be asked for. */
+const wantsLarge = process.env.TAIN_LARGE === "1";
+
+test.skipIf(!canMeasure)(
+  "a worker's memory does not grow with the repository it copies",
+  async () => {
+    // So small that pools and caches still fill; what kept every resource would need more than twice as much.
+    await compareMemory(1_500, 6_000, smallNursery, 1.5);
+  },
+  120_000,
+);
+
+test.skipIf(!canMeasure || !wantsLarge).each<[string, readonly string[]]>([
+  ["as it runs", []],
+  ["with a small nursery", smallNursery],
+])(
+  "a worker that copies 100,000 issues needs no more memory than for 10,000, %s (TAIN_LARGE=1)",
+  async (_how, nodeFlags) => {
+    await compareMemory(10_000, 100_000, nodeFlags, 1.3);
+  },
+  3_600_000,
+);
+
+async function compareMemory(few: number, many: number, nodeFlags: readonly string[], most: number): Promise<void> {
+  const small = await copied(few, nodeFlags);
+  const large = await copied(many, nodeFlags);
+  const ratio = large.peakBytes / small.peakBytes;
+  console.info(`${said(small)}\n${said(large)}\nratio ${ratio.toFixed(2)}`);
+  expect(ratio).toBeLessThanOrEqual(most);
+}
+
+interface Copied {
+  issues: number;
+  resources: number;
+  peakBytes: number;
+  seconds: number;
+}
+
+/** Copies a generated repository of so many issues, with the worker and upstream each as a process of its own. */
+async function copied(issues: number, nodeFlags: readonly string[]): Promise<Copied> {
+  await using resources = new AsyncDisposableStack();
+  const database = resources.use(await openTestDatabase());
+  // How fast upstream lets us go is not the question.
+  const limits = JSON.stringify({ core: 1e9, graphql: 1e9, restPointsPerMinute: null, graphqlPointsPerMinute: null });
+  const upstream = startProgram("src/simulator/main.ts", {}, [
+    ...[
+      "--repositories",
+      "1",
+      "--issues",
+      String(issues),
+      "--pulls",
+      String(issues / 10),
+      "--token",
+      UPSTREAM_TOKEN,
+      "--limits",
+      limits,
+    ],
+  ]);
+  await until("upstream listens", async () => upstream.lines.some((line) => line.ready === true), 120_000);
+  const { url, repositories } = upstream.lines.find((line) => line.ready === true) as unknown as {
+    url: string;
+    repositories: string[];
+  };
+
+  const stores = { database: database.url, redis: testRedis(), upstream: url };
+  const settings = { REPOSITORIES: repositories[0] ?? "", LOG_LEVEL: "warn" };
+  const ctx = await openContext(testConfig(stores, { ...settings, LOG_LEVEL: "silent" }), resources, { name: "test" });
+  await resolveSelections(ctx);
+  const startedAt = performance.now();
+  const worker = startProgram("workers/main.ts", testEnvironment(stores, settings), [], { nodeFlags });
+  await until(
+    "the copy is complete",
+    async () => {
+      if (worker.hasExited) throw new Error(`The worker has ended: ${JSON.stringify(worker.lines)}`);
+      const { rows } = await ctx.db.$client.query("select from repository_syncs where state = 'live'");
+      return rows.length > 0;
+    },
+    3_000_000,
+  );
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const peakBytes = await worker.peakResidentBytes();
+  const { rows } = await ctx.db.$client.query<{ resources: number; issues: number }>(
+    "select sum(resources)::int as resources, (select count(*)::int from issues where id is not null) as issues from backfill_phases",
+  );
+  await worker.stop();
+  await upstream.kill();
+  expect(rows[0]?.issues).toBeGreaterThanOrEqual(issues);
+  return { issues, peakBytes, seconds, resources: rows[0]?.resources ?? 0 };
+}
+
+function said({ issues, resources, peakBytes, seconds }: Copied): string {
+  return `${issues} issues: peak ${(peakBytes / 1_048_576).toFixed(0)} MiB, ${resources} resources in ${seconds.toFixed(0)} s, ${(resources / seconds).toFixed(0)}/s`;
+}
