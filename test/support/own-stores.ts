@@ -2,7 +2,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /** A server that the test may stop, and start again on the same address with what it had stored. */
-export interface OwnStore {
+interface OwnStore {
   readonly url: string;
   stop(): Promise<void>;
   start(): Promise<void>;

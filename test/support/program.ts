@@ -7,7 +7,7 @@ import { onTestFinished } from "vitest";
 import { until } from "./world.ts";
 
 /** A line of a program's log; one that is no JSON (a crash's stack) stands as `msg` with level 60. */
-export type LogLine = { level: number; msg: string } & Record<string, unknown>;
+type LogLine = { level: number; msg: string } & Record<string, unknown>;
 
 /** One of our programs as a process group of its own. It is killed, at the latest, when the test has finished. */
 export interface Program {
