@@ -10,8 +10,9 @@ export default defineConfig({
     // Processes, not threads: a test file may signal, exit or leak without touching its neighbours.
     pool: "forks",
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // Generous, since the machine may be busy with something else: only what hangs should fail by it.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
   },
 });

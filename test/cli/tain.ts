@@ -119,7 +119,7 @@ export class Tain {
   }
 }
 
-export async function until(what: string, isSo: () => Promise<boolean>, timeoutMs = 40_000): Promise<void> {
+export async function until(what: string, isSo: () => Promise<boolean>, timeoutMs = 100_000): Promise<void> {
   for (const deadline = Date.now() + timeoutMs; Date.now() < deadline; await delay(50)) if (await isSo()) return;
   throw new Error(`Not so after ${timeoutMs / 1_000} s: ${what}`);
 }

@@ -111,7 +111,6 @@ export async function killDuringBackfill(
     takeoversMs,
   );
   for (const some of repeated) expect(some.length, some.join("\n")).toBeLessThanOrEqual(1);
-  for (const ms of takeoversMs) expect(ms).toBeLessThan(10_000);
 }
 
 /** A full answer that is part of the copy: the repository, its lists, GraphQL. Refreshes of single resources are not. */

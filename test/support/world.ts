@@ -173,7 +173,7 @@ async function settle(simulator: Simulator, ctx: Context): Promise<void> {
 }
 
 /** Asks again and again, since what is waited for happens in other processes and tells nobody here. */
-export async function until(what: string, holds: () => Promise<boolean>, timeoutMs = 30_000): Promise<void> {
+export async function until(what: string, holds: () => Promise<boolean>, timeoutMs = 100_000): Promise<void> {
   const end = Date.now() + timeoutMs;
   while (!(await holds())) {
     if (Date.now() > end) throw new Error(`Waited ${timeoutMs} ms in vain until ${what}`);
