@@ -66,6 +66,20 @@ export const settings = {
     about: "A token for upstream, or several, comma separated; requests go to the one with the most quota left.",
     secret: true,
   },
+  quotaShare: {
+    name: "QUOTA_SHARE",
+    read: share,
+    default: "1",
+    about:
+      "How much of each token's quota Tain may use at most, above 0 up to 1: `0.5` leaves half of it to others who use the same token.",
+  },
+  recomputeEtags: {
+    name: "RECOMPUTE_ETAGS",
+    read: flag,
+    default: "on",
+    about:
+      "Whether lists stay free of charge when a token was replaced: what each ETag will be for the new token is computed from the page as it was stored (`on` or `off`). For it the pages are kept compressed, about a tenth of the mirror's size.",
+  },
   repositories: {
     name: "REPOSITORIES",
     read: patterns,
@@ -230,6 +244,16 @@ function allowance(text: string): number {
   const value = whole(text);
   if (!(value >= 0)) throw new Error(`is not a number of requests an hour (0 is off): ${text}`);
   return value;
+}
+
+function share(text: string): number {
+  const value = /^\d+(\.\d+)?$|^\.\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value > 0 && value <= 1)) throw new Error(`is not a share above 0 and up to 1: ${text} (write e.g. 0.5)`);
+  return value;
+}
+
+function flag(text: string): boolean {
+  return oneOf("on", "off")(text) === "on";
 }
 
 /** `30s`, `24h` or plain seconds, as milliseconds. */

@@ -2,7 +2,7 @@ import { pathBelow } from "./address.ts";
 import type { Answer } from "./client.ts";
 import { CredentialRejectedError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
 import { isFullPage, parseLinks } from "./pagination.ts";
-import type { Headers } from "./quota.ts";
+import type { Headers } from "./quota-headers.ts";
 import type { Received } from "./transport.ts";
 import type { Validator } from "./validators.ts";
 

@@ -9,7 +9,8 @@ import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } fr
 import { Gate, maxUnderWay } from "./gate.ts";
 import { type GraphqlAnswer, graphqlAnswer, isMutation, judgeGraphql, parseGraphql } from "./graphql.ts";
 import type { Links } from "./pagination.ts";
-import { type Headers, type Limit, limitOf, Quota, readQuotaHeaders } from "./quota.ts";
+import { type Demand, Quota } from "./quota.ts";
+import { type Headers, type Limit, limitOf, readQuotaHeaders } from "./quota-headers.ts";
 import { type Received, Transport, type TransportLimits } from "./transport.ts";
 import { loadValidators, type Validator, validatorPath } from "./validators.ts";
 
@@ -125,10 +126,7 @@ interface Ask {
     headers: Record<string, string>;
     body?: string | null;
   };
-  bucket: string;
-  cost: number;
-  priority: Priority;
-  signal?: AbortSignal | undefined;
+  demand: Demand;
   /** Fingerprints to use first, and what to send with each. */
   conditions?: ReadonlyMap<string, Record<string, string>>;
   judge?: (received: Received) => Judgement;
@@ -177,10 +175,7 @@ class UpstreamClient implements Upstream {
 
     const { received, credential, seenAt } = await this.#askSafely({
       request: { method: "GET", path, headers: accept === undefined ? {} : { accept } },
-      bucket: bucketOf(path),
-      cost: 1,
-      priority,
-      signal,
+      demand: { bucket: bucketOf(path), api: "rest", cost: 1, isWrite: false, priority, signal },
       conditions: new Map([...known].map(([fingerprint, validator]) => [fingerprint, conditionsOf(validator)])),
       judge: (answer) => ({
         limit: limitOf(answer.status, answer.headers, messageOf(answer)),
@@ -205,6 +200,8 @@ class UpstreamClient implements Upstream {
     variables: object,
     { priority, signal }: { priority: Priority; signal?: AbortSignal },
   ): Promise<GraphqlAnswer<T>> {
+    const mutates = isMutation(document);
+    const cost = this.#costs.get(document) ?? 1;
     const ask: Ask = {
       request: {
         method: "POST",
@@ -213,18 +210,14 @@ class UpstreamClient implements Upstream {
         headers: { "content-type": "application/json" },
         body: JSON.stringify({ query: document, variables }),
       },
-      bucket: "graphql",
-      cost: this.#costs.get(document) ?? 1,
-      priority,
-      signal,
+      demand: { bucket: "graphql", api: "graphql", cost, isWrite: mutates, priority, signal },
       judge: judgeGraphql,
     };
-    const mutates = isMutation(document);
     const { received, seenAt, refusal } = mutates ? await this.#attempt(ask) : await this.#askSafely(ask);
     if (refusal) throw refusal;
     const body = parseGraphql(received.text);
-    const cost = body?.data?.rateLimit?.cost;
-    if (typeof cost === "number") this.#costs.set(document, cost);
+    const charged = body?.data?.rateLimit?.cost;
+    if (typeof charged === "number") this.#costs.set(document, charged);
     return graphqlAnswer<T>(received, body, { seenAt, mutates });
   }
 
@@ -242,10 +235,7 @@ class UpstreamClient implements Upstream {
         },
         body,
       },
-      bucket: bucketOf(path),
-      cost: 1,
-      priority: "caller",
-      signal,
+      demand: { bucket: bucketOf(path), api: "rest", cost: 1, isWrite: true, priority: "caller", signal },
     });
     return { status: received.status, headers: endToEnd(received.headers), body: received.text, seenAt };
   }
@@ -269,17 +259,18 @@ class UpstreamClient implements Upstream {
         if (++refusals > this.#credentials.size) throw attempt.refusal;
         continue;
       }
-      const passes = !attempt || isPassing(attempt.received.status, ask.bucket);
+      const passes = !attempt || isPassing(attempt.received.status, ask.demand.bucket);
       if (attempt && (!passes || repeats === maxRepeats)) return attempt;
-      await this.#pause(++repeats, ask.signal);
+      await this.#pause(++repeats, ask.demand.signal);
     }
   }
 
   /** One request under one lease. The budget is settled by its answer before anybody sees it. */
-  async #attempt({ request, bucket, cost, priority, signal, conditions, judge }: Ask): Promise<Attempt> {
+  async #attempt({ request, demand, conditions, judge }: Ask): Promise<Attempt> {
+    const { bucket, priority, signal } = demand;
     using _place = await this.#gate.enter(priority, signal);
     const fingerprints = [...this.#credentials.keys()];
-    const lease = await this.#quota.lease(fingerprints, bucket, cost, priority, [...(conditions?.keys() ?? [])]);
+    const lease = await this.#quota.lease(fingerprints, demand, [...(conditions?.keys() ?? [])]);
     const { credential } = lease;
     const seenAt = this.#ctx.clock.now();
     let received: Received;
@@ -298,13 +289,13 @@ class UpstreamClient implements Upstream {
       });
     } catch (error) {
       const wasSent = !(error instanceof UpstreamUnavailableError && error.outage === "unreachable");
-      if (!wasSent) await this.#quota.settle(lease, {}, 0);
+      await this.#quota.settle(lease, { headers: null, charged: wasSent ? lease.cost : 0 });
       throw error;
     }
 
     const { status, headers } = received;
     if (status === 401) {
-      await this.#quota.reject(credential);
+      await this.#quota.reject(lease);
       this.#ctx.log.warn({ credential }, "Upstream rejects a token");
       return { received, credential, seenAt, refusal: new CredentialRejectedError([credential]) };
     }
@@ -315,7 +306,9 @@ class UpstreamClient implements Upstream {
       this.#ctx.log.warn({ credential, bucket, limit: limit.kind, retryAt }, "Upstream limits us");
       return { received, credential, seenAt, refusal: new QuotaSpentError(bucket, retryAt) };
     }
-    await this.#quota.settle(lease, headers, charged, figures);
+    // A failure's headers may be those of something on the way, which does not know of quotas.
+    const isOwn = status < 500 || headers["x-ratelimit-limit"] !== undefined;
+    await this.#quota.settle(lease, { headers: isOwn ? headers : null, charged, alsoSeen: figures });
     return { received, credential, seenAt, refusal: null };
   }
 

@@ -1,6 +1,6 @@
 import type { Judgement } from "./client.ts";
 import { GraphqlTooHeavyError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
-import { isSecondaryMessage, isSpentMessage, limitOf } from "./quota.ts";
+import { isSecondaryMessage, isSpentMessage, limitOf } from "./quota-headers.ts";
 import type { Received } from "./transport.ts";
 
 interface GraphqlError {

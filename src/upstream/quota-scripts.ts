@@ -1,68 +1,189 @@
-import { firstBlockMs, longestBlockMs, repetitionMs, sameWindowS, trialMs } from "./ledger.ts";
+import {
+  firstBlockMs,
+  longestBlockMs,
+  probeWaitMs,
+  repetitionMs,
+  sameWindowS,
+  trialMs,
+  unmeteredMs,
+} from "./ledger.ts";
+import {
+  fullWaitMs,
+  longestLineMs,
+  mostUnderWay,
+  placeMs,
+  pointsWindowMs,
+  slotMs,
+  writeGapMs,
+  writesPerHour,
+} from "./pace.ts";
 
 /**
- * The rules of `ledger.ts` in Redis: each operation is one script, so it is atomic among all processes and takes one
- * round trip. A bucket and a credential are a hash each; a missing field reads as 0. What nobody touches any more
- * expires by itself, an hour after it has lost its meaning.
+ * The rules of `ledger.ts` and `pace.ts` in Redis: each operation is one script, so it is atomic among all processes and
+ * takes one round trip. A credential and a bucket are a hash each; a missing field reads as 0. The requests under way are
+ * a sorted set, by when their places are free should nobody say so; the points of the last minute are a hash, by slot.
+ * What nobody touches any more expires by itself, an hour after it has lost its meaning.
  */
 const hourMs = 3_600_000;
 
-/** KEYS: a credential's and its bucket's hash, for each credential. ARGV: now, cost, floor, then per credential 1 if preferred. */
+/**
+ * KEYS: for each credential its hash, its bucket's, its requests under way and its points.
+ * ARGV: now, cost, floor, share, probes, the request's id, its points, the points allowed, 1 if it writes, then per
+ * credential 1 if preferred.
+ * Answers the credential's index, how it is counted, the window and when to send; or 0, when to come back, and 1 when it is
+ * only our own pace that denies it.
+ */
 export const leaseScript = `
-local now, cost, floor = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local best, bestLeft, bestPreferred, bestKnown, bestTrial = 0, 0, false, false, false
-local retryAt = 0
-for i = 1, #KEYS / 2 do
-  local c = redis.call('HMGET', KEYS[2 * i - 1], 'blockedUntil', 'rejectedUntil')
-  local blockedUntil, rejectedUntil = tonumber(c[1] or 0), tonumber(c[2] or 0)
-  if rejectedUntil <= now then
-    local b = redis.call('HMGET', KEYS[2 * i], 'limit', 'remaining', 'resetAt')
-    local resetAt = tonumber(b[3] or 0)
-    local known, left, freeAt = resetAt > now, math.huge, 0
-    if known then left = tonumber(b[2]) - math.ceil(tonumber(b[1]) * floor) end
-    if blockedUntil > now then freeAt = blockedUntil end
-    if known and left < cost and resetAt > freeAt then freeAt = resetAt end
-    if freeAt > 0 then
-      if retryAt == 0 or freeAt < retryAt then retryAt = freeAt end
+local now, cost, floor, share = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local probes, id, points, allowed = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
+local writes = ARGV[9] == '1'
+local best, bestLeft, bestPreferred = 0, 0, false
+local retryAt, paced = 0, 0
+local function field(value) return tonumber(value or 0) end
+local function text(value) return string.format('%.0f', value) end
+local function pointsFreeAt(key)
+  local spent = redis.call('HGETALL', key)
+  local slots, excess = {}, points - (allowed - math.ceil(allowed * floor))
+  for j = 1, #spent, 2 do
+    local leavesAt = (tonumber(spent[j]) + 1) * ${slotMs} + ${pointsWindowMs}
+    if leavesAt <= now then
+      redis.call('HDEL', key, spent[j])
     else
-      local preferred = ARGV[3 + i] == '1'
+      slots[#slots + 1] = {leavesAt, tonumber(spent[j + 1])}
+      excess = excess + tonumber(spent[j + 1])
+    end
+  end
+  local freeAt = 0
+  if excess > 0 then
+    table.sort(slots, function(a, b) return a[1] < b[1] end)
+    for j = 1, #slots do
+      if excess <= 0 then break end
+      excess = excess - slots[j][2]
+      freeAt = slots[j][1]
+    end
+  end
+  return freeAt
+end
+for i = 1, #KEYS / 4 do
+  local c = redis.call('HMGET', KEYS[4 * i - 3], 'blockedUntil', 'rejectedUntil', 'writeAt', 'writeHourEnds', 'writes')
+  local blockedUntil, rejectedUntil = field(c[1]), field(c[2])
+  if rejectedUntil <= now then
+    local b = redis.call('HMGET', KEYS[4 * i - 2], 'limit', 'remaining', 'resetAt', 'spent', 'probes', 'probesUntil', 'unmeteredUntil')
+    local limit, resetAt = field(b[1]), field(b[3])
+    local left, limitedUntil, freeAt = math.huge, 0, 0
+    if resetAt > now then
+      local budget = math.floor(limit * share)
+      left = math.min(tonumber(b[2]) - math.ceil(limit * floor), budget - field(b[4]) - math.ceil(budget * floor))
+      if left < cost then limitedUntil = resetAt end
+    elseif field(b[7]) <= now and field(b[6]) > now and field(b[5]) >= probes then
+      freeAt = now + ${probeWaitMs}
+    end
+    if blockedUntil > now then limitedUntil = math.max(limitedUntil, blockedUntil) end
+    if redis.call('ZCOUNT', KEYS[4 * i - 1], '(' .. text(now), '+inf') >= ${mostUnderWay} - math.ceil(${mostUnderWay} * floor) then
+      freeAt = math.max(freeAt, now + ${fullWaitMs})
+    end
+    freeAt = math.max(freeAt, limitedUntil, pointsFreeAt(KEYS[4 * i]))
+    if writes then
+      if field(c[3]) - now > ${longestLineMs} then freeAt = math.max(freeAt, field(c[3]) - ${longestLineMs}) end
+      if field(c[4]) > now and field(c[5]) >= ${writesPerHour} then freeAt = math.max(freeAt, field(c[4])) end
+    end
+    if freeAt > 0 then
+      if retryAt == 0 or freeAt < retryAt then
+        retryAt = freeAt
+        paced = limitedUntil > 0 and 0 or 1
+      end
+    else
+      local preferred = ARGV[9 + i] == '1'
       if best == 0 or (preferred and not bestPreferred) or (preferred == bestPreferred and left > bestLeft) then
-        best, bestLeft, bestPreferred, bestKnown, bestTrial = i, left, preferred, known, rejectedUntil > 0
+        best, bestLeft, bestPreferred = i, left, preferred
       end
     end
   end
 end
-if best == 0 then return {0, retryAt} end
-if bestTrial then redis.call('HSET', KEYS[2 * best - 1], 'rejectedUntil', ARGV[1] + ${trialMs}) end
-if bestKnown and cost > 0 then redis.call('HINCRBY', KEYS[2 * best], 'remaining', -cost) end
-return {best, bestKnown and 1 or 0}
+if best == 0 then return {0, retryAt, paced} end
+local credential, bucket, underWay, slots = KEYS[4 * best - 3], KEYS[4 * best - 2], KEYS[4 * best - 1], KEYS[4 * best]
+local c = redis.call('HMGET', credential, 'rejectedUntil', 'writeAt', 'writeHourEnds')
+if field(c[1]) > 0 then redis.call('HSET', credential, 'rejectedUntil', text(now + ${trialMs})) end
+local sendAt = now
+if writes then
+  sendAt = math.max(now, field(c[2]))
+  redis.call('HSET', credential, 'writeAt', text(sendAt + ${writeGapMs}))
+  if field(c[3]) <= now then
+    redis.call('HSET', credential, 'writeHourEnds', text(now + ${hourMs}), 'writes', 1)
+  else
+    redis.call('HINCRBY', credential, 'writes', 1)
+  end
+  redis.call('PEXPIRE', credential, math.max(2 * ${hourMs}, redis.call('PTTL', credential)))
+end
+redis.call('ZREMRANGEBYSCORE', underWay, '-inf', text(now))
+redis.call('ZADD', underWay, text(now + ${placeMs}), id)
+redis.call('PEXPIRE', underWay, ${hourMs})
+redis.call('HINCRBY', slots, text(math.floor(sendAt / ${slotMs})), points)
+redis.call('PEXPIRE', slots, ${hourMs})
+local b = redis.call('HMGET', bucket, 'reset', 'resetAt', 'probes', 'probesUntil', 'unmeteredUntil')
+if field(b[2]) > now then
+  redis.call('HINCRBY', bucket, 'remaining', -cost)
+  redis.call('HINCRBY', bucket, 'spent', cost)
+  return {best, 'window', tonumber(b[1]), sendAt}
+end
+if field(b[5]) > now then return {best, 'unmetered', 0, sendAt} end
+local asking = field(b[4]) > now and field(b[3]) or 0
+redis.call('HSET', bucket, 'probes', asking + 1, 'probesUntil', text(now + ${trialMs}))
+redis.call('PEXPIRE', bucket, math.max(${hourMs}, redis.call('PTTL', bucket)))
+return {best, 'probe', 0, sendAt}
 `;
 
-/** KEYS: credential, bucket. ARGV: now, refund, then limit, remaining, reset, resetAt, or nothing when they were not seen. */
+/**
+ * KEYS: credential, bucket, requests under way. ARGV: now, the request's id, how it was counted, its window, refund, 1 if
+ * upstream answered, then limit, remaining, reset, resetAt, or nothing when they were not seen.
+ * Answers the bucket as it stands now: limit, remaining, reset, resetAt, spent; or nothing when it is not known.
+ */
 export const settleScript = `
-local now, refund = tonumber(ARGV[1]), tonumber(ARGV[2])
+local now, counted, window, refund = tonumber(ARGV[1]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local function field(value) return tonumber(value or 0) end
+local function text(value) return string.format('%.0f', value) end
+local function standing()
+  local b = redis.call('HMGET', KEYS[2], 'limit', 'remaining', 'reset', 'resetAt', 'spent')
+  if field(b[4]) <= now then return false end
+  return {tonumber(b[1]), tonumber(b[2]), tonumber(b[3]), tonumber(b[4]), field(b[5])}
+end
+redis.call('ZREM', KEYS[3], ARGV[2])
 if redis.call('HEXISTS', KEYS[1], 'rejectedUntil') == 1 then redis.call('HDEL', KEYS[1], 'rejectedUntil') end
-local b = redis.call('HMGET', KEYS[2], 'limit', 'remaining', 'reset', 'resetAt')
-local known = tonumber(b[4] or 0) > now
-if not ARGV[3] then
+local b = redis.call('HMGET', KEYS[2], 'limit', 'remaining', 'reset', 'resetAt', 'spent', 'probes', 'probesUntil')
+local known = field(b[4]) > now
+local probes = field(b[7]) > now and field(b[6]) or 0
+if counted == 'probe' and probes > 0 then
+  probes = probes - 1
+  redis.call('HSET', KEYS[2], 'probes', probes)
+end
+local ofWindow = known and counted == 'window' and window == tonumber(b[3])
+if not ofWindow then refund = 0 end
+if not ARGV[7] then
   if known and refund ~= 0 then
-    redis.call('HSET', KEYS[2], 'remaining', math.min(tonumber(b[1]), tonumber(b[2]) + refund))
+    redis.call('HSET', KEYS[2], 'remaining', math.min(tonumber(b[1]), tonumber(b[2]) + refund), 'spent', math.max(0, field(b[5]) - refund))
   end
-  return 0
-end
-local limit, remaining, reset, resetAt = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-if known then
-  if math.abs(reset - tonumber(b[3])) <= ${sameWindowS} then
-    reset = tonumber(b[3])
-    remaining = math.min(tonumber(b[2]) + refund, remaining)
-    resetAt = math.min(tonumber(b[4]), resetAt)
-  elseif resetAt <= now then
-    return 0
+  if not known and ARGV[6] == '1' then
+    redis.call('HSET', KEYS[2], 'unmeteredUntil', text(now + ${unmeteredMs}))
+    redis.call('PEXPIRE', KEYS[2], math.max(${hourMs}, redis.call('PTTL', KEYS[2])))
   end
+  return standing()
 end
-redis.call('HSET', KEYS[2], 'limit', limit, 'remaining', remaining, 'reset', reset, 'resetAt', string.format('%.0f', resetAt))
+local limit, remaining, reset, resetAt = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local spent
+if known and math.abs(reset - tonumber(b[3])) <= ${sameWindowS} then
+  if ofWindow then spent = math.max(0, field(b[5]) - refund) else spent = math.max(field(b[5]), limit - remaining) end
+  reset = tonumber(b[3])
+  remaining = math.min(tonumber(b[2]) + refund, remaining)
+  resetAt = math.min(tonumber(b[4]), resetAt)
+elseif resetAt <= now then
+  return standing()
+else
+  remaining = remaining - probes
+  spent = limit - remaining
+end
+redis.call('HSET', KEYS[2], 'limit', limit, 'remaining', remaining, 'reset', reset, 'resetAt', text(resetAt), 'spent', spent)
 redis.call('PEXPIRE', KEYS[2], math.max(resetAt - now, 0) + ${hourMs})
-return 0
+return standing()
 `;
 
 /** KEYS: credential. ARGV: now, startedAt, until or '' when upstream named no moment. Answers until when it is blocked now. */
@@ -79,13 +200,13 @@ if not till then
 end
 blockedUntil = math.max(blockedUntil, till)
 redis.call('HSET', KEYS[1], 'blockedUntil', string.format('%.0f', blockedUntil), 'strikes', strikes)
-redis.call('PEXPIRE', KEYS[1], math.max(blockedUntil - now, 0) + ${hourMs})
+redis.call('PEXPIRE', KEYS[1], math.max(blockedUntil - now + ${hourMs}, redis.call('PTTL', KEYS[1])))
 return blockedUntil
 `;
 
 /** KEYS: credential. ARGV: now, until. */
 export const rejectScript = `
 redis.call('HSET', KEYS[1], 'rejectedUntil', ARGV[2])
-redis.call('PEXPIRE', KEYS[1], math.max(ARGV[2] - ARGV[1], redis.call('PTTL', KEYS[1]), 0) + ${hourMs})
+redis.call('PEXPIRE', KEYS[1], math.max(ARGV[2] - ARGV[1] + ${hourMs}, redis.call('PTTL', KEYS[1])))
 return 0
 `;

@@ -1,13 +1,16 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../context.ts";
 import { redisReady } from "../operations/redis.ts";
 import type { Priority } from "./client.ts";
 import { parseCredentials } from "./credentials.ts";
 import { CredentialRejectedError, QuotaSpentError } from "./errors.ts";
-import { type BucketState, Ledger } from "./ledger.ts";
+import { type BucketState, type Counted, type Lease, Ledger } from "./ledger.ts";
+import { type Api, pointsPerMinute, readPoints, type Toll, writePoints } from "./pace.ts";
+import { bucketName, type Headers, type Limit, least, readQuotaHeaders, readRetryAfter } from "./quota-headers.ts";
 import { blockScript, leaseScript, rejectScript, settleScript } from "./quota-scripts.ts";
 
-/** The share of a bucket's limit that a class leaves untouched, for the classes above it. */
+/** The share of every limit that a class leaves untouched, for the classes above it. */
 const floors: Record<Priority, number> = {
   caller: 0,
   refresh: 0.02,
@@ -15,27 +18,47 @@ const floors: Record<Priority, number> = {
   audit: 0.1,
   backfill: 0.1,
 };
+/** How many requests may be under way while nobody knows what is left. A caller need not wait for a slow page's answer. */
+const probes: Record<Priority, number> = { caller: 2, refresh: 1, "catch-up": 1, audit: 1, backfill: 1 };
 
 /** A rejected token is tried once more after this time: it may have been a passing fault of upstream's. */
 const rejectionMs = 5 * 60_000;
 /** How long Redis may take before the process goes on by itself, and for how long it then does not ask again. */
 const redisPatienceMs = 500;
 const redisAbsenceMs = 1_000;
-/** A header that names a later moment than this is a mistake. */
-const longestWaitMs = 24 * 3_600_000;
+/** What only our own pace holds up is waited for here, this long in all; then the job had better wait in its queue. */
+const pacePatienceMs = 2_000;
 
-/** A permission to send one request with `credential`. Settle it once the answer is there. */
+/** What a request asks of the quota. */
+export interface Demand {
+  bucket: string;
+  api: Api;
+  cost: number;
+  isWrite: boolean;
+  priority: Priority;
+  signal?: AbortSignal | undefined;
+}
+
+/** A permission to send one request with `credential`. Settle it once, when the answer is there or will never be. */
 export interface GrantedLease {
   readonly credential: string;
   readonly bucket: string;
   readonly cost: number;
-  /** Whether the cost was taken from the shared budget, from this process's own memory, or from nothing known. */
-  readonly counted: "shared" | "own" | "no";
+  readonly id: string;
+  /** Whose budget the cost was taken from: that of all processes, or this process's own. */
+  readonly keeper: "shared" | "own";
+  readonly counted: Counted;
+  readonly window: number;
 }
 
-/** What an answer says of the quota, apart from its figures. */
-export type Limit = { kind: "primary" } | { kind: "secondary" };
-export type Headers = Record<string, string | string[] | undefined>;
+/** How a request ended. `headers` is null when no answer came, or none of upstream's own. */
+export interface Outcome {
+  headers: Headers | null;
+  /** What upstream took for it, when that is not the lease's cost: 0 for a 304 and for a request that never reached it. */
+  charged?: number | undefined;
+  /** Figures that stand in the body. */
+  alsoSeen?: BucketState | undefined;
+}
 
 /**
  * The budget of all processes, in Redis. When Redis does not answer, the process goes on with what it remembers of the
@@ -45,6 +68,9 @@ export type Headers = Record<string, string | string[] | undefined>;
 export class Quota {
   readonly #ctx: Pick<Context, "config" | "redis" | "clock" | "log">;
   readonly #own = new Ledger();
+  /** Tells this process's requests from all others'. */
+  readonly #process = randomUUID().slice(0, 8);
+  #leases = 0;
   #redisAwayUntil = 0;
 
   constructor(ctx: Pick<Context, "config" | "redis" | "clock" | "log">) {
@@ -52,56 +78,112 @@ export class Quota {
   }
 
   /**
-   * Takes `cost` from the bucket of the credential that has the most left; `preferred` ones go first if they have enough.
+   * Takes the cost from the bucket of the credential that has the most left; `preferred` ones go first if they have enough.
+   * What only our own pace holds up (writes stand in line, a second apart) is waited for, for seconds at most.
    * @throws QuotaSpentError with the first moment at which one of them may have enough
    * @throws CredentialRejectedError when upstream rejects them all
+   * @throws the signal's reason when it is aborted while waiting
    */
   async lease(
     credentials: readonly string[],
-    bucket: string,
-    cost: number,
-    priority: Priority,
+    demand: Demand,
     preferred: readonly string[] = [],
   ): Promise<GrantedLease> {
+    const patientUntil = performance.now() + pacePatienceMs;
+    for (;;) {
+      const outcome = await this.#tryLease(credentials, demand, preferred);
+      if ("granted" in outcome) {
+        await this.#standInLine(outcome.granted, outcome.sendAt, demand.signal);
+        return outcome.granted;
+      }
+      const { retryAt, by } = outcome;
+      const waitMs = retryAt - this.#now();
+      if (by === "limit" || performance.now() + waitMs > patientUntil) {
+        throw retryAt === 0
+          ? new CredentialRejectedError(credentials)
+          : new QuotaSpentError(demand.bucket, new Date(retryAt));
+      }
+      // What is waited for may end in another process, which nobody here can tell.
+      await sleep(Math.max(1, waitMs), undefined, demand.signal ? { signal: demand.signal } : {});
+    }
+  }
+
+  async #tryLease(
+    credentials: readonly string[],
+    { bucket, api, cost, isWrite, priority }: Demand,
+    preferred: readonly string[],
+  ): Promise<{ granted: GrantedLease; sendAt: number } | Exclude<Lease, { credential: string }>> {
     const now = this.#now();
     const floor = floors[priority];
+    const share = this.#ctx.config.quotaShare;
+    const toll: Toll = {
+      id: `${this.#process}:${++this.#leases}`,
+      api,
+      points: isWrite ? writePoints : readPoints,
+      isWrite,
+    };
     const shared = await this.#shared(
       leaseScript,
       credentials.flatMap((credential) => [
         credentialKey(this.#prefix, credential),
         bucketKey(this.#prefix, credential, bucket),
+        underWayKey(this.#prefix, credential),
+        pointsKey(this.#prefix, credential, api),
       ]),
-      [now, cost, floor, ...credentials.map((credential) => (preferred.includes(credential) ? 1 : 0))],
+      [
+        ...[now, cost, floor, share, probes[priority], toll.id, toll.points, pointsPerMinute[api], isWrite ? 1 : 0],
+        ...credentials.map((credential) => (preferred.includes(credential) ? 1 : 0)),
+      ],
     );
-    if (shared) {
-      const [index, rest] = shared.reply as [number, number];
-      const credential = credentials[index - 1];
-      if (credential) return { credential, bucket, cost, counted: rest === 1 ? "shared" : "no" };
-      throw this.#denied(credentials, bucket, rest);
+    if (!shared) {
+      const request = { bucket, cost, toll, floor, share, probes: probes[priority], credentials, preferred, now };
+      const own = this.#own.lease(request);
+      if ("retryAt" in own) return own;
+      const { credential, counted, window, sendAt } = own;
+      return { granted: { credential, bucket, cost, id: toll.id, keeper: "own", counted, window }, sendAt };
     }
-    const own = this.#own.lease({ bucket, cost, floor, credentials, preferred, now });
-    if ("retryAt" in own) throw this.#denied(credentials, bucket, own.retryAt);
-    return { credential: own.credential, bucket, cost, counted: own.counted ? "own" : "no" };
+    const [index, ...rest] = shared.reply as [number, ...unknown[]];
+    const credential = credentials[index - 1];
+    if (!credential) return { retryAt: Number(rest[0]), by: rest[1] === 1 ? "pace" : "limit" };
+    const [counted, window, sendAt] = rest as [Counted, number, number];
+    this.#own.pace.enter(credential, toll, now);
+    const granted: GrantedLease = { credential, bucket, cost, id: toll.id, keeper: "shared", counted, window };
+    const remembered = counted === "probe" ? this.#own.spentUntil(credential, bucket, { cost, floor, share, now }) : 0;
+    if (remembered > 0) {
+      // Redis has lost its memory, we have not: what was spent a moment ago is spent still.
+      await this.settle(granted, { headers: null, charged: 0 });
+      return { retryAt: remembered, by: "limit" };
+    }
+    return { granted, sendAt };
   }
 
-  /**
-   * Corrects the budget by an answer. `charged` is what upstream took for it, when that is not the lease's cost: 0 for a 304
-   * and for a request that never reached it. Any answer but a 401 also shows that the token is accepted.
-   */
-  async settle(
-    lease: GrantedLease,
-    headers: Headers,
-    charged: number = lease.cost,
-    alsoSeen?: BucketState,
-  ): Promise<void> {
-    const seen = least(readQuotaHeaders(headers, this.#now()), alsoSeen);
-    const named = bucketName(headers);
+  /** Writes are a second apart, so this one may have to wait; and meanwhile upstream may have asked for silence. */
+  async #standInLine(lease: GrantedLease, sendAt: number, signal: AbortSignal | undefined): Promise<void> {
+    const waitMs = sendAt - this.#now();
+    if (waitMs <= 0) return;
+    try {
+      await sleep(waitMs, undefined, signal ? { signal } : {});
+      const key = credentialKey(this.#prefix, lease.credential);
+      const shared = await this.#redis(() => this.#ctx.redis.hget(key, "blockedUntil"));
+      const blockedUntil = Number(shared?.reply ?? this.#own.credential(lease.credential).blockedUntil);
+      if (blockedUntil > this.#now()) throw new QuotaSpentError(lease.bucket, new Date(blockedUntil));
+    } catch (error) {
+      await this.settle(lease, { headers: null, charged: 0 });
+      throw error;
+    }
+  }
+
+  /** Corrects the budget by how a request ended. Any answer but a 401 also shows that the token is accepted. */
+  async settle(lease: GrantedLease, { headers, charged = lease.cost, alsoSeen }: Outcome): Promise<void> {
+    const seen = headers && least(readQuotaHeaders(headers, this.#now()), alsoSeen);
+    const named = headers && bucketName(headers);
+    const answered = headers !== null;
     // GitHub names the bucket it charged; it is not always the one that the path suggests.
     if (named && named !== lease.bucket) {
-      await this.#settle(lease, lease.bucket, lease.cost, null);
-      await this.#settle(lease, named, 0, seen);
+      await this.#settle(lease, lease.bucket, { refund: lease.cost, answered: false, seen: null });
+      await this.#settle({ ...lease, counted: "unmetered" }, named, { refund: 0, answered, seen });
     } else {
-      await this.#settle(lease, lease.bucket, lease.cost - charged, seen);
+      await this.#settle(lease, lease.bucket, { refund: lease.cost - charged, answered, seen });
     }
   }
 
@@ -120,51 +202,71 @@ export class Quota {
     const now = this.#now();
     const retryAt = readRetryAfter(headers, now);
     const seen = least(readQuotaHeaders(headers, now), alsoSeen);
+    const block = { until: retryAt, startedAt: startedAt.getTime(), now };
     if (limit.kind === "primary" && seen) {
       // By our clock the window may seem over already. Upstream knows better.
       const spent = { ...seen, remaining: 0, resetAt: Math.max(seen.resetAt, now + 1_000) };
-      await this.#settle(lease, bucketName(headers) ?? lease.bucket, 0, spent);
+      await this.#settle(lease, bucketName(headers) ?? lease.bucket, { refund: 0, answered: true, seen: spent });
       if (retryAt === null) return new Date(spent.resetAt);
-    } else {
-      await this.settle(lease, headers);
     }
-    const block = { until: retryAt, startedAt: startedAt.getTime(), now };
+    // First of all, so that as few as possible follow it.
     const own = this.#own.block(lease.credential, block);
     const shared = await this.#shared(
       blockScript,
       [credentialKey(this.#prefix, lease.credential)],
       [now, block.startedAt, retryAt ?? ""],
     );
+    // A refusal without figures may come from something on the way: it does not say that upstream does not meter.
+    if (limit.kind !== "primary" || !seen) await this.settle(lease, { headers: seen && headers, alsoSeen });
     return new Date(shared ? Number(shared.reply) : own);
   }
 
   /** Upstream does not accept the token: it is left alone for five minutes. */
-  async reject(credential: string): Promise<void> {
+  async reject(lease: GrantedLease): Promise<void> {
+    const { credential } = lease;
+    await this.settle(lease, { headers: null });
     const now = this.#now();
     this.#own.reject(credential, now + rejectionMs);
     await this.#shared(rejectScript, [credentialKey(this.#prefix, credential)], [now, now + rejectionMs]);
   }
 
-  async #settle(lease: GrantedLease, bucket: string, refund: number, seen: BucketState | null): Promise<void> {
+  async #settle(
+    lease: GrantedLease,
+    bucket: string,
+    { refund, answered, seen }: { refund: number; answered: boolean; seen: BucketState | null },
+  ): Promise<void> {
     const now = this.#now();
-    const { credential, counted } = lease;
-    this.#own.settle({ credential, bucket, refund: counted === "own" ? refund : 0, seen, now });
-    await this.#shared(
+    const { credential, id, keeper, counted, window } = lease;
+    const countedBy = (who: GrantedLease["keeper"]) => (who === keeper ? counted : "unmetered");
+    this.#own.settle({ credential, bucket, id, counted: countedBy("own"), window, refund, answered, seen, now });
+    const shared = await this.#shared(
       settleScript,
-      [credentialKey(this.#prefix, credential), bucketKey(this.#prefix, credential, bucket)],
-      [now, counted === "shared" ? refund : 0, ...(seen ? [seen.limit, seen.remaining, seen.reset, seen.resetAt] : [])],
+      [
+        credentialKey(this.#prefix, credential),
+        bucketKey(this.#prefix, credential, bucket),
+        underWayKey(this.#prefix, credential),
+      ],
+      [
+        ...[now, id, countedBy("shared"), window, refund, answered ? 1 : 0],
+        ...(seen ? [seen.limit, seen.remaining, seen.reset, seen.resetAt] : []),
+      ],
     );
-  }
-
-  #denied(credentials: readonly string[], bucket: string, retryAt: number): Error {
-    return retryAt === 0 ? new CredentialRejectedError(credentials) : new QuotaSpentError(bucket, new Date(retryAt));
+    const standing = shared?.reply as [number, number, number, number, number] | null | undefined;
+    if (!standing) return;
+    // Should Redis lose its memory, this process still knows what all of them have spent.
+    const [limit, remaining, reset, resetAt, spent] = standing;
+    this.#own.learn(credential, bucket, { limit, remaining, reset, resetAt, spent });
   }
 
   /** Runs a script, or answers null when Redis is away. */
-  async #shared(script: string, keys: string[], values: (string | number)[]): Promise<{ reply: unknown } | null> {
+  #shared(script: string, keys: string[], values: (string | number)[]): Promise<{ reply: unknown } | null> {
+    return this.#redis(() => evaluate(this.#ctx.redis, script, keys, values));
+  }
+
+  async #redis<T>(run: () => Promise<T>): Promise<{ reply: T } | null> {
     if (performance.now() < this.#redisAwayUntil) return null;
     try {
-      return { reply: await withPatience(this.#ctx.redis, () => evaluate(this.#ctx.redis, script, keys, values)) };
+      return { reply: await withPatience(this.#ctx.redis, run) };
     } catch (error) {
       this.#redisAwayUntil = performance.now() + redisAbsenceMs;
       this.#ctx.log.warn({ err: error }, "Redis does not answer: this process keeps the quota by itself meanwhile");
@@ -224,73 +326,20 @@ export async function quotaReport(ctx: Pick<Context, "config" | "redis" | "clock
   return Promise.all(rows);
 }
 
-/**
- * What the headers say of the window, its end translated to our clock by the answer's Date. Pure.
- * Date counts whole seconds, so the translation is up to a second late and never early.
- */
-export function readQuotaHeaders(headers: Headers, now: number): BucketState | null {
-  const [limit, remaining, reset] = ["limit", "remaining", "reset"].map((name) =>
-    integer(headers[`x-ratelimit-${name}`]),
-  );
-  if (limit == null || remaining == null || reset == null) return null;
-  const date = Date.parse(single(headers.date) ?? "");
-  const ahead = Number.isNaN(date) ? 0 : now - date;
-  return { limit, remaining, reset, resetAt: Math.min(reset * 1_000 + ahead, now + longestWaitMs) };
-}
-
-/** The moment that Retry-After names, in seconds or as a date, by our clock. Pure. */
-function readRetryAfter(headers: Headers, now: number): number | null {
-  const text = single(headers["retry-after"])?.trim();
-  if (!text) return null;
-  const seconds = integer(text);
-  const sentAt = Date.parse(single(headers.date) ?? "");
-  const waitMs = seconds !== null ? seconds * 1_000 : Date.parse(text) - (Number.isNaN(sentAt) ? now : sentAt);
-  return Number.isNaN(waitMs) ? null : now + Math.min(Math.max(waitMs, 1_000), longestWaitMs);
-}
-
-/** Whether an answer means a limit, and which. A 403 that means none is a matter of permissions. Pure. */
-export function limitOf(status: number, headers: Headers, message: string): Limit | null {
-  // "Come back later" in so many words; without the header a 503 is a passing failure.
-  if (status === 503 && headers["retry-after"] !== undefined) return { kind: "secondary" };
-  if (status !== 403 && status !== 429) return null;
-  if (isSecondaryMessage(message)) return { kind: "secondary" };
-  if (isSpentMessage(message) || integer(headers["x-ratelimit-remaining"]) === 0) return { kind: "primary" };
-  return status === 429 || headers["retry-after"] !== undefined ? { kind: "secondary" } : null;
-}
-
-export function isSpentMessage(message: string): boolean {
-  return /API rate limit (already )?exceeded/i.test(message);
-}
-
-export function isSecondaryMessage(message: string): boolean {
-  return /secondary rate limit|abuse detection/i.test(message);
-}
-
-function least(a: BucketState | null, b: BucketState | undefined): BucketState | null {
-  if (!a || !b) return a ?? b ?? null;
-  return { ...a, remaining: Math.min(a.remaining, b.remaining) };
-}
-
-function bucketName(headers: Headers): string | null {
-  const name = single(headers["x-ratelimit-resource"]);
-  return name && /^[a-z_]{1,40}$/.test(name) ? name : null;
-}
-
-function integer(value: string | string[] | undefined): number | null {
-  const text = single(value)?.trim();
-  return text && /^\d{1,15}$/.test(text) ? Number(text) : null;
-}
-
-function single(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value[0] : value;
-}
-
 function credentialKey(prefix: string, credential: string): string {
   return `${prefix}:quota:${credential}`;
 }
 
 function bucketKey(prefix: string, credential: string, bucket: string): string {
   return `${prefix}:quota:${credential}:${bucket}`;
+}
+
+function underWayKey(prefix: string, credential: string): string {
+  return `${prefix}:quota:${credential}:under-way`;
+}
+
+function pointsKey(prefix: string, credential: string, api: Api): string {
+  return `${prefix}:quota:${credential}:points:${api}`;
 }
 
 /** Runs a script by its hash; a Redis that has lost it (restart, flush) is given it once more. */

@@ -2,7 +2,7 @@ import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { Pool } from "undici";
 import { type Outage, UpstreamUnavailableError } from "./errors.ts";
-import type { Headers } from "./quota.ts";
+import type { Headers } from "./quota-headers.ts";
 
 export interface TransportLimits {
   connections: number;

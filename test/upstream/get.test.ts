@@ -367,6 +367,8 @@ test("a caller does not wait behind a backfill that holds the connections", asyn
     if (url === "/user") return json(response, 200, {});
     held.push(() => json(response, 200, {}));
   });
+  // Shows that this upstream does not meter; before that, requests go one by one.
+  await world.upstream.get("/user", caller);
   const backfill = Array.from({ length: 40 }, (_, index) =>
     world.upstream.get(`/slow/${index}`, { priority: "backfill" }),
   );

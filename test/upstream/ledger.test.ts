@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { type BucketState, type Lease, Ledger } from "../../src/upstream/ledger.ts";
+import { type BucketState, type Counted, type Lease, Ledger } from "../../src/upstream/ledger.ts";
+import { pointsPerMinute } from "../../src/upstream/pace.ts";
 import { blockScript, leaseScript, rejectScript, settleScript } from "../../src/upstream/quota-scripts.ts";
 import { testRedis } from "../support/database.ts";
 
@@ -21,12 +22,21 @@ const step = fc.oneof(
     kind: fc.constant("lease" as const),
     cost: fc.nat(30),
     floor: fc.constantFrom(0, 0.02, 0.1),
+    share: fc.constantFrom(1, 0.5),
+    probes: fc.constantFrom(1, 2),
+    api: fc.constantFrom("rest" as const, "graphql" as const),
+    // Few requests reach the limits, so some weigh as much as hundreds.
+    points: fc.constantFrom(1, 5, 300),
+    isWrite: fc.boolean(),
     preferred: fc.subarray(credentials),
   }),
   fc.record({
     kind: fc.constant("settle" as const),
     credential,
+    /** Which of the leases that are open, if any; one of a window that may be over or was never there otherwise. */
+    lease: fc.option(fc.nat(20)),
     refund: fc.integer({ min: -5, max: 5 }),
+    answered: fc.boolean(),
     seen: fc.option(seen),
   }),
   fc.record({
@@ -36,7 +46,7 @@ const step = fc.oneof(
     agoMs: fc.nat(90_000),
   }),
   fc.record({ kind: fc.constant("reject" as const), credential, forMs: fc.nat(300_000) }),
-  fc.record({ kind: fc.constant("wait" as const), ms: fc.constantFrom(1, 999, 60_000, 900_000, 3_600_000) }),
+  fc.record({ kind: fc.constant("wait" as const), ms: fc.constantFrom(1, 999, 2_000, 60_000, 900_000, 3_600_000) }),
 );
 
 test("Redis and a process by itself keep the same rules", async () => {
@@ -48,7 +58,10 @@ test("Redis and a process by itself keep the same rules", async () => {
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {
         const ledger = new Ledger();
         const space = `${prefix}:${run++}`;
-        const keys = (name: string) => [`${space}:${name}`, `${space}:${name}:core`];
+        const keys = (name: string) => [`${space}:${name}`, `${space}:${name}:core`, `${space}:${name}:under-way`];
+        const pointKeys = (name: string) => [`${space}:${name}:points:rest`, `${space}:${name}:points:graphql`];
+        const open: { id: string; credential: string; counted: Counted; window: number }[] = [];
+        let ids = 0;
         let now = start;
         for (const each of steps) {
           switch (each.kind) {
@@ -73,37 +86,51 @@ test("Redis and a process by itself keep the same rules", async () => {
                 ...each.seen,
                 resetAt: each.seen.reset * 1_000 + each.seen.skewMs,
               };
-              ledger.settle({ credential: each.credential, bucket: "core", refund: each.refund, seen: state, now });
+              const [lease = { id: "none", credential: each.credential, counted: "window", window: 0 } as const] =
+                each.lease === null ? [] : open.splice(each.lease, 1);
+              const { id, counted, window } = lease;
+              const { refund, answered } = each;
+              const settled = { bucket: "core", id, counted, window, refund, answered, seen: state, now };
+              ledger.settle({ ...settled, credential: lease.credential });
               const figures = state ? [state.limit, state.remaining, state.reset, state.resetAt] : [];
-              await redis.eval(settleScript, 2, ...keys(each.credential), now, each.refund, ...figures);
+              const values = [now, id, counted, window, refund, answered ? 1 : 0, ...figures];
+              await redis.eval(settleScript, 3, ...keys(lease.credential), ...values);
               break;
             }
             case "lease": {
-              const { cost, floor, preferred } = each;
-              const own = ledger.lease({ bucket: "core", cost, floor, credentials, preferred, now });
+              const { cost, floor, share, probes, api, points, isWrite, preferred } = each;
+              const toll = { id: `lease-${ids++}`, api, points, isWrite };
+              const own = ledger.lease({
+                ...{ bucket: "core", cost, toll, floor, share, probes, credentials, preferred, now },
+              });
               const flags = credentials.map((name) => (preferred.includes(name) ? 1 : 0));
-              const [index, rest] = (await redis.eval(
+              const reply = (await redis.eval(
                 leaseScript,
-                4,
-                ...credentials.flatMap(keys),
-                now,
-                cost,
-                floor,
+                8,
+                ...credentials.flatMap((name) => [...keys(name), `${space}:${name}:points:${api}`]),
+                ...[now, cost, floor, share, probes, toll.id, points, pointsPerMinute[api], isWrite ? 1 : 0],
                 ...flags,
-              )) as [number, number];
-              const granted = credentials[index - 1];
-              const shared: Lease = granted ? { credential: granted, counted: rest === 1 } : { retryAt: rest };
+              )) as [number, ...unknown[]];
+              const granted = credentials[reply[0] - 1];
+              const [counted, window, sendAt] = reply.slice(1) as [Counted, number, number];
+              const shared: Lease = granted
+                ? { credential: granted, counted, window, sendAt }
+                : { retryAt: Number(reply[1]), by: reply[2] === 1 ? "pace" : "limit" };
+              if (granted) open.push({ id: toll.id, credential: granted, counted, window });
               expect(shared).toEqual(own);
               break;
             }
           }
         }
         for (const name of credentials) {
-          const stored = await redis.hmget(`${space}:${name}:core`, "limit", "remaining", "reset", "resetAt");
+          const stored = await redis.hmget(`${space}:${name}:core`, "limit", "remaining", "reset", "resetAt", "spent");
           const own = ledger.bucket(name, "core");
-          expect(stored.map(Number)).toEqual(own ? [own.limit, own.remaining, own.reset, own.resetAt] : [0, 0, 0, 0]);
+          expect(stored.map(Number)).toEqual(
+            own ? [own.limit, own.remaining, own.reset, own.resetAt, own.spent] : [0, 0, 0, 0, 0],
+          );
           // Nothing stays in Redis for ever.
-          for (const key of keys(name)) if (await redis.exists(key)) expect(await redis.pttl(key)).toBeGreaterThan(0);
+          for (const key of [...keys(name), ...pointKeys(name)])
+            if (await redis.exists(key)) expect(await redis.pttl(key)).toBeGreaterThan(0);
         }
       }),
       { numRuns: 150 },

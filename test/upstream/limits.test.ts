@@ -91,10 +91,12 @@ test("a secondary limit without Retry-After waits a minute, and twice as long ea
 
 test("many requests refused by one incident count as one", async () => {
   await using world = await openUpstreamWorld(async (_, response, count) => {
+    if (count === 1) return json(response, 200, {}, quotaHeaders(4_999));
     // All are under way before the first is refused.
-    while (world.asked.length < 5) await new Promise(setImmediate);
+    while (world.asked.length < 6) await new Promise(setImmediate);
     json(response, 403, secondary, { "x-request": String(count) });
   });
+  await world.upstream.get("/user", { priority: "caller" });
   const errors = await Promise.all(
     Array.from({ length: 5 }, () => world.upstream.get("/user", { priority: "caller" }).catch((reason) => reason)),
   );

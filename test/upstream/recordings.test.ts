@@ -52,6 +52,8 @@ async function replay(recordings: Recorded[]): Promise<number> {
 
   for (current of played) {
     const { method, path, status, headers, body } = current;
+    // As far apart as no limit minds.
+    world.wait(62_000);
     if (method.toUpperCase() !== "GET") {
       const request: WriteRequest = { method: method.toUpperCase() as WriteRequest["method"], path, body: null };
       const answer = await world.upstream.write(request);

@@ -42,6 +42,7 @@ export interface WorldOptions {
   path?: string;
   /** Another upstream than the one that plays. */
   url?: string;
+  env?: NodeJS.ProcessEnv;
 }
 
 const begin = Date.parse("2026-11-01T12:00:00Z");
@@ -110,6 +111,7 @@ export async function openUpstreamWorld(play: Play, options: WorldOptions = {}):
     UPSTREAM_TOKEN: (options.tokens ?? ["token-one"]).join(","),
     WEBHOOK_SECRET: "unused-here",
     LOG_LEVEL: "silent",
+    ...options.env,
   });
   let now = begin;
   const openContext = async () => {
