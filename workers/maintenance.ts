@@ -4,6 +4,7 @@ import { dispatchPending, pruneDeliveries } from "../src/receiver/dispatch.ts";
 import { scheduleCatchUps } from "../src/sync/catch-up.ts";
 import { dispatchMarks } from "../src/sync/marks.ts";
 import { resolveSelections } from "../src/sync/selection.ts";
+import { pruneValidators } from "../src/upstream/validators.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Does what the scheduler asks for at intervals. Each task may run twice at once; each is written for it. */
@@ -19,7 +20,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
         case "dispatch":
           return Promise.all([dispatchPending(ctx), dispatchMarks(ctx)]);
         case "prune":
-          return pruneDeliveries(ctx, signal);
+          return Promise.all([pruneDeliveries(ctx, signal), pruneValidators(ctx, signal)]);
         case "select":
           return resolveSelections(ctx);
         case "schedule-catch-up":

@@ -12,6 +12,8 @@ export const id = (name: string) => bigint(name, { mode: "number" });
 
 export const instant = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
 
+export const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => "bytea" });
+
 /** What every mirrored row carries beside the resource's own columns. */
 export const observed = {
   /** Everything upstream sent, as a template: see `src/mirror/template.ts`. */

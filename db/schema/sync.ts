@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
-import { boolean, check, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { id, instant } from "./columns.ts";
+import { boolean, check, index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { bytes, id, instant } from "./columns.ts";
 
 /** One row is one wish of what to mirror: `owner/name`, or `owner/*`. */
 export const selections = pgTable("selections", {
@@ -65,8 +65,14 @@ export const validators = pgTable(
     /** Whether the page was full: then a 304 does not say that there is no next page. */
     isFull: boolean("is_full").notNull(),
     seenAt: instant("seen_at").notNull(),
+    /** The answer's body, gzipped, from which its ETag is computed for another token. null: it cannot be. */
+    body: bytes("body"),
+    /** The request headers that the ETag covers beside the body, in order, with a blank between them; null as the body. */
+    variesBy: text("varies_by"),
+    /** When it was last of use, to the day. */
+    usedAt: instant("used_at").notNull(),
   },
-  (table) => [primaryKey({ columns: [table.credential, table.path] })],
+  (table) => [primaryKey({ columns: [table.credential, table.path] }), index("validators_path").on(table.path)],
 );
 
 /** One row is one resource about which the mirror must ask upstream: what we were told contradicts itself. */

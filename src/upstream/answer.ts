@@ -4,7 +4,6 @@ import { CredentialRejectedError, UpstreamRefusedError, UpstreamUnavailableError
 import { isFullPage, parseLinks } from "./pagination.ts";
 import type { Headers } from "./quota-headers.ts";
 import type { Received } from "./transport.ts";
-import type { Validator } from "./validators.ts";
 
 /** What was asked, as far as it decides how the answer is read. */
 interface Asked {
@@ -16,7 +15,7 @@ interface Asked {
   credential: string;
   seenAt: Date;
   /** What was sent along to ask conditionally. */
-  validator: Validator | undefined;
+  validator: { next: string | null } | undefined;
 }
 
 /**
@@ -64,7 +63,12 @@ function readPage({ base, path, key, accept, credential, seenAt }: Asked, receiv
   const next = links.next ?? null;
   const isFull = isFullPage(path, body);
   const validator =
-    etag === null && lastModified === null ? null : { credential, path: key, etag, lastModified, next, isFull, seenAt };
+    etag === null && lastModified === null
+      ? null
+      : {
+          ...{ credential, path: key, etag, lastModified, next, isFull, seenAt },
+          ...{ body: null, variesBy: null, usedAt: seenAt },
+        };
   return { kind: "ok", body, seenAt, upstreamNow: upstreamClock(headers, seenAt), links, lastModified, validator };
 }
 

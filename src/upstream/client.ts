@@ -4,6 +4,7 @@ import type { Context } from "../context.ts";
 import { version } from "../operations/version.ts";
 import { graphqlPath, pathBelow } from "./address.ts";
 import { endToEnd, messageOf, readAnswer } from "./answer.ts";
+import { type Condition, Conditions, emptyPage, type PageConditions } from "./conditions.ts";
 import { type Credential, parseCredentials } from "./credentials.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "./errors.ts";
 import { Gate, maxUnderWay } from "./gate.ts";
@@ -11,8 +12,9 @@ import { type GraphqlAnswer, graphqlAnswer, isMutation, judgeGraphql, parseGraph
 import type { Links } from "./pagination.ts";
 import { type Demand, Quota } from "./quota.ts";
 import { type Headers, type Limit, limitOf, readQuotaHeaders } from "./quota-headers.ts";
+import { successorQuestion } from "./successor.ts";
 import { type Received, Transport, type TransportLimits } from "./transport.ts";
-import { loadValidators, type Validator, validatorPath } from "./validators.ts";
+import { type KnownValidator, type Validator, validatorPath } from "./validators.ts";
 
 /** Who waits for the answer, highest first: a caller of ours, a webhook's refresh, and so on down. */
 export type Priority = "caller" | "refresh" | "catch-up" | "audit" | "backfill";
@@ -127,8 +129,7 @@ interface Ask {
     body?: string | null;
   };
   demand: Demand;
-  /** Fingerprints to use first, and what to send with each. */
-  conditions?: ReadonlyMap<string, Record<string, string>>;
+  conditions?: PageConditions;
   judge?: (received: Received) => Judgement;
 }
 
@@ -143,6 +144,9 @@ interface Attempt {
   received: Received;
   credential: string;
   seenAt: Date;
+  /** The request's headers, the condition's apart. */
+  sent: Record<string, string>;
+  condition: Condition | null;
   /** Set when the credential may not be used now, and so a request that may be repeated goes to another. */
   refusal: Error | null;
 }
@@ -152,6 +156,7 @@ class UpstreamClient implements Upstream {
   readonly #limits: ClientLimits;
   readonly #credentials: ReadonlyMap<string, Credential>;
   readonly #quota: Quota;
+  readonly #conditions: Conditions;
   readonly #gate = new Gate();
   readonly #transport: Transport;
   /** What each document cost last time, as the lease for its next time. */
@@ -162,37 +167,70 @@ class UpstreamClient implements Upstream {
     this.#limits = limits;
     this.#credentials = parseCredentials(ctx.config.upstreamTokens);
     this.#quota = new Quota(ctx);
+    this.#conditions = new Conditions(ctx);
     this.#transport = new Transport(ctx.config.upstreamUrl, limits);
   }
 
   async get(address: string, options: GetOptions): Promise<Answer> {
-    const { priority, conditional = false, accept, signal } = options;
     const path = pathBelow(this.#ctx.config.upstreamUrl, address);
-    const key = validatorPath(path, accept);
-    const known = conditional
-      ? await loadValidators(this.#ctx.db, [...this.#credentials.keys()], key)
-      : new Map<string, Validator>();
+    const key = validatorPath(path, options.accept);
+    const conditions = options.conditional ? await this.#conditions.of(key) : null;
+    const attempt = await this.#ask(path, options, conditions);
+    const { received, condition } = attempt;
+    if (received.status !== 304 || !condition) return this.#read(path, options, attempt);
+    if (condition.kind === "empty") {
+      return this.#read(path, options, { ...attempt, received: emptyPage(condition, received) });
+    }
+    await this.#conditions.confirmed(condition, attempt.credential);
+    const { validator } = condition;
+    // The ETag does not cover the Link header: a full last page may have got a successor without changing itself.
+    if (!validator?.isFull || validator.next !== null) return this.#read(path, options, attempt);
+    const next = await this.#successorOf(path, options, validator);
+    if (next === undefined) return this.#read(path, options, await this.#ask(path, options, null));
+    return this.#read(path, options, { ...attempt, condition: { ...condition, validator: { ...validator, next } } });
+  }
 
-    const { received, credential, seenAt } = await this.#askSafely({
+  #ask(path: string, { priority, accept, signal }: GetOptions, conditions: PageConditions | null): Promise<Attempt> {
+    return this.#askSafely({
       request: { method: "GET", path, headers: accept === undefined ? {} : { accept } },
       demand: { bucket: bucketOf(path), api: "rest", cost: 1, isWrite: false, priority, signal },
-      conditions: new Map([...known].map(([fingerprint, validator]) => [fingerprint, conditionsOf(validator)])),
+      ...(conditions ? { conditions } : {}),
       judge: (answer) => ({
         limit: limitOf(answer.status, answer.headers, messageOf(answer)),
         // GitHub docs: a 304 to an authorised request does not count.
         charged: answer.status === 304 ? 0 : 1,
       }),
     });
+  }
 
-    const validator = known.get(credential);
-    // The ETag does not cover the Link header: a full last page may have got a successor without changing itself.
-    if (received.status === 304 && validator?.isFull && validator.next === null) {
-      return this.get(path, { ...options, conditional: false });
+  async #read(path: string, { accept, conditional }: GetOptions, attempt: Attempt): Promise<Answer> {
+    const { received, credential, seenAt, sent, condition } = attempt;
+    const key = validatorPath(path, accept);
+    const validator = condition?.validator ?? undefined;
+    const base = this.#ctx.config.upstreamUrl;
+    const answer = readAnswer({ base, path, key, accept, credential, seenAt, validator }, received);
+    if (conditional && answer.kind === "ok" && answer.validator) {
+      Object.assign(answer.validator, await this.#conditions.bodyOf(answer.validator, received, sent));
     }
-    return readAnswer(
-      { base: this.#ctx.config.upstreamUrl, path, key, accept, credential, seenAt, validator },
-      received,
-    );
+    return answer;
+  }
+
+  /** The page that follows a full last page by now, as a path; null: still none; undefined: that cannot be told for nothing. */
+  async #successorOf(path: string, options: GetOptions, validator: KnownValidator): Promise<string | null | undefined> {
+    const question = successorQuestion(path);
+    if (!question || options.accept !== undefined) return undefined;
+    if (question.kind === "newest") {
+      const lastRow = await this.#conditions.lastRow(validator);
+      if (!lastRow) return undefined;
+      const attempt = await this.#ask(question.path, options, lastRow.conditions);
+      if (attempt.received.status === 304) return null;
+      const newest = await this.#read(question.path, { ...options, conditional: false }, attempt);
+      return newest.kind === "ok" && (newest.body as { id?: unknown }[])[0]?.id === lastRow.id ? null : undefined;
+    }
+    const answer = await this.get(question.path, options);
+    if (answer.kind === "unchanged") return question.path;
+    if (answer.kind !== "ok" || !Array.isArray(answer.body)) return undefined;
+    return answer.body.length > 0 ? question.path : null;
   }
 
   async graphql<T>(
@@ -270,46 +308,48 @@ class UpstreamClient implements Upstream {
     const { bucket, priority, signal } = demand;
     using _place = await this.#gate.enter(priority, signal);
     const fingerprints = [...this.#credentials.keys()];
-    const lease = await this.#quota.lease(fingerprints, demand, [...(conditions?.keys() ?? [])]);
+    const lease = await this.#quota.lease(fingerprints, demand, conditions?.preferred);
     const { credential } = lease;
-    const seenAt = this.#ctx.clock.now();
+    const sent: Record<string, string> = {
+      accept: "application/vnd.github+json",
+      "user-agent": `tain/${version}`,
+      "x-github-api-version": apiVersion,
+      authorization: this.#credentials.get(credential)?.authorization ?? "",
+      ...request.headers,
+    };
+    let seenAt = this.#ctx.clock.now();
+    let condition: Condition | null = null;
     let received: Received;
+    let wasSent = false;
     try {
-      received = await this.#transport.send({
-        ...request,
-        headers: {
-          accept: "application/vnd.github+json",
-          "user-agent": `tain/${version}`,
-          "x-github-api-version": apiVersion,
-          authorization: this.#credentials.get(credential)?.authorization ?? "",
-          ...request.headers,
-          ...conditions?.get(credential),
-        },
-        signal,
-      });
+      condition = (await conditions?.for(credential, sent)) ?? null;
+      seenAt = this.#ctx.clock.now();
+      wasSent = true;
+      received = await this.#transport.send({ ...request, headers: { ...sent, ...condition?.headers }, signal });
     } catch (error) {
-      const wasSent = !(error instanceof UpstreamUnavailableError && error.outage === "unreachable");
+      if (error instanceof UpstreamUnavailableError && error.outage === "unreachable") wasSent = false;
       await this.#quota.settle(lease, { headers: null, charged: wasSent ? lease.cost : 0 });
       throw error;
     }
 
+    const attempt = { received, credential, seenAt, sent, condition };
     const { status, headers } = received;
     if (status === 401) {
       await this.#quota.reject(lease);
       this.#ctx.log.warn({ credential }, "Upstream rejects a token");
-      return { received, credential, seenAt, refusal: new CredentialRejectedError([credential]) };
+      return { ...attempt, refusal: new CredentialRejectedError([credential]) };
     }
     const { limit, charged, alsoSeen } = judge?.(received) ?? { limit: limitOf(status, headers, messageOf(received)) };
     const figures = (alsoSeen && readQuotaHeaders(alsoSeen, this.#ctx.clock.now().getTime())) ?? undefined;
     if (limit) {
       const retryAt = await this.#quota.refuse(lease, limit, headers, seenAt, figures);
       this.#ctx.log.warn({ credential, bucket, limit: limit.kind, retryAt }, "Upstream limits us");
-      return { received, credential, seenAt, refusal: new QuotaSpentError(bucket, retryAt) };
+      return { ...attempt, refusal: new QuotaSpentError(bucket, retryAt) };
     }
     // A failure's headers may be those of something on the way, which does not know of quotas.
     const isOwn = status < 500 || headers["x-ratelimit-limit"] !== undefined;
     await this.#quota.settle(lease, { headers: isOwn ? headers : null, charged, alsoSeen: figures });
-    return { received, credential, seenAt, refusal: null };
+    return { ...attempt, refusal: null };
   }
 
   async #pause(repeat: number, signal: AbortSignal | undefined): Promise<void> {
@@ -326,9 +366,4 @@ function bucketOf(path: string): string {
 /** Whether the same request may soon be answered. A GraphQL query that ran out of time would do so again. */
 function isPassing(status: number, bucket: string): boolean {
   return status === 503 || ((status === 502 || status === 504) && bucket !== "graphql");
-}
-
-function conditionsOf({ etag, lastModified }: Validator): Record<string, string> {
-  if (etag !== null) return { "if-none-match": etag };
-  return lastModified === null ? {} : { "if-modified-since": lastModified };
 }

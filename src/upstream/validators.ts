@@ -1,36 +1,116 @@
-import { and, eq, inArray } from "drizzle-orm";
+import { and, eq, getTableColumns, lt, lte, ne, sql } from "drizzle-orm";
 import type { Database, Queries } from "../../db/connection.ts";
 import { validators } from "../../db/schema/sync.ts";
+import type { Context } from "../context.ts";
 
 /** What upstream gave us to ask one question again without cost, with one credential. */
 export type Validator = typeof validators.$inferSelect;
+/** The same without the body, which is large and rarely needed. */
+export type KnownValidator = Omit<Validator, "body">;
+
+const { body: _body, ...knownColumns } = getTableColumns(validators);
+
+/** A validator that has been of no use for so long is dropped; the page is then asked once at full price. */
+const keptDays = 30;
+/** `used_at` is written at most this often. */
+const touchMs = 24 * 3_600_000;
+const pruneBatch = 1_000;
 
 /**
  * Remembers that the page is stored, so that it can be asked for conditionally.
  *
  * Call it in the transaction that stores the page's rows, never before: a validator says "we have this page". Were it saved
  * and the rows were lost to a crash, upstream would answer 304 from then on, and the page would stay lost for good.
- * Two workers that save the same page at once leave the later one's validator; either is true.
+ * For the same reason those of other credentials go: they say so of an older state of the page, to which it may return.
+ * Two workers that save the same page at once leave the one of the newer answer.
  */
 export async function saveValidator(tx: Queries, validator: Validator): Promise<void> {
-  const { credential: _credential, path: _path, ...rest } = validator;
+  const { credential, path, ...rest } = validator;
   await tx
     .insert(validators)
     .values(validator)
-    .onConflictDoUpdate({ target: [validators.credential, validators.path], set: rest });
+    .onConflictDoUpdate({
+      target: [validators.credential, validators.path],
+      set: rest,
+      setWhere: lte(validators.seenAt, validator.seenAt),
+    });
+  await tx
+    .delete(validators)
+    .where(
+      and(eq(validators.path, path), ne(validators.credential, credential), lte(validators.seenAt, validator.seenAt)),
+    );
 }
 
-/** What we may ask conditionally, by credential. */
-export async function loadValidators(
+/** What says that we have the page, by credential: all of one answer, the newest. */
+export async function loadValidators(db: Pick<Database, "select">, path: string): Promise<Map<string, KnownValidator>> {
+  const rows = await db.select(knownColumns).from(validators).where(eq(validators.path, path));
+  const newest = Math.max(...rows.map(({ seenAt }) => seenAt.getTime()));
+  return new Map(rows.filter(({ seenAt }) => seenAt.getTime() === newest).map((row) => [row.credential, row]));
+}
+
+/** The page as it was stored, gzipped; null when it is gone meanwhile. */
+export async function loadBody(
   db: Pick<Database, "select">,
-  credentials: readonly string[],
-  path: string,
-): Promise<Map<string, Validator>> {
-  const rows = await db
-    .select()
+  { credential, path, seenAt }: KnownValidator,
+): Promise<Buffer | null> {
+  const [row] = await db
+    .select({ body: validators.body })
     .from(validators)
-    .where(and(inArray(validators.credential, [...credentials]), eq(validators.path, path)));
-  return new Map(rows.map((row) => [row.credential, row]));
+    .where(and(eq(validators.credential, credential), eq(validators.path, path), eq(validators.seenAt, seenAt)));
+  return row?.body ?? null;
+}
+
+/**
+ * Gives another credential the validator of a page that upstream has just confirmed for it. One statement: when the page
+ * has been stored anew meanwhile, or forgotten, there is nothing to copy.
+ */
+export async function copyValidator(
+  db: Pick<Database, "execute">,
+  { credential, path, seenAt }: KnownValidator,
+  copy: Pick<Validator, "credential" | "etag" | "usedAt">,
+): Promise<void> {
+  await db.execute(sql`
+    insert into validators (credential, path, etag, last_modified, next, is_full, seen_at, used_at)
+      select ${copy.credential}, path, ${copy.etag}, last_modified, next, is_full, seen_at, ${copy.usedAt}
+        from validators where credential = ${credential} and path = ${path} and seen_at = ${seenAt}
+      on conflict do nothing`);
+}
+
+/** Notes that the validator is of use, once a day. */
+export async function touchValidator(
+  db: Pick<Database, "update">,
+  { credential, path, usedAt }: KnownValidator,
+  now: Date,
+): Promise<void> {
+  if (now.getTime() - usedAt.getTime() < touchMs) return;
+  await db
+    .update(validators)
+    .set({ usedAt: now })
+    .where(and(eq(validators.credential, credential), eq(validators.path, path), lt(validators.usedAt, now)));
+}
+
+/**
+ * Drops what has been of no use for a month. A page's body stays as long as any credential's validator of the page is in
+ * use. Answers how many were dropped.
+ */
+export async function pruneValidators(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  signal?: AbortSignal,
+): Promise<number> {
+  const before = new Date(clock.now().getTime() - keptDays * 86_400_000);
+  let pruned = 0;
+  while (!signal?.aborted) {
+    const { rowCount } = await db.execute(sql`
+      with doomed as (
+        select credential, path from validators v
+          where used_at < ${before} and (body is null
+            or not exists (select from validators used where used.path = v.path and used.used_at >= ${before}))
+          limit ${pruneBatch} for update skip locked
+      ) delete from validators v using doomed where v.credential = doomed.credential and v.path = doomed.path`);
+    pruned += rowCount ?? 0;
+    if ((rowCount ?? 0) < pruneBatch) break;
+  }
+  return pruned;
 }
 
 /**

@@ -46,6 +46,9 @@ test("a page comes with its links as paths, and the validator to ask it again", 
       next: "/repositories/7/issues?per_page=2&after=Y3%3D%3D&page=2",
       isFull: true,
       seenAt: at(0),
+      body: null,
+      variesBy: null,
+      usedAt: at(0),
     },
   });
   expect(world.asked[0]).toMatchObject({
@@ -111,14 +114,14 @@ test("a 304 for a full page without a successor is not believed: it may have got
     if (headers["if-none-match"]) return void response.writeHead(304).end();
     json(response, 200, page(30), {
       etag: '"one"',
-      ...(count > 1 ? { link: `<${world.base}/repositories/7/labels?page=2>; rel="next"` } : {}),
+      ...(count > 1 ? { link: `<${world.base}/repositories/7/issues?page=2>; rel="next"` } : {}),
     });
   });
-  // 30 is the size of a page that names none.
-  await getAndSave(world, "/repos/o/n/labels");
-  expect(await world.upstream.get("/repos/o/n/labels", conditional)).toMatchObject({
+  // 30 is the size of a page that names none; and the cursor of a page to come is upstream's secret.
+  await getAndSave(world, "/repos/o/n/issues");
+  expect(await world.upstream.get("/repos/o/n/issues", conditional)).toMatchObject({
     kind: "ok",
-    links: { next: "/repositories/7/labels?page=2" },
+    links: { next: "/repositories/7/issues?page=2" },
   });
   expect(world.asked.map(({ headers }) => headers["if-none-match"])).toEqual([undefined, '"one"', undefined]);
 });
