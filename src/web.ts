@@ -7,6 +7,7 @@ import { runProcess } from "./operations/entry.ts";
 import { health } from "./operations/health.ts";
 import { aborted, shutdownSignal } from "./operations/shutdown.ts";
 import { receiver } from "./receiver/routes.ts";
+import { forecast } from "./upstream/forecast.ts";
 import { quotaReport } from "./upstream/quota.ts";
 
 /** A request must have arrived whole within this time; 25 MB take it on a slow line. */
@@ -26,7 +27,7 @@ export function buildWeb(ctx: Context): FastifyInstance {
   });
   closeConnectionsWhenStopping(app);
   app.register(receiver(ctx));
-  app.register(health(ctx, { quota: () => quotaReport(ctx) }));
+  app.register(health(ctx, { quota: () => quotaReport(ctx), forecast }));
   app.register((scope) => registerApi(scope, ctx));
   return app;
 }

@@ -1,5 +1,6 @@
 import type { Context } from "../context.ts";
 import { loadStatus, type RepositoryStatus, type Status } from "../operations/status.ts";
+import { forecast } from "../upstream/forecast.ts";
 import { type QuotaReport, quotaReport } from "../upstream/quota.ts";
 import { loadPaces, type Pace } from "./backfill-pace.ts";
 import type { Command, Given } from "./command.ts";
@@ -19,7 +20,7 @@ still lets each of our tokens do. Read from the stores, so it works with nothing
 async function runStatus({ env }: Given, output: Output): Promise<number> {
   await using resources = new AsyncDisposableStack();
   const { ctx } = await openInstance(env, resources);
-  const [report, paces] = await Promise.all([loadStatus(ctx, () => quotaReport(ctx)), loadPaces(ctx)]);
+  const [report, paces] = await Promise.all([loadStatus(ctx, () => quotaReport(ctx), forecast), loadPaces(ctx)]);
   output.document({
     ...report,
     repositories: report.repositories.map((repository) => ({ ...repository, pace: paceOf(repository, paces) })),
@@ -39,6 +40,7 @@ function text(report: Status, paces: ReadonlyMap<string, Pace>, { clock }: Pick<
     `Tain ${report.version}, mirroring ${report.upstream}`,
     "",
     repositoriesText(report.repositories, paces),
+    ...forecastText(report.forecast, now),
     "",
     queuesText(report.queues),
   ];
@@ -75,6 +77,12 @@ function repositoriesText(repositories: readonly RepositoryStatus[], paces: Read
     ];
   });
   return table(["REPOSITORY", "STATE", "PROGRESS", "TO GO", "COPIED", "CONFIRMED", "PROBLEM"], rows);
+}
+
+function forecastText(forecast: Status["forecast"], now: number): string[] {
+  if (!forecast) return [];
+  const waits = forecast.waitsForQuota ? ", the waits for upstream's quota included" : "";
+  return ["", `All first copies will be done in about ${spanOf(Date.parse(forecast.finishesAt) - now)}${waits}.`];
 }
 
 function queuesText(queues: Status["queues"]): string {

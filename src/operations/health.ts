@@ -8,10 +8,10 @@ import { loadStatus } from "./status.ts";
 
 type Watched = Pick<Context, "config" | "db" | "queues" | "redis" | "clock">;
 
-/** The probes and the status. `quota` answers what upstream still lets each credential do. */
-export function health(
+/** The probes and the status. `quota` answers what upstream still lets each credential do, `forecast` what follows from it. */
+export function health<Quota>(
   ctx: Watched,
-  { quota }: { quota: () => Promise<unknown[]> },
+  { quota, forecast }: { quota: () => Promise<Quota[]>; forecast?: Parameters<typeof loadStatus<Quota>>[2] },
 ): (app: FastifyInstance) => Promise<void> {
   return async (app) => {
     app.addHook("onSend", async (_request, reply) => {
@@ -29,7 +29,7 @@ export function health(
     // To anyone but the operator the page does not exist, since it names private repositories. As a constraint of the route
     // this is true to the letter: their request goes wherever one for an unknown path goes.
     app.addConstraintStrategy(operatorOnly(ctx.config));
-    app.get("/-/status", { constraints: { operator: true } }, async () => await loadStatus(ctx, quota));
+    app.get("/-/status", { constraints: { operator: true } }, async () => await loadStatus(ctx, quota, forecast));
   };
 }
 

@@ -12,6 +12,23 @@ export interface Status {
   queues: Record<string, QueueCounts> | null;
   /** What upstream still lets each credential do. */
   quota: unknown[];
+  /** When all first copies will be done; null when none is under way, or nobody knows. */
+  forecast: Forecast | null;
+}
+
+/** What is left of the first copies, and how fast they go. */
+export interface Work {
+  /** Pages still to be read. */
+  requests: number;
+  /** Pages read in a second, on average since the copies began. */
+  perSecond: number;
+}
+
+export interface Forecast {
+  /** ISO 8601, by our clock. */
+  finishesAt: string;
+  /** Whether the quota will run out meanwhile, so that the work has to wait. */
+  waitsForQuota: boolean;
 }
 
 export interface RepositoryStatus {
@@ -47,19 +64,41 @@ interface PhaseProgress {
   resources: number;
   expectedPages: number | null;
   isFinished: boolean;
+  /** ISO 8601; null when it has not begun. */
+  startedAt: string | null;
 }
 
-export async function loadStatus(
+/** @param forecast says from the work that is left and the quota, as `quota` answered it, when the work will be done */
+export async function loadStatus<Quota>(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock">,
-  quota: () => Promise<unknown[]>,
+  quota: () => Promise<Quota[]>,
+  forecast: (work: Work, quota: Quota[], now: number) => Forecast | null = () => null,
 ): Promise<Status> {
-  const [repositories, queues, quotas] = await Promise.all([
+  const [{ repositories, work }, queues, quotas] = await Promise.all([
     loadRepositories(ctx),
     // Redis away is itself part of the answer.
     ctx.redis.status === "ready" ? queueCounts(ctx).catch(() => null) : null,
     quota(),
   ]);
-  return { version, upstream: ctx.config.upstreamUrl, repositories, queues, quota: quotas };
+  return {
+    version,
+    upstream: ctx.config.upstreamUrl,
+    repositories,
+    queues,
+    quota: quotas,
+    forecast: work && forecast(work, quotas, ctx.clock.now().getTime()),
+  };
+}
+
+/** What is left of the copies under way; null when there is none, or when upstream has not said yet how long it is. Pure. */
+function workLeft(copies: PhaseProgress[][], now: number): Work | null {
+  const begun = copies.map(backfillProgress).filter((progress) => progress !== null);
+  const starts = copies.flat().flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]));
+  const seconds = (now - Math.min(...starts)) / 1_000;
+  if (copies.length === 0 || begun.length < copies.length || !(seconds > 0)) return null;
+  if (begun.some(({ expectedPages }) => expectedPages === null)) return null;
+  const requests = sum(begun.map(({ expectedPages, pages }) => Math.max(0, (expectedPages ?? 0) - pages)));
+  return { requests, perSecond: sum(begun.map(({ pages }) => pages)) / seconds };
 }
 
 /** Pure. Phases in the order in which they are worked through. */
@@ -94,7 +133,10 @@ interface Row {
   phases: PhaseProgress[] | null;
 }
 
-async function loadRepositories({ db, clock }: Pick<Context, "db" | "clock">): Promise<RepositoryStatus[]> {
+async function loadRepositories({
+  db,
+  clock,
+}: Pick<Context, "db" | "clock">): Promise<{ repositories: RepositoryStatus[]; work: Work | null }> {
   // The wishes that no mirrored repository answers yet are shown beside the repositories: they are on their way, or in trouble.
   const { rows } = await db.$client.query<Row>(`select * from (
     select split_part(r.full_name, '/', 1) as owner, r.name, s.state, s.confirmed_at, s.problem, p.phases
@@ -102,7 +144,7 @@ async function loadRepositories({ db, clock }: Pick<Context, "db" | "clock">): P
       join repositories r on r.id = s.repository_id
       left join lateral (
         select json_agg(json_build_object('phase', b.phase, 'pages', b.pages, 'resources', b.resources,
-            'expectedPages', b.expected_pages, 'isFinished', b.finished_at is not null)
+            'expectedPages', b.expected_pages, 'isFinished', b.finished_at is not null, 'startedAt', b.started_at)
             order by b.finished_at nulls last, b.started_at nulls last, b.phase) as phases
           from backfill_phases b where b.repository_id = s.repository_id
       ) p on true
@@ -117,7 +159,12 @@ async function loadRepositories({ db, clock }: Pick<Context, "db" | "clock">): P
               and lower(split_part(r.full_name, '/', 1)) = split_part(w.pattern, '/', 1)))
     ) listed order by lower(owner), lower(name)`);
   const now = clock.now().getTime();
-  return rows.map(({ owner, name, state, confirmed_at: confirmedAt, problem, phases }) => ({
+  const copies = rows.filter(({ state, problem }) => state === "backfilling" && problem === null);
+  const work = workLeft(
+    copies.map(({ phases }) => phases ?? []),
+    now,
+  );
+  const repositories = rows.map(({ owner, name, state, confirmed_at: confirmedAt, problem, phases }) => ({
     owner,
     name,
     state,
@@ -126,4 +173,5 @@ async function loadRepositories({ db, clock }: Pick<Context, "db" | "clock">): P
     lagSeconds: confirmedAt ? Math.max(0, Math.round((now - confirmedAt.getTime()) / 1_000)) : null,
     problem,
   }));
+  return { repositories, work };
 }

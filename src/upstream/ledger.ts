@@ -249,7 +249,7 @@ export class Ledger {
  * What a class may still take of a known window: of what is left, what it need not leave to those above it; and of our
  * share, what we have not yet used ourselves. Pure.
  */
-function leftOf({ limit, remaining, spent }: SharedBucketState, floor: number, share: number): number {
+export function leftOf({ limit, remaining, spent }: SharedBucketState, floor: number, share: number): number {
   const budget = Math.floor(limit * share);
   return Math.min(remaining - Math.ceil(limit * floor), budget - spent - Math.ceil(budget * floor));
 }

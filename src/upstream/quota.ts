@@ -5,7 +5,7 @@ import { redisReady } from "../operations/redis.ts";
 import type { Priority } from "./client.ts";
 import { parseCredentials } from "./credentials.ts";
 import { CredentialRejectedError, QuotaSpentError } from "./errors.ts";
-import { type BucketState, type Counted, type Lease, Ledger } from "./ledger.ts";
+import { type BucketState, type Counted, type Lease, Ledger, leftOf } from "./ledger.ts";
 import { type Api, pointsPerMinute, readPoints, type Toll, writePoints } from "./pace.ts";
 import { bucketName, type Headers, type Limit, least, readQuotaHeaders, readRetryAfter } from "./quota-headers.ts";
 import { blockScript, leaseScript, rejectScript, settleScript } from "./quota-scripts.ts";
@@ -291,6 +291,8 @@ export interface QuotaReport {
   limit: number | null;
   remaining: number | null;
   resetAt: Date | null;
+  /** What a first copy may take, those above it and QUOTA_SHARE considered: of this window, and of each that comes. */
+  copying: { left: number; perWindow: number } | null;
   /** Upstream asked for silence until then. */
   blockedUntil: Date | null;
   /** Upstream rejects the token; it is not tried before then. */
@@ -318,12 +320,22 @@ export async function quotaReport(ctx: Pick<Context, "config" | "redis" | "clock
         limit: resetAt && Number(state.limit),
         remaining: resetAt && Number(state.remaining),
         resetAt,
+        copying: resetAt && copyingOf(state, ctx.config.quotaShare),
         blockedUntil: later(token.blockedUntil),
         rejectedUntil: later(token.rejectedUntil),
       };
     }),
   );
   return Promise.all(rows);
+}
+
+function copyingOf(state: Record<string, string>, share: number): QuotaReport["copying"] {
+  const [limit, remaining, spent] = [Number(state.limit), Number(state.remaining), Number(state.spent ?? 0)];
+  const known = { limit, reset: 0, resetAt: 0 };
+  return {
+    left: leftOf({ ...known, remaining, spent }, floors.backfill, share),
+    perWindow: leftOf({ ...known, remaining: limit, spent: 0 }, floors.backfill, share),
+  };
 }
 
 function credentialKey(prefix: string, credential: string): string {
