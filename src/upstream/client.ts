@@ -15,6 +15,7 @@ import { type Headers, type Limit, limitOf, readQuotaHeaders } from "./quota-hea
 import { successorQuestion } from "./successor.ts";
 import { type Received, Transport, type TransportLimits } from "./transport.ts";
 import { type KnownValidator, type Validator, validatorPath } from "./validators.ts";
+import { repositoryOf, Visibility } from "./visibility.ts";
 
 /** Who waits for the answer, highest first: a caller of ours, a webhook's refresh, and so on down. */
 export type Priority = "caller" | "refresh" | "catch-up" | "audit" | "backfill";
@@ -129,6 +130,8 @@ interface Ask {
     body?: string | null;
   };
   demand: Demand;
+  /** Fingerprints of those that may be asked; all when it is left out. */
+  credentials?: readonly string[];
   conditions?: PageConditions;
   judge?: (received: Received) => Judgement;
 }
@@ -157,6 +160,7 @@ class UpstreamClient implements Upstream {
   readonly #credentials: ReadonlyMap<string, Credential>;
   readonly #quota: Quota;
   readonly #conditions: Conditions;
+  readonly #visibility = new Visibility();
   readonly #gate = new Gate();
   readonly #transport: Transport;
   /** What each document cost last time, as the lease for its next time. */
@@ -190,8 +194,38 @@ class UpstreamClient implements Upstream {
     return this.#read(path, options, { ...attempt, condition: { ...condition, validator: { ...validator, next } } });
   }
 
-  #ask(path: string, { priority, accept, signal }: GetOptions, conditions: PageConditions | null): Promise<Attempt> {
+  /**
+   * Asks a credential that sees the repository, as far as that is known. Upstream's 404 also means "not for this token", so
+   * one of a credential that has never seen the repository is asked of the others.
+   */
+  async #ask(path: string, options: GetOptions, conditions: PageConditions | null): Promise<Attempt> {
+    let candidates = this.#visibility.mayBeAsked(path, [...this.#credentials.keys()]);
+    const blind: string[] = [];
+    for (;;) {
+      const attempt = await this.#askAmong(candidates, path, options, conditions);
+      const { received, credential } = attempt;
+      if (received.status !== 404) {
+        const isSeen = received.status < 300 || received.status === 304;
+        for (const other of blind) if (isSeen) this.#visibility.note(path, other, false);
+        if (isSeen) this.#visibility.note(path, credential, true);
+        return attempt;
+      }
+      candidates = candidates.filter((candidate) => candidate !== credential);
+      const isCertain = repositoryOf(path) === null || this.#visibility.sees(path, credential);
+      // Where none sees it, each has been asked. That is not remembered: what is missing now may be there tomorrow.
+      if (isCertain || candidates.length === 0) return attempt;
+      blind.push(credential);
+    }
+  }
+
+  #askAmong(
+    credentials: readonly string[],
+    path: string,
+    { priority, accept, signal }: GetOptions,
+    conditions: PageConditions | null,
+  ): Promise<Attempt> {
     return this.#askSafely({
+      credentials,
       request: { method: "GET", path, headers: accept === undefined ? {} : { accept } },
       demand: { bucket: bucketOf(path), api: "rest", cost: 1, isWrite: false, priority, signal },
       ...(conditions ? { conditions } : {}),
@@ -304,10 +338,10 @@ class UpstreamClient implements Upstream {
   }
 
   /** One request under one lease. The budget is settled by its answer before anybody sees it. */
-  async #attempt({ request, demand, conditions, judge }: Ask): Promise<Attempt> {
+  async #attempt({ request, demand, credentials, conditions, judge }: Ask): Promise<Attempt> {
     const { bucket, priority, signal } = demand;
     using _place = await this.#gate.enter(priority, signal);
-    const fingerprints = [...this.#credentials.keys()];
+    const fingerprints = credentials ?? [...this.#credentials.keys()];
     const lease = await this.#quota.lease(fingerprints, demand, conditions?.preferred);
     const { credential } = lease;
     const sent: Record<string, string> = {

@@ -1,0 +1,33 @@
+import { LRUCache } from "lru-cache";
+
+/** How long it is believed that a credential sees a repository, or does not. Rights change rarely, and without notice. */
+const beliefMs = 3_600_000;
+
+/**
+ * Which credentials see which repositories. Upstream answers 404 for what a token may not see, as for what is not there: with
+ * several tokens, only one that is known to see the repository can tell that something in it is missing.
+ */
+export class Visibility {
+  readonly #seen = new LRUCache<string, boolean>({ max: 50_000, ttl: beliefMs });
+
+  /** Takes note of what an answer shows. */
+  note(path: string, credential: string, sees: boolean): void {
+    const repository = repositoryOf(path);
+    if (repository !== null) this.#seen.set(`${credential} ${repository}`, sees);
+  }
+
+  sees(path: string, credential: string): boolean {
+    return this.#seen.get(`${credential} ${repositoryOf(path)}`) === true;
+  }
+
+  /** The credentials to ask: those that see the repository or may see it; all when none is left. */
+  mayBeAsked(path: string, credentials: readonly string[]): readonly string[] {
+    const rest = credentials.filter((credential) => this.#seen.get(`${credential} ${repositoryOf(path)}`) !== false);
+    return rest.length > 0 ? rest : credentials;
+  }
+}
+
+/** `/repositories/7/issues` → `/repositories/7`; null when the path is in no repository. Pure. */
+export function repositoryOf(path: string): string | null {
+  return /^\/(?:repositories\/\d+|repos\/[^/?]+\/[^/?]+)(?=[/?]|$)/.exec(path)?.[0].toLowerCase() ?? null;
+}
