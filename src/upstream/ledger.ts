@@ -85,8 +85,10 @@ export const firstBlockMs = 60_000;
 export const longestBlockMs = 15 * 60_000;
 /** A block that follows the last one within this time is a repetition. */
 export const repetitionMs = 15 * 60_000;
-/** How long the one request that tries a rejected token again, or an unknown bucket, may take before another may. */
+/** How long the one request that tries a rejected token again may take before another may. */
 export const trialMs = 60_000;
+/** The same for one that asks an unknown bucket: GitHub gives up after 10 s, and a process that was killed never answers. */
+export const probeMs = 10_000;
 /** When to look again whether the requests that ask an unknown bucket have been answered. */
 export const probeWaitMs = 100;
 /** How long an answer without quota headers is believed. */
@@ -144,7 +146,7 @@ export class Ledger {
     }
     const probing = this.#probes(credential, bucket, now);
     if (probing.unmeteredUntil > now) return { credential, counted: "unmetered", window: 0, sendAt };
-    const asked = { ...probing, probes: probing.probes + 1, probesUntil: now + trialMs };
+    const asked = { ...probing, probes: probing.probes + 1, probesUntil: now + probeMs };
     this.#probing.set(`${credential} ${bucket}`, asked);
     return { credential, counted: "probe", window: 0, sendAt };
   }

@@ -1,6 +1,7 @@
 import {
   firstBlockMs,
   longestBlockMs,
+  probeMs,
   probeWaitMs,
   repetitionMs,
   sameWindowS,
@@ -128,7 +129,7 @@ if field(b[2]) > now then
 end
 if field(b[5]) > now then return {best, 'unmetered', 0, sendAt} end
 local asking = field(b[4]) > now and field(b[3]) or 0
-redis.call('HSET', bucket, 'probes', asking + 1, 'probesUntil', text(now + ${trialMs}))
+redis.call('HSET', bucket, 'probes', asking + 1, 'probesUntil', text(now + ${probeMs}))
 redis.call('PEXPIRE', bucket, math.max(${hourMs}, redis.call('PTTL', bucket)))
 return {best, 'probe', 0, sendAt}
 `;
