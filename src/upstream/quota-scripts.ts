@@ -123,8 +123,10 @@ redis.call('HINCRBY', slots, text(math.floor(sendAt / ${slotMs})), points)
 redis.call('PEXPIRE', slots, ${hourMs})
 local b = redis.call('HMGET', bucket, 'reset', 'resetAt', 'probes', 'probesUntil', 'unmeteredUntil')
 if field(b[2]) > now then
-  redis.call('HINCRBY', bucket, 'remaining', -cost)
-  redis.call('HINCRBY', bucket, 'spent', cost)
+  if cost > 0 then
+    redis.call('HINCRBY', bucket, 'remaining', -cost)
+    redis.call('HINCRBY', bucket, 'spent', cost)
+  end
   return {best, 'window', tonumber(b[1]), sendAt}
 end
 if field(b[5]) > now then return {best, 'unmetered', 0, sendAt} end
