@@ -10,6 +10,9 @@ export const jsonText = customType<{ data: string; driverData: string }>({ dataT
 /** Ids are 64-bit at upstream and stay below 2^53, so a number is exact. */
 export const id = (name: string) => bigint(name, { mode: "number" });
 
+/** Few enough to be kept together, as on one page of a list. The driver answers them as strings. */
+export const idList = customType<{ data: string[] }>({ dataType: () => "bigint[]" });
+
 export const instant = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
 
 export const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => "bytea" });

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { bytes, id, instant } from "./columns.ts";
+import { bytes, id, idList, instant, jsonText } from "./columns.ts";
 
 /** One row is one wish of what to mirror: `owner/name`, or `owner/*`. */
 export const selections = pgTable("selections", {
@@ -87,4 +87,33 @@ export const refreshMarks = pgTable(
     notBefore: instant("not_before").notNull(),
   },
   (table) => [primaryKey({ columns: [table.kind, table.repositoryId, table.key] })],
+);
+
+/** One row is the newest audit of a repository: how far it has come and what it found. */
+export const audits = pgTable("audits", {
+  repositoryId: id("repository_id").primaryKey(),
+  repair: boolean("repair").notNull(),
+  startedAt: instant("started_at").notNull(),
+  finishedAt: instant("finished_at"),
+  /** The phase under way; what it read up to is in `audit_pages`. */
+  phase: text("phase").notNull(),
+  /** The page to go on with, a URL path or a GraphQL cursor; null: the phase's first. */
+  cursor: text("cursor"),
+  report: jsonText("report").notNull(),
+});
+
+/** One row is one page of a list as the newest audit saw it. */
+export const auditPages = pgTable(
+  "audit_pages",
+  {
+    repositoryId: id("repository_id").notNull(),
+    kind: text("kind").notNull(),
+    path: text("path").notNull(),
+    /** What stood on it: ids, or numbers of issues and pull requests. */
+    keys: idList("keys").notNull(),
+    /** Of our rows when they were equal to the page; null: they were not, so that a 304 would prove nothing. */
+    fingerprint: text("fingerprint"),
+    walkedAt: instant("walked_at").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.repositoryId, table.kind, table.path] })],
 );

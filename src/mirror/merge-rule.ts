@@ -27,6 +27,11 @@ export interface Observation {
    * - part: seen through a related resource. Its stamp is not that of the whole.
    */
   extent: "whole" | "single" | "part";
+  /**
+   * It was read to be compared: against what was seen longer ago than replicas lag it stands, whatever that says of its
+   * `updated_at`. Otherwise a row that claims a later moment than upstream ever had would be wrong for good.
+   */
+  overrules?: boolean;
 }
 
 export interface Stored {
@@ -58,7 +63,7 @@ const FRESH_MS = 5_000;
  * Keys of a repository that move without its `updated_at`, in nearly every delivery. Asking upstream at each tie would
  * cost a request a delivery; the one seen last stands until the next read of the repository.
  */
-const VOLATILE = new Set([
+export const VOLATILE: ReadonlySet<string> = new Set([
   "pushed_at",
   "open_issues_count",
   "open_issues",
@@ -103,7 +108,7 @@ function foldIntoTombstone(stored: Stored & { deletedAt: number }, seen: Observa
 function foldKeys(stored: Stored, seen: Observation): Folded {
   const fields: Fields = { ...stored.fields };
   const keyStamps: Record<string, Stamp> = { ...stored.keyStamps };
-  const isNewer = seen.extent !== "part" && compare(seen.stamp, stored.stamp) === "newer";
+  const isNewer = seen.extent !== "part" && order(seen, stored.stamp) === "newer";
   const stamp = isNewer ? seen.stamp : stored.stamp;
   let hasChanged = false;
   let isTied = false;
@@ -113,7 +118,7 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
     for (const key of Object.keys(stored.fields)) {
       if (key in seen.fields) continue;
       keyStamps[key] ??= stored.stamp;
-      if (seen.extent !== "single" || compare(seen.stamp, keyStamps[key]) !== "newer") continue;
+      if (seen.extent !== "single" || order(seen, keyStamps[key]) !== "newer") continue;
       delete fields[key];
       delete keyStamps[key];
       hasChanged = true;
@@ -122,11 +127,11 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
   for (const [key, value] of Object.entries(seen.fields)) {
     const isSame = key in stored.fields && sameValue(stored.fields[key], value);
     const known = stored.keyStamps[key] ?? stored.stamp;
-    const order = key in stored.fields ? compare(seen.stamp, known) : "newer";
+    const verdict = key in stored.fields ? order(seen, known) : "newer";
     const isLater = seen.stamp.seenAt > known.seenAt;
     const wins =
-      order === "newer" || (order === "tied" && !isSame && isLater && (VOLATILE.has(key) || isFresh(seen.stamp)));
-    if (order === "tied" && !isSame && !VOLATILE.has(key)) isTied = true;
+      verdict === "newer" || (verdict === "tied" && !isSame && isLater && (VOLATILE.has(key) || isFresh(seen.stamp)));
+    if (verdict === "tied" && !isSame && !VOLATILE.has(key)) isTied = true;
     if (wins) {
       // Within one second nothing is learnt from an equal value, and most of what is read again is equal.
       const isLearnt = !isSame || seen.stamp.updatedAt > known.updatedAt;
@@ -150,6 +155,11 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
 /** Two changes in one second: the one that comes later is shown, and upstream is asked all the same. */
 function isFresh({ read, updatedAt, seenAt }: Stamp): boolean {
   return !read && updatedAt > 0 && seenAt - updatedAt < FRESH_MS;
+}
+
+function order({ stamp, overrules }: Observation, known: Stamp): "newer" | "older" | "tied" {
+  if (overrules && stamp.read && stamp.seenAt > known.seenAt + REPLICA_LAG_MS) return "newer";
+  return compare(stamp, known);
 }
 
 /** Which of two stamps knows better. "tied": neither can be shown to. */

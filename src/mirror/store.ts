@@ -3,7 +3,7 @@ import { getTableConfig } from "drizzle-orm/pg-core";
 import type { Database } from "../../db/connection.ts";
 import { type Folded, fold, type Stamp, type Stored } from "./merge-rule.ts";
 import type { Observed, Seen } from "./observation.ts";
-import { type Kind, type Resource, type ResourceKey, resources } from "./resource.ts";
+import { type Kind, type Resource, type ResourceKey, resourceOf, resources } from "./resource.ts";
 import { type Fields, type Json, literalOf, referenceId } from "./template.ts";
 
 export type Transaction = Parameters<Parameters<Database["transaction"]>[0]>[0];
@@ -27,6 +27,11 @@ export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed)
     if (ofKind.length > 0) merged.push(...(await mergeKind(tx, resource, ofKind)));
   }
   return merged;
+}
+
+/** What is stored of these resources of one kind, by `repositoryId/key`; tombstones are among them. */
+export async function findStored(tx: Transaction, kind: Kind, keys: readonly Seen[]): Promise<Map<string, Stored>> {
+  return readStored(tx, resourceOf(kind), groupByKey([...keys]), false);
 }
 
 async function storeShapes(tx: Transaction, shapes: Map<string, string>): Promise<void> {

@@ -6,7 +6,7 @@ import { joinObserved, type Observed, observe, type Seen } from "../mirror/obser
 import type { Kind, ResourceKey } from "../mirror/resource.ts";
 import { mergeObserved } from "../mirror/store.ts";
 import type { Json } from "../mirror/template.ts";
-import type { Answer } from "../upstream/client.ts";
+import type { Answer, Priority } from "../upstream/client.ts";
 import {
   afterLag,
   enqueueMarks,
@@ -32,7 +32,7 @@ export async function refresh(ctx: Context, wanted: ResourceKey): Promise<"merge
     return "unknown";
   }
   const startedAt = ctx.clock.now();
-  const { observed, outcome } = await readAnew(ctx, wanted, repository, path);
+  const { observed, outcome } = await readAnew(ctx, wanted, repository, path, "refresh");
   const ties = await store(ctx, observed, mark, startedAt);
   await enqueueMarks(ctx, ties);
   return outcome;
@@ -43,14 +43,19 @@ interface Read {
   outcome: "merged" | "deleted" | "kept";
 }
 
-async function readAnew(
+/**
+ * Reads one resource. "deleted": upstream says so, and `observed` holds the tombstones; "kept": upstream says nothing
+ * of which that could be concluded.
+ */
+export async function readAnew(
   ctx: Context,
   wanted: ResourceKey,
   repository: MirroredRepository | null,
   path: string,
+  priority: Priority,
 ): Promise<Read> {
-  if (wanted.kind === "label" && repository) return readLabels(ctx, repository, wanted, path);
-  const answer = await ctx.upstream.get(path, { priority: "refresh" });
+  if (wanted.kind === "label" && repository) return readLabels(ctx, repository, wanted, path, priority);
+  const answer = await ctx.upstream.get(path, { priority });
   if (answer.kind === "ok") {
     const at = repository
       ? sightingOf(ctx, repository, answer.seenAt)
@@ -59,7 +64,7 @@ async function readAnew(
     const isSingle = ["repository", "issue", "pull_request"].includes(wanted.kind);
     return { observed: observe(wanted.kind, answer.body as Json, { ...at, isSingle }), outcome: "merged" };
   }
-  if (!repository || !(await isDeletion(ctx, repository, answer)))
+  if (!repository || !(await isDeletion(ctx, repository, answer, priority)))
     return { observed: joinObserved([]), outcome: "kept" };
   return { observed: tombstonesOf(ctx, wanted), outcome: "deleted" };
 }
@@ -70,10 +75,11 @@ async function readLabels(
   repository: MirroredRepository,
   wanted: ResourceKey,
   first: string,
+  priority: Priority,
 ): Promise<Read> {
   const observed: Observed[] = [];
   for (let path: string | null = first; path !== null; ) {
-    const answer: Answer = await ctx.upstream.get(path, { priority: "refresh" });
+    const answer: Answer = await ctx.upstream.get(path, { priority });
     if (answer.kind !== "ok") return { observed: joinObserved(observed), outcome: "kept" };
     const at = sightingOf(ctx, repository, answer.seenAt);
     observed.push(...(answer.body as Json[]).map((label) => observe("label", label, at)));
@@ -93,6 +99,7 @@ async function isDeletion(
   ctx: Context,
   repository: MirroredRepository,
   answer: Exclude<Answer, { kind: "ok" }>,
+  priority: Priority,
 ): Promise<boolean> {
   switch (answer.kind) {
     case "unchanged":
@@ -102,15 +109,14 @@ async function isDeletion(
     case "missing":
       if (answer.status === 410) return true;
       return (
-        answer.status === 404 &&
-        (await ctx.upstream.get(`/repositories/${repository.id}`, { priority: "refresh" })).kind === "ok"
+        answer.status === 404 && (await ctx.upstream.get(`/repositories/${repository.id}`, { priority })).kind === "ok"
       );
     default:
       return answer satisfies never;
   }
 }
 
-function tombstonesOf(ctx: Pick<Context, "clock">, { kind, repositoryId, key }: ResourceKey): Observed {
+export function tombstonesOf(ctx: Pick<Context, "clock">, { kind, repositoryId, key }: ResourceKey): Observed {
   const tombstone = (of: Kind): Seen => ({
     kind: of,
     repositoryId,
@@ -161,7 +167,10 @@ function whenMergeable({ seen }: Observed, mark: Mark, startedAt: Date): Date | 
 }
 
 /** Where upstream shows the resource; null when the mirror does not know it well enough to say. */
-async function pathOf(ctx: Pick<Context, "db">, { kind, repositoryId, key }: ResourceKey): Promise<string | null> {
+export async function pathOf(
+  ctx: Pick<Context, "db">,
+  { kind, repositoryId, key }: ResourceKey,
+): Promise<string | null> {
   const below = `/repositories/${repositoryId}`;
   switch (kind) {
     case "user":

@@ -181,6 +181,8 @@ const BY_REPOSITORY = [
   "milestones",
   "backfill_phases",
   "refresh_marks",
+  "audits",
+  "audit_pages",
   "repository_syncs",
 ] as const;
 const PURGE_BATCH = 5_000;

@@ -13,12 +13,22 @@ import { pullRequests } from "../../db/schema/pull-requests.ts";
 import { formerNames, repositories } from "../../db/schema/repositories.ts";
 import { pullRequestReviewComments, pullRequestReviews } from "../../db/schema/reviews.ts";
 import { shapes } from "../../db/schema/shapes.ts";
-import { backfillPhases, refreshMarks, repositorySyncs, selections, validators } from "../../db/schema/sync.ts";
+import {
+  auditPages,
+  audits,
+  backfillPhases,
+  refreshMarks,
+  repositorySyncs,
+  selections,
+  validators,
+} from "../../db/schema/sync.ts";
 import { users } from "../../db/schema/users.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 const tables = [
   apiTokens,
+  auditPages,
+  audits,
   issueComments,
   deliveries,
   issueAssignees,

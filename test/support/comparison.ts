@@ -32,7 +32,7 @@ export async function compare(
   ctx: Context,
   simulator: Simulator,
   fullName: string,
-  ignore: (kind: Kind, path: string) => boolean = () => false,
+  ignore: (kind: Kind, path: string, mine: Json | undefined) => boolean = () => false,
 ): Promise<Comparison> {
   const response = await fetch(`${simulator.url}/-/state?repository=${fullName}`);
   const { repositories } = (await response.json()) as { repositories: Truth[] };
@@ -42,7 +42,7 @@ export async function compare(
   const differences: string[] = [];
   const note = (kind: Kind, key: unknown, mine: Json | undefined, theirs: Json | undefined) => {
     for (const path of differing(mine, theirs)) {
-      if (differences.length < 100 && !ignore(kind, path.path))
+      if (differences.length < 100 && !ignore(kind, path.path, path.mine))
         differences.push(`${kind} ${String(key)} ${path.path}: ${short(path.mine)} ≠ ${short(path.theirs)}`);
     }
   };
