@@ -104,7 +104,28 @@ export const settings = {
     name: "CATCH_UP_INTERVAL",
     read: span,
     default: "5m",
-    about: "How often each repository is asked for what its webhooks may have missed.",
+    about:
+      "How often each repository is asked for what its webhooks may have missed. With more than 20 repositories sweeps decide where that is needed.",
+  },
+  sweepIntervalMs: {
+    name: "SWEEP_INTERVAL",
+    read: span,
+    default: "4m",
+    about:
+      "How often all repositories are asked at once whether anything has changed. Four times as often where webhooks were lost lately.",
+  },
+  deliveryCheckIntervalMs: {
+    name: "DELIVERY_CHECK_INTERVAL",
+    read: span,
+    default: "10m",
+    about: "How often upstream's list of what it sent to our webhooks is compared with the inbox.",
+  },
+  auditPeriodMs: {
+    name: "AUDIT_PERIOD",
+    read: span,
+    default: "24h",
+    about:
+      "Within how long each repository is compared with upstream in full, once, and repaired. The work is spread over the period.",
   },
   rateLimitUser: {
     name: "RATE_LIMIT_USER",

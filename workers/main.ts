@@ -4,6 +4,7 @@ import { runProcess } from "../src/operations/entry.ts";
 import { enqueueTask } from "../src/operations/queues.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
 import { aborted, shutdownSignal } from "../src/operations/shutdown.ts";
+import { openAuditWorker } from "./audit.ts";
 import { openBackfillWorker } from "./backfill.ts";
 import { openCatchUpWorker } from "./catch-up.ts";
 import { openDeliveriesWorker } from "./deliveries.ts";
@@ -19,6 +20,7 @@ export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack)
     openDeliveriesWorker(ctx),
     openRefreshWorker(ctx),
     openCatchUpWorker(ctx),
+    openAuditWorker(ctx),
     openBackfillWorker(ctx),
     openMaintenanceWorker(ctx),
   ];

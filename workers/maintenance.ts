@@ -1,9 +1,12 @@
 import type { Worker } from "bullmq";
 import { type MaintenanceTask, queueNames } from "../src/operations/queues.ts";
 import { dispatchPending, pruneDeliveries } from "../src/receiver/dispatch.ts";
+import { scheduleAudits } from "../src/sync/audit-schedule.ts";
 import { scheduleCatchUps } from "../src/sync/catch-up.ts";
 import { dispatchMarks } from "../src/sync/marks.ts";
+import { checkDeliveries } from "../src/sync/missed-deliveries.ts";
 import { resolveSelections } from "../src/sync/selection.ts";
+import { sweep } from "../src/sync/sweep.ts";
 import { pruneValidators } from "../src/upstream/validators.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
@@ -13,7 +16,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
   return openWorker<Record<string, never>, MaintenanceTask>(
     ctx,
     queueNames.maintenance,
-    { concurrency: 4 },
+    { concurrency: 7 },
     (job, signal) => {
       const task = job.name;
       switch (task) {
@@ -25,6 +28,12 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
           return resolveSelections(ctx);
         case "schedule-catch-up":
           return scheduleCatchUps(ctx);
+        case "sweep":
+          return sweep(ctx, signal);
+        case "check-deliveries":
+          return checkDeliveries(ctx, signal);
+        case "schedule-audits":
+          return scheduleAudits(ctx);
         default:
           throw new Error(`There is no maintenance task named ${task satisfies never}`);
       }

@@ -4,14 +4,23 @@ import { runProcess } from "../src/operations/entry.ts";
 import type { MaintenanceTask } from "../src/operations/queues.ts";
 import { shutdownSignal } from "../src/operations/shutdown.ts";
 import { openStores, type Stores } from "../src/operations/stores.ts";
+import { AUDIT_TICK_MS } from "../src/sync/audit-schedule.ts";
 
 /** How often each task is asked for, in ms. */
-function intervals({ catchUpIntervalMs }: Stores["config"]): Record<MaintenanceTask, number> {
+function intervals({
+  catchUpIntervalMs,
+  sweepIntervalMs,
+  deliveryCheckIntervalMs,
+}: Stores["config"]): Record<MaintenanceTask, number> {
   return {
     dispatch: 2_000,
     // Asks upstream about every `owner/*`, so it is not free.
     select: 60_000,
     "schedule-catch-up": catchUpIntervalMs,
+    // As often as the repositories whose webhooks were lost lately are to be asked.
+    sweep: Math.ceil(sweepIntervalMs / 4),
+    "check-deliveries": deliveryCheckIntervalMs,
+    "schedule-audits": AUDIT_TICK_MS,
     prune: 60_000,
   };
 }

@@ -117,3 +117,27 @@ export const auditPages = pgTable(
   },
   (table) => [primaryKey({ columns: [table.repositoryId, table.kind, table.path] })],
 );
+
+/** One row is what the newest sweep saw of a repository, and whether a catch-up is due because of it. */
+export const sweeps = pgTable("sweeps", {
+  repositoryId: id("repository_id").primaryKey(),
+  shown: text("shown").notNull(),
+  sweptAt: instant("swept_at").notNull(),
+  /** When it was last found changed; a catch-up that began later has read the change. */
+  changedAt: instant("changed_at"),
+  /** When it was last found changed without a webhook that told of it, or a delivery was found missing. */
+  untoldAt: instant("untold_at"),
+});
+
+/** One row is one of our webhooks at upstream and up to where its deliveries have been compared with the inbox. */
+export const hookChecks = pgTable(
+  "hook_checks",
+  {
+    repositoryId: id("repository_id").notNull(),
+    hookId: id("hook_id").notNull(),
+    /** By upstream's clock. */
+    checkedUntil: instant("checked_until").notNull(),
+    missed: id("missed").notNull().default(0),
+  },
+  (table) => [primaryKey({ columns: [table.repositoryId, table.hookId] })],
+);

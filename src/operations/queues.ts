@@ -48,13 +48,21 @@ export interface RefreshJob {
 }
 
 /** What the scheduler asks for at intervals. */
-export type MaintenanceTask = "dispatch" | "prune" | "select" | "schedule-catch-up";
+export type MaintenanceTask =
+  | "dispatch"
+  | "prune"
+  | "select"
+  | "schedule-catch-up"
+  | "sweep"
+  | "check-deliveries"
+  | "schedule-audits";
 
 export interface Queues {
   inbox: Queue<InboxJob>;
   deliveries: Queue<DeliveryJob>;
   backfill: Queue<RepositoryJob>;
   catchUp: Queue<RepositoryJob>;
+  audit: Queue<RepositoryJob>;
   refresh: Queue<RefreshJob>;
   maintenance: Queue<Record<string, never>, void, MaintenanceTask>;
 }
@@ -65,6 +73,7 @@ export const queueNames = {
   deliveries: "deliveries",
   backfill: "backfill",
   catchUp: "catch-up",
+  audit: "audit",
   refresh: "refresh",
   maintenance: "maintenance",
 } as const satisfies Record<keyof Queues, string>;
@@ -87,6 +96,7 @@ const options: Record<keyof Queues, JobsOptions> = {
   // Long work that goes on at the last page: about twenty minutes of failures in a row, then it rests until it is asked for again.
   backfill: { ...kept, attempts: 20, backoff },
   catchUp: { ...kept, attempts: 8, backoff },
+  audit: { ...kept, attempts: 3, backoff },
   refresh: { ...kept, attempts: 8, backoff },
   // Asked for again by the scheduler within seconds anyway.
   maintenance: {
@@ -173,6 +183,11 @@ export async function enqueueCatchUp(ctx: Enqueuing, job: RepositoryJob): Promis
       deduplication: { id: String(job.repositoryId), keepLastIfActive: true },
     }),
   );
+}
+
+/** Asks for the next part of an audit. One that waits or runs already is not asked for twice. */
+export async function enqueueAudit(ctx: Enqueuing, job: RepositoryJob): Promise<void> {
+  await adding(ctx, () => ctx.queues.audit.add("audit", job, { deduplication: { id: String(job.repositoryId) } }));
 }
 
 /**

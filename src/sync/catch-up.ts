@@ -8,6 +8,7 @@ import { newestOf, PAGE_SIZE, RepositoryUnavailableError, type StoredPage, store
 import { storeMergeability, storePullDetails } from "./pull-details.ts";
 import { readRepository } from "./read-repository.ts";
 import { setSyncState } from "./repository-sync.ts";
+import { SMALL_FLEET } from "./sweep.ts";
 
 /**
  * Reads what changed since the watermarks. `updated_at` counts whole seconds, and a replica may show a change late, so each
@@ -69,10 +70,18 @@ export async function catchUp(
   }
 }
 
-/** Asks for a catch-up of every repository that is followed. */
+/** After so many intervals a repository in which no sweep found a change is caught up with nevertheless. */
+const UNSWEPT_INTERVALS = 24;
+
+/** Asks for a catch-up of every repository that is followed, or, when there are many, of those that no sweep looks after. */
 export async function scheduleCatchUps(ctx: Context): Promise<void> {
+  // Of many, sweeps say which have changed; then each is caught up with now and then all the same.
+  const confirmed = new Date(ctx.clock.now().getTime() - UNSWEPT_INTERVALS * ctx.config.catchUpIntervalMs);
   const { rows } = await ctx.db.$client.query<{ repository_id: string; state: string }>(
-    "select repository_id, state from repository_syncs where state <> 'gone'",
+    `select s.repository_id, s.state from repository_syncs s left join sweeps w using (repository_id)
+      where s.state <> 'gone' and (s.state <> 'live' or w.repository_id is null or s.confirmed_at is null or s.confirmed_at < $1
+        or (select count(*) from repository_syncs where state = 'live') <= $2)`,
+    [confirmed, SMALL_FLEET],
   );
   for (const { repository_id, state } of rows) {
     const job = { repositoryId: Number(repository_id) };

@@ -183,6 +183,8 @@ const BY_REPOSITORY = [
   "refresh_marks",
   "audits",
   "audit_pages",
+  "sweeps",
+  "hook_checks",
   "repository_syncs",
 ] as const;
 const PURGE_BATCH = 5_000;

@@ -231,10 +231,13 @@ describe("schedules", () => {
     await Promise.all([upsertSchedules(world.ctx), upsertSchedules(world.ctx), upsertSchedules(world.ctx)]);
     const schedules = await world.ctx.queues.maintenance.getJobSchedulers();
     expect(schedules.map((schedule) => schedule.key).sort()).toEqual([
+      "check-deliveries",
       "dispatch",
       "prune",
+      "schedule-audits",
       "schedule-catch-up",
       "select",
+      "sweep",
     ]);
     expect(await upsertSchedules(world.ctx)).toEqual([]);
   });

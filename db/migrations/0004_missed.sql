@@ -34,3 +34,32 @@ comment on column audit_pages.path is 'The request''s path and query.';
 comment on column audit_pages.keys is 'What stood on the page: ids, or numbers of issues and pull requests.';
 comment on column audit_pages.fingerprint is 'Of the mirror''s rows when they were equal to the page; null when they were not, since a 304 would then prove nothing.';
 comment on column audit_pages.walked_at is 'When an audit last passed it, by our clock.';
+
+create table sweeps (
+  repository_id bigint primary key,
+  shown text not null,
+  swept_at timestamptz not null,
+  changed_at timestamptz,
+  untold_at timestamptz
+);
+
+comment on table sweeps is 'One row is what the newest sweep saw of a repository, and whether a catch-up is due because of it.';
+comment on column sweeps.repository_id is 'Upstream''s id of the repository.';
+comment on column sweeps.shown is 'What upstream showed that moves when the repository does, as JSON.';
+comment on column sweeps.swept_at is 'When it was asked for, by our clock.';
+comment on column sweeps.changed_at is 'When it was last found changed, by our clock; a catch-up that began later has read the change.';
+comment on column sweeps.untold_at is 'When it was last found changed without a webhook that told of it, or a delivery was found missing, by our clock.';
+
+create table hook_checks (
+  repository_id bigint not null,
+  hook_id bigint not null,
+  checked_until timestamptz not null,
+  missed bigint not null default 0,
+  primary key (repository_id, hook_id)
+);
+
+comment on table hook_checks is 'One row is one of our webhooks at upstream and up to where its list of deliveries has been compared with the inbox.';
+comment on column hook_checks.repository_id is 'Upstream''s id of the repository.';
+comment on column hook_checks.hook_id is 'Upstream''s id of the webhook.';
+comment on column hook_checks.checked_until is 'Deliveries up to here, by upstream''s clock, were asked for again if they were missing.';
+comment on column hook_checks.missed is 'How many were missing, over all checks.';

@@ -1,0 +1,182 @@
+import { sql } from "drizzle-orm";
+import type { Context } from "../context.ts";
+import { enqueueCatchUp } from "../operations/queues.ts";
+import { failureOf } from "../upstream/answer.ts";
+import type { Answer } from "../upstream/client.ts";
+import { UpstreamRefusedError } from "../upstream/errors.ts";
+import { saveValidator, type Validator } from "../upstream/validators.ts";
+import { alone } from "./alone.ts";
+
+/** A delivery that is younger may still be on its way. */
+const SETTLED_MS = 60_000;
+/** Upstream's list is read again so far before where the last check ended: a delivery is listed once it has been tried. */
+const OVERLAP_MS = 5 * 60_000;
+/** GitHub docs: deliveries are listed, and can be sent again, for three days. */
+const LISTED_MS = 3 * 24 * 3_600_000;
+/** What failed so often will fail again; then upstream's state is read instead. */
+const MAX_ATTEMPTS = 3;
+/** More is asked for by one catch-up, which costs less: upstream takes a write a second. */
+const MAX_ASKED = 30;
+
+export interface CheckedDeliveries {
+  /** Deliveries that the inbox lacks. */
+  missed: number;
+  /** Of them, those that upstream was asked to send again. */
+  asked: number;
+}
+
+interface Hook {
+  repositoryId: number;
+  hookId: number;
+  /** By upstream's clock; null: never checked. */
+  checkedUntil: Date | null;
+}
+
+/**
+ * Compares what upstream says it sent to our webhooks with the inbox, and asks for what is missing once more: each
+ * delivery by itself, or by a catch-up where that cannot help.
+ */
+export async function checkDeliveries(ctx: Context, signal?: AbortSignal): Promise<CheckedDeliveries> {
+  return (await alone(ctx, "check of deliveries", () => checkHooks(ctx, signal))) ?? { missed: 0, asked: 0 };
+}
+
+async function checkHooks(ctx: Context, signal: AbortSignal | undefined): Promise<CheckedDeliveries> {
+  const total = { missed: 0, asked: 0 };
+  for (const hook of await findHooks(ctx)) {
+    if (signal?.aborted) break;
+    const { missed, asked } = await checkHook(ctx, hook);
+    total.missed += missed;
+    total.asked += asked;
+  }
+  if (total.missed > 0) ctx.log.warn(total, "Webhooks were missed");
+  return total;
+}
+
+/** Our hooks are those whose deliveries we know, and those with our address. */
+async function findHooks(ctx: Context): Promise<Hook[]> {
+  const { rows } = await ctx.db.$client.query<{
+    repository_id: string;
+    hook_id: string | null;
+    checked_until: Date | null;
+  }>(
+    `select s.repository_id, h.hook_id, c.checked_until from repository_syncs s
+      left join lateral (select hook_id from hook_checks where repository_id = s.repository_id
+        union select distinct hook_id from deliveries where repository_id = s.repository_id) h on true
+      left join hook_checks c on c.repository_id = s.repository_id and c.hook_id = h.hook_id
+      where s.state = 'live' order by s.repository_id, h.hook_id`,
+  );
+  const hooks: Hook[] = [];
+  for (const { repository_id, hook_id, checked_until } of rows) {
+    const repositoryId = Number(repository_id);
+    const hookId = hook_id === null ? await findByAddress(ctx, repositoryId) : Number(hook_id);
+    if (hookId !== null && hookId > 0) hooks.push({ repositoryId, hookId, checkedUntil: checked_until });
+  }
+  return hooks;
+}
+
+/** Of a hook that has never reached us nothing is known but its address. null: none has ours, or we may not see them. */
+async function findByAddress(ctx: Context, repositoryId: number): Promise<number | null> {
+  if (ctx.config.publicUrl === null) return null;
+  const url = `${ctx.config.publicUrl}/webhooks`;
+  const answer = await askOrNull(ctx, `/repositories/${repositoryId}/hooks?per_page=100`, false);
+  if (answer?.kind !== "ok") return null;
+  const hooks = answer.body as { id: number; config?: { url?: string } }[];
+  return hooks.find((hook) => hook.config?.url === url)?.id ?? null;
+}
+
+/** null: the token may not see hooks, which leaves the sweep to find what was missed. */
+async function askOrNull(ctx: Context, path: string, conditional: boolean): Promise<Answer | null> {
+  try {
+    return await ctx.upstream.get(path, { priority: "catch-up", conditional });
+  } catch (error) {
+    if (error instanceof UpstreamRefusedError) return null;
+    throw error;
+  }
+}
+
+interface Listed {
+  id: number;
+  guid: string;
+  delivered_at: string;
+  status: string;
+  event: string;
+}
+
+async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries> {
+  const list = `/repositories/${hook.repositoryId}/hooks/${hook.hookId}/deliveries`;
+  const read = await readDeliveries(ctx, list, hook);
+  if (!read) return { missed: 0, asked: 0 };
+  const { listed, upstreamNow, validator, isTooOld } = read;
+  const settled = listed.filter(({ delivered_at }) => Date.parse(delivered_at) <= upstreamNow.getTime() - SETTLED_MS);
+  const missing = await findMissing(
+    ctx,
+    hook,
+    Map.groupBy(settled, ({ guid }) => guid),
+  );
+  const hopeful = missing.filter((attempts) => attempts.length < MAX_ATTEMPTS).slice(0, MAX_ASKED);
+  for (const [newest] of hopeful) {
+    if (newest) await askAgain(ctx, `${list}/${newest.id}/attempts`);
+  }
+  if (hopeful.length < missing.length || isTooOld) await enqueueCatchUp(ctx, { repositoryId: hook.repositoryId });
+
+  const isQuiet = settled.length === listed.length && missing.length === 0;
+  const until = new Date(upstreamNow.getTime() - SETTLED_MS).toISOString();
+  await ctx.db.transaction(async (tx) => {
+    await tx.execute(sql`insert into hook_checks (repository_id, hook_id, checked_until, missed)
+      values (${hook.repositoryId}, ${hook.hookId}, ${until}::timestamptz, ${missing.length})
+      on conflict (repository_id, hook_id) do update set checked_until = greatest(hook_checks.checked_until, excluded.checked_until),
+        missed = hook_checks.missed + excluded.missed`);
+    if (missing.length > 0)
+      await tx.execute(
+        sql`update sweeps set untold_at = ${ctx.clock.now().toISOString()}::timestamptz where repository_id = ${hook.repositoryId}`,
+      );
+    // While anything is open the list must be read again; unchanged it would not be.
+    if (isQuiet && validator) await saveValidator(tx, validator);
+  });
+  return { missed: missing.length, asked: hopeful.length };
+}
+
+interface ReadDeliveries {
+  /** Newest first. */
+  listed: Listed[];
+  upstreamNow: Date;
+  validator: Validator | null;
+  /** The last check is longer ago than upstream lists deliveries. */
+  isTooOld: boolean;
+}
+
+/** null: unchanged since all of it was in the inbox, or not shown to us. */
+async function readDeliveries(ctx: Context, list: string, { checkedUntil }: Hook): Promise<ReadDeliveries | null> {
+  const listed: Listed[] = [];
+  let read: ReadDeliveries | null = null;
+  for (let path: string | null = `${list}?per_page=100`; path !== null; ) {
+    const answer: Answer | null = await askOrNull(ctx, path, read === null);
+    if (answer?.kind !== "ok") return read;
+    const since = Math.max(checkedUntil?.getTime() ?? 0, answer.upstreamNow.getTime() - LISTED_MS) - OVERLAP_MS;
+    const isTooOld = checkedUntil !== null && answer.upstreamNow.getTime() - checkedUntil.getTime() > LISTED_MS;
+    read ??= { listed, upstreamNow: answer.upstreamNow, validator: answer.validator, isTooOld };
+    const page = answer.body as Listed[];
+    const recent = page.filter(({ delivered_at }) => Date.parse(delivered_at) >= since);
+    listed.push(...recent);
+    path = recent.length === page.length ? (answer.links.next ?? null) : null;
+  }
+  return read;
+}
+
+/** The attempts, newest first, at each delivery that the inbox does not have, or has and could not apply. */
+async function findMissing(ctx: Context, hook: Hook, byGuid: Map<string, Listed[]>): Promise<Listed[][]> {
+  const { rows } = await ctx.db.$client.query<{ guid: string }>(
+    "select guid from deliveries where hook_id = $1 and guid = any($2) and status <> 'failed'",
+    [hook.hookId, [...byGuid.keys()]],
+  );
+  const known = new Set(rows.map(({ guid }) => guid));
+  return [...byGuid]
+    .filter(([guid, [newest]]) => !known.has(guid) && newest?.event !== "ping")
+    .map(([, attempts]) => attempts);
+}
+
+async function askAgain(ctx: Context, path: string): Promise<void> {
+  const answer = await ctx.upstream.write({ method: "POST", path, body: null });
+  if (answer.status !== 202)
+    throw failureOf(path, { status: answer.status, headers: answer.headers, text: answer.body });
+}
