@@ -112,13 +112,14 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
   const stamp = isNewer ? seen.stamp : stored.stamp;
   let hasChanged = false;
   let isTied = false;
+  const isAllThereIs = seen.extent === "single" || hasBecomePull(stored, seen);
 
   if (isNewer) {
     // What this observation does not speak of keeps the stamp under which it was seen.
     for (const key of Object.keys(stored.fields)) {
       if (key in seen.fields) continue;
       keyStamps[key] ??= stored.stamp;
-      if (seen.extent !== "single" || order(seen, keyStamps[key]) !== "newer") continue;
+      if (!isAllThereIs || order(seen, keyStamps[key]) !== "newer") continue;
       delete fields[key];
       delete keyStamps[key];
       hasChanged = true;
@@ -150,6 +151,11 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
   const next: Stored = { fields, stamp, keyStamps, deletedAt: null };
   if (isTied) return { outcome: "tied", next: hasChanged ? next : null };
   return hasChanged ? { outcome: "merged", next } : { outcome: "known" };
+}
+
+/** What upstream showed of the issue it no longer shows of the pull request, and lists leave nothing else out of either. */
+function hasBecomePull(stored: Stored, { extent, stamp, fields }: Observation): boolean {
+  return extent === "whole" && stamp.read && "pull_request" in fields && !("pull_request" in stored.fields);
 }
 
 /** Two changes in one second: the one that comes later is shown, and upstream is asked all the same. */

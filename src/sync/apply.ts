@@ -101,7 +101,8 @@ async function applyPayload(
     const askedAt = ctx.clock.now();
     const asked = (reading.ask?.(payload) ?? []).map((key) => ({
       ...key,
-      repositoryId: repository.id as number,
+      // A repository and its former owner are known apart from what lies in it.
+      repositoryId: key.kind === "repository" ? 0 : (repository.id as number),
       askedAt,
       notBefore: afterLag(askedAt),
     }));
@@ -154,10 +155,14 @@ const readings: Record<string, Reading> = {
         ...optional("milestone", payload.milestone, at),
       ];
     },
-    // Payloads have no `closed_by`, and some leave the state out.
+    // Payloads have no `closed_by`, and some leave the state out. What was transferred here brings comments along, of which
+    // no event tells.
     ask: (payload) => {
       const isPart =
-        payload.action === "closed" || payload.action === "reopened" || (payload.issue as Fields).state === undefined;
+        payload.action === "closed" ||
+        payload.action === "reopened" ||
+        (payload.issue as Fields).state === undefined ||
+        (isObject(payload.changes) && isObject(payload.changes.old_issue));
       return isPart ? [{ kind: "issue", key: numberOf(payload.issue) }] : [];
     },
   },
@@ -191,7 +196,14 @@ const readings: Record<string, Reading> = {
   },
   label: { observe: (payload, at) => one("label", payload.label, at, payload.action === "deleted") },
   milestone: { observe: (payload, at) => one("milestone", payload.milestone, at, payload.action === "deleted") },
-  repository: { observe: () => [] },
+  repository: {
+    observe: () => [],
+    // Payloads leave out what a single repository shows, such as the organisation that it has left.
+    ask: (payload) =>
+      payload.action === "transferred"
+        ? [{ kind: "repository", key: (payload.repository as Fields).id as number }]
+        : [],
+  },
   public: { observe: () => [] },
 };
 

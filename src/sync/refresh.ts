@@ -17,7 +17,7 @@ import {
   settleMark,
   storeMarks,
 } from "./marks.ts";
-import { PAGE_SIZE, sightingOf } from "./pages.ts";
+import { PAGE_SIZE, sightingOf, storePage } from "./pages.ts";
 
 /**
  * Reads one resource anew, with authority. A read that a lagging replica may have answered does not settle the mark: the
@@ -35,7 +35,23 @@ export async function refresh(ctx: Context, wanted: ResourceKey): Promise<"merge
   const { observed, outcome } = await readAnew(ctx, wanted, repository, path, "refresh");
   const ties = await store(ctx, observed, mark, startedAt);
   await enqueueMarks(ctx, ties);
+  if (repository && wanted.kind === "issue" && outcome === "merged")
+    await readMissingComments(ctx, repository, wanted.key);
   return outcome;
+}
+
+/** An issue that was transferred here brought its comments along, as old as they are; its count of them tells. */
+async function readMissingComments(ctx: Context, repository: MirroredRepository, number: number): Promise<void> {
+  const { rows } = await ctx.db.$client.query<{ lacking: boolean }>(
+    `select i.comments > (select count(*) from issue_comments c
+        where c.repository_id = i.repository_id and c.issue_number = i.number and c.deleted_at is null) as lacking
+      from issues i where i.repository_id = $1 and i.number = $2 and i.deleted_at is null`,
+    [repository.id, number],
+  );
+  if (!rows[0]?.lacking) return;
+  const first = `/repositories/${repository.id}/issues/${number}/comments?per_page=${PAGE_SIZE}`;
+  for (let path: string | null = first; path !== null; )
+    path = (await storePage(ctx, repository, "issue_comment", path, "refresh", async () => {})).next;
 }
 
 interface Read {

@@ -188,3 +188,40 @@ test("the counters of a repository follow the newest delivery without a question
   const folded = fold(stored, issue({ open_issues_count: 2, name: "a" }));
   expect(folded).toMatchObject({ outcome: "merged", next: { fields: { open_issues_count: 2 } } });
 });
+
+test("a read made to be compared overrules what claims a later moment, but not what replicas may not have seen", () => {
+  const claimed: Stored = {
+    fields: { title: "invented", updated_at: "2031-01-01T00:00:00Z" },
+    stamp: { updatedAt: Date.parse("2031-01-01T00:00:00Z"), seenAt: START, read: true },
+    keyStamps: {},
+    deletedAt: null,
+  };
+  const read = (afterMs: number, overrules: boolean): Observation => ({
+    fields: { title: "true", updated_at: "2026-01-01T00:00:00Z" },
+    stamp: { updatedAt: START, seenAt: START + afterMs, read: true },
+    deleted: false,
+    extent: "whole",
+    overrules,
+  });
+  expect(next(claimed, read(REPLICA_LAG_MS + 1, true))?.fields.title).toBe("true");
+  expect(next(claimed, read(REPLICA_LAG_MS, true))?.fields.title).toBe("invented");
+  expect(next(claimed, read(REPLICA_LAG_MS + 1, false))?.fields.title).toBe("invented");
+});
+
+test("an issue that a list shows to be a pull request keeps nothing that only an issue has", () => {
+  const issue = {
+    fields: { title: "one", type: null, updated_at: "2026-01-01T00:00:00Z" },
+    stamp: { updatedAt: START, seenAt: START, read: true },
+    keyStamps: {},
+    deletedAt: null,
+  };
+  const seen: Observation = {
+    fields: { title: "one", pull_request: { url: "somewhere" }, updated_at: "2026-01-01T00:00:05Z" },
+    stamp: { updatedAt: START + 5_000, seenAt: START + 6_000, read: true },
+    deleted: false,
+    extent: "whole",
+  };
+  expect(Object.keys(next(issue, seen)?.fields ?? {}).sort()).toEqual(["pull_request", "title", "updated_at"]);
+  const pushed = { ...seen, stamp: { ...seen.stamp, read: false } };
+  expect(next(issue, pushed)?.fields).toHaveProperty("type");
+});

@@ -1,0 +1,242 @@
+import { describe, expect, test } from "vitest";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { mutate } from "../../src/simulator/mutations.ts";
+import type { Issue, Repository } from "../../src/simulator/records.ts";
+import { openView } from "../../src/simulator/views/view.ts";
+import { audit } from "../../src/sync/audit.ts";
+import { compare } from "../support/comparison.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+const MINUTE = 60_000;
+
+/** One thing that happens to a repository or what is in it, and what the mirror is to show of it afterwards. */
+interface Case {
+  name: string;
+  happen: (town: Town) => void;
+  /** Beside that every mirrored repository which upstream still has is equal to it. */
+  shows?: (town: Town) => Promise<void>;
+}
+
+/** Two mirrored repositories of one owner, and a fork elsewhere that a pull request came from. */
+interface Town {
+  world: TestWorld;
+  owner: string;
+  first: Repository;
+  second: Repository;
+  change: (json: Record<string, unknown>) => unknown;
+  name: (repository: Repository) => string;
+}
+
+async function openTown(hooked: boolean): Promise<Town> {
+  const world = await openWorld({
+    simulator: { worldOptions: { mergeableDelayMs: 0 } },
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 21, repositories: 2, issues: 12, pulls: 6 }),
+  });
+  const upstream = world.simulator.world;
+  const [first, second] = [...upstream.repositories.values()].filter((one) => !one.fork);
+  if (!first || !second) throw new Error("The generated world has no two repositories");
+  const name = (repository: Repository) => upstream.fullName(repository);
+  const view = openView({
+    world: upstream,
+    apiUrl: world.simulator.url,
+    htmlUrl: world.simulator.htmlUrl,
+    roleOf: () => "admin",
+  });
+  const change = (json: Record<string, unknown>) => mutate(upstream, view, json);
+  change({ op: "createUser", login: "newcomer" });
+  await world.mirror(name(first), name(second));
+  if (hooked) await world.listen(name(first), name(second));
+  await world.settleMarks();
+  pass(world);
+  return { world, owner: upstream.user(first.ownerId).login, first, second, change, name };
+}
+
+function pass(world: TestWorld): void {
+  (world.simulator.world.clock as SettableClock).advance(MINUTE);
+  world.advance(MINUTE);
+}
+
+const issueOf = (repository: Repository): Issue => {
+  for (const issue of repository.rows.issuesByCreated.ascending())
+    if (!issue.pull && issue.labelIds.length > 0) return issue;
+  throw new Error("No issue carries a label");
+};
+
+const openIssueOf = (repository: Repository): Issue => {
+  for (const issue of repository.rows.issuesByCreated.ascending())
+    if (!issue.pull && issue.state === "open" && !issue.locked) return issue;
+  throw new Error("No issue is open");
+};
+
+const status = async ({ world }: Town, path: string) => (await world.get(path)).status;
+const stateOf = async ({ world }: Town, id: number) => {
+  const { rows } = await world.ctx.db.$client.query<{ state: string }>(
+    "select state from repository_syncs where repository_id = $1",
+    [id],
+  );
+  return rows[0]?.state;
+};
+
+const cases: Case[] = [
+  {
+    name: "a repository renamed",
+    happen: ({ change, first, name }) =>
+      change({ op: "renameRepository", repository: name(first), name: "another-name" }),
+    shows: async (town) => {
+      expect(await status(town, `/repos/${town.owner}/another-name/issues`)).toBe(200);
+    },
+  },
+  {
+    name: "a repository transferred to another owner",
+    happen: ({ change, first, name }) => change({ op: "transferRepository", repository: name(first), to: "newcomer" }),
+    shows: async (town) => {
+      expect(await status(town, `/repos/newcomer/${town.first.name}/issues`)).toBe(200);
+    },
+  },
+  {
+    name: "a repository deleted",
+    happen: ({ change, first, name }) => change({ op: "deleteRepository", repository: name(first) }),
+    shows: async (town) => {
+      // Without a webhook upstream's 404 may as well mean that we may not see it: nothing is thrown away then.
+      expect(["gone", "paused"]).toContain(await stateOf(town, town.first.id));
+      expect(await stateOf(town, town.second.id)).toBe("live");
+    },
+  },
+  {
+    name: "a repository archived",
+    happen: ({ change, first, name }) => change({ op: "archiveRepository", repository: name(first) }),
+  },
+  {
+    name: "a repository made private",
+    happen: ({ change, first, name }) => change({ op: "privatizeRepository", repository: name(first) }),
+    shows: async (town) => {
+      const response = await fetch(`${town.world.url}/repos/${town.name(town.first)}`, {
+        headers: { "user-agent": "test" },
+      });
+      expect(response.status).toBe(404);
+    },
+  },
+  {
+    name: "a repository made private and public again",
+    happen: ({ change, first, name }) => {
+      change({ op: "privatizeRepository", repository: name(first) });
+      change({ op: "publicizeRepository", repository: name(first) });
+    },
+    shows: async (town) => {
+      const response = await fetch(`${town.world.url}/repos/${town.name(town.first)}`, {
+        headers: { "user-agent": "test" },
+      });
+      expect(response.status).toBe(200);
+    },
+  },
+  {
+    name: "an issue transferred from one mirrored repository to another",
+    happen: ({ change, first, second, name }) =>
+      change({ op: "transferIssue", repository: name(first), number: issueOf(first).number, to: name(second) }),
+  },
+  {
+    name: "an issue deleted with all that was said under it",
+    happen: ({ change, first, name }) => {
+      const { number } = issueOf(first);
+      change({ op: "createComment", repository: name(first), number, body: "soon gone" });
+      change({ op: "deleteIssue", repository: name(first), number });
+    },
+  },
+  {
+    name: "an issue pinned",
+    happen: ({ change, first, name }) =>
+      change({ op: "pinIssue", repository: name(first), number: issueOf(first).number }),
+  },
+  {
+    name: "an issue locked",
+    happen: ({ change, first, name }) =>
+      change({ op: "lockIssue", repository: name(first), number: issueOf(first).number, reason: "spam" }),
+  },
+  {
+    name: "an issue converted to a pull request",
+    happen: ({ change, first, name }) =>
+      change({
+        op: "convertIssueToPull",
+        repository: name(first),
+        number: openIssueOf(first).number,
+        head: "converted",
+      }),
+  },
+  {
+    name: "a label renamed",
+    happen: ({ change, first, name, world }) => {
+      const label = world.simulator.world.labels.get(issueOf(first).labelIds[0] as number)?.name;
+      change({ op: "editLabel", repository: name(first), label, name: "new words" });
+    },
+  },
+  {
+    name: "a label deleted",
+    happen: ({ change, first, name, world }) => {
+      const label = world.simulator.world.labels.get(issueOf(first).labelIds[0] as number)?.name;
+      change({ op: "deleteLabel", repository: name(first), label });
+    },
+  },
+  {
+    name: "a user renamed",
+    happen: ({ change, first, world }) => {
+      const author = world.simulator.world.user(issueOf(first).authorId ?? 0);
+      change({ op: "renameUser", login: author.login, to: "newly-named" });
+    },
+  },
+  {
+    name: "a user gone, whose words are the ghost's now",
+    happen: ({ change, first, world, owner }) => {
+      const { comments, users } = world.simulator.world;
+      const said = [...comments.values()].find(
+        ({ issue, authorId }) =>
+          issue.repository === first && users.get(authorId ?? 0) && users.get(authorId ?? 0)?.login !== owner,
+      );
+      change({ op: "deleteUser", login: users.get(said?.authorId ?? 0)?.login });
+    },
+  },
+  {
+    name: "the fork deleted that a pull request came from",
+    happen: ({ change, first, name }) => {
+      for (const issue of first.rows.issuesByCreated.ascending()) {
+        const from = issue.pull?.head.repositoryId;
+        if (issue.pull && from && from !== first.id)
+          return void change({ op: "deleteForkHead", repository: name(first), number: issue.number });
+      }
+      throw new Error("No pull request came from a fork");
+    },
+  },
+];
+
+/** What no webhook tells of, so that with them it still takes an audit. */
+const untold = new Set([
+  "an issue converted to a pull request", // What was said under it has other addresses.
+  "a repository transferred to another owner", // Who is a member is one of the owner's.
+  "a user renamed",
+  "a user gone, whose words are the ghost's now",
+  "the fork deleted that a pull request came from",
+]);
+
+describe.each([true, false])("with a webhook: %s", (hooked) => {
+  test.each(cases)("$name", async ({ name, happen, shows }) => {
+    const town = await openTown(hooked);
+    await using world = town.world;
+    happen(town);
+    await world.settleMarks();
+    pass(world);
+    if (!hooked || untold.has(name)) {
+      await world.catchUp();
+      for (const { id } of [town.first, town.second]) {
+        if ((await stateOf(town, id)) === "live")
+          await audit(world.ctx, { repositoryId: id, repair: true, signal: new AbortController().signal });
+      }
+      await world.settleMarks();
+    }
+    for (const repository of [town.first, town.second]) {
+      if (repository.deleted) continue;
+      const { differences } = await compare(world.ctx, world.simulator, town.name(repository));
+      expect(differences).toEqual([]);
+    }
+    await shows?.(town);
+  });
+});
