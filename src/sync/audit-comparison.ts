@@ -42,6 +42,9 @@ export async function compareWithStored(
   return { drift, isEqual };
 }
 
+/** Upstream works these out only once somebody asks. */
+export const MERGEABILITY: ReadonlySet<string> = new Set(["mergeable", "rebaseable", "mergeable_state"]);
+
 function compareOne(seen: Seen, known: Parameters<typeof fold>[0]): { found: Drift | null; same: boolean } {
   const { kind, key } = seen;
   if (!known) return { found: { kind, key, drift: "absent" }, same: false };
@@ -55,9 +58,10 @@ function compareOne(seen: Seen, known: Parameters<typeof fold>[0]): { found: Dri
     return { found: next && next.deletedAt === null ? { kind, key, drift: "absent" } : null, same: false };
   const fields = differing.filter(
     (field) =>
-      // A key that no source had shown before is learnt, and the figures that move in every delivery are not followed.
+      // What no source had shown before is learnt, and the figures that move in every delivery are not followed.
       field in known.fields &&
       !(kind === "repository" && VOLATILE.has(field)) &&
+      !(MERGEABILITY.has(field) && known.fields.mergeable === null) &&
       next !== null &&
       sameValue(next.fields[field], seen.fields[field]),
   );

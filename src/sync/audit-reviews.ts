@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
 import type { Seen } from "../mirror/observation.ts";
 import { mergeObserved } from "../mirror/store.ts";
-import { compareWithStored, overruling } from "./audit-comparison.ts";
+import { compareWithStored, MERGEABILITY, overruling } from "./audit-comparison.ts";
 import { auditUnmet, settledBefore } from "./audit-gone.ts";
 import { auditPage } from "./audit-page.ts";
 import type { Drift } from "./audit-report.ts";
@@ -68,11 +68,9 @@ async function beingComputed(ctx: Context, repository: MirroredRepository, seen:
   return new Set(rows.map((row) => row.number));
 }
 
-const MERGEABILITY = ["mergeable", "rebaseable", "mergeable_state"];
-
 function withoutMergeability(seen: Seen): Seen {
   if (seen.kind !== "pull_request") return seen;
-  const known = Object.entries(seen.fields).filter(([key]) => !MERGEABILITY.includes(key));
+  const known = Object.entries(seen.fields).filter(([key]) => !MERGEABILITY.has(key));
   return { ...seen, fields: Object.fromEntries(known) };
 }
 

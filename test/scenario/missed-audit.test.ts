@@ -5,6 +5,7 @@ import { callerOf } from "../../src/simulator/quota.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { audit } from "../../src/sync/audit.ts";
 import { type AuditReport, driftCount } from "../../src/sync/audit-report.ts";
+import { scheduleAudits } from "../../src/sync/audit-schedule.ts";
 import { InterruptedError } from "../../src/sync/backfill.ts";
 import { RepositoryUnavailableError } from "../../src/sync/pages.ts";
 import { QuotaSpentError } from "../../src/upstream/errors.ts";
@@ -169,6 +170,59 @@ test("a list that upstream does not show, and a quota that is spent, are no dele
   expect(rest.finishedAt).not.toBeNull();
   expect((await compare(world.ctx, world.simulator, world.first)).differences).toEqual([]);
 });
+
+test("audits are given out once a period, in parts, and repair what they find", async () => {
+  const { world, repository } = await openCopied(30, 5);
+  await using _ = world;
+  const finishedAt = async () =>
+    (await world.ctx.db.$client.query<{ finished_at: Date | null }>("select finished_at from audits")).rows[0]
+      ?.finished_at;
+  await scheduleAudits(world.ctx);
+  await world.settle();
+  expect(await finishedAt()).toBeUndefined(); // The copy is too young to be compared.
+  const comment = first(world.simulator.world.comments.values());
+  change(world, { op: "deleteComment", comment: comment.id });
+  world.advance(25 * 3_600_000);
+  await scheduleAudits(world.ctx);
+  await world.settleMarks();
+  const done = await finishedAt();
+  expect(done).toBeInstanceOf(Date);
+  expect((await compare(world.ctx, world.simulator, world.first)).differences).toEqual([]);
+  await scheduleAudits(world.ctx);
+  await world.settle();
+  expect(await finishedAt()).toEqual(done);
+
+  world.advance(25 * 3_600_000);
+  change(world, { op: "blockRepository", repository: world.first, reason: "dmca" });
+  await scheduleAudits(world.ctx);
+  await world.settle();
+  const { rows } = await world.ctx.db.$client.query("select state from repository_syncs where repository_id = $1", [
+    repository.id,
+  ]);
+  expect(rows).toEqual([{ state: "paused" }]);
+  expect(await countTombstones(world)).toBe(1);
+});
+
+/** `SEEDS=20 npm test -- test/scenario/missed-audit` tries more. */
+const seeds = Array.from({ length: Number(process.env.SEEDS ?? 2) }, (_, index) => index + 1);
+
+test.each(seeds)(
+  "seed %i: after a stream of changes of every kind that no webhook told of, one catch-up and one audit make the mirror equal",
+  async (seed) => {
+    const { world, repository } = await openCopied(40, 20);
+    await using _ = world;
+    const live = world.simulator.startLive({ ratePerSecond: 0, seed });
+    for (let step = 0; step < 200; step++) live.step();
+    await world.catchUp();
+    await world.settleMarks();
+    world.advance(LONG_MS);
+    await auditOnce(world, repository.id, true);
+    await world.settleMarks();
+    const name = world.simulator.world.fullName(repository);
+    expect((await compare(world.ctx, world.simulator, name)).differences).toEqual([]);
+  },
+  120_000,
+);
 
 async function countTombstones({ ctx }: TestWorld): Promise<number> {
   const { rows } = await ctx.db.$client.query<{ count: number }>(
