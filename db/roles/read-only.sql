@@ -25,7 +25,8 @@ grant select on
 to tain_reader;
 
 -- How the mirror stands.
-grant select on origin, schema_migrations, selections, repository_syncs, backfill_phases, refresh_marks, shapes to tain_reader;
+grant select on origin, schema_migrations, selections, repository_syncs, backfill_phases, refresh_marks, shapes,
+  audits, audit_pages, sweeps, hook_checks to tain_reader;
 
 -- Two tables without the column that is nobody else's: repositories.detail may hold a token that opens upstream
 -- (temp_clone_token), and deliveries.payload holds whole webhooks, what is not mirrored included.

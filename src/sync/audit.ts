@@ -15,7 +15,7 @@ import { tombstonesOf } from "./refresh.ts";
  * A full comparison of mirror and upstream, for about one request per hundred resources, and for nothing where upstream
  * confirms that a page is as it was. It finds what no `updated_at` tells: deletions, renamed users, labels that changed.
  */
-export const auditPhases = [
+const auditPhases = [
   "repository",
   "labels",
   "milestones",
@@ -25,7 +25,7 @@ export const auditPhases = [
   "review comments",
   "reviews",
 ] as const;
-export type AuditPhase = (typeof auditPhases)[number];
+type AuditPhase = (typeof auditPhases)[number];
 
 // The order of the parameters is ours alone: the same list asked for by others has a validator of its own, which says that
 // the page was merged, and not that it was found equal.

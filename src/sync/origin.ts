@@ -30,6 +30,10 @@ export const mirrorTables = [
   "repository_syncs",
   "selections",
   "refresh_marks",
+  "audits",
+  "audit_pages",
+  "sweeps",
+  "hook_checks",
   "validators",
 ] as const;
 
