@@ -60,6 +60,9 @@ create table hook_checks (
 
 comment on table hook_checks is 'One row is one of our webhooks at upstream and up to where its list of deliveries has been compared with the inbox.';
 comment on column hook_checks.repository_id is 'Upstream''s id of the repository.';
-comment on column hook_checks.hook_id is 'Upstream''s id of the webhook.';
+comment on column hook_checks.hook_id is 'Upstream''s id of the webhook; 0 when it shows us none of ours, last asked at checked_until.';
 comment on column hook_checks.checked_until is 'Deliveries up to here, by upstream''s clock, were asked for again if they were missing.';
 comment on column hook_checks.missed is 'How many were missing, over all checks.';
+
+-- Which webhooks told of a repository lately.
+create index deliveries_repository on deliveries (repository_id, received_at);

@@ -18,6 +18,10 @@ const MAX_ATTEMPTS = 3;
 /** More is asked for by one catch-up, which costs less: upstream takes a write a second. */
 const MAX_ASKED = 30;
 
+/** Stands in `hook_checks` for: upstream shows us no hook of ours here, and we may not be allowed to see any. */
+const NO_HOOK = "0";
+const LOOK_AGAIN_MS = 6 * 3_600_000;
+
 export interface CheckedDeliveries {
   /** Deliveries that the inbox lacks. */
   missed: number;
@@ -61,17 +65,33 @@ async function findHooks(ctx: Context): Promise<Hook[]> {
   }>(
     `select s.repository_id, h.hook_id, c.checked_until from repository_syncs s
       left join lateral (select hook_id from hook_checks where repository_id = s.repository_id
-        union select distinct hook_id from deliveries where repository_id = s.repository_id) h on true
+        union select distinct hook_id from deliveries where repository_id = s.repository_id and received_at > $1) h on true
       left join hook_checks c on c.repository_id = s.repository_id and c.hook_id = h.hook_id
       where s.state = 'live' order by s.repository_id, h.hook_id`,
+    [new Date(ctx.clock.now().getTime() - LISTED_MS)],
   );
   const hooks: Hook[] = [];
-  for (const { repository_id, hook_id, checked_until } of rows) {
+  const lookAgainBefore = ctx.clock.now().getTime() - LOOK_AGAIN_MS;
+  for (const [repository_id, known] of Map.groupBy(rows, (row) => row.repository_id)) {
     const repositoryId = Number(repository_id);
-    const hookId = hook_id === null ? await findByAddress(ctx, repositoryId) : Number(hook_id);
-    if (hookId !== null && hookId > 0) hooks.push({ repositoryId, hookId, checkedUntil: checked_until });
+    const looked = known.find(({ hook_id }) => hook_id === NO_HOOK)?.checked_until;
+    if (looked && looked.getTime() > lookAgainBefore) continue;
+    const named = known.filter(({ hook_id }) => hook_id !== null && hook_id !== NO_HOOK);
+    for (const { hook_id, checked_until } of named)
+      hooks.push({ repositoryId, hookId: Number(hook_id), checkedUntil: checked_until });
+    if (named.length > 0) continue;
+    const hookId = await findByAddress(ctx, repositoryId);
+    if (hookId !== null) hooks.push({ repositoryId, hookId, checkedUntil: null });
+    else await rememberNoHook(ctx, repositoryId);
   }
   return hooks;
+}
+
+/** To ask in vain costs a request each time, for each repository. */
+async function rememberNoHook(ctx: Context, repositoryId: number): Promise<void> {
+  await ctx.db.execute(sql`insert into hook_checks (repository_id, hook_id, checked_until)
+    values (${repositoryId}, ${Number(NO_HOOK)}, ${ctx.clock.now().toISOString()}::timestamptz)
+    on conflict (repository_id, hook_id) do update set checked_until = excluded.checked_until`);
 }
 
 /** Of a hook that has never reached us nothing is known but its address. null: none has ours, or we may not see them. */
@@ -105,7 +125,8 @@ interface Listed {
 async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries> {
   const list = `/repositories/${hook.repositoryId}/hooks/${hook.hookId}/deliveries`;
   const read = await readDeliveries(ctx, list, hook);
-  if (!read) return { missed: 0, asked: 0 };
+  if (read === "hidden") await rememberNoHook(ctx, hook.repositoryId);
+  if (read === "hidden" || read === "unchanged") return { missed: 0, asked: 0 };
   const { listed, upstreamNow, validator, isTooOld } = read;
   const settled = listed.filter(({ delivered_at }) => Date.parse(delivered_at) <= upstreamNow.getTime() - SETTLED_MS);
   const missing = await findMissing(
@@ -145,13 +166,18 @@ interface ReadDeliveries {
   isTooOld: boolean;
 }
 
-/** null: unchanged since all of it was in the inbox, or not shown to us. */
-async function readDeliveries(ctx: Context, list: string, { checkedUntil }: Hook): Promise<ReadDeliveries | null> {
+/** "unchanged": since all of it was in the inbox. "hidden": the hook is gone, or the token may not see it. */
+async function readDeliveries(
+  ctx: Context,
+  list: string,
+  { checkedUntil }: Hook,
+): Promise<ReadDeliveries | "unchanged" | "hidden"> {
   const listed: Listed[] = [];
   let read: ReadDeliveries | null = null;
   for (let path: string | null = `${list}?per_page=100`; path !== null; ) {
     const answer: Answer | null = await askOrNull(ctx, path, read === null);
-    if (answer?.kind !== "ok") return read;
+    if (answer?.kind === "unchanged") return "unchanged";
+    if (answer?.kind !== "ok") return "hidden";
     const since = Math.max(checkedUntil?.getTime() ?? 0, answer.upstreamNow.getTime() - LISTED_MS) - OVERLAP_MS;
     const isTooOld = checkedUntil !== null && answer.upstreamNow.getTime() - checkedUntil.getTime() > LISTED_MS;
     read ??= { listed, upstreamNow: answer.upstreamNow, validator: answer.validator, isTooOld };
@@ -160,7 +186,7 @@ async function readDeliveries(ctx: Context, list: string, { checkedUntil }: Hook
     listed.push(...recent);
     path = recent.length === page.length ? (answer.links.next ?? null) : null;
   }
-  return read;
+  return read ?? "hidden";
 }
 
 /** The attempts, newest first, at each delivery that the inbox does not have, or has and could not apply. */

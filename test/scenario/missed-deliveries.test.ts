@@ -78,10 +78,17 @@ test("what fails again and again is read from upstream instead", async () => {
   expect(await titleOf(world, 1)).toBe("never delivered");
 });
 
-test("a token that may not see hooks is no failure", async () => {
+test("a token that may not see hooks is no failure, and is not tried at every check", async () => {
   await using world = await openHooked();
   world.simulator.setFaults({ http: [{ match: "GET /repositories/\\d+/hooks", kind: "status", status: 404 }] });
   expect(await checkDeliveries(world.ctx)).toEqual({ missed: 0, asked: 0 });
+  world.simulator.meter.reset();
+  expect(await checkDeliveries(world.ctx)).toEqual({ missed: 0, asked: 0 });
+  expect(world.simulator.meter.read().requests).toBe(0);
+  world.simulator.setFaults({});
+  pass(world, 7 * 60 * MINUTES);
+  await checkDeliveries(world.ctx);
+  expect(world.simulator.meter.read().requests).toBeGreaterThan(0);
 });
 
 test("a third of all deliveries is lost without a trace: one sweep finds every change", async () => {
