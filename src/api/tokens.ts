@@ -31,6 +31,76 @@ export async function createApiToken(
   return token;
 }
 
+/** One of our tokens, as far as it may be shown. */
+export interface ListedToken {
+  /** The beginning of its hash: names it, and does not tell it. */
+  id: string;
+  userId: number;
+  /** Null while that user is not mirrored. */
+  login: string | null;
+  canWrite: boolean;
+  createdAt: Date;
+  /** To the minute; null: never. */
+  lastUsedAt: Date | null;
+  revokedAt: Date | null;
+}
+
+const ID_LENGTH = 12;
+
+/** The id that `listApiTokens` shows for a token. Pure. */
+export function apiTokenId(token: string): string {
+  return hashOf(token).slice(0, ID_LENGTH);
+}
+
+/** All tokens that were ever made, the newest first. */
+export async function listApiTokens({ db }: Pick<Context, "db">): Promise<ListedToken[]> {
+  const { rows } = await db.$client.query<ListedRow>(
+    `select t.hash, t.user_id, u.login, t.can_write, t.created_at, t.last_used_at, t.revoked_at
+      from api_tokens t left join users u on u.id = t.user_id order by t.created_at desc, t.hash`,
+  );
+  return rows.map(listedToken);
+}
+
+/**
+ * Revokes the tokens with these ids; each process refuses them within ten seconds. Answers them; those that were revoked
+ * before keep their time.
+ */
+export async function revokeApiTokens(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  ids: readonly string[],
+): Promise<ListedToken[]> {
+  const { rows } = await db.$client.query<ListedRow>(
+    `with revoked as (
+      update api_tokens set revoked_at = coalesce(revoked_at, $2) where left(hash, ${ID_LENGTH}) = any($1) returning *
+    ) select t.hash, t.user_id, u.login, t.can_write, t.created_at, t.last_used_at, t.revoked_at
+      from revoked t left join users u on u.id = t.user_id order by t.created_at desc, t.hash`,
+    [ids, clock.now()],
+  );
+  return rows.map(listedToken);
+}
+
+interface ListedRow {
+  hash: string;
+  user_id: string;
+  login: string | null;
+  can_write: boolean;
+  created_at: Date;
+  last_used_at: Date | null;
+  revoked_at: Date | null;
+}
+
+function listedToken(row: ListedRow): ListedToken {
+  return {
+    id: row.hash.slice(0, ID_LENGTH),
+    userId: Number(row.user_id),
+    login: row.login,
+    canWrite: row.can_write,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+    revokedAt: row.revoked_at,
+  };
+}
+
 interface Known {
   token: ApiToken | null;
   lastUseWrittenAt: number;

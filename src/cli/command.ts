@@ -11,14 +11,27 @@ export interface Command {
   takes?: string;
   /** Its flags besides --json and --help: name to one line of help. */
   flags?: Record<string, string>;
+  /** Its options that take a value: name to how the value is written and one line of help. */
+  values?: Record<string, { takes: string; about: string }>;
   /** Answers the exit code. */
   run(given: Given, output: Output): Promise<number>;
+}
+
+/** A subcommand that does several things, each named by a word of its own: `tain deliveries list`. */
+export interface CommandGroup {
+  name: string;
+  summary: string;
+  about: string;
+  /** By that word. Their own names hold both words. */
+  actions: Record<string, Command>;
 }
 
 /** What was written after the command's name. */
 export interface Given {
   words: string[];
   flags: ReadonlySet<string>;
+  /** The options that were given a value, by name. */
+  values: ReadonlyMap<string, string>;
   env: NodeJS.ProcessEnv;
 }
 
@@ -35,41 +48,78 @@ export class CommandError extends Error {
 const common = { json: "print JSON, for programs", help: "print this" };
 
 /** Reads the arguments that follow the command's name. Pure. @throws UsageError */
-export function parseArguments(command: Command, args: readonly string[]): Pick<Given, "words" | "flags"> {
-  const known = { ...command.flags, ...common };
+export function parseArguments(command: Command, args: readonly string[]): Omit<Given, "env"> {
+  const valued = command.values ?? {};
+  const known = { ...command.flags, ...valued, ...common };
   const words: string[] = [];
   const flags = new Set<string>();
-  for (const [at, arg] of args.entries()) {
+  const values = new Map<string, string>();
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] as string;
     if (arg === "--") {
       words.push(...args.slice(at + 1));
       break;
     }
-    const name = arg === "-h" ? "help" : arg.replace(/^--/, "");
+    const [, name = "", value] = arg === "-h" ? ["", "help"] : (/^--([^=]*)(?:=(.*))?$/s.exec(arg) ?? []);
+    const takes = Object.hasOwn(valued, name) ? valued[name]?.takes : undefined;
     if (!arg.startsWith("-") || arg === "-") words.push(arg);
-    else if (Object.hasOwn(known, name)) flags.add(name);
-    else if (Object.hasOwn(known, name.split("=")[0] ?? ""))
-      throw new UsageError(`${arg.split("=")[0]} takes no value: write it alone`);
-    else
+    else if (takes !== undefined) {
+      const given = value ?? args[++at];
+      // An option in the value's place is more likely a value that was forgotten.
+      if (given === undefined || given === "" || (value === undefined && given.startsWith("--")))
+        throw new UsageError(`--${name} needs a value: --${name} ${takes}`);
+      if (values.has(name)) throw new UsageError(`--${name} is given twice: give it once`);
+      values.set(name, given);
+    } else if (!Object.hasOwn(known, name))
       throw new UsageError(
         `tain ${command.name} has no option ${arg}; it has ${listOf(Object.keys(known).map((each) => `--${each}`))}`,
       );
+    else if (value !== undefined) throw new UsageError(`--${name} takes no value: write it alone`);
+    else flags.add(name);
   }
   if (!flags.has("help") && words.length > 0 && command.takes === undefined) {
     throw new UsageError(`tain ${command.name} takes no arguments: "${words[0]}" has no meaning here`);
   }
-  return { words, flags };
+  return { words, flags, values };
+}
+
+/** The action that the first word names, and what follows it. Pure. @throws UsageError */
+export function chooseAction(group: CommandGroup, args: readonly string[]): { command: Command; args: string[] } {
+  const [word, ...rest] = args;
+  const actions = listOf(Object.keys(group.actions), "or");
+  if (word === undefined) throw new UsageError(`tain ${group.name} needs to know what to do: ${actions}`);
+  const command = Object.hasOwn(group.actions, word) ? group.actions[word] : undefined;
+  if (!command) throw new UsageError(`tain ${group.name} does not know "${word}": write ${actions} after it`);
+  return { command, args: rest };
 }
 
 /** The text of `tain COMMAND --help`. Pure. */
 export function helpOf(command: Command): string {
-  const flags = Object.entries({ ...command.flags, ...common }).map(
-    ([name, about]) => `  --${name.padEnd(10)} ${about}`,
+  return `Usage: ${usageOf(command)}\n\n${command.about.trim()}\n\nOptions:\n${optionsOf(command, common).join("\n")}\n`;
+}
+
+/** The text of `tain GROUP --help`: what each action takes and does. Pure. */
+export function helpOfGroup({ name, about, actions }: CommandGroup): string {
+  const parts = Object.values(actions).map((action) =>
+    [usageOf(action), `  ${action.summary}`, ...optionsOf(action, {})].join("\n"),
   );
-  const usage = ["tain", command.name, command.takes, "[options]"].filter(Boolean).join(" ");
-  return `Usage: ${usage}\n\n${command.about.trim()}\n\nOptions:\n${flags.join("\n")}\n`;
+  const words = Object.keys(actions).join("|");
+  const shared = optionsOf({}, common).join("\n");
+  return `Usage: tain ${name} ${words} [options]\n\n${about.trim()}\n\n${parts.join("\n\n")}\n\nOptions of all:\n${shared}\n`;
+}
+
+function usageOf({ name, takes }: Command): string {
+  return ["tain", name, takes, "[options]"].filter(Boolean).join(" ");
+}
+
+function optionsOf({ flags = {}, values = {} }: Pick<Command, "flags" | "values">, shared: object): string[] {
+  const valued = Object.entries(values).map(([name, { takes, about }]) => [`${name} ${takes}`, about]);
+  const all = [...valued, ...Object.entries({ ...flags, ...shared })];
+  const width = Math.max(10, ...all.map(([name = ""]) => name.length));
+  return all.map(([name = "", about]) => `  --${name.padEnd(width)} ${about}`);
 }
 
 /** `a, b and c`. Pure. */
-export function listOf(parts: readonly string[]): string {
-  return parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`;
+export function listOf(parts: readonly string[], last: "and" | "or" = "and"): string {
+  return parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} ${last} ${parts.at(-1)}`;
 }

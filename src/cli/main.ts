@@ -1,14 +1,25 @@
 #!/usr/bin/env node
-import { type Command, helpOf, listOf, parseArguments, UsageError } from "./command.ts";
+import {
+  type Command,
+  type CommandGroup,
+  chooseAction,
+  helpOf,
+  helpOfGroup,
+  listOf,
+  parseArguments,
+  UsageError,
+} from "./command.ts";
 import { openOutput } from "./output.ts";
 
 /** In the order in which a person meets them. Each is loaded when it is asked for. */
-const commands: Record<string, () => Promise<Command>> = {
+const commands: Record<string, () => Promise<Command | CommandGroup>> = {
   up: async () => (await import("./up.ts")).up,
   add: async () => (await import("./add.ts")).add,
   remove: async () => (await import("./remove.ts")).remove,
   status: async () => (await import("./status.ts")).status,
   backfill: async () => (await import("./backfill.ts")).backfill,
+  deliveries: async () => (await import("./deliveries.ts")).deliveries,
+  token: async () => (await import("./token.ts")).token,
 };
 
 // Set, not exited with: what was written to a pipe would be lost.
@@ -41,17 +52,23 @@ async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv): Prom
     const kind = name.startsWith("-") ? "option" : "command";
     throw new UsageError(`There is no ${kind} ${name}; the commands are ${listOf(Object.keys(commands))}`);
   }
-  const command = await (commands[name] as () => Promise<Command>)();
-  const { words, flags } = parseArguments(command, args);
+  const loaded = await (commands[name] as () => Promise<Command | CommandGroup>)();
+  if ("actions" in loaded && (args[0] === "--help" || args[0] === "-h")) {
+    process.stdout.write(helpOfGroup(loaded));
+    return 0;
+  }
+  const chosen = "actions" in loaded ? chooseAction(loaded, args) : { command: loaded, args };
+  const { command } = chosen;
+  const { words, flags, values } = parseArguments(command, chosen.args);
   if (flags.has("help")) {
     process.stdout.write(helpOf(command));
     return 0;
   }
-  return await command.run({ words, flags, env }, openOutput({ json: flags.has("json") }));
+  return await command.run({ words, flags, values, env }, openOutput({ json: flags.has("json") }));
 }
 
 async function overview(): Promise<string> {
   const loaded = await Promise.all(Object.values(commands).map((load) => load()));
-  const lines = loaded.map(({ name, summary }) => `  ${name.padEnd(10)} ${summary}`);
+  const lines = loaded.map(({ name, summary }) => `  ${name.padEnd(11)} ${summary}`);
   return `Usage: tain COMMAND [options]\n\n${lines.join("\n")}\n\ntain COMMAND --help says more. --version prints the version.\n`;
 }

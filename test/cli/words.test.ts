@@ -2,10 +2,12 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { paceBetween, paceLine } from "../../src/cli/backfill-pace.ts";
-import { type Command, listOf, parseArguments, UsageError } from "../../src/cli/command.ts";
+import { type Command, chooseAction, listOf, parseArguments, UsageError } from "../../src/cli/command.ts";
+import { deliveries } from "../../src/cli/deliveries.ts";
 import { completed, type Instance } from "../../src/cli/instance.ts";
-import { counted, spanOf, table } from "../../src/cli/output.ts";
+import { counted, openOutput, spanOf, table } from "../../src/cli/output.ts";
 import { readNames, readPatterns } from "../../src/cli/patterns.ts";
+import { token } from "../../src/cli/token.ts";
 
 const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
@@ -30,8 +32,8 @@ function tain(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
 }
 
 test.each([
-  [["frob"], "There is no command frob; the commands are up, add, remove, status and backfill"],
-  [["--frob"], "There is no option --frob; the commands are up, add, remove, status and backfill"],
+  [["frob"], "There is no command frob; the commands are up, add, remove, status, backfill, deliveries and token"],
+  [["--frob"], "There is no option --frob; the commands are up, add, remove, status, backfill, deliveries and token"],
   [["status", "--frob"], "tain status has no option --frob; it has --json and --help"],
   [["add", "demo"], "demo is neither owner/name nor owner/*: the owner is missing, or the name"],
 ])("tain %j is answered with what was wrong and what would be right, and status 2", async (args, message) => {
@@ -44,21 +46,73 @@ const command: Command = {
   about: "",
   takes: "PATTERN…",
   flags: { purge: "" },
+  values: { since: { takes: "TIME", about: "" } },
   run: async () => 0,
 };
 
 test.each([
-  [["a/b", "--purg"], "tain remove has no option --purg; it has --purge, --json and --help"],
-  [["a/b", "-x"], "tain remove has no option -x; it has --purge, --json and --help"],
+  [["a/b", "--purg"], "tain remove has no option --purg; it has --purge, --since, --json and --help"],
+  [["a/b", "-x"], "tain remove has no option -x; it has --purge, --since, --json and --help"],
+  [["a/b", "--constructor"], "tain remove has no option --constructor; it has --purge, --since, --json and --help"],
   [["a/b", "--purge=yes"], "--purge takes no value: write it alone"],
+  [["a/b", "--json="], "--json takes no value: write it alone"],
+  [["a/b", "--since"], "--since needs a value: --since TIME"],
+  [["a/b", "--since="], "--since needs a value: --since TIME"],
+  [["a/b", "--since", "--purge"], "--since needs a value: --since TIME"],
+  [["a/b", "--since", "1h", "--since=2h"], "--since is given twice: give it once"],
 ])("the arguments %j make no sense, and it is said why", (args, message) => {
   expect(() => parseArguments(command, args)).toThrow(new UsageError(message));
+});
+
+const groups = { deliveries, token };
+
+test.each([
+  [["deliveries"], "tain deliveries needs to know what to do: list, show or replay"],
+  [["deliveries", "toString"], 'tain deliveries does not know "toString": write list, show or replay after it'],
+  [["deliveries", "list", "x"], 'tain deliveries list takes no arguments: "x" has no meaning here'],
+  [["deliveries", "list", "--status", "lost"], "--status lost is no status: write pending, applied, ignored or failed"],
+  [["deliveries", "list", "--limit", "1e3"], "--limit 1e3 is not a number from 1 to 1000"],
+  [
+    ["deliveries", "list", "--since=yesterday"],
+    "--since is not a duration: yesterday (write 30s, 5m, 24h, 7d or plain seconds)",
+  ],
+  [["deliveries", "show"], "tain deliveries show needs one GUID or id: `tain deliveries list` has them"],
+  [
+    ["deliveries", "replay"],
+    "tain deliveries replay needs to know which: GUIDs or ids (`tain deliveries list` has them), or --failed",
+  ],
+  [
+    ["deliveries", "replay", "a", "--failed"],
+    "--failed replays all that have failed: name deliveries, or write --failed, not both",
+  ],
+  [["token", "revoke"], "tain token revoke needs ids (`tain token list` has them), or --all in their place"],
+  [["token", "revoke", "ghp_notOurs"], "A token's id has 12 hexadecimal digits: `tain token list` shows them"],
+])("tain %j makes no sense, and it is said why before any store is needed", async ([name, ...args], message) => {
+  const run = async () => {
+    const group = groups[name as keyof typeof groups];
+    const { command, args: rest } = chooseAction(group, args);
+    return await command.run({ ...parseArguments(command, rest), env: {} }, openOutput({ json: true }));
+  };
+  await expect(run()).rejects.toThrow(new UsageError(message));
+});
+
+test("a value stands behind its option or after an equals sign, and may be negative or contain one", () => {
+  for (const args of [
+    ["a/b", "--since", "-1=h"],
+    ["--since=-1=h", "a/b"],
+  ])
+    expect(parseArguments(command, args)).toEqual({
+      words: ["a/b"],
+      flags: new Set(),
+      values: new Map([["since", "-1=h"]]),
+    });
 });
 
 test("flags stand anywhere, and what follows -- is no flag", () => {
   expect(parseArguments(command, ["a/b", "--json", "c/d", "--", "--purge"])).toEqual({
     words: ["a/b", "c/d", "--purge"],
     flags: new Set(["json"]),
+    values: new Map(),
   });
   const { takes: _, ...bare } = command;
   expect(() => parseArguments(bare, ["octo/demo"])).toThrow(
@@ -87,7 +141,7 @@ test("every command has help that says what it takes and which options it has", 
   const { code, stdout } = await tain([]);
   expect(code).toBe(0);
   const names = [...stdout.matchAll(/^ {2}(\w+) {2,}\S/gm)].map(([, name]) => name as string);
-  expect(names).toEqual(["up", "add", "remove", "status", "backfill"]);
+  expect(names).toEqual(["up", "add", "remove", "status", "backfill", "deliveries", "token"]);
   for (const name of names) {
     const help = await tain([name, "--help"]);
     expect(help, name).toMatchObject({ code: 0, stderr: "" });

@@ -1,0 +1,133 @@
+import { apiTokenId, createApiToken, type ListedToken, listApiTokens, revokeApiTokens } from "../api/tokens.ts";
+import type { Context } from "../context.ts";
+import { readViewer } from "../sync/selection.ts";
+import { type Command, CommandError, type CommandGroup, type Given, listOf, UsageError } from "./command.ts";
+import { openInstance } from "./open-instance.ts";
+import { counted, type Output, spanOf, styled, table } from "./output.ts";
+
+const create: Command = {
+  name: "token create",
+  summary: "make a token, and print it once",
+  values: {
+    login: { takes: "LOGIN", about: "the user that it answers as (default: upstream's user of UPSTREAM_TOKEN)" },
+  },
+  flags: { write: "let it write, too: what it writes is done at upstream with UPSTREAM_TOKEN" },
+  about: `
+Makes a token for callers of the API and prints it, once: only its hash is kept. \`/user\` and
+\`viewer\` answer as the user of --login, who has to be mirrored: a user is once they wrote,
+own or do something in a mirrored repository. A token sees everything that is mirrored.`,
+  run: runCreate,
+};
+
+const list: Command = {
+  name: "token list",
+  summary: "the tokens that were made, and when each was last used",
+  about: "Lists the tokens by id. The tokens themselves are not kept, and cannot be shown again.",
+  run: runList,
+};
+
+const revoke: Command = {
+  name: "token revoke",
+  summary: "refuse tokens from now on",
+  takes: "ID…",
+  flags: { all: "all of them, in place of ids" },
+  about: `
+Revokes tokens by their ids. Every process refuses them within ten seconds, for good. A leaked
+token can be given in place of its id. The next \`npm start\` makes a new one where its own was
+revoked.`,
+  run: runRevoke,
+};
+
+export const token: CommandGroup = {
+  name: "token",
+  summary: "make, list and revoke tokens for callers of the API",
+  about: "Works on Tain's own tokens, which callers of its API show. Upstream's tokens are in UPSTREAM_TOKEN.",
+  actions: { create, list, revoke },
+};
+
+async function runCreate({ flags, values, env }: Given, output: Output): Promise<number> {
+  await using resources = new AsyncDisposableStack();
+  const { ctx } = await openInstance(env, resources);
+  const { userId, login } = await findUser(ctx, values.get("login"));
+  const canWrite = flags.has("write");
+  const text = await createApiToken(ctx, { userId, canWrite });
+  output.document({ token: text, id: apiTokenId(text), login, userId, canWrite });
+  // Alone on its line of stdout, so that a script can take it.
+  output.line(text);
+  output.note(
+    `tain: answers as ${login}, ${canWrite ? "reads and writes" : "reads only"}; its id is ${apiTokenId(text)}. It is shown this once`,
+  );
+  return 0;
+}
+
+/** @throws CommandError when nobody of that name is known; what upstream throws when its own user has to be asked for */
+async function findUser(ctx: Context, login: string | undefined): Promise<{ userId: number; login: string }> {
+  const known = async (condition: string, value: string | number) => {
+    const { rows } = await ctx.db.$client.query<{ id: string; login: string }>(
+      // A renamed user's old login may be another's by now: the newest observation is right.
+      `select id, login from users where ${condition} and deleted_at is null order by seen_at desc limit 1`,
+      [value],
+    );
+    return rows[0] ? { userId: Number(rows[0].id), login: rows[0].login } : null;
+  };
+  const mirrored = login === undefined ? null : await known("lower(login) = lower($1)", login);
+  if (mirrored) return mirrored;
+
+  const viewer = await known("id = $1", await readViewer(ctx));
+  if (!viewer) throw new Error("The viewer was read and is not stored");
+  if (login === undefined || login.toLowerCase() === viewer.login.toLowerCase()) return viewer;
+  throw new CommandError(
+    `${login} is not a user that is mirrored: name one who takes part in a mirrored repository, or ${viewer.login}, whose UPSTREAM_TOKEN is`,
+  );
+}
+
+async function runList({ env }: Given, output: Output): Promise<number> {
+  await using resources = new AsyncDisposableStack();
+  const { ctx } = await openInstance(env, resources);
+  const tokens = await listApiTokens(ctx);
+  output.document({ tokens });
+  if (tokens.length === 0) output.line("There is no token yet: `tain token create` makes one");
+  else output.line(tokensTable(tokens, ctx));
+  return 0;
+}
+
+async function runRevoke({ words, flags, env }: Given, output: Output): Promise<number> {
+  const isAll = flags.has("all");
+  if (isAll === words.length > 0)
+    throw new UsageError("tain token revoke needs ids (`tain token list` has them), or --all in their place");
+  // What is no id may be a secret: it is not repeated.
+  for (const word of words)
+    if (!word.startsWith("tain_") && !/^[0-9a-f]{12}$/i.test(word))
+      throw new UsageError("A token's id has 12 hexadecimal digits: `tain token list` shows them");
+
+  await using resources = new AsyncDisposableStack();
+  const { ctx } = await openInstance(env, resources);
+  const known = await listApiTokens(ctx);
+  const ids = isAll
+    ? known.filter(({ revokedAt }) => revokedAt === null).map(({ id }) => id)
+    : words.map((word) => (word.startsWith("tain_") ? apiTokenId(word) : word.toLowerCase()));
+  const missing = ids.filter((id) => !known.some((each) => each.id === id));
+  if (missing.length > 0)
+    throw new CommandError(
+      `There is no token ${listOf(missing, "or")}: \`tain token list\` shows all. None was revoked`,
+    );
+
+  const revoked = await revokeApiTokens(ctx, ids);
+  output.document({ revoked });
+  if (revoked.length > 0) output.line(tokensTable(revoked, ctx));
+  output.line(`${counted(revoked.length, "token")} revoked; every process refuses them within ten seconds`);
+  return 0;
+}
+
+function tokensTable(tokens: readonly ListedToken[], { clock }: Pick<Context, "clock">): string {
+  const ago = (at: Date | null) => (at === null ? "never" : `${spanOf(clock.now().getTime() - at.getTime())} ago`);
+  const rows = tokens.map(({ id, login, userId, canWrite, createdAt, lastUsedAt, revokedAt }) => [
+    id,
+    login ?? `user ${userId}`,
+    canWrite ? "reads and writes" : "reads",
+    ago(createdAt),
+    ago(lastUsedAt),
+    revokedAt === null ? styled("green", "valid") : styled("red", `revoked ${ago(revokedAt)}`),
+  ]);
+  return table(["ID", "ANSWERS AS", "MAY", "MADE", "LAST USED", "STATE"], rows);
+}

@@ -1,0 +1,75 @@
+import { expect, test } from "vitest";
+import { openWorld, type TestWorld, until } from "../support/world.ts";
+import { tainOn } from "./tain-on.ts";
+
+async function asked({ url }: TestWorld, token: string, init: RequestInit = {}): Promise<Response> {
+  return await fetch(`${url}/user`, { ...init, headers: { authorization: `token ${token}`, "user-agent": "test" } });
+}
+
+test("a token answers as the user it was made for, is printed alone, and is kept as a hash only", async () => {
+  await using world = await openWorld({ workers: false });
+  const made = await tainOn(world, ["token", "create", "--login", "Mirror-Owner"]);
+  expect(made.code).toBe(0);
+  expect(made.stdout).toMatch(/^tain_[0-9A-Za-z]{40}\n$/);
+  expect(made.stderr).toMatch(/^tain: answers as mirror-owner, reads only; its id is [0-9a-f]{12}\./);
+  const token = made.stdout.trim();
+  expect(await (await asked(world, token)).json()).toMatchObject({ login: "mirror-owner" });
+
+  const writing = await tainOn(world, ["token", "create", "--write", "--json"]);
+  expect(writing.json).toMatchObject({ login: "mirror-owner", canWrite: true });
+  const listed = await tainOn(world, ["token", "list", "--json"]);
+  expect(listed.json.tokens).toMatchObject([
+    { id: writing.json.id, canWrite: true, lastUsedAt: null, revokedAt: null },
+    { canWrite: false, login: "mirror-owner", revokedAt: null },
+    { canWrite: true },
+  ]);
+  for (const secret of [token, writing.json.token]) expect(listed.stdout).not.toContain(secret);
+});
+
+test("a user who is not mirrored can have no token, and it is said who can", async () => {
+  await using world = await openWorld({ workers: false });
+  expect(await tainOn(world, ["token", "create", "--login", "nobody-known"])).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr:
+      "tain: nobody-known is not a user that is mirrored: name one who takes part in a mirrored repository, or mirror-owner, whose UPSTREAM_TOKEN is\n",
+  });
+  const away = await tainOn(world, ["token", "create"], { UPSTREAM_URL: "http://127.0.0.1:1" });
+  expect(away).toMatchObject({ code: 1, stdout: "" });
+  expect(away.stderr).toMatch(/^tain: Upstream does not answer/);
+  // Who is known already needs no upstream.
+  const known = await tainOn(world, ["token", "create", "--login", "mirror-owner"], {
+    UPSTREAM_URL: "http://127.0.0.1:1",
+  });
+  expect(known.code).toBe(0);
+  expect((await tainOn(world, ["token", "list", "--json"])).json.tokens).toHaveLength(2);
+});
+
+test("a revoked token is refused, by its id or by itself; one unknown id among several revokes none", async () => {
+  await using world = await openWorld({ workers: false });
+  const [first, second] = [
+    (await tainOn(world, ["token", "create", "--json"])).json,
+    (await tainOn(world, ["token", "create", "--json"])).json,
+  ];
+  const refused = await tainOn(world, ["token", "revoke", first.id, "0123456789ab"]);
+  expect(refused).toMatchObject({ code: 1, stdout: "" });
+  expect(refused.stderr).toMatch(/^tain: There is no token 0123456789ab: .* None was revoked$/m);
+  expect((await asked(world, first.token)).status).toBe(200);
+
+  const revoked = await tainOn(world, ["token", "revoke", first.id, second.token, "--json"]);
+  expect(revoked.json.revoked.map(({ id }: { id: string }) => id).sort()).toEqual([first.id, second.id].sort());
+  await until("the token is refused", async () => (await asked(world, first.token)).status === 401, 15_000);
+  expect((await asked(world, second.token)).status).toBe(401);
+  expect((await asked(world, world.token)).status).toBe(200);
+
+  // A second time changes nothing, not even the moment.
+  const again = await tainOn(world, ["token", "revoke", first.id, "--json"]);
+  expect(again.json.revoked[0].revokedAt).toBe(
+    revoked.json.revoked.find(({ id }: { id: string }) => id === first.id).revokedAt,
+  );
+  const rest = await tainOn(world, ["token", "revoke", "--all"]);
+  expect(rest.stdout).toMatch(/^1 token revoked; /m);
+  expect((await tainOn(world, ["token", "revoke", "--all"])).stdout).toBe(
+    "0 tokens revoked; every process refuses them within ten seconds\n",
+  );
+});
