@@ -1,12 +1,10 @@
 import type { Context } from "../context.ts";
-import { findOrigin, SIMULATOR } from "../sync/origin.ts";
 import { addSelections, resolveSelections } from "../sync/selection.ts";
 import type { Command, Given } from "./command.ts";
-import type { Instance } from "./instance.ts";
 import { openInstance } from "./open-instance.ts";
 import { type Output, styled, table } from "./output.ts";
 import { findMatches, readPatterns } from "./patterns.ts";
-import { registerHook } from "./repository-hooks.ts";
+import { reachableAddress, registerHook } from "./repository-hooks.ts";
 
 export const add: Command = {
   name: "add",
@@ -32,10 +30,11 @@ interface Added {
 async function runAdd({ words, env }: Given, output: Output): Promise<number> {
   const patterns = readPatterns("add", words);
   await using resources = new AsyncDisposableStack();
-  const { ctx, instance } = await openInstance(env, resources);
+  const opened = await openInstance(env, resources);
+  const { ctx } = opened;
   await addSelections(ctx, patterns);
   await resolveSelections(ctx);
-  const webhookUrl = await reachableAddress(ctx, instance);
+  const webhookUrl = await reachableAddress(opened);
 
   const added: Added[] = [];
   for (const pattern of patterns) added.push(...(await reportOn(ctx, pattern, webhookUrl)));
@@ -78,12 +77,4 @@ async function reportOn(ctx: Context, pattern: string, webhookUrl: string | null
     });
   }
   return reports;
-}
-
-/** Where upstream can send deliveries: the simulator to this machine, the real service to a public address only. */
-async function reachableAddress(ctx: Context, instance: Instance | null): Promise<string | null> {
-  if (ctx.config.publicUrl) return `${ctx.config.publicUrl}/webhooks`;
-  if (!instance) return null;
-  const isLocal = instance.webhookUrl === `${instance.apiUrl}/webhooks`;
-  return !isLocal || (await findOrigin(ctx.db)) === SIMULATOR ? instance.webhookUrl : null;
 }

@@ -19,6 +19,7 @@ const commands: Record<string, () => Promise<Command | CommandGroup>> = {
   status: async () => (await import("./status.ts")).status,
   backfill: async () => (await import("./backfill.ts")).backfill,
   deliveries: async () => (await import("./deliveries.ts")).deliveries,
+  hooks: async () => (await import("./hooks.ts")).hooks,
   token: async () => (await import("./token.ts")).token,
 };
 

@@ -8,10 +8,28 @@ import { completed, type Instance, readInstance } from "./instance.ts";
 export interface OpenedInstance {
   ctx: Context;
   instance: Instance | null;
+  /** Whether WEBHOOK_SECRET is what the receivers know; otherwise it was made up for this command. */
+  hasWebhookSecret: boolean;
 }
 
 /** @throws CommandError when there is nothing to work on yet; ConfigError */
 export async function openInstance(env: NodeJS.ProcessEnv, resources: AsyncDisposableStack): Promise<OpenedInstance> {
+  const opened = await openUnchecked(env, resources);
+  const { ctx } = opened;
+  switch (await schemaMismatch((text) => ctx.db.$client.query<{ version: number }>(text))) {
+    case "missing":
+      throw new CommandError(
+        "The database has not the schema of this Tain: `npm start` brings it, or `node db/migrate.ts`",
+      );
+    case "newer":
+      throw new CommandError("A newer Tain has migrated this database: run that one");
+    case null:
+      return opened;
+  }
+}
+
+/** The same, whatever state the stores are in. @throws CommandError when there is nothing to work on yet; ConfigError */
+export async function openUnchecked(env: NodeJS.ProcessEnv, resources: AsyncDisposableStack): Promise<OpenedInstance> {
   const home = env.TAIN_HOME?.trim() || ".tain";
   const instance = await readInstance({ home });
   if (!instance && !env.UPSTREAM_URL) {
@@ -21,14 +39,5 @@ export async function openInstance(env: NodeJS.ProcessEnv, resources: AsyncDispo
   }
   const config = parseConfig(completed(env, instance));
   const ctx = await openContext(config, resources, { name: "command" });
-  switch (await schemaMismatch((text) => ctx.db.$client.query<{ version: number }>(text))) {
-    case "missing":
-      throw new CommandError(
-        "The database has not the schema of this Tain: `npm start` brings it, or `node db/migrate.ts`",
-      );
-    case "newer":
-      throw new CommandError("A newer Tain has migrated this database: run that one");
-    case null:
-      return { ctx, instance };
-  }
+  return { ctx, instance, hasWebhookSecret: Boolean(env.WEBHOOK_SECRET || instance?.webhookSecret) };
 }

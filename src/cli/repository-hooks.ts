@@ -1,9 +1,12 @@
 import type { Context } from "../context.ts";
+import { findOrigin, SIMULATOR } from "../sync/origin.ts";
 import { UpstreamRefusedError } from "../upstream/errors.ts";
 import { ensureRepositoryHook } from "../upstream/hooks.ts";
+import { CommandError } from "./command.ts";
+import type { OpenedInstance } from "./open-instance.ts";
 
 /** What the mirror reads; other events would be accepted and ignored. */
-const followedEvents = [
+export const followedEvents = [
   "issues",
   "issue_comment",
   "label",
@@ -50,4 +53,28 @@ export async function registerHook(
     if (!(error instanceof UpstreamRefusedError)) throw error;
     return error.message;
   }
+}
+
+/**
+ * Where upstream can send deliveries, and a receiver knows their secret: the simulator to this machine, the real service to
+ * a public address only. Null: nowhere.
+ */
+export async function reachableAddress({ ctx, instance, hasWebhookSecret }: OpenedInstance): Promise<string | null> {
+  // A secret that was made up here would have every delivery refused.
+  if (!hasWebhookSecret) return null;
+  if (ctx.config.publicUrl) return `${ctx.config.publicUrl}/webhooks`;
+  if (!instance) return null;
+  const isLocal = instance.webhookUrl === `${instance.apiUrl}/webhooks`;
+  return !isLocal || (await findOrigin(ctx.db)) === SIMULATOR ? instance.webhookUrl : null;
+}
+
+/** The same. @throws CommandError that says what is missing */
+export async function needAddress(opened: OpenedInstance): Promise<string> {
+  const address = await reachableAddress(opened);
+  if (address !== null) return address;
+  throw new CommandError(
+    opened.hasWebhookSecret
+      ? "There is no address that upstream could send deliveries to: set PUBLIC_URL to the one by which the internet reaches this instance"
+      : "WEBHOOK_SECRET is not set, and no instance has run here that had one: set it to what the receivers have",
+  );
 }

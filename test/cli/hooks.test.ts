@@ -1,0 +1,200 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { diagnose, failureFinding } from "../../src/cli/hook-diagnosis.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
+import type { HookAtUpstream } from "../../src/upstream/hooks.ts";
+import { openWorld, type TestWorld, type TestWorldOptions } from "../support/world.ts";
+import { tainOn } from "./tain-on.ts";
+
+/** A world in which one repository is mirrored, as far as the commands see. */
+async function openHooked(options: TestWorldOptions = {}): Promise<TestWorld> {
+  const world = await openWorld({
+    workers: false,
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 2, issues: 5, pulls: 1 }),
+    ...options,
+  });
+  await addSelections(world.ctx, [world.first]);
+  await resolveSelections(world.ctx);
+  return world;
+}
+
+const hooksOf = ({ simulator }: TestWorld) => [...simulator.world.hooks.values()];
+const kinds = (findings: { kind: string }[]) => findings.map(({ kind }) => kind);
+
+test("a hook is registered, proven by a ping, found well, listed as ours, and removed without touching another's", async () => {
+  await using world = await openHooked();
+  const missing = await tainOn(world, ["hooks", "check", "--json"]);
+  expect(missing.code).toBe(1);
+  expect(kinds(missing.json.repositories[0].findings)).toEqual(["missing"]);
+
+  const registered = await tainOn(world, ["hooks", "register", "--json"]);
+  expect(registered.json.registered).toMatchObject([{ repository: world.first, ping: "arrived", finding: null }]);
+  expect(registered.code).toBe(0);
+  await world.simulator.quiet();
+  expect(await tainOn(world, ["hooks", "check", world.first])).toMatchObject({
+    code: 0,
+    stdout: `${world.first}: well\n`,
+  });
+
+  const [hook] = hooksOf(world);
+  const { repository } = hook as NonNullable<typeof hook>;
+  world.simulator.world.addHook({ repository, url: "https://other.example/", events: ["push"], active: true });
+  const listed = await tainOn(world, ["hooks", "list", "--json"]);
+  expect(listed.json.repositories[0].hooks).toMatchObject([
+    { id: hook?.id, isOurs: true, isActive: true, hasSecret: true, lastResponse: { code: 202 } },
+    { isOurs: false, url: "https://other.example/", events: ["push"], hasSecret: false },
+  ]);
+  expect(listed.stdout).not.toContain("test-webhook-secret");
+
+  const removed = await tainOn(world, ["hooks", "remove", world.first, "--json"]);
+  expect(removed.json.removed).toEqual([{ repository: world.first, hookIds: [hook?.id], problem: null }]);
+  expect(hooksOf(world).map(({ url }) => url)).toEqual(["https://other.example/"]);
+  expect(await tainOn(world, ["hooks", "remove", world.first])).toMatchObject({
+    code: 0,
+    stdout: `${world.first}: there was no hook that sends to ${world.url}/webhooks\n`,
+  });
+});
+
+test("what somebody changed at upstream is told, and mended by registering again", async () => {
+  await using world = await openHooked();
+  await tainOn(world, ["hooks", "register"]);
+  const [hook] = hooksOf(world);
+  Object.assign(hook ?? {}, { active: false, secret: null, events: ["issues", "pull_request"] });
+  const { code, json } = await tainOn(world, ["hooks", "check", "--json"]);
+  expect(code).toBe(1);
+  expect(kinds(json.repositories[0].findings)).toEqual(["disabled", "no-secret", "events"]);
+  expect(json.repositories[0].findings[2].says).toMatch(
+    /^The hook does not send issue_comment, label, .* and repository$/,
+  );
+
+  expect((await tainOn(world, ["hooks", "register", world.first])).code).toBe(0);
+  expect(hook).toMatchObject({ active: true, secret: "test-webhook-secret" });
+  expect((await tainOn(world, ["hooks", "check"])).code).toBe(0);
+});
+
+test("a secret that the receiver does not know, and an address that nobody listens at, are told apart", async () => {
+  await using world = await openHooked();
+  const mistaken = await tainOn(world, ["hooks", "register"], { WEBHOOK_SECRET: "another-secret-word" });
+  expect(mistaken.code).toBe(1);
+  expect(mistaken.stdout).toMatch(/registered, but Deliveries are refused with 401: the hook's secret is none that/);
+  expect(mistaken.stdout + mistaken.stderr).not.toContain("another-secret-word");
+  const checked = await tainOn(world, ["hooks", "check", "--json"]);
+  expect(kinds(checked.json.repositories[0].findings)).toEqual(["wrong-secret"]);
+
+  const away = { PUBLIC_URL: "http://127.0.0.1:1" };
+  const unreached = await tainOn(world, ["hooks", "register", "--json"], away);
+  expect(unreached).toMatchObject({
+    code: 1,
+    json: { registered: [{ ping: "failed", finding: { kind: "unreachable" } }] },
+  });
+  const again = await tainOn(world, ["hooks", "check", "--json"], away);
+  expect(kinds(again.json.repositories[0].findings)).toEqual(["unreachable"]);
+});
+
+test("an address that takes deliveries for somebody else's inbox is found out", async () => {
+  await using world = await openHooked();
+  const stranger = createServer((_request, response) => response.writeHead(200).end("fine")).listen(0, "127.0.0.1");
+  await once(stranger, "listening");
+  onTestFinished(() => void stranger.close());
+  const elsewhere = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
+  const hook = await fetch(`${world.simulator.url}/repos/${world.first}/hooks`, {
+    method: "POST",
+    headers: { authorization: "token test-upstream-token", "user-agent": "test" },
+    body: JSON.stringify({
+      name: "web",
+      events: ["*"],
+      config: { url: `${elsewhere}/webhooks`, secret: "x", content_type: "json" },
+    }),
+  });
+  expect(hook.status).toBe(201);
+  await world.simulator.quiet();
+  const { code, json } = await tainOn(world, ["hooks", "check", "--json"], { PUBLIC_URL: elsewhere });
+  expect(code).toBe(1);
+  expect(kinds(json.repositories[0].findings)).toEqual(["elsewhere"]);
+});
+
+test("a token that may not manage hooks, and an address that upstream does not take, are refusals with a way out", async () => {
+  await using world = await openHooked({ simulator: { refuseLocalHooks: true } });
+  world.simulator.tokens.create({ token: "ghp_mayOnlyRead", login: "a-reader" });
+  const reader = { UPSTREAM_TOKEN: "ghp_mayOnlyRead" };
+  for (const action of ["register", "check", "list", "remove"]) {
+    const { code, stdout } = await tainOn(world, ["hooks", action, world.first], reader);
+    expect({ action, code }).toEqual({ action, code: 1 });
+    expect(stdout).toMatch(/the token may not manage its hooks/);
+  }
+  const local = await tainOn(world, ["hooks", "register"]);
+  expect(local.code).toBe(1);
+  expect(local.stdout).toMatch(/Upstream refuses with 422: .*isn't reachable over the public Internet/);
+  expect(local.stdout).not.toContain("test-webhook-secret");
+  expect(hooksOf(world)).toEqual([]);
+});
+
+test("without an address, a secret or a mirrored repository nothing is registered, and it is said what is missing", async () => {
+  await using world = await openHooked();
+  const refusals: [string[], NodeJS.ProcessEnv, RegExp][] = [
+    [
+      ["register"],
+      { PUBLIC_URL: "" },
+      /^tain: There is no address that upstream could send deliveries to: set PUBLIC_URL/,
+    ],
+    [["check"], { PUBLIC_URL: "" }, /^tain: There is no address/],
+    [["register"], { WEBHOOK_SECRET: "" }, /^tain: WEBHOOK_SECRET is not set, and no instance has run here/],
+    [["register", "octo/unknown"], {}, /^tain: octo\/unknown is not mirrored: .* No hook was registered$/m],
+    [["register"], { UPSTREAM_URL: "http://127.0.0.1:1" }, /^tain: Upstream does not answer/],
+  ];
+  for (const [args, env, message] of refusals) {
+    const { code, stderr } = await tainOn(world, ["hooks", ...args], env);
+    expect({ args, code }).toEqual({ args, code: 1 });
+    expect(stderr).toMatch(message);
+  }
+  expect(hooksOf(world)).toEqual([]);
+});
+
+const address = "https://tain.example/webhooks";
+const hook: HookAtUpstream = {
+  id: 1,
+  path: "/repos/o/a/hooks/1",
+  url: address,
+  isActive: true,
+  events: ["*"],
+  hasSecret: true,
+  lastResponse: { code: null, status: "unused" },
+};
+const sent = (guid: string, statusCode: number, status = "OK") => ({
+  guid,
+  event: "issues",
+  statusCode,
+  status,
+  deliveredAt: new Date(0),
+});
+const examined = { fullName: "o/a", address, hook, wantedEvents: ["issues"], arrived: ["a"] };
+
+test("the newest delivery decides; older failures are a warning, and no deliveries are no proof", () => {
+  expect(diagnose({ ...examined, sent: [sent("a", 202)] })).toEqual([]);
+  expect(diagnose({ ...examined, sent: null })).toEqual([]);
+  expect(diagnose({ ...examined, sent: [] })).toMatchObject([{ level: "warning", kind: "unproven" }]);
+  const mixed = [sent("a", 202), sent("b", 401, "Invalid HTTP Response: 401")];
+  expect(diagnose({ ...examined, sent: mixed })).toMatchObject([
+    { level: "warning", kind: "failing", says: expect.stringMatching(/^1 delivery of the last 2 failed/) },
+  ]);
+  expect(kinds(diagnose({ ...examined, sent: mixed.toReversed() }))).toEqual(["wrong-secret"]);
+  expect(kinds(diagnose({ ...examined, sent: mixed, arrived: [] }))).toEqual(["elsewhere", "failing"]);
+});
+
+test.each([
+  [502, "failed to connect to host", "unreachable"],
+  [504, "timed out", "unreachable"],
+  [0, "peer certificate cannot be authenticated with given CA certificates", "unreachable"],
+  [502, "Invalid HTTP Response: 502", "failing"],
+  [503, "Invalid HTTP Response: 503", "failing"],
+  [500, "Invalid HTTP Response: 500", "failing"],
+  [401, "Invalid HTTP Response: 401", "wrong-secret"],
+  [413, "Invalid HTTP Response: 413", "refused"],
+  [301, "Invalid HTTP Response: 301", "refused"],
+  [404, "Invalid HTTP Response: 404", "refused"],
+])("a delivery that ended as %i %s is called %s", (statusCode, status, kind) => {
+  expect(failureFinding(sent("a", statusCode, status), address, "o/a").kind).toBe(kind);
+});
