@@ -21,6 +21,7 @@ const commands: Record<string, () => Promise<Command | CommandGroup>> = {
   deliveries: async () => (await import("./deliveries.ts")).deliveries,
   hooks: async () => (await import("./hooks.ts")).hooks,
   token: async () => (await import("./token.ts")).token,
+  doctor: async () => (await import("./doctor.ts")).doctor,
 };
 
 // Set, not exited with: what was written to a pipe would be lost.

@@ -1,0 +1,192 @@
+import { expect, test } from "vitest";
+import { tokenFindings } from "../../src/cli/doctor.ts";
+import { clockFinding, type Finding, postgresFindings, redisFindings } from "../../src/operations/doctor.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
+import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
+import { tainOn } from "./tain-on.ts";
+
+async function openMirror(options: { workers?: boolean } = {}): Promise<TestWorld> {
+  const world = await openWorld({
+    workers: false,
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 5, pulls: 1 }),
+    ...options,
+  });
+  await addSelections(world.ctx, [world.first]);
+  await resolveSelections(world.ctx);
+  return world;
+}
+
+const worse = (findings: Finding[]) =>
+  findings.filter(({ level }) => level !== "ok").map(({ part, level }) => `${part}: ${level}`);
+const said = (findings: Finding[], part: string) =>
+  findings.filter((finding) => finding.part === part).map(({ says }) => says);
+
+test("where all is well there is no problem: versions, settings, the token's user, scopes and quota, hooks, clocks", async () => {
+  await using world = await openMirror({ workers: true });
+  expect((await tainOn(world, ["hooks", "register"])).code).toBe(0);
+  await world.simulator.quiet();
+  const { code, json, stdout } = await tainOn(world, ["doctor", "--json"]);
+  const findings = json.findings as Finding[];
+  expect(findings.filter(({ level }) => level === "problem")).toEqual([]);
+  expect({ code, problems: json.problems }).toEqual({ code: 0, problems: 0 });
+  expect(said(findings, "postgres")).toEqual(
+    expect.arrayContaining([expect.stringMatching(/^Postgres 18/), "The schema is this version's"]),
+  );
+  expect(said(findings, "redis")).toContain("maxmemory-policy is noeviction");
+  expect(said(findings, "upstream")).toEqual([
+    `${world.simulator.url} answers`,
+    expect.stringMatching(
+      /^Token [0-9a-f]{16} is mirror-owner's; its scopes: repo and user; left: core 4,9\d\d of 5,000, graphql /,
+    ),
+  ]);
+  expect(said(findings, "clock")).toHaveLength(3);
+  expect(said(findings, "repositories")).toEqual(["1 mirrored repository is seen by the token"]);
+  expect(said(findings, "hooks")).toEqual(["Well: 1 of 1"]);
+  expect(said(findings, "processes")).toEqual(["1 worker is running"]);
+  for (const secret of [UPSTREAM_TOKEN, "test-webhook-secret"]) expect(stdout).not.toContain(secret);
+});
+
+test("stores that are away, and an upstream that is, are problems each; what can still be examined is", async () => {
+  await using world = await openMirror();
+  const away = await tainOn(world, ["doctor", "--json"], {
+    DATABASE_URL: "postgres://me:s3cret-word@127.0.0.1:1/x",
+    REDIS_URL: "redis://:s3cret-word@127.0.0.1:1",
+  });
+  expect(away.code).toBe(1);
+  expect(worse(away.json.findings)).toEqual(["postgres: problem", "redis: problem"]);
+  expect(said(away.json.findings, "upstream")[0]).toBe(`${world.simulator.url} answers`);
+  expect(away.stdout + away.stderr).not.toContain("s3cret-word");
+
+  const alone = await tainOn(world, ["doctor"], { UPSTREAM_URL: "http://127.0.0.1:1" });
+  expect(alone.code).toBe(1);
+  expect(alone.stdout).toMatch(/^problem +upstream +http:\/\/127.0.0.1:1 does not answer as it should: /m);
+  expect(alone.stdout).toMatch(/^ok +postgres +Postgres 18/m);
+  expect(alone.stdout).toMatch(/^1 problem, \d+ warnings?$/m);
+});
+
+test("a token that is rejected, and one that does not see a mirrored repository, are named by fingerprint", async () => {
+  await using world = await openMirror();
+  const [repository] = [...world.simulator.world.repositories.values()];
+  if (repository) repository.visibility = "private";
+  world.simulator.tokens.create({ token: "ghp_seesNothing", login: "a-stranger", scopes: ["read:user"] });
+  const tokens = [UPSTREAM_TOKEN, "ghp_seesNothing", "ghp_wasRevoked"];
+  const { code, json, stdout } = await tainOn(world, ["doctor", "--json"], { UPSTREAM_TOKEN: tokens.join(",") });
+  expect(code).toBe(1);
+  const problems = (json.findings as Finding[]).filter(({ level }) => level === "problem").map(({ says }) => says);
+  expect(problems.slice(0, 2)).toEqual([
+    expect.stringMatching(new RegExp(`^Token [0-9a-f]{16} does not see ${world.first}: `)),
+    expect.stringMatching(/^Token [0-9a-f]{16} is rejected: it is revoked, expired or wrong$/),
+  ]);
+  expect(said(json.findings, "upstream")).toContainEqual(expect.stringMatching(/has not the scope repo/));
+  for (const token of tokens) expect(stdout).not.toContain(token);
+});
+
+test("what waits for a person is told: failed deliveries, paused repositories, a missing hook, no worker, no address", async () => {
+  await using world = await openMirror();
+  const sql = world.ctx.db.$client;
+  await sql.query(
+    `insert into deliveries (hook_id, guid, event, payload, status, received_at)
+      values (1, 'guid-of-a-failure', 'star', '{}', 'failed', now()), (1, 'guid-that-waits', 'star', '{}', 'pending', now() - interval '1 hour')`,
+  );
+  await sql.query("update repository_syncs set state = 'paused', problem = 'upstream answers 404'");
+  await sql.query(
+    "insert into selections (pattern, added_at, problem) values ('octo/gone', now(), 'upstream answers 404')",
+  );
+  const { code, json } = await tainOn(world, ["doctor", "--json"]);
+  expect(code).toBe(1);
+  const findings = (json.findings as Finding[]).filter(({ part }) => part !== "postgres" && part !== "redis");
+  expect(worse(findings)).toEqual([
+    "repositories: problem",
+    "repositories: warning",
+    "deliveries: warning",
+    "deliveries: warning",
+    "hooks: problem",
+    "processes: warning",
+  ]);
+  const unreachable = await tainOn(world, ["doctor", "--json"], { PUBLIC_URL: "" });
+  expect(worse(unreachable.json.findings)).toContain("hooks: warning");
+});
+
+test("the schema of another version is a problem, and no stack", async () => {
+  await using world = await openMirror();
+  await world.ctx.db.$client.query("delete from schema_migrations where version > 1");
+  const { code, stdout, stderr } = await tainOn(world, ["doctor"]);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
+  expect(stdout).toMatch(/^problem +postgres +Migrations are missing\n +Run `node db\/migrate.ts`$/m);
+});
+
+const levels = (findings: Finding[]) => findings.map(({ level }) => level);
+const info =
+  "redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\nmaxmemory:0\r\nused_memory:10\r\naof_enabled:1\r\n";
+
+test.each([
+  [info, ["ok", "ok", "ok"]],
+  [info.replace("noeviction", "allkeys-lru"), ["ok", "problem", "ok"]],
+  [info.replace("maxmemory_policy", "x"), ["ok", "warning", "ok"]],
+  [info.replace("7.0.15", "6.0.16"), ["problem", "ok", "ok"]],
+  [info.replace("maxmemory:0", "maxmemory:11"), ["ok", "ok", "warning", "ok"]],
+  [info.replace("aof_enabled:1", "aof_enabled:0"), ["ok", "ok", "warning"]],
+  [`${info}aof_last_write_status:err\r\n`, ["ok", "ok", "problem"]],
+])("Redis that says %j is judged %j", (text, expected) => {
+  expect(levels(redisFindings(text, ""))).toEqual(expected);
+});
+
+const postgres = {
+  version: "18.1",
+  versionNumber: 180_001,
+  isStandby: false,
+  fsync: "on",
+  synchronousCommit: "on",
+  maxConnections: 100,
+  connections: 10,
+};
+
+test.each([
+  [{}, ["ok"]],
+  [{ versionNumber: 170_006 }, ["problem"]],
+  [{ isStandby: true }, ["ok", "problem"]],
+  [{ fsync: "off", synchronousCommit: "off" }, ["ok", "warning", "warning"]],
+  [{ connections: 95 }, ["ok", "warning"]],
+])("Postgres with %j is judged %j", (facts, expected) => {
+  expect(levels(postgresFindings({ ...postgres, ...facts }))).toEqual(expected);
+});
+
+test("clocks that differ by seconds are a warning, by half a minute a problem, and it is said which is ahead", () => {
+  expect(clockFinding("Redis", 1_900).level).toBe("ok");
+  expect(clockFinding("upstream", -2_900, 1_000).level).toBe("ok");
+  expect(clockFinding("Redis", -4_000)).toMatchObject({
+    level: "warning",
+    says: "The clock of Redis is 4.0 s behind this machine's",
+  });
+  expect(clockFinding("Postgres", 61_000)).toMatchObject({
+    level: "problem",
+    says: "The clock of Postgres is 61.0 s ahead of this machine's",
+  });
+});
+
+const report = {
+  fingerprint: "0123456789abcdef",
+  state: "accepted" as const,
+  login: null,
+  scopes: null,
+  quota: [],
+  aheadMs: 0,
+  unseen: [],
+  unseenUnknown: null,
+};
+
+test("a token near its limit, one that is held back and one that cannot be asked are warnings; one without limits is well", () => {
+  expect(tokenFindings(report, 0)).toMatchObject([
+    { level: "ok", says: expect.stringMatching(/is nobody's own \(an app's\); .* left: not limited$/) },
+  ]);
+  const quota = [{ bucket: "core", limit: 5_000, remaining: 499, resetAt: new Date(60_000) }];
+  expect(tokenFindings({ ...report, quota }, 0)[1]).toMatchObject({
+    level: "warning",
+    says: expect.stringMatching(/has 499 of 5,000 left in core, until it is reset in 1m: /),
+  });
+  expect(levels(tokenFindings({ ...report, state: "spent" }, 0))).toEqual(["warning"]);
+  expect(levels(tokenFindings({ ...report, unseen: null, unseenUnknown: "Timeout" }, 0))).toEqual(["ok", "warning"]);
+  const unseen = ["o/a", "o/b", "o/c", "o/d", "o/e", "o/f", "o/g"];
+  expect(tokenFindings({ ...report, unseen }, 0)[1]?.says).toMatch(/does not see o\/a, .* o\/e and 2 more: /);
+});
