@@ -55,8 +55,7 @@ async function runDoctor({ env }: Given, output: Output): Promise<number> {
   add(await examineUpstream(ctx, hasMirror));
   if (hasMirror) {
     add(await examineMirror(ctx));
-    const isUpstreamWell = findings.every(({ part, level }) => part !== "upstream" || level !== "problem");
-    if (isUpstreamWell) add(await examineHooks(opened));
+    add(await examineHooks(opened));
   }
   if (redis.every(({ level }) => level !== "problem")) add(await examineProcesses(ctx));
 

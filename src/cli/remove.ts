@@ -13,7 +13,8 @@ export const remove: Command = {
   about: `
 Stops mirroring what the patterns name: \`owner/name\`, or \`'owner/*'\`. What was copied is
 kept in the database, though served no more, and \`tain add\` brings it back; --purge
-deletes it. The webhook at upstream stays: what it still sends is ignored.`,
+deletes it. The webhook at upstream stays, and what it still sends is ignored: \`tain hooks
+remove\` deletes it.`,
   run: runRemove,
 };
 

@@ -154,6 +154,9 @@ test("without an address, a secret or a mirrored repository nothing is registere
     expect({ args, code }).toEqual({ args, code: 1 });
     expect(stderr).toMatch(message);
   }
+  // Neither by the way, with a secret that no receiver knows.
+  const added = await tainOn(world, ["add", world.first, "--json"], { WEBHOOK_SECRET: "" });
+  expect(added.json.added).toMatchObject([{ repository: world.first, webhook: "none" }]);
   expect(hooksOf(world)).toEqual([]);
 });
 
