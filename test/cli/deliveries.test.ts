@@ -1,10 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tainOn } from "./tain-on.ts";
-
-// Each command is a process of its own, and a busy machine takes seconds to start one.
-vi.setConfig({ testTimeout: 90_000 });
 
 interface Made {
   guid?: string;

@@ -1,13 +1,10 @@
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { tokenFindings } from "../../src/cli/doctor.ts";
 import { clockFinding, type Finding, postgresFindings, redisFindings } from "../../src/operations/doctor.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
 import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
 import { tainOn } from "./tain-on.ts";
-
-// Each command is a process of its own, and a busy machine takes seconds to start one.
-vi.setConfig({ testTimeout: 90_000 });
 
 async function openMirror(options: { workers?: boolean } = {}): Promise<TestWorld> {
   const world = await openWorld({

@@ -1,16 +1,13 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { diagnose, failureFinding } from "../../src/cli/hook-diagnosis.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
 import type { HookAtUpstream } from "../../src/upstream/hooks.ts";
 import { openWorld, type TestWorld, type TestWorldOptions } from "../support/world.ts";
 import { tainOn } from "./tain-on.ts";
-
-// Each command is a process of its own, and a busy machine takes seconds to start one.
-vi.setConfig({ testTimeout: 90_000 });
 
 /** A world in which one repository is mirrored, as far as the commands see. */
 async function openHooked(options: TestWorldOptions = {}): Promise<TestWorld> {

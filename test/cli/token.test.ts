@@ -1,9 +1,6 @@
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tainOn } from "./tain-on.ts";
-
-// Each command is a process of its own, and a busy machine takes seconds to start one.
-vi.setConfig({ testTimeout: 90_000 });
 
 async function asked({ url }: TestWorld, token: string, init: RequestInit = {}): Promise<Response> {
   return await fetch(`${url}/user`, { ...init, headers: { authorization: `token ${token}`, "user-agent": "test" } });

@@ -143,7 +143,7 @@ test("patterns are told apart without their letters' case; a command for single 
   expect(() => readNames(["octo/*"])).toThrow(new UsageError("octo/* is not owner/name"));
 });
 
-test("every command has help that says what it takes and which options it has", { timeout: 90_000 }, async () => {
+test("every command has help that says what it takes and which options it has", async () => {
   const { code, stdout } = await tain([]);
   expect(code).toBe(0);
   const names = [...stdout.matchAll(/^ {2}(\w+) {2,}\S/gm)].map(([, name]) => name as string);
