@@ -16,6 +16,9 @@ export function shutdownSignal({ log, timeoutMs }: { log: Logger; timeoutMs: num
       process.exit(1);
     }, timeoutMs);
     deadline.unref();
+    // BullMQ's and ioredis's closing may wait for an answer on a connection that an outage has taken, for ever. Once nothing
+    // else keeps the process alive, everything that was begun is done.
+    process.once("beforeExit", () => process.exit(0));
     controller.abort(reason);
   };
   process.on("SIGTERM", () => stop("SIGTERM"));
