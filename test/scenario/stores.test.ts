@@ -93,7 +93,8 @@ test("with Redis stopped, then Postgres, then both, each acknowledged delivery i
     `acknowledged ${acknowledged.size}, of which applied or ignored ${acknowledgedApplied}; refused and redelivered ${new Set(refused.map(({ guid }) => guid)).size}`,
   );
 
-  for (const program of [programs.worker, programs.scheduler]) expect(await program.stop(), JSON.stringify(program.lines.slice(-12))).toBe(0);
+  for (const program of [programs.worker, programs.scheduler])
+    expect(await program.stop(), JSON.stringify(program.lines.slice(-12))).toBe(0);
   world.work();
   await world.settleMarks();
   await world.catchUp();
