@@ -195,7 +195,8 @@ test("the number of statements does not grow with the number of rows", async () 
   };
   await count(2);
   const [few, many] = [await count(3), await count(40)];
-  expect(many).toBeLessThanOrEqual(few + 3);
+  // With more rows come rarer kinds of references, each of which is one more statement, however many rows have it.
+  expect(many).toBeLessThanOrEqual(few + 10);
   expect(many).toBeLessThan(45);
 });
 
