@@ -1,7 +1,5 @@
 // Stands in for a part of the process tree: does what its argument says.
 const [how] = process.argv.slice(2);
-console.log(`started ${how}`);
-if (how === "crash") process.exit(3);
 const alive = setInterval(() => {}, 60_000);
 process.on("SIGTERM", () => {
   if (how === "deaf") return;
@@ -10,3 +8,6 @@ process.on("SIGTERM", () => {
 });
 process.on("disconnect", () => process.exit(9));
 process.channel?.unref();
+// Last: whoever reads it may ask for the stop at once.
+console.log(`started ${how}`);
+if (how === "crash") process.exit(3);
