@@ -1,5 +1,6 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repositories.ts";
+import type { Sight } from "../mirror/sight.ts";
 import type { Caller } from "./caller.ts";
 import { ApiFault } from "./fault.ts";
 import type { CallerQuota } from "./quota.ts";
@@ -12,6 +13,8 @@ export interface Call {
   ctx: ApiContext;
   quota: CallerQuota;
   caller: Caller;
+  /** What of the mirror the caller sees. */
+  sight: Sight;
   version: ApiVersion;
   method: string;
   /** The API's address as the caller wrote it, without a trailing slash. */

@@ -1,3 +1,4 @@
+import type { Sight } from "../mirror/sight.ts";
 import { ApiFault } from "./fault.ts";
 import type { ApiToken, ApiTokens } from "./tokens.ts";
 
@@ -19,9 +20,9 @@ export async function identifyCaller(
   return { kind: "user", ...token };
 }
 
-/** Whether an anonymous caller may see a repository is decided by its `private`; our tokens see all that is mirrored. */
-export function seesPrivate(caller: Caller): boolean {
-  return caller.kind === "user";
+/** What of the mirror a caller sees: our tokens see all of it, others only what is public. */
+export function sightOf(caller: Caller): Sight {
+  return { privateRepositories: caller.kind === "user" ? "all" : [] };
 }
 
 /** The token that the header holds; null for a form that holds none. Pure. */

@@ -9,7 +9,7 @@ import {
 } from "../mirror/find-repositories.ts";
 import { apiAddress, enterprisePrefix } from "./addresses.ts";
 import type { Answer, ApiContext, Call } from "./call.ts";
-import { type Caller, identifyCaller, seesPrivate } from "./caller.ts";
+import { type Caller, identifyCaller, sightOf } from "./caller.ts";
 import { ApiFault, faultBody, notFound } from "./fault.ts";
 import { openGraphql } from "./graphql/endpoint.ts";
 import { storeOutage } from "./outage.ts";
@@ -120,6 +120,7 @@ export async function registerApi(
         ctx,
         quota,
         caller,
+        sight: sightOf(caller),
         version,
         requestId,
         method: request.method,
@@ -130,7 +131,7 @@ export async function registerApi(
         headers: request.headers,
         body: typeof request.body === "string" ? request.body : "",
       };
-      return deliver(reply, call, await run(ctx, call, match), figures);
+      return deliver(reply, call, await run(call, match), figures);
     } catch (error) {
       if (!(error instanceof ApiFault)) throw error;
       const headers = {
@@ -189,10 +190,10 @@ function agentMissing(reply: FastifyReply, requestId: string): FastifyReply {
   return send(reply, 403, AGENT_MISSING, { "Content-Type": "text/html; charset=utf-8" }, requestId);
 }
 
-async function run(ctx: ApiContext, call: Call, { route, repository: named }: Match): Promise<Answer> {
+async function run(call: Call, { route, repository: named }: Match): Promise<Answer> {
   if (route.run.of === "service") return route.run.with(call);
   if (!named) throw new Error(`A route below a repository was matched without one: ${call.path}`);
-  const found = await findNamed(ctx, call.caller, named);
+  const found = await findNamed(call, named);
   if (found === null) throw notFound();
   const path = `/repositories/${found.repository.id}${named.rest}`;
   if (found.isMoved) return moved(call, path);
@@ -200,11 +201,9 @@ async function run(ctx: ApiContext, call: Call, { route, repository: named }: Ma
 }
 
 async function findNamed(
-  { db }: ApiContext,
-  caller: Caller,
+  { ctx: { db }, sight }: Call,
   { fullName, id }: { fullName: string | null; id: string | null },
 ): Promise<{ repository: MirroredRepository; isMoved: boolean } | null> {
-  const sight = { seesPrivate: seesPrivate(caller) };
   if (fullName === null) {
     const number = numberParam(id ?? undefined);
     const repository = number === null ? null : await findRepositoryById(db, number, sight);

@@ -2,7 +2,6 @@ import type { Queries } from "../../db/connection.ts";
 import { renderDocuments, type StoredDocument } from "../mirror/rendering.ts";
 import type { Fields, Json } from "../mirror/template.ts";
 import type { Call } from "./call.ts";
-import { seesPrivate } from "./caller.ts";
 import type { ApiVersion } from "./version.ts";
 
 type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller">;
@@ -10,7 +9,7 @@ type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller"
 /** Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. */
 async function show(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
   const texts = await renderDocuments(call.ctx.db, documents, { api: call.api });
-  const isAnonymous = !seesPrivate(call.caller);
+  const isAnonymous = call.caller.kind === "anonymous";
   return texts.map((text) => restrict(text, { version: call.version, isAnonymous }));
 }
 

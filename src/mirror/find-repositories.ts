@@ -1,4 +1,5 @@
 import type { Database } from "../../db/connection.ts";
+import { type Sight, visible } from "./sight.ts";
 import { Statement } from "./statement.ts";
 
 /** A repository that is mirrored and exists, as far as its routes need it. */
@@ -17,11 +18,6 @@ export interface MirroredRepository {
 export interface RepositoryDocument extends MirroredRepository {
   document: string;
   detail: string | null;
-}
-
-/** Whose eyes look: only what is public, or everything that is mirrored. */
-export interface Sight {
-  seesPrivate: boolean;
 }
 
 interface Row {
@@ -54,7 +50,7 @@ export async function findRepositoryByName(
   // For a moment two rows can bear one name: the newer observation knows who has it now.
   const [row] = await statement.rows<Row>(
     db,
-    `select ${COLUMNS} ${MIRRORED_REPOSITORIES}${visible(sight)} and lower(r.full_name) = ${statement.value(fullName.toLowerCase())} order by r.seen_at desc limit 1`,
+    `select ${COLUMNS} ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)} and lower(r.full_name) = ${statement.value(fullName.toLowerCase())} order by r.seen_at desc limit 1`,
   );
   return row ? mirrored(row) : null;
 }
@@ -63,7 +59,7 @@ export async function findRepositoryById(db: Database, id: number, sight: Sight)
   const statement = new Statement();
   const [row] = await statement.rows<Row>(
     db,
-    `select ${COLUMNS} ${MIRRORED_REPOSITORIES}${visible(sight)} and r.id = ${statement.value(id)}`,
+    `select ${COLUMNS} ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)} and r.id = ${statement.value(id)}`,
   );
   return row ? mirrored(row) : null;
 }
@@ -77,7 +73,7 @@ export async function findRenamedRepository(
   const statement = new Statement();
   const [row] = await statement.rows<Row>(
     db,
-    `select ${COLUMNS} ${MIRRORED_REPOSITORIES}${visible(sight)} and r.id in
+    `select ${COLUMNS} ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)} and r.id in
       (select repository_id from former_names where full_name = ${statement.value(fullName.toLowerCase())}) order by r.seen_at desc limit 1`,
   );
   return row ? mirrored(row) : null;
@@ -152,10 +148,6 @@ function relationCondition(statement: Statement, userId: number, relations: read
     );
   }
   return any.length > 0 ? `(${any.join(" or ")})` : `${user}::bigint is null`;
-}
-
-function visible({ seesPrivate }: Sight): string {
-  return seesPrivate ? "" : " and not r.private";
 }
 
 function mirrored(row: Row): MirroredRepository {

@@ -10,6 +10,7 @@ import {
   type RepositoryNodeKind,
 } from "../../mirror/find-nodes.ts";
 import { renderDocuments, type StoredDocument } from "../../mirror/rendering.ts";
+import type { Sight } from "../../mirror/sight.ts";
 import type { Fields, Json } from "../../mirror/template.ts";
 import type { ApiContext } from "../call.ts";
 import type { Caller } from "../caller.ts";
@@ -34,6 +35,8 @@ export type User = Extract<Caller, { kind: "user" }>;
 export class GraphqlCall {
   readonly ctx: ApiContext;
   readonly caller: User;
+  /** What of the mirror the caller sees. */
+  readonly sight: Sight;
   /** The API's address as the caller wrote it. */
   readonly api: string;
   readonly cost: Cost;
@@ -42,9 +45,10 @@ export class GraphqlCall {
   readonly requestId: string;
   readonly #batches = new Map<string, Batch<never, unknown>>();
 
-  constructor(parts: Pick<GraphqlCall, "ctx" | "caller" | "api" | "cost" | "figures" | "requestId">) {
+  constructor(parts: Pick<GraphqlCall, "ctx" | "caller" | "sight" | "api" | "cost" | "figures" | "requestId">) {
     this.ctx = parts.ctx;
     this.caller = parts.caller;
+    this.sight = parts.sight;
     this.api = parts.api;
     this.cost = parts.cost;
     this.figures = parts.figures;

@@ -11,7 +11,7 @@ import {
 import { isPostgresOutage } from "../../../db/outage.ts";
 import { apiAddress } from "../addresses.ts";
 import type { ApiContext } from "../call.ts";
-import { identifyCaller } from "../caller.ts";
+import { identifyCaller, sightOf } from "../caller.ts";
 import { ApiFault, faultBody } from "../fault.ts";
 import type { CallerQuota, QuotaFigures } from "../quota.ts";
 import { jsonType, quotaHeaders, send } from "../reply.ts";
@@ -84,7 +84,7 @@ export function openGraphql({ ctx, tokens, quota, timeoutMs }: GraphqlParts) {
         figures = spending.figures;
         if (spending.isSpent) return respond(200, quotaSpent(caller.userId));
       }
-      const call = new GraphqlCall({ ctx, caller, api, cost, figures, requestId });
+      const call = new GraphqlCall({ ctx, caller, sight: sightOf(caller), api, cost, figures, requestId });
       deadline = AbortSignal.timeout(timeoutMs);
       const result = await execute({
         schema,

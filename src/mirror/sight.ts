@@ -1,0 +1,13 @@
+import type { Statement } from "./statement.ts";
+
+/** Whose eyes look: they see every public repository, and these private ones, by id. */
+export interface Sight {
+  privateRepositories: "all" | readonly number[];
+}
+
+/** The condition under which the repository `alias` is seen. */
+export function visible(statement: Statement, alias: string, { privateRepositories }: Sight): string {
+  if (privateRepositories === "all") return "true";
+  if (privateRepositories.length === 0) return `not ${alias}.private`;
+  return `(not ${alias}.private or ${alias}.id = any(${statement.value(privateRepositories)}::bigint[]))`;
+}
