@@ -23,6 +23,12 @@ const TABLES = {
     columns: "t.body, null as detail",
     shown: "t.state <> 'PENDING'",
   },
+  PullRequestReviewComment: {
+    table: "pull_request_review_comments",
+    byNumber: null,
+    columns: "t.body, null as detail",
+    shown: "true",
+  },
 } as const;
 export type RepositoryNodeKind = keyof typeof TABLES;
 

@@ -4,7 +4,7 @@ import { Statement } from "./statement.ts";
 
 /** Rows of one kind that belong to a parent, in a total order. SQL in here is ours alone: values are the statement's. */
 export interface PageSource {
-  /** Tables, e.g. `issues i`. Conditions may refer to the parent as `x.r` (an id) and `x.n` (a number). */
+  /** Tables, e.g. `issues i`. Conditions may refer to the parent as `x.r` (an id) and `x.n` (a number or an id). */
   from: string;
   /** What is selected beside the sort key and the tie-break. */
   columns: string;
@@ -15,7 +15,7 @@ export interface PageSource {
   direction: "asc" | "desc";
 }
 
-/** The rows' parent: `r` an id; `n` a number within it, or 0 where the id says all. */
+/** The rows' parent: `r` an id; `n` a number or id within it, or 0 where `r` says all. */
 export interface Parent {
   r: number;
   n: number;
@@ -65,7 +65,7 @@ export async function findPages(
     conditions.push(`(${source.key}, ${source.tie}) ${ascending === isLater ? ">" : "<"} ${at}`);
   }
   const direction = ascending === request.fromEnd ? "desc" : "asc";
-  const text = `select x.at, p.* from unnest(${ids}::bigint[], ${numbers}::integer[]) with ordinality x(r, n, at)
+  const text = `select x.at, p.* from unnest(${ids}::bigint[], ${numbers}::bigint[]) with ordinality x(r, n, at)
     cross join lateral (select ${source.columns}, ${source.key} as sort_key, (${source.key})::text as sort_text, ${source.tie} as tie
       from ${source.from} where ${conditions.join(" and ")}
       order by ${source.key} ${direction}, ${source.tie} ${direction} limit ${statement.value(request.limit + 1)}) p
@@ -90,7 +90,7 @@ export async function countPages(
   const conditions = source.conditions(statement);
   const rows = await statement.rows<{ count: string; sum: string | null }>(
     db,
-    `select p.* from unnest(${ids}::bigint[], ${numbers}::integer[]) with ordinality x(r, n, at)
+    `select p.* from unnest(${ids}::bigint[], ${numbers}::bigint[]) with ordinality x(r, n, at)
       cross join lateral (select count(*) as count, sum(${measure}) as sum from ${source.from} where ${conditions.join(" and ")}) p order by x.at`,
   );
   return rows.map(({ count, sum }) => ({ count: Number(count), sum: Number(sum ?? 0) }));

@@ -19,7 +19,7 @@ import { Batch } from "./batch.ts";
 import type { Cost } from "./cost.ts";
 
 type ActorKind = "User" | "Organization" | "Bot" | "Mannequin";
-export type NodeKind = RepositoryNodeKind | "Repository" | ActorKind;
+export type NodeKind = RepositoryNodeKind | "Repository" | ActorKind | "Commit" | "ReviewRequest" | "Team";
 
 /** A resource as REST shows it, on its way to be shown by GraphQL. */
 export interface Node {

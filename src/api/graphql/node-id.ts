@@ -18,6 +18,7 @@ const PREFIXES = {
   MI: "Milestone",
   IC: "IssueComment",
   PRR: "PullRequestReview",
+  PRRC: "PullRequestReviewComment",
 } as const;
 type NodeType = (typeof PREFIXES)[keyof typeof PREFIXES];
 

@@ -1,40 +1,27 @@
 /** What each field shows, from REST's representation of the same resource. */
-import type { GraphQLResolveInfo } from "graphql";
 import type { Fields, Json } from "../../mirror/template.ts";
 import { actorOf, type GraphqlCall, type Node } from "./call.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import { typedError } from "./errors.ts";
+import {
+  account,
+  comment,
+  databaseId,
+  enumValue,
+  object,
+  ofRepository,
+  path,
+  pathOf,
+  type Resolver,
+  requireRepository,
+  rest,
+  type TypeResolvers,
+  upper,
+} from "./fields.ts";
 import { nodeOf, repositoryOf } from "./lookups.ts";
+import { resourceAt } from "./resource.ts";
+import { reviewRequests, reviewResolvers } from "./reviews.ts";
 import * as sources from "./sources.ts";
-
-type Resolver = (node: Node, args: never, call: GraphqlCall, info: GraphQLResolveInfo) => unknown;
-type TypeResolvers = Record<string, Resolver>;
-
-const rest =
-  (key: string): Resolver =>
-  (node) =>
-    node.rest[key] ?? null;
-const upper =
-  (key: string): Resolver =>
-  (node) =>
-    enumValue(node.rest[key]);
-const account =
-  (key: string): Resolver =>
-  (node) =>
-    actorOf(node.rest[key]);
-const path: Resolver = (node) => pathOf(node.rest.html_url);
-
-/** `too heated` → `TOO_HEATED`, `off-topic` → `OFF_TOPIC`. */
-function enumValue(value: Json | undefined): string | null {
-  return typeof value === "string" ? value.toUpperCase().replaceAll(/[ -]/g, "_") : null;
-}
-
-function pathOf(address: Json | undefined): string | null {
-  return (typeof address === "string" && URL.parse(address)?.pathname) || null;
-}
-
-/** An Int of GraphQL has 32 bits; ids have outgrown it, and the service leaves those to `fullDatabaseId`. */
-const databaseId: Resolver = ({ rest: { id } }) => (typeof id === "number" && id <= 0x7fff_ffff ? id : null);
 
 /** What the mirror has only once the single resource was read, and cannot say before. */
 const onceRead =
@@ -44,8 +31,6 @@ const onceRead =
     if (value !== undefined) return value;
     throw typedError("SERVICE_UNAVAILABLE", `\`${info.fieldName}\` of this ${node.kind} is not mirrored yet.`);
   };
-
-const identity: TypeResolvers = { id: rest("node_id"), databaseId, fullDatabaseId: (node) => String(node.rest.id) };
 
 const actor: TypeResolvers = {
   id: rest("node_id"),
@@ -78,26 +63,6 @@ const repositoryOwner: TypeResolvers = {
   },
   repository: (node, { name, followRenames }: { name: string; followRenames?: boolean | null }, call) =>
     repositoryOf(call, String(node.rest.login), name, followRenames ?? true),
-};
-
-const ofRepository: TypeResolvers = { repository: (node, _args, call) => requireRepository(call, node.repositoryId) };
-
-async function requireRepository(call: GraphqlCall, id: number): Promise<Node> {
-  const repository = await call.repository(id);
-  if (!repository) throw typedError("NOT_FOUND", "Could not resolve to a Repository.");
-  return repository;
-}
-
-const comment: TypeResolvers = {
-  ...identity,
-  ...ofRepository,
-  body: ({ rest: { body } }) => body ?? "",
-  author: account("user"),
-  authorAssociation: rest("author_association"),
-  createdAt: rest("created_at"),
-  updatedAt: rest("updated_at"),
-  url: rest("html_url"),
-  resourcePath: path,
 };
 
 const issueOrPull: TypeResolvers = {
@@ -156,9 +121,6 @@ const issue: TypeResolvers = {
   },
 };
 
-const object = (value: Json | undefined): Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
-
 const pullRequest: TypeResolvers = {
   ...issueOrPull,
   state: ({ rest: { merged_at, state } }) => (merged_at ? "MERGED" : enumValue(state)),
@@ -182,8 +144,12 @@ const pullRequest: TypeResolvers = {
   headRefOid: ({ rest: { head } }) => object(head).sha,
   baseRepository: (node, _args, call) => requireRepository(call, node.repositoryId),
   headRepository: ({ rest: { head } }) => embeddedRepository(object(head).repo),
-  headRepositoryOwner: ({ rest: { head } }) => actorOf(object(head).user),
+  headRepositoryOwner: ({ rest: { head } }) => {
+    const owner = actorOf(object(head).user);
+    return owner && ownsRepositories(owner) ? owner : null;
+  },
   isCrossRepository: ({ rest: { head }, repositoryId }) => object(object(head).repo).id !== repositoryId,
+  reviewRequests: (node, args: PageArguments, _call, info) => reviewRequests(node, args, info),
   reviews: (
     { rest: { number }, repositoryId },
     args: PageArguments & { author?: string | null; states?: string[] | null },
@@ -197,9 +163,26 @@ const pullRequest: TypeResolvers = {
     }),
 };
 
+function ownsRepositories({ kind }: Node): boolean {
+  return kind === "User" || kind === "Organization";
+}
+
 function embeddedRepository(value: Json | undefined): Node | null {
   const fields = object(value);
   return typeof fields.id === "number" ? { kind: "Repository", repositoryId: fields.id, rest: fields } : null;
+}
+
+/** What lies under a label or a milestone. */
+function listedUnder(above: "label" | "milestone"): TypeResolvers {
+  const list =
+    (kind: "Issue" | "PullRequest", source: (args: never, above: sources.Above) => sources.Source): Resolver =>
+    (node, args: PageArguments, call, info) =>
+      storedConnection(call, info, args, {
+        kind,
+        source: source(args as never, above),
+        parent: { r: node.repositoryId, n: Number(node.rest.id) },
+      });
+  return { issues: list("Issue", sources.issues), pullRequests: list("PullRequest", sources.pulls) };
 }
 
 /** A list of what belongs to a repository; one that is only known as the head of a pull request has none to show. */
@@ -294,6 +277,7 @@ function isPullRequest({ rest: fields }: Node): boolean {
 
 const label: TypeResolvers = {
   ...ofRepository,
+  ...listedUnder("label"),
   id: rest("node_id"),
   name: rest("name"),
   color: rest("color"),
@@ -309,6 +293,11 @@ function labelPage(node: Node, { rest: { html_url } }: Node): string {
 
 const milestone: TypeResolvers = {
   ...ofRepository,
+  ...listedUnder("milestone"),
+  progressPercentage: ({ rest: { open_issues, closed_issues } }) => {
+    const [open, closed] = [Number(open_issues), Number(closed_issues)];
+    return closed > 0 ? (closed / (open + closed)) * 100 : 0;
+  },
   id: rest("node_id"),
   number: rest("number"),
   title: rest("title"),
@@ -340,8 +329,7 @@ export const typeResolvers: Record<string, TypeResolvers> = {
   PullRequest: pullRequest,
   Label: label,
   Milestone: milestone,
-  IssueComment: comment,
-  PullRequestReview: { ...comment, state: rest("state"), submittedAt: rest("submitted_at") },
+  ...reviewResolvers,
 };
 
 /** More than these ids at once are refused. */
@@ -361,7 +349,7 @@ export const queryResolvers: Record<string, RootResolver> = {
     accountNamed(call, login, "Organization", (kind) => kind === "Organization"),
   repositoryOwner: async (_root, { login }: { login: string }, call) => {
     const found = await call.userNamed(login);
-    return found && (found.kind === "User" || found.kind === "Organization") ? found : null;
+    return found && ownsRepositories(found) ? found : null;
   },
   repository: (
     _root,
@@ -378,6 +366,7 @@ export const queryResolvers: Record<string, RootResolver> = {
     }
     return ids.map((id) => nodeOf(call, id));
   },
+  resource: (_root, { url }: { url: string }, call) => resourceAt(call, url),
   rateLimit: (_root, _args, { cost, figures }) =>
     figures && {
       cost: cost.points,

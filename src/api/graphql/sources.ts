@@ -36,8 +36,23 @@ export interface IssuesArguments {
   } | null;
 }
 
+/** What issues and pull requests are listed under. */
+export type Above = "repository" | "label" | "milestone";
+
+/** The condition that the issue or pull request `alias` lies under its parent. */
+function under(alias: string, above: Above): string {
+  const inRepository = `${alias}.repository_id = x.r`;
+  if (above === "repository") return inRepository;
+  if (above === "milestone") return `${inRepository} and ${alias}.milestone_id = x.n`;
+  return `${inRepository} and exists (select from issue_labels il
+    where il.repository_id = x.r and il.label_id = x.n and il.number = ${alias}.number)`;
+}
+
 /** Issues without pull requests. `labels` matches any of them, those of `filterBy` all. */
-export function issues({ orderBy, states, labels, filterBy }: IssuesArguments): PageSource {
+export function issues(
+  { orderBy, states, labels, filterBy }: IssuesArguments,
+  above: Above = "repository",
+): PageSource {
   const filter: IssueFilter = {
     state: "all",
     since: filterBy?.since ? new Date(filterBy.since) : undefined,
@@ -52,7 +67,7 @@ export function issues({ orderBy, states, labels, filterBy }: IssuesArguments): 
     from: "issues i",
     columns: 'i.repository_id::float8 as "repositoryId", i.document::text as document, i.body',
     conditions: (statement) => [
-      "i.repository_id = x.r and not i.is_pull_request",
+      `${under("i", above)} and not i.is_pull_request`,
       ...issueConditions(statement, filter),
       ...wanted.flatMap(stateConditions),
       ...anyLabel(statement, "i", labels),
@@ -112,13 +127,16 @@ const PULL_STATES = {
   MERGED: "p.merged_at is not null",
 };
 
-export function pulls({ orderBy, states, labels, headRefName, baseRefName }: PullsArguments): PageSource {
+export function pulls(
+  { orderBy, states, labels, headRefName, baseRefName }: PullsArguments,
+  above: Above = "repository",
+): PageSource {
   return {
     from: "pull_requests p",
     columns:
       'p.repository_id::float8 as "repositoryId", p.document::text as document, p.detail::text as detail, p.body',
     conditions: (statement) => [
-      "p.repository_id = x.r and p.id is not null and p.deleted_at is null",
+      `${under("p", above)} and p.id is not null and p.deleted_at is null`,
       ...(states && states.length > 0 ? [`(${states.map((state) => PULL_STATES[state]).join(" or ")})`] : []),
       ...(headRefName == null ? [] : [`p.head_ref = ${statement.value(headRefName)}`]),
       ...(baseRefName == null ? [] : [`p.base_ref = ${statement.value(baseRefName)}`]),
@@ -213,6 +231,21 @@ export function reviews({ author, states }: { author?: string | null; states?: s
     direction: "asc",
   };
 }
+
+/** The comments on the diff that a review holds. */
+export const reviewComments: PageSource = {
+  from: "pull_request_review_comments c",
+  columns: 'c.repository_id::float8 as "repositoryId", c.document::text as document, c.body',
+  // By its pull request, which the index leads with.
+  conditions: () => [
+    `c.repository_id = x.r and c.review_id = x.n and c.deleted_at is null and c.pull_number =
+      (select v.pull_number from pull_request_reviews v where v.repository_id = x.r and v.id = x.n)`,
+  ],
+  key: "c.id",
+  keyType: "bigint",
+  tie: "c.id",
+  direction: "asc",
+};
 
 export interface RepositoriesArguments {
   affiliations?: string[] | null;

@@ -1,0 +1,65 @@
+/** What the fields of several types have in common. */
+import type { GraphQLResolveInfo } from "graphql";
+import type { Fields, Json } from "../../mirror/template.ts";
+import { actorOf, type GraphqlCall, type Node } from "./call.ts";
+import { typedError } from "./errors.ts";
+
+export type Resolver = (node: Node, args: never, call: GraphqlCall, info: GraphQLResolveInfo) => unknown;
+export type TypeResolvers = Record<string, Resolver>;
+
+export const rest =
+  (key: string): Resolver =>
+  (node) =>
+    node.rest[key] ?? null;
+export const upper =
+  (key: string): Resolver =>
+  (node) =>
+    enumValue(node.rest[key]);
+export const account =
+  (key: string): Resolver =>
+  (node) =>
+    actorOf(node.rest[key]);
+export const path: Resolver = (node) => pathOf(node.rest.html_url);
+
+/** `too heated` → `TOO_HEATED`, `off-topic` → `OFF_TOPIC`. */
+export function enumValue(value: Json | undefined): string | null {
+  return typeof value === "string" ? value.toUpperCase().replaceAll(/[ -]/g, "_") : null;
+}
+
+export function pathOf(address: Json | undefined): string | null {
+  return (typeof address === "string" && URL.parse(address)?.pathname) || null;
+}
+
+/** An Int of GraphQL has 32 bits; ids have outgrown it, and the service leaves those to `fullDatabaseId`. */
+export const databaseId: Resolver = ({ rest: { id } }) => (typeof id === "number" && id <= 0x7fff_ffff ? id : null);
+
+export const object = (value: Json | undefined): Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+
+const identity: TypeResolvers = {
+  id: rest("node_id"),
+  databaseId,
+  fullDatabaseId: (node) => String(node.rest.id),
+};
+
+export const ofRepository: TypeResolvers = {
+  repository: (node, _args, call) => requireRepository(call, node.repositoryId),
+};
+
+export async function requireRepository(call: GraphqlCall, id: number): Promise<Node> {
+  const repository = await call.repository(id);
+  if (!repository) throw typedError("NOT_FOUND", "Could not resolve to a Repository.");
+  return repository;
+}
+
+export const comment: TypeResolvers = {
+  ...identity,
+  ...ofRepository,
+  body: ({ rest: { body } }) => body ?? "",
+  author: account("user"),
+  authorAssociation: rest("author_association"),
+  createdAt: rest("created_at"),
+  updatedAt: rest("updated_at"),
+  url: rest("html_url"),
+  resourcePath: path,
+};

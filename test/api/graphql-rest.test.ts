@@ -1,0 +1,386 @@
+import { getNamedType, isEnumType, isObjectType, isScalarType } from "graphql";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { apiSchema } from "../../src/api/graphql/schema.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
+
+// One resource through REST and through GraphQL, field by field. A field that is added to the schema has to be added here.
+
+let world: ApiWorld;
+beforeAll(async () => {
+  world = await openApiWorld({ issues: 80 });
+}, 60_000);
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+// biome-ignore lint/suspicious/noExplicitAny: two spellings of one thing are compared
+type Fields = any;
+type Reading = (json: Fields) => unknown;
+
+const key =
+  (name: string): Reading =>
+  (json) =>
+    json[name] ?? null;
+const upper =
+  (name: string): Reading =>
+  (json) =>
+    json[name]?.toUpperCase().replaceAll(/[ -]/g, "_") ?? null;
+const pathname = (address: string) => new URL(address).pathname;
+const small = (id: number) => (id < 2 ** 31 ? id : null);
+
+const page = { url: key("html_url"), resourcePath: (json: Fields) => pathname(json.html_url) };
+const identity = { id: key("node_id"), databaseId: (json: Fields) => small(json.id) };
+const unedited = {
+  ...identity,
+  ...page,
+  fullDatabaseId: (json: Fields) => String(json.id),
+  authorAssociation: key("author_association"),
+  body: (json: Fields) => json.body ?? "",
+};
+const written = {
+  ...unedited,
+  createdAt: key("created_at"),
+  updatedAt: key("updated_at"),
+};
+const issueOrPull = {
+  ...written,
+  number: key("number"),
+  title: key("title"),
+  closed: (json: Fields) => json.state === "closed",
+  closedAt: key("closed_at"),
+  locked: key("locked"),
+  activeLockReason: upper("active_lock_reason"),
+};
+const account = {
+  ...identity,
+  ...page,
+  login: (json: Fields) => json.login.replace(/\[bot\]$/, ""),
+  avatarUrl: key("avatar_url"),
+};
+const READINGS: Record<string, Record<string, Reading>> = {
+  PullRequestReview: {
+    ...unedited,
+    state: key("state"),
+    submittedAt: key("submitted_at"),
+  },
+  PullRequestReviewComment: {
+    ...written,
+    diffHunk: key("diff_hunk"),
+    path: key("path"),
+    line: key("line"),
+    originalLine: key("original_line"),
+    startLine: key("start_line"),
+    originalStartLine: key("original_start_line"),
+    outdated: (json) => json.subject_type === "line" && json.line === null,
+    subjectType: upper("subject_type"),
+  },
+  User: {
+    ...account,
+    name: key("name"),
+    isSiteAdmin: key("site_admin"),
+    isViewer: (json) => json.id === world.userId,
+  },
+  Organization: { ...account, name: key("name") },
+  Bot: account,
+  Repository: {
+    ...identity,
+    ...page,
+    name: key("name"),
+    nameWithOwner: key("full_name"),
+    description: key("description"),
+    homepageUrl: (json) => json.homepage || null,
+    sshUrl: key("ssh_url"),
+    mirrorUrl: key("mirror_url"),
+    visibility: upper("visibility"),
+    isPrivate: key("private"),
+    isFork: key("fork"),
+    isArchived: key("archived"),
+    isDisabled: key("disabled"),
+    isTemplate: key("is_template"),
+    isMirror: (json) => json.mirror_url !== null,
+    isInOrganization: (json) => json.owner.type === "Organization",
+    createdAt: key("created_at"),
+    updatedAt: key("updated_at"),
+    pushedAt: key("pushed_at"),
+    stargazerCount: key("stargazers_count"),
+    forkCount: key("forks_count"),
+    diskUsage: key("size"),
+    hasIssuesEnabled: key("has_issues"),
+    hasProjectsEnabled: key("has_projects"),
+    hasWikiEnabled: key("has_wiki"),
+    hasDiscussionsEnabled: key("has_discussions"),
+  },
+  Issue: {
+    ...issueOrPull,
+    state: upper("state"),
+    stateReason: (json) => (json.state_reason === "duplicate" ? "NOT_PLANNED" : upper("state_reason")(json)),
+  },
+  PullRequest: {
+    ...issueOrPull,
+    state: (json) => (json.merged ? "MERGED" : json.state.toUpperCase()),
+    isDraft: key("draft"),
+    merged: key("merged"),
+    mergedAt: key("merged_at"),
+    mergeable: (json) => (json.mergeable === null ? "UNKNOWN" : json.mergeable ? "MERGEABLE" : "CONFLICTING"),
+    maintainerCanModify: key("maintainer_can_modify"),
+    additions: key("additions"),
+    deletions: key("deletions"),
+    changedFiles: key("changed_files"),
+    baseRefName: (json) => json.base.ref,
+    baseRefOid: (json) => json.base.sha,
+    headRefName: (json) => json.head.ref,
+    headRefOid: (json) => json.head.sha,
+    isCrossRepository: (json) => json.head.repo?.id !== json.base.repo.id,
+    permalink: key("html_url"),
+    totalCommentsCount: (json) => json.comments + json.review_comments,
+  },
+  Label: {
+    id: key("node_id"),
+    name: key("name"),
+    color: key("color"),
+    description: key("description"),
+    isDefault: key("default"),
+    url: (json) =>
+      `https://github.com/${json.url.match(/repos\/([^/]+\/[^/]+)/)[1]}/labels/${json.url.split("/").at(-1)}`,
+    resourcePath: (json) => `/${json.url.match(/repos\/([^/]+\/[^/]+)/)[1]}/labels/${json.url.split("/").at(-1)}`,
+  },
+  Milestone: {
+    ...page,
+    id: key("node_id"),
+    number: key("number"),
+    title: key("title"),
+    description: key("description"),
+    state: upper("state"),
+    closed: (json) => json.state === "closed",
+    closedAt: key("closed_at"),
+    dueOn: key("due_on"),
+    createdAt: key("created_at"),
+    updatedAt: key("updated_at"),
+    progressPercentage: ({ open_issues: open, closed_issues: closed }) =>
+      closed === 0 ? 0 : (closed / (open + closed)) * 100,
+  },
+  IssueComment: written,
+};
+
+/** A login as GraphQL has it: nobody for an account that is gone, no suffix for bots. */
+const login = (user: Fields) =>
+  user === null || user === undefined || user.login === "ghost" ? null : { login: user.login.replace(/\[bot\]$/, "") };
+const ids = (rows: Fields[]) => ({ totalCount: rows.length, nodes: rows.map((row) => ({ id: row.node_id })) });
+const commit = (oid: string | null) => (oid === null ? null : { oid, abbreviatedOid: oid.slice(0, 7) });
+const byName = (rows: Fields[]) => [...rows].sort((a, b) => (a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1));
+
+/** What a field shows that is a resource itself or a list of some: the selection, and what REST says. */
+const RELATIONS: Record<string, Record<string, [selection: string, Reading]>> = {
+  Repository: {
+    owner: ["{ login }", (json) => login(json.owner)],
+    defaultBranchRef: ["{ name }", (json) => ({ name: json.default_branch })],
+    licenseInfo: ["{ key }", (json) => (json.license ? { key: json.license.key } : null)],
+    primaryLanguage: ["{ name }", (json) => (json.language ? { name: json.language } : null)],
+  },
+  Issue: issueRelations(),
+  PullRequest: {
+    ...issueRelations(),
+    mergedBy: ["{ login }", (json) => login(json.merged_by)],
+    headRepository: ["{ nameWithOwner }", (json) => json.head.repo && { nameWithOwner: json.head.repo.full_name }],
+    // No type of GraphQL's is a bot that owns a repository.
+    headRepositoryOwner: ["{ login }", (json) => (json.head.user?.type === "Bot" ? null : login(json.head.user))],
+    baseRepository: ["{ nameWithOwner }", (json) => ({ nameWithOwner: json.base.repo.full_name })],
+    reviewRequests: [
+      "(first: 50) { totalCount nodes { requestedReviewer { ... on User { login } } } }",
+      (json) => ({
+        totalCount: json.requested_reviewers.length,
+        nodes: json.requested_reviewers.map((user: Fields) => ({ requestedReviewer: login(user) })),
+      }),
+    ],
+  },
+  Milestone: { creator: ["{ login }", (json) => login(json.creator)] },
+  IssueComment: { author: ["{ login }", (json) => login(json.user)] },
+  PullRequestReview: {
+    author: ["{ login }", (json) => login(json.user)],
+    commit: ["{ oid abbreviatedOid }", (json) => commit(json.commit_id)],
+    pullRequest: ["{ number }", (json) => ({ number: Number(json.pull_request_url.split("/").at(-1)) })],
+  },
+  PullRequestReviewComment: {
+    author: ["{ login }", (json) => login(json.user)],
+    commit: ["{ oid abbreviatedOid }", (json) => commit(json.commit_id)],
+    originalCommit: ["{ oid abbreviatedOid }", (json) => commit(json.original_commit_id)],
+    pullRequest: ["{ number }", (json) => ({ number: Number(json.pull_request_url.split("/").at(-1)) })],
+    pullRequestReview: [
+      "{ fullDatabaseId }",
+      (json) => json.pull_request_review_id && { fullDatabaseId: String(json.pull_request_review_id) },
+    ],
+    replyTo: [
+      "{ fullDatabaseId }",
+      (json) => (json.in_reply_to_id ? { fullDatabaseId: String(json.in_reply_to_id) } : null),
+    ],
+  },
+};
+
+function issueRelations(): Record<string, [string, Reading]> {
+  return {
+    author: ["{ login }", (json) => login(json.user)],
+    milestone: ["{ id }", (json) => json.milestone && { id: json.milestone.node_id }],
+    labels: [
+      "(first: 50, orderBy: {field: NAME, direction: ASC}) { totalCount nodes { id } }",
+      (json) => ids(byName(json.labels)),
+    ],
+    assignees: ["(first: 50) { totalCount nodes { id } }", (json) => ids(json.assignees)],
+    comments: ["{ totalCount }", (json) => ({ totalCount: json.comments })],
+  };
+}
+
+/** REST's rows of each type. */
+async function rows(type: string): Promise<Fields[]> {
+  const all = async (path: string) => (await world.get(path)).body as Fields[];
+  const found: Fields[] = [];
+  for (const { fullName } of world.repositories) {
+    const at = `/repos/${fullName}`;
+    const each = async (from: string, into: (row: Fields) => string) => {
+      for (const row of await all(`${at}/${from}`)) found.push(...[await all(`${at}/${into(row)}`)].flat());
+    };
+    const pulls = "pulls?state=all&per_page=25";
+    if (type === "Repository") found.push(...[await all(at)].flat());
+    else if (type === "Issue")
+      found.push(...(await all(`${at}/issues?state=all&per_page=100`)).filter((row) => !row.pull_request));
+    else if (type === "PullRequest") await each(pulls, (row) => `pulls/${row.number}`);
+    else if (type === "PullRequestReview") await each(pulls, (row) => `pulls/${row.number}/reviews`);
+    else if (type === "Label") found.push(...(await all(`${at}/labels?per_page=100`)));
+    else if (type === "Milestone") found.push(...(await all(`${at}/milestones?state=all&per_page=100`)));
+    else if (type === "IssueComment") found.push(...(await all(`${at}/issues/comments?per_page=100`)));
+    else if (type === "PullRequestReviewComment") found.push(...(await all(`${at}/pulls/comments?per_page=100`)));
+    else {
+      // Accounts: whoever wrote something.
+      const people = (await all(`${at}/issues?state=all&per_page=100`)).map((row) => row.user);
+      const distinct = new Map([...people, (await world.get(at)).body.owner].map((user) => [user?.login, user]));
+      found.push(...[...distinct.values()].filter((user) => user?.type === type && user.login !== "ghost"));
+    }
+  }
+  return found;
+}
+
+const schema = apiSchema();
+const types = Object.values(schema.getTypeMap()).filter(
+  (type) =>
+    isObjectType(type) && type.getInterfaces().some((one) => one.name === "Node") && !type.name.startsWith("__"),
+);
+
+describe("the same resource through REST and GraphQL", () => {
+  // The simulated world has no account of this type.
+  test.each(types.filter(({ name }) => name !== "Mannequin").map((type) => [type.name, type] as const))(
+    "%s",
+    async (name, type) => {
+      if (!isObjectType(type)) throw new Error(`${name} is no object type`);
+      const leaves = Object.values(type.getFields())
+        .filter((field) => {
+          const named = getNamedType(field.type);
+          return isScalarType(named) || isEnumType(named);
+        })
+        .map((field) => field.name);
+      const readings = READINGS[name] ?? {};
+      expect(leaves.sort()).toEqual(Object.keys(readings).sort());
+
+      const relations = Object.entries(RELATIONS[name] ?? {});
+      const selection = [...leaves, ...relations.map(([field, [selected]]) => `${field}${selected}`)].join(" ");
+      const found = await rows(name);
+      expect(found.length).toBeGreaterThan(0);
+      for (let at = 0; at < found.length; at += 50) {
+        const batch = found.slice(at, at + 50);
+        const { body } = await world.send("POST", "/graphql", {
+          body: JSON.stringify({
+            query: `query($ids: [ID!]!) { nodes(ids: $ids) { ... on ${name} { ${selection} } } }`,
+            variables: { ids: batch.map((row) => row.node_id) },
+          }),
+        });
+        expect(body.errors).toBeUndefined();
+        for (const [index, row] of batch.entries()) {
+          const said = Object.fromEntries([
+            ...leaves.map((field) => [field, readings[field]?.(row)]),
+            ...relations.map(([field, [, read]]) => [field, read(row)]),
+          ]);
+          expect(body.data.nodes[index]).toEqual(said);
+        }
+      }
+    },
+  );
+});
+
+test("what lies under a label, a milestone and a review is what REST lists there", async () => {
+  const [{ fullName = "" } = {}] = world.repositories;
+  const [owner, name] = fullName.split("/");
+  const V = "query($owner: String!, $name: String!) { repository(owner: $owner, name: $name)";
+  const ask = async (query: string) =>
+    (await world.send("POST", "/graphql", { body: JSON.stringify({ query, variables: { owner, name } }) })).body;
+  const lists = "issues(first: 100) { nodes { number } } pullRequests(first: 100) { nodes { number } }";
+  const { data } = await ask(
+    `${V} { labels(first: 50) { nodes { name ${lists} } } milestones(first: 50) { nodes { number ${lists} } } } }`,
+  );
+  const numbers = (node: Fields) =>
+    [...node.issues.nodes, ...node.pullRequests.nodes].map((row) => row.number).sort((a, b) => a - b);
+  const listed = async (filter: string) =>
+    (await world.get(`/repos/${fullName}/issues?state=all&per_page=100&${filter}`)).body
+      .map((row: Fields) => row.number)
+      .sort((a: number, b: number) => a - b);
+  let compared = 0;
+  for (const label of data.repository.labels.nodes) {
+    expect(numbers(label)).toEqual(await listed(`labels=${encodeURIComponent(label.name)}`));
+    compared += numbers(label).length;
+  }
+  for (const milestone of data.repository.milestones.nodes) {
+    expect(numbers(milestone)).toEqual(await listed(`milestone=${milestone.number}`));
+    compared += numbers(milestone).length;
+  }
+  expect(compared).toBeGreaterThan(10);
+
+  const comments = (await world.get(`/repos/${fullName}/pulls/comments?per_page=100`)).body as Fields[];
+  const reviewed = Map.groupBy(comments, (comment) => comment.pull_request_review_id);
+  const [[reviewId, held] = [null, []]] = [...reviewed].filter(([id]) => id !== null);
+  const number = held[0]?.pull_request_url.split("/").at(-1);
+  const reviews = await ask(
+    `${V} { pullRequest(number: ${number}) { reviews(first: 100) { nodes { fullDatabaseId comments(first: 100) { totalCount nodes { fullDatabaseId } } } } } } }`,
+  );
+  const review = reviews.data.repository.pullRequest.reviews.nodes.find(
+    (one: Fields) => one.fullDatabaseId === String(reviewId),
+  );
+  expect(review.comments).toEqual({
+    totalCount: held.length,
+    nodes: held.map((comment) => ({ fullDatabaseId: String(comment.id) })),
+  });
+});
+
+test("resource finds what has a page, and nothing else", async () => {
+  const [{ fullName = "" } = {}] = world.repositories;
+  const pulls = (await world.get(`/repos/${fullName}/pulls?state=all&per_page=1`)).body;
+  const issues = (await world.get(`/repos/${fullName}/issues?state=all&per_page=100`)).body;
+  const issue = issues.find((row: Fields) => !row.pull_request);
+  const milestone = (await world.get(`/repos/${fullName}/milestones?state=all`)).body[0];
+  const repository = (await world.get(`/repos/${fullName}`)).body;
+  const ask = async (url: string) =>
+    (
+      await world.send("POST", "/graphql", {
+        body: JSON.stringify({
+          query: "query($url: URI!) { resource(url: $url) { __typename ... on Node { id } } }",
+          variables: { url },
+        }),
+      })
+    ).body;
+  for (const [row, type] of [
+    [issue, "Issue"],
+    [pulls[0], "PullRequest"],
+    [milestone, "Milestone"],
+    [repository, "Repository"],
+    [repository.owner, repository.owner.type],
+  ])
+    expect(await ask(row.html_url)).toEqual({ data: { resource: { __typename: type, id: row.node_id } } });
+  // The page of a pull request can be asked for as an issue's.
+  expect((await ask(pulls[0].html_url.replace("/pull/", "/issues/"))).data.resource.id).toBe(pulls[0].node_id);
+  for (const nowhere of [
+    `${repository.html_url}/issues/999999`,
+    `${repository.html_url}/issues/99999999999999`,
+    `${repository.html_url}/wiki`,
+    `${repository.html_url}/issues/1/2`,
+    issue.html_url.replace("github.com", "example.com"),
+    "https://github.com/",
+    "https://github.com/%",
+    "https://github.com/no-such/thing",
+    "nonsense",
+  ])
+    expect(await ask(nowhere), nowhere).toEqual({ data: { resource: null } });
+});
