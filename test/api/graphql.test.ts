@@ -43,6 +43,9 @@ const REPOSITORY = `id databaseId name nameWithOwner owner { login id url } desc
   isDisabled isTemplate isMirror isInOrganization createdAt updatedAt pushedAt defaultBranchRef { name } primaryLanguage { name } licenseInfo { key }
   stargazerCount forkCount diskUsage hasIssuesEnabled hasProjectsEnabled hasWikiEnabled hasDiscussionsEnabled`;
 const REPO = "repository(owner: $owner, name: $name)";
+const TOO_DEEP = { message: "Query has fields nested deeper than 60 levels, which exceeds max depth." };
+const nested = (times: number) =>
+  `query { viewer { ${'repository(name: "x") { owner { '.repeat(times)} id ${"} }".repeat(times)} } }`;
 const V = "query($owner: String!, $name: String!)";
 
 describe("an answer equals upstream's", () => {
@@ -330,6 +333,13 @@ describe("refusals", () => {
         message: "Field 'shoeSize' doesn't exist on type 'User'",
         extensions: { code: "undefinedField", typeName: "User", fieldName: "shoeSize" },
       },
+    ],
+    ["fields that are nested without end", nested(70), TOO_DEEP],
+    ["so many that the stack would overflow", nested(5_000), TOO_DEEP],
+    [
+      "the same by fragments",
+      `query { viewer { ...f0 } } ${Array.from({ length: 70 }, (_, at) => `fragment f${at} on User { repository(name: "x") { owner { ...f${at + 1} } } }`).join(" ")} fragment f70 on User { id }`,
+      TOO_DEEP,
     ],
     ["what is no GraphQL", "query {", { message: /Syntax Error/ }],
     ["a missing variable", `${V} { ${REPO} { id } }`, { message: /\$owner/ }, {}],

@@ -3,8 +3,10 @@ import {
   FieldsOnCorrectTypeRule,
   GraphQLError,
   type GraphQLSchema,
+  Kind,
   OverlappingFieldsCanBeMergedRule,
   parse,
+  type SelectionSetNode,
   specifiedRules,
   type ValidationContext,
   validate,
@@ -15,6 +17,9 @@ import { LRUCache } from "lru-cache";
 const MAX_REMEMBERED_CHARACTERS = 64 * 1024;
 /** GitHub was seen to take 600 aliases in one query; this is several times that. */
 const MAX_TOKENS = 30_000;
+
+/** What `gh` and people write stays below ten; deeper than this nothing is asked that has not been asked above. */
+const MAX_DEPTH = 60;
 
 /** Reads documents, and remembers those that are valid. */
 export class Documents {
@@ -32,15 +37,18 @@ export class Documents {
     let document: DocumentNode;
     try {
       document = parse(text, { maxTokens: MAX_TOKENS });
+      const errors = [
+        ...validate(this.#schema, document, rules, { hideSuggestions: true }),
+        ...this.#conflicts(document),
+      ];
+      if (errors.length > 0) return errors;
+      if (depthOf(document) > MAX_DEPTH) return [tooDeep()];
     } catch (error) {
       if (error instanceof GraphQLError) return [error];
+      // Brackets in brackets, thousands of them, fill the stack before anything can count them.
+      if (error instanceof RangeError) return [tooDeep()];
       throw error;
     }
-    const errors = [
-      ...validate(this.#schema, document, rules, { hideSuggestions: true }),
-      ...this.#conflicts(document),
-    ];
-    if (errors.length > 0) return errors;
     if (text.length <= MAX_REMEMBERED_CHARACTERS) this.#known.set(text, document);
     return document;
   }
@@ -53,6 +61,34 @@ export class Documents {
     const errors = validate(this.#schema, document, [OverlappingFieldsCanBeMergedRule], { hideSuggestions: true });
     return errors.filter(({ message }) => !message.includes("return conflicting types"));
   }
+}
+
+function tooDeep(): GraphQLError {
+  return new GraphQLError(`Query has fields nested deeper than ${MAX_DEPTH} levels, which exceeds max depth.`);
+}
+
+/** How deep the fields of a valid document are nested, through fragments. */
+function depthOf(document: DocumentNode): number {
+  const fragments = new Map<string, SelectionSetNode>();
+  const depths = new Map<string, number>();
+  const depth = (set: SelectionSetNode | undefined): number =>
+    Math.max(
+      0,
+      ...(set?.selections ?? []).map((selection) => {
+        if (selection.kind === Kind.FIELD) return 1 + depth(selection.selectionSet);
+        if (selection.kind === Kind.INLINE_FRAGMENT) return depth(selection.selectionSet);
+        const { value: name } = selection.name;
+        const known = depths.get(name) ?? depth(fragments.get(name));
+        depths.set(name, known);
+        return known;
+      }),
+    );
+  const operations: SelectionSetNode[] = [];
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition.selectionSet);
+    if (definition.kind === Kind.OPERATION_DEFINITION) operations.push(definition.selectionSet);
+  }
+  return Math.max(0, ...operations.map(depth));
 }
 
 /** An unknown field, in the service's words. */
