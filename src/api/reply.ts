@@ -23,6 +23,11 @@ const VARY = "Accept-Encoding, Accept, X-Requested-With";
 
 export const jsonType = "application/json; charset=utf-8";
 
+/** The headers of every answer. */
+export function commonHeaders(requestId: string): Record<string, string> {
+  return { ...COMMON_HEADERS, "X-GitHub-Request-Id": requestId, Vary: VARY };
+}
+
 /** Sends text with the headers that every answer has. A HEAD gets the length of what it does not get. */
 export function send(
   reply: FastifyReply,
@@ -31,7 +36,7 @@ export function send(
   headers: Record<string, string>,
   requestId: string,
 ): FastifyReply {
-  reply.code(status).headers({ ...COMMON_HEADERS, "X-GitHub-Request-Id": requestId, Vary: VARY, ...headers });
+  reply.code(status).headers({ ...commonHeaders(requestId), ...headers });
   if (body === null) return reply.send();
   if (reply.request.method !== "HEAD") return reply.send(body);
   return reply.header("Content-Length", String(Buffer.byteLength(body))).send();

@@ -11,6 +11,7 @@ import { apiAddress, enterprisePrefix } from "./addresses.ts";
 import type { Answer, ApiContext, Call } from "./call.ts";
 import { type Caller, identifyCaller, sightOf } from "./caller.ts";
 import { ApiFault, faultBody, notFound } from "./fault.ts";
+import { ChangeStreams } from "./graphql/change-streams.ts";
 import { openGraphql } from "./graphql/endpoint.ts";
 import { storeOutage } from "./outage.ts";
 import { CallerQuota, type QuotaFigures } from "./quota.ts";
@@ -48,10 +49,13 @@ export async function registerApi(
 ): Promise<void> {
   const tokens = new ApiTokens(ctx);
   const quota = new CallerQuota(ctx);
-  const graphql = openGraphql({ ctx, tokens, quota, timeoutMs: graphqlTimeoutMs });
+  const changes = new ChangeStreams(ctx);
+  const graphql = openGraphql({ ctx, tokens, quota, timeoutMs: graphqlTimeoutMs, changes });
   const operations = restOperations();
 
   await app.register(async (api) => {
+    // A stream would hold the server open until its caller goes.
+    api.addHook("preClose", async () => changes[Symbol.asyncDispose]());
     api.addHook("onClose", async () => {
       await quota.close();
       await tokens.close();

@@ -1,6 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import { getTableConfig } from "drizzle-orm/pg-core";
 import type { Database } from "../../db/connection.ts";
+import { announceChanges, type Change } from "./announcement.ts";
 import { type Folded, fold, type Stamp, type Stored } from "./merge-rule.ts";
 import type { Observed, Seen } from "./observation.ts";
 import { type Kind, type Resource, type ResourceKey, resourceOf, resources } from "./resource.ts";
@@ -204,6 +205,7 @@ async function followRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
     await buryChildren(tx, rows);
   }
   if (resource.kind === "repository") await rememberFormerNames(tx, rows);
+  if (resource.kind === "issue" || resource.kind === "pull_request") await announceChanges(tx, rows.map(changeOf));
   const numberColumn = childNumberColumns[resource.kind];
   if (numberColumn)
     await buryOrphans(
@@ -212,6 +214,12 @@ async function followRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
       numberColumn,
       rows.filter((row) => !row.before),
     );
+}
+
+/** A pull request is announced as one also when its issue side was changed. */
+function changeOf({ seen, stored }: Row): Change {
+  const isPull = seen.kind === "pull_request" || stored.fields.pull_request != null;
+  return { repositoryId: seen.repositoryId, kind: isPull ? "pull_request" : "issue", number: seen.key };
 }
 
 /** What lies under an issue or pull request, and the column that says under which. */

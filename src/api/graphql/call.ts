@@ -16,6 +16,7 @@ import type { ApiContext } from "../call.ts";
 import type { Caller } from "../caller.ts";
 import type { QuotaFigures } from "../quota.ts";
 import { Batch } from "./batch.ts";
+import type { ChangeStreams } from "./change-streams.ts";
 import type { Cost } from "./cost.ts";
 
 type ActorKind = "User" | "Organization" | "Bot" | "Mannequin";
@@ -43,9 +44,12 @@ export class GraphqlCall {
   /** Null: there is no limit. */
   readonly figures: QuotaFigures | null;
   readonly requestId: string;
+  readonly changes: ChangeStreams;
   readonly #batches = new Map<string, Batch<never, unknown>>();
 
-  constructor(parts: Pick<GraphqlCall, "ctx" | "caller" | "sight" | "api" | "cost" | "figures" | "requestId">) {
+  constructor(
+    parts: Pick<GraphqlCall, "ctx" | "caller" | "sight" | "api" | "cost" | "figures" | "requestId" | "changes">,
+  ) {
     this.ctx = parts.ctx;
     this.caller = parts.caller;
     this.sight = parts.sight;
@@ -53,6 +57,7 @@ export class GraphqlCall {
     this.cost = parts.cost;
     this.figures = parts.figures;
     this.requestId = parts.requestId;
+    this.changes = parts.changes;
   }
 
   /** The batch of this name, which gathers everything that is asked under it. */

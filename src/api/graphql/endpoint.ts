@@ -1,12 +1,18 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import {
+  createSourceEventStream,
   type DocumentNode,
+  type ExecutionResult,
   execute,
+  executeSubscriptionEvent,
   GraphQLError,
+  type GraphQLSchema,
   getOperationAST,
   getVariableValues,
   Kind,
+  mapSourceToResponseEvent,
   type OperationDefinitionNode,
+  validateSubscriptionArgs,
 } from "graphql";
 import { isPostgresOutage } from "../../../db/outage.ts";
 import { apiAddress } from "../addresses.ts";
@@ -14,13 +20,15 @@ import type { ApiContext } from "../call.ts";
 import { identifyCaller, sightOf } from "../caller.ts";
 import { ApiFault, faultBody } from "../fault.ts";
 import type { CallerQuota, QuotaFigures } from "../quota.ts";
-import { jsonType, quotaHeaders, send } from "../reply.ts";
+import { commonHeaders, jsonType, quotaHeaders, send } from "../reply.ts";
 import type { ApiTokens } from "../tokens.ts";
 import { GraphqlCall } from "./call.ts";
+import type { ChangeStreams } from "./change-streams.ts";
 import { argument, type Cost, costOf, MAX_NODES } from "./cost.ts";
 import { Documents } from "./documents.ts";
 import { shownError, typedError } from "./errors.ts";
 import { apiSchema } from "./schema.ts";
+import { acceptsEventStream, streamResults } from "./subscriptions.ts";
 
 const DOCS = "https://docs.github.com/graphql";
 
@@ -30,10 +38,11 @@ export interface GraphqlParts {
   quota: CallerQuota;
   /** How long a query may take. */
   timeoutMs: number;
+  changes: ChangeStreams;
 }
 
 /** Answers `POST /graphql`. The request's body is its text. */
-export function openGraphql({ ctx, tokens, quota, timeoutMs }: GraphqlParts) {
+export function openGraphql({ ctx, tokens, quota, timeoutMs, changes }: GraphqlParts) {
   const schema = apiSchema();
   const documents = new Documents(schema);
 
@@ -52,6 +61,13 @@ export function openGraphql({ ctx, tokens, quota, timeoutMs }: GraphqlParts) {
         },
         requestId,
       );
+    const answer = (result: ExecutionResult) => {
+      const bug = result.errors?.find(isBug);
+      if (!bug) return respond(200, shownResult(result));
+      if (isPostgresOutage(bug.originalError)) throw bug.originalError;
+      ctx.log.error({ err: bug.originalError ?? bug, requestId, path: bug.path?.join(".") }, "A GraphQL query failed");
+      return respond(502, wentWrong(requestId, ctx.clock.now()));
+    };
     try {
       const { authorization } = request.headers;
       if (authorization === undefined) throw notAuthenticated();
@@ -78,34 +94,50 @@ export function openGraphql({ ctx, tokens, quota, timeoutMs }: GraphqlParts) {
       const cost = costOf(schema, document, operation, variables);
       if (cost.nodeCount > MAX_NODES) return respond(200, failure([tooManyNodes(cost)]));
 
+      if (operation.operation === "subscription" && !acceptsEventStream(request))
+        return respond(
+          200,
+          failure([
+            new GraphQLError("Subscriptions are served as server-sent events: send `Accept: text/event-stream`."),
+          ]),
+        );
+
       const priced = pricedOnly(document, operation, variables);
       if (!priced) {
         const spending = await quota.spend(caller, "graphql", cost.points);
         figures = spending.figures;
         if (spending.isSpent) return respond(200, quotaSpent(caller.userId));
       }
-      const call = new GraphqlCall({ ctx, caller, sight: sightOf(caller), api, cost, figures, requestId });
+      const newCall = () =>
+        new GraphqlCall({ ctx, caller, sight: sightOf(caller), api, cost, figures, requestId, changes });
+      if (operation.operation === "subscription") {
+        const events = await openEvents({ schema, document, asked, newCall });
+        if (!(Symbol.asyncIterator in events)) return answer(events);
+        const failed = (error: unknown) => {
+          ctx.log.error({ err: error, requestId }, "A subscription failed");
+          return wentWrong(requestId, ctx.clock.now());
+        };
+        await streamResults(reply, events, {
+          headers: { ...commonHeaders(requestId), ...quotaHeaders(figures, "graphql") },
+          format: (result) => {
+            const bug = result.errors?.find(isBug);
+            return bug ? failed(bug.originalError ?? bug) : shownResult(result);
+          },
+          onFailure: failed,
+        });
+        return reply;
+      }
       deadline = AbortSignal.timeout(timeoutMs);
       const result = await execute({
         schema,
         document: priced ?? document,
         variableValues: asked.variables,
         operationName: asked.operationName ?? null,
-        contextValue: call,
+        contextValue: newCall(),
         hideSuggestions: true,
         abortSignal: deadline,
       });
-      const bug = result.errors?.find(isBug);
-      if (bug) {
-        if (isPostgresOutage(bug.originalError)) throw bug.originalError;
-        ctx.log.error(
-          { err: bug.originalError ?? bug, requestId, path: bug.path?.join(".") },
-          "A GraphQL query failed",
-        );
-        return respond(502, wentWrong(requestId, ctx.clock.now()));
-      }
-      const errors = result.errors?.map(shownError);
-      return respond(200, JSON.stringify({ data: result.data, ...(errors && errors.length > 0 ? { errors } : {}) }));
+      return answer(result);
     } catch (error) {
       if (deadline?.aborted) {
         ctx.log.warn({ requestId, timeoutMs }, "A GraphQL query ran out of time");
@@ -122,6 +154,38 @@ export function openGraphql({ ctx, tokens, quota, timeoutMs }: GraphqlParts) {
       return respond(error.status, faultBody(error, DOCS));
     }
   };
+}
+
+/** The events of a subscription, or why there are none. What an event shows is loaded anew for each. */
+async function openEvents({
+  schema,
+  document,
+  asked,
+  newCall,
+}: {
+  schema: GraphQLSchema;
+  document: DocumentNode;
+  asked: Asked;
+  newCall: () => GraphqlCall;
+}): Promise<ExecutionResult | AsyncIterable<ExecutionResult>> {
+  const prepared = validateSubscriptionArgs({
+    schema,
+    document,
+    variableValues: asked.variables,
+    operationName: asked.operationName ?? null,
+    contextValue: newCall(),
+    hideSuggestions: true,
+  });
+  if (!("schema" in prepared)) return { errors: prepared };
+  const source = await createSourceEventStream(prepared);
+  if (!(Symbol.asyncIterator in source)) return source;
+  return mapSourceToResponseEvent(prepared, source, (event) =>
+    executeSubscriptionEvent({ ...event, operation: prepared.operation, contextValue: newCall() }),
+  );
+}
+
+function shownResult({ data, errors }: ExecutionResult): string {
+  return JSON.stringify({ data, ...(errors && errors.length > 0 ? { errors: errors.map(shownError) } : {}) });
 }
 
 interface Asked {

@@ -3,6 +3,7 @@ import { buildSchema, type GraphQLFieldResolver, type GraphQLSchema, isAbstractT
 import type { Node } from "./call.ts";
 import { createIssue } from "./create-issue.ts";
 import { queryResolvers, typeResolvers } from "./resolvers.ts";
+import { subscriptionFields } from "./subscriptions.ts";
 
 /** The schema that is served, each field with what shows it. */
 export function apiSchema(): GraphQLSchema {
@@ -18,6 +19,8 @@ export function apiSchema(): GraphQLSchema {
     for (const field of Object.values(type.getFields())) {
       const resolve = resolvers[type.name]?.[field.name];
       if (resolve) field.resolve = resolve as GraphQLFieldResolver<unknown, unknown>;
+      const subscription = type.name === "Subscription" ? subscriptionFields[field.name] : undefined;
+      if (subscription) Object.assign(field, subscription);
     }
   }
   return schema;
