@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repositories.ts";
 import type { Sight } from "../mirror/sight.ts";
-import type { Caller } from "./caller.ts";
+import type { Caller, User } from "./caller.ts";
 import { ApiFault } from "./fault.ts";
 import type { CallerQuota } from "./quota.ts";
 import type { ApiVersion } from "./version.ts";
@@ -52,7 +52,7 @@ export function ok(body: string, extra: Omit<Answer, "status" | "body"> = {}): A
 }
 
 /** @throws ApiFault 401 for anonymous callers */
-export function requireUser({ caller }: Pick<Call, "caller">): Extract<Caller, { kind: "user" }> {
+export function requireUser({ caller }: Pick<Call, "caller">): User {
   if (caller.kind === "user") return caller;
   throw new ApiFault(401, "Requires authentication");
 }

@@ -1,28 +1,119 @@
+import type { Context } from "../context.ts";
 import type { Sight } from "../mirror/sight.ts";
 import { ApiFault } from "./fault.ts";
-import type { ApiToken, ApiTokens } from "./tokens.ts";
+import { type ApiToken, ApiTokens } from "./tokens.ts";
+import { type RepositoryPermission, type UpstreamCaller, UpstreamCallers } from "./upstream-callers.ts";
 
-/** Who is asking. */
-export type Caller = ({ kind: "user" } & ApiToken) | { kind: "anonymous"; address: string };
-
-/**
- * Knows a caller by `Authorization: Bearer T`, `token T` or Basic with the token as the password.
- * @throws ApiFault 401 for a credential that is none of ours
- */
-export async function identifyCaller(
-  tokens: ApiTokens,
-  { authorization, address }: { authorization: string | undefined; address: string },
-): Promise<Caller> {
-  if (authorization === undefined) return { kind: "anonymous", address };
-  const text = credential(authorization);
-  const token = text === null ? null : await tokens.find(text);
-  if (!token) throw new ApiFault(401, "Bad credentials", { documentationUrl: "https://docs.github.com/rest" });
-  return { kind: "user", ...token };
+/** Somebody with a token. */
+export interface User {
+  kind: "user";
+  /** The account that they answer as. */
+  userId: number;
+  /** Names the quota that they draw on: their user's, or one of their token's own. */
+  quotaName: string;
+  /** Requests, and points, an hour of that quota; 0: no limit. Null: what the settings say. */
+  hourlyLimit: number | null;
+  /** By what they were known. */
+  by: { of: "own"; token: ApiToken } | { of: "upstream"; token: string; known: UpstreamCaller };
 }
 
-/** What of the mirror a caller sees: our tokens see all of it, others only what is public. */
+/** Who is asking. */
+export type Caller = User | { kind: "anonymous"; address: string };
+
+/** Knows callers by our own tokens and by upstream's, as `AUTH_MODE` allows. */
+export class Callers {
+  readonly #mode: Context["config"]["authMode"];
+  readonly #tokens: ApiTokens;
+  readonly #upstream: UpstreamCallers;
+
+  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "log">) {
+    this.#mode = ctx.config.authMode;
+    this.#tokens = new ApiTokens(ctx);
+    this.#upstream = new UpstreamCallers(ctx);
+  }
+
+  /**
+   * Knows a caller by `Authorization: Bearer T`, `token T` or Basic with the token as the password.
+   * @throws ApiFault 401 for a credential that is none, 503 when upstream cannot be asked about it
+   */
+  async identify({ authorization, address }: { authorization: string | undefined; address: string }): Promise<Caller> {
+    if (authorization === undefined) return { kind: "anonymous", address };
+    const text = credential(authorization);
+    const user = text === null ? null : await this.#user(text);
+    if (!user) throw new ApiFault(401, "Bad credentials", { documentationUrl: "https://docs.github.com/rest" });
+    return user;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#tokens.close(), this.#upstream.close()]);
+  }
+
+  async #user(text: string): Promise<User | null> {
+    // Ours never go to upstream, whatever the mode.
+    if (text.startsWith("tain_")) {
+      const token = this.#mode === "upstream" ? null : await this.#tokens.find(text);
+      if (!token) return null;
+      const { userId, hourlyLimit } = token;
+      const quotaName = hourlyLimit === null ? `u${userId}` : `t${token.id}`;
+      return { kind: "user", userId, quotaName, hourlyLimit, by: { of: "own", token } };
+    }
+    const known = this.#mode === "tokens" ? null : await this.#upstream.find(text);
+    if (!known) return null;
+    const by = { of: "upstream", token: text, known } as const;
+    return { kind: "user", userId: known.userId, quotaName: `u${known.userId}`, hourlyLimit: null, by };
+  }
+}
+
+/** What of the mirror a caller sees beside what is public. */
 export function sightOf(caller: Caller): Sight {
-  return { privateRepositories: caller.kind === "user" ? "all" : [] };
+  if (caller.kind === "anonymous") return { privateRepositories: [] };
+  return {
+    privateRepositories: caller.by.of === "own" ? caller.by.token.repositories : [...caller.by.known.rights.keys()],
+  };
+}
+
+/** Whether a caller's write to this repository is passed on. Upstream itself judges those who show a token of its own. */
+export function mayWrite(caller: User, repositoryId: number): boolean {
+  if (caller.by.of === "upstream") return true;
+  const { canWrite, repositories } = caller.by.token;
+  return canWrite && (repositories === "all" || repositories.includes(repositoryId));
+}
+
+/** Whether the caller may do in every repository what the mirror's own token may. */
+export function hasMirrorsRights(caller: Caller): boolean {
+  return (
+    caller.kind === "user" &&
+    caller.by.of === "own" &&
+    caller.by.token.canWrite &&
+    caller.by.token.repositories === "all"
+  );
+}
+
+/** What a repository lets somebody do, as REST has it. */
+export interface Permissions {
+  admin: boolean;
+  maintain: boolean;
+  push: boolean;
+  triage: boolean;
+  pull: boolean;
+}
+
+const LEVELS: readonly RepositoryPermission[] = ["READ", "TRIAGE", "WRITE", "MAINTAIN", "ADMIN"];
+
+/**
+ * What the caller may do in a repository through this mirror; null where that is not known. `mirrors` is what upstream
+ * lets the mirror's own token do, with which it does what our own tokens ask for.
+ */
+export function permissionsOf(caller: Caller, repositoryId: number, mirrors: Permissions | null): Permissions | null {
+  if (caller.kind === "anonymous") return null;
+  if (caller.by.of === "own") return mayWrite(caller, repositoryId) ? mirrors : permissions("READ");
+  const known = caller.by.known.rights.get(repositoryId);
+  return known === undefined ? null : permissions(known);
+}
+
+function permissions(level: RepositoryPermission): Permissions {
+  const rank = LEVELS.indexOf(level);
+  return { admin: rank >= 4, maintain: rank >= 3, push: rank >= 2, triage: rank >= 1, pull: true };
 }
 
 /** The token that the header holds; null for a form that holds none. Pure. */

@@ -145,7 +145,7 @@ export class CallerQuota {
   #window(caller: Caller, bucket: Bucket): Window | null {
     const limit = this.#limit(caller, bucket);
     if (limit === 0) return null;
-    const name = `${bucket}:${caller.kind === "user" ? `u${caller.userId}` : `a${caller.address}`}`;
+    const name = `${bucket}:${caller.kind === "user" ? caller.quotaName : `a${caller.address}`}`;
     let window = this.#windows.get(name);
     if (!window) {
       const key = `${this.#ctx.config.redisPrefix}:api-quota:${name}`;
@@ -157,6 +157,7 @@ export class CallerQuota {
 
   #limit(caller: Caller, bucket: Bucket): number {
     const { rateLimitUser, rateLimitAnonymous, rateLimitGraphql } = this.#ctx.config;
+    if (caller.kind === "user" && caller.hourlyLimit !== null) return caller.hourlyLimit;
     if (bucket === "graphql") return rateLimitGraphql;
     return caller.kind === "user" ? rateLimitUser : rateLimitAnonymous;
   }

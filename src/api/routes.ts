@@ -9,7 +9,7 @@ import {
 } from "../mirror/find-repositories.ts";
 import { apiAddress, enterprisePrefix } from "./addresses.ts";
 import type { Answer, ApiContext, Call } from "./call.ts";
-import { type Caller, identifyCaller, sightOf } from "./caller.ts";
+import { type Caller, Callers, sightOf } from "./caller.ts";
 import { ApiFault, faultBody, notFound } from "./fault.ts";
 import { ChangeStreams } from "./graphql/change-streams.ts";
 import { openGraphql } from "./graphql/endpoint.ts";
@@ -19,7 +19,6 @@ import { cacheHeaders, isUnchanged, jsonType, laidOut, quotaHeaders, send, versi
 import { restOperations } from "./rest/operations.ts";
 import { numberParam } from "./rest/page.ts";
 import type { Match } from "./router.ts";
-import { ApiTokens } from "./tokens.ts";
 import { type ApiVersion, apiVersion, apiVersions } from "./version.ts";
 
 const DOCS = "https://docs.github.com/rest";
@@ -47,10 +46,10 @@ export async function registerApi(
   ctx: ApiContext,
   { graphqlTimeoutMs = 10_000 } = {},
 ): Promise<void> {
-  const tokens = new ApiTokens(ctx);
+  const callers = new Callers(ctx);
   const quota = new CallerQuota(ctx);
   const changes = new ChangeStreams(ctx);
-  const graphql = openGraphql({ ctx, tokens, quota, timeoutMs: graphqlTimeoutMs, changes });
+  const graphql = openGraphql({ ctx, callers, quota, timeoutMs: graphqlTimeoutMs, changes });
   const operations = restOperations();
 
   await app.register(async (api) => {
@@ -58,7 +57,7 @@ export async function registerApi(
     api.addHook("preClose", async () => changes[Symbol.asyncDispose]());
     api.addHook("onClose", async () => {
       await quota.close();
-      await tokens.close();
+      await callers.close();
     });
     // Bodies stay as they were sent: they are passed on, or read by the operation that knows what they are.
     api.removeAllContentTypeParsers();
@@ -156,7 +155,7 @@ export async function registerApi(
   ): Promise<Caller> {
     const { authorization } = request.headers;
     try {
-      return await identifyCaller(tokens, { authorization, address: request.ip });
+      return await callers.identify({ authorization, address: request.ip });
     } catch (error) {
       if (error instanceof ApiFault)
         strangersFigures((await quota.spend({ kind: "anonymous", address: request.ip }, "core", 1)).figures);

@@ -10,24 +10,39 @@ const REMEMBERED_MS = 10_000;
 const REMEMBERED_TOKENS = 10_000;
 const LAST_USE_PRECISION_MS = 60_000;
 
+/** What a token is for, by upstream's ids: these repositories, and all of these accounts. Null: all that is mirrored. */
+export interface TokenScope {
+  repositoryIds: readonly number[];
+  ownerIds: readonly number[];
+}
+
 /** What one of our own tokens allows. */
 export interface ApiToken {
+  /** Names it, and does not tell it. */
+  id: string;
   userId: number;
   canWrite: boolean;
+  /** The mirrored repositories that it is for; it sees the public ones beside them. */
+  repositories: "all" | readonly number[];
+  /** Requests, and points, an hour of its own; 0: no limit. Null: it draws on its user's. */
+  hourlyLimit: number | null;
 }
 
 /** Makes a token that answers as the user. It is answered once and only its hash is kept. */
 export async function createApiToken(
   { db, clock }: Pick<Context, "db" | "clock">,
-  { userId, canWrite }: ApiToken,
-): Promise<string> {
-  const token = `tain_${Array.from({ length: RANDOM_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join("")}`;
-  await db.$client.query("insert into api_tokens (hash, user_id, can_write, created_at) values ($1, $2, $3, $4)", [
-    hashOf(token),
+  {
     userId,
     canWrite,
-    clock.now(),
-  ]);
+    scope = null,
+    hourlyLimit = null,
+  }: { userId: number; canWrite: boolean; scope?: TokenScope | null; hourlyLimit?: number | null },
+): Promise<string> {
+  const token = `tain_${Array.from({ length: RANDOM_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join("")}`;
+  await db.$client.query(
+    "insert into api_tokens (hash, user_id, can_write, created_at, repository_ids, owner_ids, hourly_limit) values ($1, $2, $3, $4, $5, $6, $7)",
+    [hashOf(token), userId, canWrite, clock.now(), scope?.repositoryIds ?? null, scope?.ownerIds ?? null, hourlyLimit],
+  );
   return token;
 }
 
@@ -39,6 +54,10 @@ export interface ListedToken {
   /** Null while that user is not mirrored. */
   login: string | null;
   canWrite: boolean;
+  /** `owner/name` and `owner/*`, as they are called now; null: all that is mirrored. */
+  repositories: string[] | null;
+  /** An hour; 0: no limit; null: its user's. */
+  hourlyLimit: number | null;
   createdAt: Date;
   /** To the minute; null: never. */
   lastUsedAt: Date | null;
@@ -52,10 +71,15 @@ export function apiTokenId(token: string): string {
   return hashOf(token).slice(0, ID_LENGTH);
 }
 
+const LISTED = `t.hash, t.user_id, u.login, t.can_write, t.created_at, t.last_used_at, t.revoked_at, t.hourly_limit,
+  case when t.repository_ids is not null or t.owner_ids is not null then
+    array(select r.full_name from repositories r where r.id = any(t.repository_ids) order by lower(r.full_name)) ||
+    array(select o.login || '/*' from users o where o.id = any(t.owner_ids) order by lower(o.login)) end as repositories`;
+
 /** All tokens that were ever made, the newest first. */
 export async function listApiTokens({ db }: Pick<Context, "db">): Promise<ListedToken[]> {
   const { rows } = await db.$client.query<ListedRow>(
-    `select t.hash, t.user_id, u.login, t.can_write, t.created_at, t.last_used_at, t.revoked_at
+    `select ${LISTED}
       from api_tokens t left join users u on u.id = t.user_id order by t.created_at desc, t.hash`,
   );
   return rows.map(listedToken);
@@ -72,7 +96,7 @@ export async function revokeApiTokens(
   const { rows } = await db.$client.query<ListedRow>(
     `with revoked as (
       update api_tokens set revoked_at = coalesce(revoked_at, $2) where left(hash, ${ID_LENGTH}) = any($1) returning *
-    ) select t.hash, t.user_id, u.login, t.can_write, t.created_at, t.last_used_at, t.revoked_at
+    ) select ${LISTED}
       from revoked t left join users u on u.id = t.user_id order by t.created_at desc, t.hash`,
     [ids, clock.now()],
   );
@@ -84,6 +108,8 @@ interface ListedRow {
   user_id: string;
   login: string | null;
   can_write: boolean;
+  repositories: string[] | null;
+  hourly_limit: number | null;
   created_at: Date;
   last_used_at: Date | null;
   revoked_at: Date | null;
@@ -95,6 +121,8 @@ function listedToken(row: ListedRow): ListedToken {
     userId: Number(row.user_id),
     login: row.login,
     canWrite: row.can_write,
+    repositories: row.repositories,
+    hourlyLimit: row.hourly_limit,
     createdAt: row.created_at,
     lastUsedAt: row.last_used_at,
     revokedAt: row.revoked_at,
@@ -126,14 +154,27 @@ export class ApiTokens {
         user_id: string;
         can_write: boolean;
         last_used_at: Date | null;
+        hourly_limit: number | null;
+        repositories: number[] | null;
       }>({
         name: "api-token",
-        text: "select user_id, can_write, last_used_at from api_tokens where hash = $1 and revoked_at is null",
+        text: `select t.user_id, t.can_write, t.last_used_at, t.hourly_limit,
+            case when t.repository_ids is not null or t.owner_ids is not null then array(select r.id::float8 from repositories r
+              where r.id = any(t.repository_ids) or r.owner_id = any(t.owner_ids)) end as repositories
+          from api_tokens t where t.hash = $1 and t.revoked_at is null`,
         values: [hash],
       });
       const [row] = rows;
       known = {
-        token: row ? { userId: Number(row.user_id), canWrite: row.can_write } : null,
+        token: row
+          ? {
+              id: hash.slice(0, ID_LENGTH),
+              userId: Number(row.user_id),
+              canWrite: row.can_write,
+              repositories: row.repositories ?? "all",
+              hourlyLimit: row.hourly_limit,
+            }
+          : null,
         lastUseWrittenAt: row?.last_used_at?.getTime() ?? 0,
       };
       this.#known.set(hash, known);

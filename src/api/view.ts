@@ -1,16 +1,16 @@
 import type { Queries } from "../../db/connection.ts";
 import { renderDocuments, type StoredDocument } from "../mirror/rendering.ts";
+import { sees } from "../mirror/sight.ts";
 import type { Fields, Json } from "../mirror/template.ts";
 import type { Call } from "./call.ts";
-import type { ApiVersion } from "./version.ts";
+import { hasMirrorsRights, type Permissions, permissionsOf } from "./caller.ts";
 
-type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller">;
+type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller" | "sight">;
 
 /** Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. */
 async function show(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
   const texts = await renderDocuments(call.ctx.db, documents, { api: call.api });
-  const isAnonymous = call.caller.kind === "anonymous";
-  return texts.map((text) => restrict(text, { version: call.version, isAnonymous }));
+  return texts.map((text) => restrict(text, call));
 }
 
 export async function showOne(call: Viewer, document: StoredDocument): Promise<string> {
@@ -27,20 +27,22 @@ const UPSTREAMS_OWN = /"(?:permissions|temp_clone_token|security_and_analysis|al
 const PRIVATE = /"private":true/;
 
 /** Takes out what the version or the caller does not get. Pure; the usual text is answered as it is, unparsed. */
-function restrict(text: string, { version, isAnonymous }: { version: ApiVersion; isAnonymous: boolean }): string {
+function restrict(text: string, to: To): string {
   const hasToken = text.includes('"temp_clone_token":');
-  const isRestricted = isAnonymous && (UPSTREAMS_OWN.test(text) || PRIVATE.test(text));
-  if (version === "2022-11-28" && !isRestricted && !hasToken) return text;
-  return JSON.stringify(restrictValue(JSON.parse(text) as Json, { version, isAnonymous }, true));
+  const hasForeign = !hasMirrorsRights(to.caller) && UPSTREAMS_OWN.test(text);
+  const hasHidden = to.sight.privateRepositories !== "all" && PRIVATE.test(text);
+  if (to.version === "2022-11-28" && !hasForeign && !hasHidden && !hasToken) return text;
+  return JSON.stringify(restrictValue(JSON.parse(text) as Json, to, true));
 }
+
+type To = Pick<Call, "version" | "caller" | "sight">;
 
 // GitHub's OpenAPI, x-github-breaking-changes of 2026-03-10.
 const DROPPED_FROM_REPOSITORIES = ["has_downloads", "use_squash_pr_title_as_default", "master_branch"];
 const DROPPED_FROM_PULLS = ["assignee", "merge_commit_sha"];
 
-/** What upstream shows of a repository only to those with rights in it; here they are the rights of upstream's token. */
+/** What upstream shows of a repository only to those who may push to it. */
 const RIGHTS = [
-  "permissions",
   "temp_clone_token",
   "security_and_analysis",
   "allow_squash_merge",
@@ -56,12 +58,14 @@ const RIGHTS = [
   "merge_commit_message",
 ];
 
-function restrictValue(value: Json, to: { version: ApiVersion; isAnonymous: boolean }, isWhole: boolean): Json {
+const ORIGINS = ["parent", "source", "template_repository"];
+
+function restrictValue(value: Json, to: To, isWhole: boolean): Json {
   if (Array.isArray(value)) return value.map((element) => restrictValue(element, to, false));
   if (value === null || typeof value !== "object") return value;
   const isRepository = typeof value.full_name === "string" && "owner" in value;
-  // A fork that has become private is no more to the public than one that was deleted.
-  if (isRepository && to.isAnonymous && !isWhole && value.private === true) return null;
+  // A fork that they may not see is no more to the caller than one that was deleted.
+  if (isRepository && !isWhole && value.private === true && !sees(to.sight, Number(value.id))) return null;
   const isPull = "head" in value && "base" in value;
   const dropped = new Set<string>();
   if (to.version === "2026-03-10") {
@@ -69,12 +73,22 @@ function restrictValue(value: Json, to: { version: ApiVersion; isAnonymous: bool
     if (isPull) for (const key of DROPPED_FROM_PULLS) dropped.add(key);
     if ("assignees" in value) dropped.add("assignee");
   }
-  if (isRepository && to.isAnonymous) for (const key of RIGHTS) dropped.add(key);
+  const mirrors = isRepository && "permissions" in value ? (value.permissions as unknown as Permissions) : null;
+  const permissions = isRepository ? permissionsOf(to.caller, Number(value.id), mirrors) : null;
+  if (isRepository && !permissions) dropped.add("permissions");
+  if (isRepository && !permissions?.push) for (const key of RIGHTS) dropped.add(key);
   const shown: Fields = {};
   for (const [key, inner] of Object.entries(value)) {
     if (dropped.has(key)) continue;
+    if (isRepository && key === "permissions") {
+      shown[key] = { ...permissions };
+      continue;
+    }
+    const kept = restrictValue(inner, to, false);
+    // The keys of a fork's origin are there only where that can be seen.
+    if (kept === null && inner !== null && ORIGINS.includes(key)) continue;
     // It opens upstream itself to whoever holds it, so it is nobody's but upstream's token's.
-    shown[key] = key === "temp_clone_token" && isRepository && inner !== null ? "" : restrictValue(inner, to, false);
+    shown[key] = key === "temp_clone_token" && isRepository && inner !== null ? "" : kept;
   }
   return shown;
 }

@@ -1,21 +1,37 @@
-import { apiTokenId, createApiToken, type ListedToken, listApiTokens, revokeApiTokens } from "../api/tokens.ts";
+import {
+  apiTokenId,
+  createApiToken,
+  type ListedToken,
+  listApiTokens,
+  revokeApiTokens,
+  type TokenScope,
+} from "../api/tokens.ts";
 import type { Context } from "../context.ts";
 import { readViewer } from "../sync/selection.ts";
 import { type Command, CommandError, type CommandGroup, type Given, listOf, UsageError } from "./command.ts";
 import { openInstance } from "./open-instance.ts";
 import { counted, type Output, spanOf, styled, table } from "./output.ts";
+import { findMatches, readPatterns } from "./patterns.ts";
 
 const create: Command = {
   name: "token create",
   summary: "make a token, and print it once",
   values: {
     login: { takes: "LOGIN", about: "the user that it answers as (default: upstream's user of UPSTREAM_TOKEN)" },
+    repos: {
+      takes: "NAMES",
+      about: "only these repositories beside the public ones: owner/name or owner/*, comma separated, all mirrored",
+    },
+    limit: { takes: "N", about: "requests and points an hour of its own, or off (default: its user's common quota)" },
   },
   flags: { write: "let it write, too: what it writes is done at upstream with UPSTREAM_TOKEN" },
   about: `
 Makes a token for callers of the API and prints it, once: only its hash is kept. \`/user\` and
 \`viewer\` answer as the user of --login, who has to be mirrored: a user is once they wrote,
-own or do something in a mirrored repository. A token sees everything that is mirrored.`,
+own or do something in a mirrored repository. A token sees everything that is mirrored, unless
+--repos names what it is for: then it sees those repositories and the public ones, and writes
+only to those. They are known by their ids: a repository that is renamed stays, and another
+that takes its name is not let in.`,
   run: runCreate,
 };
 
@@ -46,18 +62,63 @@ export const token: CommandGroup = {
 };
 
 async function runCreate({ flags, values, env }: Given, output: Output): Promise<number> {
+  const repos = values.get("repos");
+  const patterns = repos === undefined ? null : readPatterns("token create --repos", repos.split(",").filter(Boolean));
+  const hourlyLimit = readLimit(values.get("limit"));
   await using resources = new AsyncDisposableStack();
   const { ctx } = await openInstance(env, resources);
   const { userId, login } = await findUser(ctx, values.get("login"));
   const canWrite = flags.has("write");
-  const text = await createApiToken(ctx, { userId, canWrite });
-  output.document({ token: text, id: apiTokenId(text), login, userId, canWrite });
+  const scope = patterns && (await scopeOf(ctx, patterns));
+  const text = await createApiToken(ctx, { userId, canWrite, scope, hourlyLimit });
+  output.document({
+    token: text,
+    id: apiTokenId(text),
+    login,
+    userId,
+    canWrite,
+    repositories: patterns,
+    hourlyLimit,
+  });
   // Alone on its line of stdout, so that a script can take it.
   output.line(text);
   output.note(
-    `tain: answers as ${login}, ${canWrite ? "reads and writes" : "reads only"}; its id is ${apiTokenId(text)}. It is shown this once`,
+    `tain: answers as ${login}, ${canWrite ? "reads and writes" : "reads only"}${patterns ? `, for ${listOf(patterns, "and")}` : ""}; its id is ${apiTokenId(text)}. It is shown this once`,
   );
   return 0;
+}
+
+/** @throws UsageError */
+function readLimit(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  if (text === "off") return 0;
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new UsageError(`--limit takes a number of requests an hour, or off, and not ${text}`);
+}
+
+/** @throws CommandError for what is not mirrored */
+async function scopeOf(ctx: Context, patterns: readonly string[]): Promise<TokenScope> {
+  const repositoryIds: number[] = [];
+  const ownerIds: number[] = [];
+  for (const pattern of patterns) {
+    const matches = (await findMatches(ctx, pattern)).filter(({ state }) => state !== "gone");
+    const [first] = matches;
+    if (!first) {
+      throw new CommandError(
+        `${pattern} is not mirrored, so no token can be for it: \`tain add ${pattern}\` first. None was made`,
+      );
+    }
+    if (!pattern.endsWith("/*")) {
+      repositoryIds.push(first.id);
+      continue;
+    }
+    const { rows } = await ctx.db.$client.query<{ owner_id: string }>(
+      "select distinct owner_id from repositories where id = any($1) and owner_id is not null",
+      [matches.map(({ id }) => id)],
+    );
+    ownerIds.push(...rows.map(({ owner_id }) => Number(owner_id)));
+  }
+  return { repositoryIds, ownerIds };
 }
 
 /** @throws CommandError when nobody of that name is known; what upstream throws when its own user has to be asked for */
@@ -121,13 +182,17 @@ async function runRevoke({ words, flags, env }: Given, output: Output): Promise<
 
 function tokensTable(tokens: readonly ListedToken[], { clock }: Pick<Context, "clock">): string {
   const ago = (at: Date | null) => (at === null ? "never" : `${spanOf(clock.now().getTime() - at.getTime())} ago`);
-  const rows = tokens.map(({ id, login, userId, canWrite, createdAt, lastUsedAt, revokedAt }) => [
-    id,
-    login ?? `user ${userId}`,
-    canWrite ? "reads and writes" : "reads",
-    ago(createdAt),
-    ago(lastUsedAt),
-    revokedAt === null ? styled("green", "valid") : styled("red", `revoked ${ago(revokedAt)}`),
-  ]);
-  return table(["ID", "ANSWERS AS", "MAY", "MADE", "LAST USED", "STATE"], rows);
+  const rows = tokens.map(
+    ({ id, login, userId, canWrite, repositories, hourlyLimit, createdAt, lastUsedAt, revokedAt }) => [
+      id,
+      login ?? `user ${userId}`,
+      canWrite ? "reads and writes" : "reads",
+      repositories?.join(", ") ?? "all",
+      hourlyLimit === null ? "its user's" : hourlyLimit === 0 ? "none" : `${hourlyLimit}/h`,
+      ago(createdAt),
+      ago(lastUsedAt),
+      revokedAt === null ? styled("green", "valid") : styled("red", `revoked ${ago(revokedAt)}`),
+    ],
+  );
+  return table(["ID", "ANSWERS AS", "MAY", "REPOSITORIES", "LIMIT", "MADE", "LAST USED", "STATE"], rows);
 }

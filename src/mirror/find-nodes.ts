@@ -1,6 +1,7 @@
 import type { Database } from "../../db/connection.ts";
 import { MIRRORED_REPOSITORIES } from "./find-repositories.ts";
 import type { StoredDocument } from "./rendering.ts";
+import { type Sight, visible } from "./sight.ts";
 import { Statement } from "./statement.ts";
 
 /** A stored document that was asked for by a key. */
@@ -73,7 +74,12 @@ export async function findLabelsByName(
 }
 
 /** By upstream's ids, in whichever mirrored repository they are; keys are the ids. */
-export async function findById(db: Database, kind: RepositoryNodeKind, ids: number[]): Promise<FoundNode[]> {
+export async function findById(
+  db: Database,
+  kind: RepositoryNodeKind,
+  ids: number[],
+  sight: Sight,
+): Promise<FoundNode[]> {
   const { table, columns, shown } = TABLES[kind];
   const statement = new Statement();
   const rows = await statement.rows<Row>(
@@ -81,18 +87,18 @@ export async function findById(db: Database, kind: RepositoryNodeKind, ids: numb
     `select t.id::text as key, t.repository_id, t.document::text as document, ${columns} from repository_syncs s
       join repositories r on r.id = s.repository_id and r.deleted_at is null
       join ${table} t on t.repository_id = s.repository_id and t.id = any(${statement.value(ids)}::bigint[])
-      where s.state <> 'gone' and t.deleted_at is null and ${shown}`,
+      where s.state <> 'gone' and t.deleted_at is null and ${shown} and ${visible(statement, "r", sight)}`,
   );
   return rows.map(toFound);
 }
 
 /** Mirrored repositories; keys are the ids. */
-export async function findRepositoriesById(db: Database, ids: number[]): Promise<FoundNode[]> {
+export async function findRepositoriesById(db: Database, ids: number[], sight: Sight): Promise<FoundNode[]> {
   const statement = new Statement();
   const rows = await statement.rows<Row>(
     db,
     `select r.id::text as key, r.id as repository_id, r.document::text as document, null as body, r.detail::text as detail
-      ${MIRRORED_REPOSITORIES} and r.id = any(${statement.value(ids)}::bigint[])`,
+      ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)} and r.id = any(${statement.value(ids)}::bigint[])`,
   );
   return rows.map(toFound);
 }
@@ -101,18 +107,19 @@ export async function findRepositoriesById(db: Database, ids: number[]): Promise
 export async function findRepositoriesByName(
   db: Database,
   names: string[],
-  followRenames: boolean,
+  { followRenames, sight }: { followRenames: boolean; sight: Sight },
 ): Promise<FoundNode[]> {
   const statement = new Statement();
   const wanted = statement.value(names);
+  const seen = visible(statement, "r", sight);
   const columns = "r.id as repository_id, r.document::text as document, null as body, r.detail::text as detail";
   const rows = await statement.rows<Row>(
     db,
     `${
       followRenames
-        ? `select f.full_name as key, ${columns}, 0 as rank, r.seen_at ${MIRRORED_REPOSITORIES.replace(" where ", " join former_names f on f.repository_id = r.id where ")} and f.full_name = any(${wanted}::text[]) union all `
+        ? `select f.full_name as key, ${columns}, 0 as rank, r.seen_at ${MIRRORED_REPOSITORIES.replace(" where ", " join former_names f on f.repository_id = r.id where ")} and ${seen} and f.full_name = any(${wanted}::text[]) union all `
         : ""
-    }select lower(r.full_name) as key, ${columns}, 1 as rank, r.seen_at ${MIRRORED_REPOSITORIES} and lower(r.full_name) = any(${wanted}::text[]) order by rank, seen_at`,
+    }select lower(r.full_name) as key, ${columns}, 1 as rank, r.seen_at ${MIRRORED_REPOSITORIES} and ${seen} and lower(r.full_name) = any(${wanted}::text[]) order by rank, seen_at`,
   );
   return rows.map(toFound);
 }

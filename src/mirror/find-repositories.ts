@@ -110,6 +110,7 @@ const SORT_KEYS: Record<RepositorySort, string> = {
 export async function findUserRepositories(
   db: Database,
   userId: number,
+  sight: Sight,
   filter: RepositoryFilter,
   {
     sort,
@@ -119,7 +120,7 @@ export async function findUserRepositories(
   }: { sort: RepositorySort; direction: "asc" | "desc"; limit: number; offset: number },
 ): Promise<{ rows: RepositoryDocument[]; total: number }> {
   const statement = new Statement();
-  const conditions = [relationCondition(statement, userId, filter.relations)];
+  const conditions = [visible(statement, "r", sight), relationCondition(statement, userId, filter.relations)];
   if (filter.visibility !== "all") conditions.push(filter.visibility === "public" ? "not r.private" : "r.private");
   if (filter.updatedAfter) conditions.push(`r.updated_at > ${statement.value(filter.updatedAfter)}`);
   if (filter.updatedBefore) conditions.push(`r.updated_at < ${statement.value(filter.updatedBefore)}`);

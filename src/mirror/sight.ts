@@ -5,6 +5,11 @@ export interface Sight {
   privateRepositories: "all" | readonly number[];
 }
 
+/** Whether a private repository is seen. */
+export function sees({ privateRepositories }: Sight, repositoryId: number): boolean {
+  return privateRepositories === "all" || privateRepositories.includes(repositoryId);
+}
+
 /** The condition under which the repository `alias` is seen. */
 export function visible(statement: Statement, alias: string, { privateRepositories }: Sight): string {
   if (privateRepositories === "all") return "true";

@@ -6,7 +6,17 @@ import { openLog } from "../../src/operations/log.ts";
 import { testConfig } from "../support/config.ts";
 import { testRedis } from "../support/database.ts";
 
-const person: Caller = { kind: "user", userId: 42, canWrite: false };
+const user = (userId: number, hourlyLimit: number | null = null): Caller => ({
+  kind: "user",
+  userId,
+  quotaName: `u${userId}`,
+  hourlyLimit,
+  by: {
+    of: "own",
+    token: { id: "0", userId, canWrite: false, repositories: "all", hourlyLimit },
+  },
+});
+const person = user(42);
 const stranger: Caller = { kind: "anonymous", address: "192.0.2.7" };
 
 let now: Date;
@@ -53,7 +63,7 @@ async function spendUntilSpent(quotas: CallerQuota[], caller: Caller, most: numb
 describe("across processes", () => {
   test("a caller gets the limit, exactly and never more, however the load is spread", async () => {
     for (const [at, limit] of [5_000, 777, 60].entries()) {
-      const caller: Caller = { ...person, userId: 1_000 + at };
+      const caller = user(1_000 + at);
       const quotas = [
         await openQuota({ RATE_LIMIT_USER: `${limit}` }),
         await openQuota({ RATE_LIMIT_USER: `${limit}` }),
@@ -88,7 +98,7 @@ describe("across processes", () => {
     const commands = async () =>
       Number(/cmdstat_eval:calls=(\d+)/.exec(await quota.client.info("commandstats"))?.[1] ?? 0);
     const before = await commands();
-    await spendUntilSpent([quota], { ...person, userId: 77 }, 1_000);
+    await spendUntilSpent([quota], user(77), 1_000);
     // Other tests may use the same server at the same time; a round trip a request would be a thousand.
     expect((await commands()) - before).toBeLessThan(300);
   });
@@ -98,7 +108,7 @@ test("callers and buckets have windows of their own", async () => {
   const quota = await openQuota({ RATE_LIMIT_USER: "3", RATE_LIMIT_ANONYMOUS: "2", RATE_LIMIT_GRAPHQL: "10" });
   expect(await spendUntilSpent([quota], person, 5)).toBe(3);
   expect(await spendUntilSpent([quota], stranger, 5)).toBe(2);
-  expect(await spendUntilSpent([quota], { ...person, userId: 43 }, 5)).toBe(3);
+  expect(await spendUntilSpent([quota], user(43), 5)).toBe(3);
   expect((await quota.spend(person, "graphql", 8)).isSpent).toBe(false);
   const refused = await quota.spend(person, "graphql", 3);
   expect(refused).toMatchObject({ isSpent: true, figures: { limit: 10, used: 8, remaining: 2 } });
@@ -112,7 +122,7 @@ test("the figures are the caller's own, request by request", async () => {
     expect(figures).toEqual({ limit: 5_000, used, remaining: 5_000 - used, reset: now.getTime() / 1_000 + 3_600 });
   }
   expect(quota.refund(person, "core", 1)).toMatchObject({ used: 59, remaining: 4_941 });
-  const untouched = await quota.figures({ ...person, userId: 4 }, "core");
+  const untouched = await quota.figures(user(4), "core");
   expect(untouched).toMatchObject({ used: 0, remaining: 5_000 });
 });
 

@@ -13,7 +13,7 @@ import { renderDocuments, type StoredDocument } from "../../mirror/rendering.ts"
 import type { Sight } from "../../mirror/sight.ts";
 import type { Fields, Json } from "../../mirror/template.ts";
 import type { ApiContext } from "../call.ts";
-import type { Caller } from "../caller.ts";
+import type { User } from "../caller.ts";
 import type { QuotaFigures } from "../quota.ts";
 import { Batch } from "./batch.ts";
 import type { ChangeStreams } from "./change-streams.ts";
@@ -29,8 +29,6 @@ export interface Node {
   repositoryId: number;
   rest: Fields;
 }
-
-export type User = Extract<Caller, { kind: "user" }>;
 
 /** One GraphQL request: who asks, what it costs, and everything that its fields load, gathered level by level. */
 export class GraphqlCall {
@@ -86,14 +84,14 @@ export class GraphqlCall {
     return this.#found(
       "repositories by id",
       "Repository",
-      (ids: number[]) => findRepositoriesById(this.ctx.db, ids),
+      (ids: number[]) => findRepositoriesById(this.ctx.db, ids, this.sight),
       String,
     ).load(id);
   }
 
   repositoryNamed(fullName: string, followRenames: boolean): Promise<Node | null> {
     const name = `repositories by name, ${followRenames}`;
-    const find = (names: string[]) => findRepositoriesByName(this.ctx.db, names, followRenames);
+    const find = (names: string[]) => findRepositoriesByName(this.ctx.db, names, { followRenames, sight: this.sight });
     return this.#found(name, "Repository", find, String).load(fullName.toLowerCase());
   }
 
@@ -114,7 +112,12 @@ export class GraphqlCall {
   }
 
   byId(kind: RepositoryNodeKind, id: number): Promise<Node | null> {
-    return this.#found(`${kind} by id`, kind, (ids: number[]) => findById(this.ctx.db, kind, ids), String).load(id);
+    return this.#found(
+      `${kind} by id`,
+      kind,
+      (ids: number[]) => findById(this.ctx.db, kind, ids, this.sight),
+      String,
+    ).load(id);
   }
 
   /** The whole of an account, with what only a single one shows. */

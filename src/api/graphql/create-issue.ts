@@ -1,4 +1,5 @@
 import type { Fields, Json } from "../../mirror/template.ts";
+import { mayWrite } from "../caller.ts";
 import { ApiFault } from "../fault.ts";
 import { passOn, store } from "../rest/writes.ts";
 import type { GraphqlCall, Node } from "./call.ts";
@@ -22,7 +23,8 @@ export async function createIssue(
   call: GraphqlCall,
 ): Promise<unknown> {
   const repository = await typed(call, input.repositoryId, "Repository");
-  if (!call.caller.canWrite) throw typedError("FORBIDDEN", "Resource not accessible by personal access token");
+  if (!mayWrite(call.caller, repository.repositoryId))
+    throw typedError("FORBIDDEN", "Resource not accessible by personal access token");
   const [assignees, labels, milestone] = await Promise.all([
     Promise.all((input.assigneeIds ?? []).map((id) => typed(call, id, "User"))),
     Promise.all((input.labelIds ?? []).map((id) => typed(call, id, "Label"))),

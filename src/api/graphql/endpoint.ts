@@ -17,11 +17,10 @@ import {
 import { isPostgresOutage } from "../../../db/outage.ts";
 import { apiAddress } from "../addresses.ts";
 import type { ApiContext } from "../call.ts";
-import { identifyCaller, sightOf } from "../caller.ts";
+import { type Callers, sightOf } from "../caller.ts";
 import { ApiFault, faultBody } from "../fault.ts";
 import type { CallerQuota, QuotaFigures } from "../quota.ts";
 import { commonHeaders, jsonType, quotaHeaders, send } from "../reply.ts";
-import type { ApiTokens } from "../tokens.ts";
 import { GraphqlCall } from "./call.ts";
 import type { ChangeStreams } from "./change-streams.ts";
 import { argument, type Cost, costOf, MAX_NODES } from "./cost.ts";
@@ -34,7 +33,7 @@ const DOCS = "https://docs.github.com/graphql";
 
 export interface GraphqlParts {
   ctx: ApiContext;
-  tokens: ApiTokens;
+  callers: Callers;
   quota: CallerQuota;
   /** How long a query may take. */
   timeoutMs: number;
@@ -42,7 +41,7 @@ export interface GraphqlParts {
 }
 
 /** Answers `POST /graphql`. The request's body is its text. */
-export function openGraphql({ ctx, tokens, quota, timeoutMs, changes }: GraphqlParts) {
+export function openGraphql({ ctx, callers, quota, timeoutMs, changes }: GraphqlParts) {
   const schema = apiSchema();
   const documents = new Documents(schema);
 
@@ -71,7 +70,7 @@ export function openGraphql({ ctx, tokens, quota, timeoutMs, changes }: GraphqlP
     try {
       const { authorization } = request.headers;
       if (authorization === undefined) throw notAuthenticated();
-      const caller = await identifyCaller(tokens, { authorization, address: request.ip });
+      const caller = await callers.identify({ authorization, address: request.ip });
       if (caller.kind === "anonymous") throw notAuthenticated();
       const api = apiAddress(ctx.config, {
         protocol: request.protocol,

@@ -1,4 +1,5 @@
 /** What each field shows, from REST's representation of the same resource. */
+import { sees } from "../../mirror/sight.ts";
 import type { Fields, Json } from "../../mirror/template.ts";
 import { actorOf, type GraphqlCall, type Node } from "./call.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
@@ -53,7 +54,7 @@ const name: Resolver = async (node, _args, call) =>
 
 const repositoryOwner: TypeResolvers = {
   repositories: (node, args: PageArguments & sources.RepositoriesArguments, call, info) => {
-    const source = sources.repositories(call.caller.userId, args);
+    const source = sources.repositories(call.caller.userId, call.sight, args);
     const connection = storedConnection(call, info, args, {
       kind: "Repository",
       source,
@@ -143,7 +144,7 @@ const pullRequest: TypeResolvers = {
   headRefName: ({ rest: { head } }) => object(head).ref,
   headRefOid: ({ rest: { head } }) => object(head).sha,
   baseRepository: (node, _args, call) => requireRepository(call, node.repositoryId),
-  headRepository: ({ rest: { head } }) => embeddedRepository(object(head).repo),
+  headRepository: ({ rest: { head } }, _args, call) => embeddedRepository(call, object(head).repo),
   headRepositoryOwner: ({ rest: { head } }) => {
     const owner = actorOf(object(head).user);
     return owner && ownsRepositories(owner) ? owner : null;
@@ -167,9 +168,11 @@ function ownsRepositories({ kind }: Node): boolean {
   return kind === "User" || kind === "Organization";
 }
 
-function embeddedRepository(value: Json | undefined): Node | null {
+/** One that the caller may not see is no more to them than one that was deleted. */
+function embeddedRepository({ sight }: GraphqlCall, value: Json | undefined): Node | null {
   const fields = object(value);
-  return typeof fields.id === "number" ? { kind: "Repository", repositoryId: fields.id, rest: fields } : null;
+  const isSeen = typeof fields.id === "number" && (fields.private !== true || sees(sight, fields.id));
+  return isSeen ? { kind: "Repository", repositoryId: Number(fields.id), rest: fields } : null;
 }
 
 /** What lies under a label or a milestone. */

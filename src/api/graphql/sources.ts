@@ -3,6 +3,7 @@
 import { type IssueFilter, issueConditions, labelCondition } from "../../mirror/find-issues.ts";
 import type { PageSource } from "../../mirror/find-pages.ts";
 import { MIRRORED_REPOSITORIES } from "../../mirror/find-repositories.ts";
+import { type Sight, visible } from "../../mirror/sight.ts";
 import type { Statement } from "../../mirror/statement.ts";
 
 /** What a list of one type shows, by its arguments. */
@@ -267,7 +268,7 @@ const REPOSITORY_KEYS: Record<string, Pick<PageSource, "key" | "keyType">> = {
 };
 
 /** The repositories of accounts, of which the viewer is one: only their own relations are known. */
-export function repositories(viewerId: number, args: RepositoriesArguments): PageSource {
+export function repositories(viewerId: number, sight: Sight, args: RepositoriesArguments): PageSource {
   const [from, mirrored] = MIRRORED_REPOSITORIES.replace(/^from /, "").split(" where ") as [string, string];
   const { affiliations, ownerAffiliations, hasIssuesEnabled, isArchived, isFork, orderBy, privacy, visibility } = args;
   return {
@@ -275,7 +276,11 @@ export function repositories(viewerId: number, args: RepositoriesArguments): Pag
     columns: 'r.id::float8 as "repositoryId", r.document::text as document, r.detail::text as detail',
     conditions: (statement) => {
       const viewer = `${statement.value(viewerId)}::bigint`;
-      const conditions = [mirrored, related("x.r", viewer, ownerAffiliations ?? ["OWNER", "COLLABORATOR"])];
+      const conditions = [
+        mirrored,
+        visible(statement, "r", sight),
+        related("x.r", viewer, ownerAffiliations ?? ["OWNER", "COLLABORATOR"]),
+      ];
       if (affiliations && affiliations.length > 0) conditions.push(related(viewer, viewer, affiliations));
       if (hasIssuesEnabled != null) conditions.push(`r.has_issues is not distinct from ${hasIssuesEnabled}`);
       if (isArchived != null) conditions.push(`r.archived is not distinct from ${isArchived}`);

@@ -12,7 +12,13 @@ import { showOne } from "../view.ts";
 import { askedPage, numberedPage } from "./page.ts";
 
 export async function getViewer(call: Call): Promise<Answer> {
-  const user = await findUser(call.ctx.db, requireUser(call).userId);
+  const { by, userId } = requireUser(call);
+  if (by.of === "upstream") {
+    // What upstream shows a person of themselves is more than it shows to others, and kept for nobody else.
+    if (by.known.profile === null) throw new ApiFault(403, "Resource not accessible by integration");
+    return ok(by.known.profile.replaceAll(`${call.ctx.config.upstreamUrl}/`, `${call.api}/`));
+  }
+  const user = await findUser(call.ctx.db, userId);
   if (!user) throw notFound();
   return ok(await showOne(call, { repositoryId: 0, document: user.document }), { lastModified: user.updatedAt });
 }
@@ -35,6 +41,7 @@ export async function listViewerRepositories(call: Call): Promise<Answer> {
   const { rows, total } = await findUserRepositories(
     call.ctx.db,
     userId,
+    call.sight,
     {
       visibility,
       relations:

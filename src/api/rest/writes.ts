@@ -8,6 +8,7 @@ import type { RawAnswer } from "../../upstream/client.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/errors.ts";
 import type { Answer, ApiContext, RepositoryCall } from "../call.ts";
 import { requireUser } from "../call.ts";
+import { mayWrite } from "../caller.ts";
 import { ApiFault } from "../fault.ts";
 import { showOne } from "../view.ts";
 
@@ -60,7 +61,7 @@ async function create(call: RepositoryCall, kind: Created): Promise<Answer> {
 
 /** @throws ApiFault 401 for anonymous callers, 403 for tokens that only read */
 function requireWriter(call: RepositoryCall): void {
-  if (requireUser(call).canWrite) return;
+  if (mayWrite(requireUser(call), call.repository.id)) return;
   throw new ApiFault(403, "Resource not accessible by personal access token");
 }
 

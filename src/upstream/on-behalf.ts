@@ -1,0 +1,55 @@
+import { version } from "../operations/version.ts";
+import { graphqlPath } from "./address.ts";
+import { type Received, Transport } from "./transport.ts";
+
+const limits = {
+  connections: 32,
+  connectTimeoutMs: 5_000,
+  headersTimeoutMs: 15_000,
+  bodyTimeoutMs: 15_000,
+  totalTimeoutMs: 30_000,
+  maxBodyBytes: 16 * 1024 * 1024,
+};
+
+interface OwnRequest {
+  /** A token of upstream's that a caller showed. It goes to UPSTREAM_URL and nowhere else, and is not kept. */
+  token: string;
+  method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
+  path: string;
+  headers?: Record<string, string>;
+  body?: string | null;
+}
+
+/** Asks upstream with callers' own tokens: what it costs is theirs, so nothing of the mirror's quota is leased. */
+export interface OnBehalf {
+  /**
+   * One request, sent once. Answers whatever upstream says.
+   * @throws UpstreamUnavailableError when no complete answer arrives
+   */
+  send(request: OwnRequest): Promise<Received>;
+  graphql(request: { token: string; query: string; variables: object }): Promise<Received>;
+  close(): Promise<void>;
+}
+
+export function openOnBehalf({ upstreamUrl }: { upstreamUrl: string }): OnBehalf {
+  const transport = new Transport(upstreamUrl, limits);
+  const common = (token: string) => ({
+    "user-agent": `tain/${version}`,
+    accept: "application/vnd.github+json",
+    "x-github-api-version": "2022-11-28",
+    authorization: `Bearer ${token}`,
+  });
+  return {
+    send: ({ token, method, path, headers = {}, body = null }) =>
+      transport.send({ method, path, body, headers: { ...common(token), ...headers } }),
+    graphql: ({ token, query, variables }) =>
+      transport.send({
+        method: "POST",
+        path: graphqlPath(upstreamUrl),
+        isAbsolute: true,
+        headers: { ...common(token), "content-type": "application/json" },
+        body: JSON.stringify({ query, variables }),
+      }),
+    close: () => transport.close(1_000),
+  };
+}
