@@ -1,5 +1,6 @@
 import type { Context } from "../context.ts";
 import type { Sight } from "../mirror/sight.ts";
+import type { Upstream, WriteRequest } from "../upstream/client.ts";
 import { ApiFault } from "./fault.ts";
 import { type ApiToken, ApiTokens } from "./tokens.ts";
 import { type RepositoryPermission, type UpstreamCaller, UpstreamCallers } from "./upstream-callers.ts";
@@ -14,7 +15,7 @@ export interface User {
   /** Requests, and points, an hour of that quota; 0: no limit. Null: what the settings say. */
   hourlyLimit: number | null;
   /** By what they were known. */
-  by: { of: "own"; token: ApiToken } | { of: "upstream"; token: string; known: UpstreamCaller };
+  by: { of: "own"; token: ApiToken } | { of: "upstream"; known: UpstreamCaller; write: Upstream["write"] };
 }
 
 /** Who is asking. */
@@ -59,7 +60,8 @@ export class Callers {
     }
     const known = this.#mode === "tokens" ? null : await this.#upstream.find(text);
     if (!known) return null;
-    const by = { of: "upstream", token: text, known } as const;
+    const write = (request: WriteRequest) => this.#upstream.write(text, request);
+    const by = { of: "upstream", known, write } as const;
     return { kind: "user", userId: known.userId, quotaName: `u${known.userId}`, hourlyLimit: null, by };
   }
 }

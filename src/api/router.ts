@@ -30,8 +30,15 @@ interface Node {
 export class Router {
   readonly #service = newNode();
   readonly #repository = newNode();
+  readonly #added: { path: string; route: Route }[] = [];
+
+  /** Every route, in the order of adding, with its path as it was added. */
+  get routes(): readonly { path: string; route: Route }[] {
+    return this.#added;
+  }
 
   add(path: string, route: Route): void {
+    this.#added.push({ path, route });
     let node = route.run.of === "repository" ? this.#repository : this.#service;
     for (const segment of segmentsOf(path)) {
       if (segment.startsWith(":")) {

@@ -4,6 +4,7 @@ import type { Context } from "../context.ts";
 import { observe } from "../mirror/observation.ts";
 import { mergeObserved } from "../mirror/store.ts";
 import type { Fields, Json } from "../mirror/template.ts";
+import type { RawAnswer, WriteRequest } from "../upstream/client.ts";
 import { UpstreamUnavailableError } from "../upstream/errors.ts";
 import { parseGraphql } from "../upstream/graphql.ts";
 import { type OnBehalf, openOnBehalf } from "../upstream/on-behalf.ts";
@@ -53,7 +54,7 @@ export class UpstreamCallers {
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "log">) {
     this.#ctx = ctx;
-    this.#upstream = openOnBehalf(ctx.config);
+    this.#upstream = openOnBehalf(ctx);
   }
 
   /**
@@ -74,6 +75,11 @@ export class UpstreamCallers {
     const answered = await asking;
     this.#known.set(hash, answered);
     return answered.caller;
+  }
+
+  /** Passes a write on as whoever the token is; see `Upstream.write`. */
+  write(token: string, request: WriteRequest): Promise<RawAnswer> {
+    return this.#upstream.write(token, request);
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,8 @@
+import type { Context } from "../context.ts";
 import { version } from "../operations/version.ts";
 import { graphqlPath } from "./address.ts";
+import { endToEnd } from "./answer.ts";
+import type { RawAnswer, WriteRequest } from "./client.ts";
 import { type Received, Transport } from "./transport.ts";
 
 const limits = {
@@ -27,11 +30,16 @@ export interface OnBehalf {
    * @throws UpstreamUnavailableError when no complete answer arrives
    */
   send(request: OwnRequest): Promise<Received>;
+  /** Sends a write once and never again, as `Upstream.write` does. */
+  write(token: string, request: WriteRequest): Promise<RawAnswer>;
   graphql(request: { token: string; query: string; variables: object }): Promise<Received>;
   close(): Promise<void>;
 }
 
-export function openOnBehalf({ upstreamUrl }: { upstreamUrl: string }): OnBehalf {
+export function openOnBehalf({
+  config: { upstreamUrl },
+  clock,
+}: Pick<Context, "clock"> & { config: { upstreamUrl: string } }): OnBehalf {
   const transport = new Transport(upstreamUrl, limits);
   const common = (token: string) => ({
     "user-agent": `tain/${version}`,
@@ -42,6 +50,14 @@ export function openOnBehalf({ upstreamUrl }: { upstreamUrl: string }): OnBehalf
   return {
     send: ({ token, method, path, headers = {}, body = null }) =>
       transport.send({ method, path, body, headers: { ...common(token), ...headers } }),
+    write: async (token, { method, path, body, contentType = "application/json", accept, apiVersion }) => {
+      const seenAt = clock.now();
+      const headers: Record<string, string> = body === null ? {} : { "content-type": contentType };
+      if (accept !== undefined) headers.accept = accept;
+      if (apiVersion !== undefined) headers["x-github-api-version"] = apiVersion;
+      const received = await transport.send({ method, path, body, headers: { ...common(token), ...headers } });
+      return { status: received.status, headers: endToEnd(received.headers), body: received.text, seenAt };
+    },
     graphql: ({ token, query, variables }) =>
       transport.send({
         method: "POST",

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { generateWorld } from "../../src/simulator/generate.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tainOn } from "./tain-on.ts";
 
@@ -73,4 +74,41 @@ test("a revoked token is refused, by its id or by itself; one unknown id among s
   expect((await tainOn(world, ["token", "revoke", "--all"])).stdout).toBe(
     "0 tokens revoked; every process refuses them within ten seconds\n",
   );
+});
+
+test("a token can be for some repositories, and have a quota of its own", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 3, repositories: 1, issues: 3, pulls: 1 }),
+  });
+  await world.mirror(world.first);
+  const name = world.first;
+  const made = await tainOn(world, ["token", "create", "--repos", name, "--limit", "7", "--json"]);
+  expect(made.json).toMatchObject({ repositories: [name.toLowerCase()], hourlyLimit: 7 });
+  const answer = await asked(world, made.json.token);
+  expect(answer.headers.get("x-ratelimit-limit")).toBe("7");
+  const [owner] = name.split("/");
+  const wide = await tainOn(world, ["token", "create", "--repos", `${owner}/*`, "--limit", "off", "--json"]);
+  expect((await asked(world, wide.json.token)).headers.get("x-ratelimit-limit")).toBeNull();
+  const listed = await tainOn(world, ["token", "list", "--json"]);
+  expect(listed.json.tokens).toMatchObject([
+    { repositories: [`${owner}/*`], hourlyLimit: 0 },
+    { repositories: [name], hourlyLimit: 7 },
+    { repositories: null, hourlyLimit: null },
+  ]);
+  expect((await tainOn(world, ["token", "list"])).stdout).toMatch(new RegExp(`${owner}/\\*\\s+none`));
+});
+
+test.each([
+  [
+    ["--repos", "nobody/nothing"],
+    1,
+    /^tain: nobody\/nothing is not mirrored, so no token can be for it: `tain add nobody\/nothing` first\. None was made\n$/,
+  ],
+  [["--repos", "nothing"], 2, /nothing is neither owner\/name nor owner\/\*/],
+  [["--limit", "many"], 2, /--limit takes a number of requests an hour, or off, and not many/],
+])("%j is refused, and no token is made", async (words, code, says) => {
+  await using world = await openWorld({ workers: false });
+  const refused = await tainOn(world, ["token", "create", ...words]);
+  expect(refused).toMatchObject({ code, stdout: "" });
+  expect(refused.stderr).toMatch(says);
 });

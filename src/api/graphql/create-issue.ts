@@ -65,7 +65,7 @@ async function create(call: GraphqlCall, { repositoryId, rest }: Node, wanted: F
 
 async function send(call: GraphqlCall, path: string, wanted: Fields) {
   try {
-    return await passOn(call.ctx, path, JSON.stringify(wanted));
+    return await passOn({ ...call.ctx, caller: call.caller }, path, JSON.stringify(wanted));
   } catch (error) {
     if (error instanceof ApiFault) throw typedError("SERVICE_UNAVAILABLE", error.message);
     throw error;

@@ -8,7 +8,7 @@ import type { RawAnswer } from "../../upstream/client.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/errors.ts";
 import type { Answer, ApiContext, RepositoryCall } from "../call.ts";
 import { requireUser } from "../call.ts";
-import { mayWrite } from "../caller.ts";
+import { type Caller, mayWrite } from "../caller.ts";
 import { ApiFault } from "../fault.ts";
 import { showOne } from "../view.ts";
 
@@ -36,7 +36,11 @@ async function create(call: RepositoryCall, kind: Created): Promise<Answer> {
   requireWriter(call);
   requireJsonObject(call.body);
   const { ctx, repository } = call;
-  const answer = await passOn(ctx, `/repos/${repository.fullName}/${COLLECTIONS[kind]}`, call.body);
+  const answer = await passOn(
+    { ...ctx, caller: call.caller },
+    `/repos/${repository.fullName}/${COLLECTIONS[kind]}`,
+    call.body,
+  );
   if (answer.status < 200 || answer.status > 299) return asItIs(call, answer);
 
   let number: number;
@@ -81,17 +85,20 @@ function requireJsonObject(body: string): void {
  * @throws ApiFault 502, 503 or 504 that says what is known of its effect; it is never sent again
  */
 export async function passOn(
-  { upstream, config, clock }: Pick<ApiContext, "upstream" | "config" | "clock">,
+  { upstream, config, clock, caller }: Pick<ApiContext, "upstream" | "config" | "clock"> & { caller: Caller },
   path: string,
   body: string,
 ): Promise<RawAnswer> {
+  // As the caller where they have shown a token of upstream's; otherwise as the owner of the mirror's.
+  const own = caller.kind === "user" && caller.by.of === "upstream" ? caller.by.write : null;
+  const write = own ?? upstream.write.bind(upstream);
   try {
-    const answer = await upstream.write({ method: "POST", path, body });
+    const answer = await write({ method: "POST", path, body });
     const isRedirect = answer.status === 307 || answer.status === 308 || answer.status === 301;
     const location = answer.headers.location;
     if (!isRedirect || typeof location !== "string" || !location.startsWith(`${config.upstreamUrl}/`))
-      return rejected(answer);
-    return rejected(await upstream.write({ method: "POST", path: location.slice(config.upstreamUrl.length), body }));
+      return own ? answer : rejected(answer);
+    return rejected(await write({ method: "POST", path: location.slice(config.upstreamUrl.length), body }));
   } catch (error) {
     throw writeFault(error, clock.now());
   }

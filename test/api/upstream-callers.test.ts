@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
+
+let world: ApiWorld;
+let clock: { now: () => Date; advance: (ms: number) => void };
+let hidden: string;
+let open: string;
+beforeAll(async () => {
+  let ahead = 0;
+  clock = {
+    now: () => new Date(Date.now() + ahead),
+    advance: (ms) => {
+      ahead += ms;
+    },
+  };
+  world = await openApiWorld({ repositories: 3, issues: 10, clock });
+  hidden = world.repositories.find((one) => one.private)?.fullName ?? "";
+  open = world.repositories.find((one) => !one.private)?.fullName ?? "";
+}, 60_000);
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+let made = 0;
+/** A token of upstream's, of somebody new. */
+function upstreamToken(options: { repositories?: string[]; login?: string } = {}): { token: string; login: string } {
+  made += 1;
+  const login = options.login ?? `person-${made}`;
+  const token = `ghp_of_person_${made}`;
+  world.upstream.tokens.create({ token, login, repositories: options.repositories ?? [hidden] });
+  return { token, login };
+}
+
+const as = (token: string, path: string, options: { method?: string; body?: string; url?: string } = {}) =>
+  askAt(options.url ?? world.url, options.method ?? "GET", path, {
+    token,
+    ...(options.body === undefined ? {} : { body: options.body }),
+  });
+
+/** What upstream counted of a token's requests. */
+function spent(token: string): { charged: number; free: number; points: number } {
+  const buckets = world.upstream.meter.read().callers[token];
+  const { charged = 0, requests = 0 } = buckets?.core ?? {};
+  return { charged, free: requests - charged, points: buckets?.graphql?.points ?? 0 };
+}
+
+describe("somebody with a token of upstream's", () => {
+  test("is answered as themselves, by REST and GraphQL", async () => {
+    const { token, login } = upstreamToken();
+    const theirs = await askAt(world.upstream.url, "GET", "/user", { token });
+    const ours = await as(token, "/user");
+    expect(ours.body).toEqual(JSON.parse(theirs.text.replaceAll(world.upstream.url, world.url)));
+    expect(ours.body).toHaveProperty("plan");
+    const { body } = await as(token, "/graphql", { method: "POST", body: '{"query":"{ viewer { login isViewer } }"}' });
+    expect(body.data.viewer).toEqual({ login, isViewer: true });
+  });
+
+  test("leaves nothing in the mirror that upstream shows to them alone", async () => {
+    const { token } = upstreamToken();
+    const { body } = await as(token, "/user");
+    const { rows } = await world.ctx.db.$client.query("select document::text from users where id = $1", [body.id]);
+    expect(rows[0].document).not.toMatch(/"plan"|private_gists|disk_usage|two_factor/);
+  });
+
+  test("is shown what they may do in a private repository, and not what the mirror may", async () => {
+    const { token } = upstreamToken();
+    const [, ours] = [await as(token, "/user"), await as(token, `/repos/${hidden}`)];
+    const theirs = await askAt(world.upstream.url, "GET", `/repos/${hidden}`, { token });
+    expect(ours.body.permissions).toEqual(theirs.body.permissions);
+    // Nobody has asked upstream about the public one, so nothing is said.
+    expect((await as(token, `/repos/${open}`)).body).not.toHaveProperty("permissions");
+  });
+
+  test("writes as themselves, and only where upstream lets them", async () => {
+    const { token, login } = upstreamToken();
+    const body = '{"title":"As myself"}';
+    const written = await as(token, `/repos/${open}/issues`, { method: "POST", body });
+    expect(written.status).toBe(201);
+    expect(written.body.user.login).toBe(login);
+    expect((await as(token, `/repos/${open}/issues/${written.body.number}`)).body.user.login).toBe(login);
+  });
+
+  test("is asked about once while upstream's word is fresh, and again for nothing while nothing has changed", async () => {
+    const { token } = upstreamToken();
+    await Promise.all(Array.from({ length: 10 }, () => as(token, "/user")));
+    expect(spent(token)).toEqual({ charged: 1, free: 0, points: 1 });
+    clock.advance(61_000);
+    await as(token, `/repos/${hidden}`);
+    expect(spent(token)).toEqual({ charged: 1, free: 1, points: 2 });
+  });
+
+  test("is refused within UPSTREAM_CALLER_TTL of their token's revocation", async () => {
+    const { token } = upstreamToken();
+    expect((await as(token, `/repos/${hidden}`)).status).toBe(200);
+    world.upstream.tokens.delete(token);
+    clock.advance(61_000);
+    const answer = await as(token, `/repos/${hidden}`);
+    expect([answer.status, answer.body.message]).toEqual([401, "Bad credentials"]);
+  });
+
+  test("loses sight of a repository that upstream shows them no more", async () => {
+    const { token, login } = upstreamToken();
+    expect((await as(token, `/repos/${hidden}`)).status).toBe(200);
+    world.upstream.tokens.delete(token);
+    world.upstream.tokens.create({ token, login, repositories: [] });
+    clock.advance(61_000);
+    expect((await as(token, `/repos/${hidden}`)).status).toBe(404);
+  });
+
+  test("and their token is kept nowhere", async () => {
+    const { token } = upstreamToken();
+    await as(token, `/repos/${hidden}`);
+    const { rows } = await world.ctx.db.$client.query<{ dump: string }>(
+      "select query_to_xml('select * from api_tokens', true, true, '')::text || query_to_xml('select * from validators', true, true, '')::text || query_to_xml('select * from users', true, true, '')::text as dump",
+    );
+    expect(rows[0]?.dump).not.toContain(token);
+    for (const key of await world.ctx.redis.keys("*")) expect(key).not.toContain(token);
+  });
+});
+
+describe("when upstream cannot be asked", () => {
+  test("who was known lately goes on for ten minutes, and who was not is told to come back", async () => {
+    const [known, unknown] = [upstreamToken().token, upstreamToken().token];
+    expect((await as(known, `/repos/${hidden}`)).status).toBe(200);
+    await using outage = fail(502);
+    clock.advance(61_000);
+    expect((await as(known, `/repos/${hidden}`)).status).toBe(200);
+    const refused = await as(unknown, `/repos/${hidden}`);
+    expect([refused.status, refused.body.message]).toEqual([
+      503,
+      "Upstream cannot be asked whose token this is. Try again soon.",
+    ]);
+    expect(refused.headers.get("retry-after")).toBe("5");
+    clock.advance(10 * 60_000);
+    expect((await as(known, `/repos/${hidden}`)).status).toBe(503);
+    await outage[Symbol.asyncDispose]();
+    expect((await as(known, `/repos/${hidden}`)).status).toBe(200);
+  });
+
+  test("a limit of their token's is no revocation", async () => {
+    const { token } = upstreamToken();
+    expect((await as(token, `/repos/${hidden}`)).status).toBe(200);
+    await using _limited = fail(429);
+    clock.advance(61_000);
+    expect((await as(token, `/repos/${hidden}`)).status).toBe(200);
+  });
+});
+
+/** Makes every request to upstream fail until it is disposed of. */
+function fail(status: number): AsyncDisposable {
+  world.upstream.faults.set({ http: [{ kind: "status", status }] });
+  return { [Symbol.asyncDispose]: async () => world.upstream.faults.set({}) };
+}
+
+describe("AUTH_MODE", () => {
+  test.each([
+    ["tokens", 200, 401],
+    ["upstream", 401, 200],
+    ["both", 200, 200],
+  ])("%s: ours %i, upstream's %i", async (mode, ours, theirs) => {
+    const url = await world.openSibling({ AUTH_MODE: mode });
+    const { token } = upstreamToken();
+    expect((await as(world.token, "/user", { url })).status).toBe(ours);
+    expect((await as(token, "/user", { url })).status).toBe(theirs);
+  });
+});

@@ -1,0 +1,281 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { apiSchema } from "../../src/api/graphql/schema.ts";
+import { restOperations } from "../../src/api/rest/operations.ts";
+import { createApiToken, revokeApiTokens } from "../../src/api/tokens.ts";
+import { type Answered, type ApiWorld, openApiWorld } from "./api-world.ts";
+
+// Who sees what: every kind of caller, every visibility, every operation, as the router and the schema list them.
+
+let world: ApiWorld;
+/** The token of each kind of caller; null shows none. */
+let tokens: Record<string, string | null>;
+let open: Target;
+let hidden: Target;
+let other: Target;
+
+/** A repository and one of each thing in it, by what paths and ids call them. */
+interface Target {
+  id: number;
+  fullName: string;
+  params: Record<string, string>;
+  nodes: Record<string, string>;
+  pages: string[];
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are picked from, not trusted
+type Body = any;
+
+const UNKNOWN = "nobody/nothing";
+const GONE_NAME = "former-owner/former-name";
+
+beforeAll(async () => {
+  world = await openApiWorld({ repositories: 6, issues: 50, env: { RATE_LIMIT_ANONYMOUS: "0" } });
+  const { ctx, userId, upstream } = world;
+  const found = world.repositories.find(({ private: isPrivate }) => isPrivate);
+  const others = world.repositories.filter(({ private: isPrivate }) => !isPrivate);
+  if (!found || !others[0] || !others[1]) throw new Error("The world needs two public repositories and a private one");
+  [hidden, open, other] = [await targetOf(found), await targetOf(others[0]), await targetOf(others[1])];
+  await ctx.db.$client.query("insert into former_names (full_name, repository_id) values ($1, $2)", [
+    GONE_NAME,
+    hidden.id,
+  ]);
+  const scope = (id: number) => ({ repositoryIds: [id], ownerIds: [] });
+  const revoked = await createApiToken(ctx, { userId, canWrite: true });
+  await revokeApiTokens(ctx, [(await import("../../src/api/tokens.ts")).apiTokenId(revoked)]);
+  upstream.tokens.create({ token: "ghp_sees", login: "insider", repositories: [hidden.fullName] });
+  upstream.tokens.create({ token: "ghp_blind", login: "outsider" });
+  tokens = {
+    "our token": await createApiToken(ctx, { userId, canWrite: true }),
+    "our token that reads": await createApiToken(ctx, { userId, canWrite: false }),
+    "our token for it": await createApiToken(ctx, { userId, canWrite: true, scope: scope(hidden.id) }),
+    "our token for another": await createApiToken(ctx, { userId, canWrite: true, scope: scope(other.id) }),
+    "upstream's token that sees it": "ghp_sees",
+    "upstream's token that does not": "ghp_blind",
+    nobody: null,
+    "a revoked token": revoked,
+    "a token of nobody": "ghp_invented",
+  };
+}, 60_000);
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+async function targetOf({ id, fullName }: { id: number; fullName: string }): Promise<Target> {
+  const at = `/repos/${fullName}`;
+  const get = async (path: string): Promise<Body> => (await world.get(`${at}${path}`)).body;
+  const issue = (await get("/issues?state=all&per_page=100")).find((row: Body) => !row.pull_request);
+  const [comment] = await get("/issues/comments?per_page=1");
+  const [reviewComment] = await get("/pulls/comments?per_page=1");
+  const [label] = await get("/labels?per_page=1");
+  const [milestone] = await get("/milestones?state=all&per_page=1");
+  const repository = await get("");
+  let pull: Body;
+  let review: Body;
+  for (const row of await get("/pulls?state=all&per_page=50")) {
+    pull ??= row;
+    [review] = await get(`/pulls/${row.number}/reviews`);
+    if (review) {
+      pull = row;
+      break;
+    }
+  }
+  return {
+    id,
+    fullName,
+    params: {
+      number: String(issue.number),
+      "pulls/number": String(pull?.number),
+      "milestones/number": String(milestone?.number),
+      name: encodeURIComponent(label?.name),
+      "issues/comments/id": String(comment?.id),
+      "pulls/comments/id": String(reviewComment?.id),
+      "reviews/id": String(review?.id),
+      // Who wrote nothing here may be assigned nothing either; the owner may.
+      assignee: repository.owner.login,
+    },
+    nodes: Object.fromEntries(
+      Object.entries({ repository, issue, pull, comment, review, reviewComment, label, milestone })
+        .filter(([, row]) => row)
+        .map(([kind, row]) => [kind, (row as Body).node_id]),
+    ),
+    pages: [repository, issue, pull, milestone].filter(Boolean).map((row) => row.html_url),
+  };
+}
+
+/** The path of an operation with values that exist in the target. */
+function pathOf(path: string, target: Target): string {
+  const segments = path === "/" ? [] : path.slice(1).split("/");
+  return segments
+    .map((segment, at) => {
+      if (!segment.startsWith(":")) return `/${segment}`;
+      const name = segment.slice(1);
+      const [above = "", before = ""] = [segments[at - 1], segments[at - 2]];
+      const { params } = target;
+      return `/${params[`${before}/${above}/${name}`] ?? params[`${above}/${name}`] ?? params[name] ?? name}`;
+    })
+    .join("");
+}
+
+const sees: Record<string, boolean> = {
+  "our token": true,
+  "our token that reads": true,
+  "our token for it": true,
+  "our token for another": false,
+  "upstream's token that sees it": true,
+  "upstream's token that does not": false,
+  nobody: false,
+  "a revoked token": false,
+  "a token of nobody": false,
+};
+const isRefused = (caller: string) => caller === "a revoked token" || caller === "a token of nobody";
+const callers = Object.keys(sees);
+const operations = restOperations().routes.filter(({ route }) => route.run.of === "repository");
+const reads = operations.filter(({ route }) => route.method === "GET").map(({ path }) => path);
+const writes = operations.filter(({ route }) => route.method !== "GET").map(({ path, route }) => [route.method, path]);
+
+/** Everything of an answer but what differs between any two requests. */
+function shape({ status, headers, text }: Answered): Body {
+  const kept = [...headers].filter(
+    ([name]) => !/^(date|x-github-request-id|x-ratelimit-(remaining|used|reset))$/.test(name),
+  );
+  return { status, headers: Object.fromEntries(kept), text };
+}
+
+const ask = (caller: string, method: string, path: string, body?: string) =>
+  world.send(method, path, { token: tokens[caller] ?? null, ...(body === undefined ? {} : { body }) });
+
+describe.each(callers)("%s", (caller) => {
+  test.each(reads)("GET /repos/{owner}/{repo}%s", async (path) => {
+    const at = (name: string, target: Target) => ask(caller, "GET", `/repos/${name}${pathOf(path, target)}`);
+    const [seen, unseen, unknown] = [
+      await at(open.fullName, open),
+      await at(hidden.fullName, hidden),
+      await at(UNKNOWN, hidden),
+    ];
+    if (isRefused(caller)) {
+      for (const answer of [seen, unseen, unknown]) expect(answer.body.message).toBe("Bad credentials");
+      return;
+    }
+    expect(seen.status, seen.text).toBeLessThan(300);
+    expect(unknown.status).toBe(404);
+    if (sees[caller]) {
+      expect(unseen.status, unseen.text).toBeLessThan(300);
+      expect((await at(GONE_NAME, hidden)).status).toBe(301);
+      return;
+    }
+    expect(shape(unseen)).toEqual(shape(unknown));
+    expect(shape(await at(GONE_NAME, hidden))).toEqual(shape(unknown));
+    expect(shape(await ask(caller, "GET", `/repositories/${hidden.id}${pathOf(path, hidden)}`))).toEqual(
+      shape(unknown),
+    );
+  });
+
+  test.each(writes)("%s /repos/{owner}/{repo}%s", async (method, path) => {
+    if (caller === "our token" || caller === "our token for it" || caller === "upstream's token that sees it") return;
+    const at = (name: string, target: Target) =>
+      ask(caller, method ?? "", `/repos/${name}${pathOf(path ?? "", target)}`, "{}");
+    const [unseen, unknown] = [await at(hidden.fullName, hidden), await at(UNKNOWN, hidden)];
+    if (sees[caller]) expect(unseen.status).toBe(403);
+    else expect(shape(unseen)).toEqual(shape(unknown));
+    const inPublic = await at(open.fullName, open);
+    // Upstream itself judges who writes with its token, as whoever that is.
+    const refusals = caller === "upstream's token that does not" ? [403, 404, 422] : [401, 403];
+    expect(refusals, inPublic.text).toContain(inPublic.status);
+  });
+
+  test("what lists repositories lists those that they see, and counts no more", async () => {
+    if (isRefused(caller) || caller === "nobody") return;
+    const { body } = await ask(caller, "GET", "/user/repos?per_page=100");
+    const names = body.map((row: Body) => row.full_name);
+    expect(names.includes(hidden.fullName)).toBe(sees[caller]);
+    expect(names).toContain(open.fullName);
+  });
+});
+
+test("a hidden repository costs as many statements as one that does not exist", async () => {
+  const pool = world.ctx.db.$client as unknown as { query: (...args: unknown[]) => unknown };
+  const original = pool.query;
+  let statements = 0;
+  pool.query = function (this: unknown, ...args: unknown[]) {
+    statements += 1;
+    return original.apply(this, args);
+  };
+  const count = async (name: string) => {
+    await ask("our token for another", "GET", `/repos/${name}/issues`);
+    statements = 0;
+    await ask("our token for another", "GET", `/repos/${name}/issues`);
+    return statements;
+  };
+  try {
+    expect(await count(hidden.fullName)).toBe(await count(UNKNOWN));
+  } finally {
+    pool.query = original;
+  }
+});
+
+describe("GraphQL", () => {
+  const graphql = async (caller: string, query: string, variables: object = {}): Promise<Body> =>
+    (await ask(caller, "POST", "/graphql", JSON.stringify({ query, variables }))).body;
+  const named = (fullName: string) => {
+    const [owner, name] = fullName.split("/");
+    return { owner, name };
+  };
+  const BY_NAME = "query($owner: String!, $name: String!)";
+  const users = callers.filter((caller) => caller !== "nobody" && !isRefused(caller));
+
+  test("every root field is looked at below", () => {
+    const fields = Object.keys(apiSchema().getQueryType()?.getFields() ?? {});
+    const looked = ["repository", "repositoryOwner", "organization", "user", "viewer", "node", "nodes", "resource"];
+    expect(fields.filter((field) => !looked.includes(field))).toEqual(["rateLimit"]);
+  });
+
+  test.each(users)("%s", async (caller) => {
+    const query = `${BY_NAME} { repository(owner: $owner, name: $name) { id issues { totalCount } } }`;
+    const [seen, unseen, unknown, former] = [
+      await graphql(caller, query, named(open.fullName)),
+      await graphql(caller, query, named(hidden.fullName)),
+      await graphql(caller, query, named(UNKNOWN)),
+      await graphql(caller, query, named(GONE_NAME)),
+    ];
+    expect(seen.data.repository.id).toBe(open.nodes.repository);
+    if (sees[caller]) {
+      expect(unseen.data.repository.id).toBe(hidden.nodes.repository);
+      expect(former.data.repository.id).toBe(hidden.nodes.repository);
+    } else {
+      const as = (body: Body, name: string) => JSON.parse(JSON.stringify(body).replaceAll(name, UNKNOWN));
+      expect(as(unseen, hidden.fullName)).toEqual(unknown);
+      expect(as(former, GONE_NAME)).toEqual(unknown);
+    }
+
+    for (const [kind, id] of Object.entries(hidden.nodes)) {
+      const { data, errors } = await graphql(
+        caller,
+        "query($id: ID!) { node(id: $id) { id } nodes(ids: [$id]) { id } }",
+        { id },
+      );
+      expect([data.node?.id ?? null, data.nodes[0]?.id ?? null], kind).toEqual(sees[caller] ? [id, id] : [null, null]);
+      if (!sees[caller]) expect(errors.map((error: Body) => error.type)).toEqual(["NOT_FOUND", "NOT_FOUND"]);
+    }
+    for (const url of hidden.pages) {
+      const { data } = await graphql(caller, "query($url: URI!) { resource(url: $url) { url } }", { url });
+      expect(data.resource?.url ?? null).toBe(sees[caller] ? url : null);
+    }
+
+    const { owner, name } = named(hidden.fullName);
+    const below = await graphql(
+      caller,
+      `${BY_NAME} { viewer { repositories(first: 100) { totalCount totalDiskUsage nodes { nameWithOwner } } }
+        repositoryOwner(login: $owner) { repositories(first: 100) { totalCount nodes { nameWithOwner } } repository(name: $name) { id } }
+        organization(login: $owner) { repositories(first: 100) { totalCount } repository(name: $name) { id } }
+        user(login: $owner) { repositories(first: 100) { totalCount } repository(name: $name) { id } } }`,
+      { owner, name },
+    );
+    const { viewer, repositoryOwner, organization, user } = below.data;
+    for (const { totalCount, nodes } of [viewer.repositories, repositoryOwner.repositories]) {
+      expect(nodes).toHaveLength(totalCount);
+      if (!sees[caller]) expect(nodes).not.toContainEqual({ nameWithOwner: hidden.fullName });
+    }
+    if (sees[caller]) expect(repositoryOwner.repositories.nodes).toContainEqual({ nameWithOwner: hidden.fullName });
+    expect((organization ?? user).repositories.totalCount).toBe(repositoryOwner.repositories.totalCount);
+    for (const account of [repositoryOwner, organization, user].filter(Boolean))
+      expect(account.repository?.id ?? null).toBe(sees[caller] ? hidden.nodes.repository : null);
+  });
+});
