@@ -1,4 +1,5 @@
 import { GraphQLError, type GraphQLResolveInfo } from "graphql";
+import type { Needed } from "../permissions.ts";
 import { GHOST_ID, type Issue, type Repository, type RepositoryRole, type Seconds, type User } from "../records.ts";
 import type { Row } from "../replica-lag.ts";
 import { repositoryPage, type View } from "../views/view.ts";
@@ -14,6 +15,8 @@ export interface Caller {
   roleOf(repository: Repository): RepositoryRole | undefined;
   /** Whether the token itself was given the repository, whoever its account is. */
   wasGiven(repository: Repository): boolean;
+  /** What the permissions of an App allow; others have roles alone. */
+  may(repository: Repository, needed: Needed): boolean;
 }
 
 /** The caller's points in the present window. */
