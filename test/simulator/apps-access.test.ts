@@ -308,3 +308,31 @@ test("any token can be rotated, expired and revoked while the simulator runs", a
   await it.control("DELETE", `/-/tokens/${made}`);
   expect(await status(made)).toBe(401);
 });
+
+test("GraphQL shows an App of private repositories what it may read, of public ones everything", async () => {
+  await using it = await openAppWorld({ permissions: { pull_requests: "read" } });
+  const token = await it.token();
+  const issue = it.issue("findable");
+  const secret = await it.ask("POST", "/repos/octo/secret/issues", { body: { title: "findable" } });
+  const query = `query($ids: [ID!]!) {
+    open: repository(owner: "octo", name: "demo") { issue(number: 1) { number } }
+    closed: repository(owner: "octo", name: "secret") { issue(number: 1) { number } pullRequests { totalCount } }
+    list: repository(owner: "octo", name: "secret") { issues { totalCount } }
+    nodes(ids: $ids) { id }
+    search(type: ISSUE, query: "findable", first: 5) { nodes { ... on Issue { number repository { name } } } }
+  }`;
+  const ids = [(await it.get(`/repos/octo/demo/issues/${issue.number}`)).body.node_id, secret.body.node_id];
+  const { data, errors } = (await it.ask("POST", "/graphql", { token, body: { query, variables: { ids } } })).body;
+  expect(data).toEqual({
+    open: { issue: { number: 1 } },
+    closed: { issue: null, pullRequests: { totalCount: 0 } },
+    list: null,
+    nodes: [{ id: ids[0] }, null],
+    search: { nodes: [{ number: 1, repository: { name: "demo" } }] },
+  });
+  expect(errors.map((error: { type: string; path: unknown[] }) => [error.type, error.path[0]]).toSorted()).toEqual([
+    ["FORBIDDEN", "closed"],
+    ["FORBIDDEN", "list"],
+    ["FORBIDDEN", "nodes"],
+  ]);
+});

@@ -103,6 +103,19 @@ export function readable(call: Call, repository: Repository | null | undefined):
   return row && call.caller.roleOf(row) ? row : null;
 }
 
+/** An App reads of a private repository what its permissions allow, of a public one all that anyone may. */
+export function mayRead(call: Call, repository: Repository, kind: "issues" | "pull_requests"): boolean {
+  return repository.visibility === "public" || call.caller.may(repository, [{ permission: kind, level: "read" }]);
+}
+
+export function requireRead(call: Call, repository: Repository, kind: "issues" | "pull_requests"): void {
+  if (!mayRead(call, repository, kind)) throw forbidden(call);
+}
+
+export function kindOf(issue: Issue): "issues" | "pull_requests" {
+  return issue.pull ? "pull_requests" : "issues";
+}
+
 /** `resourcePath` beside `url`. */
 export function pathOf(call: Call, url: string): string {
   return url.slice(call.view.htmlUrl.length);
