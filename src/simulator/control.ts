@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline, Readable } from "node:stream";
 import { promisify } from "node:util";
 import { SettableClock } from "./clock.ts";
+import { createApp, deleteApp, editApp, editInstallation, install, shownApp, uninstall } from "./control-apps.ts";
 import type { FaultSettings } from "./faults.ts";
 import { mutate } from "./mutations.ts";
 import { type Bucket, callerOf } from "./quota.ts";
@@ -125,7 +126,15 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
     if (typeof body.remaining === "number") simulator.quota.setRemaining(caller, bucket, body.remaining);
     return simulator.quota.state(caller, bucket);
   },
-  "POST tokens": ({ simulator }, body) => {
+  "POST tokens": ({ simulator }, body, _query, rest) => {
+    if (rest === "rotate") {
+      const token = simulator.tokens.rotate(String(body.token), body.to === undefined ? undefined : String(body.to));
+      return { token: token.value };
+    }
+    if (rest === "expire") {
+      const { expiresAt } = simulator.tokens.expire(String(body.token), numberOr(body.at, simulator.world.clock.now()));
+      return { expiresAt };
+    }
     if (typeof body.login !== "string") throw new ControlError("login is missing");
     const token = simulator.tokens.create(body as unknown as TokenInput);
     return {
@@ -138,6 +147,13 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
   "DELETE tokens": ({ simulator }, _body, _query, rest) => {
     if (!simulator.tokens.delete(rest)) throw new ControlError("There is no such token");
   },
+  "GET apps": ({ simulator }) => ({ apps: [...simulator.apps.byId.values()].map((app) => shownApp(simulator, app)) }),
+  "POST apps": ({ simulator }, body) => createApp(simulator, body),
+  "PATCH apps": ({ simulator }, body, _query, rest) => editApp(simulator, rest, body),
+  "DELETE apps": ({ simulator }, _body, _query, rest) => deleteApp(simulator, rest),
+  "POST installations": ({ simulator }, body) => install(simulator, body),
+  "PATCH installations": ({ simulator }, body, _query, rest) => editInstallation(simulator, rest, body),
+  "DELETE installations": ({ simulator }, body, _query, rest) => uninstall(simulator, rest, body),
   "POST live": ({ simulator }, body) => {
     const { ratePerSecond, seed } = body;
     if (typeof ratePerSecond !== "number") throw new ControlError("ratePerSecond is missing");
@@ -150,6 +166,12 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
     return simulator.webhooks.tally;
   },
 };
+
+function numberOr(value: unknown, otherwise: number): number {
+  if (value === undefined) return otherwise;
+  if (typeof value !== "number") throw new ControlError("Times are epoch milliseconds");
+  return value;
+}
 
 async function readJson(request: IncomingMessage): Promise<Json> {
   const chunks: Buffer[] = [];

@@ -1,6 +1,10 @@
 /** A request of the public interface while it is answered. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type Bucket, type Caller, callerOf } from "./quota.ts";
+import { appOfJwt, looksLikeJwt, UNDECODABLE } from "./app-jwt.ts";
+import { type App, covers } from "./apps.ts";
+import { appCaller, type Bucket, type Caller, callerOf } from "./quota.ts";
+import type { Repository, RepositoryRole } from "./records.ts";
+import { Refusal } from "./refusal.ts";
 import type { Service } from "./rest/call.ts";
 import { newRequestId } from "./rest/headers.ts";
 import { credentialOf, mediaOf, versionOf } from "./rest/negotiation.ts";
@@ -19,6 +23,8 @@ export interface Exchange {
   readonly query: URLSearchParams;
   readonly view: View;
   readonly token: Token | null;
+  /** Whose JWT it is; or what is wrong with the JWT. Null: none was sent. */
+  readonly app: App | Refusal | null;
   readonly caller: Caller;
   readonly requestId: string;
   readonly mediaName: string;
@@ -48,6 +54,9 @@ export function openExchange(
   const path = rawPath === "/api/graphql" ? "/graphql" : rawPath.slice(prefix.length) || "/";
   const credential = credentialOf(headers.authorization);
   const token = credential ? (tokens.find(credential) ?? null) : null;
+  const app = credential ? appOf(service, headers.authorization ?? "", credential) : null;
+  const caller =
+    app && !(app instanceof Refusal) ? appCaller(app) : callerOf(token, request.socket.remoteAddress ?? "127.0.0.1");
   const media = mediaOf(headers.accept);
   return {
     request,
@@ -62,12 +71,12 @@ export function openExchange(
       version: versionOf(header(request, "x-github-api-version")) ?? "2022-11-28",
       bodyForm: media.bodyForm,
       nextIds: header(request, "x-github-next-global-id") === "1",
-      roleOf: token
-        ? (repository) => roleOf(world, token, repository)
-        : (repository) => roleOf(world, null, repository),
+      roleOf: (repository) =>
+        roleOf(world, token, repository) ?? (app ? roleOfApp(service, app, repository) : undefined),
     }),
     token,
-    caller: callerOf(token, request.socket.remoteAddress ?? "127.0.0.1"),
+    app,
+    caller,
     requestId: newRequestId(),
     mediaName: media.name,
     file: media.file,
@@ -79,6 +88,19 @@ export function openExchange(
     limited: null,
     truncated: false,
   };
+}
+
+/** GitHub docs: a JWT must be sent as `Bearer`. */
+function appOf({ apps, world }: Service, authorization: string, credential: string): App | Refusal | null {
+  if (!looksLikeJwt(credential)) return null;
+  if (!/^bearer /i.test(authorization.trim())) return new Refusal(401, UNDECODABLE);
+  return appOfJwt(apps, credential, world.clock.now());
+}
+
+/** An App knows of the repositories where it is installed. */
+function roleOfApp({ apps }: Service, app: App | Refusal, repository: Repository): RepositoryRole | undefined {
+  if (app instanceof Refusal) return undefined;
+  return apps.of(app).some((installation) => covers(installation, repository)) ? "pull" : undefined;
 }
 
 export function header(request: IncomingMessage, name: string): string | undefined {

@@ -14,8 +14,9 @@ import { type Call, type Caller, type GraphqlFaults, TimedOutError, typedError }
 import { type Cost, NODE_LIMIT, priceOperation } from "./graphql/cost.ts";
 import { Documents, executionError } from "./graphql/documents.ts";
 import { simulatorSchema } from "./graphql/schema.ts";
+import { grants } from "./permissions.ts";
 import { callerOf, type Quota } from "./quota.ts";
-import type { Token } from "./tokens.ts";
+import { granted, type Token } from "./tokens.ts";
 import type { View } from "./views/view.ts";
 import type { World } from "./world.ts";
 
@@ -68,6 +69,8 @@ export class Graphql {
         `${DOCS}/guides/forming-calls-with-graphql#authenticating-with-graphql`,
       );
     }
+    if (token.grant && token.grant.installation.suspendedAt !== null)
+      return refusal(403, "This installation has been suspended", DOCS);
     const asked = readBody(request.body);
     if ("status" in asked) return asked;
     const spender = callerOf(token, "");
@@ -137,12 +140,23 @@ function isBug(error: GraphQLError): boolean {
 }
 
 function callerFor(token: Token, view: View): Caller {
-  const { repositoryIds } = token;
+  const { repositoryIds, grant } = token;
+  if (grant) {
+    return {
+      userId: token.userId,
+      kind: "integration",
+      // What it may do there is the permissions' question, not a role's.
+      roleOf: (repository) => (granted(grant, repository) ? "admin" : view.roleOf(repository)),
+      wasGiven: (repository) => granted(grant, repository),
+      may: (repository, needed) => granted(grant, repository) && grants(grant.permissions, needed),
+    };
+  }
   return {
     userId: token.userId,
     kind: token.kind === "installation" ? "integration" : "personal access token",
     roleOf: (repository) => view.roleOf(repository),
     wasGiven: ({ id }) => repositoryIds === "all" || (repositoryIds !== "account" && repositoryIds.has(id)),
+    may: () => true,
   };
 }
 

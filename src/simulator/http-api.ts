@@ -4,16 +4,22 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
+import { UNDECODABLE } from "./app-jwt.ts";
+import type { App } from "./apps.ts";
 import { type Exchange, header, openExchange, readText } from "./exchange.ts";
 import type { Faults, HttpFault } from "./faults.ts";
 import { Graphql } from "./graphql.ts";
-import type { Repository } from "./records.ts";
+import { accepted, grants, neededFor } from "./permissions.ts";
+import type { Repository, RepositoryRole } from "./records.ts";
 import { Refusal } from "./refusal.ts";
 import { Responder } from "./responder.ts";
-import { type Answer, type Call, notFound, Redirect, type RepositoryCall, type Service } from "./rest/call.ts";
+import { suspended } from "./rest/apps.ts";
+import { type Answer, type Call, notFound, Redirect, type Service } from "./rest/call.ts";
 import { DEPRECATION, DEPRECATION_LINK } from "./rest/headers.ts";
 import { credentialOf, unsupportedVersion, versionOf } from "./rest/negotiation.ts";
-import { type Route, Router, segmentsOf } from "./rest/routes.ts";
+import { type Route, Router, segmentsOf } from "./rest/router.ts";
+import { ROUTES } from "./rest/routes.ts";
+import { type Grant, granted } from "./tokens.ts";
 import { time } from "./views/view.ts";
 
 const DOCS = "https://docs.github.com/rest";
@@ -28,7 +34,7 @@ export class HttpApi {
   readonly #faults: Faults;
   readonly #htmlUrl: string;
   readonly #ownUrl: () => string;
-  readonly #router = new Router();
+  readonly #router = new Router(ROUTES);
   readonly #responder: Responder;
   readonly #stop = new AbortController();
   #running = 0;
@@ -63,7 +69,7 @@ export class HttpApi {
       this.#running -= 1;
       quota.leave(exchange.caller);
       meter.count({
-        caller: exchange.token?.value ?? exchange.caller.key,
+        caller: credentialName(exchange),
         bucket: exchange.bucket,
         route: exchange.route,
         status: response.statusCode,
@@ -106,18 +112,21 @@ export class HttpApi {
     } catch (error) {
       if (error instanceof Redirect) this.#responder.send(exchange, redirectAnswer(exchange.method, error.location));
       else if (error instanceof Refusal)
-        this.#responder.send(exchange, { status: error.status, body: this.#responder.errorBody(exchange, error) });
+        this.#responder.send(exchange, {
+          status: error.status,
+          body: this.#responder.errorBody(exchange, error),
+          headers: error.headers,
+        });
       else throw error;
     }
   }
 
   #rest(exchange: Exchange, text: string): Answer {
     const { request, method, path } = exchange;
-    const wantsCredential = credentialOf(request.headers.authorization) !== null;
-    if (wantsCredential && !exchange.token) throw new Refusal(401, "Bad credentials");
     const { segments, repository, moved } = this.#resolve(exchange);
     const found =
       path !== "/" && path.endsWith("/") ? undefined : this.#router.find(method === "HEAD" ? "GET" : method, segments);
+    const app = authenticated(exchange, found?.route.forApps ?? false);
     if (found) {
       exchange.route = `${found.route.method} ${found.route.pattern}`;
       exchange.docs = `${DOCS}/${found.route.docs}`;
@@ -133,15 +142,22 @@ export class HttpApi {
       body: method === "GET" || method === "HEAD" ? {} : readJson(text, found.route.pattern),
       params: { ...found.params, ...(exchange.file ? { accept: exchange.file } : {}) },
       token: exchange.token,
+      app,
+      headers: request.headers,
       caller: exchange.caller,
       view: exchange.view,
     };
-    if (typeof found.route.run === "function") return dressed(exchange, found.route, found.route.run(call));
+    if (typeof found.route.run === "function") {
+      // GitHub docs: Apps make repositories only with a user's token.
+      if (exchange.token?.grant && found.route.method === "POST") throw forbiddenToApp({});
+      return dressed(exchange, found.route, found.route.run(call));
+    }
     const role = repository && exchange.view.roleOf(repository);
     if (!repository || !role) throw notFound();
     if (moved) throw new Redirect(`${exchange.view.apiUrl}${call.path}${queryOf(request)}`);
     if (repository.blocked) return blockedAnswer(repository);
-    const inRepository: RepositoryCall = { ...call, repository, role };
+    const grant = app ? null : (exchange.token?.grant ?? null);
+    const inRepository = { ...call, repository, role: grant ? permitted(grant, found.route, repository) : role };
     return dressed(exchange, found.route, found.route.run.inRepository(inRepository));
   }
 
@@ -252,6 +268,11 @@ export class HttpApi {
   }
 }
 
+/** For the meter: installations keep their name while their tokens change every hour. */
+function credentialName({ token, caller }: Exchange): string {
+  return token && !token.grant ? token.value : caller.key;
+}
+
 const FORBIDDEN_AGENT =
   "\r\nRequest forbidden by administrative rules. Please make sure your request has a User-Agent header " +
   "(https://docs.github.com/en/rest/overview/resources-in-the-rest-api#user-agent-required). Check https://developer.github.com for other possible causes.\r\n";
@@ -281,6 +302,38 @@ function readJson(text: string, pattern: string): Record<string, unknown> {
   if (typeof json !== "object" || json === null || Array.isArray(json))
     throw new Refusal(400, "Body should be a JSON object");
   return json as Record<string, unknown>;
+}
+
+/**
+ * Who calls, or the refusal. Routes for Apps take a JWT and nothing else, all others take none (what the service says
+ * to a JWT there is not written down: it is treated as the token that it is not).
+ */
+function authenticated({ request, token, app }: Exchange, forApps: boolean): App | null {
+  if (forApps) {
+    if (!app) throw new Refusal(401, UNDECODABLE);
+    if (app instanceof Refusal) throw app;
+    return app;
+  }
+  if (credentialOf(request.headers.authorization) !== null && !token) throw new Refusal(401, "Bad credentials");
+  if (token?.grant && token.grant.installation.suspendedAt !== null) throw suspended();
+  return null;
+}
+
+/**
+ * The role of an installation in a repository, once its permissions allow what the route does: within them it may do
+ * everything. Public repositories are readable as to anyone, except what nobody may read.
+ */
+function permitted(grant: Grant, { method, pattern }: Route, repository: Repository): RepositoryRole {
+  const needed = neededFor(method, pattern);
+  const open = method === "GET" && repository.visibility === "public" && !pattern.includes("/hooks");
+  const given = granted(grant, repository);
+  if (given && grants(grant.permissions, needed)) return "admin";
+  if (open) return "pull";
+  throw forbiddenToApp({ "X-Accepted-GitHub-Permissions": accepted(needed) });
+}
+
+function forbiddenToApp(headers: Refusal["headers"]): Refusal {
+  return new Refusal(403, "Resource not accessible by integration", undefined, headers);
 }
 
 function queryOf(request: IncomingMessage): string {

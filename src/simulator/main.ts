@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { setFlagsFromString } from "node:v8";
+import type { AppInput } from "./apps.ts";
 import { SettableClock } from "./clock.ts";
 import { generateWorld } from "./generate.ts";
 import { loadHistory } from "./histories.ts";
@@ -25,6 +26,9 @@ const USAGE = `Usage: node src/simulator/main.ts [options]     (each option also
   --token T           default: a random one
   --login L           whose token it is; default: octocat
   --limits JSON       limits other than the service's, e.g. {"core":15000,"restPointsPerMinute":null}; null is no limit
+  --apps JSON         GitHub Apps: one or an array of {"slug", "id", "clientId", "keys": [PEM], "permissions", "events",
+                      "webhook": {"url", "secret"}, "installations": [{"account", "repositories"}]}; without keys a
+                      pair is made and the private one printed
   --html-url URL      base of html_url; default: https://github.com`;
 
 const OPTIONS = [
@@ -39,6 +43,7 @@ const OPTIONS = [
   "token",
   "login",
   "limits",
+  "apps",
   "html-url",
 ] as const;
 type Option = (typeof OPTIONS)[number];
@@ -60,6 +65,7 @@ const issues = numberOf("issues", repositories * 100);
 const pulls = given.pulls === undefined ? undefined : numberOf("pulls", 0);
 const live = numberOf("live", 0);
 const limits = readLimits(given.limits);
+const apps = readApps(given.apps);
 if (problems.length > 0) {
   console.error(`Cannot start the simulator:\n  ${problems.join("\n  ")}\n${USAGE}`);
   process.exit(1);
@@ -80,6 +86,7 @@ const simulator = await openSimulator({
   quota: { limits },
   ...(given["html-url"] === undefined ? {} : { htmlUrl: given["html-url"] }),
 });
+const madeApps = makeApps();
 if (live > 0) simulator.startLive({ ratePerSecond: live, seed });
 
 const names = [...world.repositories.values()].map((repository) => world.fullName(repository));
@@ -91,6 +98,7 @@ console.log(
     token,
     login,
     repositories: names,
+    ...(madeApps.length > 0 ? { apps: madeApps } : {}),
   }),
 );
 
@@ -135,5 +143,29 @@ function readLimits(text: string | undefined): Partial<QuotaLimits> {
   } catch (error) {
     problems.push(`--limits should be JSON: ${(error as Error).message}`);
     return {};
+  }
+}
+
+function readApps(text: string | undefined): readonly AppInput[] {
+  if (text === undefined) return [];
+  try {
+    return [JSON.parse(text)].flat() as AppInput[];
+  } catch (error) {
+    problems.push(`--apps should be JSON: ${(error as Error).message}`);
+    return [];
+  }
+}
+
+function makeApps(): object[] {
+  try {
+    return apps.map((input) => {
+      const { app, privateKey } = simulator.apps.create(input);
+      const { id, clientId, slug } = app;
+      const installations = simulator.apps.of(app).map((installation) => installation.id);
+      return { id, clientId, slug, installations, ...(privateKey === null ? {} : { privateKey }) };
+    });
+  } catch (error) {
+    console.error(`Cannot start the simulator: --apps: ${(error as Error).message}\n${USAGE}`);
+    process.exit(1);
   }
 }

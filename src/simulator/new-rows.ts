@@ -32,7 +32,9 @@ export type IdKind =
   | "review"
   | "reviewComment"
   | "hook"
-  | "delivery";
+  | "delivery"
+  | "app"
+  | "installation";
 
 /** Fields that have no default, and any others to set. */
 type New<T, Required extends keyof T> = Pick<T, Required> & Partial<Omit<T, "rows">>;

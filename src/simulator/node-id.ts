@@ -34,11 +34,16 @@ const KINDS = new Map(Object.entries(PREFIXES).map(([kind, prefix]) => [prefix, 
 
 /** `repositoryId` is given for what lives in a repository; only new ids carry it. */
 export function nodeId(kind: NodeKind, id: number, legacy: boolean, repositoryId?: number): string {
-  if (legacy) return Buffer.from(`0${kind.length}:${kind}${id}`, "latin1").toString("base64");
+  if (legacy) return legacyNodeId(kind, id);
   const parts = repositoryId === undefined ? [0, id] : [0, repositoryId, id];
   const bytes: number[] = [0x90 | parts.length];
   for (const part of parts) pack(part, bytes);
   return `${PREFIXES[kind]}_${Buffer.from(bytes).toString("base64url")}`;
+}
+
+/** Apps and installations have this form only. */
+export function legacyNodeId(type: string, id: number): string {
+  return Buffer.from(`0${type.length}:${type}${id}`, "latin1").toString("base64");
 }
 
 /** What a node id of either generation means; undefined when it is not one. */

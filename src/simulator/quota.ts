@@ -2,6 +2,7 @@
  * Primary and secondary limits. Primary: fixed windows of an hour per caller and bucket, beginning with the first
  * request after the last one ended. Secondary: requests at once, points a minute, content created.
  */
+import type { App } from "./apps.ts";
 import type { Clock } from "./clock.ts";
 import type { Token } from "./tokens.ts";
 
@@ -14,20 +15,41 @@ export interface Caller {
   readonly name: string;
   readonly anonymous: boolean;
   readonly limit: number | null;
+  /** Beyond the base, for large installations; never above `INSTALLATION_CAP`. */
+  readonly bonus: number;
 }
 
+// GitHub docs: "Rate limits for GitHub Apps".
+const INSTALLATION_CAP = 12_500;
+
 export function callerOf(token: Token | null, address: string): Caller {
-  if (!token) return { key: `ip:${address}`, name: address, anonymous: true, limit: null };
+  if (!token) return { key: `ip:${address}`, name: address, anonymous: true, limit: null, bonus: 0 };
   if (token.installationId !== null) {
     return {
       key: `installation:${token.installationId}`,
       name: `installation ID ${token.installationId}`,
       anonymous: false,
       limit: token.limit,
+      bonus: token.grant?.bonus() ?? 0,
     };
   }
   const key = token.limit === null ? `user:${token.userId}` : `token:${token.value}`;
-  return { key, name: `user ID ${token.userId}`, anonymous: false, limit: token.limit };
+  return { key, name: `user ID ${token.userId}`, anonymous: false, limit: token.limit, bonus: 0 };
+}
+
+/** Calls with a JWT are not counted: their answers carry no rate-limit headers. */
+export function appCaller(app: App): Caller {
+  return {
+    key: `app:${app.id}`,
+    name: `app ID ${app.id}`,
+    anonymous: false,
+    limit: Number.POSITIVE_INFINITY,
+    bonus: 0,
+  };
+}
+
+function scaled(base: number, bonus: number): number {
+  return bonus === 0 ? base : Math.max(base, Math.min(base + bonus, INSTALLATION_CAP));
 }
 
 export interface QuotaState {
@@ -107,9 +129,9 @@ export class Quota {
   limitOf(caller: Caller, bucket: Bucket): number {
     switch (bucket) {
       case "core":
-        return caller.anonymous ? this.limits.coreAnonymous : (caller.limit ?? this.limits.core);
+        return caller.anonymous ? this.limits.coreAnonymous : (caller.limit ?? scaled(this.limits.core, caller.bonus));
       case "graphql":
-        return caller.anonymous ? 0 : (caller.limit ?? this.limits.graphql);
+        return caller.anonymous ? 0 : (caller.limit ?? scaled(this.limits.graphql, caller.bonus));
       case "search":
         return caller.anonymous ? this.limits.searchAnonymous : this.limits.search;
       case "integration_manifest":

@@ -295,9 +295,9 @@ interface Tombstone {
   readonly at: number;
 }
 
-export interface Hook {
+/** What every webhook has, a repository's or an App's. */
+export interface Endpoint {
   readonly id: number;
-  readonly repository: Repository;
   active: boolean;
   events: readonly string[];
   url: string;
@@ -308,5 +308,10 @@ export interface Hook {
   readonly createdAt: Seconds;
   updatedAt: Seconds;
   lastResponse: { readonly code: number | null; readonly status: string; readonly message: string | null };
+}
+
+/** A repository's webhook. */
+export interface Hook extends Endpoint {
+  readonly repository: Repository;
   deleted: boolean;
 }

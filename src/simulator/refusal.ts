@@ -12,11 +12,13 @@ export class Refusal extends Error {
   override name = "Refusal";
   readonly status: number;
   readonly errors: readonly FieldError[] | readonly string[] | string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
 
-  constructor(status: number, message: string, errors?: Refusal["errors"]) {
+  constructor(status: number, message: string, errors?: Refusal["errors"], headers: Refusal["headers"] = {}) {
     super(message);
     this.status = status;
     this.errors = errors;
+    this.headers = headers;
   }
 }
 

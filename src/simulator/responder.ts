@@ -1,7 +1,7 @@
 /** Answers on their way out: validators, compression, headers, and what errors look like. */
 import { gzipSync } from "node:zlib";
 import { type Exchange, header } from "./exchange.ts";
-import type { Refusal } from "./refusal.ts";
+import { Refusal } from "./refusal.ts";
 import type { Answer, Service } from "./rest/call.ts";
 import {
   cacheHeaders,
@@ -79,7 +79,10 @@ export class Responder {
       "X-GitHub-Media-Type": exchange.mediaName,
       "x-github-api-version-selected": exchange.view.version,
       ...tokenHeaders(exchange.token),
-      ...quotaHeaders(quota.state(exchange.caller, exchange.bucket), exchange.bucket),
+      // Calls with a JWT carry none.
+      ...(exchange.app && !(exchange.app instanceof Refusal)
+        ? {}
+        : quotaHeaders(quota.state(exchange.caller, exchange.bucket), exchange.bucket)),
     };
   }
 

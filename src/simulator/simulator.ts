@@ -4,6 +4,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { type AppInput, Apps } from "./apps.ts";
 import { type Clock, SettableClock } from "./clock.ts";
 import { Control } from "./control.ts";
 import { type FaultSettings, Faults } from "./faults.ts";
@@ -28,6 +29,7 @@ export interface SimulatorOptions {
   readonly world?: World;
   readonly worldOptions?: Omit<WorldOptions, "seed" | "clock">;
   readonly tokens?: readonly TokenInput[];
+  readonly apps?: readonly AppInput[];
   /** Base of `html_url`. Default https://github.com. */
   readonly htmlUrl?: string;
   readonly quota?: QuotaOptions;
@@ -62,15 +64,18 @@ export async function openSimulator(options: SimulatorOptions = {}): Promise<Sim
   const htmlUrl = options.htmlUrl ?? "https://github.com";
   const tokens = new Tokens(world);
   for (const token of options.tokens ?? []) tokens.create(token);
+  const apps = new Apps(world);
+  for (const app of options.apps ?? []) apps.create(app);
   const quota = new Quota(world.clock, options.quota);
   const meter = new Meter(() => world.clock.now());
   const faults = new Faults(seed);
   let url = "";
   let live: Live | null = null;
-  const webhooks = new Webhooks(world, faults, () => ({ apiUrl: url, htmlUrl }), options.webhooks);
+  const webhooks = new Webhooks(world, apps, faults, () => ({ apiUrl: url, htmlUrl }), options.webhooks);
   const service: Service = {
     world,
     tokens,
+    apps,
     quota,
     meter,
     webhooks,

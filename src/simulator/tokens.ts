@@ -1,8 +1,20 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
+import { covers, type Installation } from "./apps.ts";
+import { has, type Permissions } from "./permissions.ts";
 import type { Repository, RepositoryRole, User } from "./records.ts";
 import type { World } from "./world.ts";
 
 type TokenKind = "classic" | "fine-grained" | "oauth" | "installation";
+
+/** What an installation token may do: never more than its installation may, at any moment. */
+export interface Grant {
+  readonly installation: Installation;
+  /** Null: all that the installation covers. */
+  readonly repositoryIds: ReadonlySet<number> | null;
+  readonly permissions: Permissions;
+  /** Requests an hour beyond the base; as the installation grows, so does this. */
+  bonus(): number;
+}
 
 export interface Token {
   readonly value: string;
@@ -20,6 +32,8 @@ export interface Token {
    */
   readonly repositoryIds: ReadonlySet<number> | "account" | "all";
   readonly write: boolean;
+  /** Only of tokens that an App asked for. */
+  readonly grant: Grant | null;
   /** Epoch milliseconds. */
   readonly expiresAt: number | null;
 }
@@ -45,6 +59,8 @@ const PREFIXES: Readonly<Record<TokenKind, string>> = {
   installation: "ghs_",
 };
 
+const INSTALLATION_TOKEN_SECONDS = 3_600;
+
 const RANK: readonly RepositoryRole[] = ["pull", "triage", "push", "maintain", "admin"];
 
 /** The credentials that the simulated service knows, and what each may see. */
@@ -59,9 +75,7 @@ export class Tokens {
   /** Throws when a repository is named that does not exist, or the value is in use. */
   create(input: TokenInput): Token {
     const kind = input.kind ?? "classic";
-    const value =
-      input.token ??
-      `${PREFIXES[kind]}${randomBytes(24).toString("base64url").replaceAll(/[-_]/g, "0").padEnd(36, "x")}`;
+    const value = input.token ?? newValue(kind);
     if (this.#byValue.has(value)) throw new Error("This token exists already");
     const user = this.#world.userByLogin(input.login) ?? this.#world.addUser({ login: input.login });
     const token: Token = {
@@ -73,9 +87,53 @@ export class Tokens {
       limit: input.limit ?? null,
       repositoryIds: this.#ids(input.repositories),
       write: input.write ?? true,
+      grant: null,
       expiresAt: input.expiresAt ?? null,
     };
     this.#byValue.set(value, token);
+    return token;
+  }
+
+  /** GitHub: installation tokens live for an hour. `long`: in the form `ghs_<app id>_<JWT>`. */
+  mint(grant: Grant, long: boolean): Token {
+    const { app, id } = grant.installation;
+    const now = Math.floor(this.#world.clock.now() / 1_000);
+    const token: Token = {
+      value: long ? longValue(app.id, id, now) : newValue("installation"),
+      kind: "installation",
+      userId: app.botId,
+      installationId: id,
+      scopes: [],
+      limit: null,
+      repositoryIds: new Set(),
+      write: true,
+      grant,
+      expiresAt: (now + INSTALLATION_TOKEN_SECONDS) * 1_000,
+    };
+    this.#byValue.set(token.value, token);
+    return token;
+  }
+
+  /** The same token under another value (default: a new one of its kind); the old value is unknown from now on. */
+  rotate(value: string, to?: string): Token {
+    const token = this.#known(value);
+    const rotated = { ...token, value: to ?? newValue(token.kind) };
+    if (this.#byValue.has(rotated.value)) throw new Error("This token exists already");
+    this.#byValue.delete(value);
+    this.#byValue.set(rotated.value, rotated);
+    return rotated;
+  }
+
+  /** From `at` on (epoch milliseconds; default: now) it is refused. */
+  expire(value: string, at: number = this.#world.clock.now()): Token {
+    const expired = { ...this.#known(value), expiresAt: at };
+    this.#byValue.set(value, expired);
+    return expired;
+  }
+
+  #known(value: string): Token {
+    const token = this.#byValue.get(value);
+    if (!token) throw new Error("There is no such token");
     return token;
   }
 
@@ -95,7 +153,7 @@ export class Tokens {
   /** Undefined for unknown, expired and orphaned tokens alike. */
   find(value: string): Token | undefined {
     const token = this.#byValue.get(value);
-    if (!token || !this.#world.users.has(token.userId)) return undefined;
+    if (!token || !this.#world.users.has(token.userId) || token.grant?.installation.deleted) return undefined;
     return token.expiresAt !== null && token.expiresAt <= this.#world.clock.now() ? undefined : token;
   }
 
@@ -108,16 +166,41 @@ export class Tokens {
   }
 }
 
+function newValue(kind: TokenKind): string {
+  return `${PREFIXES[kind]}${randomBytes(27).toString("base64url").replaceAll(/[-_]/g, "0")}`;
+}
+
+/** `ghs_<app id>_<JWT>`: nobody but the service can read anything into it. About 520 characters. */
+function longValue(appId: number, installationId: number, now: number): string {
+  const part = (json: object) => Buffer.from(JSON.stringify(json)).toString("base64url");
+  const claims = { sub: String(installationId), iat: now, exp: now + INSTALLATION_TOKEN_SECONDS, jti: randomUUID() };
+  const signature = randomBytes(256).toString("base64url");
+  return `ghs_${appId}_${part({ alg: "RS256", typ: "JWT" })}.${part(claims)}.${signature}`;
+}
+
+/** Whether the token's installation, and the token itself, were given the repository. */
+export function granted({ installation, repositoryIds }: Grant, repository: Repository): boolean {
+  return covers(installation, repository) && (repositoryIds === null || repositoryIds.has(repository.id));
+}
+
+/** How an App's permissions look in the words of roles. */
+function roleOfGrant({ permissions }: Grant): RepositoryRole {
+  if (has(permissions, "administration", "write")) return "admin";
+  if (has(permissions, "contents", "write")) return "push";
+  return has(permissions, "issues", "write") || has(permissions, "pull_requests", "write") ? "triage" : "pull";
+}
+
 /** What a caller is to a repository: undefined when it may not even know of it. Anonymous callers have no token. */
 export function roleOf(world: World, token: Token | null, repository: Repository): RepositoryRole | undefined {
   const open = repository.visibility === "public" ? "pull" : undefined;
   if (!token) return open;
-  const role = granted(world, token, repository) ?? open;
+  if (token.grant) return granted(token.grant, repository) ? roleOfGrant(token.grant) : open;
+  const role = given(world, token, repository) ?? open;
   if (!role) return undefined;
   return token.write || RANK.indexOf(role) < RANK.indexOf("push") ? role : "pull";
 }
 
-function granted(world: World, token: Token, repository: Repository): RepositoryRole | undefined {
+function given(world: World, token: Token, repository: Repository): RepositoryRole | undefined {
   if (token.repositoryIds === "account") return roleOfUser(world, token.userId, repository);
   // A token that was given a repository may work in it, whoever its account is.
   return token.repositoryIds === "all" || token.repositoryIds.has(repository.id) ? "admin" : undefined;

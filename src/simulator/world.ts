@@ -101,6 +101,8 @@ export class World {
     reviewComment: 1_900_000_000,
     hook: 500_000_000,
     delivery: 150_000_000_000,
+    app: 1_100_000,
+    installation: 50_000_000,
   };
 
   constructor(options: WorldOptions = {}) {

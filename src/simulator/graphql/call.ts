@@ -1,4 +1,5 @@
 import { GraphQLError, type GraphQLResolveInfo } from "graphql";
+import type { Needed } from "../permissions.ts";
 import { GHOST_ID, type Issue, type Repository, type RepositoryRole, type Seconds, type User } from "../records.ts";
 import type { Row } from "../replica-lag.ts";
 import { repositoryPage, type View } from "../views/view.ts";
@@ -14,6 +15,8 @@ export interface Caller {
   roleOf(repository: Repository): RepositoryRole | undefined;
   /** Whether the token itself was given the repository, whoever its account is. */
   wasGiven(repository: Repository): boolean;
+  /** What the permissions of an App allow; others have roles alone. */
+  may(repository: Repository, needed: Needed): boolean;
 }
 
 /** The caller's points in the present window. */
@@ -98,6 +101,19 @@ export function seen<T extends Row>(call: Call, row: T | null | undefined): T | 
 export function readable(call: Call, repository: Repository | null | undefined): Repository | null {
   const row = seen(call, repository);
   return row && call.caller.roleOf(row) ? row : null;
+}
+
+/** An App reads of a private repository what its permissions allow, of a public one all that anyone may. */
+export function mayRead(call: Call, repository: Repository, kind: "issues" | "pull_requests"): boolean {
+  return repository.visibility === "public" || call.caller.may(repository, [{ permission: kind, level: "read" }]);
+}
+
+export function requireRead(call: Call, repository: Repository, kind: "issues" | "pull_requests"): void {
+  if (!mayRead(call, repository, kind)) throw forbidden(call);
+}
+
+export function kindOf(issue: Issue): "issues" | "pull_requests" {
+  return issue.pull ? "pull_requests" : "issues";
 }
 
 /** `resourcePath` beside `url`. */

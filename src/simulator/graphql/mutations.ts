@@ -38,22 +38,29 @@ function textOf(refusal: Refusal): string {
     .join(", ");
 }
 
-function writable(repository: Repository): Repository {
+// A union of both: the schema's mutations for issues take pull requests as well.
+const WRITES = [
+  { permission: "issues", level: "write" },
+  { permission: "pull_requests", level: "write" },
+] as const;
+
+function writable(call: Call, repository: Repository): Repository {
+  if (!call.caller.may(repository, WRITES)) throw forbidden(call);
   if (repository.archived) throw typedError("UNPROCESSABLE", "Repository was archived so is read-only.");
   return repository;
 }
 
 function requirePush(call: Call, repository: Repository): void {
-  if (!mayPush(call.caller.roleOf(writable(repository)))) throw forbidden(call);
+  if (!mayPush(call.caller.roleOf(writable(call, repository)))) throw forbidden(call);
 }
 
 function requireTriage(call: Call, repository: Repository): void {
-  if (!mayTriage(call.caller.roleOf(writable(repository)))) throw forbidden(call);
+  if (!mayTriage(call.caller.roleOf(writable(call, repository)))) throw forbidden(call);
 }
 
 /** Authors may change what they wrote; others need to be able to push. */
 function requireAuthorship(call: Call, repository: Repository, authorId: number | null): void {
-  writable(repository);
+  writable(call, repository);
   if (authorId !== call.viewer.id && !mayPush(call.caller.roleOf(repository))) throw forbidden(call);
 }
 
@@ -117,7 +124,7 @@ function close(call: Call, issue: Issue, state: "open" | "closed", stateReason?:
 
 export const mutationFields: Fields<undefined> = {
   createIssue: mutation<SetsInput & { readonly repositoryId: string; readonly title: string }>((call, input) => {
-    const repository = writable(nodeOfKind<Repository>(call, input.repositoryId, "Repository"));
+    const repository = writable(call, nodeOfKind<Repository>(call, input.repositoryId, "Repository"));
     const sets = input.labelIds?.length || input.assigneeIds?.length || input.milestoneId;
     if (sets) requireTriage(call, repository);
     const issue = createIssue(call.world, call.viewer.id, {
@@ -151,7 +158,7 @@ export const mutationFields: Fields<undefined> = {
   }),
   deleteIssue: mutation<Input & { readonly issueId: string }>((call, input) => {
     const issue = issueById(call, input.issueId);
-    if (call.caller.roleOf(writable(issue.repository)) !== "admin") throw forbidden(call);
+    if (call.caller.roleOf(writable(call, issue.repository)) !== "admin") throw forbidden(call);
     deleteIssue(call.world, call.viewer.id, issue);
     return { repository: issue.repository };
   }),
@@ -164,7 +171,7 @@ export const mutationFields: Fields<undefined> = {
   }),
   addComment: mutation<Input & { readonly subjectId: string; readonly body: string }>((call, input) => {
     const subject = either(call, input.subjectId);
-    writable(subject.repository);
+    writable(call, subject.repository);
     if (subject.locked && !mayPush(call.caller.roleOf(subject.repository))) throw forbidden(call);
     const comment = createComment(call.world, call.viewer.id, subject, input.body);
     return { subject, commentEdge: { cursor: encodeCursor(null, comment.id), node: comment } };
@@ -193,7 +200,7 @@ export const mutationFields: Fields<undefined> = {
       readonly maintainerCanModify?: boolean | null;
     }
   >((call, input) => {
-    const repository = writable(nodeOfKind<Repository>(call, input.repositoryId, "Repository"));
+    const repository = writable(call, nodeOfKind<Repository>(call, input.repositoryId, "Repository"));
     // `owner:branch` names a fork by its owner.
     const [headRef = "", headOwner] = input.headRefName.split(":").reverse();
     const forkOf = (login: string) => {

@@ -1,8 +1,9 @@
 /** Looking rows up by global id, of either generation. */
 import { type NodeKind, parseNodeId } from "../node-id.ts";
+import type { Issue } from "../records.ts";
 import type { Row } from "../replica-lag.ts";
 import { isPull } from "../world.ts";
-import { type Call, notFound, seen } from "./call.ts";
+import { type Call, kindOf, mayRead, notFound, requireRead, seen } from "./call.ts";
 import { repositoryOf } from "./resolvers.ts";
 import { parseThreadNodeId, reviewThreads } from "./review-thread.ts";
 
@@ -18,7 +19,16 @@ export function nodeById(call: Call, id: string): object {
 function checked(call: Call, id: string, row: object | null): object {
   const repository = row && repositoryOf(row);
   if (!row || (repository && !call.caller.roleOf(repository))) throw notFound(`a node with the global id of '${id}'`);
+  const issue = issueOf(row);
+  // A comment may be read with either permission, an issue with its own.
+  if (issue && issue === row) requireRead(call, issue.repository, kindOf(issue));
+  else if (issue && !mayRead(call, issue.repository, "issues")) requireRead(call, issue.repository, "pull_requests");
   return row;
+}
+
+function issueOf(row: object): Issue | null {
+  if ("issue" in row) return row.issue as Issue;
+  return "pull" in row ? (row as Issue) : null;
 }
 
 /** The row to change, which must be of one of these kinds: the truth, not a replica's. */

@@ -1,7 +1,7 @@
 import type { Label, Milestone, Repository, RepositoryRole, User } from "../records.ts";
 import { repositoryPage, time, timeOrNull } from "../views/view.ts";
 import { isPull } from "../world.ts";
-import { actor, type Call, notFound, pathOf, readable, seen } from "./call.ts";
+import { actor, type Call, kindOf, notFound, pathOf, readable, requireRead, seen } from "./call.ts";
 import { arraySource, connection, type Key } from "./connection.ts";
 import { issuesSource, pullsSource } from "./issue-lists.ts";
 import type { Fields } from "./resolvers.ts";
@@ -21,7 +21,9 @@ const LICENSES: Readonly<Record<string, { readonly name: string; readonly spdxId
 
 /** The rows of a repository by number. Gone and unreadable ones are not found, transferred ones do not redirect. */
 function numbered(call: Call, repository: Repository, number: number) {
-  return seen(call, call.world.issue(repository, number));
+  const issue = seen(call, call.world.issue(repository, number));
+  if (issue) requireRead(call, repository, kindOf(issue));
+  return issue;
 }
 
 export const repositoryFields: Fields<Repository> = {
@@ -107,8 +109,14 @@ export const repositoryFields: Fields<Repository> = {
   },
   label: (row, { name }, call) => seen(call, call.world.labelByName(row, name)),
   milestone: (row, { number }, call) => seen(call, call.world.milestoneByNumber(row, number)),
-  issues: (row, args, call, info) => connection(call, info, args, issuesSource(call, row, args)),
-  pullRequests: (row, args, call, info) => connection(call, info, args, pullsSource(row, args)),
+  issues: (row, args, call, info) => {
+    requireRead(call, row, "issues");
+    return connection(call, info, args, issuesSource(call, row, args));
+  },
+  pullRequests: (row, args, call, info) => {
+    requireRead(call, row, "pull_requests");
+    return connection(call, info, args, pullsSource(row, args));
+  },
   labels: (row, args, call, info) => connection(call, info, args, labelsSource([...row.rows.labels.values()], args)),
   milestones: (row, args, call, info) => {
     const states: readonly string[] = args.states ?? [];

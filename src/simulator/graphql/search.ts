@@ -1,7 +1,7 @@
 /** A plain matcher for the common search qualifiers. Words must all occur in the title or the body. */
 import type { Issue, Repository, Seconds } from "../records.ts";
 import { commentCount, isPull } from "../world.ts";
-import { type Call, readable } from "./call.ts";
+import { type Call, kindOf, mayRead, readable } from "./call.ts";
 import { mentionOf } from "./issue-lists.ts";
 
 /** GitHub docs: a search answers at most 1,000 results. */
@@ -42,7 +42,7 @@ export function searchIssues(call: Call, query: string): Found<Issue> {
   const found: Issue[] = [];
   for (const repository of repositories) {
     for (const issue of repository.rows.issuesByCreated.descending())
-      if (tests.every((test) => test(issue))) found.push(issue);
+      if (tests.every((test) => test(issue)) && mayRead(call, repository, kindOf(issue))) found.push(issue);
   }
   const sort = terms.find((term) => term.name === "sort")?.value ?? "created-desc";
   const sign = sort.endsWith("-asc") ? 1 : -1;

@@ -1,3 +1,5 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { App, Apps } from "../apps.ts";
 import type { Meter } from "../meter.ts";
 import type { Caller, Quota } from "../quota.ts";
 import type { Issue, PullIssue, Repository, RepositoryRole, Seconds } from "../records.ts";
@@ -11,6 +13,7 @@ import { isPull, type World } from "../world.ts";
 export interface Service {
   readonly world: World;
   readonly tokens: Tokens;
+  readonly apps: Apps;
   readonly quota: Quota;
   readonly meter: Meter;
   readonly webhooks: Webhooks;
@@ -30,6 +33,9 @@ export interface Call extends Service {
   readonly body: Readonly<Record<string, unknown>>;
   readonly params: Readonly<Record<string, string>>;
   readonly token: Token | null;
+  /** Only on routes for Apps: who called, by its JWT. */
+  readonly app: App | null;
+  readonly headers: IncomingHttpHeaders;
   readonly caller: Caller;
   readonly view: View;
 }

@@ -1,6 +1,7 @@
-import type { Hook } from "../records.ts";
+import type { Endpoint, Hook } from "../records.ts";
 import { invalid, Refusal } from "../refusal.ts";
 import { deliveryItem, deliveryView, hookConfig, hookView } from "../views/hook.ts";
+import type { Delivery } from "../webhooks/delivery-log.ts";
 import { flag, oneOf, text, texts } from "./body.ts";
 import { type Answer, type Call, created, needAdmin, noContent, notFound, ok, type RepositoryCall } from "./call.ts";
 import { link, paged, pageSize } from "./pagination.ts";
@@ -71,7 +72,7 @@ interface HookConfig {
   readonly insecureSsl?: "0" | "1";
 }
 
-function configOf(value: unknown, call: Call): HookConfig {
+export function configOf(value: unknown, call: Call): HookConfig {
   if (value === undefined) return {};
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new Refusal(422, "Invalid request.\n\nFor 'properties/config', this is not an object.");
@@ -140,7 +141,7 @@ export function patchHook(call: RepositoryCall): Answer {
   return ok(hookView(call.view, hook));
 }
 
-function applyConfig(hook: Hook, config: HookConfig): void {
+export function applyConfig(hook: Endpoint, config: HookConfig): void {
   hook.url = config.url ?? hook.url;
   hook.contentType = config.contentType ?? hook.contentType;
   hook.insecureSsl = config.insecureSsl ?? hook.insecureSsl;
@@ -149,7 +150,7 @@ function applyConfig(hook: Hook, config: HookConfig): void {
 
 export function deleteHook(call: RepositoryCall): Answer {
   const hook = findHook(call);
-  needAdmin(call);
+  call.webhooks.farewell(hook, needAdmin(call));
   hook.deleted = true;
   call.repository.rows.hooks.delete(hook.id);
   call.world.hooks.delete(hook.id);
@@ -181,9 +182,12 @@ export function testHook(call: RepositoryCall): Answer {
   return noContent;
 }
 
-/** By cursor (opaque to clients: the id of the last one shown), newest first; `page` means nothing here. */
 export function listDeliveries(call: RepositoryCall): Answer {
-  const hook = findHook(call);
+  return deliveriesOf(call, findHook(call).id);
+}
+
+/** By cursor (opaque to clients: the id of the last one shown), newest first; `page` means nothing here. */
+export function deliveriesOf(call: Call, hookId: number): Answer {
   const { query } = call;
   const cursor = query.get("cursor");
   const before = cursor === null ? undefined : Number(/^v1_(\d+)$/.exec(cursor)?.[1]);
@@ -192,7 +196,7 @@ export function listDeliveries(call: RepositoryCall): Answer {
   if (status !== null && status !== "success" && status !== "failure")
     throw new Refusal(422, `Invalid status: ${status}`);
   const size = pageSize(query);
-  const found = call.webhooks.log.list(hook.id, {
+  const found = call.webhooks.log.list(hookId, {
     ...(before === undefined ? {} : { before }),
     ...(status === null ? {} : { status }),
   });
@@ -203,16 +207,18 @@ export function listDeliveries(call: RepositoryCall): Answer {
 }
 
 export function getDelivery(call: RepositoryCall): Answer {
-  const delivery = call.webhooks.log.find(findHook(call).id, Number(call.params.delivery));
+  return ok(deliveryView(deliveryOf(call, findHook(call).id)));
+}
+
+export function deliveryOf(call: Call, hookId: number): Delivery {
+  const delivery = call.webhooks.log.find(hookId, Number(call.params.delivery));
   if (!delivery) throw notFound();
-  return ok(deliveryView(delivery));
+  return delivery;
 }
 
 export function postAttempt(call: RepositoryCall): Answer {
   const hook = findHook(call);
   needAdmin(call);
-  const delivery = call.webhooks.log.find(hook.id, Number(call.params.delivery));
-  if (!delivery) throw notFound();
-  call.webhooks.redeliver(hook, delivery);
+  call.webhooks.redeliver(hook, deliveryOf(call, hook.id));
   return { status: 202, body: {} };
 }

@@ -6,6 +6,7 @@ import {
   listUserRepositories,
   listViewerRepositories,
 } from "./accounts.ts";
+import * as apps from "./apps.ts";
 import type { Answer, Call, RepositoryCall } from "./call.ts";
 import * as comments from "./comments.ts";
 import * as hooks from "./hooks.ts";
@@ -16,24 +17,14 @@ import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./meta.ts";
 import * as pulls from "./pulls.ts";
 import * as repositories from "./repositories.ts";
 import * as reviews from "./reviews.ts";
-
-type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
-
-export interface Route {
-  readonly method: Method;
-  /** `:name` takes one segment (decoded), `*name` all that is left. Below `/repos/:owner/:repo` for repository routes. */
-  readonly pattern: string;
-  /** Page and anchor of the operation in the service's REST documentation. */
-  readonly docs: string;
-  readonly run: ((call: Call) => Answer) | { readonly inRepository: (call: RepositoryCall) => Answer };
-  /** Creates something that notifies people: counts for the content-creation limit. */
-  readonly content?: boolean;
-  /** Changed in 2026-03-10: answers to the old version say so. */
-  readonly deprecated?: boolean;
-}
+import type { Method, Route } from "./router.ts";
 
 function route(method: Method, pattern: string, docs: string, run: (call: Call) => Answer): Route {
   return { method, pattern, docs, run };
+}
+
+function forApps(method: Method, pattern: string, docs: string, run: (call: Call) => Answer): Route {
+  return { ...route(method, pattern, `apps/${docs}`, run), forApps: true };
 }
 
 function inRepository(
@@ -48,7 +39,7 @@ function inRepository(
 
 const CONTENT = { content: true };
 
-const ROUTES: readonly Route[] = [
+export const ROUTES: readonly Route[] = [
   route("GET", "/", "meta/meta#github-api-root", getRoot),
   route("GET", "/zen", "meta/meta#get-the-zen-of-github", getZen),
   route("GET", "/meta", "meta/meta#get-apiname-meta-information", getMeta),
@@ -71,6 +62,57 @@ const ROUTES: readonly Route[] = [
   route("GET", "/orgs/:login/repos", "repos/repos#list-organization-repositories", listOrganizationRepositories),
   route("GET", "/organizations/:id/repos", "repos/repos#list-organization-repositories", listOrganizationRepositories),
   route("POST", "/orgs/:login/repos", "repos/repos#create-an-organization-repository", repositories.postRepository),
+
+  forApps("GET", "/app", "apps#get-the-authenticated-app", apps.getApp),
+  forApps("GET", "/app/installations", "apps#list-installations-for-the-authenticated-app", apps.listInstallations),
+  forApps("GET", "/app/installations/:id", "apps#get-an-installation-for-the-authenticated-app", apps.getInstallation),
+  forApps(
+    "POST",
+    "/app/installations/:id/access_tokens",
+    "apps#create-an-installation-access-token-for-an-app",
+    apps.postAccessToken,
+  ),
+  forApps(
+    "GET",
+    "/orgs/:login/installation",
+    "apps#get-an-organization-installation-for-the-authenticated-app",
+    apps.getOrganizationInstallation,
+  ),
+  forApps(
+    "GET",
+    "/users/:login/installation",
+    "apps#get-a-user-installation-for-the-authenticated-app",
+    apps.getUserInstallation,
+  ),
+  inRepository(
+    "GET",
+    "/installation",
+    "apps/apps#get-a-repository-installation-for-the-authenticated-app",
+    apps.getRepositoryInstallation,
+    { forApps: true },
+  ),
+  forApps("GET", "/app/hook/config", "webhooks#get-a-webhook-configuration-for-an-app", apps.getHookConfig),
+  forApps("PATCH", "/app/hook/config", "webhooks#update-a-webhook-configuration-for-an-app", apps.patchHookConfig),
+  forApps("GET", "/app/hook/deliveries", "webhooks#list-deliveries-for-an-app-webhook", apps.listDeliveries),
+  forApps("GET", "/app/hook/deliveries/:delivery", "webhooks#get-a-delivery-for-an-app-webhook", apps.getDelivery),
+  forApps(
+    "POST",
+    "/app/hook/deliveries/:delivery/attempts",
+    "webhooks#redeliver-a-delivery-for-an-app-webhook",
+    apps.postAttempt,
+  ),
+  route(
+    "GET",
+    "/installation/repositories",
+    "apps/installations#list-repositories-accessible-to-the-app-installation",
+    apps.listInstallationRepositories,
+  ),
+  route(
+    "DELETE",
+    "/installation/token",
+    "apps/installations#revoke-an-installation-access-token",
+    apps.deleteInstallationToken,
+  ),
 
   inRepository("GET", "", "repos/repos#get-a-repository", repositories.getRepository),
   inRepository("PATCH", "", "repos/repos#update-a-repository", repositories.patchRepository),
@@ -293,85 +335,3 @@ const ROUTES: readonly Route[] = [
     hooks.postAttempt,
   ),
 ];
-
-interface Node {
-  readonly fixed: Map<string, Node>;
-  parameter: Node | null;
-  /** Taking all that is left. */
-  rest: Route | null;
-  readonly routes: Map<string, Route>;
-}
-
-/** The routes as a tree of path segments; fixed segments win over parameters. */
-export class Router {
-  readonly #root = emptyNode();
-
-  constructor(routes: readonly Route[] = ROUTES) {
-    for (const one of routes) this.#add(one);
-  }
-
-  #add(one: Route): void {
-    let node = this.#root;
-    for (const segment of segmentsOf(one.pattern)) {
-      if (segment.startsWith("*")) {
-        node.rest = one;
-        return;
-      }
-      if (segment.startsWith(":")) {
-        node.parameter ??= emptyNode();
-        node = node.parameter;
-      } else {
-        const next = node.fixed.get(segment) ?? emptyNode();
-        node.fixed.set(segment, next);
-        node = next;
-      }
-    }
-    node.routes.set(one.method, one);
-  }
-
-  /** `segments` are decoded. Undefined: no such route; numbers in paths must be numbers. */
-  find(
-    method: string,
-    segments: readonly string[],
-  ): { readonly route: Route; readonly params: Record<string, string> } | undefined {
-    let node = this.#root;
-    let wild: { route: Route; from: number } | null = null;
-    for (const [at, segment] of segments.entries()) {
-      if (node.rest) wild = { route: node.rest, from: at };
-      const next = node.fixed.get(segment) ?? node.parameter;
-      if (!next) {
-        if (!wild || wild.route.method !== method) return undefined;
-        return bound(wild.route, [...segments.slice(0, wild.from), segments.slice(wild.from).join("/")]);
-      }
-      node = next;
-    }
-    const found = node.routes.get(method);
-    return found && bound(found, segments);
-  }
-}
-
-function bound(
-  found: Route,
-  segments: readonly string[],
-): { route: Route; params: Record<string, string> } | undefined {
-  const params: Record<string, string> = {};
-  for (const [at, name] of segmentsOf(found.pattern).entries()) {
-    if (!name.startsWith(":") && !name.startsWith("*")) continue;
-    const value = segments[at] ?? "";
-    if ((name === ":number" || name === ":id" || name === ":review" || name === ":delivery") && !/^\d+$/.test(value))
-      return undefined;
-    params[name.slice(1)] = value;
-  }
-  return { route: found, params };
-}
-
-export function segmentsOf(path: string): string[] {
-  return path
-    .split("/")
-    .slice(1)
-    .filter((segment, at, all) => segment !== "" || at < all.length - 1);
-}
-
-function emptyNode(): Node {
-  return { fixed: new Map(), parameter: null, rest: null, routes: new Map() };
-}

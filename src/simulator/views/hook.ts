@@ -1,9 +1,9 @@
-import type { Hook } from "../records.ts";
+import type { Endpoint, Hook } from "../records.ts";
 import type { Delivery } from "../webhooks/delivery-log.ts";
 import { type Json, repositoryUrl, time, type View } from "./view.ts";
 
 /** The secret is never shown: its presence is, as asterisks. */
-export function hookConfig(hook: Hook): Json {
+export function hookConfig(hook: Endpoint): Json {
   return {
     content_type: hook.contentType,
     insecure_ssl: hook.insecureSsl,
@@ -42,7 +42,7 @@ export function deliveryItem(delivery: Delivery): Json {
     status_code: delivery.statusCode,
     event: delivery.event,
     action: delivery.action,
-    installation_id: null,
+    installation_id: delivery.installationId,
     repository_id: delivery.repositoryId,
     throttled_at: null,
   };

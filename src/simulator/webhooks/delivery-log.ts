@@ -6,7 +6,9 @@ export interface Delivery {
   /** Per event: hooks that hear the same event share it, and so does a redelivery. */
   readonly guid: string;
   readonly hookId: number;
-  readonly repositoryId: number;
+  readonly repositoryId: number | null;
+  /** For whom an App was told. */
+  readonly installationId: number | null;
   readonly event: string;
   readonly action: string | null;
   /** Epoch milliseconds. */

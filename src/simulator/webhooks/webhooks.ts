@@ -4,15 +4,19 @@
  */
 import { createHmac, randomUUID } from "node:crypto";
 import { Agent, request } from "undici";
+import type { App, AppHook, Apps, Installation, InstallationEvent } from "../apps.ts";
 import type { WorldEvent } from "../event.ts";
 import type { Faults } from "../faults.ts";
+import { grants, permissionOfEvent } from "../permissions.ts";
 import type { Hook, Repository } from "../records.ts";
+import { appHookView, simpleInstallation } from "../views/app.ts";
 import { hookView } from "../views/hook.ts";
 import { repositorySummary } from "../views/repository.ts";
 import { simpleUser } from "../views/user.ts";
 import { openView, type View } from "../views/view.ts";
 import type { World } from "../world.ts";
 import { type Delivery, DeliveryLog, packed } from "./delivery-log.ts";
+import { installationPayload } from "./installation-payload.ts";
 import { payloadOf } from "./payload.ts";
 
 export interface WebhookOptions {
@@ -34,7 +38,9 @@ export interface WebhookTally {
 
 /** What is to be sent to one hook. */
 interface Letter {
-  readonly hook: Hook;
+  readonly hook: Hook | AppHook;
+  readonly repositoryId: number | null;
+  readonly installationId: number | null;
   readonly guid: string;
   readonly event: string;
   readonly action: string | null;
@@ -50,13 +56,14 @@ export class Webhooks {
   readonly log: DeliveryLog;
   readonly tally: WebhookTally = { events: 0, sent: 0, failed: 0, dropped: 0, redeliveries: 0 };
   readonly #world: World;
+  readonly #apps: Apps;
   readonly #faults: Faults;
   readonly #view: () => View;
   readonly #timeoutMs: number;
   readonly #concurrency: number;
   readonly #agent: Agent;
   readonly #stop = new AbortController();
-  readonly #unsubscribe: () => void;
+  readonly #unsubscribe: readonly (() => void)[];
   readonly #waiting: Letter[] = [];
   /** Held back until another letter has gone out, or their timer ends. */
   readonly #held = new Map<Letter, NodeJS.Timeout>();
@@ -67,29 +74,95 @@ export class Webhooks {
   /** `base` gives the addresses that payloads carry, as soon as the server knows them. */
   constructor(
     world: World,
+    apps: Apps,
     faults: Faults,
     base: () => { apiUrl: string; htmlUrl: string },
     options: WebhookOptions = {},
   ) {
     this.#world = world;
+    this.#apps = apps;
     this.#faults = faults;
     this.#view = () => openView({ world, ...base() });
     this.#timeoutMs = options.timeoutMs ?? 10_000;
     this.#concurrency = options.concurrency ?? 16;
     this.#agent = new Agent({ connections: this.#concurrency });
     this.log = new DeliveryLog(world.clock);
-    this.#unsubscribe = world.onEvent((event) => this.#tell(event));
+    this.#unsubscribe = [world.onEvent((event) => this.#tell(event)), apps.onEvent((event) => this.#tellApp(event))];
   }
 
   #tell(event: WorldEvent): void {
     const hooks = [...event.repository.rows.hooks.values()].filter((hook) => wants(hook, event.event));
-    if (hooks.length === 0) return;
-    const json = JSON.stringify(payloadOf(this.#view(), event));
+    const installations = this.#apps.covering(event.repository).filter((one) => hears(one, event.event));
+    if (hooks.length === 0 && installations.length === 0) return;
+    const payload = payloadOf(this.#view(), event);
+    const json = JSON.stringify(payload);
     if (Buffer.byteLength(json) > MAX_PAYLOAD) return;
     this.tally.events += 1;
     const guid = randomUUID();
-    for (const hook of hooks)
-      this.#post({ hook, guid, event: event.event, action: event.action, json, redelivery: false });
+    const letter = { guid, event: event.event, action: event.action, redelivery: false };
+    const repositoryId = event.repository.id;
+    for (const hook of hooks) this.#post({ ...letter, hook, repositoryId, installationId: null, json });
+    for (const one of installations) {
+      const forApp = JSON.stringify({ ...payload, installation: simpleInstallation(one) });
+      this.#post({ ...letter, hook: one.app.hook, repositoryId, installationId: one.id, json: forApp });
+    }
+  }
+
+  /** Apps hear of their installations whatever they subscribed to. */
+  #tellApp(event: InstallationEvent): void {
+    const { app, id } = event.installation;
+    if (app.hook.url === "") return;
+    this.tally.events += 1;
+    this.#post({
+      hook: app.hook,
+      guid: randomUUID(),
+      event: event.event,
+      action: event.action,
+      repositoryId: null,
+      installationId: id,
+      json: JSON.stringify(installationPayload(this.#view(), event)),
+      redelivery: false,
+    });
+  }
+
+  /** GitHub: when an App is made with a webhook. */
+  pingApp(app: App): void {
+    if (app.hook.url === "") return;
+    const view = this.#view();
+    const payload = {
+      zen: "Speak like a human.",
+      hook_id: app.hook.id,
+      hook: appHookView(view, app),
+      sender: simpleUser(view, app.ownerId),
+    };
+    this.#postAlone(app.hook, "ping", null, payload);
+  }
+
+  /** The last that a webhook says, to who asked for `meta`. Call it before the webhook is gone. */
+  farewell(hook: Hook, senderId: number): void {
+    if (!wants(hook, "meta")) return;
+    const view = this.#view();
+    const { type, id, name, active, events, config, updated_at, created_at } = hookView(view, hook);
+    this.#postAlone(hook, "meta", "deleted", {
+      action: "deleted",
+      hook_id: hook.id,
+      hook: { type, id, name, active, events, config, updated_at, created_at },
+      repository: repositorySummary(view, hook.repository),
+      sender: simpleUser(view, senderId),
+    });
+  }
+
+  #postAlone(hook: Hook | AppHook, event: string, action: string | null, payload: object): void {
+    this.#post({
+      hook,
+      guid: randomUUID(),
+      event,
+      action,
+      repositoryId: "repository" in hook ? hook.repository.id : null,
+      installationId: null,
+      json: JSON.stringify(payload),
+      redelivery: false,
+    });
   }
 
   /** GitHub: on creation, and when asked for. */
@@ -102,14 +175,7 @@ export class Webhooks {
       repository: repositorySummary(view, hook.repository),
       sender: simpleUser(view, senderId),
     };
-    this.#post({
-      hook,
-      guid: randomUUID(),
-      event: "ping",
-      action: null,
-      json: JSON.stringify(payload),
-      redelivery: false,
-    });
+    this.#postAlone(hook, "ping", null, payload);
   }
 
   /** Sends the default branch's head as a push to one hook. */
@@ -123,15 +189,15 @@ export class Webhooks {
       senderId,
       push: { ref: `refs/heads/${repository.defaultBranch}`, before: sha, after: sha },
     };
-    const json = JSON.stringify(payloadOf(this.#view(), event));
-    this.#post({ hook, guid: randomUUID(), event: "push", action: null, json, redelivery: false });
+    this.#postAlone(hook, "push", null, payloadOf(this.#view(), event));
   }
 
   /** Same GUID, same payload, a new delivery. */
-  redeliver(hook: Hook, delivery: Delivery): void {
+  redeliver(hook: Hook | AppHook, delivery: Delivery): void {
     this.tally.redeliveries += 1;
-    const { guid, event, action } = delivery;
-    this.#enqueue({ hook, guid, event, action, json: delivery.payload(), redelivery: true });
+    const { guid, event, action, repositoryId, installationId } = delivery;
+    const json = delivery.payload();
+    this.#enqueue({ hook, guid, event, action, repositoryId, installationId, json, redelivery: true });
   }
 
   /** Ends when nothing is on its way, held back or delayed. */
@@ -142,7 +208,7 @@ export class Webhooks {
 
   /** Gives up what has not been sent and what is on its way. */
   async close(): Promise<void> {
-    this.#unsubscribe();
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
     this.#stop.abort();
     this.#waiting.length = 0;
     for (const timer of [...this.#timers, ...this.#held.values()]) clearTimeout(timer);
@@ -232,7 +298,8 @@ export class Webhooks {
       id: this.#world.nextId("delivery"),
       guid: letter.guid,
       hookId: hook.id,
-      repositoryId: hook.repository.id,
+      repositoryId: letter.repositoryId,
+      installationId: letter.installationId,
       event: letter.event,
       action: letter.action,
       deliveredAt: this.#world.clock.now(),
@@ -285,8 +352,17 @@ const UNREACHABLE: Outcome = {
   responsePayload: null,
 };
 
-function wants(hook: Hook, event: string): boolean {
-  return hook.active && (hook.events.includes("*") || hook.events.includes(event));
+function wants(hook: Hook | AppHook, event: string): boolean {
+  return hook.active && hook.url !== "" && (hook.events.includes("*") || hook.events.includes(event));
+}
+
+/** What the installation has accepted counts, events and permissions. */
+function hears({ app, events, permissions }: Installation, event: string): boolean {
+  if (!app.hook.active || app.hook.url === "" || !(events.includes("*") || events.includes(event))) return false;
+  return grants(
+    permissions,
+    permissionOfEvent(event).map((permission) => ({ permission, level: "read" as const })),
+  );
 }
 
 function headOf(repository: Repository): string {
@@ -304,8 +380,8 @@ function headersOf(letter: Letter, body: string): Record<string, string> {
     "X-GitHub-Delivery": letter.guid,
     "X-GitHub-Event": letter.event,
     "X-GitHub-Hook-ID": String(hook.id),
-    "X-GitHub-Hook-Installation-Target-ID": String(hook.repository.id),
-    "X-GitHub-Hook-Installation-Target-Type": "repository",
+    "X-GitHub-Hook-Installation-Target-ID": String("appId" in hook ? hook.appId : hook.repository.id),
+    "X-GitHub-Hook-Installation-Target-Type": "appId" in hook ? "integration" : "repository",
     ...(hook.secret === null
       ? {}
       : { "X-Hub-Signature": sign("sha1", hook.secret), "X-Hub-Signature-256": sign("sha256", hook.secret) }),
