@@ -402,9 +402,8 @@ describe("refusals", () => {
     expect(results.at(-1)?.body).toEqual({
       errors: [
         {
-          type: "RATE_LIMIT",
-          code: "graphql_rate_limit",
-          message: `API rate limit already exceeded for user ID ${world.userId}.`,
+          type: "RATE_LIMITED",
+          message: `API rate limit exceeded for user ID ${world.userId}.`,
         },
       ],
     });

@@ -261,9 +261,9 @@ function quotaSpent(userId: number): string {
   return JSON.stringify({
     errors: [
       {
-        type: "RATE_LIMIT",
-        code: "graphql_rate_limit",
-        message: `API rate limit already exceeded for user ID ${userId}.`,
+        // The service sends this form and another (`RATE_LIMIT`); octokit's plugin for limits knows this one.
+        type: "RATE_LIMITED",
+        message: `API rate limit exceeded for user ID ${userId}.`,
       },
     ],
   });
