@@ -1,3 +1,5 @@
+import { createPrivateKey } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 /** One setting of the environment. */
@@ -62,8 +64,28 @@ export const settings = {
   upstreamTokens: {
     name: "UPSTREAM_TOKEN",
     read: tokens,
-    required: true,
-    about: "A token for upstream, or several, comma separated; requests go to the one with the most quota left.",
+    default: "",
+    about:
+      "A token for upstream, or several, comma separated; requests go to the one with the most quota left. Required unless `APP_ID` is set.",
+    secret: true,
+  },
+  appId: {
+    name: "APP_ID",
+    read: appId,
+    about:
+      "The id, or the client id, of a GitHub App to mirror with, beside tokens or instead of them. What it is installed on is mirrored as far as `REPOSITORIES` allows.",
+  },
+  appPrivateKey: {
+    name: "APP_PRIVATE_KEY",
+    read: privateKey,
+    about:
+      "The App's private key: the whole text of the `.pem` file that GitHub gave, with its line breaks, with `\\n` in their place, or as base64.",
+    secret: true,
+  },
+  appPrivateKeyFile: {
+    name: "APP_PRIVATE_KEY_FILE",
+    read: privateKeyFile,
+    about: "The path of that `.pem` file, in place of `APP_PRIVATE_KEY`.",
     secret: true,
   },
   quotaShare: {
@@ -84,7 +106,8 @@ export const settings = {
     name: "REPOSITORIES",
     read: patterns,
     default: "",
-    about: "What to mirror: `owner/name` or `owner/*`, comma separated. `tain add` does the same at run time.",
+    about:
+      "What to mirror: `owner/name` or `owner/*`, comma separated. `tain add` does the same at run time. With a GitHub App: empty mirrors everything it is installed on, and otherwise only what is named.",
   },
   webhookSecrets: {
     name: "WEBHOOK_SECRET",
@@ -197,7 +220,7 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads the environment once. Pure.
+ * Reads the environment once. Pure but for the file that APP_PRIVATE_KEY_FILE names.
  * @throws ConfigError that names every problem at once
  */
 export function parseConfig(env: NodeJS.ProcessEnv): Config {
@@ -219,9 +242,30 @@ export function parseConfig(env: NodeJS.ProcessEnv): Config {
       problems.push(`${name} ${(error as Error).message}`);
     }
   }
+  problems.push(...credentialProblems(env));
+  const order = Object.values(settings).map(({ name }) => name);
+  const placeOf = (problem: string) => order.indexOf(problem.split(" ")[0] ?? "");
+  problems.sort((a, b) => placeOf(a) - placeOf(b));
+  values.appPrivateKey ??= values.appPrivateKeyFile;
   if (problems.length > 0) throw new ConfigError(`Cannot start:\n  ${problems.join("\n  ")}`);
   values.home = resolve(values.home as string);
   return values as unknown as Config;
+}
+
+/** Whom upstream is to know us as: by tokens, by an App, or by both. */
+function credentialProblems(env: NodeJS.ProcessEnv): string[] {
+  const isSet = (name: string) => Boolean(env[name]?.trim());
+  const hasKey = isSet("APP_PRIVATE_KEY") || isSet("APP_PRIVATE_KEY_FILE");
+  const problems: string[] = [];
+  if (isSet("APP_ID") && !hasKey)
+    problems.push("APP_PRIVATE_KEY is not set, and APP_ID is: give the App's key too, or APP_PRIVATE_KEY_FILE");
+  if (!isSet("APP_ID") && hasKey)
+    problems.push("APP_ID is not set, and the App's private key is: give both or neither");
+  if (isSet("APP_PRIVATE_KEY") && isSet("APP_PRIVATE_KEY_FILE"))
+    problems.push("APP_PRIVATE_KEY_FILE is set beside APP_PRIVATE_KEY: give only one of them");
+  if (!isSet("APP_ID") && !hasKey && !isSet("UPSTREAM_TOKEN"))
+    problems.push("UPSTREAM_TOKEN is not set: give a token, or a GitHub App by APP_ID and APP_PRIVATE_KEY");
+  return problems;
 }
 
 /** The file that tells other programs how to reach a running instance. */
@@ -249,6 +293,7 @@ function list(text: string): string[] {
 
 /** Tokens travel in a header, which bears no blanks and nothing beyond ASCII. The message must not repeat one. */
 function tokens(text: string): string[] {
+  if (text === "") return [];
   const parts = list(text);
   if (parts.some((part) => !/^[\x21-\x7e]+$/.test(part))) {
     throw new Error(
@@ -256,6 +301,50 @@ function tokens(text: string): string[] {
     );
   }
   return parts;
+}
+
+/** GitHub docs: either the App's id, a number, or its client id, such as `Iv23abc…`. */
+function appId(text: string): string {
+  if (!/^(\d{1,15}|Iv\w{5,40}(\.\w{5,40})?)$/.test(text))
+    throw new Error(
+      `is neither an App's id nor a client id: ${text} (the App's page shows both, e.g. 123456 or Iv23abc…)`,
+    );
+  return text;
+}
+
+/** Answers it as PKCS #8, whatever form it came in. The message must not repeat any of it. */
+function privateKey(text: string): string {
+  const isPem = text.includes("-----BEGIN");
+  const pem = (isPem ? text : Buffer.from(text, "base64").toString("latin1")).replaceAll("\\n", "\n");
+  const right = "give the whole text of the .pem file that GitHub gave for the App";
+  if (!pem.includes("-----BEGIN")) throw new Error(`is no private key in PEM: ${right}`);
+  if (/-----BEGIN (PUBLIC|RSA PUBLIC|CERTIFICATE)/.test(pem))
+    throw new Error(`is a public key, not the private one: ${right}`);
+  let key: ReturnType<typeof createPrivateKey>;
+  try {
+    key = createPrivateKey(pem);
+  } catch {
+    throw new Error(`cannot be read as a private key (cut off, encrypted or damaged): ${right}`);
+  }
+  if (key.asymmetricKeyType !== "rsa")
+    throw new Error(`is a key of the kind ${key.asymmetricKeyType}, and GitHub's are RSA: ${right}`);
+  return key.export({ type: "pkcs8", format: "pem" }).toString();
+}
+
+function privateKeyFile(path: string): string {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    throw new Error(`names a file that cannot be read: ${path} (${(error as NodeJS.ErrnoException).code})`, {
+      cause: error,
+    });
+  }
+  try {
+    return privateKey(text.trim());
+  } catch (error) {
+    throw new Error(`names a file (${path}) that ${(error as Error).message}`, { cause: error });
+  }
 }
 
 /** Digits only: `Number` would also take 0x50, 1e3 and 8080.0. */

@@ -1,5 +1,7 @@
-import { readFile } from "node:fs/promises";
-import { isAbsolute } from "node:path";
+import { generateKeyPairSync } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { isAbsolute, join } from "node:path";
 import { parseEnv } from "node:util";
 import { describe, expect, test } from "vitest";
 import { ConfigError, duration, parseConfig, settings } from "../src/config.ts";
@@ -13,6 +15,9 @@ const least = {
   UPSTREAM_TOKEN: "upstream-token-one,upstream-token-two",
   WEBHOOK_SECRET: "webhook-secret",
 };
+
+const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const pem = privateKey.export({ type: "pkcs1", format: "pem" }).toString();
 
 const problemsOf = (env: Record<string, string>): string[] => {
   try {
@@ -225,5 +230,64 @@ describe("the log", () => {
     const output = readable(logged((log) => log.warn({ queue: "refresh", err: new Error("broken") }, "A job failed")));
     expect(output).toMatch(/^\d\d:\d\d:\d\d .*WARN.* test {2}A job failed.* queue=refresh/);
     expect(output).toMatch(/\n {2}Error: broken\n {6}at /);
+  });
+});
+
+describe("a GitHub App", () => {
+  const { UPSTREAM_TOKEN: _, ...tokenless } = least;
+  const withKey = (APP_PRIVATE_KEY: string) => ({ ...tokenless, APP_ID: "4711", APP_PRIVATE_KEY });
+
+  test.each([
+    ["as it is", pem],
+    ["with \\n for its line breaks", pem.replaceAll("\n", "\\n")],
+    ["with line breaks of Windows", pem.replaceAll("\n", "\r\n")],
+    ["as base64", Buffer.from(pem).toString("base64")],
+    ["as PKCS #8", privateKey.export({ type: "pkcs8", format: "pem" }).toString()],
+  ])("takes the place of a token; its key may stand there %s", (_how, text) => {
+    const config = parseConfig(withKey(text));
+    expect(config).toMatchObject({ appId: "4711", upstreamTokens: [] });
+    expect(config.appPrivateKey).toBe(privateKey.export({ type: "pkcs8", format: "pem" }));
+  });
+
+  test("its key may stand in a file", async () => {
+    const path = join(tmpdir(), `tain-key-${process.pid}.pem`);
+    await writeFile(path, pem);
+    const { appPrivateKey } = parseConfig({ ...tokenless, APP_ID: "Iv23liAbCdEf", APP_PRIVATE_KEY_FILE: path });
+    expect(appPrivateKey).toContain("BEGIN PRIVATE KEY");
+    await writeFile(path, "no key");
+    expect(problemsOf({ ...tokenless, APP_ID: "1", APP_PRIVATE_KEY_FILE: path })).toEqual([
+      expect.stringContaining(`names a file (${path}) that is no private key in PEM`),
+    ]);
+    expect(problemsOf({ ...tokenless, APP_ID: "1", APP_PRIVATE_KEY_FILE: "/no/such/file" })).toEqual([
+      expect.stringContaining("cannot be read: /no/such/file (ENOENT)"),
+    ]);
+  });
+
+  test.each([
+    ["nothing like a key", "cGxhaW4gdGV4dA==", "is no private key in PEM"],
+    ["half a key", pem.slice(0, 200), "cannot be read as a private key"],
+    ["the public key", publicKey.export({ type: "spki", format: "pem" }).toString(), "is a public key"],
+    [
+      "another kind of key",
+      generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+      "GitHub's are RSA",
+    ],
+  ])("%s is refused, and the message shows none of it", (_what, text, reason) => {
+    const [problem = "", ...others] = problemsOf(withKey(text));
+    expect(others).toEqual([]);
+    expect(problem).toMatch(/^APP_PRIVATE_KEY /);
+    expect(problem).toContain(reason);
+    expect(problem).not.toContain(text.slice(30, 60).trim() || "-----");
+  });
+
+  test("half of it is refused, and so is neither App nor token", () => {
+    expect(problemsOf({ ...tokenless, APP_ID: "4711" })).toEqual([
+      expect.stringContaining("APP_PRIVATE_KEY is not set"),
+    ]);
+    expect(problemsOf({ ...tokenless, APP_PRIVATE_KEY: pem })).toEqual([expect.stringContaining("APP_ID is not set")]);
+    expect(problemsOf(tokenless)).toEqual([
+      expect.stringContaining("UPSTREAM_TOKEN is not set: give a token, or a GitHub App"),
+    ]);
+    expect(problemsOf({ ...withKey(pem), APP_ID: "my app" })).toEqual([expect.stringContaining("neither an App's id")]);
   });
 });

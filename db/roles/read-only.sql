@@ -26,7 +26,7 @@ to tain_reader;
 
 -- How the mirror stands.
 grant select on origin, schema_migrations, selections, repository_syncs, backfill_phases, refresh_marks, shapes,
-  audits, audit_pages, sweeps, hook_checks to tain_reader;
+  audits, audit_pages, sweeps, hook_checks, installations, installation_repositories to tain_reader;
 
 -- Two tables without the column that is nobody else's: repositories.detail may hold a token that opens upstream
 -- (temp_clone_token), and deliveries.payload holds whole webhooks, what is not mirrored included.
@@ -45,4 +45,4 @@ begin
 end
 $$;
 
--- Not granted: api_tokens (the hashes of our own tokens), validators (fingerprints of upstream's tokens).
+-- Not granted: api_tokens (the hashes of our own tokens), validators and token_owners (fingerprints of upstream's tokens).

@@ -54,7 +54,7 @@ export const backfillPhases = pgTable(
 export const validators = pgTable(
   "validators",
   {
-    /** A fingerprint of the credential: upstream's ETags depend on the token. */
+    /** Names the credential: upstream's ETags depend on the token. */
     credential: text("credential").notNull(),
     /** The request's path and query. */
     path: text("path").notNull(),
@@ -71,6 +71,8 @@ export const validators = pgTable(
     variesBy: text("varies_by"),
     /** When it was last of use, to the day. */
     usedAt: instant("used_at").notNull(),
+    /** A fingerprint of the token string that the ETag is for, where the credential changes its own; null where it does not. */
+    madeFor: text("made_for"),
   },
   (table) => [primaryKey({ columns: [table.credential, table.path] }), index("validators_path").on(table.path)],
 );

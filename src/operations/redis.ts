@@ -6,6 +6,8 @@ import type { Logger } from "./log.ts";
 const CONNECT_TIMEOUT_MS = 2_000;
 const COMMAND_TIMEOUT_MS = 3_000;
 const RECONNECT_MS = 500;
+/** How long Redis may take before a process goes on by itself. */
+const PATIENCE_MS = 500;
 
 /**
  * The connection for short commands and for adding jobs. With Redis down its commands fail at once; it keeps trying to
@@ -55,6 +57,25 @@ export async function redisReady(redis: Redis, timeoutMs: number): Promise<boole
     };
     redis.once("ready", ready);
   });
+}
+
+/** Runs short commands. A client without a connection may keep them for later, perhaps for ever: we do not wait for that. */
+export async function withPatience<T>(redis: Redis, run: () => Promise<T>): Promise<T> {
+  // One that is being opened is worth the wait: without it a fresh process would know nothing of the budget.
+  const isOpening = redis.status === "connecting" || redis.status === "connect";
+  if (
+    ["reconnecting", "close", "end"].includes(redis.status) ||
+    (isOpening && !(await redisReady(redis, PATIENCE_MS)))
+  ) {
+    throw new Error(`Redis is not connected (${redis.status})`);
+  }
+  const { promise: outOfTime, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`Redis has not answered within ${PATIENCE_MS} ms`)), PATIENCE_MS);
+  try {
+    return await Promise.race([run(), outOfTime]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** An outage is one line when it begins and one when it ends, however many attempts to reconnect lie between. */

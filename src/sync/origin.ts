@@ -35,6 +35,9 @@ export const mirrorTables = [
   "sweeps",
   "hook_checks",
   "validators",
+  "installations",
+  "installation_repositories",
+  "token_owners",
 ] as const;
 
 // A process that was left running holds its locks only for the length of a statement.

@@ -13,6 +13,8 @@ interface Asked {
   key: string;
   accept: string | undefined;
   credential: string;
+  /** As in the validator. */
+  madeFor: string | null;
   seenAt: Date;
   /** What was sent along to ask conditionally. */
   validator: { next: string | null } | undefined;
@@ -47,7 +49,7 @@ export function readAnswer(asked: Asked, received: Received): Answer {
   }
 }
 
-function readPage({ base, path, key, accept, credential, seenAt }: Asked, received: Received): Answer {
+function readPage({ base, path, key, accept, credential, madeFor, seenAt }: Asked, received: Received): Answer {
   const { status, headers } = received;
   const body = readBody(path, accept, received);
   const links = parseLinks(one(headers.link), (url) => {
@@ -67,7 +69,7 @@ function readPage({ base, path, key, accept, credential, seenAt }: Asked, receiv
       ? null
       : {
           ...{ credential, path: key, etag, lastModified, next, isFull, seenAt },
-          ...{ body: null, variesBy: null, usedAt: seenAt },
+          ...{ body: null, variesBy: null, usedAt: seenAt, madeFor },
         };
   return { kind: "ok", body, seenAt, upstreamNow: upstreamClock(headers, seenAt), links, lastModified, validator };
 }

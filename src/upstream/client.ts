@@ -5,12 +5,21 @@ import { version } from "../operations/version.ts";
 import { graphqlPath, pathBelow } from "./address.ts";
 import { endToEnd, messageOf, readAnswer } from "./answer.ts";
 import { type Condition, Conditions, emptyPage, type PageConditions } from "./conditions.ts";
-import { type Credential, parseCredentials } from "./credentials.ts";
-import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "./errors.ts";
+import { APP } from "./credentials.ts";
+import {
+  CredentialRejectedError,
+  CredentialUnusableError,
+  QuotaSpentError,
+  UpstreamUnavailableError,
+} from "./errors.ts";
 import { Gate, maxUnderWay } from "./gate.ts";
 import { type GraphqlAnswer, graphqlAnswer, isMutation, judgeGraphql, parseGraphql } from "./graphql.ts";
+import { tokenMark } from "./installation-tokens.ts";
+import { installationOf } from "./installations.ts";
+import { type Candidates, isSuspension, Keyring } from "./keyring.ts";
+import { writePoints } from "./pace.ts";
 import type { Links } from "./pagination.ts";
-import { type Demand, Quota } from "./quota.ts";
+import { type Demand, type GrantedLease, Quota } from "./quota.ts";
 import { type Headers, type Limit, limitOf, readQuotaHeaders } from "./quota-headers.ts";
 import { successorQuestion } from "./successor.ts";
 import { type Received, Transport, type TransportLimits } from "./transport.ts";
@@ -24,6 +33,8 @@ export interface GetOptions {
   priority: Priority;
   /** Ask with the stored validator, if there is one. The answer may then be `unchanged`, which costs nothing. */
   conditional?: boolean;
+  /** The only one to ask: a token's fingerprint, `installation-ID` or `app`. Otherwise whoever sees it and has the most left. */
+  credential?: string;
   /** A media type instead of `application/vnd.github+json`. A body that is not JSON is then answered as its text. */
   accept?: string;
   signal?: AbortSignal;
@@ -80,19 +91,29 @@ export interface Upstream {
    * corrected by it. What could not be resolved is in `errors`: look there before taking a null for a fact.
    * @throws GraphqlTooHeavyError, QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
    */
-  graphql<T>(
-    document: string,
-    variables: object,
-    options: { priority: Priority; signal?: AbortSignal },
-  ): Promise<GraphqlAnswer<T>>;
+  graphql<T>(document: string, variables: object, options: GraphqlOptions): Promise<GraphqlAnswer<T>>;
   /**
    * Sends a write once and never again, and answers upstream's own status, headers and body, whatever they are.
    * @throws QuotaSpentError, CredentialRejectedError: nothing was sent
    * @throws UpstreamUnavailableError: nothing was done if its outage is `unreachable`; otherwise nobody knows
    */
   write(request: WriteRequest, options?: { signal?: AbortSignal }): Promise<RawAnswer>;
+  /**
+   * Splits repositories so that whoever sees one of a group sees all of it: one GraphQL document may then ask for the whole
+   * group, by the id of any of them (`GraphqlOptions.repository`). Without an App there is one group.
+   */
+  groups(repositoryIds: readonly number[]): Promise<number[][]>;
+  /** What is known of the App's installations or of the tokens' owners has changed in Postgres. */
+  credentialsChanged(): void;
   /** Lets what is under way finish. */
   close(): Promise<void>;
+}
+
+interface GraphqlOptions {
+  priority: Priority;
+  /** The id of the repository that it is about: whoever sees that is asked. */
+  repository?: number;
+  signal?: AbortSignal;
 }
 
 type UpstreamContext = Pick<Context, "config" | "db" | "redis" | "clock" | "random" | "log">;
@@ -130,8 +151,12 @@ interface Ask {
     body?: string | null;
   };
   demand: Demand;
-  /** Fingerprints of those that may be asked; all when it is left out. */
-  credentials?: readonly string[];
+  /** Those that may be asked. */
+  credentials: readonly string[];
+  /** Those of them that go first. */
+  preferred?: readonly string[];
+  /** It is part of another request, whose place among those under way it takes. */
+  isWithin?: true;
   conditions?: PageConditions;
   judge?: (received: Received) => Judgement;
 }
@@ -152,12 +177,14 @@ interface Attempt {
   condition: Condition | null;
   /** Set when the credential may not be used now, and so a request that may be repeated goes to another. */
   refusal: Error | null;
+  /** Upstream took what was shown to be over, and there is something newer to show by now. */
+  isRenewable: boolean;
 }
 
 class UpstreamClient implements Upstream {
   readonly #ctx: UpstreamContext;
   readonly #limits: ClientLimits;
-  readonly #credentials: ReadonlyMap<string, Credential>;
+  readonly #keyring: Keyring;
   readonly #quota: Quota;
   readonly #conditions: Conditions;
   readonly #visibility = new Visibility();
@@ -169,8 +196,8 @@ class UpstreamClient implements Upstream {
   constructor(ctx: UpstreamContext, limits: ClientLimits) {
     this.#ctx = ctx;
     this.#limits = limits;
-    this.#credentials = parseCredentials(ctx.config.upstreamTokens);
-    this.#quota = new Quota(ctx);
+    this.#keyring = new Keyring(ctx, (path) => this.#postAsApp(path));
+    this.#quota = new Quota(ctx, this.#keyring.ledgerOf);
     this.#conditions = new Conditions(ctx);
     this.#transport = new Transport(ctx.config.upstreamUrl, limits);
   }
@@ -185,7 +212,8 @@ class UpstreamClient implements Upstream {
     if (condition.kind === "empty") {
       return this.#read(path, options, { ...attempt, received: emptyPage(condition, received) });
     }
-    await this.#conditions.confirmed(condition, attempt.credential);
+    const madeFor = this.#keyring.changes(attempt.credential) ? tokenMark(attempt.sent.authorization ?? "") : null;
+    await this.#conditions.confirmed(condition, { credential: attempt.credential, madeFor });
     const { validator } = condition;
     // The ETag does not cover the Link header: a full last page may have got a successor without changing itself.
     if (!validator?.isFull || validator.next !== null) return this.#read(path, options, attempt);
@@ -199,10 +227,11 @@ class UpstreamClient implements Upstream {
    * one of a credential that has never seen the repository is asked of the others.
    */
   async #ask(path: string, options: GetOptions, conditions: PageConditions | null): Promise<Attempt> {
-    let candidates = this.#visibility.mayBeAsked(path, [...this.#credentials.keys()]);
+    const { all, preferred } = await this.#candidates(path, options.credential);
+    let candidates = this.#visibility.mayBeAsked(path, all);
     const blind: string[] = [];
     for (;;) {
-      const attempt = await this.#askAmong(candidates, path, options, conditions);
+      const attempt = await this.#askAmong({ credentials: candidates, preferred }, path, options, conditions);
       const { received, credential } = attempt;
       if (received.status !== 404) {
         const isSeen = received.status < 300 || received.status === 304;
@@ -210,7 +239,11 @@ class UpstreamClient implements Upstream {
         if (isSeen) this.#visibility.note(path, credential, true);
         return attempt;
       }
-      candidates = candidates.filter((candidate) => candidate !== credential);
+      // What no installation covers is public or hidden from them all, so one of them speaks for all.
+      const isStranger = installationOf(credential) !== null && !preferred.includes(credential);
+      candidates = candidates.filter(
+        (candidate) => candidate !== credential && !(isStranger && installationOf(candidate) !== null),
+      );
       const isCertain = repositoryOf(path) === null || this.#visibility.sees(path, credential);
       // Where none sees it, each has been asked. That is not remembered: what is missing now may be there tomorrow.
       if (isCertain || candidates.length === 0) return attempt;
@@ -218,14 +251,20 @@ class UpstreamClient implements Upstream {
     }
   }
 
+  async #candidates(path: string, only: string | undefined): Promise<Candidates> {
+    await this.#keyring.prepare();
+    return only === undefined ? await this.#keyring.candidates(path) : { all: [only], preferred: [] };
+  }
+
   #askAmong(
-    credentials: readonly string[],
+    { credentials, preferred }: Pick<Ask, "credentials" | "preferred">,
     path: string,
     { priority, accept, signal }: GetOptions,
     conditions: PageConditions | null,
   ): Promise<Attempt> {
     return this.#askSafely({
       credentials,
+      ...(preferred ? { preferred } : {}),
       request: { method: "GET", path, headers: accept === undefined ? {} : { accept } },
       demand: { bucket: bucketOf(path), api: "rest", cost: 1, isWrite: false, priority, signal },
       ...(conditions ? { conditions } : {}),
@@ -242,7 +281,8 @@ class UpstreamClient implements Upstream {
     const key = validatorPath(path, accept);
     const validator = condition?.validator ?? undefined;
     const base = this.#ctx.config.upstreamUrl;
-    const answer = readAnswer({ base, path, key, accept, credential, seenAt, validator }, received);
+    const madeFor = this.#keyring.changes(credential) ? tokenMark(sent.authorization ?? "") : null;
+    const answer = readAnswer({ base, path, key, accept, credential, madeFor, seenAt, validator }, received);
     if (conditional && answer.kind === "ok" && answer.validator) {
       Object.assign(answer.validator, await this.#conditions.bodyOf(answer.validator, received, sent));
     }
@@ -270,11 +310,12 @@ class UpstreamClient implements Upstream {
   async graphql<T>(
     document: string,
     variables: object,
-    { priority, signal }: { priority: Priority; signal?: AbortSignal },
+    { priority, repository, signal }: GraphqlOptions,
   ): Promise<GraphqlAnswer<T>> {
     const mutates = isMutation(document);
     const cost = this.#costs.get(document) ?? 1;
     const ask: Ask = {
+      ...(await this.#seeing(repository)),
       request: {
         method: "POST",
         path: graphqlPath(this.#ctx.config.upstreamUrl),
@@ -293,10 +334,47 @@ class UpstreamClient implements Upstream {
     return graphqlAnswer<T>(received, body, { seenAt, mutates });
   }
 
+  /**
+   * Who may be asked about a repository by GraphQL, where what a credential does not see is a null among other facts: an
+   * installation that covers it, and the tokens that are known to see it.
+   */
+  async #seeing(repository: number | undefined): Promise<Pick<Ask, "credentials" | "preferred">> {
+    const path = repository === undefined ? "/graphql" : `/repositories/${repository}`;
+    const { all, preferred } = await this.#candidates(path, undefined);
+    if (preferred.length === 0) return { credentials: this.#visibility.mayBeAsked(path, all) };
+    const others = all.filter((each) => !preferred.includes(each) && this.#visibility.sees(path, each));
+    return { credentials: [...preferred, ...others], preferred };
+  }
+
+  async groups(repositoryIds: readonly number[]): Promise<number[][]> {
+    return await this.#keyring.groups(repositoryIds);
+  }
+
+  credentialsChanged(): void {
+    this.#keyring.forget();
+  }
+
+  /** As the App, within another request: what upstream answers, limits apart. */
+  async #postAsApp(path: string): Promise<Received> {
+    const { received, refusal } = await this.#attempt({
+      credentials: [APP],
+      isWithin: true,
+      request: { method: "POST", path, headers: { "content-type": "application/json" }, body: "{}" },
+      // GitHub docs: 5 points. Nobody sees what it creates, so it does not stand in the line of writes, a second apart.
+      demand: { bucket: "core", api: "rest", cost: 1, isWrite: false, points: writePoints, priority: "caller" },
+    });
+    if (refusal && !(refusal instanceof CredentialRejectedError)) throw refusal;
+    return received;
+  }
+
   async write(request: WriteRequest, { signal }: { signal?: AbortSignal } = {}): Promise<RawAnswer> {
     const { method, body, contentType = "application/json", accept, apiVersion: wantedVersion } = request;
     const path = pathBelow(this.#ctx.config.upstreamUrl, request.path);
+    await this.#keyring.prepare();
+    const { all, preferred } = await this.#keyring.candidates(path, { writes: true });
     const { received, seenAt } = await this.#attempt({
+      credentials: all,
+      preferred,
       request: {
         method,
         path,
@@ -322,13 +400,16 @@ class UpstreamClient implements Upstream {
     let refusals = 0;
     for (;;) {
       const attempt = await this.#attempt(ask).catch((error: unknown) => {
+        // The next lease goes to another credential.
+        if (error instanceof CredentialUnusableError && ++refusals <= this.#keyring.size) return "unusable";
         const isInterrupted = error instanceof UpstreamUnavailableError && error.outage === "interrupted";
         if (!isInterrupted || repeats === maxRepeats) throw error;
         return null;
       });
+      if (attempt === "unusable") continue;
       if (attempt?.refusal) {
         // The next lease goes to another credential, or says when one may be used again.
-        if (++refusals > this.#credentials.size) throw attempt.refusal;
+        if (++refusals > this.#keyring.size) throw attempt.refusal;
         continue;
       }
       const passes = !attempt || isPassing(attempt.received.status, ask.demand.bucket);
@@ -337,18 +418,33 @@ class UpstreamClient implements Upstream {
     }
   }
 
-  /** One request under one lease. The budget is settled by its answer before anybody sees it. */
-  async #attempt({ request, demand, credentials, conditions, judge }: Ask): Promise<Attempt> {
-    const { bucket, priority, signal } = demand;
-    using _place = await this.#gate.enter(priority, signal);
-    const fingerprints = credentials ?? [...this.#credentials.keys()];
-    const lease = await this.#quota.lease(fingerprints, demand, conditions?.preferred);
+  /** One request under one lease; a second one where the first was refused for a token that is over, or a clock that is off. */
+  async #attempt(ask: Ask): Promise<Attempt> {
+    using _place = ask.isWithin ? null : await this.#gate.enter(ask.demand.priority, ask.demand.signal);
+    const attempt = await this.#attemptOnce(ask);
+    if (!attempt.isRenewable) return attempt;
+    // Upstream has done nothing, so even a write may be sent again.
+    return await this.#attemptOnce({ ...ask, credentials: [attempt.credential] }, { isLast: true });
+  }
+
+  /** The budget is settled by the answer before anybody sees it. */
+  async #attemptOnce(
+    { request, demand, credentials, preferred, conditions, judge }: Ask,
+    { isLast = false } = {},
+  ): Promise<Attempt> {
+    const { bucket, signal } = demand;
+    const lease = await this.#quota.lease(
+      credentials,
+      demand,
+      preferred && preferred.length > 0 ? preferred : conditions?.preferred,
+    );
     const { credential } = lease;
+    const authorization = await this.#authorizationFor(lease);
     const sent: Record<string, string> = {
       accept: "application/vnd.github+json",
       "user-agent": `tain/${version}`,
       "x-github-api-version": apiVersion,
-      authorization: this.#credentials.get(credential)?.authorization ?? "",
+      authorization,
       ...request.headers,
     };
     let seenAt = this.#ctx.clock.now();
@@ -366,11 +462,24 @@ class UpstreamClient implements Upstream {
       throw error;
     }
 
-    const attempt = { received, credential, seenAt, sent, condition };
+    const attempt = { received, credential, seenAt, sent, condition, isRenewable: false };
     const { status, headers } = received;
     if (status === 401) {
-      await this.#quota.reject(lease);
-      this.#ctx.log.warn({ credential }, "Upstream rejects a token");
+      if (!isLast && (await this.#keyring.renew(credential, authorization, received, seenAt))) {
+        await this.#quota.settle(lease, { headers: null });
+        return { ...attempt, refusal: null, isRenewable: true };
+      }
+      await this.#quota.reject(lease, rejectionText(credential, messageOf(received)));
+      this.#ctx.log.warn({ credential }, "Upstream rejects a credential");
+      return { ...attempt, refusal: new CredentialRejectedError([credential]) };
+    }
+    this.#keyring.learnClock(received, seenAt);
+    if (installationOf(credential) !== null && isSuspension(status, messageOf(received))) {
+      await this.#quota.reject(
+        lease,
+        "Upstream says that the installation is suspended: an owner of the account can unsuspend it",
+      );
+      this.#ctx.log.warn({ credential }, "An installation is suspended");
       return { ...attempt, refusal: new CredentialRejectedError([credential]) };
     }
     const { limit, charged, alsoSeen } = judge?.(received) ?? { limit: limitOf(status, headers, messageOf(received)) };
@@ -386,10 +495,34 @@ class UpstreamClient implements Upstream {
     return { ...attempt, refusal: null };
   }
 
+  /** What the credential has to show; an installation may have to ask for its token first. */
+  async #authorizationFor(lease: GrantedLease): Promise<string> {
+    try {
+      return await this.#keyring.authorization(lease.credential);
+    } catch (error) {
+      if (error instanceof CredentialUnusableError) {
+        await this.#quota.reject(lease, error.message);
+        this.#ctx.log.warn({ credential: lease.credential, reason: error.message }, "A credential cannot be used");
+      } else {
+        await this.#quota.settle(lease, { headers: null, charged: 0 });
+      }
+      throw error;
+    }
+  }
+
   async #pause(repeat: number, signal: AbortSignal | undefined): Promise<void> {
     const meanMs = this.#limits.repeatAfterMs * 2 ** (repeat - 1);
     await sleep(meanMs * (0.5 + this.#ctx.random()), undefined, signal ? { signal } : {});
   }
+}
+
+/** Why a credential is not used for a while, and what to do, for the status. Pure. */
+function rejectionText(credential: string, message: string): string {
+  if (credential === APP)
+    return `upstream does not accept the GitHub App's signature (${message}): see that APP_ID and APP_PRIVATE_KEY belong together`;
+  if (installationOf(credential) !== null)
+    return `upstream does not accept the installation's token (${message}), though it is new`;
+  return "";
 }
 
 /** The bucket that a GET or write is charged to, until the answer names it. */

@@ -3,6 +3,7 @@ import { gunzip, gzip } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
 import { isPredicted, predictEtag, routePattern, variesBy } from "./etag.ts";
+import { tokenMark } from "./installation-tokens.ts";
 import type { Headers } from "./quota-headers.ts";
 import type { Received } from "./transport.ts";
 import {
@@ -62,13 +63,14 @@ export class Conditions {
     sent: Record<string, string>,
   ): Promise<Condition | null> {
     const own = known.get(credential);
-    if (own) {
+    if (own && isFor(own, sent)) {
       if (own.etag !== null) return { headers: { "if-none-match": own.etag }, kind: "own", validator: own };
       return own.lastModified === null
         ? null
         : { headers: { "if-modified-since": own.lastModified }, kind: "own", validator: own };
     }
-    const others = [...known.values()];
+    // Its own first: they are of the same page, and what it confirms is then known for its present token.
+    const others = [...known.values()].sort((a, b) => Number(b === own) - Number(a === own));
     const withBody = others.find(({ variesBy: varies }) => varies !== null);
     if (withBody && this.#isTrusted(key)) {
       const body = await loadBody(this.#ctx.db, withBody);
@@ -113,11 +115,15 @@ export class Conditions {
   }
 
   /** Upstream has confirmed the page: what was only computed is now known, and what is in use is kept. */
-  async confirmed({ kind, validator, headers }: Condition, credential: string): Promise<void> {
+  async confirmed(
+    { kind, validator, headers }: Condition,
+    { credential, madeFor }: Pick<Validator, "credential" | "madeFor">,
+  ): Promise<void> {
     if (!validator) return;
     const now = this.#ctx.clock.now();
     if (kind === "computed") {
-      await copyValidator(this.#ctx.db, validator, { credential, etag: headers["if-none-match"] ?? null, usedAt: now });
+      const etag = headers["if-none-match"] ?? null;
+      await copyValidator(this.#ctx.db, validator, { credential, madeFor, etag, usedAt: now });
     } else {
       await touchValidator(this.#ctx.db, validator, now);
     }
@@ -148,6 +154,13 @@ export class Conditions {
   #isTrusted(key: string): boolean {
     return this.#ctx.config.recomputeEtags && !this.#distrusted.has(routePattern(key));
   }
+}
+
+/** Whether the tag is for what the credential shows now. One that covers no token outlives every change of it. */
+function isFor({ etag, madeFor, variesBy: varies }: KnownValidator, sent: Record<string, string>): boolean {
+  if (etag === null || madeFor === null) return true;
+  const isOfToken = varies === null || varies.split(" ").includes("authorization");
+  return !isOfToken || madeFor === tokenMark(sent.authorization ?? "");
 }
 
 interface LastRow {

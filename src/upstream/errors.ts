@@ -34,15 +34,25 @@ export class UpstreamUnavailableError extends Error {
   }
 }
 
-/** Upstream accepts none of our tokens (401). Until somebody mends `UPSTREAM_TOKEN`, trying again is of little use. */
+/** Upstream accepts none of our credentials (401). Until somebody mends them, trying again is of little use. */
 export class CredentialRejectedError extends Error {
   override name = "CredentialRejectedError";
-  /** Fingerprints of the rejected tokens; none where only the answer is known. */
+  /** Their names, tokens by fingerprint; none where only the answer is known. */
   readonly credentials: readonly string[];
   constructor(credentials: readonly string[], options?: ErrorOptions) {
-    const names = credentials.length > 0 ? ` (fingerprints: ${credentials.join(", ")})` : "";
-    super(`Upstream accepts no token of UPSTREAM_TOKEN${names}`, options);
+    const isOfTokens = credentials.every((name) => /^[0-9a-f]{16}$/.test(name));
+    const names = credentials.length > 0 ? ` (${isOfTokens ? "fingerprints: " : ""}${credentials.join(", ")})` : "";
+    super(`Upstream accepts ${isOfTokens ? "no token of UPSTREAM_TOKEN" : "none of our credentials"}${names}`, options);
     this.credentials = credentials;
+  }
+}
+
+/** One credential cannot be used, for the reason that the message says with what to do. Nothing was sent with it. */
+export class CredentialUnusableError extends CredentialRejectedError {
+  override name = "CredentialUnusableError";
+  constructor(credential: string, reason: string, options?: ErrorOptions) {
+    super([credential], options);
+    this.message = reason;
   }
 }
 

@@ -102,23 +102,30 @@ interface Probing {
 }
 
 export class Ledger {
+  /** Whose quota a credential spends. Only whether it is rejected is each credential's own. */
+  readonly #ledgerOf: (credential: string) => string;
   readonly #buckets = new Map<string, SharedBucketState>();
   readonly #probing = new Map<string, Probing>();
   readonly #credentials = new Map<string, CredentialState>();
   readonly pace = new Pace();
 
+  constructor(ledgerOf: (credential: string) => string = (credential) => credential) {
+    this.#ledgerOf = ledgerOf;
+  }
+
   lease({ bucket, cost, toll, floor, share, probes, credentials, preferred, now }: LeaseRequest): Lease {
     let best: { credential: string; left: number; isPreferred: boolean } | null = null;
     let denied: { retryAt: number; by: "limit" | "pace" } = { retryAt: 0, by: "limit" };
     for (const credential of credentials) {
-      const { blockedUntil, rejectedUntil } = this.credential(credential);
-      if (rejectedUntil > now) continue;
+      if (this.credential(credential).rejectedUntil > now) continue;
+      const ledger = this.#ledgerOf(credential);
+      const { blockedUntil } = this.credential(ledger);
       const known = this.#known(credential, bucket, now);
       const left = known ? leftOf(known, floor, share) : Number.POSITIVE_INFINITY;
       const limitedUntil = Math.max(blockedUntil > now ? blockedUntil : 0, known && left < cost ? known.resetAt : 0);
       const { probes: asking, unmeteredUntil } = this.#probes(credential, bucket, now);
       const waits = !known && unmeteredUntil <= now && asking >= probes;
-      const paced = Math.max(waits ? now + probeWaitMs : 0, this.pace.freeAt(credential, toll, floor, now));
+      const paced = Math.max(waits ? now + probeWaitMs : 0, this.pace.freeAt(ledger, toll, floor, now));
       const freeAt = Math.max(limitedUntil, paced);
       if (freeAt > 0) {
         if (denied.retryAt === 0 || freeAt < denied.retryAt) {
@@ -137,7 +144,7 @@ export class Ledger {
     const state = this.credential(credential);
     // Its time is over: this request tries the token, the others wait for how it ends.
     if (state.rejectedUntil > 0) this.#credentials.set(credential, { ...state, rejectedUntil: now + trialMs });
-    const sendAt = this.pace.enter(credential, toll, now);
+    const sendAt = this.enter(credential, toll, now);
     const known = this.#known(credential, bucket, now);
     if (known) {
       known.remaining -= cost;
@@ -147,15 +154,15 @@ export class Ledger {
     const probing = this.#probes(credential, bucket, now);
     if (probing.unmeteredUntil > now) return { credential, counted: "unmetered", window: 0, sendAt };
     const asked = { ...probing, probes: probing.probes + 1, probesUntil: now + probeMs };
-    this.#probing.set(`${credential} ${bucket}`, asked);
+    this.#probing.set(this.#key(credential, bucket), asked);
     return { credential, counted: "probe", window: 0, sendAt };
   }
 
   settle({ credential, bucket, id, counted, window, refund, answered, seen, now }: Settlement): void {
-    this.pace.leave(credential, id);
+    this.pace.leave(this.#ledgerOf(credential), id);
     const state = this.#credentials.get(credential);
     if (state && state.rejectedUntil > 0) this.#credentials.set(credential, { ...state, rejectedUntil: 0 });
-    const key = `${credential} ${bucket}`;
+    const key = this.#key(credential, bucket);
     const known = this.#known(credential, bucket, now);
     const probing = this.#probes(credential, bucket, now);
     if (counted === "probe" && probing.probes > 0) {
@@ -193,14 +200,15 @@ export class Ledger {
     credential: string,
     { until, startedAt, now }: { until: number | null; startedAt: number; now: number },
   ): number {
-    const state = this.credential(credential);
+    const ledger = this.#ledgerOf(credential);
+    const state = this.credential(ledger);
     let { blockedUntil, strikes } = state;
     if (until === null) {
       if (startedAt >= blockedUntil) strikes = startedAt < blockedUntil + repetitionMs ? strikes + 1 : 1;
       until = now + Math.min(firstBlockMs * 2 ** (Math.max(strikes, 1) - 1), longestBlockMs);
     }
     blockedUntil = Math.max(blockedUntil, until);
-    this.#credentials.set(credential, { ...state, blockedUntil, strikes });
+    this.#credentials.set(ledger, { ...state, blockedUntil, strikes });
     return blockedUntil;
   }
 
@@ -210,7 +218,17 @@ export class Ledger {
 
   /** Takes over what is known of a bucket elsewhere. */
   learn(credential: string, bucket: string, state: SharedBucketState): void {
-    this.#buckets.set(`${credential} ${bucket}`, state);
+    this.#buckets.set(this.#key(credential, bucket), state);
+  }
+
+  /** A request that was leased elsewhere is under way: answers when it may be sent, as far as is known here. */
+  enter(credential: string, toll: Toll, now: number): number {
+    return this.pace.enter(this.#ledgerOf(credential), toll, now);
+  }
+
+  /** Until when upstream asked for silence. */
+  blockedUntil(credential: string): number {
+    return this.credential(this.#ledgerOf(credential)).blockedUntil;
   }
 
   /** Until when the bucket has not enough for the cost, as far as is known here; 0: it has, or nobody knows. */
@@ -228,7 +246,11 @@ export class Ledger {
   }
 
   bucket(credential: string, bucket: string): SharedBucketState | null {
-    return this.#buckets.get(`${credential} ${bucket}`) ?? null;
+    return this.#buckets.get(this.#key(credential, bucket)) ?? null;
+  }
+
+  #key(credential: string, bucket: string): string {
+    return `${this.#ledgerOf(credential)} ${bucket}`;
   }
 
   #known(credential: string, bucket: string, now: number): SharedBucketState | null {
@@ -238,7 +260,7 @@ export class Ledger {
 
   /** A copy. */
   #probes(credential: string, bucket: string, now: number): Probing {
-    const { probes, probesUntil, unmeteredUntil } = this.#probing.get(`${credential} ${bucket}`) ?? {
+    const { probes, probesUntil, unmeteredUntil } = this.#probing.get(this.#key(credential, bucket)) ?? {
       probes: 0,
       probesUntil: 0,
       unmeteredUntil: 0,

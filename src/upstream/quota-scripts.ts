@@ -28,7 +28,7 @@ import {
 const hourMs = 3_600_000;
 
 /**
- * KEYS: for each credential its hash, its bucket's, its requests under way and its points.
+ * KEYS: for each credential its ledger's hash, its bucket's, its requests under way and its points, and its own hash.
  * ARGV: now, cost, floor, share, probes, the request's id, its points, the points allowed, 1 if it writes, then per
  * credential 1 if preferred.
  * Answers the credential's index, how it is counted, the window and when to send; or 0, when to come back, and 1 when it is
@@ -65,11 +65,11 @@ local function pointsFreeAt(key)
   end
   return freeAt
 end
-for i = 1, #KEYS / 4 do
-  local c = redis.call('HMGET', KEYS[4 * i - 3], 'blockedUntil', 'rejectedUntil', 'writeAt', 'writeHourEnds', 'writes')
-  local blockedUntil, rejectedUntil = field(c[1]), field(c[2])
+for i = 1, #KEYS / 5 do
+  local c = redis.call('HMGET', KEYS[5 * i - 4], 'blockedUntil', 'strikes', 'writeAt', 'writeHourEnds', 'writes')
+  local blockedUntil, rejectedUntil = field(c[1]), field(redis.call('HGET', KEYS[5 * i], 'rejectedUntil'))
   if rejectedUntil <= now then
-    local b = redis.call('HMGET', KEYS[4 * i - 2], 'limit', 'remaining', 'resetAt', 'spent', 'probes', 'probesUntil', 'unmeteredUntil')
+    local b = redis.call('HMGET', KEYS[5 * i - 3], 'limit', 'remaining', 'resetAt', 'spent', 'probes', 'probesUntil', 'unmeteredUntil')
     local limit, resetAt = field(b[1]), field(b[3])
     local left, limitedUntil, freeAt = math.huge, 0, 0
     if resetAt > now then
@@ -80,10 +80,10 @@ for i = 1, #KEYS / 4 do
       freeAt = now + ${probeWaitMs}
     end
     if blockedUntil > now then limitedUntil = math.max(limitedUntil, blockedUntil) end
-    if redis.call('ZCOUNT', KEYS[4 * i - 1], '(' .. text(now), '+inf') >= ${mostUnderWay} - math.ceil(${mostUnderWay} * floor) then
+    if redis.call('ZCOUNT', KEYS[5 * i - 2], '(' .. text(now), '+inf') >= ${mostUnderWay} - math.ceil(${mostUnderWay} * floor) then
       freeAt = math.max(freeAt, now + ${fullWaitMs})
     end
-    freeAt = math.max(freeAt, limitedUntil, pointsFreeAt(KEYS[4 * i]))
+    freeAt = math.max(freeAt, limitedUntil, pointsFreeAt(KEYS[5 * i - 1]))
     if writes then
       if field(c[3]) - now > ${longestLineMs} then freeAt = math.max(freeAt, field(c[3]) - ${longestLineMs}) end
       if field(c[4]) > now and field(c[5]) >= ${writesPerHour} then freeAt = math.max(freeAt, field(c[4])) end
@@ -102,9 +102,10 @@ for i = 1, #KEYS / 4 do
   end
 end
 if best == 0 then return {0, retryAt, paced} end
-local credential, bucket, underWay, slots = KEYS[4 * best - 3], KEYS[4 * best - 2], KEYS[4 * best - 1], KEYS[4 * best]
-local c = redis.call('HMGET', credential, 'rejectedUntil', 'writeAt', 'writeHourEnds')
-if field(c[1]) > 0 then redis.call('HSET', credential, 'rejectedUntil', text(now + ${trialMs})) end
+local credential, bucket, underWay, slots = KEYS[5 * best - 4], KEYS[5 * best - 3], KEYS[5 * best - 2], KEYS[5 * best - 1]
+local c = redis.call('HMGET', credential, 'strikes', 'writeAt', 'writeHourEnds')
+local rejectedUntil = field(redis.call('HGET', KEYS[5 * best], 'rejectedUntil'))
+if rejectedUntil > 0 then redis.call('HSET', KEYS[5 * best], 'rejectedUntil', text(now + ${trialMs})) end
 local sendAt = now
 if writes then
   sendAt = math.max(now, field(c[2]))
@@ -137,7 +138,7 @@ return {best, 'probe', 0, sendAt}
 `;
 
 /**
- * KEYS: credential, bucket, requests under way. ARGV: now, the request's id, how it was counted, its window, refund, 1 if
+ * KEYS: credential, bucket of its ledger, requests under way. ARGV: now, the request's id, how it was counted, its window, refund, 1 if
  * upstream answered, then limit, remaining, reset, resetAt, or nothing when they were not seen.
  * Answers the bucket as it stands now: limit, remaining, reset, resetAt, spent; or nothing when it is not known.
  */
@@ -151,7 +152,7 @@ local function standing()
   return {tonumber(b[1]), tonumber(b[2]), tonumber(b[3]), tonumber(b[4]), field(b[5])}
 end
 redis.call('ZREM', KEYS[3], ARGV[2])
-if redis.call('HEXISTS', KEYS[1], 'rejectedUntil') == 1 then redis.call('HDEL', KEYS[1], 'rejectedUntil') end
+if redis.call('HEXISTS', KEYS[1], 'rejectedUntil') == 1 then redis.call('HDEL', KEYS[1], 'rejectedUntil', 'rejection') end
 local b = redis.call('HMGET', KEYS[2], 'limit', 'remaining', 'reset', 'resetAt', 'spent', 'probes', 'probesUntil')
 local known = field(b[4]) > now
 local probes = field(b[7]) > now and field(b[6]) or 0
@@ -189,7 +190,7 @@ redis.call('PEXPIRE', KEYS[2], math.max(resetAt - now, 0) + ${hourMs})
 return standing()
 `;
 
-/** KEYS: credential. ARGV: now, startedAt, until or '' when upstream named no moment. Answers until when it is blocked now. */
+/** KEYS: ledger. ARGV: now, startedAt, until or '' when upstream named no moment. Answers until when it is blocked now. */
 export const blockScript = `
 local now, startedAt = tonumber(ARGV[1]), tonumber(ARGV[2])
 local c = redis.call('HMGET', KEYS[1], 'blockedUntil', 'strikes')
@@ -207,9 +208,9 @@ redis.call('PEXPIRE', KEYS[1], math.max(blockedUntil - now + ${hourMs}, redis.ca
 return blockedUntil
 `;
 
-/** KEYS: credential. ARGV: now, until. */
+/** KEYS: credential. ARGV: now, until, why in words or ''. */
 export const rejectScript = `
-redis.call('HSET', KEYS[1], 'rejectedUntil', ARGV[2])
+redis.call('HSET', KEYS[1], 'rejectedUntil', ARGV[2], 'rejection', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], math.max(ARGV[2] - ARGV[1] + ${hourMs}, redis.call('PTTL', KEYS[1])))
 return 0
 `;

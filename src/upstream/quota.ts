@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../context.ts";
-import { redisReady } from "../operations/redis.ts";
+import { withPatience } from "../operations/redis.ts";
 import type { Priority } from "./client.ts";
-import { parseCredentials } from "./credentials.ts";
+import { type KnownCredential, loadCredentials } from "./credentials.ts";
 import { CredentialRejectedError, QuotaSpentError } from "./errors.ts";
 import { type BucketState, type Counted, type Lease, Ledger, leftOf } from "./ledger.ts";
 import { type Api, pointsPerMinute, readPoints, type Toll, writePoints } from "./pace.ts";
@@ -23,8 +23,7 @@ const probes: Record<Priority, number> = { caller: 2, refresh: 1, "catch-up": 1,
 
 /** A rejected token is tried once more after this time: it may have been a passing fault of upstream's. */
 const rejectionMs = 5 * 60_000;
-/** How long Redis may take before the process goes on by itself, and for how long it then does not ask again. */
-const redisPatienceMs = 500;
+/** For how long Redis is not asked again once it did not answer. */
 const redisAbsenceMs = 1_000;
 /** What only our own pace holds up is waited for here, this long in all; then the job had better wait in its queue. */
 const pacePatienceMs = 2_000;
@@ -35,6 +34,8 @@ export interface Demand {
   api: Api;
   cost: number;
   isWrite: boolean;
+  /** When it is not what the method says: a POST that creates nothing that people see need not stand in the line of writes. */
+  points?: number;
   priority: Priority;
   signal?: AbortSignal | undefined;
 }
@@ -67,14 +68,21 @@ export interface Outcome {
  */
 export class Quota {
   readonly #ctx: Pick<Context, "config" | "redis" | "clock" | "log">;
-  readonly #own = new Ledger();
+  readonly #own: Ledger;
+  readonly #ledgerOf: (credential: string) => string;
   /** Tells this process's requests from all others'. */
   readonly #process = randomUUID().slice(0, 8);
   #leases = 0;
   #redisAwayUntil = 0;
 
-  constructor(ctx: Pick<Context, "config" | "redis" | "clock" | "log">) {
+  /** @param ledgerOf whose quota a credential spends: the tokens of one user share one */
+  constructor(
+    ctx: Pick<Context, "config" | "redis" | "clock" | "log">,
+    ledgerOf: (credential: string) => string = (credential) => credential,
+  ) {
     this.#ctx = ctx;
+    this.#ledgerOf = ledgerOf;
+    this.#own = new Ledger(ledgerOf);
   }
 
   /**
@@ -110,7 +118,7 @@ export class Quota {
 
   async #tryLease(
     credentials: readonly string[],
-    { bucket, api, cost, isWrite, priority }: Demand,
+    { bucket, api, cost, isWrite, priority, points }: Demand,
     preferred: readonly string[],
   ): Promise<{ granted: GrantedLease; sendAt: number } | Exclude<Lease, { credential: string }>> {
     const now = this.#now();
@@ -119,17 +127,19 @@ export class Quota {
     const toll: Toll = {
       id: `${this.#process}:${++this.#leases}`,
       api,
-      points: isWrite ? writePoints : readPoints,
+      points: points ?? (isWrite ? writePoints : readPoints),
       isWrite,
     };
     const shared = await this.#shared(
       leaseScript,
-      credentials.flatMap((credential) => [
-        credentialKey(this.#prefix, credential),
-        bucketKey(this.#prefix, credential, bucket),
-        underWayKey(this.#prefix, credential),
-        pointsKey(this.#prefix, credential, api),
-      ]),
+      credentials.flatMap((credential) => {
+        const ledger = this.#ledgerOf(credential);
+        return [
+          ...[credentialKey(this.#prefix, ledger), bucketKey(this.#prefix, ledger, bucket)],
+          ...[underWayKey(this.#prefix, ledger), pointsKey(this.#prefix, ledger, api)],
+          credentialKey(this.#prefix, credential),
+        ];
+      }),
       [
         ...[now, cost, floor, share, probes[priority], toll.id, toll.points, pointsPerMinute[api], isWrite ? 1 : 0],
         ...credentials.map((credential) => (preferred.includes(credential) ? 1 : 0)),
@@ -146,7 +156,7 @@ export class Quota {
     const credential = credentials[index - 1];
     if (!credential) return { retryAt: Number(rest[0]), by: rest[1] === 1 ? "pace" : "limit" };
     const [counted, window, sendAt] = rest as [Counted, number, number];
-    this.#own.pace.enter(credential, toll, now);
+    this.#own.enter(credential, toll, now);
     const granted: GrantedLease = { credential, bucket, cost, id: toll.id, keeper: "shared", counted, window };
     const remembered = counted === "probe" ? this.#own.spentUntil(credential, bucket, { cost, floor, share, now }) : 0;
     if (remembered > 0) {
@@ -163,9 +173,9 @@ export class Quota {
     if (waitMs <= 0) return;
     try {
       await sleep(waitMs, undefined, signal ? { signal } : {});
-      const key = credentialKey(this.#prefix, lease.credential);
+      const key = credentialKey(this.#prefix, this.#ledgerOf(lease.credential));
       const shared = await this.#redis(() => this.#ctx.redis.hget(key, "blockedUntil"));
-      const blockedUntil = Number(shared?.reply ?? this.#own.credential(lease.credential).blockedUntil);
+      const blockedUntil = Number(shared?.reply ?? this.#own.blockedUntil(lease.credential));
       if (blockedUntil > this.#now()) throw new QuotaSpentError(lease.bucket, new Date(blockedUntil));
     } catch (error) {
       await this.settle(lease, { headers: null, charged: 0 });
@@ -213,7 +223,7 @@ export class Quota {
     const own = this.#own.block(lease.credential, block);
     const shared = await this.#shared(
       blockScript,
-      [credentialKey(this.#prefix, lease.credential)],
+      [credentialKey(this.#prefix, this.#ledgerOf(lease.credential))],
       [now, block.startedAt, retryAt ?? ""],
     );
     // A refusal without figures may come from something on the way: it does not say that upstream does not meter.
@@ -221,13 +231,13 @@ export class Quota {
     return new Date(shared ? Number(shared.reply) : own);
   }
 
-  /** Upstream does not accept the token: it is left alone for five minutes. */
-  async reject(lease: GrantedLease): Promise<void> {
+  /** Upstream does not accept the credential: it is left alone for five minutes. `why`: in words, for the status. */
+  async reject(lease: GrantedLease, why = ""): Promise<void> {
     const { credential } = lease;
     await this.settle(lease, { headers: null });
     const now = this.#now();
     this.#own.reject(credential, now + rejectionMs);
-    await this.#shared(rejectScript, [credentialKey(this.#prefix, credential)], [now, now + rejectionMs]);
+    await this.#shared(rejectScript, [credentialKey(this.#prefix, credential)], [now, now + rejectionMs, why]);
   }
 
   async #settle(
@@ -243,8 +253,8 @@ export class Quota {
       settleScript,
       [
         credentialKey(this.#prefix, credential),
-        bucketKey(this.#prefix, credential, bucket),
-        underWayKey(this.#prefix, credential),
+        bucketKey(this.#prefix, this.#ledgerOf(credential), bucket),
+        underWayKey(this.#prefix, this.#ledgerOf(credential)),
       ],
       [
         ...[now, id, countedBy("shared"), window, refund, answered ? 1 : 0],
@@ -284,8 +294,12 @@ export class Quota {
 }
 
 export interface QuotaReport {
-  /** The token's fingerprint. */
+  /** The token's fingerprint, or `installation-ID`. */
   credential: string;
+  /** In words: `token 1a2b…` or `installation on octo`. */
+  name: string;
+  /** Fingerprints of other tokens of the same user, whose quota this is too. */
+  sharedWith: string[];
   bucket: string;
   /** null where no answer has said so yet, or where the window is over. */
   limit: number | null;
@@ -295,38 +309,69 @@ export interface QuotaReport {
   copying: { left: number; perWindow: number } | null;
   /** Upstream asked for silence until then. */
   blockedUntil: Date | null;
-  /** Upstream rejects the token; it is not tried before then. */
+  /** Upstream rejects it; it is not tried before then. */
   rejectedUntil: Date | null;
+  /** Why it cannot be used, and what to do; null while it can. */
+  problem: string | null;
 }
 
 /**
  * What is left, for `/-/status`: each credential with each bucket we use. While Redis does not answer, the figures are
- * unknown, and so null: the status has to be readable just then.
+ * unknown, and so null: the status has to be readable just then. The tokens of one user are told of once.
  */
-export async function quotaReport(ctx: Pick<Context, "config" | "redis" | "clock">): Promise<QuotaReport[]> {
+export async function quotaReport(ctx: Pick<Context, "config" | "db" | "redis" | "clock">): Promise<QuotaReport[]> {
   const now = ctx.clock.now().getTime();
-  const { redisPrefix, upstreamTokens } = ctx.config;
+  const { redisPrefix } = ctx.config;
   const later = (value: string | undefined) => (Number(value ?? 0) > now ? new Date(Number(value)) : null);
-  const rows = [...parseCredentials(upstreamTokens).keys()].flatMap((credential) =>
-    ["core", "graphql", "search"].map(async (bucket): Promise<QuotaReport> => {
-      const keys = [credentialKey(redisPrefix, credential), bucketKey(redisPrefix, credential, bucket)];
-      const [token = {}, state = {}] = await withPatience(ctx.redis, () =>
-        Promise.all(keys.map((key) => ctx.redis.hgetall(key))),
-      ).catch(() => []);
-      const resetAt = later(state.resetAt);
-      return {
-        credential,
-        bucket,
-        limit: resetAt && Number(state.limit),
-        remaining: resetAt && Number(state.remaining),
-        resetAt,
-        copying: resetAt && copyingOf(state, ctx.config.quotaShare),
-        blockedUntil: later(token.blockedUntil),
-        rejectedUntil: later(token.rejectedUntil),
-      };
+  const read = (key: string) =>
+    withPatience(ctx.redis, () => ctx.redis.hgetall(key)).catch((): Record<string, string> => ({}));
+  const reportOf = async (each: KnownCredential, others: KnownCredential[], bucket: string): Promise<QuotaReport> => {
+    const [own, token, state] = await Promise.all(
+      [
+        credentialKey(redisPrefix, each.id),
+        credentialKey(redisPrefix, each.ledger),
+        bucketKey(redisPrefix, each.ledger, bucket),
+      ].map(read),
+    );
+    const resetAt = later(state?.resetAt);
+    const rejectedUntil = later(own?.rejectedUntil);
+    return {
+      credential: each.id,
+      name: each.name,
+      sharedWith: others.map(({ id }) => id),
+      bucket,
+      limit: resetAt && Number(state?.limit),
+      remaining: resetAt && Number(state?.remaining),
+      resetAt,
+      copying: resetAt && each.problem === null ? copyingOf(state ?? {}, ctx.config.quotaShare) : null,
+      blockedUntil: later(token?.blockedUntil),
+      rejectedUntil,
+      problem: each.problem ?? (rejectedUntil && (own?.rejection || rejectedToken)),
+    };
+  };
+  const known = await loadCredentials(ctx);
+  const rows = [...Map.groupBy(known, ({ ledger }) => ledger).values()].flatMap((sharing) =>
+    sharing.flatMap(async (each, index) => {
+      const others = sharing.filter((other) => other !== each);
+      const reports = await Promise.all(["core", "graphql", "search"].map((bucket) => reportOf(each, others, bucket)));
+      // The second of one user's tokens has nothing of its own to tell but that it is rejected.
+      return index === 0
+        ? reports
+        : reports
+            .filter(({ rejectedUntil }) => rejectedUntil)
+            .slice(0, 1)
+            .map(alone);
     }),
   );
-  return Promise.all(rows);
+  return (await Promise.all(rows)).flat();
+}
+
+const rejectedToken =
+  "upstream rejects it: it is revoked, expired or wrong; put a valid one in its place in UPSTREAM_TOKEN and restart";
+
+/** Without the figures that another token of the same user tells already. */
+function alone(report: QuotaReport): QuotaReport {
+  return { ...report, limit: null, remaining: null, resetAt: null, copying: null };
 }
 
 function copyingOf(state: Record<string, string>, share: number): QuotaReport["copying"] {
@@ -367,27 +412,5 @@ async function evaluate(
   } catch (error) {
     if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
     return await redis.eval(script, keys.length, ...keys, ...values);
-  }
-}
-
-/** A client without a connection may keep commands for later, perhaps for ever. We do not wait for that. */
-async function withPatience<T>(redis: Context["redis"], run: () => Promise<T>): Promise<T> {
-  // One that is being opened is worth the wait: without it a fresh process would know nothing of the budget.
-  const isOpening = redis.status === "connecting" || redis.status === "connect";
-  if (
-    ["reconnecting", "close", "end"].includes(redis.status) ||
-    (isOpening && !(await redisReady(redis, redisPatienceMs)))
-  ) {
-    throw new Error(`Redis is not connected (${redis.status})`);
-  }
-  const { promise: outOfTime, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => reject(new Error(`Redis has not answered within ${redisPatienceMs} ms`)),
-    redisPatienceMs,
-  );
-  try {
-    return await Promise.race([run(), outOfTime]);
-  } finally {
-    clearTimeout(timer);
   }
 }

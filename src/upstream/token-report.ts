@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import { version } from "../operations/version.ts";
 import { failureOf } from "./answer.ts";
 import { openUpstream } from "./client.ts";
-import { fingerprint, parseCredentials } from "./credentials.ts";
+import { fingerprint } from "./credentials.ts";
 import { CredentialRejectedError, GraphqlTooHeavyError, QuotaSpentError, UpstreamRefusedError } from "./errors.ts";
 import { type Received, Transport } from "./transport.ts";
 
@@ -72,7 +72,10 @@ export async function reportToken(
   if (report.state !== "accepted")
     return { ...report, unseenUnknown: report.state === "spent" ? "a limit of upstream's" : report.unseenUnknown };
 
-  const upstream = openUpstream({ ...ctx, config: { ...ctx.config, upstreamTokens: [token] } });
+  const upstream = openUpstream({
+    ...ctx,
+    config: { ...ctx.config, upstreamTokens: [token], appId: null, appPrivateKey: null },
+  });
   try {
     return { ...report, ...(await askUser(upstream)), ...(await askVisible(upstream, repositories)) };
   } finally {
@@ -83,12 +86,15 @@ export async function reportToken(
 /** GitHub docs: this one request is free, so it takes no lease; and it is answered when all else is spent. */
 async function askLimits({ config }: Pick<Context, "config">, token: string): Promise<Received> {
   const transport = new Transport(config.upstreamUrl, limits);
-  const authorization = parseCredentials([token]).get(fingerprint(token))?.authorization ?? "";
   try {
     return await transport.send({
       method: "GET",
       path: "/rate_limit",
-      headers: { accept: "application/vnd.github+json", "user-agent": `tain/${version}`, authorization },
+      headers: {
+        accept: "application/vnd.github+json",
+        "user-agent": `tain/${version}`,
+        authorization: `Bearer ${token}`,
+      },
     });
   } finally {
     await transport.close(1_000);

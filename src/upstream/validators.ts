@@ -61,19 +61,21 @@ export async function loadBody(
 }
 
 /**
- * Gives another credential the validator of a page that upstream has just confirmed for it. One statement: when the page
- * has been stored anew meanwhile, or forgotten, there is nothing to copy.
+ * Gives another credential, or the same with another token, the validator of a page that upstream has just confirmed for it.
+ * One statement: when the page has been stored anew meanwhile, or forgotten, there is nothing to copy.
  */
 export async function copyValidator(
   db: Pick<Database, "execute">,
   { credential, path, seenAt }: KnownValidator,
-  copy: Pick<Validator, "credential" | "etag" | "usedAt">,
+  copy: Pick<Validator, "credential" | "madeFor" | "etag" | "usedAt">,
 ): Promise<void> {
   await db.execute(sql`
-    insert into validators (credential, path, etag, last_modified, next, is_full, seen_at, used_at)
-      select ${copy.credential}, path, ${copy.etag}, last_modified, next, is_full, seen_at, ${copy.usedAt}
+    insert into validators (credential, path, etag, last_modified, next, is_full, seen_at, used_at, made_for)
+      select ${copy.credential}, path, ${copy.etag}, last_modified, next, is_full, seen_at, ${copy.usedAt}::timestamptz, ${copy.madeFor}
         from validators where credential = ${credential} and path = ${path} and seen_at = ${seenAt}
-      on conflict do nothing`);
+      on conflict (credential, path) do update
+        set etag = excluded.etag, made_for = excluded.made_for, used_at = excluded.used_at
+        where validators.seen_at = excluded.seen_at`);
 }
 
 /** Notes that the validator is of use, once a day. */

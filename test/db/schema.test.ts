@@ -6,6 +6,7 @@ import { migrate, SchemaTooNewError } from "../../db/migrate.ts";
 import { apiTokens } from "../../db/schema/api-tokens.ts";
 import { issueComments } from "../../db/schema/comments.ts";
 import { deliveries } from "../../db/schema/deliveries.ts";
+import { installationRepositories, installations, tokenOwners } from "../../db/schema/installations.ts";
 import { issueAssignees, issueLabels, issues } from "../../db/schema/issues.ts";
 import { labels } from "../../db/schema/labels.ts";
 import { milestones } from "../../db/schema/milestones.ts";
@@ -30,6 +31,9 @@ import { openTestDatabase } from "../support/database.ts";
 
 const tables = [
   apiTokens,
+  installations,
+  installationRepositories,
+  tokenOwners,
   hookChecks,
   sweeps,
   auditPages,

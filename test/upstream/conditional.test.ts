@@ -266,6 +266,7 @@ test("an older answer does not replace the validator of a newer one", async () =
     body: null,
     variesBy: null,
     usedAt: at(0),
+    madeFor: null,
   };
   await saveValidator(db, { ...page, credential: "one", etag: '"new"', seenAt: at(2) });
   await saveValidator(db, { ...page, credential: "one", etag: '"old"', seenAt: at(1) });

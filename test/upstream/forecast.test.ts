@@ -7,6 +7,7 @@ const begin = at(0).getTime();
 
 function token(left: number, { inS = 3_600, perWindow = 450, bucket = "core", rejected = false } = {}): QuotaReport {
   return {
+    ...{ name: "token one", sharedWith: [], problem: null },
     ...{ credential: "one", bucket, limit: 500, remaining: left, resetAt: at(inS), blockedUntil: null },
     ...{ copying: { left, perWindow }, rejectedUntil: rejected ? at(300) : null },
   };

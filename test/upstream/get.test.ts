@@ -48,6 +48,7 @@ test("a page comes with its links as paths, and the validator to ask it again", 
       seenAt: at(0),
       body: null,
       variesBy: null,
+      madeFor: null,
       usedAt: at(0),
     },
   });

@@ -70,7 +70,7 @@ test("Redis and a process by itself keep the same rules", async () => {
               break;
             case "reject":
               ledger.reject(each.credential, now + each.forMs);
-              await redis.eval(rejectScript, 1, `${space}:${each.credential}`, now, now + each.forMs);
+              await redis.eval(rejectScript, 1, `${space}:${each.credential}`, now, now + each.forMs, "");
               break;
             case "block": {
               const until = each.untilS === null ? null : now + each.untilS * 1_000;
@@ -106,8 +106,8 @@ test("Redis and a process by itself keep the same rules", async () => {
               const flags = credentials.map((name) => (preferred.includes(name) ? 1 : 0));
               const reply = (await redis.eval(
                 leaseScript,
-                8,
-                ...credentials.flatMap((name) => [...keys(name), `${space}:${name}:points:${api}`]),
+                10,
+                ...credentials.flatMap((name) => [...keys(name), `${space}:${name}:points:${api}`, `${space}:${name}`]),
                 ...[now, cost, floor, share, probes, toll.id, points, pointsPerMinute[api], isWrite ? 1 : 0],
                 ...flags,
               )) as [number, ...unknown[]];

@@ -281,9 +281,11 @@ test("the report shows what is known, by fingerprint", async () => {
   });
   await world.upstream.get("/user", { priority: "caller" });
   const report = await quotaReport(world.ctx);
+  const credential = fingerprint("ghp_secret");
+  const said = { credential, name: `token ${credential}`, sharedWith: [], problem: null };
   expect(report).toEqual([
     {
-      credential: fingerprint("ghp_secret"),
+      ...said,
       bucket: "core",
       limit: 5_000,
       remaining: 4_321,
@@ -293,7 +295,7 @@ test("the report shows what is known, by fingerprint", async () => {
       rejectedUntil: null,
     },
     ...["graphql", "search"].map((bucket) => ({
-      credential: fingerprint("ghp_secret"),
+      ...said,
       bucket,
       limit: null,
       remaining: null,
