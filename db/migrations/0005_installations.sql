@@ -24,15 +24,17 @@ comment on column installations.told_at is 'When a webhook last told of it, by o
 create table installation_repositories (
   repository_id bigint primary key,
   installation_id bigint not null,
+  full_name text not null,
   page integer not null
 );
 
 create index installation_repositories_installation on installation_repositories (installation_id);
 
-comment on table installation_repositories is 'One row is one repository that an installation of our GitHub App covers.';
+comment on table installation_repositories is 'One row is one repository that an installation of our GitHub App covers, or covered once.';
 comment on column installation_repositories.repository_id is 'Upstream''s id of the repository.';
 comment on column installation_repositories.installation_id is 'Upstream''s id of the installation.';
-comment on column installation_repositories.page is 'On which page of upstream''s list it stood: a page that has not changed still holds it.';
+comment on column installation_repositories.full_name is 'owner/name, as it was listed.';
+comment on column installation_repositories.page is 'On which page of upstream''s list it stood: a page that has not changed still holds it. 0: it is covered no more.';
 
 create table token_owners (
   fingerprint text primary key,

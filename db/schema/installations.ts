@@ -17,13 +17,15 @@ export const installations = pgTable("installations", {
   toldAt: instant("told_at"),
 });
 
-/** One row is one repository that an installation covers. It is covered by one at most: that of its owner. */
+/** One row is one repository that an installation covers, or covered once. There is one at most: that of its owner. */
 export const installationRepositories = pgTable(
   "installation_repositories",
   {
     repositoryId: id("repository_id").primaryKey(),
     installationId: id("installation_id").notNull(),
-    /** On which page of upstream's list it stood: a page that has not changed still holds it. */
+    /** `owner/name`, as it was listed. */
+    fullName: text("full_name").notNull(),
+    /** On which page of upstream's list it stood: a page that has not changed still holds it. 0: it is covered no more. */
     page: integer("page").notNull(),
   },
   (table) => [index("installation_repositories_installation").on(table.installationId)],

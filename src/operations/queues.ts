@@ -169,20 +169,39 @@ export async function enqueueDeliveries(ctx: Enqueuing, deliveryIds: string[]): 
   );
 }
 
-/** Asks for the first full copy. Nothing happens when it already waits or runs, since it goes on by itself. */
-export async function enqueueBackfill(ctx: Enqueuing, job: RepositoryJob): Promise<void> {
-  await adding(ctx, () =>
-    ctx.queues.backfill.add("backfill", job, { deduplication: { id: String(job.repositoryId) } }),
-  );
+/**
+ * Asks for the first full copy. Nothing happens when it already waits or runs, since it goes on by itself. Those with a lower
+ * `rank` come first: the first of every account, then the second of each, so that none waits behind all of another's.
+ */
+export async function enqueueBackfill(
+  ctx: Enqueuing,
+  job: RepositoryJob,
+  { rank = 1 }: { rank?: number } = {},
+): Promise<void> {
+  const opts = { priority: Math.min(rank, MAX_PRIORITY), deduplication: { id: String(job.repositoryId) } };
+  await adding(ctx, () => ctx.queues.backfill.add("backfill", job, opts));
 }
 
-/** Asks for a catch-up. Asked while one runs, another follows it: the running one may have passed the place. */
-export async function enqueueCatchUp(ctx: Enqueuing, job: RepositoryJob): Promise<void> {
-  await adding(ctx, () =>
-    ctx.queues.catchUp.add("catch-up", job, {
-      deduplication: { id: String(job.repositoryId), keepLastIfActive: true },
-    }),
-  );
+/** BullMQ's own bound. */
+const MAX_PRIORITY = 2_097_152;
+
+/**
+ * Asks for a catch-up. Asked while one runs, another follows it: the running one may have passed the place. `atOnce`: one that
+ * waits for a better time need not wait any more.
+ */
+export async function enqueueCatchUp(
+  ctx: Enqueuing,
+  job: RepositoryJob,
+  { atOnce = false }: { atOnce?: boolean } = {},
+): Promise<void> {
+  const id = String(job.repositoryId);
+  await adding(ctx, async () => {
+    await ctx.queues.catchUp.add("catch-up", job, { deduplication: { id, keepLastIfActive: true } });
+    if (!atOnce) return;
+    const waiting = await ctx.queues.catchUp.getDeduplicationJobId(id);
+    const known = waiting ? await ctx.queues.catchUp.getJob(waiting) : undefined;
+    if (await known?.isDelayed()) await known?.promote();
+  });
 }
 
 /** Asks for the next part of an audit. One that waits or runs already is not asked for twice. */

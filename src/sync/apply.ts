@@ -10,6 +10,8 @@ import {
 import type { Kind } from "../mirror/resource.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import type { Fields, Json } from "../mirror/template.ts";
+import { enqueueTask, QueueUnavailableError } from "../operations/queues.ts";
+import { noteInstallation } from "./installations.ts";
 import { afterLag, enqueueMarks, type Mark, marksForTies, storeMarks } from "./marks.ts";
 import { isMirrored, setSyncState } from "./repository-sync.ts";
 
@@ -54,17 +56,29 @@ export async function applyDelivery(
         : { status: "ignored" as const, reason: result.ignored };
     await tx.execute(sql`update deliveries set status = ${status}, reason = ${reason}, settled_at = ${ctx.clock.now().toISOString()}::timestamptz,
       attempts = attempts + 1 where id = ${deliveryId}`);
-    return { status, marks: result.marks };
+    return { status, marks: result.marks, selects: result.selects ?? false };
   });
   if (!applied) return "known";
+  if (applied.selects) await select(ctx);
   await enqueueMarks(ctx, applied.marks);
   return applied.status;
+}
+
+/** Asks for what is to be mirrored at once; the scheduler asks within a minute anyway. */
+async function select(ctx: Context): Promise<void> {
+  try {
+    await enqueueTask(ctx, "select");
+  } catch (error) {
+    if (!(error instanceof QueueUnavailableError)) throw error;
+  }
 }
 
 interface Result {
   /** Why nothing was done; null when it was applied. */
   ignored: string | null;
   marks: Mark[];
+  /** It may have changed what is to be mirrored. */
+  selects?: true;
 }
 
 type Payload = Fields & { action?: string };
@@ -77,6 +91,11 @@ async function applyPayload(
   receivedAt: Date,
 ): Promise<Result> {
   const ignore = (reason: string): Result => ({ ignored: reason, marks: [] });
+  if (event === "installation" || event === "installation_repositories") {
+    if (ctx.config.appId === null) return ignore("there is no APP_ID, so no installation is followed");
+    const problem = await noteInstallation(tx, payload, receivedAt);
+    return problem === null ? { ignored: null, marks: [], selects: true } : ignore(problem);
+  }
   const reading = readings[event];
   if (!reading) return ignore(`the mirror does not follow ${event} events`);
   const repository = payload.repository;

@@ -110,7 +110,11 @@ async function expectedPages(
   ctx: Context,
   repository: MirroredRepository,
 ): Promise<Partial<Record<BackfillPhase, number>>> {
-  const { data } = await ctx.upstream.graphql<Counts>(COUNTS, { id: repository.nodeId }, { priority: "backfill" });
+  const { data } = await ctx.upstream.graphql<Counts>(
+    COUNTS,
+    { id: repository.nodeId },
+    { priority: "backfill", repository: repository.id },
+  );
   if (!data.node) return {};
   const pagesOf = (count: number) => Math.max(1, Math.ceil(count / PAGE_SIZE));
   const { issues, pullRequests, labels, milestones } = data.node;

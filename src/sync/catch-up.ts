@@ -3,6 +3,7 @@ import type { Context } from "../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../mirror/find-repository.ts";
 import type { Kind } from "../mirror/resource.ts";
 import { enqueueBackfill, enqueueCatchUp } from "../operations/queues.ts";
+import { CredentialUnusableError } from "../upstream/errors.ts";
 import { InterruptedError } from "./backfill.ts";
 import { newestOf, PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "./pages.ts";
 import { storeMergeability, storePullDetails } from "./pull-details.ts";
@@ -64,6 +65,11 @@ export async function catchUp(
       [repositoryId, startedAt],
     );
   } catch (error) {
+    if (error instanceof CredentialUnusableError) {
+      // Whoever paused it has said why.
+      if (known.state !== "paused") await setSyncState(ctx.db, repositoryId, "paused", error.message);
+      return;
+    }
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     ctx.log.warn({ repository: known.fullName, reason: error.message }, "Upstream does not show a mirrored repository");
     await setSyncState(ctx.db, repositoryId, "paused", error.message);

@@ -116,7 +116,7 @@ export async function storePullDetails(
     const { data, errors, seenAt } = await ctx.upstream.graphql<{ node: Record<string, Pull | null> | null }>(
       document,
       { id: repository.nodeId },
-      { priority, ...(signal ? { signal } : {}) },
+      { priority, repository: repository.id, ...(signal ? { signal } : {}) },
     );
     const fault = errors.find((error) => error.type !== "NOT_FOUND");
     if (fault || !data.node)
@@ -234,6 +234,7 @@ async function readPage(
   const variables = { id: repository.nodeId, first, after };
   const { data, errors, seenAt } = await ctx.upstream.graphql<PageData>(PAGE, variables, {
     priority,
+    repository: repository.id,
     ...(signal ? { signal } : {}),
   });
   // A null may mean "not allowed" as well as "none", so an answer with an error in it is no fact.

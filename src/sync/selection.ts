@@ -5,7 +5,10 @@ import { mergeObserved } from "../mirror/store.ts";
 import type { Fields } from "../mirror/template.ts";
 import { enqueueBackfill, QueueUnavailableError } from "../operations/queues.ts";
 import type { Answer } from "../upstream/client.ts";
+import { parseTokens } from "../upstream/credentials.ts";
+import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError } from "../upstream/errors.ts";
 import { saveValidator } from "../upstream/validators.ts";
+import { followInstallations } from "./installations.ts";
 
 /**
  * Adds wishes of what to mirror: `owner/name` or `owner/*`. Those already there stay as they are; a new `owner/*` also wishes
@@ -31,6 +34,8 @@ export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns
  */
 export async function resolveSelections(ctx: Context): Promise<void> {
   await addSelections(ctx, ctx.config.repositories);
+  await learnOwners(ctx);
+  if (ctx.config.appId !== null) await mirrorInstalled(ctx);
   const { rows } = await ctx.db.$client.query<{ pattern: string; resolved_at: Date | null }>(
     "select pattern, resolved_at from selections order by added_at, pattern",
   );
@@ -39,7 +44,9 @@ export async function resolveSelections(ctx: Context): Promise<void> {
     if (name !== "*" && (await isFollowed(ctx, pattern))) continue;
     const problem =
       name === "*"
-        ? await mirrorOwner(ctx, owner, resolved_at !== null)
+        ? (await isInstalledAlone(ctx, owner))
+          ? null
+          : await mirrorOwner(ctx, owner, resolved_at !== null)
         : await mirrorOne(ctx, pattern, `/repos/${pattern}`);
     const resolvedAt = problem === null ? ctx.clock.now().toISOString() : null;
     await ctx.db.execute(
@@ -48,11 +55,72 @@ export async function resolveSelections(ctx: Context): Promise<void> {
   }
 }
 
-/** The user whose token mirrors upstream: who `/user` answers as to our own callers. Answers the user's id. */
+/**
+ * Mirrors what the App is installed on: all of it where REPOSITORIES names nothing, otherwise what the selections name.
+ * A failure of the App's is not one of the tokens'.
+ */
+async function mirrorInstalled(ctx: Context): Promise<void> {
+  const { rows } = await ctx.db.$client.query<{ pattern: string }>("select pattern from selections");
+  const patterns = new Set(rows.map(({ pattern }) => pattern));
+  const wantsAll = ctx.config.repositories.length === 0;
+  try {
+    await followInstallations(ctx, {
+      isWanted: (fullName) => {
+        const name = fullName.toLowerCase();
+        return wantsAll || patterns.has(name) || patterns.has(`${name.split("/")[0]}/*`);
+      },
+      begin: (representation, seenAt) => beginMirroring(ctx, representation, seenAt, { isNamed: false }),
+      beginById: async (repositoryId) => {
+        const path = `/repositories/${repositoryId}`;
+        const problem = await mirrorOne(ctx, path, path);
+        if (problem) ctx.log.info({ repositoryId, problem }, "An installed repository cannot be mirrored yet");
+      },
+    });
+  } catch (error) {
+    if (!(error instanceof CredentialRejectedError) || ctx.config.upstreamTokens.length === 0) throw error;
+    ctx.log.warn({ reason: error.message }, "The App's installations cannot be read");
+  }
+}
+
+/** Whether the App alone decides what of the account is mirrored: it is installed there, and there is no token. */
+async function isInstalledAlone(ctx: Context, owner: string): Promise<boolean> {
+  if (ctx.config.upstreamTokens.length > 0) return false;
+  const { rowCount } = await ctx.db.$client.query("select from installations where lower(account) = $1", [owner]);
+  return (rowCount ?? 0) > 0;
+}
+
+/** Asks once for each of several tokens whose it is, since the tokens of one user share one quota. */
+async function learnOwners(ctx: Context): Promise<void> {
+  const tokens = [...parseTokens(ctx.config.upstreamTokens).keys()];
+  if (tokens.length < 2) return;
+  const { rows } = await ctx.db.$client.query<{ fingerprint: string }>("select fingerprint from token_owners");
+  const known = new Set(rows.map(({ fingerprint }) => fingerprint));
+  for (const credential of tokens.filter((each) => !known.has(each))) {
+    try {
+      const answer = await ctx.upstream.get("/user", { priority: "caller", credential });
+      if (answer.kind !== "ok") continue;
+      const { id, login } = answer.body as { id: number; login: string };
+      await ctx.db.execute(sql`insert into token_owners (fingerprint, user_id, login) values (${credential}, ${id}, ${login})
+        on conflict (fingerprint) do update set user_id = excluded.user_id, login = excluded.login`);
+      ctx.upstream.credentialsChanged();
+    } catch (error) {
+      // One that is rejected, spent or nobody's own is asked again at the next look; the others go on meanwhile.
+      const isPassing = error instanceof CredentialRejectedError || error instanceof QuotaSpentError;
+      if (!isPassing && !(error instanceof UpstreamRefusedError)) throw error;
+      ctx.log.debug({ credential, reason: error.message }, "It is not known whose token this is");
+    }
+  }
+}
+
+/**
+ * The user whose token mirrors upstream: who `/user` answers as to our own callers. Of an App alone it is the account that
+ * owns it. Answers the user's id.
+ */
 export async function readViewer(ctx: Context): Promise<number> {
-  const answer = await ctx.upstream.get("/user", { priority: "caller" });
+  const isApp = ctx.config.upstreamTokens.length === 0;
+  const answer = await ctx.upstream.get(isApp ? "/app" : "/user", { priority: "caller" });
   if (answer.kind !== "ok") throw new Error("Upstream does not say whose token UPSTREAM_TOKEN is");
-  const user = answer.body as Fields;
+  const user = (isApp ? (answer.body as { owner: Fields }).owner : answer.body) as Fields;
   await ctx.db.transaction((tx) =>
     mergeObserved(tx, observe("user", user, { api: ctx.config.upstreamUrl, seenAt: answer.seenAt, read: true })),
   );
@@ -127,10 +195,20 @@ async function beginMirroring(
   });
   if (!isNew) return;
   try {
-    await enqueueBackfill(ctx, { repositoryId });
+    await enqueueBackfill(ctx, { repositoryId }, { rank: await countCopies(ctx, String(representation.full_name)) });
   } catch (error) {
     if (!(error instanceof QueueUnavailableError)) throw error; // The scheduler queues every backfill that has no job.
   }
+}
+
+/** How many first copies of the account's repositories are under way or wait, this one included. */
+async function countCopies({ db }: Pick<Context, "db">, fullName: string): Promise<number> {
+  const { rows } = await db.$client.query<{ count: number }>(
+    `select count(*)::integer as count from repository_syncs s join repositories r on r.id = s.repository_id
+      where s.state = 'backfilling' and lower(r.full_name) like $1`,
+    [`${escapeLike(fullName.split("/")[0]?.toLowerCase() ?? "")}/%`],
+  );
+  return Math.max(1, rows[0]?.count ?? 1);
 }
 
 async function isFollowed(ctx: Pick<Context, "db">, fullName: string): Promise<boolean> {

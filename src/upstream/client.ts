@@ -105,6 +105,8 @@ export interface Upstream {
   groups(repositoryIds: readonly number[]): Promise<number[][]>;
   /** What is known of the App's installations or of the tokens' owners has changed in Postgres. */
   credentialsChanged(): void;
+  /** A credential that was rejected may be accepted now: it is not left alone any longer. */
+  tryAgain(credential: string): Promise<void>;
   /** Lets what is under way finish. */
   close(): Promise<void>;
 }
@@ -204,7 +206,7 @@ class UpstreamClient implements Upstream {
 
   async get(address: string, options: GetOptions): Promise<Answer> {
     const path = pathBelow(this.#ctx.config.upstreamUrl, address);
-    const key = validatorPath(path, options.accept);
+    const key = validatorPath(path, options);
     const conditions = options.conditional ? await this.#conditions.of(key) : null;
     const attempt = await this.#ask(path, options, conditions);
     const { received, condition } = attempt;
@@ -276,9 +278,10 @@ class UpstreamClient implements Upstream {
     });
   }
 
-  async #read(path: string, { accept, conditional }: GetOptions, attempt: Attempt): Promise<Answer> {
+  async #read(path: string, options: GetOptions, attempt: Attempt): Promise<Answer> {
     const { received, credential, seenAt, sent, condition } = attempt;
-    const key = validatorPath(path, accept);
+    const { accept, conditional } = options;
+    const key = validatorPath(path, options);
     const validator = condition?.validator ?? undefined;
     const base = this.#ctx.config.upstreamUrl;
     const madeFor = this.#keyring.changes(credential) ? tokenMark(sent.authorization ?? "") : null;
@@ -352,6 +355,10 @@ class UpstreamClient implements Upstream {
 
   credentialsChanged(): void {
     this.#keyring.forget();
+  }
+
+  async tryAgain(credential: string): Promise<void> {
+    await this.#quota.accept(credential);
   }
 
   /** As the App, within another request: what upstream answers, limits apart. */

@@ -47,13 +47,14 @@ export async function loadInstallations(db: Pick<Database, "$client">): Promise<
   }));
 }
 
-/** Which installation covers each of the repositories that one covers. */
+/** Which installation covers each of the repositories that one covers; 0 where one did and does no more. */
 export async function findInstallations(
   db: Pick<Database, "$client">,
   repositoryIds: readonly number[],
 ): Promise<Map<number, number>> {
   const { rows } = await db.$client.query<{ repository_id: string; installation_id: string }>(
-    "select repository_id, installation_id from installation_repositories where repository_id = any($1)",
+    `select repository_id, case when page = 0 then 0 else installation_id end as installation_id
+      from installation_repositories where repository_id = any($1)`,
     [repositoryIds],
   );
   return new Map(rows.map((row) => [Number(row.repository_id), Number(row.installation_id)]));

@@ -62,6 +62,10 @@ export class Keyring {
     // GitHub docs: an installation is nobody, and is refused what is a user's own.
     if (/^\/user(?=[/?]|$)/.test(path) && tokens.length > 0) return { all: tokens, preferred: [] };
     const covering = await this.#coveringOf(path, installations);
+    if (covering === "lost") {
+      if (tokens.length > 0) return { all: tokens, preferred: [] };
+      throw new CredentialUnusableError(APP, LOST);
+    }
     if (covering && covering.suspendedAt === null && (tokens.length === 0 || isPermitted(covering, path, writes))) {
       const credential = installationCredential(covering.id);
       return { all: [credential, ...tokens], preferred: [credential] };
@@ -165,11 +169,15 @@ export class Keyring {
     }
   }
 
-  /** The installation that covers what the path is about: by the repository's id, or else by the account's name. */
-  async #coveringOf(path: string, installations: readonly Installation[]): Promise<Installation | null> {
+  /**
+   * The installation that covers what the path is about: by the repository's id, or else by the account's name. "lost": one did
+   * and does no more, which its owner may have meant, so no other installation is asked.
+   */
+  async #coveringOf(path: string, installations: readonly Installation[]): Promise<Installation | "lost" | null> {
     const [, id] = /^\/repositories\/(\d+)/.exec(repositoryOf(path) ?? "") ?? [];
     if (id !== undefined) {
       const installationId = await this.#coveringId(Number(id));
+      if (installationId === 0) return "lost";
       return installations.find((each) => each.id === installationId) ?? null;
     }
     const [, account] = /^\/(?:repos|orgs|users)\/([^/?]+)/.exec(path) ?? [];
@@ -198,6 +206,8 @@ function isPermitted({ permissions }: Installation, path: string, writes: boolea
   if (!writes) return true;
   return permissions[part === "pulls" ? "pull_requests" : "issues"] === "write";
 }
+
+const LOST = "The GitHub App may no longer see this repository: add it to the installation, or set UPSTREAM_TOKEN";
 
 function suspended(account: string): string {
   return `The GitHub App's installation on ${account} is suspended: an owner of ${account} can unsuspend it in its settings, under GitHub Apps`;

@@ -240,6 +240,13 @@ export class Quota {
     await this.#shared(rejectScript, [credentialKey(this.#prefix, credential)], [now, now + rejectionMs, why]);
   }
 
+  /** There is reason to think that a rejected credential is accepted by now. */
+  async accept(credential: string): Promise<void> {
+    this.#own.reject(credential, 0);
+    const key = credentialKey(this.#prefix, credential);
+    await this.#redis(() => this.#ctx.redis.hdel(key, "rejectedUntil", "rejection"));
+  }
+
   async #settle(
     lease: GrantedLease,
     bucket: string,

@@ -116,9 +116,10 @@ export async function pruneValidators(
 }
 
 /**
- * The validator's name for a question. Another media type gets another body, and Last-Modified does not tell them apart,
- * so it is part of the name; `#` begins no part of a path that is sent.
+ * The validator's name for a question. Another media type gets another body, and what is asked of one credential alone is
+ * its own affair; Last-Modified does not tell them apart, so both are part of the name. `#` begins no part of a path that is
+ * sent.
  */
-export function validatorPath(path: string, accept: string | undefined): string {
-  return accept === undefined ? path : `${path}#${accept}`;
+export function validatorPath(path: string, { accept, credential }: { accept?: string; credential?: string }): string {
+  return [path, accept, credential].filter((part) => part !== undefined).join("#");
 }

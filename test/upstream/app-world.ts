@@ -88,7 +88,7 @@ export async function openAppWorld(options: WorldOptions = {}): Promise<AppWorld
     await world.ctx.db.execute(sql`insert into installations (id, account, account_type, repository_selection, permissions, events)
       values (${id}, ${account}, 'Organization', 'all', '{"metadata":"read","issues":"read"}', '[]')`);
     await world.ctx.db.execute(
-      sql`insert into installation_repositories (repository_id, installation_id, page) values (${id * 10}, ${id}, 1)`,
+      sql`insert into installation_repositories (repository_id, installation_id, full_name, page) values (${id * 10}, ${id}, ${`${account}/one`}, 1)`,
     );
   }
   return Object.assign(world, {
