@@ -16,10 +16,12 @@ import {
 } from "../upstream/errors.ts";
 import { reportToken, type TokenReport } from "../upstream/token-report.ts";
 import { type Command, type Given, listOf } from "./command.ts";
-import { checkHook } from "./hooks.ts";
+import { examineAppCredentials } from "./doctor-app.ts";
+import { APP_TARGET, hookTargets } from "./hook-targets.ts";
+import { checkAppHook, checkHook } from "./hooks.ts";
 import { type OpenedInstance, openUnchecked } from "./open-instance.ts";
 import { counted, grouped, type Output, spanOf, styled } from "./output.ts";
-import { findMirroredNames, reachableAddress } from "./repository-hooks.ts";
+import { reachableAddress } from "./repository-hooks.ts";
 
 /** Of more repositories than this it is not asked whether each token sees them: ten points a token. */
 const ASKED_REPOSITORIES = 1_000;
@@ -33,7 +35,7 @@ export const doctor: Command = {
   summary: "examine everything that Tain needs, and say what to do",
   about: `
 Examines Postgres, Redis, upstream with each of our tokens (by fingerprint), which repositories a
-token does not see, the webhooks of the first ${CHECKED_HOOKS} repositories, the clocks, and what waits for a
+token does not see, a GitHub App with its permissions and installations, the webhooks of the first ${CHECKED_HOOKS} repositories, the clocks, and what waits for a
 person. Works while parts are away, and says so. Each finding is ok, a warning or a problem; the exit
 code is 1 when there is a problem. Costs some requests of upstream's quota and changes nothing.`,
   run: runDoctor,
@@ -86,7 +88,8 @@ async function examineUpstream(ctx: Context, hasMirror: boolean): Promise<Findin
     }
   }
   const now = ctx.clock.now().getTime();
-  const findings = [ok("upstream", `${ctx.config.upstreamUrl} answers`)];
+  const findings: Finding[] = reports.length > 0 ? [ok("upstream", `${ctx.config.upstreamUrl} answers`)] : [];
+  if (ctx.config.appId !== null) findings.push(...(await examineAppCredentials(ctx, hasMirror)));
   findings.push(...reports.flatMap((report) => tokenFindings(report, now)));
   const aheadMs = reports.find((report) => report.aheadMs !== null)?.aheadMs;
   if (aheadMs != null) findings.push(clockFinding("upstream", aheadMs, 1_000));
@@ -228,14 +231,14 @@ async function examineHooks(opened: OpenedInstance): Promise<Finding[]> {
         "Set PUBLIC_URL and WEBHOOK_SECRET, then `tain hooks register`",
       ),
     ];
-  const names = (await findMirroredNames(ctx)).map(({ owner, name }) => `${owner}/${name}`);
+  const names = await hookTargets(ctx, []);
   const checked = names.slice(0, CHECKED_HOOKS);
   const byKind = new Map<string, { level: "warning" | "problem"; says: string; names: string[] }>();
   let well = 0;
   for (const name of checked) {
     let findings: Awaited<ReturnType<typeof checkHook>>["findings"];
     try {
-      ({ findings } = await checkHook(ctx, name, address));
+      ({ findings } = name === APP_TARGET ? await checkAppHook(ctx, address) : await checkHook(ctx, name, address));
     } catch (error) {
       if (
         !(error instanceof UpstreamUnavailableError) &&

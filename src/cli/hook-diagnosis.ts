@@ -79,7 +79,12 @@ export function diagnose({ fullName, address, hook, wantedEvents, sent, arrived 
   return findings;
 }
 
-function arrivalFindings(sent: readonly SentDelivery[], arrived: readonly string[], address: string): HookFinding[] {
+/** What those that were taken say, against those that our inbox has. Pure. */
+export function arrivalFindings(
+  sent: readonly SentDelivery[],
+  arrived: readonly string[],
+  address: string,
+): HookFinding[] {
   const taken = sent.filter(({ status }) => status === "OK");
   const failed = sent.length - taken.length;
   const findings: HookFinding[] = [];

@@ -1,14 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../context.ts";
 import { pingsFrom } from "../receiver/deliveries.ts";
+import { recentAppDeliveries, resendAppDelivery, writeAppHook } from "../upstream/app-hook.ts";
 import { UpstreamRefusedError } from "../upstream/errors.ts";
-import { pingRepositoryHook, placeRepositoryHook, recentDeliveries } from "../upstream/hooks.ts";
+import { pingRepositoryHook, placeRepositoryHook, recentDeliveries, type SentDelivery } from "../upstream/hooks.ts";
+import { appRefusal, diagnoseApp, examineApp, unprovenApp } from "./app-diagnosis.ts";
 import { type Command, CommandError, type Given } from "./command.ts";
 import { failureFinding, type HookFinding, permissionFinding } from "./hook-diagnosis.ts";
+import { APP_TARGET, hookTargets, readTargets } from "./hook-targets.ts";
 import { openInstance } from "./open-instance.ts";
 import { type Output, spanOf, styled } from "./output.ts";
-import { findMatches, readNames } from "./patterns.ts";
-import { findMirroredNames, followedEvents, needAddress } from "./repository-hooks.ts";
+import { findMatches } from "./patterns.ts";
+import { followedEvents, needAddress } from "./repository-hooks.ts";
 
 /** Upstream gives up a delivery after ten seconds, and tells of it a moment later. */
 const PING_WAIT_MS = 15_000;
@@ -19,15 +22,17 @@ const ASK_MS = 3_000;
 export const register: Command = {
   name: "hooks register",
   summary: "make or mend our hooks, and prove by a ping that deliveries arrive",
-  takes: "[owner/name…]",
+  takes: "[app|owner/name…]",
   about: `
 Makes the hook of each repository, or of all that are mirrored, be as it should: address, events,
-secret, switched on. Then pings it and waits until the ping stands in the inbox, for ${spanOf(PING_WAIT_MS)} at
+secret, switched on. Of a GitHub App it is the App's own webhook (\`app\`) that serves all it is
+installed on; the repositories' own are for what it does not cover. Then pings it and waits until the ping stands in the inbox, for ${spanOf(PING_WAIT_MS)} at
 most; what keeps it away is said in words. Exit code 1 when a hook is refused or no ping arrives.`,
   run: runRegister,
 };
 
-interface Registered {
+export interface Registered {
+  /** `owner/name`, or `app`. */
   repository: string;
   hookId: number | null;
   ping: "arrived" | "failed" | "not seen" | null;
@@ -35,18 +40,20 @@ interface Registered {
 }
 
 async function runRegister({ words, env }: Given, output: Output): Promise<number> {
-  const names = readNames(words);
+  const names = readTargets(words);
   await using resources = new AsyncDisposableStack();
   const opened = await openInstance(env, resources);
   const { ctx } = opened;
   const address = await needAddress(opened);
   const registered: Registered[] = [];
-  for (const repository of await mirrored(ctx, names)) {
-    const one = await registerOne(ctx, repository, address);
+  const targets = await hookTargets(ctx, names, mirrored);
+  for (const repository of targets) {
+    const one =
+      repository === APP_TARGET ? await registerApp(ctx, address) : await registerOne(ctx, repository, address);
     registered.push(one);
     output.line(
       one.finding === null
-        ? `${repository}: hook ${one.hookId} is registered, and its ${styled("green", "ping arrived")}`
+        ? `${repository}: ${one.hookId === null ? "the App's webhook" : `hook ${one.hookId}`} is registered, and its ${styled("green", "ping arrived")}`
         : `${repository}: ${one.hookId === null ? "" : `hook ${one.hookId} is registered, but `}${styled("red", one.finding.says)}\n    ${one.finding.todo}`,
     );
   }
@@ -56,16 +63,47 @@ async function runRegister({ words, env }: Given, output: Output): Promise<numbe
 }
 
 /** @throws CommandError for one that is not: a hook without a mirror would only be ignored */
-async function mirrored(ctx: Context, words: readonly string[]): Promise<string[]> {
-  if (words.length === 0) return (await findMirroredNames(ctx)).map(({ owner, name }) => `${owner}/${name}`);
-  const names: string[] = [];
-  for (const word of words) {
-    const match = (await findMatches(ctx, word)).find(({ state }) => state !== "gone");
-    if (!match)
-      throw new CommandError(`${word} is not mirrored: \`tain add ${word}\` begins to. No hook was registered`);
-    names.push(match.fullName);
+async function mirrored(ctx: Context, word: string): Promise<string> {
+  const match = (await findMatches(ctx, word)).find(({ state }) => state !== "gone");
+  if (!match) throw new CommandError(`${word} is not mirrored: \`tain add ${word}\` begins to. No hook was registered`);
+  return match.fullName;
+}
+
+/** The App's webhook. Upstream has no ping for it, so its newest delivery is sent again instead. */
+async function registerApp(ctx: Context, address: string): Promise<Registered> {
+  const result = { repository: APP_TARGET, hookId: null };
+  try {
+    await writeAppHook(ctx.upstream, { url: address, secret: ctx.config.webhookSecrets[0] ?? "" });
+    const [finding] = diagnoseApp({ ...(await examineApp(ctx)), address, sent: null, arrived: [] });
+    if (finding?.level === "problem") return { ...result, ping: null, finding };
+    return { ...result, ...(await proveAppHook(ctx, address)) };
+  } catch (error) {
+    if (!(error instanceof UpstreamRefusedError)) throw error;
+    return { ...result, ping: null, finding: appRefusal(error) };
   }
-  return names;
+}
+
+/** Has the App's newest delivery sent again, and waits for what comes of it. */
+export async function proveAppHook(ctx: Context, address: string): Promise<Pick<Registered, "ping" | "finding">> {
+  const before = (await recentAppDeliveries(ctx.upstream)) ?? [];
+  const newest = before.find(({ event }) => event === "ping") ?? before[0];
+  if (!newest) return { ping: null, finding: unprovenApp };
+  const known = new Set(before.map(({ id }) => id));
+  const attempt = async () =>
+    ((await recentAppDeliveries(ctx.upstream)) ?? []).find(({ id, guid }) => guid === newest.guid && !known.has(id));
+  await resendAppDelivery(ctx.upstream, newest);
+  let last: SentDelivery | undefined;
+  const proof = await waitForProof({
+    // Here it may stand since long, so upstream has to say what came of this attempt.
+    arrived: async () => {
+      last = await attempt();
+      return last?.status === "OK";
+    },
+    failed: async () => (last?.status === "OK" ? undefined : last),
+  });
+  if (proof === "arrived") return { ping: "arrived", finding: null };
+  if (proof !== "not seen") return { ping: "failed", finding: failureFinding(proof, address, APP_TARGET) };
+  return { ping: "not seen", finding: notSeen(address, APP_TARGET) };
 }
 
 async function registerOne(ctx: Context, repository: string, address: string): Promise<Registered> {
@@ -95,7 +133,7 @@ function permissionOrRefusal({ status, message }: UpstreamRefusedError): HookFin
 }
 
 /** Pings the hook, and waits until the inbox has the ping or upstream says that it failed. */
-async function provePing(
+export async function provePing(
   ctx: Context,
   hook: { id: number; path: string },
   { repository, address }: { repository: string; address: string },
@@ -103,29 +141,42 @@ async function provePing(
   const here = await pingsFrom(ctx, hook.id);
   const there = (await recentDeliveries(ctx.upstream, hook))?.map(({ guid }) => guid) ?? [];
   await pingRepositoryHook(ctx.upstream, hook);
+  const proof = await waitForProof({
+    arrived: async () => (await pingsFrom(ctx, hook.id)).some((guid) => !here.includes(guid)),
+    failed: async () =>
+      ((await recentDeliveries(ctx.upstream, hook)) ?? []).find(
+        ({ guid, event, status }) => event === "ping" && status !== "OK" && !there.includes(guid),
+      ),
+  });
+  if (proof === "arrived") return { ping: "arrived", finding: null };
+  if (proof !== "not seen") return { ping: "failed", finding: failureFinding(proof, address, repository) };
+  return { ping: "not seen", finding: notSeen(address, repository) };
+}
 
+function notSeen(address: string, target: string): HookFinding {
+  return {
+    level: "problem",
+    kind: "elsewhere",
+    says: `no ping has come into the inbox of this database within ${spanOf(PING_WAIT_MS)}`,
+    todo: `See that ${address} leads to receivers that use this DATABASE_URL; \`tain hooks check ${target}\` says what upstream knows by then`,
+  };
+}
+
+/** Waits until a delivery has arrived here, or upstream says that it failed, or neither in the time that one takes. */
+async function waitForProof(watched: {
+  arrived: () => Promise<boolean>;
+  failed: () => Promise<SentDelivery | undefined>;
+}): Promise<"arrived" | "not seen" | SentDelivery> {
   const end = performance.now() + PING_WAIT_MS;
   for (let askAt = performance.now() + ASK_MS; performance.now() < end; ) {
-    const now = await pingsFrom(ctx, hook.id);
-    if (now.some((guid) => !here.includes(guid))) return { ping: "arrived", finding: null };
+    if (await watched.arrived()) return "arrived";
     if (performance.now() >= askAt) {
-      const sent = (await recentDeliveries(ctx.upstream, hook)) ?? [];
-      const failed = sent.find(
-        ({ guid, event, status }) => event === "ping" && status !== "OK" && !there.includes(guid),
-      );
-      if (failed) return { ping: "failed", finding: failureFinding(failed, address, repository) };
+      const failed = await watched.failed();
+      if (failed) return failed;
       askAt = performance.now() + ASK_MS;
     }
     // The receiver is another process: it tells by the inbox alone.
     await delay(LOOK_MS);
   }
-  return {
-    ping: "not seen",
-    finding: {
-      level: "problem",
-      kind: "elsewhere",
-      says: `no ping has come into the inbox of this database within ${spanOf(PING_WAIT_MS)}`,
-      todo: `See that ${address} leads to receivers that use this DATABASE_URL; \`tain hooks check ${repository}\` says what upstream knows by then`,
-    },
-  };
+  return "not seen";
 }

@@ -1,31 +1,37 @@
 import type { Context } from "../context.ts";
 import { arrivedFrom } from "../receiver/deliveries.ts";
+import { recentAppDeliveries } from "../upstream/app-hook.ts";
 import { UpstreamRefusedError } from "../upstream/errors.ts";
 import { deleteRepositoryHook, type HookAtUpstream, listRepositoryHooks, recentDeliveries } from "../upstream/hooks.ts";
+import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
 import { type Command, type CommandGroup, type Given, UsageError } from "./command.ts";
 import { diagnose, type HookFinding, permissionFinding } from "./hook-diagnosis.ts";
+import { APP_TARGET, hookTargets, readTargets } from "./hook-targets.ts";
 import { register } from "./hooks-register.ts";
+import { rotate } from "./hooks-rotate.ts";
 import { openInstance } from "./open-instance.ts";
 import { type Output, styled, table } from "./output.ts";
-import { findMatches, readNames } from "./patterns.ts";
-import { findMirroredNames, followedEvents, needAddress, reachableAddress } from "./repository-hooks.ts";
+import { readNames } from "./patterns.ts";
+import { followedEvents, needAddress, reachableAddress } from "./repository-hooks.ts";
 
 const list: Command = {
   name: "hooks list",
   summary: "the hooks that upstream has, ours and others'",
-  takes: "[owner/name…]",
+  takes: "[app|owner/name…]",
   about: `
 Asks upstream for the hooks of the repositories, or of all that are mirrored: where each sends
-to, which events, and what came of its last delivery. Ours are those that send to this instance.`,
+to, which events, and what came of its last delivery. Ours are those that send to this instance.
+Of a GitHub App it is the App's own webhook (\`app\`), and those of what it does not cover.`,
   run: runList,
 };
 
 const check: Command = {
   name: "hooks check",
   summary: "say in words what is wrong with our hooks, and what to do",
-  takes: "[owner/name…]",
+  takes: "[app|owner/name…]",
   about: `
-Looks at our hook of each repository, or of all that are mirrored, at what upstream says of its
+Looks at our hook of each repository, or of all that are mirrored (of a GitHub App at its own
+webhook, \`app\`, instead), at what upstream says of its
 last deliveries, and whether they stand in the inbox. Changes nothing. Exit code 1 when
 something is wrong.`,
   run: runCheck,
@@ -43,45 +49,37 @@ or not. While it is mirrored, the next \`npm start\` registers its hook again.`,
 
 export const hooks: CommandGroup = {
   name: "hooks",
-  summary: "register, list, check and remove the webhooks at upstream",
+  summary: "register, list, check, rotate and remove the webhooks at upstream",
   about: `
 Works on the repositories' webhooks at upstream. They send to PUBLIC_URL/webhooks, signed with
 the first WEBHOOK_SECRET; where neither is set, to the instance that runs here, if upstream can
 reach it.`,
-  actions: { register, list, check, remove },
+  actions: { register, list, check, rotate, remove },
 };
 
-/** The names that were written, or of all that are mirrored. */
-async function concerned(ctx: Context, words: readonly string[]): Promise<string[]> {
-  if (words.length === 0) return (await findMirroredNames(ctx)).map(({ owner, name }) => `${owner}/${name}`);
-  const names: string[] = [];
-  for (const word of words) {
-    // As it is called today, so that upstream need not send us elsewhere.
-    const [match] = await findMatches(ctx, word);
-    names.push(match?.fullName ?? word);
-  }
-  return names;
-}
-
 /** What upstream refuses is said of the one repository; the others go on. */
-async function orRefusal<T>(ask: () => Promise<T>): Promise<{ found: T } | { refusal: string }> {
+async function orRefusal<T>(
+  ask: () => Promise<T>,
+): Promise<{ found: T } | { refusal: string; error: UpstreamRefusedError }> {
   try {
     return { found: await ask() };
   } catch (error) {
     if (!(error instanceof UpstreamRefusedError)) throw error;
-    return { refusal: error.message };
+    return { refusal: error.message, error };
   }
 }
 
 async function runList({ words, env }: Given, output: Output): Promise<number> {
-  const names = readNames(words);
+  const names = readTargets(words);
   await using resources = new AsyncDisposableStack();
   const opened = await openInstance(env, resources);
   const { ctx } = opened;
   const address = await reachableAddress(opened);
   const listed: { repository: string; hooks: (HookAtUpstream & { isOurs: boolean })[]; problem: string | null }[] = [];
-  for (const repository of await concerned(ctx, names)) {
-    const asked = await orRefusal(() => listRepositoryHooks(ctx.upstream, repository));
+  for (const repository of await hookTargets(ctx, names)) {
+    const asked = await orRefusal(() =>
+      repository === APP_TARGET ? listAppHook(ctx) : listRepositoryHooks(ctx.upstream, repository),
+    );
     const found = "found" in asked ? asked.found.map((hook) => ({ ...hook, isOurs: hook.url === address })) : [];
     listed.push({ repository, hooks: found, problem: "refusal" in asked ? asked.refusal : null });
   }
@@ -91,7 +89,7 @@ async function runList({ words, env }: Given, output: Output): Promise<number> {
       ? [[repository, "-", "-", problem === null ? "no hook" : styled("red", problem)]]
       : found.map((hook) => [
           repository,
-          String(hook.id),
+          repository === APP_TARGET ? "-" : String(hook.id),
           hook.isOurs ? "ours" : "another's",
           hook.url,
           hook.isActive ? "on" : styled("red", "off"),
@@ -104,10 +102,34 @@ async function runList({ words, env }: Given, output: Output): Promise<number> {
   return listed.every(({ problem }) => problem === null) ? 0 : 1;
 }
 
+/** The App's one webhook, in the words of a repository's. */
+async function listAppHook(ctx: Context): Promise<HookAtUpstream[]> {
+  const { app, hook } = await examineApp(ctx);
+  if (!hook) return [];
+  const [last] = (await recentAppDeliveries(ctx.upstream)) ?? [];
+  return [
+    {
+      ...{ id: app.id, path: "/app/hook/config", url: hook.url, isActive: true, events: app.events },
+      ...{ hasSecret: hook.hasSecret },
+      lastResponse: { code: last?.statusCode ?? null, status: last?.status ?? "unused" },
+    },
+  ];
+}
+
 interface Checked {
   repository: string;
   hookId: number | null;
   findings: HookFinding[];
+}
+
+/** How the App's webhook is, by what upstream and the inbox say. @throws what upstream throws when it cannot be asked */
+export async function checkAppHook(ctx: Context, address: string): Promise<Checked> {
+  const asked = await orRefusal(() => examineApp(ctx));
+  if ("refusal" in asked) return { repository: APP_TARGET, hookId: null, findings: [appRefusal(asked.error)] };
+  const sent = await recentAppDeliveries(ctx.upstream);
+  const taken = (sent ?? []).filter(({ status }) => status === "OK").map(({ guid }) => guid);
+  const findings = diagnoseApp({ ...asked.found, address, sent, arrived: await arrivedFrom(ctx, null, taken) });
+  return { repository: APP_TARGET, hookId: null, findings };
 }
 
 /** How one repository's hook is, by what upstream and the inbox say. @throws what upstream throws when it cannot be asked */
@@ -123,13 +145,16 @@ export async function checkHook(ctx: Context, repository: string, address: strin
 }
 
 async function runCheck({ words, env }: Given, output: Output): Promise<number> {
-  const names = readNames(words);
+  const names = readTargets(words);
   await using resources = new AsyncDisposableStack();
   const opened = await openInstance(env, resources);
   const address = await needAddress(opened);
   const checked: Checked[] = [];
-  for (const repository of await concerned(opened.ctx, names)) {
-    const one = await checkHook(opened.ctx, repository, address);
+  for (const repository of await hookTargets(opened.ctx, names)) {
+    const one =
+      repository === APP_TARGET
+        ? await checkAppHook(opened.ctx, address)
+        : await checkHook(opened.ctx, repository, address);
     checked.push(one);
     output.line(`${repository}: ${one.findings.length === 0 ? styled("green", "well") : ""}`.trim());
     for (const { level, says, todo } of one.findings)
@@ -141,6 +166,10 @@ async function runCheck({ words, env }: Given, output: Output): Promise<number> 
 }
 
 async function runRemove({ words, env }: Given, output: Output): Promise<number> {
+  if (words.includes(APP_TARGET))
+    throw new UsageError(
+      "Upstream lets nobody remove an App's webhook by its API: switch it off on the App's page, under Webhook",
+    );
   const names = readNames(words);
   if (names.length === 0) throw new UsageError("tain hooks remove needs to know of which repositories: owner/name");
   await using resources = new AsyncDisposableStack();
@@ -148,7 +177,7 @@ async function runRemove({ words, env }: Given, output: Output): Promise<number>
   const { ctx } = opened;
   const address = await needAddress(opened);
   const removed: { repository: string; hookIds: number[]; problem: string | null }[] = [];
-  for (const repository of await concerned(ctx, names)) {
+  for (const repository of await hookTargets(ctx, names)) {
     const asked = await orRefusal(async () => {
       const ours = (await listRepositoryHooks(ctx.upstream, repository)).filter(({ url }) => url === address);
       for (const hook of ours) await deleteRepositoryHook(ctx.upstream, hook);

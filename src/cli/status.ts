@@ -3,7 +3,7 @@ import { loadStatus, type RepositoryStatus, type Status } from "../operations/st
 import { forecast } from "../upstream/forecast.ts";
 import { type QuotaReport, quotaReport } from "../upstream/quota.ts";
 import { loadPaces, type Pace } from "./backfill-pace.ts";
-import type { Command, Given } from "./command.ts";
+import { type Command, type Given, listOf } from "./command.ts";
 import { openInstance } from "./open-instance.ts";
 import { grouped, type Output, spanOf, styled, table } from "./output.ts";
 
@@ -99,17 +99,22 @@ function quotaText(reports: readonly QuotaReport[], now: number): string {
   const inUse = reports.filter(
     ({ remaining, blockedUntil, rejectedUntil }) => remaining !== null || blockedUntil || rejectedUntil,
   );
-  if (inUse.length === 0) return "";
-  const rows = inUse.map(({ credential, bucket, limit, remaining, resetAt, blockedUntil, rejectedUntil }) => [
-    credential,
+  const rows = inUse.map(({ name, sharedWith, bucket, limit, remaining, resetAt, blockedUntil, problem }) => [
+    name,
     bucket,
     remaining === null ? "?" : `${grouped(remaining)} of ${grouped(limit ?? 0)}`,
     resetAt ? `in ${spanOf(resetAt.getTime() - now)}` : "-",
-    rejectedUntil
-      ? styled("red", "upstream rejects this token")
+    problem !== null
+      ? styled("red", "cannot be used")
       : blockedUntil
         ? `upstream asked for silence for ${spanOf(blockedUntil.getTime() - now)}`
-        : "",
+        : sharedWith.length > 0
+          ? `the same user's as ${listOf(sharedWith)}`
+          : "",
   ]);
-  return table(["UPSTREAM TOKEN", "BUCKET", "LEFT", "RESETS", "NOTE"], rows);
+  const tables = rows.length > 0 ? [table(["UPSTREAM CREDENTIAL", "BUCKET", "LEFT", "RESETS", "NOTE"], rows)] : [];
+  // Once for each, whatever the bucket.
+  const problems = new Map(reports.flatMap(({ name, problem }) => (problem === null ? [] : [[name, problem]])));
+  const words = [...problems].map(([name, problem]) => `${styled("red", `The ${name} cannot be used`)}: ${problem}.`);
+  return [...tables, ...words].join("\n");
 }

@@ -104,14 +104,14 @@ export async function countByStatus(
   return counts;
 }
 
-/** The GUIDs, of those given, that arrived from the hook. */
+/** The GUIDs, of those given, that arrived from the hook; null: from any, since one event has one GUID at all hooks. */
 export async function arrivedFrom(
   { db }: Pick<Context, "db">,
-  hookId: number,
+  hookId: number | null,
   guids: readonly string[],
 ): Promise<string[]> {
   const { rows } = await db.$client.query<{ guid: string }>(
-    "select guid from deliveries where hook_id = $1 and guid = any($2)",
+    "select guid from deliveries where ($1::bigint is null or hook_id = $1) and guid = any($2)",
     [hookId, guids],
   );
   return rows.map(({ guid }) => guid);

@@ -97,6 +97,8 @@ export async function deleteRepositoryHook(
 
 /** One request that upstream made of a hook, and what came of it. */
 export interface SentDelivery {
+  /** Of this attempt: each has an id of its own, and the event's GUID. */
+  id: number;
   guid: string;
   event: string;
   /** By upstream's clock. */
@@ -112,16 +114,23 @@ export async function recentDeliveries(
   upstream: Pick<Upstream, "get">,
   { path }: { path: string },
 ): Promise<SentDelivery[] | null> {
-  const answer = await upstream.get(`${path}/deliveries?per_page=100`, { priority: "caller" });
+  return await readDeliveries(upstream, `${path}/deliveries`);
+}
+
+/** The same of any list of deliveries. */
+export async function readDeliveries(upstream: Pick<Upstream, "get">, list: string): Promise<SentDelivery[] | null> {
+  const answer = await upstream.get(`${list}?per_page=100`, { priority: "caller" });
   if (answer.kind !== "ok") return null;
   const rows = answer.body as {
+    id: number;
     guid: string;
     event: string;
     delivered_at: string;
     status_code: number;
     status: string;
   }[];
-  return rows.map(({ guid, event, delivered_at: at, status_code: statusCode, status }) => ({
+  return rows.map(({ id, guid, event, delivered_at: at, status_code: statusCode, status }) => ({
+    id,
     guid,
     event,
     deliveredAt: new Date(at),
@@ -201,7 +210,7 @@ function hookId(answer: RawAnswer): number {
 }
 
 /** Upstream may repeat what it was sent, JSON inside JSON: the secret is taken out in each form it may have there. */
-function refusal(answer: RawAnswer, path: string, secret: string): Error {
+export function refusal(answer: RawAnswer, path: string, secret: string): Error {
   const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
   if (secret === "") return failureOf(path, { status: answer.status, headers: answer.headers, text: answer.body });
   const forms = [escaped(escaped(escaped(secret))), escaped(escaped(secret)), escaped(secret), secret];

@@ -157,6 +157,52 @@ test("without an address, a secret or a mirrored repository nothing is registere
   expect(hooksOf(world)).toEqual([]);
 });
 
+test("a secret is changed in three steps, none of which loses a delivery", async () => {
+  await using world = await openHooked();
+  await tainOn(world, ["hooks", "register"]);
+  const proposed = await tainOn(world, ["hooks", "rotate", "--json"]);
+  expect(proposed).toMatchObject({
+    code: 0,
+    json: { step: "propose", secret: expect.stringMatching(/^[0-9a-f]{48}$/) },
+  });
+  expect((await tainOn(world, ["hooks", "rotate"])).stdout).not.toContain("test-webhook-secret");
+
+  const WEBHOOK_SECRET = `${proposed.json.secret},test-webhook-secret`;
+  const [hook] = hooksOf(world);
+  const early = await tainOn(world, ["hooks", "rotate"], { WEBHOOK_SECRET });
+  expect(early.code).toBe(1);
+  expect(early.stderr).toMatch(/do not accept the new secret yet: restart them .* No hook was changed/);
+  const nowhere = await tainOn(world, ["hooks", "rotate"], { WEBHOOK_SECRET, PUBLIC_URL: "http://127.0.0.1:1" });
+  expect(nowhere.stderr).toMatch(/cannot be reached from here .* No hook was changed/);
+  expect(hook).toMatchObject({ secret: "test-webhook-secret" });
+
+  Object.assign(world.ctx.config, { webhookSecrets: WEBHOOK_SECRET.split(",") });
+  const done = await tainOn(world, ["hooks", "rotate"], { WEBHOOK_SECRET });
+  expect(done.stderr + done.stdout).not.toContain(proposed.json.secret);
+  expect(done).toMatchObject({ code: 0, stdout: expect.stringMatching(/ping arrived[\s\S]*Take the old one out/) });
+  expect(hook).toMatchObject({ secret: proposed.json.secret });
+});
+
+test("a hook whose ping with the new secret is refused has its old secret again", async () => {
+  await using world = await openHooked();
+  await tainOn(world, ["hooks", "register"]);
+  // Of two receivers behind one address only one has been restarted: our own ping met that one.
+  const WEBHOOK_SECRET = "the-new-secret,test-webhook-secret";
+  let asked = 0;
+  const front = createServer(async (_request, response) => {
+    asked += 1;
+    response.writeHead(asked === 1 ? 202 : 401).end();
+  }).listen(0, "127.0.0.1");
+  await once(front, "listening");
+  onTestFinished(() => void front.close());
+  const PUBLIC_URL = `http://127.0.0.1:${(front.address() as AddressInfo).port}`;
+  const [hook] = hooksOf(world);
+  Object.assign(hook ?? {}, { url: `${PUBLIC_URL}/webhooks` });
+  const failed = await tainOn(world, ["hooks", "rotate", "--json"], { WEBHOOK_SECRET, PUBLIC_URL });
+  expect(failed).toMatchObject({ code: 1, json: { step: "failed", rotated: [{ ping: "failed" }] } });
+  expect(hook).toMatchObject({ secret: "test-webhook-secret" });
+});
+
 const address = "https://tain.example/webhooks";
 const hook: HookAtUpstream = {
   id: 1,
@@ -168,6 +214,7 @@ const hook: HookAtUpstream = {
   lastResponse: { code: null, status: "unused" },
 };
 const sent = (guid: string, statusCode: number, status = "OK") => ({
+  id: 1,
   guid,
   event: "issues",
   statusCode,
