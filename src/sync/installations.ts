@@ -183,11 +183,14 @@ interface Walked {
 async function walk(
   ctx: Pick<Context, "upstream">,
   path: string,
-  options: { credential?: string; conditional: boolean },
+  { conditional, ...options }: { credential?: string; conditional: boolean },
 ): Promise<Walked> {
   const read: Walked = { pages: [], unchanged: [], isUnchanged: true };
   let page = 0;
-  for await (const answer of pages(ctx.upstream, path, { priority: "catch-up", ...options })) {
+  for await (const answer of pages(ctx.upstream, path, {
+    ...{ priority: "catch-up" as const, conditional, anew: !conditional },
+    ...options,
+  })) {
     page += 1;
     if (answer.kind === "unchanged") read.unchanged.push(page);
     else if (answer.kind === "ok")

@@ -33,6 +33,8 @@ export interface GetOptions {
   priority: Priority;
   /** Ask with the stored validator, if there is one. The answer may then be `unchanged`, which costs nothing. */
   conditional?: boolean;
+  /** Ask without it, and keep all the same what is needed to ask conditionally later. */
+  anew?: boolean;
   /** The only one to ask: a token's fingerprint, `installation-ID` or `app`. Otherwise whoever sees it and has the most left. */
   credential?: string;
   /** A media type instead of `application/vnd.github+json`. A body that is not JSON is then answered as its text. */
@@ -280,13 +282,13 @@ class UpstreamClient implements Upstream {
 
   async #read(path: string, options: GetOptions, attempt: Attempt): Promise<Answer> {
     const { received, credential, seenAt, sent, condition } = attempt;
-    const { accept, conditional } = options;
+    const { accept, conditional, anew } = options;
     const key = validatorPath(path, options);
     const validator = condition?.validator ?? undefined;
     const base = this.#ctx.config.upstreamUrl;
     const madeFor = this.#keyring.changes(credential) ? tokenMark(sent.authorization ?? "") : null;
     const answer = readAnswer({ base, path, key, accept, credential, madeFor, seenAt, validator }, received);
-    if (conditional && answer.kind === "ok" && answer.validator) {
+    if ((conditional || anew) && answer.kind === "ok" && answer.validator) {
       Object.assign(answer.validator, await this.#conditions.bodyOf(answer.validator, received, sent));
     }
     return answer;

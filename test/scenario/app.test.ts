@@ -1,0 +1,256 @@
+import { generateKeyPairSync } from "node:crypto";
+import { expect, test } from "vitest";
+import type { App, Installation } from "../../src/simulator/apps.ts";
+import { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import type { Repository } from "../../src/simulator/records.ts";
+import { resolveSelections } from "../../src/sync/selection.ts";
+import { quotaReport } from "../../src/upstream/quota.ts";
+import { openWorld, type TestWorld, until } from "../support/world.ts";
+
+const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const APP_PRIVATE_KEY = String(pair.privateKey.export({ type: "pkcs1", format: "pem" }));
+const EVENTS = ["issues", "issue_comment", "pull_request", "label", "milestone", "repository"];
+
+interface AppWorld extends TestWorld {
+  app: App;
+  installation(account: string): Installation;
+  /** The account that owns the busiest repository, and another one with small ones. */
+  owner: string;
+  /** Whose id is who acts. */
+  by: number;
+  repository(fullName: string): Repository;
+  /** Time passes for everybody. */
+  pass(ms: number): void;
+  /** State and problem by full name. */
+  states(): Promise<Record<string, { state: string; problem: string | null }>>;
+  /** The mirror hears of what just happened: by the App's webhook, or else when it looks by itself. */
+  hear(how: How): Promise<void>;
+  /** Waits until all that is mirrored has the state. */
+  all(state: string): Promise<void>;
+}
+
+type How = "webhook" | "look";
+
+/** An App that owns `small/…` (as many as asked) beside a generated organization's repositories. */
+async function openAppWorld({
+  env = {},
+  small = 1,
+  issues = 12,
+  installations,
+}: {
+  env?: NodeJS.ProcessEnv;
+  small?: number;
+  issues?: number;
+  installations: (owner: string) => { account: string; repositories?: string[] }[];
+}): Promise<AppWorld> {
+  const clock = new SettableClock();
+  let owner = "";
+  const world = await openWorld({
+    simulator: { clock },
+    env: { UPSTREAM_TOKEN: "", APP_ID: "4711", APP_PRIVATE_KEY, ...env },
+    fill: ({ world: upstream, apps }) => {
+      const { repositories } = generateWorld(upstream, { seed: 5, repositories: 1, issues });
+      owner = upstream.user(repositories[0]?.ownerId ?? 0).login;
+      const { id } = upstream.addUser({ login: "small" });
+      for (let at = 0; at < small; at++) upstream.addRepository({ ownerId: id, name: `part-${at}` });
+      apps.create({
+        ...{ id: 4711, slug: "mirror", events: EVENTS, installations: installations(owner) },
+        keys: [String(pair.publicKey.export({ type: "spki", format: "pem" }))],
+      });
+    },
+  });
+  const { simulator, ctx } = world;
+  const app = simulator.apps.byIssuer(4711) as App;
+  simulator.apps.edit(app, { webhook: { url: `${world.url}/webhooks`, secret: "test-webhook-secret" } });
+  const it: AppWorld = Object.assign(world, {
+    ...{ app, owner, by: app.ownerId },
+    installation: (account: string) =>
+      simulator.apps.ofAccount(app, simulator.world.userByLogin(account) as never) as Installation,
+    repository: (fullName: string) => {
+      const [login = "", name = ""] = fullName.split("/");
+      return simulator.world.repositoryByName(login, name)?.repository as Repository;
+    },
+    pass: (ms: number) => {
+      clock.advance(ms);
+      world.advance(ms);
+    },
+    states: async () => {
+      const { rows } = await ctx.db.$client.query(
+        "select r.full_name, s.state, s.problem from repository_syncs s join repositories r on r.id = s.repository_id order by 1",
+      );
+      return Object.fromEntries(rows.map(({ full_name, ...rest }) => [full_name, rest]));
+    },
+    hear: async (how: How) => {
+      if (how === "look") {
+        // The webhook is lost, and minutes pass.
+        it.pass(6 * 60_000);
+        await resolveSelections(ctx);
+      }
+      await world.settle();
+    },
+    all: (state: string) =>
+      until(`all are ${state}`, async () => {
+        const found = Object.values(await it.states());
+        return found.length > 0 && found.every((one) => one.state === state);
+      }),
+  });
+  return it;
+}
+
+/** With the webhook lost, nothing arrives at all. */
+function deafen(world: AppWorld, how: How): void {
+  if (how === "look") world.simulator.apps.edit(world.app, { webhook: { url: "http://127.0.0.1:1/" } });
+}
+
+test("what the App is installed on is mirrored; once every token has changed, a second pass costs nothing", async () => {
+  await using world = await openAppWorld({ installations: (owner) => [{ account: owner }, { account: "small" }] });
+  await resolveSelections(world.ctx);
+  await world.all("live");
+  expect(Object.keys(await world.states())).toEqual([...Object.keys(await world.states())]);
+  expect(await world.states()).toHaveProperty("small/part-0");
+  await world.settleMarks();
+  await world.catchUp();
+  await world.settleMarks();
+
+  const { meter } = world.simulator;
+  for (let hours = 0; hours < 2; hours++) {
+    world.pass(61 * 60_000);
+    meter.reset();
+    await resolveSelections(world.ctx);
+    await world.catchUp();
+    const { callers, routes, points, notModified, errors } = meter.read();
+    expect({ points, errors }).toEqual({ points: 0, errors: 0 });
+    expect(routes["POST /app/installations/:id/access_tokens"]?.requests).toBe(2);
+    expect(notModified).toBeGreaterThan(10);
+    for (const [caller, buckets] of Object.entries(callers)) {
+      // What the App asks by its signature has no quota: upstream tells of none.
+      if (caller.startsWith("installation:")) expect(buckets.core).toMatchObject({ charged: 0 });
+      else expect(caller).toBe("app:4711");
+    }
+  }
+  const reports = await quotaReport(world.ctx);
+  expect(reports.map(({ name }) => name)).toContain(`installation on ${world.owner}`);
+  expect(reports.every(({ problem }) => problem === null)).toBe(true);
+}, 60_000);
+
+test("REPOSITORIES chooses among what is installed, and more can be added later", async () => {
+  await using world = await openAppWorld({
+    ...{ small: 3, env: { REPOSITORIES: "small/part-1" } },
+    installations: (owner) => [{ account: owner }, { account: "small" }],
+  });
+  await resolveSelections(world.ctx);
+  expect(Object.keys(await world.states())).toEqual(["small/part-1"]);
+  await world.mirror("small/*");
+  expect(Object.keys(await world.states())).toEqual(["small/part-0", "small/part-1", "small/part-2"]);
+});
+
+test.each<How>(["webhook", "look"])(
+  "the fleet follows the App's installations, by %s",
+  async (how) => {
+    await using world = await openAppWorld({
+      ...{ small: 2 },
+      installations: () => [{ account: "small", repositories: ["small/part-0"] }],
+    });
+    const { apps, world: upstream } = world.simulator;
+    await resolveSelections(world.ctx);
+    await world.all("live");
+    expect(Object.keys(await world.states())).toEqual(["small/part-0"]);
+    deafen(world, how);
+    const small = world.installation("small");
+
+    // Added, and removed again.
+    apps.choose(small, world.by, ["small/part-0", "small/part-1"].map(world.repository));
+    await world.hear(how);
+    await until("the new one is live", async () => (await world.states())["small/part-1"]?.state === "live");
+    apps.choose(small, world.by, [world.repository("small/part-0")]);
+    await world.hear(how);
+    expect((await world.states())["small/part-1"]).toMatchObject({
+      state: "paused",
+      problem: expect.stringMatching(/taken out of the installation on small.*`tain remove`/),
+    });
+    expect((await world.states())["small/part-0"]).toMatchObject({ state: "live", problem: null });
+    // Catch-ups that come meanwhile neither delete nor hide why.
+    await world.catchUp();
+    expect((await world.states())["small/part-1"]?.problem).toMatch(/taken out/);
+    expect((await world.get("/repos/small/part-1")).status).toBe(200);
+    apps.choose(small, world.by, "all");
+    await world.hear(how);
+    await world.all("live");
+
+    // Suspended, and not any more.
+    apps.suspend(small, world.by, true);
+    await world.hear(how);
+    for (const { state, problem } of Object.values(await world.states())) {
+      expect(state).toBe("paused");
+      expect(problem).toMatch(/installation on small is suspended.*unsuspend/);
+    }
+    await world.catchUp();
+    const said = (await quotaReport(world.ctx)).find(({ name }) => name === "installation on small");
+    expect(said?.problem).toMatch(/small has suspended/);
+    apps.suspend(small, world.by, false);
+    await world.hear(how);
+    await world.all("live");
+
+    // New permissions are known; a new repository of an account that chose all joins.
+    apps.acceptPermissions(small, world.by, {
+      permissions: { issues: "write", pull_requests: "read" },
+      events: EVENTS,
+    });
+    upstream.addRepository({ ownerId: small.accountId, name: "part-2" });
+    await world.hear(how);
+    const { rows } = await world.ctx.db.$client.query("select permissions from installations");
+    expect(rows[0]?.permissions).toMatchObject({ issues: "write" });
+    if (how === "look") await until("it is live", async () => (await world.states())["small/part-2"]?.state === "live");
+
+    // Another account, and the first one leaves.
+    apps.install(world.app, world.by, { account: world.owner });
+    await world.hear(how);
+    await until("all of the other are live", async () =>
+      Object.entries(await world.states()).some(
+        ([name, { state }]) => name.startsWith(world.owner) && state === "live",
+      ),
+    );
+    apps.uninstall(small, world.by);
+    await world.hear(how);
+    for (const [name, { state, problem }] of Object.entries(await world.states())) {
+      if (!name.startsWith("small/")) continue;
+      expect(state).toBe("paused");
+      expect(problem).toMatch(/no longer installed on small/);
+    }
+    expect((await world.get("/repos/small/part-0")).status).toBe(200);
+  },
+  90_000,
+);
+
+test("when an installation is suspended, a token takes over what it sees", async () => {
+  await using world = await openAppWorld({
+    env: { UPSTREAM_TOKEN: "test-upstream-token" },
+    installations: () => [{ account: "small" }],
+  });
+  await resolveSelections(world.ctx);
+  await world.all("live");
+  world.simulator.apps.suspend(world.installation("small"), world.by, true);
+  // In the middle, before anybody told us.
+  expect(await world.ctx.upstream.get("/repos/small/part-0", { priority: "caller" })).toMatchObject({ kind: "ok" });
+  await world.hear("webhook");
+  await world.catchUp();
+  await world.all("live");
+  const said = (await quotaReport(world.ctx)).find(({ name }) => name === "installation on small");
+  expect(said?.problem).toMatch(/small has suspended/);
+});
+
+test("a busy account keeps no other waiting: first copies take turns", async () => {
+  await using world = await openAppWorld({
+    ...{ small: 24, issues: 1 },
+    installations: (owner) => [{ account: "small" }, { account: owner }],
+  });
+  await resolveSelections(world.ctx);
+  await world.all("live");
+  const { rows } = await world.ctx.db.$client.query<{ full_name: string }>(
+    "select r.full_name from repository_syncs s join repositories r on r.id = s.repository_id order by s.backfilled_at",
+  );
+  const place = rows.findIndex(({ full_name }) => full_name.startsWith(`${world.owner}/`));
+  expect(rows.length).toBeGreaterThan(24);
+  expect(place).toBeLessThan(12);
+});
