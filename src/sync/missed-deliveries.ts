@@ -29,9 +29,14 @@ export interface CheckedDeliveries {
   asked: number;
 }
 
+/** Stands for the repository, and for the hook, of the App's one webhook: it serves all that the App is installed on. */
+const APP_HOOK = 0;
+
 interface Hook {
   repositoryId: number;
   hookId: number;
+  /** Upstream's list of its deliveries. */
+  list: string;
   /** By upstream's clock; null: never checked. */
   checkedUntil: Date | null;
 }
@@ -56,7 +61,18 @@ async function checkHooks(ctx: Context, signal: AbortSignal | undefined): Promis
   return total;
 }
 
-/** Our hooks are those whose deliveries we know, and those with our address. */
+/** The App's webhook; null without an App. */
+async function findAppHook(ctx: Context): Promise<Hook | null> {
+  if (ctx.config.appId === null) return null;
+  const { rows } = await ctx.db.$client.query<{ checked_until: Date }>(
+    "select checked_until from hook_checks where repository_id = $1 and hook_id = $1",
+    [APP_HOOK],
+  );
+  const checkedUntil = rows[0]?.checked_until ?? null;
+  return { repositoryId: APP_HOOK, hookId: APP_HOOK, list: "/app/hook/deliveries", checkedUntil };
+}
+
+/** Our hooks are those whose deliveries we know, and those with our address. What the App is installed on needs none. */
 async function findHooks(ctx: Context): Promise<Hook[]> {
   const { rows } = await ctx.db.$client.query<{
     repository_id: string;
@@ -67,10 +83,12 @@ async function findHooks(ctx: Context): Promise<Hook[]> {
       left join lateral (select hook_id from hook_checks where repository_id = s.repository_id
         union select distinct hook_id from deliveries where repository_id = s.repository_id and received_at > $1) h on true
       left join hook_checks c on c.repository_id = s.repository_id and c.hook_id = h.hook_id
-      where s.state = 'live' order by s.repository_id, h.hook_id`,
-    [new Date(ctx.clock.now().getTime() - LISTED_MS)],
+      where s.state = 'live' and not ($2 and exists (select from installation_repositories i
+        where i.repository_id = s.repository_id and i.page > 0)) order by s.repository_id, h.hook_id`,
+    [new Date(ctx.clock.now().getTime() - LISTED_MS), ctx.config.appId !== null],
   );
-  const hooks: Hook[] = [];
+  const appHook = await findAppHook(ctx);
+  const hooks: Hook[] = appHook ? [appHook] : [];
   const lookAgainBefore = ctx.clock.now().getTime() - LOOK_AGAIN_MS;
   for (const [repository_id, known] of Map.groupBy(rows, (row) => row.repository_id)) {
     const repositoryId = Number(repository_id);
@@ -78,13 +96,17 @@ async function findHooks(ctx: Context): Promise<Hook[]> {
     if (looked && looked.getTime() > lookAgainBefore) continue;
     const named = known.filter(({ hook_id }) => hook_id !== null && hook_id !== NO_HOOK);
     for (const { hook_id, checked_until } of named)
-      hooks.push({ repositoryId, hookId: Number(hook_id), checkedUntil: checked_until });
+      hooks.push(repositoryHook(repositoryId, Number(hook_id), checked_until));
     if (named.length > 0) continue;
     const hookId = await findByAddress(ctx, repositoryId);
-    if (hookId !== null) hooks.push({ repositoryId, hookId, checkedUntil: null });
+    if (hookId !== null) hooks.push(repositoryHook(repositoryId, hookId, null));
     else await rememberNoHook(ctx, repositoryId);
   }
   return hooks;
+}
+
+function repositoryHook(repositoryId: number, hookId: number, checkedUntil: Date | null): Hook {
+  return { repositoryId, hookId, list: `/repositories/${repositoryId}/hooks/${hookId}/deliveries`, checkedUntil };
 }
 
 /** To ask in vain costs a request each time, for each repository. */
@@ -120,12 +142,13 @@ interface Listed {
   delivered_at: string;
   status: string;
   event: string;
+  /** Null for what concerns no repository. */
+  repository_id?: number | null;
 }
 
 async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries> {
-  const list = `/repositories/${hook.repositoryId}/hooks/${hook.hookId}/deliveries`;
-  const read = await readDeliveries(ctx, list, hook);
-  if (read === "hidden") await rememberNoHook(ctx, hook.repositoryId);
+  const read = await readDeliveries(ctx, hook);
+  if (read === "hidden" && hook.repositoryId !== APP_HOOK) await rememberNoHook(ctx, hook.repositoryId);
   if (read === "hidden" || read === "unchanged") return { missed: 0, asked: 0 };
   const { listed, upstreamNow, validator, isTooOld } = read;
   const settled = listed.filter(({ delivered_at }) => Date.parse(delivered_at) <= upstreamNow.getTime() - SETTLED_MS);
@@ -136,9 +159,11 @@ async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries> {
   );
   const hopeful = missing.filter((attempts) => attempts.length < MAX_ATTEMPTS).slice(0, MAX_ASKED);
   for (const [newest] of hopeful) {
-    if (newest) await askAgain(ctx, `${list}/${newest.id}/attempts`);
+    if (newest) await askAgain(ctx, `${hook.list}/${newest.id}/attempts`);
   }
-  if (hopeful.length < missing.length || isTooOld) await enqueueCatchUp(ctx, { repositoryId: hook.repositoryId });
+  const hopeless = missing.filter((attempts) => !hopeful.includes(attempts));
+  for (const repositoryId of await concerned(ctx, hook, isTooOld ? "all" : hopeless))
+    await enqueueCatchUp(ctx, { repositoryId });
 
   const isQuiet = settled.length === listed.length && missing.length === 0;
   const until = new Date(upstreamNow.getTime() - SETTLED_MS).toISOString();
@@ -147,14 +172,35 @@ async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries> {
       values (${hook.repositoryId}, ${hook.hookId}, ${until}::timestamptz, ${missing.length})
       on conflict (repository_id, hook_id) do update set checked_until = greatest(hook_checks.checked_until, excluded.checked_until),
         missed = hook_checks.missed + excluded.missed`);
+    const untold = `{${namedIn(hook, missing).join(",")}}`;
     if (missing.length > 0)
       await tx.execute(
-        sql`update sweeps set untold_at = ${ctx.clock.now().toISOString()}::timestamptz where repository_id = ${hook.repositoryId}`,
+        sql`update sweeps set untold_at = ${ctx.clock.now().toISOString()}::timestamptz where repository_id = any(${untold}::bigint[])`,
       );
+    // What was said of installations is read from upstream at the next look, whether it comes again or not.
+    if (hook.repositoryId === APP_HOOK && missing.some(([newest]) => newest?.event.startsWith("installation")))
+      await tx.execute(sql`update installations set listed_at = null`);
     // While anything is open the list must be read again; unchanged it would not be.
     if (isQuiet && validator) await saveValidator(tx, validator);
   });
   return { missed: missing.length, asked: hopeful.length };
+}
+
+/** Which repositories the deliveries are of. */
+function namedIn({ repositoryId }: Hook, missing: Listed[][]): number[] {
+  if (missing.length === 0 || repositoryId !== APP_HOOK) return missing.length === 0 ? [] : [repositoryId];
+  return [...new Set(missing.flatMap(([newest]) => newest?.repository_id ?? []))];
+}
+
+/** Which mirrored repositories have to be read instead. */
+async function concerned(ctx: Context, hook: Hook, missing: Listed[][] | "all"): Promise<number[]> {
+  if (hook.repositoryId !== APP_HOOK) return missing === "all" || missing.length > 0 ? [hook.repositoryId] : [];
+  const { rows } = await ctx.db.$client.query<{ repository_id: string }>(
+    `select s.repository_id from repository_syncs s join installation_repositories i using (repository_id)
+      where s.state = 'live' and i.page > 0 and ($1 or s.repository_id = any($2)) order by s.repository_id`,
+    [missing === "all", missing === "all" ? [] : namedIn(hook, missing)],
+  );
+  return rows.map(({ repository_id }) => Number(repository_id));
 }
 
 interface ReadDeliveries {
@@ -169,8 +215,7 @@ interface ReadDeliveries {
 /** "unchanged": since all of it was in the inbox. "hidden": the hook is gone, or the token may not see it. */
 async function readDeliveries(
   ctx: Context,
-  list: string,
-  { checkedUntil }: Hook,
+  { list, checkedUntil }: Hook,
 ): Promise<ReadDeliveries | "unchanged" | "hidden"> {
   const listed: Listed[] = [];
   let read: ReadDeliveries | null = null;
@@ -192,7 +237,8 @@ async function readDeliveries(
 /** The attempts, newest first, at each delivery that the inbox does not have, or has and could not apply. */
 async function findMissing(ctx: Context, hook: Hook, byGuid: Map<string, Listed[]>): Promise<Listed[][]> {
   const { rows } = await ctx.db.$client.query<{ guid: string }>(
-    "select guid from deliveries where hook_id = $1 and guid = any($2) and status <> 'failed'",
+    // One event has one GUID at all hooks: of the App's it is enough that any told it.
+    "select guid from deliveries where ($1 = 0 or hook_id = $1) and guid = any($2) and status <> 'failed'",
     [hook.hookId, [...byGuid.keys()]],
   );
   const known = new Set(rows.map(({ guid }) => guid));

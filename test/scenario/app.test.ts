@@ -3,8 +3,12 @@ import { expect, test } from "vitest";
 import type { App, Installation } from "../../src/simulator/apps.ts";
 import { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
+import { mutate } from "../../src/simulator/mutations.ts";
 import type { Repository } from "../../src/simulator/records.ts";
+import { openView } from "../../src/simulator/views/view.ts";
+import { checkDeliveries } from "../../src/sync/missed-deliveries.ts";
 import { resolveSelections } from "../../src/sync/selection.ts";
+import { openUpstream } from "../../src/upstream/client.ts";
 import { quotaReport } from "../../src/upstream/quota.ts";
 import { openWorld, type TestWorld, until } from "../support/world.ts";
 
@@ -238,6 +242,60 @@ test("when an installation is suspended, a token takes over what it sees", async
   await world.all("live");
   const said = (await quotaReport(world.ctx)).find(({ name }) => name === "installation on small");
   expect(said?.problem).toMatch(/small has suspended/);
+});
+
+test("deliveries to the App's webhook that failed are asked for again, and its repositories for no hooks of their own", async () => {
+  await using world = await openAppWorld({ installations: (owner) => [{ account: owner }] });
+  await resolveSelections(world.ctx);
+  await world.all("live");
+  const { simulator } = world;
+  const full = Object.keys(await world.states())[0] as string;
+  simulator.setFaults({ webhooks: { fail: 1 } });
+  const view = { world: simulator.world, apiUrl: simulator.url, htmlUrl: simulator.htmlUrl, roleOf: () => "admin" };
+  mutate(simulator.world, openView(view as never), {
+    op: "editIssue",
+    repository: full,
+    number: 1,
+    title: "was missed",
+  });
+  await simulator.quiet();
+  simulator.setFaults({});
+  world.pass(2 * 60_000);
+  simulator.meter.reset();
+  const checked = await checkDeliveries(world.ctx);
+  expect(checked.missed).toBeGreaterThan(0);
+  expect(checked.asked).toBe(checked.missed);
+  await world.settle();
+  expect((await world.get(`/repos/${full}/issues/1`)).body).toMatchObject({ title: "was missed" });
+  world.pass(2 * 60_000);
+  expect(await checkDeliveries(world.ctx)).toEqual({ missed: 0, asked: 0 });
+  expect(Object.keys(simulator.meter.read().routes).filter((route) => /:repo.*hooks|:id.*hooks/.test(route))).toEqual(
+    [],
+  );
+});
+
+test("processes that begin at once, a clock five minutes off and a Redis that forgets: one token for each installation", async () => {
+  await using world = await openAppWorld({ installations: (owner) => [{ account: owner }, { account: "small" }] });
+  await resolveSelections(world.ctx);
+  await world.all("live");
+  world.advance(-5 * 60_000);
+  world.pass(61 * 60_000);
+  const { redis, config } = world.ctx;
+  await redis.del(
+    ...(await redis.keys(`${config.redisPrefix}:app:*`)),
+    ...(await redis.keys(`${config.redisPrefix}:quota:*`)),
+  );
+  const others = await Promise.all([0, 1, 2].map(() => openUpstream(world.ctx)));
+  world.simulator.meter.reset();
+  const answers = await Promise.all(
+    others.map((upstream) => upstream.get("/repos/small/part-0", { priority: "refresh" })),
+  );
+  expect(answers.map(({ kind }) => kind)).toEqual(["ok", "ok", "ok"]);
+  const { routes, errors } = world.simulator.meter.read();
+  // One refusal at most, of a signature by the wrong clock.
+  expect(errors).toBeLessThanOrEqual(1);
+  expect((routes["POST /app/installations/:id/access_tokens"]?.requests ?? 0) - errors).toBe(1);
+  for (const upstream of others) await upstream.close();
 });
 
 test("a busy account keeps no other waiting: first copies take turns", async () => {
