@@ -106,7 +106,8 @@ function refuseInProduction() {
     UPSTREAM_URL: "the simulator",
     UPSTREAM_TOKEN: "the simulator's token",
   };
-  const missing = Object.keys(needed).filter((name) => !process.env[name]);
+  const isSet = (name) => Boolean(process.env[name] || (name === "UPSTREAM_TOKEN" && process.env.APP_ID));
+  const missing = Object.keys(needed).filter((name) => !isSet(name));
   if (missing.length === 0) return;
   const stand = missing.map((name) => needed[name]).join(", ");
   throw new Refusal(`With NODE_ENV=production ${stand} would be refused: set ${missing.join(", ")}`);

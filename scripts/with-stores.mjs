@@ -32,8 +32,8 @@ async function runWithStores([program, ...args]) {
       TEST_REDIS_URL: stores.redisUrl,
     });
     // What the person's own instance uses must not leak into tests.
-    for (const name of ["DATABASE_URL", "REDIS_URL", "TAIN_HOME", "UPSTREAM_URL", "UPSTREAM_TOKEN"])
-      delete environment[name];
+    const own = ["DATABASE_URL", "REDIS_URL", "TAIN_HOME", "UPSTREAM_URL", "UPSTREAM_TOKEN"];
+    for (const name of [...own, "APP_ID", "APP_PRIVATE_KEY", "APP_PRIVATE_KEY_FILE"]) delete environment[name];
     const running = runInForeground(runtime, [join(checkout, program), ...args], environment, stopping);
     const outcome = await Promise.race([running.exited, stores.failed.then((failure) => ({ failure }))]);
     if (!outcome.failure) return outcome.code;

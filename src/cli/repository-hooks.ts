@@ -2,6 +2,7 @@ import type { Context } from "../context.ts";
 import { findOrigin, SIMULATOR } from "../sync/origin.ts";
 import { UpstreamRefusedError } from "../upstream/errors.ts";
 import { ensureRepositoryHook } from "../upstream/hooks.ts";
+import { findInstallations } from "../upstream/installations.ts";
 import { CommandError } from "./command.ts";
 import type { OpenedInstance } from "./open-instance.ts";
 
@@ -37,14 +38,16 @@ export async function findMirroredNames({ db }: Pick<Context, "db">): Promise<Mi
 }
 
 /**
- * Registers the webhook of one repository at upstream. Answers null, or why upstream refuses it, in words.
+ * Registers the webhook of one repository at upstream, unless the App's own webhook serves it. Answers null, or why upstream
+ * refuses it, in words.
  * @throws what `upstream` throws when it cannot be asked at all
  */
 export async function registerHook(
-  ctx: Pick<Context, "upstream" | "config">,
-  { owner, name }: MirroredName,
+  ctx: Pick<Context, "upstream" | "config" | "db">,
+  { id, owner, name }: MirroredName,
   url: string,
 ): Promise<string | null> {
+  if (ctx.config.appId !== null && (await findInstallations(ctx.db, [id])).get(id)) return null;
   const secret = ctx.config.webhookSecrets[0] ?? "";
   try {
     await ensureRepositoryHook(ctx.upstream, { fullName: `${owner}/${name}`, url, secret, events: followedEvents });

@@ -2,6 +2,7 @@ import { ConfigError } from "../config.ts";
 import { OriginMismatchError } from "../sync/origin.ts";
 import {
   CredentialRejectedError,
+  CredentialUnusableError,
   QuotaSpentError,
   UpstreamRefusedError,
   UpstreamUnavailableError,
@@ -19,6 +20,7 @@ export function sentenceOf(error: unknown, env: NodeJS.ProcessEnv): string {
     return error.message;
   if (error instanceof UpstreamUnavailableError)
     return `Upstream does not answer (${error.message}): see that UPSTREAM_URL is right and reachable, then try again`;
+  if (error instanceof CredentialUnusableError) return error.message;
   if (error instanceof CredentialRejectedError) return `${error.message}: set UPSTREAM_TOKEN to one that is valid`;
   if (error instanceof QuotaSpentError || error instanceof UpstreamRefusedError) return error.message;
   const reason = reasonOf(error);

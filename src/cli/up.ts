@@ -92,9 +92,10 @@ function wantsDemonstration(env: NodeJS.ProcessEnv): boolean {
       "With NODE_ENV=production there is no demonstration: set DATABASE_URL, REDIS_URL, UPSTREAM_URL and UPSTREAM_TOKEN",
     );
   }
-  if (env.UPSTREAM_TOKEN) {
+  const set = ["UPSTREAM_TOKEN", "APP_ID"].find((name) => env[name]);
+  if (set) {
     throw new CommandError(
-      "UPSTREAM_TOKEN is set and UPSTREAM_URL is not: set it to https://api.github.com (or https://HOST/api/v3), or unset the token for the demonstration",
+      `${set} is set and UPSTREAM_URL is not: set it to https://api.github.com (or https://HOST/api/v3), or unset ${set === "APP_ID" ? "the App" : "the token"} for the demonstration`,
     );
   }
   return true;

@@ -5,10 +5,10 @@ import { mergeObserved } from "../mirror/store.ts";
 import type { Fields } from "../mirror/template.ts";
 import { enqueueBackfill, QueueUnavailableError } from "../operations/queues.ts";
 import type { Answer } from "../upstream/client.ts";
-import { parseTokens } from "../upstream/credentials.ts";
-import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError } from "../upstream/errors.ts";
+import { CredentialRejectedError } from "../upstream/errors.ts";
 import { saveValidator } from "../upstream/validators.ts";
 import { followInstallations } from "./installations.ts";
+import { learnOwners } from "./token-owners.ts";
 
 /**
  * Adds wishes of what to mirror: `owner/name` or `owner/*`. Those already there stay as they are; a new `owner/*` also wishes
@@ -87,29 +87,6 @@ async function isInstalledAlone(ctx: Context, owner: string): Promise<boolean> {
   if (ctx.config.upstreamTokens.length > 0) return false;
   const { rowCount } = await ctx.db.$client.query("select from installations where lower(account) = $1", [owner]);
   return (rowCount ?? 0) > 0;
-}
-
-/** Asks once for each of several tokens whose it is, since the tokens of one user share one quota. */
-async function learnOwners(ctx: Context): Promise<void> {
-  const tokens = [...parseTokens(ctx.config.upstreamTokens).keys()];
-  if (tokens.length < 2) return;
-  const { rows } = await ctx.db.$client.query<{ fingerprint: string }>("select fingerprint from token_owners");
-  const known = new Set(rows.map(({ fingerprint }) => fingerprint));
-  for (const credential of tokens.filter((each) => !known.has(each))) {
-    try {
-      const answer = await ctx.upstream.get("/user", { priority: "caller", credential });
-      if (answer.kind !== "ok") continue;
-      const { id, login } = answer.body as { id: number; login: string };
-      await ctx.db.execute(sql`insert into token_owners (fingerprint, user_id, login) values (${credential}, ${id}, ${login})
-        on conflict (fingerprint) do update set user_id = excluded.user_id, login = excluded.login`);
-      ctx.upstream.credentialsChanged();
-    } catch (error) {
-      // One that is rejected, spent or nobody's own is asked again at the next look; the others go on meanwhile.
-      const isPassing = error instanceof CredentialRejectedError || error instanceof QuotaSpentError;
-      if (!isPassing && !(error instanceof UpstreamRefusedError)) throw error;
-      ctx.log.debug({ credential, reason: error.message }, "It is not known whose token this is");
-    }
-  }
 }
 
 /**

@@ -1,9 +1,12 @@
 import { expect, onTestFinished, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openSimulator, type Simulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
+import { learnOwners } from "../../src/sync/token-owners.ts";
+import { fingerprint } from "../../src/upstream/credentials.ts";
 import { QuotaSpentError } from "../../src/upstream/errors.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks.ts";
 import { pages } from "../../src/upstream/pagination.ts";
+import { quotaReport } from "../../src/upstream/quota.ts";
 import { saveValidator } from "../../src/upstream/validators.ts";
 import { openUpstreamWorld, type UpstreamWorld } from "./world.ts";
 
@@ -162,4 +165,41 @@ test("a hook is made once and mended after", async () => {
   expect(listed).toMatchObject({
     body: [{ id, active: true, events: ["issues", "label"], config: { url: hook.url, content_type: "json" } }],
   });
+});
+
+test("two tokens of one user spend one quota, once it is known whose they are", async () => {
+  const simulator = await openSimulator({
+    tokens: ["one", "two"].map((token) => ({ token, login: "octo", repositories: "all" as const })),
+    quota: { limits: { core: 40 } },
+  });
+  onTestFinished(() => simulator.close());
+  await using world = await openUpstreamWorld(() => {}, { url: simulator.url, tokens: ["one", "two"] });
+  const { upstream, ctx } = world;
+  const learn = () => learnOwners({ ...ctx, upstream });
+  await learn();
+  const before = simulator.meter.read().requests;
+  await learn();
+  expect(simulator.meter.read().requests).toBe(before);
+  const other = await world.another();
+  await Promise.allSettled(
+    Array.from({ length: 100 }, (_, at) => (at % 2 ? upstream : other).get("/user", { priority: "caller" })),
+  );
+  expect(simulator.meter.read()).toMatchObject({ charged: 40, primaryLimited: 0 });
+  const report = await quotaReport(ctx);
+  expect(report.filter(({ bucket }) => bucket === "core")).toMatchObject([{ remaining: 0, sharedWith: [{}] }]);
+});
+
+test("of two tokens of one user the one that is over is left alone, and told of, and the other goes on", async () => {
+  const simulator = await openSimulator({
+    tokens: ["one", "two"].map((token) => ({ token, login: "octo", repositories: "all" as const })),
+  });
+  onTestFinished(() => simulator.close());
+  await using world = await openUpstreamWorld(() => {}, { url: simulator.url, tokens: ["one", "two"] });
+  await learnOwners({ ...world.ctx, upstream: world.upstream });
+  simulator.tokens.expire("one", 0);
+  for (let times = 0; times < 3; times++)
+    expect(await world.upstream.get("/user", caller)).toMatchObject({ kind: "ok" });
+  const told = (await quotaReport(world.ctx)).filter(({ rejectedUntil }) => rejectedUntil !== null);
+  expect(new Set(told.map(({ name }) => name))).toEqual(new Set([`token ${fingerprint("one")} of octo`]));
+  expect(told[0]?.problem).toMatch(/revoked, expired or wrong; put a valid one/);
 });
