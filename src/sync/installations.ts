@@ -91,7 +91,10 @@ async function readInstallations(ctx: Context): Promise<void> {
       await tx.execute(sql`delete from installations where id = ${id}`);
     }
     const seen = new Date(startedAt.getTime() - LAG_MS).toISOString();
-    await tx.execute(sql`update installations set told_at = null where told_at <= ${seen}::timestamptz`);
+    // What was read just after the webhook may have come from a replica that lagged behind it: once more.
+    await tx.execute(
+      sql`update installations set told_at = null, listed_at = null where told_at <= ${seen}::timestamptz`,
+    );
     for (const { validator } of read.pages) if (validator) await saveValidator(tx, validator);
   });
   ctx.upstream.credentialsChanged();
@@ -123,7 +126,8 @@ async function loadDue(ctx: Context): Promise<{ installation: Installation; isDu
 async function readCovered(ctx: Context, installation: Installation, beginning: Beginning): Promise<void> {
   const { id, account } = installation;
   const { rows } = await ctx.db.$client.query(
-    "select from installations where id = $1 and listed_at is not null and told_at is null",
+    `select from installations i where id = $1 and told_at is null
+      and exists (select from installation_repositories c where c.installation_id = i.id)`,
     [id],
   );
   const startedAt = ctx.clock.now();

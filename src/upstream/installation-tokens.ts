@@ -14,6 +14,8 @@ export interface InstallationToken {
 const renewMs = 10 * 60_000;
 /** With less than this left a token is not used any more, even while another process is making a new one. */
 const lastUseMs = 60_000;
+/** When a renewal that failed is tried again, as long as the old token serves. */
+const retryMs = 60_000;
 /** How long the others wait for the one that makes a token. GitHub gives up after 10 s. */
 const makingMs = 15_000;
 const lookMs = 50;
@@ -31,6 +33,8 @@ export class InstallationTokens {
   readonly #space: string;
   readonly #known = new Map<number, InstallationToken>();
   readonly #underWay = new Map<number, Promise<InstallationToken>>();
+  /** When making one failed though the last still served: it is not tried again with every request. */
+  readonly #failedAt = new Map<number, number>();
   /** Those that upstream would not take, though they were not over. */
   readonly #refused = new Map<number, string>();
 
@@ -51,13 +55,20 @@ export class InstallationTokens {
   async of(installationId: number): Promise<string> {
     const known = this.#known.get(installationId);
     if (known && this.#leftMs(known) > renewMs) return known.text;
+    const isUsable = known !== undefined && this.#leftMs(known) > lastUseMs;
+    const failedMs = this.#upstreamNow() - (this.#failedAt.get(installationId) ?? Number.NEGATIVE_INFINITY);
+    if (isUsable && failedMs < retryMs) return known.text;
     let underWay = this.#underWay.get(installationId);
     if (!underWay) {
       underWay = this.#obtain(installationId).finally(() => this.#underWay.delete(installationId));
       this.#underWay.set(installationId, underWay);
     }
-    if (known && this.#leftMs(known) > lastUseMs) {
-      underWay.catch(() => {}); // The old one still serves; who comes next tries again.
+    if (isUsable) {
+      // The old one still serves. What is wrong is told once that is over, by whoever needs a new one.
+      underWay.catch((error: Error) => {
+        this.#failedAt.set(installationId, this.#upstreamNow());
+        this.#ctx.log.warn({ installationId, reason: error.message }, "An installation's token cannot be renewed yet");
+      });
       return known.text;
     }
     return (await underWay).text;

@@ -287,6 +287,7 @@ describe("the read-only role", () => {
     );
     expect(rows.filter(({ is_readable }) => !is_readable).map(({ table_name }) => table_name)).toEqual([
       "api_tokens",
+      "token_owners",
       "validators",
     ]);
   });

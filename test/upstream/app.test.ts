@@ -73,6 +73,19 @@ test("a token is renewed ten minutes before it ends, also by a process that did 
   expect(world.asApp().filter((line) => line.startsWith("?"))).toEqual([]);
 });
 
+test("a renewal that fails is tried once a minute while the old token serves, and is told when it is over", async () => {
+  await using world = await openAppWorld();
+  await world.upstream.get("/repositories/10", caller);
+  world.service.publicKey = generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey;
+  world.wait(hourMs - 5 * 60_000);
+  for (let times = 0; times < 5; times++) {
+    expect(await world.upstream.get("/repositories/10", caller)).toMatchObject({ kind: "ok" });
+    await expect.poll(() => world.asApp().filter((line) => line.startsWith("0 ")).length).toBe(2);
+  }
+  world.wait(5 * 60_000);
+  await expect(world.upstream.get("/repositories/10", caller)).rejects.toThrow(CredentialRejectedError);
+});
+
 test.each([-300_000, 300_000])(
   "a clock that is %i ms off upstream's works, after one refusal at most",
   async (aheadMs) => {
