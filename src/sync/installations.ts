@@ -74,6 +74,7 @@ async function readInstallations(ctx: Context): Promise<void> {
   if (read.unchanged.length > 0) read = await walk(ctx, LIST, { conditional: false });
   const shown = read.pages.flatMap(({ body }) => (body as Json[]).filter(isShown).map(readShown));
 
+  const lost: number[] = [];
   const gone = [...before.values()].filter(({ id }) => !shown.some((each) => each.id === id));
   await ctx.db.transaction(async (tx) => {
     for (const { id, account, type, selection, permissions, events, suspendedAt } of shown) {
@@ -84,10 +85,8 @@ async function readInstallations(ctx: Context): Promise<void> {
           suspended_at = excluded.suspended_at`);
     }
     for (const { id, account } of gone) {
-      await uncover(tx, id, {
-        kept: [],
-        reason: `The GitHub App is no longer installed on ${account}: install it again`,
-      });
+      const reason = `The GitHub App is no longer installed on ${account}: install it again`;
+      lost.push(...(await uncover(tx, id, { kept: [], reason })));
       await tx.execute(sql`delete from installations where id = ${id}`);
     }
     const seen = new Date(startedAt.getTime() - LAG_MS).toISOString();
@@ -98,6 +97,7 @@ async function readInstallations(ctx: Context): Promise<void> {
     for (const { validator } of read.pages) if (validator) await saveValidator(tx, validator);
   });
   ctx.upstream.credentialsChanged();
+  await handOver(ctx, lost);
 
   for (const { id, suspendedAt, permissions } of shown) {
     const known = before.get(id);
@@ -108,7 +108,7 @@ async function readInstallations(ctx: Context): Promise<void> {
     await wakePaused(ctx, id);
   }
   for (const { id, suspendedAt } of shown) {
-    if (suspendedAt !== null && before.get(id)?.suspendedAt === null) await handOver(ctx, id);
+    if (suspendedAt !== null && before.get(id)?.suspendedAt === null) await handOver(ctx, await findCovered(ctx, id));
   }
 }
 
@@ -151,6 +151,7 @@ async function readCovered(ctx: Context, installation: Installation, beginning: 
     if (beginning.isWanted(String(one.full_name))) await beginning.begin(one, seenAt);
   }
   const found: number[] = [];
+  let lost: number[] = [];
   await ctx.db.transaction(async (tx) => {
     for (const { one, page } of covered(read)) {
       const { rowCount } =
@@ -162,7 +163,7 @@ async function readCovered(ctx: Context, installation: Installation, beginning: 
       if ((rowCount ?? 0) > 0) found.push(one.id as number);
     }
     if (!read.isUnchanged)
-      await uncover(tx, id, {
+      lost = await uncover(tx, id, {
         kept: covered(read).map(({ one }) => one.id as number),
         unchanged: read.unchanged,
         reason: `The GitHub App may no longer see it: it was taken out of the installation on ${account}. Add it there`,
@@ -173,6 +174,7 @@ async function readCovered(ctx: Context, installation: Installation, beginning: 
     for (const { validator } of read.pages) if (validator) await saveValidator(tx, validator);
   });
   if (!read.isUnchanged) ctx.upstream.credentialsChanged();
+  await handOver(ctx, lost);
   await wakePaused(ctx, id, found);
 }
 
@@ -216,19 +218,24 @@ async function countCovered({ db }: Pick<Context, "db">, id: number, onPages: nu
   return rows[0]?.count ?? 0;
 }
 
-/** What stood neither on a page that was read nor on one that has not changed is covered no more; page 0 remembers that it was. */
+/**
+ * What stood neither on a page that was read nor on one that has not changed is covered no more; page 0 remembers that it was.
+ * Answers those that are paused because of it.
+ */
 async function uncover(
   tx: Transaction,
   id: number,
   { kept, unchanged = [], reason }: { kept: number[]; unchanged?: number[]; reason: string },
-): Promise<void> {
+): Promise<number[]> {
   const list = (numbers: number[]) => `{${numbers.join(",")}}`;
-  await tx.execute(sql`with lost as (
+  const { rows } = await tx.execute<{ repository_id: string }>(sql`with lost as (
       update installation_repositories set page = 0 where installation_id = ${id} and page > 0
         and page <> all(${list(unchanged)}::integer[]) and repository_id <> all(${list(kept)}::bigint[])
       returning repository_id)
     update repository_syncs set state = 'paused', problem = ${`${reason}, or \`tain remove\` it here`}
-      where state in ('live', 'backfilling') and repository_id in (select repository_id from lost)`);
+      where state in ('live', 'backfilling') and repository_id in (select repository_id from lost)
+      returning repository_id`);
+  return rows.map(({ repository_id }) => Number(repository_id));
 }
 
 /** What is covered and wanted and not mirrored: it was not wanted when its page was read. */
@@ -258,15 +265,19 @@ async function pauseSuspended({ db }: Pick<Context, "db">, id: number, account: 
       and repository_id in (select repository_id from installation_repositories where installation_id = ${id})`);
 }
 
-/** Tokens take over what they see of a suspended installation's repositories; what they do not see the catch-up pauses. */
-async function handOver(ctx: Context, id: number): Promise<void> {
+/** Tokens take over what they see of what an installation may not read any more; what they do not see the catch-up pauses. */
+async function handOver(ctx: Context, repositoryIds: readonly number[]): Promise<void> {
   if (ctx.config.upstreamTokens.length === 0) return;
-  const { rows } = await ctx.db.$client.query<{ repository_id: string }>(
+  for (const repositoryId of repositoryIds) await wake(ctx, repositoryId);
+}
+
+async function findCovered({ db }: Pick<Context, "db">, id: number): Promise<number[]> {
+  const { rows } = await db.$client.query<{ repository_id: string }>(
     `select c.repository_id from installation_repositories c join repository_syncs s using (repository_id)
       where c.installation_id = $1 and s.state <> 'gone'`,
     [id],
   );
-  for (const { repository_id } of rows) await wake(ctx, Number(repository_id));
+  return rows.map(({ repository_id }) => Number(repository_id));
 }
 
 /** What an installation covers again is asked for at once, not only at the next interval. */

@@ -242,6 +242,10 @@ test("when an installation is suspended, a token takes over what it sees", async
   await world.all("live");
   const said = (await quotaReport(world.ctx)).find(({ name }) => name === "installation on small");
   expect(said?.problem).toMatch(/small has suspended/);
+  // The same where the App is removed altogether: paused for a moment, then the token's.
+  world.simulator.apps.uninstall(world.installation("small"), world.by);
+  await world.hear("webhook");
+  await world.all("live");
 });
 
 test("deliveries to the App's webhook that failed are asked for again, and its repositories for no hooks of their own", async () => {
