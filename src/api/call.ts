@@ -26,6 +26,8 @@ export interface Call {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   /** As it was sent. */
   body: string;
+  /** The caller asked for what upstream says now. */
+  isFresh: boolean;
   /** Names this request in error bodies and logs. */
   requestId: string;
 }

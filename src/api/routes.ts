@@ -126,6 +126,7 @@ export async function registerApi(
         sight: sightOf(caller),
         version,
         requestId,
+        isFresh: false,
         method: request.method,
         api: apiAddress(ctx.config, { protocol: request.protocol, host: request.host, isEnterprise }),
         path,

@@ -112,18 +112,29 @@ export async function findUserRepositories(
   userId: number,
   sight: Sight,
   filter: RepositoryFilter,
-  {
-    sort,
-    direction,
-    limit,
-    offset,
-  }: { sort: RepositorySort; direction: "asc" | "desc"; limit: number; offset: number },
+  page: RepositoryPage,
 ): Promise<{ rows: RepositoryDocument[]; total: number }> {
   const statement = new Statement();
   const conditions = [visible(statement, "r", sight), relationCondition(statement, userId, filter.relations)];
   if (filter.visibility !== "all") conditions.push(filter.visibility === "public" ? "not r.private" : "r.private");
   if (filter.updatedAfter) conditions.push(`r.updated_at > ${statement.value(filter.updatedAfter)}`);
   if (filter.updatedBefore) conditions.push(`r.updated_at < ${statement.value(filter.updatedBefore)}`);
+  return pageOfRepositories(db, statement, conditions, page);
+}
+
+export interface RepositoryPage {
+  sort: RepositorySort;
+  direction: "asc" | "desc";
+  limit: number;
+  offset: number;
+}
+
+async function pageOfRepositories(
+  db: Database,
+  statement: Statement,
+  conditions: readonly string[],
+  { sort, direction, limit, offset }: RepositoryPage,
+): Promise<{ rows: RepositoryDocument[]; total: number }> {
   const found = await statement.rows<Row>(
     db,
     `select p.*, q.total from (select count(*) as total ${MIRRORED_REPOSITORIES} and ${conditions.join(" and ")}) q left join lateral
@@ -133,6 +144,20 @@ export async function findUserRepositories(
   );
   return { rows: found.filter((row) => row.id !== null).map(documented), total: Number(found[0]?.total ?? 0) };
 }
+
+/** A page of what an account owns, as far as it is seen, and how many there are in all. */
+export async function findOwnedRepositories(
+  db: Database,
+  ownerId: number,
+  { only, sight }: { only: "all" | "public" | "private" | "forks" | "sources"; sight: Sight },
+  page: RepositoryPage,
+): Promise<{ rows: RepositoryDocument[]; total: number }> {
+  const statement = new Statement();
+  const conditions = [`r.owner_id = ${statement.value(ownerId)}`, visible(statement, "r", sight), OWNED[only]];
+  return pageOfRepositories(db, statement, conditions, page);
+}
+
+const OWNED = { all: "true", public: "not r.private", private: "r.private", forks: "r.fork", sources: "not r.fork" };
 
 /**
  * The mirror is not told who is a member of what. What a user does not own has been opened to them by the token that

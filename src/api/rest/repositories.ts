@@ -5,6 +5,7 @@ import {
   type RepositorySort,
 } from "../../mirror/find-repositories.ts";
 import { findUser } from "../../mirror/find-users.ts";
+import type { Fields } from "../../mirror/template.ts";
 import { type Answer, type Call, ok, type RepositoryCall, requireUser } from "../call.ts";
 import { ApiFault, notFound } from "../fault.ts";
 import { choice, direction, moment } from "../query.ts";
@@ -74,4 +75,11 @@ export async function getRepository(call: RepositoryCall): Promise<Answer> {
   if (!found) throw notFound();
   const { id, document, detail, updatedAt } = found;
   return ok(await showOne(call, { repositoryId: id, document, detail }), { lastModified: updatedAt });
+}
+
+export async function getTopics(call: RepositoryCall): Promise<Answer> {
+  const found = await findRepositoryDocument(call.ctx.db, call.repository.id);
+  if (!found) throw notFound();
+  const { topics } = JSON.parse(found.document) as Fields;
+  return ok(JSON.stringify({ names: topics ?? [] }));
 }
