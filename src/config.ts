@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { join, resolve } from "node:path";
 
 /** One setting of the environment. */
@@ -23,6 +24,13 @@ export const settings = {
     read: httpUrl,
     about:
       "The address by which callers reach the API, e.g. `https://tain.example.com`. Unset: each answer uses the `Host` of its request.",
+  },
+  trustedProxies: {
+    name: "TRUSTED_PROXIES",
+    read: proxies,
+    default: "",
+    about:
+      "The proxies in front of Tain, comma separated: addresses, networks (`10.0.0.0/8`), or `loopback`, `linklocal`, `uniquelocal`. Only their `X-Forwarded-For`, `-Proto` and `-Host` are believed; unset: nobody's.",
   },
   databaseUrl: {
     name: "DATABASE_URL",
@@ -159,6 +167,13 @@ export const settings = {
     default: "5000",
     about: "GraphQL points an hour for each of our own callers; 0 is off.",
   },
+  staleAfterMs: {
+    name: "STALE_AFTER",
+    read: span,
+    default: "15m",
+    about:
+      "When upstream has confirmed nothing of a repository for so long, answers about it say so (`Warning`). Set it well above `CATCH_UP_INTERVAL`.",
+  },
   operatorToken: {
     name: "OPERATOR_TOKEN",
     read: secret,
@@ -254,6 +269,23 @@ function tokens(text: string): string[] {
     throw new Error(
       "holds a character that no token has, such as a blank or a quotation mark: separate tokens by commas",
     );
+  }
+  return parts;
+}
+
+const NETWORK_NAMES = ["loopback", "linklocal", "uniquelocal"];
+
+function proxies(text: string): string[] {
+  const parts = text
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean);
+  for (const part of parts) {
+    const [address = "", bits, ...more] = part.split("/");
+    const family = isIP(address);
+    const isNetwork = bits === undefined || (more.length === 0 && whole(bits) <= (family === 6 ? 128 : 32));
+    if (NETWORK_NAMES.includes(part) || (family !== 0 && isNetwork)) continue;
+    throw new Error(`holds what is neither an address, a network nor one of ${NETWORK_NAMES.join(", ")}: ${part}`);
   }
   return parts;
 }

@@ -3,6 +3,7 @@ import type { MirroredRepository } from "../mirror/find-repositories.ts";
 import type { Sight } from "../mirror/sight.ts";
 import type { Caller, User } from "./caller.ts";
 import { ApiFault } from "./fault.ts";
+import type { MediaType } from "./media-type.ts";
 import type { CallerQuota } from "./quota.ts";
 import type { ApiVersion } from "./version.ts";
 
@@ -26,6 +27,8 @@ export interface Call {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   /** As it was sent. */
   body: string;
+  /** In which form the answer is asked for. */
+  media: MediaType;
   /** The caller asked for what upstream says now. */
   isFresh: boolean;
   /** Names this request in error bodies and logs. */

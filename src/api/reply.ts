@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { FastifyReply } from "fastify";
 import type { Answer } from "./call.ts";
 import type { Caller } from "./caller.ts";
+import { type MediaType, mediaTypeHeader } from "./media-type.ts";
 import type { Bucket, QuotaFigures } from "./quota.ts";
 import type { ApiVersion } from "./version.ts";
 
@@ -61,8 +62,8 @@ export function quotaHeaders(figures: QuotaFigures | null, resource: Bucket): Re
   };
 }
 
-export function versionHeaders(version: ApiVersion): Record<string, string> {
-  return { "X-GitHub-Media-Type": "github.v3; format=json", "X-GitHub-Api-Version-Selected": version };
+export function versionHeaders(version: ApiVersion, media: MediaType): Record<string, string> {
+  return { "X-GitHub-Media-Type": mediaTypeHeader(media), "X-GitHub-Api-Version-Selected": version };
 }
 
 /** The headers by which an answer may be kept and asked for again. */

@@ -8,11 +8,15 @@ import {
   type MirroredRepository,
 } from "../mirror/find-repositories.ts";
 import { apiAddress, enterprisePrefix } from "./addresses.ts";
+import { inForm } from "./body-form.ts";
 import type { Answer, ApiContext, Call } from "./call.ts";
 import { type Caller, Callers, sightOf } from "./caller.ts";
+import { compressAnswers } from "./compression.ts";
 import { ApiFault, faultBody, notFound } from "./fault.ts";
 import { ChangeStreams } from "./graphql/change-streams.ts";
 import { openGraphql } from "./graphql/endpoint.ts";
+import { MarkdownRenderer } from "./markdown.ts";
+import { type MediaType, mediaType } from "./media-type.ts";
 import { storeOutage } from "./outage.ts";
 import { CallerQuota, type QuotaFigures } from "./quota.ts";
 import { cacheHeaders, isUnchanged, jsonType, laidOut, quotaHeaders, send, versionHeaders } from "./reply.ts";
@@ -51,6 +55,7 @@ export async function registerApi(
   const changes = new ChangeStreams(ctx);
   const graphql = openGraphql({ ctx, callers, quota, timeoutMs: graphqlTimeoutMs, changes });
   const operations = restOperations();
+  const markdown = new MarkdownRenderer();
 
   await app.register(async (api) => {
     // A stream would hold the server open until its caller goes.
@@ -59,6 +64,7 @@ export async function registerApi(
       await quota.close();
       await callers.close();
     });
+    await compressAnswers(api);
     // Bodies stay as they were sent: they are passed on, or read by the operation that knows what they are.
     api.removeAllContentTypeParsers();
     api.addContentTypeParser("*", { parseAs: "string", bodyLimit: MAX_BODY_BYTES }, (_request, body, done) =>
@@ -104,11 +110,13 @@ export async function registerApi(
     let caller: Caller | null = null;
     let figures: QuotaFigures | null = null;
     let docs = DOCS;
+    let media: MediaType = { form: null, patch: null };
     try {
       version = apiVersion(request.headers["x-github-api-version"]);
       caller = await identify(request, (left) => {
         figures = left;
       });
+      media = mediaType(request.headers.accept);
       const { path, query, isEnterprise } = target(request.url);
       const match = operations.match(request.method, path);
       if (match) docs = match.route.docs;
@@ -126,6 +134,7 @@ export async function registerApi(
         sight: sightOf(caller),
         version,
         requestId,
+        media,
         isFresh: false,
         method: request.method,
         api: apiAddress(ctx.config, { protocol: request.protocol, host: request.host, isEnterprise }),
@@ -140,7 +149,7 @@ export async function registerApi(
       if (!(error instanceof ApiFault)) throw error;
       const headers = {
         "Content-Type": jsonType,
-        ...versionHeaders(version),
+        ...versionHeaders(version, media),
         ...quotaHeaders(figures, "core"),
         ...error.headers,
       };
@@ -164,10 +173,13 @@ export async function registerApi(
     }
   }
 
-  function deliver(reply: FastifyReply, call: Call, answer: Answer, figures: QuotaFigures | null): FastifyReply {
-    const { caller, version, requestId, headers: request } = call;
+  function deliver(reply: FastifyReply, call: Call, ran: Answer, figures: QuotaFigures | null): FastifyReply {
+    const { caller, version, media, requestId, headers: request } = call;
+    // Another media type is text, or upstream's own answer, which stays as it is.
+    const isOurJson = ran.body !== null && ran.contentType === undefined;
+    const answer = isOurJson ? { ...ran, body: inForm(ran.body as string, media.form, markdown) } : ran;
     const headers: Record<string, string> = {
-      ...versionHeaders(version),
+      ...versionHeaders(version, media),
       ...cacheHeaders(answer, caller, request),
       ...answer.headers,
       ...(answer.link ? { Link: answer.link } : {}),
@@ -179,8 +191,6 @@ export async function registerApi(
       return send(reply, 304, null, { ...headers, ...quotaHeaders(left, "core") }, requestId);
     }
     if (answer.body !== null) headers["Content-Type"] = answer.contentType ?? jsonType;
-    // Another media type is text, or upstream's own answer, which stays as it is.
-    const isOurJson = answer.body !== null && answer.contentType === undefined;
     const body = isOurJson ? laidOut(answer.body as string, reply.request.headers["user-agent"]) : answer.body;
     return send(reply, answer.status, body, { ...headers, ...quotaHeaders(figures, "core") }, requestId);
   }

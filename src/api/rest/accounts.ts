@@ -117,7 +117,7 @@ type Extent = "user" | "organization";
 /** A key that upstream's whole answer has and nothing embedded elsewhere. */
 const WHOLE: Record<Extent, string> = { user: "bio", organization: "members_url" };
 
-/** Accounts that upstream does not show, so that nobody makes the mirror ask again and again. */
+/** The addresses of accounts that upstream does not show, so that nobody makes the mirror ask again and again. */
 const unknownUpstream = new LRUCache<string, true>({ max: 10_000, ttl: 10 * 60_000 });
 
 /**
@@ -129,10 +129,11 @@ async function readWhole(call: Call, account: UserRow, extent: Extent): Promise<
   if (isWhole && !call.isFresh) return account;
   const { ctx } = call;
   const path = extent === "user" ? `/user/${account.id}` : `/organizations/${account.id}`;
-  if (unknownUpstream.has(path)) throw notFound();
+  const address = ctx.config.upstreamUrl + path;
+  if (unknownUpstream.has(address)) throw notFound();
   const answer = await askUpstream(ctx, path);
   if (answer.kind !== "ok") {
-    unknownUpstream.set(path, true);
+    unknownUpstream.set(address, true);
     throw notFound();
   }
   await store(ctx, extent, answer);

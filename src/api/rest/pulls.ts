@@ -1,7 +1,7 @@
 import { findPull, findPulls, type PullRow } from "../../mirror/find-pulls.ts";
 import type { Fields } from "../../mirror/template.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
-import { notFound } from "../fault.ts";
+import { ApiFault, notFound } from "../fault.ts";
 import { choice, direction } from "../query.ts";
 import { showOne } from "../view.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
@@ -34,6 +34,8 @@ export async function listPulls(call: RepositoryCall): Promise<Answer> {
 }
 
 export async function getPull(call: RepositoryCall): Promise<Answer> {
+  if (call.media.patch)
+    throw new ApiFault(406, `This mirror holds no commits, and so serves no ${call.media.patch} of a pull request`);
   const { document, detail, body, updatedAt } = await requirePull(call);
   return ok(await showOne(call, { repositoryId: call.repository.id, document, detail, body }), {
     lastModified: updatedAt,
