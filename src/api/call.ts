@@ -48,6 +48,10 @@ export interface Answer {
   headers?: Record<string, string>;
   lastModified?: Date | null;
   link?: string | null;
+  /** When upstream confirmed what is shown, by our clock; null: not yet. Absent: it does not come from upstream. */
+  confirmedAt?: Date | null;
+  /** Why what upstream says now could not be shown although it was asked for. */
+  notFresh?: string;
   /** Has no validators and may not be kept. */
   isUncached?: true;
 }

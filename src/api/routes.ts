@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isPostgresOutage } from "../../db/outage.ts";
 import {
+  findOldestConfirmation,
   findRenamedRepository,
   findRepositoryById,
   findRepositoryByName,
@@ -9,10 +10,11 @@ import {
 } from "../mirror/find-repositories.ts";
 import { apiAddress, enterprisePrefix } from "./addresses.ts";
 import { inForm } from "./body-form.ts";
-import type { Answer, ApiContext, Call } from "./call.ts";
+import type { Answer, ApiContext, Call, RepositoryCall } from "./call.ts";
 import { type Caller, Callers, sightOf } from "./caller.ts";
 import { compressAnswers } from "./compression.ts";
 import { ApiFault, faultBody, notFound } from "./fault.ts";
+import { freshnessHeaders, refreshShown } from "./freshness.ts";
 import { ChangeStreams } from "./graphql/change-streams.ts";
 import { openGraphql } from "./graphql/endpoint.ts";
 import { MarkdownRenderer } from "./markdown.ts";
@@ -127,6 +129,9 @@ export async function registerApi(
         if (spending.isSpent) throw quotaSpent(caller, requestId, ctx.clock.now());
       }
       if (!match) throw notMirrored(request.method);
+      const isFresh = query.get("fresh") === "true" || wantsNoCache(request.headers);
+      // It is ours, and no part of what `Link` repeats.
+      query.delete("fresh");
       const call: Call = {
         ctx,
         quota,
@@ -135,7 +140,7 @@ export async function registerApi(
         version,
         requestId,
         media,
-        isFresh: false,
+        isFresh: isFresh && isRead(request.method) && caller.kind === "user",
         method: request.method,
         api: apiAddress(ctx.config, { protocol: request.protocol, host: request.host, isEnterprise }),
         path,
@@ -181,11 +186,11 @@ export async function registerApi(
     const headers: Record<string, string> = {
       ...versionHeaders(version, media),
       ...cacheHeaders(answer, caller, request),
+      ...freshnessHeaders(answer, { now: ctx.clock.now(), staleAfterMs: ctx.config.staleAfterMs }),
       ...answer.headers,
       ...(answer.link ? { Link: answer.link } : {}),
     };
-    const isRead = call.method === "GET" || call.method === "HEAD";
-    if (isRead && answer.status === 200 && isUnchanged(headers, request)) {
+    if (isRead(call.method) && answer.status === 200 && isUnchanged(headers, request)) {
       // GitHub docs: a 304 is free to those who are authorised.
       const left = caller.kind === "user" ? quota.refund(caller, "core", 1) : figures;
       return send(reply, 304, null, { ...headers, ...quotaHeaders(left, "core") }, requestId);
@@ -204,14 +209,35 @@ function agentMissing(reply: FastifyReply, requestId: string): FastifyReply {
   return send(reply, 403, AGENT_MISSING, { "Content-Type": "text/html; charset=utf-8" }, requestId);
 }
 
+/** What says nothing of upstream. */
+const OWN = new Set(["/", "/meta", "/versions", "/zen", "/rate_limit"]);
+
 async function run(call: Call, { route, repository: named }: Match): Promise<Answer> {
-  if (route.run.of === "service") return route.run.with(call);
+  if (route.run.of === "service") {
+    const answer = await route.run.with(call);
+    if (OWN.has(call.path) || answer.confirmedAt !== undefined || answer.status > 299) return answer;
+    const notFresh = call.isFresh ? { notFresh: "this answer cannot be refreshed by itself" } : {};
+    return { ...answer, ...notFresh, confirmedAt: await findOldestConfirmation(call.ctx.db, call.sight) };
+  }
   if (!named) throw new Error(`A route below a repository was matched without one: ${call.path}`);
   const found = await findNamed(call, named);
   if (found === null) throw notFound();
   const path = `/repositories/${found.repository.id}${named.rest}`;
   if (found.isMoved) return moved(call, path);
-  return route.run.with({ ...call, repository: found.repository, path });
+  const below: RepositoryCall = { ...call, repository: found.repository, path };
+  const refreshed = call.isFresh ? await refreshShown(below, named.rest) : {};
+  const answer = await route.run.with(below);
+  return { confirmedAt: found.repository.confirmedAt, ...refreshed, ...answer };
+}
+
+function isRead(method: string): boolean {
+  return method === "GET" || method === "HEAD";
+}
+
+/** `fetch` adds this header by itself to whatever has a validator, so there it is nobody's wish. */
+function wantsNoCache(headers: FastifyRequest["headers"]): boolean {
+  if (headers["if-none-match"] !== undefined || headers["if-modified-since"] !== undefined) return false;
+  return (headers["cache-control"] ?? "").split(",").some((part) => part.trim().toLowerCase() === "no-cache");
 }
 
 async function findNamed(
@@ -232,13 +258,12 @@ async function findNamed(
 /** Reads may be repeated anywhere; a write must be repeated as the write that it is. */
 function moved({ method, api, query }: Call, path: string): Answer {
   const location = `${api}${path}${query.size > 0 ? `?${query}` : ""}`;
-  const isRead = method === "GET" || method === "HEAD";
   const body = JSON.stringify({
-    message: isRead ? "Moved Permanently" : "Temporary Redirect",
+    message: isRead(method) ? "Moved Permanently" : "Temporary Redirect",
     url: location,
     documentation_url: "https://docs.github.com/rest/guides/best-practices-for-using-the-rest-api#follow-redirects",
   });
-  return { status: isRead ? 301 : 307, body, headers: { Location: location } };
+  return { status: isRead(method) ? 301 : 307, body, headers: { Location: location } };
 }
 
 function target(url: string): { path: string; query: URLSearchParams; isEnterprise: boolean } {

@@ -63,7 +63,8 @@ export async function storeShown(
   const at = { api: config.upstreamUrl, seenAt, read: true, isSingle, ...(repository ? { repository } : {}) };
   const observed = joinObserved([body as Json | Json[]].flat().map((one) => observe(kind, one, at)));
   await db.transaction(async (tx) => {
-    await mergeObserved(tx, observed);
-    if (validator) await saveValidator(tx, validator);
+    const merged = await mergeObserved(tx, observed);
+    // A validator says that the mirror has the page; where a newer delivery contradicts it, that is not so.
+    if (validator && merged.every(({ outcome }) => outcome !== "tied")) await saveValidator(tx, validator);
   });
 }

@@ -13,6 +13,8 @@ export interface MirroredRepository {
   isPrivate: boolean;
   hasIssues: boolean;
   updatedAt: Date | null;
+  /** When upstream last confirmed what the mirror holds of it, by our clock; null: not since it was first copied. */
+  confirmedAt: Date | null;
 }
 
 export interface RepositoryDocument extends MirroredRepository {
@@ -30,12 +32,14 @@ interface Row {
   private: boolean;
   has_issues: boolean | null;
   updated_at: Date | null;
+  confirmed_at: Date | null;
   document: string;
   detail: string | null;
   total: string;
 }
 
-const COLUMNS = "r.id, r.node_id, r.name, r.full_name, r.html_url, r.owner_id, r.private, r.has_issues, r.updated_at";
+const COLUMNS =
+  "r.id, r.node_id, r.name, r.full_name, r.html_url, r.owner_id, r.private, r.has_issues, r.updated_at, s.confirmed_at";
 /** Repositories `r` that are mirrored and exist; more conditions may follow. */
 export const MIRRORED_REPOSITORIES =
   "from repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone' where r.deleted_at is null";
@@ -83,7 +87,7 @@ export async function findRepositoryDocument(db: Database, id: number): Promise<
   const statement = new Statement();
   const [row] = await statement.rows<Row>(
     db,
-    `select ${COLUMNS}, r.document::text, r.detail::text from repositories r where r.id = ${statement.value(id)}`,
+    `select ${COLUMNS}, r.document::text, r.detail::text from repositories r left join repository_syncs s on s.repository_id = r.id where r.id = ${statement.value(id)}`,
   );
   return row ? documented(row) : null;
 }
@@ -187,7 +191,19 @@ function mirrored(row: Row): MirroredRepository {
     isPrivate: row.private,
     hasIssues: row.has_issues !== false,
     updatedAt: row.updated_at,
+    confirmedAt: row.confirmed_at,
   };
+}
+
+/** When upstream last confirmed the repository of which that is longest ago; null: of one never, or there is none. */
+export async function findOldestConfirmation(db: Database, sight: Sight): Promise<Date | null> {
+  const statement = new Statement();
+  const [row] = await statement.rows<{ oldest: Date | null; is_complete: boolean | null }>(
+    db,
+    `select min(s.confirmed_at) as oldest, bool_and(s.confirmed_at is not null) as is_complete
+      ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)}`,
+  );
+  return row?.is_complete ? row.oldest : null;
 }
 
 function documented(row: Row): RepositoryDocument {

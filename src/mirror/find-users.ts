@@ -8,6 +8,8 @@ export interface UserRow {
   type: string | null;
   document: string;
   updatedAt: Date | null;
+  /** When upstream last showed it, by our clock. */
+  seenAt: Date;
 }
 
 interface Row {
@@ -16,9 +18,10 @@ interface Row {
   type: string | null;
   document: string;
   updated_at: Date | null;
+  seen_at: Date;
 }
 
-const COLUMNS = "u.id, u.login, u.type, u.document::text as document, u.updated_at";
+const COLUMNS = "u.id, u.login, u.type, u.document::text as document, u.updated_at, u.seen_at";
 
 export async function findUser(db: Database, id: number): Promise<UserRow | null> {
   const statement = new Statement();
@@ -81,6 +84,6 @@ export async function findAssignees(
   return { rows: [], total };
 }
 
-function toUser({ id, login, type, document, updated_at }: Row): UserRow {
-  return { id: Number(id), login, type, document, updatedAt: updated_at };
+function toUser({ id, login, type, document, updated_at, seen_at }: Row): UserRow {
+  return { id: Number(id), login, type, document, updatedAt: updated_at, seenAt: seen_at };
 }

@@ -75,10 +75,11 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
     const redis = testRedis();
     const at = { database: database.url, redis, upstream: options.upstreamUrl ?? upstream.url };
     const env = { UPSTREAM_TOKEN, ...options.env };
-    const stores = await openStores(testConfig(at, env), resources, { name: "test" });
+    const opened = await openStores(testConfig(at, env), resources, { name: "test" });
+    const stores = { ...opened, ...(options.clock ? { clock: options.clock } : {}) };
     const client = openUpstream(stores);
     resources.defer(() => client.close());
-    const ctx: Context = { ...stores, upstream: client, ...(options.clock ? { clock: options.clock } : {}) };
+    const ctx: Context = { ...stores, upstream: client };
     const repositories = await mirror(ctx, upstream);
     const user = await askAt(upstream.url, "GET", "/user", { token: UPSTREAM_TOKEN });
     await store(ctx, upstream, "user", user.body);

@@ -77,7 +77,7 @@ export async function getUser(call: Call): Promise<Answer> {
   // What upstream told the account itself may be hidden from others: no address is shown rather than a hidden one.
   if (isOwn && "email" in fields) fields.email = null;
   if ("user_view_type" in fields) fields.user_view_type = "public";
-  return ok(JSON.stringify(fields), { lastModified: account.updatedAt });
+  return ok(JSON.stringify(fields), { lastModified: account.updatedAt, confirmedAt: account.seenAt });
 }
 
 /** `/orgs/{org}` and `/organizations/{organization_id}`. */
@@ -87,7 +87,10 @@ export async function getOrganization(call: Call): Promise<Answer> {
   const url = `${call.api}/orgs/${account.login}`;
   Object.assign(fields, { url, repos_url: `${url}/repos`, events_url: `${url}/events` });
   const shown = SHOWN_OF_ORGANIZATIONS.filter((key) => key in fields).map((key) => [key, fields[key]]);
-  return ok(JSON.stringify(Object.fromEntries(shown)), { lastModified: account.updatedAt });
+  return ok(JSON.stringify(Object.fromEntries(shown)), {
+    lastModified: account.updatedAt,
+    confirmedAt: account.seenAt,
+  });
 }
 
 async function shownFields(call: Call, { document }: UserRow): Promise<Fields> {
