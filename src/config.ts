@@ -167,6 +167,13 @@ export const settings = {
     default: "5000",
     about: "GraphQL points an hour for each of our own callers; 0 is off.",
   },
+  passThrough: {
+    name: "PASS_THROUGH",
+    read: flag,
+    default: "off",
+    about:
+      "Whether a route that Tain does not mirror is asked of upstream for callers who show a token of upstream's, with that token and at the cost of its quota (`on` or `off`). Off, and for everyone else, such a route is a 404 that says so.",
+  },
   staleAfterMs: {
     name: "STALE_AFTER",
     read: span,

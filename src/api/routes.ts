@@ -20,6 +20,7 @@ import { openGraphql } from "./graphql/endpoint.ts";
 import { MarkdownRenderer } from "./markdown.ts";
 import { type MediaType, mediaType } from "./media-type.ts";
 import { storeOutage } from "./outage.ts";
+import { passThrough } from "./pass-through.ts";
 import { CallerQuota, type QuotaFigures } from "./quota.ts";
 import { cacheHeaders, isUnchanged, jsonType, laidOut, quotaHeaders, send, versionHeaders } from "./reply.ts";
 import { restOperations } from "./rest/operations.ts";
@@ -128,7 +129,6 @@ export async function registerApi(
         figures = spending.figures;
         if (spending.isSpent) throw quotaSpent(caller, requestId, ctx.clock.now());
       }
-      if (!match) throw notMirrored(request.method);
       const isFresh = query.get("fresh") === "true" || wantsNoCache(request.headers);
       // It is ours, and no part of what `Link` repeats.
       query.delete("fresh");
@@ -144,12 +144,14 @@ export async function registerApi(
         method: request.method,
         api: apiAddress(ctx.config, { protocol: request.protocol, host: request.host, isEnterprise }),
         path,
-        params: match.params,
+        params: match?.params ?? {},
         query,
         headers: request.headers,
         body: typeof request.body === "string" ? request.body : "",
       };
-      return deliver(reply, call, await run(call, match), figures);
+      const answer = match ? await run(call, match) : ctx.config.passThrough ? await passThrough(call) : null;
+      if (!answer) throw notMirrored(request.method);
+      return deliver(reply, call, answer, figures);
     } catch (error) {
       if (!(error instanceof ApiFault)) throw error;
       const headers = {

@@ -54,7 +54,7 @@ async function examples(world: ApiWorld, repository: string): Promise<(path: str
     [/\/pulls\/:number/, pulls.slice(0, 10).map(({ number }) => `/pulls/${number}`)],
     [/\/milestones\/:number/, (await first("/milestones?state=all")).map((number) => `/milestones/${number}`)],
     [/\/labels\/:name/, (await first("/labels")).map((name) => `/labels/${encodeURIComponent(name)}`)],
-    [/\/assignees\/:login/, [`/assignees/${(await world.get(`/repos/${repository}/assignees`)).body[0]?.login}`]],
+    [/\/assignees\/:assignee/, [`/assignees/${(await world.get(`/repos/${repository}/assignees`)).body[0]?.login}`]],
     [/\/users\/:login/, ["/users/mirror-owner", `/users/${repository.split("/")[0]}`]],
     [/\/user\/:id/, [`/user/${world.userId}`]],
     [/\/orgs\/:login/, [`/orgs/${organization(world)?.login}`]],

@@ -15,7 +15,7 @@ export async function listAssignees(call: RepositoryCall): Promise<Answer> {
 
 /** 204 when the person can be assigned, 404 when not, as far as the mirror knows. */
 export async function checkAssignee(call: RepositoryCall): Promise<Answer> {
-  const login = call.params.login ?? "";
+  const login = call.params.assignee ?? "";
   const { total } = await findAssignees(call.ctx.db, call.repository.id, { login, limit: 1, offset: 0 });
   if (total === 0) throw notFound();
   return { status: 204, body: null };

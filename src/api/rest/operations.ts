@@ -125,7 +125,7 @@ export function restOperations(): Router {
     "issues/labels#list-labels-for-issues-in-a-milestone",
   );
   repository("GET", "/assignees", listAssignees, "issues/assignees#list-assignees");
-  repository("GET", "/assignees/:login", checkAssignee, "issues/assignees#check-if-a-user-can-be-assigned");
+  repository("GET", "/assignees/:assignee", checkAssignee, "issues/assignees#check-if-a-user-can-be-assigned");
   repository("GET", "/topics", getTopics, "repos/repos#get-all-repository-topics");
   return router;
 }
