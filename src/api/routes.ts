@@ -129,7 +129,6 @@ export async function registerApi(
       caller = await identify(request, (left) => {
         figures = left;
       });
-      media = mediaType(request.headers.accept);
       const { path, query, isEnterprise } = target(request.url);
       const match = operations.match(request.method, path);
       if (match) docs = match.route.docs;
@@ -139,6 +138,7 @@ export async function registerApi(
         figures = spending.figures;
         if (spending.isSpent) throw quotaSpent(caller, requestId, ctx.clock.now());
       }
+      media = mediaType(request.headers.accept);
       const isFresh = query.get("fresh") === "true" || wantsNoCache(request.headers);
       // It is ours, and no part of what `Link` repeats.
       query.delete("fresh");
