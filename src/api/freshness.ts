@@ -47,7 +47,7 @@ export async function refreshShown(
   if (kind === undefined) return { notFresh: "this answer cannot be refreshed by itself" };
   const path = `/repositories/${repository.id}${rest}${query.size > 0 ? `?${query}` : ""}`;
   try {
-    const answer = await askUpstream(ctx, path, { conditional: true });
+    const answer = await askUpstream(call, path, { conditional: true });
     switch (answer.kind) {
       case "ok":
         await storeShown(ctx, kind, answer, repository);

@@ -10,24 +10,26 @@ import {
   UpstreamUnavailableError,
 } from "../upstream/errors.ts";
 import { saveValidator } from "../upstream/validators.ts";
-import type { ApiContext } from "./call.ts";
+import type { ApiContext, Call } from "./call.ts";
 import { ApiFault } from "./fault.ts";
 
 /** A caller waits for the answer: no longer than the service itself would take. */
 const PATIENCE_MS = 10_000;
 
 /**
- * Asks upstream while a caller waits, conditionally where the mirror has the page.
+ * Asks upstream while a caller waits, conditionally where the mirror has the page. What strangers make it ask leaves some of
+ * the quota to everybody else.
  * @throws ApiFault 502, 503 or 504 that says why there is no answer
  */
 export async function askUpstream(
-  { upstream, clock }: Pick<ApiContext, "upstream" | "clock">,
+  { ctx: { upstream, clock }, caller }: Pick<Call, "ctx" | "caller">,
   path: string,
   { conditional = false } = {},
 ): Promise<UpstreamAnswer> {
   const signal = AbortSignal.timeout(PATIENCE_MS);
+  const priority = caller.kind === "user" ? "caller" : "audit";
   try {
-    return await upstream.get(path, { priority: "caller", conditional, signal });
+    return await upstream.get(path, { priority, conditional, signal });
   } catch (error) {
     throw readFault(error, { now: clock.now(), isLate: signal.aborted });
   }

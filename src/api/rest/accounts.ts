@@ -134,7 +134,7 @@ async function readWhole(call: Call, account: UserRow, extent: Extent): Promise<
   const path = extent === "user" ? `/user/${account.id}` : `/organizations/${account.id}`;
   const address = ctx.config.upstreamUrl + path;
   if (unknownUpstream.has(address)) throw notFound();
-  const answer = await askUpstream(ctx, path);
+  const answer = await askUpstream(call, path);
   if (answer.kind !== "ok") {
     unknownUpstream.set(address, true);
     throw notFound();
