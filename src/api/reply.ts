@@ -76,8 +76,8 @@ export function cacheHeaders(answer: Answer, caller: Caller, request: RequestHea
   const vary = isAnonymous ? ["Accept"] : ["Accept", "Authorization", "Cookie", "X-GitHub-OTP"];
   const tag = `"${entityTag(answer.body, vary, request)}"`;
   return {
-    // It is made of what is compressed, so it is a weak one then (GitHub was recorded to do so).
-    ETag: travelsCompressed(answer.body, request["accept-encoding"]) ? `W/${tag}` : tag,
+    // It is made of what is compressed, so it is a weak one then. GitHub was recorded to do so, but for a 201.
+    ETag: answer.status !== 201 && travelsCompressed(answer.body, request["accept-encoding"]) ? `W/${tag}` : tag,
     "Cache-Control": `${isAnonymous ? "public" : "private"}, max-age=60, s-maxage=60`,
     Vary: `${vary.join(", ")}, ${VARY}`,
     ...(answer.lastModified ? { "Last-Modified": answer.lastModified.toUTCString() } : {}),
