@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createApiToken } from "../../src/api/tokens.ts";
 import { type ApiWorld, openApiWorld, rebased, store } from "./api-world.ts";
 
 let world: ApiWorld;
@@ -39,6 +40,15 @@ describe("accounts", () => {
     // And where it is embedded it stays as it was.
     const { body } = await world.get(`/repos/${busiest}/issues?creator=${login}&state=all`);
     expect(body[0].user).not.toHaveProperty("public_repos");
+  });
+
+  test("whoever asks by a token of ours is shown whole as well", async () => {
+    const { body } = await world.get(`/repos/${busiest}/issues?state=all&per_page=100`);
+    const { id } = await somebody();
+    const other = body.map((row: { user: { id: number } }) => row.user.id).find((one: number) => one !== id);
+    const token = await createApiToken(world.ctx, { userId: other, canWrite: false });
+    const shown = await world.get("/user", { token });
+    expect([shown.status, shown.body.id, typeof shown.body.public_repos]).toEqual([200, other, "number"]);
   });
 
   test("what upstream tells an account of itself is told to nobody else", async () => {

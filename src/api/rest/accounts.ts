@@ -127,7 +127,7 @@ const unknownUpstream = new LRUCache<string, true>({ max: 10_000, ttl: 10 * 60_0
  * The account with all that its own page shows. The mirror follows accounts as they appear in repositories, where little
  * of them is shown; so the rest is asked of upstream when somebody first wants it.
  */
-async function readWhole(call: Call, account: UserRow, extent: Extent): Promise<UserRow> {
+export async function readWhole(call: Call, account: UserRow, extent: Extent): Promise<UserRow> {
   const isWhole = WHOLE[extent] in (JSON.parse(account.document) as Fields);
   if (isWhole && !call.isFresh) return account;
   const { ctx } = call;
