@@ -1,5 +1,6 @@
 import { createPrivateKey } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { join, resolve } from "node:path";
 
 /** One setting of the environment. */
@@ -25,6 +26,13 @@ export const settings = {
     read: httpUrl,
     about:
       "The address by which callers reach the API, e.g. `https://tain.example.com`. Unset: each answer uses the `Host` of its request.",
+  },
+  trustedProxies: {
+    name: "TRUSTED_PROXIES",
+    read: proxies,
+    default: "",
+    about:
+      "The proxies in front of Tain, comma separated: addresses, networks (`10.0.0.0/8`), or `loopback`, `linklocal`, `uniquelocal`. Only their `X-Forwarded-For`, `-Proto` and `-Host` are believed; unset: nobody's.",
   },
   databaseUrl: {
     name: "DATABASE_URL",
@@ -181,6 +189,20 @@ export const settings = {
     read: allowance,
     default: "5000",
     about: "GraphQL points an hour for each of our own callers; 0 is off.",
+  },
+  passThrough: {
+    name: "PASS_THROUGH",
+    read: flag,
+    default: "off",
+    about:
+      "Whether a route that Tain does not mirror is asked of upstream for callers who show a token of upstream's, with that token and at the cost of its quota (`on` or `off`). Off, and for everyone else, such a route is a 404 that says so.",
+  },
+  staleAfterMs: {
+    name: "STALE_AFTER",
+    read: span,
+    default: "15m",
+    about:
+      "When upstream has confirmed nothing of a repository for so long, answers about it say so (`Warning`). Set it well above `CATCH_UP_INTERVAL`.",
   },
   operatorToken: {
     name: "OPERATOR_TOKEN",
@@ -345,6 +367,23 @@ function privateKeyFile(path: string): string {
   } catch (error) {
     throw new Error(`names a file (${path}) that ${(error as Error).message}`, { cause: error });
   }
+}
+
+const NETWORK_NAMES = ["loopback", "linklocal", "uniquelocal"];
+
+function proxies(text: string): string[] {
+  const parts = text
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean);
+  for (const part of parts) {
+    const [address = "", bits, ...more] = part.split("/");
+    const family = isIP(address);
+    const isNetwork = bits === undefined || (more.length === 0 && whole(bits) <= (family === 6 ? 128 : 32));
+    if (NETWORK_NAMES.includes(part) || (family !== 0 && isNetwork)) continue;
+    throw new Error(`holds what is neither an address, a network nor one of ${NETWORK_NAMES.join(", ")}: ${part}`);
+  }
+  return parts;
 }
 
 /** Digits only: `Number` would also take 0x50, 1e3 and 8080.0. */

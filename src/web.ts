@@ -17,6 +17,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 export function buildWeb(ctx: Context): FastifyInstance {
   const app = Fastify({
     requestTimeout: REQUEST_TIMEOUT_MS,
+    trustProxy: ctx.config.trustedProxies.length > 0 ? [...ctx.config.trustedProxies] : false,
     routerOptions: { maxParamLength: 1_000 },
     // A path that no router can read, such as one with a broken percent-encoding, in the dialect's shape of an error.
     frameworkErrors: (error, _request, reply) => {

@@ -3,6 +3,7 @@ import type { MirroredRepository } from "../mirror/find-repositories.ts";
 import type { Sight } from "../mirror/sight.ts";
 import type { Caller, User } from "./caller.ts";
 import { ApiFault } from "./fault.ts";
+import type { MediaType } from "./media-type.ts";
 import type { CallerQuota } from "./quota.ts";
 import type { ApiVersion } from "./version.ts";
 
@@ -26,6 +27,10 @@ export interface Call {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   /** As it was sent. */
   body: string;
+  /** In which form the answer is asked for. */
+  media: MediaType;
+  /** The caller asked for what upstream says now. */
+  isFresh: boolean;
   /** Names this request in error bodies and logs. */
   requestId: string;
 }
@@ -43,6 +48,10 @@ export interface Answer {
   headers?: Record<string, string>;
   lastModified?: Date | null;
   link?: string | null;
+  /** When upstream confirmed what is shown, by our clock; null: not yet. Absent: it does not come from upstream. */
+  confirmedAt?: Date | null;
+  /** Why what upstream says now could not be shown although it was asked for. */
+  notFresh?: string;
   /** Has no validators and may not be kept. */
   isUncached?: true;
 }

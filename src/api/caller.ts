@@ -1,6 +1,8 @@
 import type { Context } from "../context.ts";
 import type { Sight } from "../mirror/sight.ts";
 import type { Upstream, WriteRequest } from "../upstream/client.ts";
+import type { OwnRequest } from "../upstream/on-behalf.ts";
+import type { Received } from "../upstream/transport.ts";
 import { ApiFault } from "./fault.ts";
 import { type ApiToken, ApiTokens } from "./tokens.ts";
 import { type RepositoryPermission, type UpstreamCaller, UpstreamCallers } from "./upstream-callers.ts";
@@ -15,7 +17,15 @@ export interface User {
   /** Requests, and points, an hour of that quota; 0: no limit. Null: what the settings say. */
   hourlyLimit: number | null;
   /** By what they were known. */
-  by: { of: "own"; token: ApiToken } | { of: "upstream"; known: UpstreamCaller; write: Upstream["write"] };
+  by:
+    | { of: "own"; token: ApiToken }
+    | {
+        of: "upstream";
+        known: UpstreamCaller;
+        write: Upstream["write"];
+        /** One request with their own token, at the cost of their own quota, answered as upstream answers it. */
+        send: (request: Omit<OwnRequest, "token">) => Promise<Received>;
+      };
 }
 
 /** Who is asking. */
@@ -61,7 +71,8 @@ export class Callers {
     const known = this.#mode === "tokens" ? null : await this.#upstream.find(text);
     if (!known) return null;
     const write = (request: WriteRequest) => this.#upstream.write(text, request);
-    const by = { of: "upstream", known, write } as const;
+    const send = (request: Omit<OwnRequest, "token">) => this.#upstream.send({ ...request, token: text });
+    const by = { of: "upstream", known, write, send } as const;
     return { kind: "user", userId: known.userId, quotaName: `u${known.userId}`, hourlyLimit: null, by };
   }
 }

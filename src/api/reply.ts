@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import type { FastifyReply } from "fastify";
 import type { Answer } from "./call.ts";
 import type { Caller } from "./caller.ts";
+import { travelsCompressed } from "./compression.ts";
+import { type MediaType, mediaTypeHeader } from "./media-type.ts";
 import type { Bucket, QuotaFigures } from "./quota.ts";
 import type { ApiVersion } from "./version.ts";
 
@@ -11,7 +13,7 @@ type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 const COMMON_HEADERS = {
   "Access-Control-Allow-Origin": "*",
   "Access-Control-Expose-Headers":
-    "ETag, Link, Location, Retry-After, X-GitHub-OTP, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Used, X-RateLimit-Resource, X-RateLimit-Reset, X-OAuth-Scopes, X-Accepted-OAuth-Scopes, X-Poll-Interval, X-GitHub-Media-Type, X-GitHub-SSO, X-GitHub-Request-Id, Deprecation, Sunset",
+    "ETag, Link, Location, Retry-After, X-GitHub-OTP, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Used, X-RateLimit-Resource, X-RateLimit-Reset, X-OAuth-Scopes, X-Accepted-OAuth-Scopes, X-Poll-Interval, X-GitHub-Media-Type, X-GitHub-SSO, X-GitHub-Request-Id, Deprecation, Sunset, Age, Warning, X-Tain-Confirmed-At",
   "X-Frame-Options": "deny",
   "X-Content-Type-Options": "nosniff",
   "X-XSS-Protection": "0",
@@ -39,6 +41,7 @@ export function send(
   reply.code(status).headers({ ...commonHeaders(requestId), ...headers });
   if (body === null) return reply.send();
   if (reply.request.method !== "HEAD") return reply.send(body);
+  if (travelsCompressed(body, reply.request.headers["accept-encoding"])) return reply.send();
   return reply.header("Content-Length", String(Buffer.byteLength(body))).send();
 }
 
@@ -61,8 +64,8 @@ export function quotaHeaders(figures: QuotaFigures | null, resource: Bucket): Re
   };
 }
 
-export function versionHeaders(version: ApiVersion): Record<string, string> {
-  return { "X-GitHub-Media-Type": "github.v3; format=json", "X-GitHub-Api-Version-Selected": version };
+export function versionHeaders(version: ApiVersion, media: MediaType): Record<string, string> {
+  return { "X-GitHub-Media-Type": mediaTypeHeader(media), "X-GitHub-Api-Version-Selected": version };
 }
 
 /** The headers by which an answer may be kept and asked for again. */
@@ -71,8 +74,10 @@ export function cacheHeaders(answer: Answer, caller: Caller, request: RequestHea
   if (answer.body === null || answer.status > 299) return {};
   const isAnonymous = caller.kind === "anonymous";
   const vary = isAnonymous ? ["Accept"] : ["Accept", "Authorization", "Cookie", "X-GitHub-OTP"];
+  const tag = `"${entityTag(answer.body, vary, request)}"`;
   return {
-    ETag: `"${entityTag(answer.body, vary, request)}"`,
+    // It is made of what is compressed, so it is a weak one then. GitHub was recorded to do so, but for a 201.
+    ETag: answer.status !== 201 && travelsCompressed(answer.body, request["accept-encoding"]) ? `W/${tag}` : tag,
     "Cache-Control": `${isAnonymous ? "public" : "private"}, max-age=60, s-maxage=60`,
     Vary: `${vary.join(", ")}, ${VARY}`,
     ...(answer.lastModified ? { "Last-Modified": answer.lastModified.toUTCString() } : {}),
@@ -98,7 +103,8 @@ export function isUnchanged(headers: Record<string, string>, request: RequestHea
   return !Number.isNaN(known) && Date.parse(headers["Last-Modified"]) <= known;
 }
 
-/** Compared weakly: a proxy that compresses turns a strong tag into a weak one. */
+/** Compared weakly: compression turns a strong tag into a weak one. */
 function matches(tags: string, tag: string): boolean {
-  return tags.trim() === "*" || tags.split(",").some((one) => one.trim().replace(/^W\//, "") === tag);
+  const strong = (one: string) => one.trim().replace(/^W\//, "");
+  return tags.trim() === "*" || tags.split(",").some((one) => strong(one) === strong(tag));
 }

@@ -2,18 +2,26 @@ import { randomBytes } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isPostgresOutage } from "../../db/outage.ts";
 import {
+  findOldestConfirmation,
   findRenamedRepository,
   findRepositoryById,
   findRepositoryByName,
   type MirroredRepository,
 } from "../mirror/find-repositories.ts";
 import { apiAddress, enterprisePrefix } from "./addresses.ts";
-import type { Answer, ApiContext, Call } from "./call.ts";
+import { inForm } from "./body-form.ts";
+import type { Answer, ApiContext, Call, RepositoryCall } from "./call.ts";
 import { type Caller, Callers, sightOf } from "./caller.ts";
+import { compressAnswers } from "./compression.ts";
+import { descriptionPage, openApiDocument, operationsOf, PAGE_POLICY } from "./description.ts";
 import { ApiFault, faultBody, notFound } from "./fault.ts";
+import { freshnessHeaders, refreshShown } from "./freshness.ts";
 import { ChangeStreams } from "./graphql/change-streams.ts";
 import { openGraphql } from "./graphql/endpoint.ts";
+import { MarkdownRenderer } from "./markdown.ts";
+import { type MediaType, mediaType } from "./media-type.ts";
 import { storeOutage } from "./outage.ts";
+import { passThrough } from "./pass-through.ts";
 import { CallerQuota, type QuotaFigures } from "./quota.ts";
 import { cacheHeaders, isUnchanged, jsonType, laidOut, quotaHeaders, send, versionHeaders } from "./reply.ts";
 import { restOperations } from "./rest/operations.ts";
@@ -51,6 +59,7 @@ export async function registerApi(
   const changes = new ChangeStreams(ctx);
   const graphql = openGraphql({ ctx, callers, quota, timeoutMs: graphqlTimeoutMs, changes });
   const operations = restOperations();
+  const markdown = new MarkdownRenderer();
 
   await app.register(async (api) => {
     // A stream would hold the server open until its caller goes.
@@ -59,6 +68,7 @@ export async function registerApi(
       await quota.close();
       await callers.close();
     });
+    await compressAnswers(api);
     // Bodies stay as they were sent: they are passed on, or read by the operation that knows what they are.
     api.removeAllContentTypeParsers();
     api.addContentTypeParser("*", { parseAs: "string", bodyLimit: MAX_BODY_BYTES }, (_request, body, done) =>
@@ -76,6 +86,15 @@ export async function registerApi(
       if (status >= 500) ctx.log.error({ err: error, requestId, path: request.url.split("?")[0] }, "A request failed");
       const message = status >= 500 ? "Server Error" : status === 413 ? "Request body is too large" : "Bad Request";
       return send(reply, status, faultBody(new ApiFault(status, message), DOCS), headers, requestId);
+    });
+    const described = operationsOf(operations.routes);
+    api.get("/-/openapi.json", (_request, reply) => {
+      const body = JSON.stringify(openApiDocument(described));
+      return send(reply, 200, body, { "Content-Type": jsonType }, newRequestId());
+    });
+    api.get("/-/docs", (_request, reply) => {
+      const headers = { "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": PAGE_POLICY };
+      return send(reply, 200, descriptionPage(described), headers, newRequestId());
     });
     api.route({
       method: METHODS,
@@ -104,6 +123,7 @@ export async function registerApi(
     let caller: Caller | null = null;
     let figures: QuotaFigures | null = null;
     let docs = DOCS;
+    let media: MediaType = { form: null, patch: null };
     try {
       version = apiVersion(request.headers["x-github-api-version"]);
       caller = await identify(request, (left) => {
@@ -118,7 +138,10 @@ export async function registerApi(
         figures = spending.figures;
         if (spending.isSpent) throw quotaSpent(caller, requestId, ctx.clock.now());
       }
-      if (!match) throw notMirrored(request.method);
+      media = mediaType(request.headers.accept);
+      const isFresh = query.get("fresh") === "true" || wantsNoCache(request.headers);
+      // It is ours, and no part of what `Link` repeats.
+      query.delete("fresh");
       const call: Call = {
         ctx,
         quota,
@@ -126,20 +149,24 @@ export async function registerApi(
         sight: sightOf(caller),
         version,
         requestId,
+        media,
+        isFresh: isFresh && isRead(request.method) && caller.kind === "user",
         method: request.method,
         api: apiAddress(ctx.config, { protocol: request.protocol, host: request.host, isEnterprise }),
         path,
-        params: match.params,
+        params: match?.params ?? {},
         query,
         headers: request.headers,
         body: typeof request.body === "string" ? request.body : "",
       };
-      return deliver(reply, call, await run(call, match), figures);
+      const answer = match ? await run(call, match) : ctx.config.passThrough ? await passThrough(call) : null;
+      if (!answer) throw notMirrored(request.method);
+      return deliver(reply, call, answer, figures);
     } catch (error) {
       if (!(error instanceof ApiFault)) throw error;
       const headers = {
         "Content-Type": jsonType,
-        ...versionHeaders(version),
+        ...versionHeaders(version, media),
         ...quotaHeaders(figures, "core"),
         ...error.headers,
       };
@@ -163,23 +190,24 @@ export async function registerApi(
     }
   }
 
-  function deliver(reply: FastifyReply, call: Call, answer: Answer, figures: QuotaFigures | null): FastifyReply {
-    const { caller, version, requestId, headers: request } = call;
+  function deliver(reply: FastifyReply, call: Call, ran: Answer, figures: QuotaFigures | null): FastifyReply {
+    const { caller, version, media, requestId, headers: request } = call;
+    // Another media type is text, or upstream's own answer, which stays as it is.
+    const isOurJson = ran.body !== null && ran.contentType === undefined;
+    const answer = isOurJson ? { ...ran, body: inForm(ran.body as string, media.form, markdown) } : ran;
     const headers: Record<string, string> = {
-      ...versionHeaders(version),
+      ...versionHeaders(version, media),
       ...cacheHeaders(answer, caller, request),
+      ...freshnessHeaders(answer, { now: ctx.clock.now(), staleAfterMs: ctx.config.staleAfterMs }),
       ...answer.headers,
       ...(answer.link ? { Link: answer.link } : {}),
     };
-    const isRead = call.method === "GET" || call.method === "HEAD";
-    if (isRead && answer.status === 200 && isUnchanged(headers, request)) {
+    if (isRead(call.method) && answer.status === 200 && isUnchanged(headers, request)) {
       // GitHub docs: a 304 is free to those who are authorised.
       const left = caller.kind === "user" ? quota.refund(caller, "core", 1) : figures;
       return send(reply, 304, null, { ...headers, ...quotaHeaders(left, "core") }, requestId);
     }
     if (answer.body !== null) headers["Content-Type"] = answer.contentType ?? jsonType;
-    // Another media type is text, or upstream's own answer, which stays as it is.
-    const isOurJson = answer.body !== null && answer.contentType === undefined;
     const body = isOurJson ? laidOut(answer.body as string, reply.request.headers["user-agent"]) : answer.body;
     return send(reply, answer.status, body, { ...headers, ...quotaHeaders(figures, "core") }, requestId);
   }
@@ -193,14 +221,35 @@ function agentMissing(reply: FastifyReply, requestId: string): FastifyReply {
   return send(reply, 403, AGENT_MISSING, { "Content-Type": "text/html; charset=utf-8" }, requestId);
 }
 
+/** What says nothing of upstream. */
+const OWN = new Set(["/", "/meta", "/versions", "/zen", "/rate_limit"]);
+
 async function run(call: Call, { route, repository: named }: Match): Promise<Answer> {
-  if (route.run.of === "service") return route.run.with(call);
+  if (route.run.of === "service") {
+    const answer = await route.run.with(call);
+    if (OWN.has(call.path) || answer.confirmedAt !== undefined || answer.status > 299) return answer;
+    const notFresh = call.isFresh ? { notFresh: "this answer cannot be refreshed by itself" } : {};
+    return { ...answer, ...notFresh, confirmedAt: await findOldestConfirmation(call.ctx.db, call.sight) };
+  }
   if (!named) throw new Error(`A route below a repository was matched without one: ${call.path}`);
   const found = await findNamed(call, named);
   if (found === null) throw notFound();
   const path = `/repositories/${found.repository.id}${named.rest}`;
   if (found.isMoved) return moved(call, path);
-  return route.run.with({ ...call, repository: found.repository, path });
+  const below: RepositoryCall = { ...call, repository: found.repository, path };
+  const refreshed = call.isFresh ? await refreshShown(below, named.rest) : {};
+  const answer = await route.run.with(below);
+  return { confirmedAt: found.repository.confirmedAt, ...refreshed, ...answer };
+}
+
+function isRead(method: string): boolean {
+  return method === "GET" || method === "HEAD";
+}
+
+/** `fetch` adds this header by itself to whatever has a validator, so there it is nobody's wish. */
+function wantsNoCache(headers: FastifyRequest["headers"]): boolean {
+  if (headers["if-none-match"] !== undefined || headers["if-modified-since"] !== undefined) return false;
+  return (headers["cache-control"] ?? "").split(",").some((part) => part.trim().toLowerCase() === "no-cache");
 }
 
 async function findNamed(
@@ -221,13 +270,12 @@ async function findNamed(
 /** Reads may be repeated anywhere; a write must be repeated as the write that it is. */
 function moved({ method, api, query }: Call, path: string): Answer {
   const location = `${api}${path}${query.size > 0 ? `?${query}` : ""}`;
-  const isRead = method === "GET" || method === "HEAD";
   const body = JSON.stringify({
-    message: isRead ? "Moved Permanently" : "Temporary Redirect",
+    message: isRead(method) ? "Moved Permanently" : "Temporary Redirect",
     url: location,
     documentation_url: "https://docs.github.com/rest/guides/best-practices-for-using-the-rest-api#follow-redirects",
   });
-  return { status: isRead ? 301 : 307, body, headers: { Location: location } };
+  return { status: isRead(method) ? 301 : 307, body, headers: { Location: location } };
 }
 
 function target(url: string): { path: string; query: URLSearchParams; isEnterprise: boolean } {

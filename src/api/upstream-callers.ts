@@ -7,7 +7,7 @@ import type { Fields, Json } from "../mirror/template.ts";
 import type { RawAnswer, WriteRequest } from "../upstream/client.ts";
 import { UpstreamUnavailableError } from "../upstream/errors.ts";
 import { parseGraphql } from "../upstream/graphql.ts";
-import { type OnBehalf, openOnBehalf } from "../upstream/on-behalf.ts";
+import { type OnBehalf, type OwnRequest, openOnBehalf } from "../upstream/on-behalf.ts";
 import { limitOf } from "../upstream/quota-headers.ts";
 import type { Received } from "../upstream/transport.ts";
 import { ApiFault } from "./fault.ts";
@@ -80,6 +80,11 @@ export class UpstreamCallers {
   /** Passes a write on as whoever the token is; see `Upstream.write`. */
   write(token: string, request: WriteRequest): Promise<RawAnswer> {
     return this.#upstream.write(token, request);
+  }
+
+  /** Asks as whoever the token is; see `OnBehalf.send`. */
+  send(request: OwnRequest): Promise<Received> {
+    return this.#upstream.send(request);
   }
 
   async close(): Promise<void> {

@@ -8,18 +8,18 @@ import { hasMirrorsRights, type Permissions, permissionsOf } from "./caller.ts";
 type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller" | "sight">;
 
 /** Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. */
-async function show(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
+export async function showEach(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
   const texts = await renderDocuments(call.ctx.db, documents, { api: call.api });
   return texts.map((text) => restrict(text, call));
 }
 
 export async function showOne(call: Viewer, document: StoredDocument): Promise<string> {
-  const [text] = await show(call, [document]);
+  const [text] = await showEach(call, [document]);
   return text as string;
 }
 
 export async function showList(call: Viewer, documents: StoredDocument[]): Promise<string> {
-  return `[${(await show(call, documents)).join(",")}]`;
+  return `[${(await showEach(call, documents)).join(",")}]`;
 }
 
 /** A key as it stands in JSON text. Inside a string its quotes would be escaped, so nothing that people wrote matches. */

@@ -21,6 +21,8 @@ export type CommentKind = keyof typeof TABLES;
 export interface CommentList {
   /** The number of the issue or pull request; absent: of the whole repository. */
   parent?: number;
+  /** The id of the review that a comment on a diff came with. */
+  review?: number;
   since?: Date | null;
   sort: "created" | "updated";
   direction: "asc" | "desc";
@@ -33,7 +35,7 @@ export async function findComments(
   db: Database,
   kind: CommentKind,
   repositoryId: number,
-  { parent, since, sort, direction, limit, offset }: CommentList,
+  { parent, review, since, sort, direction, limit, offset }: CommentList,
 ): Promise<{ rows: CommentRow[]; total: number }> {
   const { table, parent: column, updated } = TABLES[kind];
   const matching = () => {
@@ -41,6 +43,7 @@ export async function findComments(
     const repository = statement.value(repositoryId);
     statement.where(`c.repository_id = ${repository}`).where("c.deleted_at is null");
     if (parent !== undefined) statement.where(`c.${column} = ${statement.value(parent)}`);
+    if (review !== undefined) statement.where(`c.review_id = ${statement.value(review)}`);
     if (since) statement.where(`c.updated_at >= ${statement.value(since)}`);
     // A review that is not submitted is its author's own; upstream shows it to nobody else.
     if (kind === "review") statement.where("c.state <> 'PENDING'");

@@ -34,7 +34,7 @@ export interface IssueOrder {
 /** Where a page begins: behind (`after`) or before a row, given by its sort key (ms, or the count) and number. */
 export type IssuePosition = { offset: number } | { side: "after" | "before"; key: number; number: number };
 
-const SORT_KEYS: Record<IssueSort, string> = {
+export const SORT_KEYS: Record<IssueSort, string> = {
   created: "i.created_at",
   updated: "i.updated_at",
   comments: "i.comments",

@@ -6,14 +6,22 @@ export interface LabelRow {
   document: string;
 }
 
-/** A page of the repository's labels, and how many there are. GitHub was recorded to list them by name. */
+/**
+ * A page of the repository's labels, and how many there are; `milestoneId`: of those that its issues carry. GitHub was
+ * recorded to list them by name.
+ */
 export async function findLabels(
   db: Database,
   repositoryId: number,
-  page: { limit: number; offset: number },
+  page: { limit: number; offset: number; milestoneId?: number },
 ): Promise<{ rows: LabelRow[]; total: number }> {
   const statement = new Statement();
   statement.where(`l.repository_id = ${statement.value(repositoryId)}`).where("l.deleted_at is null");
+  if (page.milestoneId !== undefined) {
+    statement.where(`l.id in (select il.label_id from issue_labels il
+      join issues i on i.repository_id = il.repository_id and i.number = il.number and i.deleted_at is null
+      where il.repository_id = l.repository_id and i.milestone_id = ${statement.value(page.milestoneId)})`);
+  }
   const rows = await statement.rows<RawLabel & { total: string }>(
     db,
     `select q.total, p.* from (select count(*) as total from labels l where ${statement.conditions}) q left join lateral

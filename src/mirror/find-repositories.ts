@@ -13,6 +13,8 @@ export interface MirroredRepository {
   isPrivate: boolean;
   hasIssues: boolean;
   updatedAt: Date | null;
+  /** When upstream last confirmed what the mirror holds of it, by our clock; null: not since it was first copied. */
+  confirmedAt: Date | null;
 }
 
 export interface RepositoryDocument extends MirroredRepository {
@@ -30,12 +32,14 @@ interface Row {
   private: boolean;
   has_issues: boolean | null;
   updated_at: Date | null;
+  confirmed_at: Date | null;
   document: string;
   detail: string | null;
   total: string;
 }
 
-const COLUMNS = "r.id, r.node_id, r.name, r.full_name, r.html_url, r.owner_id, r.private, r.has_issues, r.updated_at";
+const COLUMNS =
+  "r.id, r.node_id, r.name, r.full_name, r.html_url, r.owner_id, r.private, r.has_issues, r.updated_at, s.confirmed_at";
 /** Repositories `r` that are mirrored and exist; more conditions may follow. */
 export const MIRRORED_REPOSITORIES =
   "from repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone' where r.deleted_at is null";
@@ -83,7 +87,7 @@ export async function findRepositoryDocument(db: Database, id: number): Promise<
   const statement = new Statement();
   const [row] = await statement.rows<Row>(
     db,
-    `select ${COLUMNS}, r.document::text, r.detail::text from repositories r where r.id = ${statement.value(id)}`,
+    `select ${COLUMNS}, r.document::text, r.detail::text from repositories r left join repository_syncs s on s.repository_id = r.id where r.id = ${statement.value(id)}`,
   );
   return row ? documented(row) : null;
 }
@@ -112,18 +116,29 @@ export async function findUserRepositories(
   userId: number,
   sight: Sight,
   filter: RepositoryFilter,
-  {
-    sort,
-    direction,
-    limit,
-    offset,
-  }: { sort: RepositorySort; direction: "asc" | "desc"; limit: number; offset: number },
+  page: RepositoryPage,
 ): Promise<{ rows: RepositoryDocument[]; total: number }> {
   const statement = new Statement();
   const conditions = [visible(statement, "r", sight), relationCondition(statement, userId, filter.relations)];
   if (filter.visibility !== "all") conditions.push(filter.visibility === "public" ? "not r.private" : "r.private");
   if (filter.updatedAfter) conditions.push(`r.updated_at > ${statement.value(filter.updatedAfter)}`);
   if (filter.updatedBefore) conditions.push(`r.updated_at < ${statement.value(filter.updatedBefore)}`);
+  return pageOfRepositories(db, statement, conditions, page);
+}
+
+export interface RepositoryPage {
+  sort: RepositorySort;
+  direction: "asc" | "desc";
+  limit: number;
+  offset: number;
+}
+
+async function pageOfRepositories(
+  db: Database,
+  statement: Statement,
+  conditions: readonly string[],
+  { sort, direction, limit, offset }: RepositoryPage,
+): Promise<{ rows: RepositoryDocument[]; total: number }> {
   const found = await statement.rows<Row>(
     db,
     `select p.*, q.total from (select count(*) as total ${MIRRORED_REPOSITORIES} and ${conditions.join(" and ")}) q left join lateral
@@ -133,6 +148,20 @@ export async function findUserRepositories(
   );
   return { rows: found.filter((row) => row.id !== null).map(documented), total: Number(found[0]?.total ?? 0) };
 }
+
+/** A page of what an account owns, as far as it is seen, and how many there are in all. */
+export async function findOwnedRepositories(
+  db: Database,
+  ownerId: number,
+  { only, sight }: { only: "all" | "public" | "private" | "forks" | "sources"; sight: Sight },
+  page: RepositoryPage,
+): Promise<{ rows: RepositoryDocument[]; total: number }> {
+  const statement = new Statement();
+  const conditions = [`r.owner_id = ${statement.value(ownerId)}`, visible(statement, "r", sight), OWNED[only]];
+  return pageOfRepositories(db, statement, conditions, page);
+}
+
+const OWNED = { all: "true", public: "not r.private", private: "r.private", forks: "r.fork", sources: "not r.fork" };
 
 /**
  * The mirror is not told who is a member of what. What a user does not own has been opened to them by the token that
@@ -162,7 +191,19 @@ function mirrored(row: Row): MirroredRepository {
     isPrivate: row.private,
     hasIssues: row.has_issues !== false,
     updatedAt: row.updated_at,
+    confirmedAt: row.confirmed_at,
   };
+}
+
+/** When upstream last confirmed the repository of which that is longest ago; null: of one never, or there is none. */
+export async function findOldestConfirmation(db: Database, sight: Sight): Promise<Date | null> {
+  const statement = new Statement();
+  const [row] = await statement.rows<{ oldest: Date | null; is_complete: boolean | null }>(
+    db,
+    `select min(s.confirmed_at) as oldest, bool_and(s.confirmed_at is not null) as is_complete
+      ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)}`,
+  );
+  return row?.is_complete ? row.oldest : null;
 }
 
 function documented(row: Row): RepositoryDocument {

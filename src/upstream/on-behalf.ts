@@ -14,7 +14,7 @@ const limits = {
   maxBodyBytes: 16 * 1024 * 1024,
 };
 
-interface OwnRequest {
+export interface OwnRequest {
   /** A token of upstream's that a caller showed. It goes to UPSTREAM_URL and nowhere else, and is not kept. */
   token: string;
   method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";

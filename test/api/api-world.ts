@@ -55,6 +55,8 @@ export interface ApiWorldOptions {
   env?: NodeJS.ProcessEnv;
   issues?: number;
   repositories?: number;
+  /** Makes upstream's world instead of the generator. */
+  fill?: (world: Simulator["world"]) => Promise<void>;
   upstreamUrl?: string;
   clock?: Context["clock"];
 }
@@ -66,15 +68,18 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
     const upstream = resources.use(
       await openSimulator({ seed: 7, tokens: [{ token: UPSTREAM_TOKEN, login: LOGIN, repositories: "all" }] }),
     );
-    generateWorld(upstream.world, { seed: 7, repositories: options.repositories ?? 2, issues: options.issues ?? 60 });
+    if (options.fill) await options.fill(upstream.world);
+    else
+      generateWorld(upstream.world, { seed: 7, repositories: options.repositories ?? 2, issues: options.issues ?? 60 });
     const database = resources.use(await openTestDatabase());
     const redis = testRedis();
     const at = { database: database.url, redis, upstream: options.upstreamUrl ?? upstream.url };
     const env = { UPSTREAM_TOKEN, ...options.env };
-    const stores = await openStores(testConfig(at, env), resources, { name: "test" });
+    const opened = await openStores(testConfig(at, env), resources, { name: "test" });
+    const stores = { ...opened, ...(options.clock ? { clock: options.clock } : {}) };
     const client = openUpstream(stores);
     resources.defer(() => client.close());
-    const ctx: Context = { ...stores, upstream: client, ...(options.clock ? { clock: options.clock } : {}) };
+    const ctx: Context = { ...stores, upstream: client };
     const repositories = await mirror(ctx, upstream);
     const user = await askAt(upstream.url, "GET", "/user", { token: UPSTREAM_TOKEN });
     await store(ctx, upstream, "user", user.body);

@@ -66,9 +66,12 @@ async function targetOf({ id, fullName }: { id: number; fullName: string }): Pro
   const [reviewComment] = await get("/pulls/comments?per_page=1");
   const [label] = await get("/labels?per_page=1");
   const [milestone] = await get("/milestones?state=all&per_page=1");
+  const [assignable] = await get("/assignees?per_page=1");
   const repository = await get("");
   let pull: Body;
   let review: Body;
+  const closed = await get("/pulls?state=closed&per_page=100");
+  const merged = closed.find((row: Body) => row.merged_at);
   for (const row of await get("/pulls?state=all&per_page=50")) {
     pull ??= row;
     [review] = await get(`/pulls/${row.number}/reviews`);
@@ -83,13 +86,15 @@ async function targetOf({ id, fullName }: { id: number; fullName: string }): Pro
     params: {
       number: String(issue.number),
       "pulls/number": String(pull?.number),
+      // The check of a merge says nothing of those that were not.
+      merged: String(merged?.number),
       "milestones/number": String(milestone?.number),
       name: encodeURIComponent(label?.name),
       "issues/comments/id": String(comment?.id),
       "pulls/comments/id": String(reviewComment?.id),
       "reviews/id": String(review?.id),
-      // Who wrote nothing here may be assigned nothing either; the owner may.
-      assignee: repository.owner.login,
+      // Who wrote nothing here may be assigned nothing either.
+      assignee: assignable?.login,
     },
     nodes: Object.fromEntries(
       Object.entries({ repository, issue, pull, comment, review, reviewComment, label, milestone })
@@ -102,6 +107,7 @@ async function targetOf({ id, fullName }: { id: number; fullName: string }): Pro
 
 /** The path of an operation with values that exist in the target. */
 function pathOf(path: string, target: Target): string {
+  if (path === "/pulls/:number/merge") return `/pulls/${target.params.merged}/merge`;
   const segments = path === "/" ? [] : path.slice(1).split("/");
   return segments
     .map((segment, at) => {

@@ -1,4 +1,10 @@
-import { type CommentKind, type CommentList, findComment, findComments } from "../../mirror/find-comments.ts";
+import {
+  type CommentKind,
+  type CommentList,
+  type CommentRow,
+  findComment,
+  findComments,
+} from "../../mirror/find-comments.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { notFound } from "../fault.ts";
 import { choice, direction, moment } from "../query.ts";
@@ -39,6 +45,13 @@ export async function listReviews(call: RepositoryCall): Promise<Answer> {
   return listed(call, "review", { parent: number, ...byAge });
 }
 
+/** The comments on the diff that came with a review. */
+export async function listReviewComments(call: RepositoryCall): Promise<Answer> {
+  const { number } = await requirePull(call);
+  const review = await requireOne(call, "review", number);
+  return listed(call, "review_comment", { parent: number, review: review.id, ...byAge });
+}
+
 export async function getIssueComment(call: RepositoryCall): Promise<Answer> {
   return single(call, "issue_comment");
 }
@@ -77,12 +90,16 @@ async function listed(
 }
 
 async function single(call: RepositoryCall, kind: CommentKind, parent?: number): Promise<Answer> {
-  const { id: repositoryId } = call.repository;
-  const id = numberParam(call.params.id);
-  const found = id === null ? null : await findComment(call.ctx.db, kind, repositoryId, id, parent);
-  if (!found) throw notFound();
-  const { document, body, updatedAt } = found;
-  const text = await showOne(call, { repositoryId, document, body });
+  const { document, body, updatedAt } = await requireOne(call, kind, parent);
+  const text = await showOne(call, { repositoryId: call.repository.id, document, body });
   // Reviews have no date of their last change.
   return ok(text, { lastModified: updatedAt });
+}
+
+/** @throws ApiFault 404 */
+async function requireOne(call: RepositoryCall, kind: CommentKind, parent?: number): Promise<CommentRow> {
+  const id = numberParam(call.params.id);
+  const found = id === null ? null : await findComment(call.ctx.db, kind, call.repository.id, id, parent);
+  if (!found) throw notFound();
+  return found;
 }

@@ -89,11 +89,7 @@ async function issueFilter({ query, ctx, repository }: RepositoryCall): Promise<
     });
   }
   const text = (name: string) => query.get(name) || undefined;
-  const [milestone, assignee, type] = [text("milestone"), text("assignee"), text("type")];
-  const labels = text("labels")
-    ?.split(",")
-    .map((name) => name.trim())
-    .filter(Boolean);
+  const [milestone, assignee] = [text("milestone"), text("assignee")];
   return {
     state,
     since: moment(query, "since", "Issue") ?? undefined,
@@ -106,9 +102,23 @@ async function issueFilter({ query, ctx, repository }: RepositoryCall): Promise<
     assignee: assignee === undefined || assignee === "*" ? assignee : assignee === "none" ? null : { login: assignee },
     creator: text("creator"),
     mentioned: text("mentioned"),
-    labels,
-    type: type === undefined || type === "*" ? type : type === "none" ? null : { name: type },
+    labels: askedNames(query, "labels"),
+    type: askedType(query),
   };
+}
+
+/** Names separated by commas; undefined when the parameter is absent or empty. */
+export function askedNames(query: URLSearchParams, name: string): string[] | undefined {
+  return (query.get(name) || undefined)
+    ?.split(",")
+    .map((part) => part.trim())
+    .filter(Boolean);
+}
+
+/** The type that issues must have. */
+export function askedType(query: URLSearchParams): IssueFilter["type"] {
+  const type = query.get("type") || undefined;
+  return type === undefined || type === "*" ? type : type === "none" ? null : { name: type };
 }
 
 async function milestoneNumber(text: string, { db }: RepositoryCall["ctx"], repositoryId: number): Promise<number> {

@@ -1,5 +1,5 @@
 import { findLabel, findLabels } from "../../mirror/find-labels.ts";
-import { findMilestone, findMilestones } from "../../mirror/find-milestones.ts";
+import { findMilestone, findMilestones, type MilestoneRow } from "../../mirror/find-milestones.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { notFound } from "../fault.ts";
 import { choice, direction } from "../query.ts";
@@ -9,6 +9,18 @@ import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 export async function listLabels(call: RepositoryCall): Promise<Answer> {
   const { id } = call.repository;
   const { rows, total } = await findLabels(call.ctx.db, id, askedPage(call.query));
+  return numberedPage(
+    call,
+    rows.map(({ document }) => ({ repositoryId: id, document })),
+    total,
+  );
+}
+
+/** Of the issues and pull requests in a milestone. */
+export async function listMilestoneLabels(call: RepositoryCall): Promise<Answer> {
+  const { id } = call.repository;
+  const milestone = await requireMilestone(call);
+  const { rows, total } = await findLabels(call.ctx.db, id, { ...askedPage(call.query), milestoneId: milestone.id });
   return numberedPage(
     call,
     rows.map(({ document }) => ({ repositoryId: id, document })),
@@ -39,11 +51,14 @@ export async function listMilestones(call: RepositoryCall): Promise<Answer> {
 }
 
 export async function getMilestone(call: RepositoryCall): Promise<Answer> {
-  const { id } = call.repository;
-  const number = smallNumberParam(call.params.number);
-  const milestone = number === null ? null : await findMilestone(call.ctx.db, id, number);
+  const { document, updatedAt } = await requireMilestone(call);
+  return ok(await showOne(call, { repositoryId: call.repository.id, document }), { lastModified: updatedAt });
+}
+
+/** @throws ApiFault 404 */
+async function requireMilestone({ ctx, repository, params }: RepositoryCall): Promise<MilestoneRow> {
+  const number = smallNumberParam(params.number);
+  const milestone = number === null ? null : await findMilestone(ctx.db, repository.id, number);
   if (!milestone) throw notFound();
-  return ok(await showOne(call, { repositoryId: id, document: milestone.document }), {
-    lastModified: milestone.updatedAt,
-  });
+  return milestone;
 }

@@ -1,10 +1,13 @@
 import type { Answer, Call, RepositoryCall } from "../call.ts";
 import { Router } from "../router.ts";
+import * as accounts from "./accounts.ts";
+import { checkAssignee, listAssignees } from "./assignees.ts";
 import * as comments from "./comments.ts";
 import { getIssue, listIssueLabels, listIssues } from "./issues.ts";
-import { getLabel, getMilestone, listLabels, listMilestones } from "./labels.ts";
-import { getPull, listPulls } from "./pulls.ts";
-import { getRepository, getViewer, listViewerRepositories } from "./repositories.ts";
+import { listIssuesAcross, listOrganizationIssues, listOwnIssues } from "./issues-across.ts";
+import { getLabel, getMilestone, listLabels, listMilestoneLabels, listMilestones } from "./labels.ts";
+import { checkMerged, getPull, getRequestedReviewers, listPulls } from "./pulls.ts";
+import { getRepository, getTopics, getViewer, listViewerRepositories } from "./repositories.ts";
 import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./root.ts";
 import { postIssue, postPull } from "./writes.ts";
 
@@ -35,6 +38,32 @@ export function restOperations(): Router {
   );
   service("GET", "/user", getViewer, "users/users#get-the-authenticated-user");
   service("GET", "/user/repos", listViewerRepositories, "repos/repos#list-repositories-for-the-authenticated-user");
+  service("GET", "/user/:id", accounts.getUser, "users/users#get-a-user-using-their-id");
+  service("GET", "/user/:id/repos", accounts.listUserRepositories, "repos/repos#list-repositories-for-a-user");
+  service("GET", "/users/:login", accounts.getUser, "users/users#get-a-user");
+  service("GET", "/users/:login/repos", accounts.listUserRepositories, "repos/repos#list-repositories-for-a-user");
+  for (const named of ["/orgs/:login", "/organizations/:id"]) {
+    service("GET", named, accounts.getOrganization, "orgs/orgs#get-an-organization");
+    service(
+      "GET",
+      `${named}/repos`,
+      accounts.listOrganizationRepositories,
+      "repos/repos#list-organization-repositories",
+    );
+    service(
+      "GET",
+      `${named}/issues`,
+      listOrganizationIssues,
+      "issues/issues#list-organization-issues-assigned-to-the-authenticated-user",
+    );
+  }
+  service("GET", "/issues", listIssuesAcross, "issues/issues#list-issues-assigned-to-the-authenticated-user");
+  service(
+    "GET",
+    "/user/issues",
+    listOwnIssues,
+    "issues/issues#list-user-account-issues-assigned-to-the-authenticated-user",
+  );
 
   repository("GET", "/", getRepository, "repos/repos#get-a-repository");
   repository("GET", "/issues", listIssues, "issues/issues#list-repository-issues");
@@ -72,9 +101,31 @@ export function restOperations(): Router {
   );
   repository("GET", "/pulls/:number/reviews", comments.listReviews, "pulls/reviews#list-reviews-for-a-pull-request");
   repository("GET", "/pulls/:number/reviews/:id", comments.getReview, "pulls/reviews#get-a-review-for-a-pull-request");
+  repository(
+    "GET",
+    "/pulls/:number/reviews/:id/comments",
+    comments.listReviewComments,
+    "pulls/reviews#list-comments-for-a-pull-request-review",
+  );
+  repository("GET", "/pulls/:number/merge", checkMerged, "pulls/pulls#check-if-a-pull-request-has-been-merged");
+  repository(
+    "GET",
+    "/pulls/:number/requested_reviewers",
+    getRequestedReviewers,
+    "pulls/review-requests#get-all-requested-reviewers-for-a-pull-request",
+  );
   repository("GET", "/labels", listLabels, "issues/labels#list-labels-for-a-repository");
   repository("GET", "/labels/:name", getLabel, "issues/labels#get-a-label");
   repository("GET", "/milestones", listMilestones, "issues/milestones#list-milestones");
   repository("GET", "/milestones/:number", getMilestone, "issues/milestones#get-a-milestone");
+  repository(
+    "GET",
+    "/milestones/:number/labels",
+    listMilestoneLabels,
+    "issues/labels#list-labels-for-issues-in-a-milestone",
+  );
+  repository("GET", "/assignees", listAssignees, "issues/assignees#list-assignees");
+  repository("GET", "/assignees/:assignee", checkAssignee, "issues/assignees#check-if-a-user-can-be-assigned");
+  repository("GET", "/topics", getTopics, "repos/repos#get-all-repository-topics");
   return router;
 }

@@ -1,6 +1,7 @@
 import { findPull, findPulls, type PullRow } from "../../mirror/find-pulls.ts";
+import type { Fields } from "../../mirror/template.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
-import { notFound } from "../fault.ts";
+import { ApiFault, notFound } from "../fault.ts";
 import { choice, direction } from "../query.ts";
 import { showOne } from "../view.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
@@ -33,10 +34,28 @@ export async function listPulls(call: RepositoryCall): Promise<Answer> {
 }
 
 export async function getPull(call: RepositoryCall): Promise<Answer> {
+  if (call.media.patch)
+    throw new ApiFault(406, `This mirror holds no commits, and so serves no ${call.media.patch} of a pull request`);
   const { document, detail, body, updatedAt } = await requirePull(call);
   return ok(await showOne(call, { repositoryId: call.repository.id, document, detail, body }), {
     lastModified: updatedAt,
   });
+}
+
+/** 204 when it was merged, 404 when not. */
+export async function checkMerged(call: RepositoryCall): Promise<Answer> {
+  const { document } = await requirePull(call);
+  const { merged_at: mergedAt } = JSON.parse(document) as Fields;
+  if (!mergedAt) throw notFound();
+  return { status: 204, body: null };
+}
+
+/** Who is asked for a review, as the pull request says. */
+export async function getRequestedReviewers(call: RepositoryCall): Promise<Answer> {
+  const { document, body } = await requirePull(call);
+  const shown = await showOne(call, { repositoryId: call.repository.id, document, body });
+  const { requested_reviewers: users, requested_teams: teams } = JSON.parse(shown) as Fields;
+  return ok(JSON.stringify({ users: users ?? [], teams: teams ?? [] }));
 }
 
 /** @throws ApiFault 404 */

@@ -5,10 +5,12 @@ import {
   type RepositorySort,
 } from "../../mirror/find-repositories.ts";
 import { findUser } from "../../mirror/find-users.ts";
+import type { Fields } from "../../mirror/template.ts";
 import { type Answer, type Call, ok, type RepositoryCall, requireUser } from "../call.ts";
 import { ApiFault, notFound } from "../fault.ts";
 import { choice, direction, moment } from "../query.ts";
 import { showOne } from "../view.ts";
+import { readWhole } from "./accounts.ts";
 import { askedPage, numberedPage } from "./page.ts";
 
 export async function getViewer(call: Call): Promise<Answer> {
@@ -18,9 +20,19 @@ export async function getViewer(call: Call): Promise<Answer> {
     if (by.known.profile === null) throw new ApiFault(403, "Resource not accessible by integration");
     return ok(by.known.profile.replaceAll(`${call.ctx.config.upstreamUrl}/`, `${call.api}/`));
   }
-  const user = await findUser(call.ctx.db, userId);
-  if (!user) throw notFound();
-  return ok(await showOne(call, { repositoryId: 0, document: user.document }), { lastModified: user.updatedAt });
+  const known = await findUser(call.ctx.db, userId);
+  if (!known) throw notFound();
+  const { account, notFresh } = await readWhole(call, known, "user").then(
+    (account) => ({ account, notFresh: {} }),
+    (error: unknown) => {
+      // Who they are is known all the same, and most who ask want no more.
+      if (!(error instanceof ApiFault)) throw error;
+      return { account: known, notFresh: { notFresh: error.message } };
+    },
+  );
+  const { document, updatedAt, seenAt } = account;
+  const shown = await showOne(call, { repositoryId: 0, document });
+  return ok(shown, { lastModified: updatedAt, confirmedAt: seenAt, ...notFresh });
 }
 
 const RELATIONS = ["owner", "collaborator", "organization_member"] as const;
@@ -74,4 +86,11 @@ export async function getRepository(call: RepositoryCall): Promise<Answer> {
   if (!found) throw notFound();
   const { id, document, detail, updatedAt } = found;
   return ok(await showOne(call, { repositoryId: id, document, detail }), { lastModified: updatedAt });
+}
+
+export async function getTopics(call: RepositoryCall): Promise<Answer> {
+  const found = await findRepositoryDocument(call.ctx.db, call.repository.id);
+  if (!found) throw notFound();
+  const { topics } = JSON.parse(found.document) as Fields;
+  return ok(JSON.stringify({ names: topics ?? [] }));
 }

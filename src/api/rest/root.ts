@@ -4,7 +4,7 @@ import type { QuotaFigures } from "../quota.ts";
 import { apiVersions } from "../version.ts";
 
 /** What the service's root names. Most of it is not mirrored; the addresses are part of the answer all the same. */
-export async function getRoot({ api, version }: Call): Promise<Answer> {
+export async function getRoot({ ctx, api, version }: Call): Promise<Answer> {
   const paths: [string, string][] = [
     ["current_user_url", "/user"],
     ["code_search_url", "/search/code?q={query}{&page,per_page,sort,order}"],
@@ -38,7 +38,15 @@ export async function getRoot({ api, version }: Call): Promise<Answer> {
     ["user_search_url", "/search/users?q={query}{&page,per_page,sort,order}"],
   ];
   if (version === "2022-11-28") paths.push(["authorizations_url", "/authorizations"], ["hub_url", "/hub"]);
-  return ok(JSON.stringify(Object.fromEntries(paths.map(([key, path]) => [key, api + path]))));
+  const [first, ...others] = paths.map(([key, path]) => [key, api + path]);
+  const applications = `${pagesOf(ctx.config.upstreamUrl)}/settings/connections/applications{/client_id}`;
+  const addresses = [first as string[], ["current_user_authorizations_html_url", applications], ...others];
+  return ok(JSON.stringify(Object.fromEntries(addresses)));
+}
+
+/** Where upstream shows its pages to people; an enterprise server has its API below them. */
+function pagesOf(upstreamUrl: string): string {
+  return upstreamUrl.replace(/\/api\/v3$/, "").replace("//api.github.com", "//github.com");
 }
 
 export async function getVersions(): Promise<Answer> {

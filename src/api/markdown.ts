@@ -1,0 +1,168 @@
+import { createHash } from "node:crypto";
+import { createContext, Script } from "node:vm";
+import { LRUCache } from "lru-cache";
+import { Marked } from "marked";
+import sanitizeHtml from "sanitize-html";
+
+/** Where the text stands: names and numbers in it link from there. */
+export interface TextHome {
+  /** The service's pages, without a trailing slash: `https://github.com`. */
+  pages: string;
+  /** `owner/name` */
+  repository: string;
+}
+
+/** All bodies of one answer together may take so long; 100 of 64 KiB of plain prose take a fraction of it. */
+const BUDGET_MS = 1_000;
+
+/** Renders Markdown as safe HTML, each text once. */
+export class MarkdownRenderer {
+  readonly #rendered = new LRUCache<string, string>({
+    maxSize: 32 * 1024 * 1024,
+    sizeCalculation: (html) => html.length + 100,
+  });
+  readonly #budgetMs: number;
+
+  constructor(budgetMs = BUDGET_MS) {
+    this.#budgetMs = budgetMs;
+  }
+
+  /** One HTML for each text, in order. Texts made to be slow to parse are shown as they were written, unformatted. */
+  render(texts: readonly { text: string; home: TextHome | null }[]): string[] {
+    const until = performance.now() + this.#budgetMs;
+    return texts.map(({ text, home }) => {
+      const key = createHash("sha256")
+        .update(JSON.stringify([home, text]))
+        .digest("base64");
+      const known = this.#rendered.get(key);
+      if (known !== undefined) return known;
+      const html = inTime(() => htmlOf(text, home), until - performance.now());
+      if (html === null) return `<pre>${escaped(text)}</pre>`;
+      this.#rendered.set(key, html);
+      return html;
+    });
+  }
+}
+
+const sandbox: { work: (() => string) | null } = { work: null };
+const context = createContext(sandbox);
+const call = new Script("work()");
+
+/** Does work that blocks, and stops it in the middle when it takes longer; null then. */
+function inTime(work: () => string, ms: number): string | null {
+  if (ms < 1) return null;
+  sandbox.work = work;
+  try {
+    return call.runInContext(context, { timeout: Math.ceil(ms) }) as string;
+  } catch (error) {
+    // Deep nesting overflows the stack of the parser, which is another way of being too much.
+    if ((error as { code?: string }).code === "ERR_SCRIPT_EXECUTION_TIMEOUT" || error instanceof RangeError)
+      return null;
+    throw error;
+  } finally {
+    sandbox.work = null;
+  }
+}
+
+function htmlOf(text: string, home: TextHome | null): string {
+  return sanitizeHtml(parserFor(home).parse(text, { async: false }), ALLOWED).trimEnd();
+}
+
+/** The service breaks lines in issues and comments where their writers did. */
+function parserFor(home: TextHome | null): Marked {
+  let linkDepth = 0;
+  const marked = new Marked({ gfm: true, breaks: true });
+  marked.use({
+    renderer: {
+      link(token) {
+        linkDepth++;
+        try {
+          const inner = this.parser.parseInline(token.tokens);
+          const title = token.title ? ` title="${escapedOnce(token.title)}"` : "";
+          return `<a href="${escapedOnce(token.href)}"${title}>${inner}</a>`;
+        } finally {
+          linkDepth--;
+        }
+      },
+      text(token) {
+        if ("tokens" in token && token.tokens) return this.parser.parseInline(token.tokens);
+        const inner = "escaped" in token && token.escaped ? token.text : escapedOnce(token.text);
+        return home && linkDepth === 0 ? linked(inner, home) : inner;
+      },
+    },
+  });
+  return marked;
+}
+
+const MENTION = /(?<![\w/@.&#-])@([a-z\d](?:[a-z\d-]{0,37}[a-z\d])?)(?![\w-])/gi;
+const ISSUE = /(?<![\w/&#.-])([\w-]{1,39}\/[\w.-]{1,100})?#(\d{1,9})(?!\w)/g;
+
+/** Links `@login`, `#12` and `owner/name#12`. Whether there is such a person or issue is not looked up. */
+function linked(html: string, { pages, repository }: TextHome): string {
+  return html
+    .replace(ISSUE, (text, other: string | undefined, number: string) => {
+      const href = `${pages}/${other ?? repository}/issues/${number}`;
+      return `<a class="issue-link" href="${escaped(href)}">${text}</a>`;
+    })
+    .replace(
+      MENTION,
+      (text, login: string) => `<a class="user-mention" href="${escaped(`${pages}/${login}`)}">${text}</a>`,
+    );
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
+}
+
+/** Entities that were written stay what they stand for. */
+function escapedOnce(text: string): string {
+  return text
+    .replace(/&(?!(?:#\d{1,7}|#x[\da-f]{1,6}|\w+);)/gi, "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");
+}
+
+// What github/markup says that the service lets through; everything else loses its tags and keeps its text.
+const ALLOWED: sanitizeHtml.IOptions = {
+  allowedTags:
+    "h1 h2 h3 h4 h5 h6 br b i strong em a pre code img tt div ins del sup sub p ol ul table thead tbody tfoot blockquote dl dt dd kbd q samp var hr ruby rt rp li tr td th s strike summary details caption figure figcaption abbr bdo cite dfn mark small span time wbr input".split(
+      " ",
+    ),
+  allowedAttributes: {
+    a: ["href", "title", "rel", "class"],
+    img: ["src", "alt", "title", "width", "height", "align"],
+    input: ["type", "checked", "disabled"],
+    ol: ["start"],
+    td: ["align"],
+    th: ["align"],
+    p: ["align"],
+    div: ["align"],
+    details: ["open"],
+    time: ["datetime"],
+  },
+  allowedClasses: { a: ["user-mention", "issue-link"] },
+  allowedSchemes: ["http", "https", "mailto"],
+  allowedSchemesByTag: { img: ["http", "https"] },
+  allowProtocolRelative: false,
+  nestingLimit: 100,
+  exclusiveFilter: ({ tag, attribs }) => tag === "input" && attribs.type !== "checkbox",
+  transformTags: {
+    a: (tagName, attribs) => ({ tagName, attribs: { ...attribs, rel: "nofollow" } }),
+    // A task's box shows a state; nobody can tick it here.
+    input: (tagName, attribs) => ({ tagName, attribs: { ...attribs, disabled: "" } }),
+  },
+};
+
+const BLOCK_END = /<br \/>\n?|<hr \/>|<\/(?:p|h[1-6]|li|tr|pre|blockquote|div|dt|dd|summary|figcaption|caption)>/g;
+const ENTITIES: Record<string, string> = { "&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&" };
+
+/** The text that the HTML shows. Only for HTML that was rendered here: in it `<` and `>` stand for nothing but tags. */
+export function textOf(html: string): string {
+  return html
+    .replace(BLOCK_END, "\n")
+    .replace(/<[^>]*>/g, "")
+    .replace(/&(?:lt|gt|quot|amp);/g, (entity) => ENTITIES[entity] ?? entity)
+    .replace(/\n{3,}/g, "\n\n")
+    .trim();
+}

@@ -1,0 +1,49 @@
+/** What `Accept` asks for. Pure. */
+import { ApiFault } from "./fault.ts";
+
+/** In which forms bodies that people wrote in Markdown are shown. */
+export type BodyForm = "raw" | "text" | "html" | "full";
+
+/** `form` is null where none was named; bodies are then raw. */
+export interface MediaType {
+  form: BodyForm | null;
+  /** The whole answer as text that Git knows, where the operation has one. */
+  patch: "diff" | "patch" | null;
+}
+
+const OURS = /^application\/vnd\.github(?:-[a-z]+)?(?:\.v3)?(?:\.([\w-]+))?(?:\+json)?$/;
+const ANY = new Set(["*/*", "application/*", "application/json"]);
+
+/**
+ * Several types may be given, separated by commas; the first that says more than "JSON" counts, whatever its weight.
+ * @throws ApiFault 415 when none of them is one in which we answer
+ */
+export function mediaType(accept: string | string[] | undefined): MediaType {
+  const types = [accept ?? ""]
+    .flat()
+    .join(",")
+    .split(",")
+    .map((one) => (one.split(";", 1)[0] as string).trim().toLowerCase())
+    .filter(Boolean);
+  const matches = types.map((type) => OURS.exec(type)).filter((match) => match !== null);
+  if (types.length > 0 && matches.length === 0 && !types.some((type) => ANY.has(type))) {
+    throw new ApiFault(
+      415,
+      `Unsupported 'Accept' header: '${[accept].flat().join(", ")}'. Must accept 'application/json'.`,
+      {
+        documentationUrl:
+          "https://docs.github.com/rest/using-the-rest-api/getting-started-with-the-rest-api#media-types",
+      },
+    );
+  }
+  const params = matches.map(([, param]) => param);
+  return {
+    form: params.find((param): param is BodyForm => ["raw", "text", "html", "full"].includes(param ?? "")) ?? null,
+    patch: params.find((param): param is "diff" | "patch" => param === "diff" || param === "patch") ?? null,
+  };
+}
+
+/** `X-GitHub-Media-Type`, which says how the request was understood. */
+export function mediaTypeHeader({ form }: MediaType): string {
+  return form === null ? "github.v3; format=json" : `github.v3; param=${form}; format=json`;
+}

@@ -1,0 +1,204 @@
+import { LRUCache } from "lru-cache";
+import { findOwnedRepositories, type RepositorySort } from "../../mirror/find-repositories.ts";
+import { findUser, findUserByLogin, type UserRow } from "../../mirror/find-users.ts";
+import type { Fields } from "../../mirror/template.ts";
+import { type Answer, type ApiContext, type Call, ok } from "../call.ts";
+import { type FieldFault, invalid, notFound } from "../fault.ts";
+import { choice, direction } from "../query.ts";
+import { askUpstream, storeShown } from "../upstream-read.ts";
+import { showOne } from "../view.ts";
+import { askedPage, numberedPage, numberParam } from "./page.ts";
+
+/** What upstream tells an account of itself alone. The mirror may know it of its own token's account. */
+const PRIVATE_KEYS = [
+  "notification_email",
+  "private_gists",
+  "total_private_repos",
+  "owned_private_repos",
+  "disk_usage",
+  "collaborators",
+  "two_factor_authentication",
+  "plan",
+];
+
+/** What only an organisation's own page has. */
+const ORGANIZATION_KEYS = [
+  "hooks_url",
+  "issues_url",
+  "members_url",
+  "public_members_url",
+  "description",
+  "is_verified",
+  "has_organization_projects",
+  "has_repository_projects",
+  "archived_at",
+];
+
+/** An organisation as anyone sees it, in the service's order (GitHub's OpenAPI, organization-full). */
+const SHOWN_OF_ORGANIZATIONS = [
+  "login",
+  "id",
+  "node_id",
+  "url",
+  "repos_url",
+  "events_url",
+  "hooks_url",
+  "issues_url",
+  "members_url",
+  "public_members_url",
+  "avatar_url",
+  "description",
+  "name",
+  "company",
+  "blog",
+  "location",
+  "email",
+  "twitter_username",
+  "is_verified",
+  "has_organization_projects",
+  "has_repository_projects",
+  "public_repos",
+  "public_gists",
+  "followers",
+  "following",
+  "html_url",
+  "created_at",
+  "updated_at",
+  "archived_at",
+  "type",
+];
+
+/** `/users/{username}` and `/user/{account_id}`. */
+export async function getUser(call: Call): Promise<Answer> {
+  const account = await readWhole(call, await requireAccount(call), "user");
+  const fields = await shownFields(call, account);
+  const isOwn = PRIVATE_KEYS.some((key) => key in fields);
+  for (const key of [...PRIVATE_KEYS, ...ORGANIZATION_KEYS]) delete fields[key];
+  // What upstream told the account itself may be hidden from others: no address is shown rather than a hidden one.
+  if (isOwn && "email" in fields) fields.email = null;
+  if ("user_view_type" in fields) fields.user_view_type = "public";
+  return ok(JSON.stringify(fields), { lastModified: account.updatedAt, confirmedAt: account.seenAt });
+}
+
+/** `/orgs/{org}` and `/organizations/{organization_id}`. */
+export async function getOrganization(call: Call): Promise<Answer> {
+  const account = await readWhole(call, await requireOrganization(call), "organization");
+  const fields = await shownFields(call, account);
+  const url = `${call.api}/orgs/${account.login}`;
+  Object.assign(fields, { url, repos_url: `${url}/repos`, events_url: `${url}/events` });
+  const shown = SHOWN_OF_ORGANIZATIONS.filter((key) => key in fields).map((key) => [key, fields[key]]);
+  return ok(JSON.stringify(Object.fromEntries(shown)), {
+    lastModified: account.updatedAt,
+    confirmedAt: account.seenAt,
+  });
+}
+
+async function shownFields(call: Call, { document }: UserRow): Promise<Fields> {
+  return JSON.parse(await showOne(call, { repositoryId: 0, document })) as Fields;
+}
+
+export async function requireAccount({ ctx, params }: Call): Promise<UserRow> {
+  const id = params.id === undefined ? undefined : numberParam(params.id);
+  const found =
+    id === undefined
+      ? await findUserByLogin(ctx.db, params.login ?? "")
+      : id === null
+        ? null
+        : await findUser(ctx.db, id);
+  if (!found) throw notFound();
+  return found;
+}
+
+async function requireOrganization(call: Call): Promise<UserRow> {
+  const account = await requireAccount(call);
+  if (account.type !== "Organization") throw notFound();
+  return account;
+}
+
+type Extent = "user" | "organization";
+
+/** A key that upstream's whole answer has and nothing embedded elsewhere. */
+const WHOLE: Record<Extent, string> = { user: "bio", organization: "members_url" };
+
+/** The addresses of accounts that upstream does not show, so that nobody makes the mirror ask again and again. */
+const unknownUpstream = new LRUCache<string, true>({ max: 10_000, ttl: 10 * 60_000 });
+
+/**
+ * The account with all that its own page shows. The mirror follows accounts as they appear in repositories, where little
+ * of them is shown; so the rest is asked of upstream when somebody first wants it.
+ */
+export async function readWhole(call: Call, account: UserRow, extent: Extent): Promise<UserRow> {
+  const isWhole = WHOLE[extent] in (JSON.parse(account.document) as Fields);
+  if (isWhole && !call.isFresh) return account;
+  const { ctx } = call;
+  const path = extent === "user" ? `/user/${account.id}` : `/organizations/${account.id}`;
+  const address = ctx.config.upstreamUrl + path;
+  if (unknownUpstream.has(address)) throw notFound();
+  const answer = await askUpstream(call, path);
+  if (answer.kind !== "ok") {
+    unknownUpstream.set(address, true);
+    throw notFound();
+  }
+  await store(ctx, extent, answer);
+  return (await findUser(ctx.db, account.id)) ?? account;
+}
+
+async function store(ctx: ApiContext, extent: Extent, answer: Parameters<typeof storeShown>[2]): Promise<void> {
+  if (extent === "user") return storeShown(ctx, "user", answer);
+  // Under these keys an organisation's own page has other addresses than everything that embeds it.
+  const { url: _url, repos_url: _repos, events_url: _events, ...body } = answer.body as Fields;
+  return storeShown(ctx, "user", { ...answer, body, validator: null });
+}
+
+const SORTS = ["full_name", "created", "updated", "pushed"] as const;
+
+/** GitHub docs: "Lists public repositories for the specified user", whoever asks. */
+export async function listUserRepositories(call: Call): Promise<Answer> {
+  const { query } = call;
+  if (choice(query, "type", "Repository", ["owner", "all", "member"]) === "member") throw invalid(MEMBERSHIP);
+  const account = await requireAccount(call);
+  const sort: RepositorySort = choice(query, "sort", "Repository", SORTS);
+  return listed(call, `/user/${account.id}/repos`, account, "public", sort);
+}
+
+export async function listOrganizationRepositories(call: Call): Promise<Answer> {
+  const { query } = call;
+  const type = choice(query, "type", "Repository", ["all", "public", "private", "forks", "sources", "member"]);
+  if (type === "member") throw invalid(MEMBERSHIP);
+  const account = await requireOrganization(call);
+  const sort: RepositorySort = choice(query, "sort", "Repository", ["created", "updated", "pushed", "full_name"]);
+  return listed(call, `/organizations/${account.id}/repos`, account, type, sort);
+}
+
+/** An answer without them would look like one that knows that there are none. */
+const MEMBERSHIP: FieldFault = {
+  value: "member",
+  resource: "Repository",
+  field: "type",
+  code: "custom",
+  message: "Who is a member of what is not mirrored",
+};
+
+async function listed(
+  call: Call,
+  path: string,
+  account: UserRow,
+  only: Parameters<typeof findOwnedRepositories>[2]["only"],
+  sort: RepositorySort,
+): Promise<Answer> {
+  const { rows, total } = await findOwnedRepositories(
+    call.ctx.db,
+    account.id,
+    { only, sight: call.sight },
+    {
+      sort,
+      direction: direction(call.query, "Repository") ?? (sort === "full_name" ? "asc" : "desc"),
+      ...askedPage(call.query),
+    },
+  );
+  return numberedPage(
+    { ...call, path },
+    rows.map(({ id, document }) => ({ repositoryId: id, document })),
+    total,
+  );
+}

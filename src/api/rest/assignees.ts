@@ -1,0 +1,50 @@
+import { findAssignees } from "../../mirror/find-users.ts";
+import type { Answer, RepositoryCall } from "../call.ts";
+import { notFound } from "../fault.ts";
+import { askedPage, numberedPage } from "./page.ts";
+
+/** Those of whom the mirror knows that they can be assigned. */
+export async function listAssignees(call: RepositoryCall): Promise<Answer> {
+  const { rows, total } = await findAssignees(call.ctx.db, call.repository.id, askedPage(call.query));
+  return numberedPage(
+    call,
+    rows.map(({ document }) => ({ repositoryId: 0, document: embedded(document) })),
+    total,
+  );
+}
+
+/** 204 when the person can be assigned, 404 when not, as far as the mirror knows. */
+export async function checkAssignee(call: RepositoryCall): Promise<Answer> {
+  const login = call.params.assignee ?? "";
+  const { total } = await findAssignees(call.ctx.db, call.repository.id, { login, limit: 1, offset: 0 });
+  if (total === 0) throw notFound();
+  return { status: 204, body: null };
+}
+
+/** An account as the service shows it inside other things (GitHub's OpenAPI, simple-user). */
+const EMBEDDED = new Set([
+  "login",
+  "id",
+  "node_id",
+  "avatar_url",
+  "gravatar_id",
+  "url",
+  "html_url",
+  "followers_url",
+  "following_url",
+  "gists_url",
+  "starred_url",
+  "subscriptions_url",
+  "organizations_url",
+  "repos_url",
+  "events_url",
+  "received_events_url",
+  "type",
+  "user_view_type",
+  "site_admin",
+]);
+
+function embedded(document: string): string {
+  const fields = Object.entries(JSON.parse(document) as object).filter(([key]) => EMBEDDED.has(key));
+  return JSON.stringify(Object.fromEntries(fields));
+}

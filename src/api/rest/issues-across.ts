@@ -1,0 +1,109 @@
+import type { IssueOrder } from "../../mirror/find-issues.ts";
+import { type AcrossFilter, findIssuesAcross } from "../../mirror/find-issues-across.ts";
+import { findUser } from "../../mirror/find-users.ts";
+import { type Answer, type Call, ok, requireUser } from "../call.ts";
+import { invalid, notFound } from "../fault.ts";
+import { numberedLink } from "../link.ts";
+import { choice, direction, moment } from "../query.ts";
+import { showEach } from "../view.ts";
+import { requireAccount } from "./accounts.ts";
+import { askedNames, askedType } from "./issues.ts";
+import { askedPage } from "./page.ts";
+
+/** Issues of all repositories that the caller sees. */
+export async function listIssuesAcross(call: Call): Promise<Answer> {
+  const { query } = call;
+  const { userId } = requireUser(call);
+  const is = (name: string) => query.get(name) === "true";
+  return listed(call, {
+    ...(is("owned")
+      ? { ownedBy: { id: userId, is: true } }
+      : is("collab")
+        ? { ownedBy: { id: userId, is: false } }
+        : {}),
+    ...(is("orgs") ? { isOrganizations: true } : {}),
+    // Named for what it adds in GitHub's OpenAPI; without it pull requests were seen in the answers too.
+    hasPulls: query.get("pulls") !== "false",
+  });
+}
+
+/** GitHub docs: "across owned and member repositories", so none that an organisation owns. */
+export async function listOwnIssues(call: Call): Promise<Answer> {
+  requireUser(call);
+  return listed(call, { isOrganizations: false, hasPulls: true });
+}
+
+export async function listOrganizationIssues(call: Call): Promise<Answer> {
+  requireUser(call);
+  const organization = await requireAccount(call);
+  if (organization.type !== "Organization") throw notFound();
+  return listed(
+    { ...call, path: `/organizations/${organization.id}/issues` },
+    { ownerId: organization.id, hasPulls: true, type: askedType(call.query) },
+  );
+}
+
+type Part = Pick<AcrossFilter, "ownerId" | "ownedBy" | "isOrganizations" | "hasPulls" | "type">;
+
+async function listed(call: Call, part: Part): Promise<Answer> {
+  const { query, ctx } = call;
+  const order: IssueOrder = {
+    sort: choice(query, "sort", "Issue", ["created", "updated", "comments"]),
+    direction: direction(query, "Issue") ?? "desc",
+  };
+  const filter: AcrossFilter = {
+    ...part,
+    ...(await taking(call)),
+    state: choice(query, "state", "Issue", ["open", "closed", "all"]),
+    since: moment(query, "since", "Issue") ?? undefined,
+    labels: askedNames(query, "labels"),
+  };
+  const asked = askedPage(query);
+  const { rows, total } = await findIssuesAcross(ctx.db, call.sight, filter, order, asked);
+  const homes = new Map(rows.map(({ repositoryId, repository }) => [repositoryId, repository.document]));
+  const [issues, repositories] = await Promise.all([
+    showEach(
+      call,
+      rows.map(({ repositoryId, document, body }) => ({ repositoryId, document, body })),
+    ),
+    showEach(
+      call,
+      [...homes].map(([repositoryId, document]) => ({ repositoryId, document })),
+    ),
+  ]);
+  const shown = new Map([...homes.keys()].map((id, index) => [id, repositories[index]]));
+  const texts = rows.map(({ repositoryId }, index) => {
+    const issue = issues[index] as string;
+    return `${issue.slice(0, issue.lastIndexOf("}"))},"repository":${shown.get(repositoryId)}}`;
+  });
+  const link = numberedLink(call.api + call.path, query, { page: asked.page, last: Math.ceil(total / asked.limit) });
+  return ok(`[${texts.join(",")}]`, { link });
+}
+
+/** What the caller must have to do with the issues. */
+async function taking(call: Call): Promise<Partial<AcrossFilter>> {
+  const { query, ctx } = call;
+  const filter = choice(query, "filter", "Issue", ["assigned", "created", "mentioned", "subscribed", "repos", "all"]);
+  if (filter === "repos" || filter === "all") return {};
+  if (filter === "subscribed") {
+    throw invalid({
+      value: filter,
+      resource: "Issue",
+      field: "filter",
+      code: "custom",
+      message: "Subscriptions are not mirrored",
+    });
+  }
+  const user = await findUser(ctx.db, requireUser(call).userId);
+  if (!user) throw notFound();
+  switch (filter) {
+    case "assigned":
+      return { assignee: { login: user.login } };
+    case "created":
+      return { creator: user.login };
+    case "mentioned":
+      return { mentioned: user.login };
+    default:
+      return filter satisfies never;
+  }
+}

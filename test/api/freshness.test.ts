@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
+
+let world: ApiWorld;
+let repo: { id: number; fullName: string };
+let offsetMs = 0;
+beforeEach(async () => {
+  offsetMs = 0;
+  world = await openApiWorld({
+    repositories: 1,
+    issues: 5,
+    clock: { now: () => new Date(Date.now() + offsetMs) },
+  });
+  repo = world.repositories[0] as typeof repo;
+  await confirm(new Date());
+}, 60_000);
+afterEach(() => world?.[Symbol.asyncDispose]());
+
+const confirm = (at: Date | null) => world.ctx.db.$client.query("update repository_syncs set confirmed_at = $1", [at]);
+
+async function edit(op: Record<string, unknown>): Promise<void> {
+  const answer = await fetch(`${world.upstream.url}/-/mutate`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ repository: repo.fullName, by: repo.fullName.split("/")[0], ...op }),
+  });
+  expect(answer.status, await answer.text()).toBe(200);
+}
+
+describe("every answer says when upstream confirmed it", () => {
+  test("a repository's own moment; the oldest of all where it is about several", async () => {
+    const at = new Date(Date.now() - 100_000);
+    await confirm(at);
+    for (const path of ["", "/issues", "/issues/1", "/labels", "/pulls?state=all"]) {
+      const { headers } = await world.get(`/repos/${repo.fullName}${path}`);
+      expect(headers.get("x-tain-confirmed-at"), path).toBe(at.toISOString());
+      expect(Number(headers.get("age")), path).toBeGreaterThanOrEqual(100);
+      expect(headers.get("warning"), path).toBeNull();
+    }
+    for (const path of ["/user/repos", "/issues?filter=all"])
+      expect((await world.get(path)).headers.get("x-tain-confirmed-at"), path).toBe(at.toISOString());
+    for (const path of ["/", "/versions", "/rate_limit", "/zen"])
+      expect((await world.get(path)).headers.get("x-tain-confirmed-at"), path).toBeNull();
+    const first = await world.get(`/repos/${repo.fullName}/issues/1`);
+    const again = await world.get(`/repos/${repo.fullName}/issues/1`, {
+      headers: { "if-none-match": first.headers.get("etag") ?? "" },
+    });
+    expect([again.status, again.headers.get("x-tain-confirmed-at")]).toEqual([304, at.toISOString()]);
+  });
+
+  test("and warns when that is long ago, or has not been yet", async () => {
+    offsetMs = 16 * 60_000;
+    const { headers } = await world.get(`/repos/${repo.fullName}/issues/1`);
+    expect(headers.get("warning")).toBe('110 tain "Upstream has not confirmed this for a long time"');
+    expect(Number(headers.get("age"))).toBeGreaterThanOrEqual(16 * 60);
+    await confirm(null);
+    const never = await world.get(`/repos/${repo.fullName}/issues/1`);
+    expect(never.headers.get("x-tain-confirmed-at")).toBeNull();
+    expect(never.headers.get("warning")).toBe('110 tain "Upstream has not confirmed this yet"');
+  });
+});
+
+describe("what is asked for fresh", () => {
+  test.each([
+    ["?fresh=true", {}],
+    ["", { "cache-control": "max-age=0, no-cache" }],
+  ])("by %s %o is what upstream says now, and conditional the next time", async (query, headers) => {
+    const path = `/repos/${repo.fullName}/issues/1${query}`;
+    await edit({ op: "editIssue", number: 1, title: "what upstream says now" });
+    expect((await world.get(`/repos/${repo.fullName}/issues/1`)).body.title).not.toBe("what upstream says now");
+    // A later read than the copy's, by more than upstream's replicas lag, so that it stands against anything.
+    offsetMs = 60_000;
+    const fresh = await world.get(path, { headers });
+    expect(fresh.body.title).toBe("what upstream says now");
+    expect(fresh.headers.get("warning")).toBeNull();
+    expect(Number(fresh.headers.get("age"))).toBeLessThan(5);
+    expect((await world.get(`/repos/${repo.fullName}/issues/1`)).body.title).toBe("what upstream says now");
+    world.upstream.meter.reset();
+    const again = await world.get(path, { headers });
+    expect(again.body).toEqual(fresh.body);
+    expect(world.upstream.meter.read()).toMatchObject({ requests: 1, notModified: 1, charged: 0 });
+  });
+
+  test("lists too, without a word of it in Link", async () => {
+    await edit({ op: "createIssue", title: "new to the mirror" });
+    offsetMs = 60_000;
+    const { body, headers } = await world.get(`/repos/${repo.fullName}/issues?fresh=true&per_page=2&state=all`);
+    expect(body[0].title).toBe("new to the mirror");
+    expect(headers.get("link")).not.toContain("fresh");
+  });
+
+  test("anonymous callers make nobody ask", async () => {
+    world.upstream.meter.reset();
+    const { status } = await world.get("/versions?fresh=true", { token: null });
+    expect(status).toBe(200);
+    await world.get(`/repos/${repo.fullName}/issues/1?fresh=true`, { token: null });
+    expect(world.upstream.meter.read().requests).toBe(0);
+  });
+
+  test("where upstream cannot be reached, the mirror answers and says so", async () => {
+    await using away = await openApiWorld({ repositories: 1, issues: 3, upstreamUrl: "http://127.0.0.1:9" });
+    const { status, headers, body } = await away.get(`/repos/${away.repositories[0]?.fullName}/issues/1?fresh=true`);
+    expect([status, body.number]).toEqual([200, 1]);
+    expect(headers.get("warning")).toContain(
+      '111 tain "Not refreshed: Upstream had to be asked for this, and it cannot be reached."',
+    );
+    const topics = await away.get(`/repos/${away.repositories[0]?.fullName}/topics?fresh=true`);
+    expect(topics.headers.get("warning")).toContain(
+      '111 tain "Not refreshed: this answer cannot be refreshed by itself"',
+    );
+    // Nobody knows more of this account than its name.
+    const { body: issues } = await away.get(`/repos/${away.repositories[0]?.fullName}/issues?state=all`);
+    const stranger = await away.get(`/users/${issues[0].user.login}`);
+    expect(stranger.status).toBe(502);
+    expect(stranger.body.message).toBe("Upstream had to be asked for this, and it cannot be reached.");
+  });
+});

@@ -1,0 +1,130 @@
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { restOperations } from "../../src/api/rest/operations.ts";
+import { loadHistory } from "../../src/simulator/histories.ts";
+import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
+import { answerSchema, problemsOf, readDescription } from "../simulator/openapi.ts";
+
+const archive = fileURLToPath(new URL("../../../shared/data/tls13-spec-history.json.gz", import.meta.url));
+const description = readDescription();
+
+/** Served, and in the service's answers to redirects and `Link`, but not in its description. */
+const UNDESCRIBED: Record<string, string> = {
+  "/organizations/{}": "/orgs/{}",
+  "/organizations/{}/repos": "/orgs/{}/repos",
+  "/organizations/{}/issues": "/orgs/{}/issues",
+  "/user/{}/repos": "/users/{}/repos",
+};
+
+const described = new Map(Object.keys(description.paths).map((path) => [path.replace(/\{[^}]*\}/g, "{}"), path]));
+
+/** Every read that we serve, with where the service describes it. */
+const reads = restOperations()
+  .routes.filter(({ route }) => route.method === "GET")
+  .map(({ path, route }) => {
+    const isBelow = route.run.of === "repository";
+    const below = path === "/" && isBelow ? "" : path;
+    const form = (isBelow ? "/repos/{}/{}" : "") + below.replace(/:\w+/g, "{}");
+    return { path: isBelow ? `:repository${below}` : path, form, template: described.get(UNDESCRIBED[form] ?? form) };
+  });
+
+test("the service describes everything that we serve", () => {
+  expect(reads.filter(({ template }) => template === undefined)).toEqual([]);
+});
+
+/** What stands for the parts of a path, by what comes before it: what the world really holds. */
+async function examples(world: ApiWorld, repository: string): Promise<(path: string) => string[]> {
+  const list = async (path: string) => (await world.getUpstream(`/repos/${repository}${path}`)).body;
+  const pulls = (await list("/pulls?state=all&per_page=100")) as { number: number }[];
+  const reviews: string[] = [];
+  for (const { number } of pulls) {
+    if (reviews.length >= 5) break;
+    const found = (await list(`/pulls/${number}/reviews`)) as { id: number }[];
+    reviews.push(...found.slice(0, 2).map(({ id }) => `/pulls/${number}/reviews/${id}`));
+  }
+  const ids = async (path: string, key: string) =>
+    ((await list(path)) as Record<string, string | number>[]).slice(0, 10).map((row) => String(row[key]));
+  const first = async (path: string) => ids(path, path.startsWith("/labels") ? "name" : "number");
+  const known: [RegExp, string[]][] = [
+    [/\/pulls\/:number\/reviews\/:id/, reviews],
+    [/\/pulls\/comments\/:id/, (await ids("/pulls/comments", "id")).map((id) => `/pulls/comments/${id}`)],
+    [/\/issues\/comments\/:id/, (await ids("/issues/comments", "id")).map((id) => `/issues/comments/${id}`)],
+    [/\/issues\/:number/, (await first("/issues?state=all")).map((number) => `/issues/${number}`)],
+    [/\/pulls\/:number/, pulls.slice(0, 10).map(({ number }) => `/pulls/${number}`)],
+    [/\/milestones\/:number/, (await first("/milestones?state=all")).map((number) => `/milestones/${number}`)],
+    [/\/labels\/:name/, (await first("/labels")).map((name) => `/labels/${encodeURIComponent(name)}`)],
+    [/\/assignees\/:assignee/, [`/assignees/${(await world.get(`/repos/${repository}/assignees`)).body[0]?.login}`]],
+    [/\/users\/:login/, ["/users/mirror-owner", `/users/${repository.split("/")[0]}`]],
+    [/\/user\/:id/, [`/user/${world.userId}`]],
+    [/\/orgs\/:login/, [`/orgs/${organization(world)?.login}`]],
+    [/\/organizations\/:id/, [`/organizations/${organization(world)?.id}`]],
+  ];
+  return (path) => {
+    const at = path.replace(":repository", `/repos/${repository}`);
+    const example = known.find(([form]) => form.test(at));
+    if (!example) return [at];
+    return example[1].map((value) => at.replace(example[0], value));
+  };
+}
+
+function organization(world: ApiWorld): { login: string; id: number } | undefined {
+  return [...world.upstream.world.users.values()].find(({ type }) => type === "Organization");
+}
+
+/** What is wrong with the answers, in both versions of the dialect. `absent`: what this world cannot show. */
+async function problems(world: ApiWorld, repository: string, absent: string[] = []): Promise<string[]> {
+  const of = await examples(world, repository);
+  const wrong: string[] = [];
+  for (const { path, template } of reads) {
+    const asked = of(path);
+    if (asked.length === 0 && !absent.includes(path)) wrong.push(`${path}: this world has no example of it`);
+    for (const version of ["2022-11-28", "2026-03-10"]) {
+      for (const one of asked) {
+        const query = /\/(issues|pulls|milestones|repos)$/.test(one) ? "?state=all&filter=all&per_page=100" : "";
+        const answer = await world.get(one + query, { headers: { "x-github-api-version": version } });
+        const responses = description.paths[template as string]?.get?.responses;
+        if (answer.status === 404 && /\/merge$/.test(one)) continue;
+        if (!(String(answer.status) in responses)) wrong.push(`${one}: ${answer.status} ${answer.text.slice(0, 200)}`);
+        if (answer.status !== 200 || answer.body === null) continue;
+        // The description is the older version's; the newer one leaves these out (x-github-breaking-changes).
+        const found = problemsOf(description, answerSchema(description, "get", template as string, "200"), answer.body);
+        const left = found.filter(
+          (problem) => !BLANK.test(problem) && (version === "2022-11-28" || !DROPPED.test(problem)),
+        );
+        wrong.push(...left.map((problem) => `${version} ${path} ${problem.replace(/\[\d+\]/g, "[]")}`));
+      }
+    }
+  }
+  return [...new Set(wrong)];
+}
+
+/**
+ * What is blank the service sends as null (GitHub docs), also where its description says string or number: the place of a
+ * comment whose line is gone from the diff, a fork that was deleted, what a label or an organisation does not say of itself.
+ */
+const BLANK =
+  /\.(position|line|labels\[\d+\]\.description|head\.repo|name|company|location|email): null is not (string|integer|object)$/;
+const DROPPED = /\.(assignee|merge_commit_sha|has_downloads|rate|hub_url|authorizations_url): missing$/;
+
+test("every read of a generated world has the shape that the service's description gives it", async () => {
+  await using world = await openApiWorld({
+    issues: 40,
+    env: { RATE_LIMIT_USER: "0" },
+  });
+  expect(await problems(world, world.repositories[0]?.fullName as string)).toEqual([]);
+}, 60_000);
+
+test.skipIf(!existsSync(archive))(
+  "and so has every read of a real history (skipped without ../shared/data)",
+  async () => {
+    await using world = await openApiWorld({
+      fill: async (upstream) => void (await loadHistory(upstream, archive)),
+      env: { RATE_LIMIT_USER: "0" },
+    });
+    // Its archive holds no milestones.
+    const absent = [":repository/milestones/:number", ":repository/milestones/:number/labels"];
+    expect(await problems(world, "tlswg/tls13-spec", absent)).toEqual([]);
+  },
+  120_000,
+);
