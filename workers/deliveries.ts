@@ -1,13 +1,14 @@
 import type { Worker } from "bullmq";
 import { type DeliveryJob, queueNames } from "../src/operations/queues.ts";
 import { failDelivery } from "../src/receiver/inbox.ts";
-import { applyDelivery } from "../src/sync/apply.ts";
+import { DELIVERIES_AT_ONCE, DeliveryBatches } from "../src/sync/delivery-batches.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Applies deliveries to the mirror. One whose job has failed for good is settled as failed, with the reason. */
 export function openDeliveriesWorker(ctx: WorkerContext): Worker<DeliveryJob> {
-  const worker = openWorker<DeliveryJob>(ctx, queueNames.deliveries, { concurrency: 8 }, (job) =>
-    applyDelivery(ctx, job.data),
+  const batches = new DeliveryBatches(ctx);
+  const worker = openWorker<DeliveryJob>(ctx, queueNames.deliveries, { concurrency: DELIVERIES_AT_ONCE }, (job) =>
+    batches.apply(job.data),
   );
   worker.on("failed", (job, error) => {
     if (job?.finishedOn === undefined) return; // It will be tried again.

@@ -65,7 +65,7 @@ async function mergeRound(
   const suspects = new Map<string, Seen[]>();
   for (const [key, group] of groups) {
     const folded = foldAll(stored.get(key), group);
-    if (!stored.has(key) && folded.next) inserts.push({ key, seen: first(group), stored: folded.next });
+    if (!stored.has(key) && folded.next) inserts.push({ key, seen: first(group), group, stored: folded.next });
     else if (folded.next) suspects.set(key, group);
     outcomes.set(key, { ...identity(first(group)), outcome: folded.outcome });
   }
@@ -76,7 +76,7 @@ async function mergeRound(
     for (const [key, group] of suspects) {
       const folded = foldAll(locked.get(key), group);
       outcomes.set(key, { ...identity(first(group)), outcome: folded.outcome });
-      if (folded.next) updates.push({ key, seen: first(group), stored: folded.next, before: locked.get(key) });
+      if (folded.next) updates.push({ key, seen: first(group), group, stored: folded.next, before: locked.get(key) });
     }
   }
   const inserted = await insertRows(tx, resource, inserts);
@@ -101,6 +101,8 @@ function foldAll(stored: Stored | undefined, group: Seen[]): { outcome: Folded["
 interface Row {
   key: string;
   seen: Seen;
+  /** All that was observed of it in this transaction. */
+  group: Seen[];
   stored: Stored;
   before?: Stored | undefined;
 }
@@ -254,7 +256,7 @@ async function followList(tx: Transaction, rows: Row[], key: string, table: stri
 
 /** Upstream deletes what was said under an issue with it, and says so of the issue alone. Numbers are not used again. */
 async function buryChildren(tx: Transaction, rows: Row[]): Promise<void> {
-  const buried = rows.filter(({ before, stored }) => stored.deletedAt !== null && before && before.deletedAt === null);
+  const buried = rows.filter(({ before, stored }) => stored.deletedAt !== null && (before?.deletedAt ?? null) === null);
   if (buried.length === 0) return;
   const keys = JSON.stringify(
     buried.map(({ seen, stored }) => ({ r: seen.repositoryId, n: seen.key, at: new Date(stored.deletedAt as number) })),
@@ -279,12 +281,16 @@ async function buryOrphans(tx: Transaction, table: string, column: string, rows:
 }
 
 async function rememberFormerNames(tx: Transaction, rows: Row[]): Promise<void> {
-  const renamed = rows.filter(({ before, stored }) => before && before.fields.full_name !== stored.fields.full_name);
-  if (renamed.length === 0) return;
-  const names = renamed.map(({ seen, before }) => ({
-    id: seen.key,
-    name: String(before?.fields.full_name).toLowerCase(),
-  }));
+  // Between the stored name and the newest there may have been others.
+  const names = rows.flatMap(({ seen, group, stored, before }) =>
+    [before, ...group].flatMap((one) => {
+      const name = one?.fields.full_name;
+      return typeof name === "string" && name !== stored.fields.full_name
+        ? [{ id: seen.key, name: name.toLowerCase() }]
+        : [];
+    }),
+  );
+  if (names.length === 0) return;
   await tx.execute(sql`insert into former_names (full_name, repository_id)
     select name, id from json_to_recordset(${JSON.stringify(names)}::json) as x(name text, id bigint) on conflict do nothing`);
 }

@@ -210,19 +210,18 @@ export async function enqueueAudit(ctx: Enqueuing, job: RepositoryJob): Promise<
 }
 
 /**
- * Asks for one resource to be read again, not before `delayMs` from now (upstream's replicas lag behind its webhooks).
+ * Asks for resources to be read again, each not before `delayMs` from now (upstream's replicas lag behind its webhooks).
  *
  * Many asks become one read. An ask is dropped while an earlier job waits, even one that waits for less long: what is still
  * to be asked, and when, is known to Postgres (`refresh_marks`), and the job only wakes who looks there.
  */
-export async function enqueueRefresh(
-  ctx: Enqueuing,
-  job: RefreshJob,
-  { delayMs = 0 }: { delayMs?: number } = {},
-): Promise<void> {
-  const id = `${job.kind}-${job.repositoryId}-${job.key}`;
-  const opts = { delay: delayMs, deduplication: { id, keepLastIfActive: true } };
-  await adding(ctx, () => ctx.queues.refresh.add("refresh", job, opts));
+export async function enqueueRefreshes(ctx: Enqueuing, asks: { job: RefreshJob; delayMs: number }[]): Promise<void> {
+  if (asks.length === 0) return;
+  const jobs = asks.map(({ job, delayMs }) => {
+    const id = `${job.kind}-${job.repositoryId}-${job.key}`;
+    return { name: "refresh", data: job, opts: { delay: delayMs, deduplication: { id, keepLastIfActive: true } } };
+  });
+  await adding(ctx, () => ctx.queues.refresh.addBulk(jobs));
 }
 
 /** Asks for a maintenance task now, beside its schedule. One that waits or runs already is not asked for twice. */

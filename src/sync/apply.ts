@@ -7,61 +7,72 @@ import {
   observe,
   type Sighting,
 } from "../mirror/observation.ts";
-import type { Kind } from "../mirror/resource.ts";
+import type { Kind, ResourceKey } from "../mirror/resource.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import type { Fields, Json } from "../mirror/template.ts";
 import { enqueueTask, QueueUnavailableError } from "../operations/queues.ts";
 import { noteInstallation } from "./installations.ts";
-import { afterLag, enqueueMarks, type Mark, marksForTies, storeMarks } from "./marks.ts";
-import { isMirrored, setSyncState } from "./repository-sync.ts";
+import { afterLag, enqueueMarks, marksForTies, storeMarks } from "./marks.ts";
+import { findMirrored, setSyncState } from "./repository-sync.ts";
 
 /** A delivery is signed by upstream and yet says something that cannot be. Trying again will not help. */
 export class InvalidPayloadError extends Error {
   override name = "InvalidPayloadError";
 }
 
+/** What came of a delivery; "known": it was settled before, or is no longer there. */
+export type Applied = "applied" | "ignored" | "known";
+
+/** Payloads of one transaction, in bytes; parsed they take several times as much. A single one may be larger. */
+const MAX_BATCH_BYTES = 8_000_000;
+
 interface DeliveryRow extends Record<string, unknown> {
+  id: string;
   event: string;
-  payload: Buffer;
+  bytes: number;
   status: "pending" | "applied" | "ignored" | "failed";
   /** Epoch milliseconds. */
   received_ms: number;
 }
 
 /**
- * Applies one delivery of the inbox, in one transaction with its new status: done twice, it has one effect.
- * @throws InvalidPayloadError when the payload cannot be what its event says
+ * Applies deliveries of the inbox, in one transaction with their new status: done twice, they have one effect. What their
+ * payloads show is merged at once, in the order of receipt. Those that are too large to go along are not in the answer; the
+ * first always is. A payload that cannot be what its event says fails alone.
+ * @throws whatever Postgres refuses; then none is applied
  */
-export async function applyDelivery(
+export async function applyDeliveries(
   ctx: Context,
-  { deliveryId }: { deliveryId: string },
-): Promise<"applied" | "ignored" | "known"> {
-  const applied = await ctx.db.transaction(async (tx) => {
-    // The lock makes a second worker with the same delivery wait, and then find it settled.
+  deliveryIds: readonly string[],
+): Promise<Map<string, Applied | InvalidPayloadError>> {
+  const outcomes = new Map<string, Applied | InvalidPayloadError>();
+  const { marks, selects } = await ctx.db.transaction(async (tx) => {
+    // The locks make a second worker with the same deliveries wait, and then find them settled.
     const { rows } = await tx.execute<DeliveryRow>(
-      sql`select event, payload, status, extract(epoch from received_at)::float8 * 1000 as received_ms from deliveries where id = ${deliveryId} for update`,
+      sql`select id, event, octet_length(payload) as bytes, status, extract(epoch from received_at)::float8 * 1000 as received_ms
+        from deliveries where id = any(${sql.param([...deliveryIds])}::uuid[]) order by id for update`,
     );
-    const delivery = rows[0];
-    if (!delivery || delivery.status === "applied" || delivery.status === "ignored") return null;
-    const result = await applyPayload(
-      ctx,
-      tx,
-      delivery.event,
-      parsePayload(delivery.payload),
-      new Date(delivery.received_ms),
-    );
-    const { status, reason } =
-      result.ignored === null
-        ? { status: "applied" as const, reason: null }
-        : { status: "ignored" as const, reason: result.ignored };
-    await tx.execute(sql`update deliveries set status = ${status}, reason = ${reason}, settled_at = ${ctx.clock.now().toISOString()}::timestamptz,
-      attempts = attempts + 1 where id = ${deliveryId}`);
-    return { status, marks: result.marks, selects: result.selects ?? false };
+    for (const id of deliveryIds) outcomes.set(id, "known");
+    const open = rows.filter(({ status }) => status === "pending" || status === "failed");
+    const taken = withinBytes(open.sort((a, b) => a.received_ms - b.received_ms));
+    for (const { id } of open.slice(taken.length)) outcomes.delete(id);
+    const read = await readPayloads(ctx, tx, taken, outcomes);
+    const merged = await mergeObserved(tx, joinObserved(read.flatMap(({ observed }) => observed)));
+    const askedAt = ctx.clock.now();
+    const asked = read.flatMap(({ asks }) => asks.map((key) => ({ ...key, askedAt, notBefore: afterLag(askedAt) })));
+    const marks = [...marksForTies(merged, askedAt), ...asked];
+    await storeMarks(tx, marks);
+    for (const { deletedRepositoryId } of read) {
+      if (deletedRepositoryId !== null)
+        await setSyncState(tx, deletedRepositoryId, "gone", "upstream says it was deleted");
+    }
+    for (const { id, ignored } of read) outcomes.set(id, ignored === null ? "applied" : "ignored");
+    await settle(ctx, tx, read);
+    return { marks, selects: read.some(({ selects }) => selects) };
   });
-  if (!applied) return "known";
-  if (applied.selects) await select(ctx);
-  await enqueueMarks(ctx, applied.marks);
-  return applied.status;
+  if (selects) await select(ctx);
+  await enqueueMarks(ctx, marks);
+  return outcomes;
 }
 
 /** Asks for what is to be mirrored at once; the scheduler asks within a minute anyway. */
@@ -73,68 +84,140 @@ async function select(ctx: Context): Promise<void> {
   }
 }
 
-interface Result {
-  /** Why nothing was done; null when it was applied. */
+function withinBytes(rows: DeliveryRow[]): DeliveryRow[] {
+  let bytes = 0;
+  const end = rows.findIndex((row, index) => {
+    bytes += row.bytes;
+    return index > 0 && bytes > MAX_BATCH_BYTES;
+  });
+  return end === -1 ? rows : rows.slice(0, end);
+}
+
+/** What one delivery shows, and what it leaves open. */
+interface Read {
+  id: string;
+  /** Why nothing is done; null when it is applied. */
   ignored: string | null;
-  marks: Mark[];
+  observed: Observed[];
+  asks: ResourceKey[];
+  deletedRepositoryId: number | null;
   /** It may have changed what is to be mirrored. */
-  selects?: true;
+  selects: boolean;
+}
+
+/** Those whose payload cannot be have their error in `outcomes`, and are left as they are. */
+async function readPayloads(
+  ctx: Context,
+  tx: Transaction,
+  taken: DeliveryRow[],
+  outcomes: Map<string, Applied | InvalidPayloadError>,
+): Promise<Read[]> {
+  if (taken.length === 0) return [];
+  const { rows } = await tx.execute<{ id: string; payload: Buffer }>(
+    sql`select id, payload from deliveries where id = any(${sql.param(taken.map(({ id }) => id))}::uuid[])`,
+  );
+  const payloads = new Map(rows.map(({ id, payload }) => [id, payload]));
+  const parsed: { row: DeliveryRow; payload: Payload; repository: Fields | null }[] = [];
+  for (const row of taken) {
+    try {
+      const payload = parsePayload(payloads.get(row.id) as Buffer);
+      parsed.push({ row, payload, repository: repositoryOf(payload) });
+    } catch (error) {
+      outcomes.set(row.id, asInvalid(row.event, error));
+    }
+  }
+  const mirrored = await findMirrored(
+    tx,
+    parsed.flatMap(({ repository }) => (repository ? [repository.id as number] : [])),
+  );
+  const read: Read[] = [];
+  for (const { row, payload, repository } of parsed) {
+    try {
+      const isOfInstallation = row.event === "installation" || row.event === "installation_repositories";
+      const shown = isOfInstallation
+        ? await readInstallation(ctx, tx, row, payload)
+        : readPayload(ctx, row, payload, repository, mirrored);
+      read.push({ id: row.id, ...shown });
+    } catch (error) {
+      outcomes.set(row.id, asInvalid(row.event, error));
+    }
+  }
+  return read;
+}
+
+/** Anything else than a payload that cannot be is a bug, and ends the batch. */
+function asInvalid(event: string, error: unknown): InvalidPayloadError {
+  if (error instanceof InvalidPayloadError) return error;
+  if (error instanceof InvalidRepresentationError)
+    return new InvalidPayloadError(`A ${event} event cannot be applied: ${error.message}`, { cause: error });
+  throw error;
+}
+
+async function settle(ctx: Context, tx: Transaction, read: Read[]): Promise<void> {
+  if (read.length === 0) return;
+  await tx.execute(sql`update deliveries d set status = case when x.reason is null then 'applied' else 'ignored' end,
+      reason = x.reason, settled_at = ${ctx.clock.now().toISOString()}::timestamptz, attempts = attempts + 1
+    from unnest(${sql.param(read.map(({ id }) => id))}::uuid[], ${sql.param(read.map(({ ignored }) => ignored))}::text[]) as x(id, reason)
+    where d.id = x.id`);
 }
 
 type Payload = Fields & { action?: string };
 
-async function applyPayload(
+function repositoryOf(payload: Payload): Fields | null {
+  const { repository } = payload;
+  return isObject(repository) && typeof repository.id === "number" && typeof repository.full_name === "string"
+    ? repository
+    : null;
+}
+
+function ignore(reason: string): Omit<Read, "id"> {
+  return { ignored: reason, observed: [], asks: [], deletedRepositoryId: null, selects: false };
+}
+
+async function readInstallation(
   ctx: Context,
   tx: Transaction,
-  event: string,
+  { received_ms }: DeliveryRow,
   payload: Payload,
-  receivedAt: Date,
-): Promise<Result> {
-  const ignore = (reason: string): Result => ({ ignored: reason, marks: [] });
-  if (event === "installation" || event === "installation_repositories") {
-    if (ctx.config.appId === null) return ignore("there is no APP_ID, so no installation is followed");
-    const problem = await noteInstallation(tx, payload, receivedAt);
-    return problem === null ? { ignored: null, marks: [], selects: true } : ignore(problem);
-  }
+): Promise<Omit<Read, "id">> {
+  if (ctx.config.appId === null) return ignore("there is no APP_ID, so no installation is followed");
+  const problem = await noteInstallation(tx, payload, new Date(received_ms));
+  return problem === null ? { ...ignore(""), ignored: null, selects: true } : ignore(problem);
+}
+
+function readPayload(
+  ctx: Context,
+  { event, received_ms }: DeliveryRow,
+  payload: Payload,
+  repository: Fields | null,
+  mirrored: ReadonlySet<number>,
+): Omit<Read, "id"> {
   const reading = readings[event];
   if (!reading) return ignore(`the mirror does not follow ${event} events`);
-  const repository = payload.repository;
-  if (!isObject(repository) || typeof repository.id !== "number" || typeof repository.full_name !== "string") {
-    return ignore("it concerns no repository");
-  }
-  if (!(await isMirrored(tx, repository.id))) return ignore("its repository is not mirrored");
-
+  if (!repository) return ignore("it concerns no repository");
+  const repositoryId = repository.id as number;
+  if (!mirrored.has(repositoryId)) return ignore("its repository is not mirrored");
   const at: Sighting = {
     api: ctx.config.upstreamUrl,
     repository: {
-      id: repository.id,
-      fullName: repository.full_name,
+      id: repositoryId,
+      fullName: repository.full_name as string,
       htmlUrl: typeof repository.html_url === "string" ? repository.html_url : null,
     },
-    seenAt: receivedAt,
+    seenAt: new Date(received_ms),
     read: false,
   };
-  try {
-    const observed = joinObserved([...observeAround(payload, at), ...reading.observe(payload, at)]);
-    const merged = await mergeObserved(tx, observed);
-    const askedAt = ctx.clock.now();
-    const asked = (reading.ask?.(payload) ?? []).map((key) => ({
+  return {
+    ignored: null,
+    observed: [...observeAround(payload, at), ...reading.observe(payload, at)],
+    // A repository and its former owner are known apart from what lies in it.
+    asks: (reading.ask?.(payload) ?? []).map((key) => ({
       ...key,
-      // A repository and its former owner are known apart from what lies in it.
-      repositoryId: key.kind === "repository" ? 0 : (repository.id as number),
-      askedAt,
-      notBefore: afterLag(askedAt),
-    }));
-    const marks = [...marksForTies(merged, askedAt), ...asked];
-    await storeMarks(tx, marks);
-    if (event === "repository" && payload.action === "deleted")
-      await setSyncState(tx, repository.id, "gone", "upstream says it was deleted");
-    return { ignored: null, marks };
-  } catch (error) {
-    if (error instanceof InvalidRepresentationError)
-      throw new InvalidPayloadError(`A ${event} event cannot be applied: ${error.message}`, { cause: error });
-    throw error;
-  }
+      repositoryId: key.kind === "repository" ? 0 : repositoryId,
+    })),
+    deletedRepositoryId: event === "repository" && payload.action === "deleted" ? repositoryId : null,
+    selects: false,
+  };
 }
 
 /** What every payload carries beside its subject. */

@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";
 import type { Kind, ResourceKey } from "../mirror/resource.ts";
 import type { Merged } from "../mirror/store.ts";
-import { enqueueRefresh, QueueUnavailableError } from "../operations/queues.ts";
+import { enqueueRefreshes, QueueUnavailableError } from "../operations/queues.ts";
 
 /** A resource about which upstream must be asked, and when. */
 export interface Mark extends ResourceKey {
@@ -49,13 +49,14 @@ export async function enqueueMarks(
   marks: Mark[],
 ): Promise<void> {
   try {
-    for (const { kind, repositoryId, key, notBefore } of marks) {
-      await enqueueRefresh(
-        ctx,
-        { kind, repositoryId, key },
-        { delayMs: Math.max(0, notBefore.getTime() - ctx.clock.now().getTime()) },
-      );
-    }
+    const now = ctx.clock.now().getTime();
+    await enqueueRefreshes(
+      ctx,
+      marks.map(({ kind, repositoryId, key, notBefore }) => ({
+        job: { kind, repositoryId, key },
+        delayMs: Math.max(0, notBefore.getTime() - now),
+      })),
+    );
   } catch (error) {
     if (!(error instanceof QueueUnavailableError)) throw error;
     ctx.log.warn({ marks: marks.length }, "Refreshes wait for Redis");

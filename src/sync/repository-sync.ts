@@ -10,10 +10,18 @@ import type { Queries } from "../../db/connection.ts";
 export type SyncState = "backfilling" | "live" | "paused" | "gone";
 
 export async function isMirrored(queries: Pick<Queries, "execute">, repositoryId: number): Promise<boolean> {
-  const { rows } = await queries.execute(
-    sql`select from repository_syncs where repository_id = ${repositoryId} and state <> 'gone'`,
+  return (await findMirrored(queries, [repositoryId])).size > 0;
+}
+
+/** Which of these are mirrored, live or not. */
+export async function findMirrored(
+  queries: Pick<Queries, "execute">,
+  repositoryIds: readonly number[],
+): Promise<Set<number>> {
+  const { rows } = await queries.execute<{ repository_id: string }>(
+    sql`select repository_id from repository_syncs where repository_id = any(${sql.param([...repositoryIds])}::bigint[]) and state <> 'gone'`,
   );
-  return rows.length > 0;
+  return new Set(rows.map(({ repository_id }) => Number(repository_id)));
 }
 
 export async function setSyncState(
