@@ -123,8 +123,12 @@ export const auditPages = pgTable(
 /** One row is what the newest sweep saw of a repository, and whether a catch-up is due because of it. */
 export const sweeps = pgTable("sweeps", {
   repositoryId: id("repository_id").primaryKey(),
-  shown: text("shown").notNull(),
-  sweptAt: instant("swept_at").notNull(),
+  /** Of the repository itself; null: nothing. */
+  shown: text("shown"),
+  shownAt: instant("shown_at").notNull(),
+  /** Of the lists' ends; null until they were asked for. */
+  lists: text("lists"),
+  sweptAt: instant("swept_at"),
   /** When it was last found changed; a catch-up that began later has read the change. */
   changedAt: instant("changed_at"),
   /** When it was last found changed without a webhook that told of it, or a delivery was found missing. */

@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { sweep } from "../../src/sync/sweep.ts";
+import { compare } from "../support/comparison.ts";
+import { openWorld } from "../support/world.ts";
+
+const MINUTE = 60_000;
+/** `SEEDS=20 npm test -- test/scenario/lost-webhooks` tries more. */
+const seeds = Array.from({ length: Number(process.env.SEEDS ?? 1) }, (_, index) => index + 1);
+
+test.each(seeds.flatMap((seed) => [0.3, 1].map((drop) => ({ seed, drop }))))(
+  "of a stream of changes (seed $seed) the share $drop of all webhooks is lost without a trace: one sweep interval later the mirror is equal to upstream",
+  async ({ seed, drop }) => {
+    await using world = await openWorld({
+      simulator: { worldOptions: { mergeableDelayMs: 0 } },
+      fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 60, pulls: 30 }),
+    });
+    const { clock } = world.simulator.world;
+    const pass = (ms: number) => {
+      (clock as SettableClock).advance(ms);
+      world.advance(ms);
+    };
+    await world.mirror(world.first);
+    await world.listen(world.first);
+    await world.settleMarks();
+    for (let minute = 0; minute < 5; minute++) {
+      pass(MINUTE);
+      await sweep(world.ctx);
+      await world.settle();
+    }
+    world.simulator.setFaults({ seed, webhooks: { drop } });
+    const live = world.simulator.startLive({ ratePerSecond: 0, seed });
+    for (let step = 0; step < 150; step++) {
+      live.step();
+      if (step % 10 === 0) pass(1_000);
+    }
+    await world.settle();
+    for (let minute = 0; minute < 5; minute++) {
+      pass(MINUTE);
+      await sweep(world.ctx);
+      await world.settle();
+    }
+    await world.settleMarks();
+    const [repository] = [...world.simulator.world.repositories.values()].filter(({ fork }) => !fork);
+    // Who becomes a contributor is one in everything he ever wrote, and nothing but an audit asks for that.
+    const { differences } = await compare(
+      world.ctx,
+      world.simulator,
+      String(repository?.id),
+      (_kind, path) => path === "author_association",
+    );
+    expect(differences).toEqual([]);
+  },
+  120_000,
+);
