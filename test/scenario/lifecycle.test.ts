@@ -144,6 +144,44 @@ const cases: Case[] = [
     },
   },
   {
+    name: "text that Postgres cannot hold: a NUL, half a surrogate pair",
+    happen: ({ change, first, name }) => {
+      const { number } = issueOf(first);
+      const hostile = (words: string) => `${words} \u0000 and \ud83d, then \udc00 and \u0001`;
+      change({ op: "editIssue", repository: name(first), number, title: hostile("a title"), body: hostile("a body") });
+      change({ op: "createComment", repository: name(first), number, body: hostile("a comment") });
+      change({ op: "createMilestone", repository: name(first), title: hostile("a milestone") });
+    },
+    shows: async (town) => {
+      const { number } = issueOf(town.first);
+      const { body } = await town.world.get(`/repos/${town.name(town.first)}/issues/${number}`);
+      expect(body).toMatchObject({ title: "a title \u0000 and \ud83d, then \udc00 and \u0001" });
+    },
+  },
+  {
+    name: "a milestone renamed and another deleted",
+    happen: ({ change, first, name }) => {
+      const [one, other] = first.rows.milestones.values();
+      change({ op: "editMilestone", repository: name(first), milestone: one?.number, title: "other words" });
+      change({ op: "deleteMilestone", repository: name(first), milestone: other?.number });
+    },
+  },
+  {
+    name: "a repository archived and unarchived",
+    happen: ({ change, first, name }) => {
+      change({ op: "archiveRepository", repository: name(first) });
+      change({ op: "unarchiveRepository", repository: name(first) });
+    },
+  },
+  {
+    name: "an issue locked and unlocked, pinned and unpinned",
+    happen: ({ change, first, name }) => {
+      const { number } = openIssueOf(first);
+      for (const op of ["lockIssue", "unlockIssue", "pinIssue", "unpinIssue"])
+        change({ op, repository: name(first), number });
+    },
+  },
+  {
     name: "an issue pinned",
     happen: ({ change, first, name }) =>
       change({ op: "pinIssue", repository: name(first), number: issueOf(first).number }),
