@@ -184,6 +184,18 @@ export const settings = {
     default: "60",
     about: "REST requests an hour for each address without a token; 0 is off.",
   },
+  rateLimitSearchUser: {
+    name: "RATE_LIMIT_SEARCH_USER",
+    read: allowance,
+    default: "30",
+    about: "Searches by REST a minute for each of our own callers; 0 is off.",
+  },
+  rateLimitSearchAnonymous: {
+    name: "RATE_LIMIT_SEARCH_ANONYMOUS",
+    read: allowance,
+    default: "10",
+    about: "Searches by REST a minute for each address without a token; 0 is off.",
+  },
   rateLimitGraphql: {
     name: "RATE_LIMIT_GRAPHQL",
     read: allowance,

@@ -17,6 +17,9 @@ export const instant = (name: string) => timestamp(name, { withTimezone: true, m
 
 export const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => "bytea" });
 
+/** Words to search by; Postgres makes them itself, see `0007_search.sql`. */
+export const words = customType<{ data: string }>({ dataType: () => "tsvector" });
+
 /** What every mirrored row carries beside the resource's own columns. */
 export const observed = {
   /** Everything upstream sent, as a template: see `src/mirror/template.ts`. */

@@ -1,5 +1,6 @@
+import { sql } from "drizzle-orm";
 import { integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { id, instant, observed } from "./columns.ts";
+import { id, instant, observed, words } from "./columns.ts";
 
 /** One row is one comment in the conversation of an issue or pull request. */
 export const issueComments = pgTable(
@@ -14,6 +15,7 @@ export const issueComments = pgTable(
     body: text("body"),
     createdAt: instant("created_at").notNull(),
     updatedAt: instant("updated_at").notNull(),
+    search: words("search").generatedAlwaysAs(sql`search_words(body)`),
     ...observed,
   },
   (table) => [primaryKey({ columns: [table.repositoryId, table.id] })],

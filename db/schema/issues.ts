@@ -1,5 +1,6 @@
+import { sql } from "drizzle-orm";
 import { boolean, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
-import { id, instant, observed } from "./columns.ts";
+import { id, instant, observed, words } from "./columns.ts";
 
 /**
  * One row is one number of a repository: an issue, or the issue side of a pull request.
@@ -28,6 +29,9 @@ export const issues = pgTable(
     createdAt: instant("created_at").notNull(),
     updatedAt: instant("updated_at").notNull(),
     closedAt: instant("closed_at"),
+    search: words("search").generatedAlwaysAs(
+      sql`setweight(search_words(title), 'A') || setweight(search_words(body), 'B')`,
+    ),
     ...observed,
   },
   (table) => [primaryKey({ columns: [table.repositoryId, table.number] })],

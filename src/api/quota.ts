@@ -3,8 +3,8 @@ import { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
 import type { Caller } from "./caller.ts";
 
-/** What our callers spend: REST requests (`core`) or GraphQL points. */
-export type Bucket = "core" | "graphql";
+/** What our callers spend: REST requests (`core`), searches by REST, or GraphQL points. */
+export type Bucket = "core" | "search" | "graphql";
 
 /** A caller's figures in one bucket and window, as the service shows them. */
 export interface QuotaFigures {
@@ -21,7 +21,8 @@ export interface Spending {
   figures: QuotaFigures | null;
 }
 
-const WINDOW_MS = 3_600_000;
+/** GitHub docs: limits are counted by the hour, those of searches by the minute. */
+const WINDOW_MS: Record<Bucket, number> = { core: 3_600_000, search: 60_000, graphql: 3_600_000 };
 const MAX_CALLERS = 20_000;
 /** A lease is at most this part of the limit. What a process holds and does not use is missing elsewhere. */
 const LEASE_PART = 1 / 200;
@@ -55,6 +56,7 @@ return {granted, used, reset}`;
 interface Window {
   key: string;
   limit: number;
+  windowMs: number;
   /** Used by all processes, with everything that was leased, as of the last lease. */
   used: number;
   /** Leased by this process and not spent yet. */
@@ -72,7 +74,7 @@ interface Window {
 type QuotaContext = Pick<Context, "config" | "redis" | "clock" | "log">;
 
 /**
- * The hourly quota of our own callers: one window per caller and bucket, beginning with its first request, kept in Redis
+ * The quota of our own callers: one window per caller and bucket, beginning with its first request, kept in Redis
  * and shared by all processes. Each process leases a small part of it at a time, so most requests ask nobody. The total
  * never exceeds the limit; what idle processes hold goes back within seconds.
  *
@@ -149,14 +151,27 @@ export class CallerQuota {
     let window = this.#windows.get(name);
     if (!window) {
       const key = `${this.#ctx.config.redisPrefix}:api-quota:${name}`;
-      window = { key, limit, used: 0, left: 0, resetAt: 0, owed: 0, touchedAt: 0, askedAt: 0, pending: null };
+      window = {
+        key,
+        limit,
+        windowMs: WINDOW_MS[bucket],
+        used: 0,
+        left: 0,
+        resetAt: 0,
+        owed: 0,
+        touchedAt: 0,
+        askedAt: 0,
+        pending: null,
+      };
       this.#windows.set(name, window);
     }
     return window;
   }
 
   #limit(caller: Caller, bucket: Bucket): number {
-    const { rateLimitUser, rateLimitAnonymous, rateLimitGraphql } = this.#ctx.config;
+    const { rateLimitUser, rateLimitAnonymous, rateLimitGraphql, rateLimitSearchUser, rateLimitSearchAnonymous } =
+      this.#ctx.config;
+    if (bucket === "search") return caller.kind === "user" ? rateLimitSearchUser : rateLimitSearchAnonymous;
     if (caller.kind === "user" && caller.hourlyLimit !== null) return caller.hourlyLimit;
     if (bucket === "graphql") return rateLimitGraphql;
     return caller.kind === "user" ? rateLimitUser : rateLimitAnonymous;
@@ -175,14 +190,7 @@ export class CallerQuota {
     const wanted = needed === 0 ? 0 : Math.max(needed, Math.floor(window.limit * LEASE_PART));
     if (now >= this.#redisAwayUntil && this.#ctx.redis.status === "ready") {
       try {
-        const [granted, used, resetAt] = await leaseScript(
-          this.#ctx.redis,
-          window.key,
-          now,
-          wanted,
-          window.limit,
-          window.owed,
-        );
+        const [granted, used, resetAt] = await leaseScript(this.#ctx.redis, window, now, wanted, window.owed);
         if (window.resetAt !== 0 && window.resetAt !== resetAt) window.left = 0;
         window.owed = 0;
         window.left += granted;
@@ -198,7 +206,7 @@ export class CallerQuota {
     window.left += granted;
     window.used += granted;
     window.owed += granted;
-    if (window.resetAt === 0) window.resetAt = now + WINDOW_MS;
+    if (window.resetAt === 0) window.resetAt = now + window.windowMs;
   }
 
   #giveBackIdle(): void {
@@ -214,7 +222,7 @@ export class CallerQuota {
     if (resetAt <= now) return;
     window.left = 0;
     window.used -= left;
-    const giving: Promise<void> = leaseScript(this.#ctx.redis, window.key, now, -left, window.limit, 0)
+    const giving: Promise<void> = leaseScript(this.#ctx.redis, window, now, -left, 0)
       .then(
         () => {},
         (error: unknown) => this.#ctx.log.warn({ err: error }, "A caller's unused quota could not be given back"),
@@ -226,13 +234,12 @@ export class CallerQuota {
 
 async function leaseScript(
   redis: Redis,
-  key: string,
+  { key, limit, windowMs }: Pick<Window, "key" | "limit" | "windowMs">,
   now: number,
   wanted: number,
-  limit: number,
   owed: number,
 ): Promise<[number, number, number]> {
-  return (await redis.eval(LEASE, 1, key, now, wanted, limit, WINDOW_MS, owed)) as [number, number, number];
+  return (await redis.eval(LEASE, 1, key, now, wanted, limit, windowMs, owed)) as [number, number, number];
 }
 
 function figuresOf(window: Window): QuotaFigures {

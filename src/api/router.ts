@@ -6,6 +6,8 @@ export interface Route {
   docs: string;
   /** Whether it counts against the caller's quota. */
   isFree: boolean;
+  /** Which quota; `core` unless it says. */
+  bucket?: "search";
   /** Below a repository: `run` is given one that the caller may see. */
   run:
     | { of: "service"; with: (call: Call) => Promise<Answer> }

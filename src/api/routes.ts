@@ -22,7 +22,7 @@ import { MarkdownRenderer } from "./markdown.ts";
 import { type MediaType, mediaType } from "./media-type.ts";
 import { storeOutage } from "./outage.ts";
 import { passThrough } from "./pass-through.ts";
-import { CallerQuota, type QuotaFigures } from "./quota.ts";
+import { type Bucket, CallerQuota, type QuotaFigures } from "./quota.ts";
 import { cacheHeaders, isUnchanged, jsonType, laidOut, quotaHeaders, send, versionHeaders } from "./reply.ts";
 import { restOperations } from "./rest/operations.ts";
 import { numberParam } from "./rest/page.ts";
@@ -124,6 +124,7 @@ export async function registerApi(
     let figures: QuotaFigures | null = null;
     let docs = DOCS;
     let media: MediaType = { form: null, patch: null };
+    let bucket: Bucket = "core";
     try {
       version = apiVersion(request.headers["x-github-api-version"]);
       caller = await identify(request, (left) => {
@@ -132,9 +133,10 @@ export async function registerApi(
       const { path, query, isEnterprise } = target(request.url);
       const match = operations.match(request.method, path);
       if (match) docs = match.route.docs;
+      bucket = match?.route.bucket ?? "core";
       if (match?.route.isFree) figures = await quota.figures(caller, "core");
       else {
-        const spending = await quota.spend(caller, "core", 1);
+        const spending = await quota.spend(caller, bucket, 1);
         figures = spending.figures;
         if (spending.isSpent) throw quotaSpent(caller, requestId, ctx.clock.now());
       }
@@ -161,13 +163,13 @@ export async function registerApi(
       };
       const answer = match ? await run(call, match) : ctx.config.passThrough ? await passThrough(call) : null;
       if (!answer) throw notMirrored(request.method);
-      return deliver(reply, call, answer, figures);
+      return deliver(reply, call, answer, figures, bucket);
     } catch (error) {
       if (!(error instanceof ApiFault)) throw error;
       const headers = {
         "Content-Type": jsonType,
         ...versionHeaders(version, media),
-        ...quotaHeaders(figures, "core"),
+        ...quotaHeaders(figures, bucket),
         ...error.headers,
       };
       const body = laidOut(faultBody(error, docs), request.headers["user-agent"]);
@@ -190,7 +192,13 @@ export async function registerApi(
     }
   }
 
-  function deliver(reply: FastifyReply, call: Call, ran: Answer, figures: QuotaFigures | null): FastifyReply {
+  function deliver(
+    reply: FastifyReply,
+    call: Call,
+    ran: Answer,
+    figures: QuotaFigures | null,
+    bucket: Bucket,
+  ): FastifyReply {
     const { caller, version, media, requestId, headers: request } = call;
     // Another media type is text, or upstream's own answer, which stays as it is.
     const isOurJson = ran.body !== null && ran.contentType === undefined;
@@ -209,7 +217,7 @@ export async function registerApi(
     }
     if (answer.body !== null) headers["Content-Type"] = answer.contentType ?? jsonType;
     const body = isOurJson ? laidOut(answer.body as string, reply.request.headers["user-agent"]) : answer.body;
-    return send(reply, answer.status, body, { ...headers, ...quotaHeaders(figures, "core") }, requestId);
+    return send(reply, answer.status, body, { ...headers, ...quotaHeaders(figures, bucket) }, requestId);
   }
 }
 

@@ -145,16 +145,21 @@ function assigneeConditions(statement: Statement, assignee: IssueFilter["assigne
   return [`exists (${assigned} and a.user_id = any(${userIds(statement, assignee.login)}))`];
 }
 
-/** In the issue's own text or in a comment, as `@login` standing alone. */
+/** A regular expression for `@login` standing alone. */
+export function mentionOf(login: string): string {
+  return `(^|[^\\w/@-])@${literally(login)}(?![\\w-])`;
+}
+
+/** In the issue's own text or in a comment. */
 function mentionedCondition(statement: Statement, login: string): string {
-  const pattern = statement.value(`(^|[^\\w/@-])@${literally(login)}(?![\\w-])`);
+  const pattern = statement.value(mentionOf(login));
   return `(i.body ~* ${pattern} or exists (select from issue_comments c
     where c.repository_id = i.repository_id and c.issue_number = i.number and c.deleted_at is null and c.body ~* ${pattern}))`;
 }
 
 // Postgres cannot look into a document that holds a NUL; its text can be searched. Quotes inside strings are escaped there,
 // so only the key itself matches.
-function typeConditions(statement: Statement, type: IssueFilter["type"]): string[] {
+export function typeConditions(statement: Statement, type: IssueFilter["type"]): string[] {
   if (type === undefined) return [];
   const none = `i.document::text not like '%"type":{%'`;
   if (type === null) return [none];

@@ -73,6 +73,30 @@ export async function findLabelsByName(
   return rows.map(toFound);
 }
 
+/** A page of the repository's labels in whose name or description all words stand, and how many there are. */
+export async function findLabelsByWords(
+  db: Database,
+  repositoryId: number,
+  text: string,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<{ found: FoundNode[]; total: number }> {
+  const statement = new Statement();
+  const words = text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word));
+  const matching = [
+    `t.repository_id = ${statement.value(repositoryId)} and t.deleted_at is null`,
+    ...words.map(
+      (word) => `search_words(t.name || ' ' || coalesce(t.description, '')) @@ search_query(${statement.value(word)})`,
+    ),
+  ].join(" and ");
+  const rows = await statement.rows<Row & { total: string }>(
+    db,
+    `select t.id::text as key, t.repository_id, t.document::text as document, null as body, null as detail,
+      (select count(*) from labels t where ${matching}) as total from labels t where ${matching}
+      order by t.id limit ${statement.value(limit)} offset ${statement.value(offset)}`,
+  );
+  return { found: rows.map(toFound), total: Number(rows[0]?.total ?? 0) };
+}
+
 /** By upstream's ids, in whichever mirrored repository they are; keys are the ids. */
 export async function findById(
   db: Database,

@@ -31,6 +31,14 @@ export class Statement {
   async rows<Row extends QueryResultRow>({ $client }: Pick<Database, "$client">, text: string): Promise<Row[]> {
     return (await $client.query<Row>(prepared(text, this.#values))).rows;
   }
+
+  /** Runs the text, planned for its values: where these decide which way is short. */
+  async rowsPlannedAnew<Row extends QueryResultRow>(
+    { $client }: Pick<Database, "$client">,
+    text: string,
+  ): Promise<Row[]> {
+    return (await $client.query<Row>({ text, values: this.#values })).rows;
+  }
 }
 
 function prepared(text: string, values: unknown[]): QueryConfig {

@@ -365,7 +365,7 @@ function layoutFor(resource: Resource): ReturnType<typeof layoutOf> {
 
 function layoutOf(resource: Resource) {
   const { name, columns } = getTableConfig(resource.table);
-  const own = columns.filter((column) => column.name !== "revision");
+  const own = columns.filter((column) => column.name !== "revision" && !column.generated);
   const quoted = (column: string) => (column === "default" ? '"default"' : column);
   return {
     name,

@@ -48,7 +48,7 @@ export function storedConnection(
   args: PageArguments,
   { kind, source, parent }: { kind: NodeKind; source: PageSource; parent: Parent },
 ): Connection & { sum: (measure: string) => Promise<number> } {
-  const request = pageRequest(info, args);
+  const request = pageRequest(info, args, position);
   // Fields with the same arguments share their statement, whatever their parents.
   const name = JSON.stringify([info.parentType.name, info.fieldName, source.from, args]);
   const load = async (wanted: PageRequest): Promise<Page> => {
@@ -88,7 +88,7 @@ export function heldConnection(
   held: Node[],
   { keyOf, direction = "asc" }: { keyOf: (node: Node, at: number) => string; direction?: "asc" | "desc" },
 ): Connection {
-  const request = pageRequest(info, args);
+  const request = pageRequest(info, args, position);
   const rows = held.map((node, at) => ({ node, key: keyOf(node, at), tie: Number(node.rest.id) }));
   const order = (a: Position, b: Position) =>
     (a.key < b.key ? -1 : a.key > b.key ? 1 : a.tie - b.tie) * (direction === "asc" ? 1 : -1);
@@ -153,10 +153,14 @@ function neighbours(
 }
 
 /**
- * Null: only the count is selected, for which the service asks no bounds.
+ * `read` reads a cursor. Null: only the count is selected, for which the service asks no bounds.
  * @throws GraphQLError for bounds that the service refuses
  */
-function pageRequest(info: GraphQLResolveInfo, { first, last, after, before }: PageArguments): PageRequest | null {
+export function pageRequest<Place>(
+  info: GraphQLResolveInfo,
+  { first, last, after, before }: PageArguments,
+  read: (cursor: string) => Place | null,
+): { after: Place | null; before: Place | null; fromEnd: boolean; limit: number } | null {
   const name = info.fieldName;
   if (first == null && last == null) {
     if (!selectsPage(info)) return null;
@@ -183,14 +187,19 @@ function pageRequest(info: GraphQLResolveInfo, { first, last, after, before }: P
       `Requesting ${limit} records on the \`${name}\` connection exceeds the \`${side}\` limit of ${MAX_PAGE} records.`,
     );
   }
-  return { after: position(after), before: position(before), fromEnd: first == null, limit };
+  const placeAt = (cursor: string | null | undefined) => {
+    if (cursor == null || cursor === "") return null;
+    const place = read(cursor);
+    if (place === null) throw invalidCursor(cursor);
+    return place;
+  };
+  return { after: placeAt(after), before: placeAt(before), fromEnd: first == null, limit };
 }
 
-function position(text: string | null | undefined): Position | null {
-  if (text == null || text === "") return null;
+/** Null for what is no cursor of a list. */
+function position(text: string): Position | null {
   const [key, tie] = readCursor(text) ?? [];
-  if (typeof key !== "string" || tie === undefined) throw invalidCursor(text);
-  return { key, tie };
+  return typeof key === "string" && tie !== undefined ? { key, tie } : null;
 }
 
 function invalidCursor(text: string): Error {

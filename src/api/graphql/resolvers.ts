@@ -1,4 +1,6 @@
 /** What each field shows, from REST's representation of the same resource. */
+
+import type { GraphQLResolveInfo } from "graphql";
 import { sees } from "../../mirror/sight.ts";
 import type { Fields, Json } from "../../mirror/template.ts";
 import { actorOf, type GraphqlCall, type Node } from "./call.ts";
@@ -22,6 +24,7 @@ import {
 import { nodeOf, repositoryOf } from "./lookups.ts";
 import { resourceAt } from "./resource.ts";
 import { reviewRequests, reviewResolvers } from "./reviews.ts";
+import { search } from "./search.ts";
 import * as sources from "./sources.ts";
 
 /** What the mirror has only once the single resource was read, and cannot say before. */
@@ -338,7 +341,7 @@ export const typeResolvers: Record<string, TypeResolvers> = {
 /** More than these ids at once are refused. */
 const MAX_IDS = 100;
 
-type RootResolver = (root: unknown, args: never, call: GraphqlCall) => unknown;
+type RootResolver = (root: unknown, args: never, call: GraphqlCall, info: GraphQLResolveInfo) => unknown;
 
 export const queryResolvers: Record<string, RootResolver> = {
   viewer: async (_root, _args, call) => {
@@ -370,6 +373,7 @@ export const queryResolvers: Record<string, RootResolver> = {
     return ids.map((id) => nodeOf(call, id));
   },
   resource: (_root, { url }: { url: string }, call) => resourceAt(call, url),
+  search,
   rateLimit: (_root, _args, { cost, figures }) =>
     figures && {
       cost: cost.points,

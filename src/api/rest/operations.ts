@@ -9,6 +9,7 @@ import { getLabel, getMilestone, listLabels, listMilestoneLabels, listMilestones
 import { checkMerged, getPull, getRequestedReviewers, listPulls } from "./pulls.ts";
 import { getRepository, getTopics, getViewer, listViewerRepositories } from "./repositories.ts";
 import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./root.ts";
+import { getSearchedIssues, getSearchedLabels, getSearchedRepositories } from "./search.ts";
 import { postIssue, postPull } from "./writes.ts";
 
 const DOCS = "https://docs.github.com/rest";
@@ -36,6 +37,17 @@ export function restOperations(): Router {
     "rate-limit/rate-limit#get-rate-limit-status-for-the-authenticated-user",
     true,
   );
+  const search = (path: string, run: (call: Call) => Promise<Answer>, docs: string) =>
+    router.add(path, {
+      method: "GET",
+      docs: `${DOCS}/search/search#${docs}`,
+      isFree: false,
+      bucket: "search",
+      run: { of: "service", with: run },
+    });
+  search("/search/issues", getSearchedIssues, "search-issues-and-pull-requests");
+  search("/search/repositories", getSearchedRepositories, "search-repositories");
+  search("/search/labels", getSearchedLabels, "search-labels");
   service("GET", "/user", getViewer, "users/users#get-the-authenticated-user");
   service("GET", "/user/repos", listViewerRepositories, "repos/repos#list-repositories-for-the-authenticated-user");
   service("GET", "/user/:id", accounts.getUser, "users/users#get-a-user-using-their-id");

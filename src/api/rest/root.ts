@@ -62,18 +62,18 @@ export async function getMeta(): Promise<Answer> {
   return ok(JSON.stringify({ verifiable_password_authentication: false }));
 }
 
-// GitHub docs: 30 a minute, 10 without authentication. Searches are not served yet, so none is ever used.
-const SEARCHES_A_MINUTE = { user: 30, anonymous: 10 };
-
 /** Costs nothing. Where there is no limit, it answers as an enterprise server does with rate limiting switched off. */
 export async function getRateLimit({ ctx, quota, caller, version }: Call): Promise<Answer> {
-  const [core, graphql] = await Promise.all([quota.figures(caller, "core"), quota.figures(caller, "graphql")]);
+  const [core, search, graphql] = await Promise.all([
+    quota.figures(caller, "core"),
+    quota.figures(caller, "search"),
+    quota.figures(caller, "graphql"),
+  ]);
   if (!core) throw new ApiFault(404, "Rate limiting is not enabled.");
   const now = ctx.clock.now().getTime() / 1_000;
-  const searches = SEARCHES_A_MINUTE[caller.kind];
   const resources = {
     core: shown(core),
-    search: { limit: searches, used: 0, remaining: searches, reset: Math.ceil(now) + 60 },
+    ...(search ? { search: shown(search) } : {}),
     ...(graphql
       ? {
           graphql:

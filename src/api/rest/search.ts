@@ -1,0 +1,98 @@
+import { findByNumber, findLabelsByWords, findRepositoriesById } from "../../mirror/find-nodes.ts";
+import { findRepositoryById } from "../../mirror/find-repositories.ts";
+import type { StoredDocument } from "../../mirror/rendering.ts";
+import { type SearchOrder, searchIssues } from "../../mirror/search-issues.ts";
+import type { Searcher } from "../../mirror/search-names.ts";
+import { InvalidSearchError } from "../../mirror/search-query.ts";
+import { searchRepositories } from "../../mirror/search-repositories.ts";
+import { type Answer, type Call, ok } from "../call.ts";
+import { ApiFault, notFound } from "../fault.ts";
+import { numberedLink } from "../link.ts";
+import { showEach } from "../view.ts";
+import { askedPage, numberParam } from "./page.ts";
+
+/** GitHub docs: a search shows this many results at most; the page that passes them is the last. */
+const MAX_RESULTS = 1_000;
+const DOCS = "https://docs.github.com/v3/search/";
+
+export async function getSearchedIssues(call: Call): Promise<Answer> {
+  const { db } = call.ctx;
+  const { found, total } = await search(call, (text, page, order) =>
+    searchIssues(db, text, searcherOf(call), page, order),
+  );
+  const rows = await findByNumber(db, "Issue", found);
+  const documents = new Map(rows.map((row) => [row.key, row]));
+  return results(
+    call,
+    found.flatMap(({ repositoryId, number }) => documents.get(`${repositoryId}/${number}`) ?? []),
+    total,
+  );
+}
+
+export async function getSearchedRepositories(call: Call): Promise<Answer> {
+  const { db } = call.ctx;
+  const { found, total } = await search(call, (text, page, order) =>
+    searchRepositories(db, text, searcherOf(call), page, order),
+  );
+  const rows = await findRepositoriesById(db, found, call.sight);
+  const documents = new Map(rows.map((row) => [row.repositoryId, { ...row, detail: null }]));
+  return results(
+    call,
+    found.flatMap((id) => documents.get(id) ?? []),
+    total,
+  );
+}
+
+/** Labels of one repository, by words of their name or description. */
+export async function getSearchedLabels(call: Call): Promise<Answer> {
+  const id = numberParam(call.query.get("repository_id") ?? undefined);
+  const repository = id === null ? null : await findRepositoryById(call.ctx.db, id, call.sight);
+  if (!repository) throw notFound();
+  const { found, total } = await search(call, (text, page) =>
+    findLabelsByWords(call.ctx.db, repository.id, text.toWellFormed().replaceAll("\0", "\ufffd"), page),
+  );
+  return results(call, found, total);
+}
+
+function searcherOf({ sight, caller }: Call): Searcher {
+  return { sight, userId: caller.kind === "user" ? caller.userId : null };
+}
+
+/** @throws ApiFault 422 for a search that cannot be made, and for pages beyond the results that are shown */
+async function search<Found>(
+  { query }: Call,
+  run: (text: string, page: { limit: number; offset: number }, order: SearchOrder | null) => Promise<Found>,
+): Promise<Found> {
+  const text = query.get("q") ?? "";
+  if (text.trim() === "") throw refused({ code: "missing" });
+  const { page, limit, offset } = askedPage(query);
+  if (page > Math.ceil(MAX_RESULTS / limit)) {
+    throw new ApiFault(422, "Only the first 1000 search results are available", { documentationUrl: DOCS });
+  }
+  const sort = query.get("sort");
+  const order: SearchOrder | null = sort
+    ? { key: sort, direction: query.get("order") === "asc" ? "asc" : "desc" }
+    : null;
+  try {
+    return await run(text, { limit, offset }, order);
+  } catch (error) {
+    if (error instanceof InvalidSearchError) throw refused({ code: "invalid", message: error.message });
+    throw error;
+  }
+}
+
+function refused(fault: { code: "missing" | "invalid"; message?: string }): ApiFault {
+  const errors = [{ ...fault, resource: "Search", field: "q" }];
+  return new ApiFault(422, "Validation Failed", { errors, documentationUrl: DOCS });
+}
+
+async function results(call: Call, documents: StoredDocument[], total: number): Promise<Answer> {
+  const { page, limit } = askedPage(call.query);
+  const last = Math.ceil(Math.min(total, MAX_RESULTS) / limit);
+  const link = numberedLink(call.api + call.path, call.query, { page, last });
+  const items = (await showEach(call, documents)).map((text) => `${text.slice(0, -1)},"score":1.0}`);
+  return ok(`{"total_count":${total},"incomplete_results":false,"items":[${items.join(",")}]}`, {
+    link,
+    isUncached: true,
+  });
+}
