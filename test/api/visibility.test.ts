@@ -20,6 +20,9 @@ interface Target {
   params: Record<string, string>;
   nodes: Record<string, string>;
   pages: string[];
+  ownerId: number;
+  /** Of one of its issues. */
+  title: string;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are picked from, not trusted
@@ -29,7 +32,7 @@ const UNKNOWN = "nobody/nothing";
 const GONE_NAME = "former-owner/former-name";
 
 beforeAll(async () => {
-  world = await openApiWorld({ repositories: 6, issues: 50, env: { RATE_LIMIT_ANONYMOUS: "0" } });
+  world = await openApiWorld({ repositories: 6, issues: 50, env: { RATE_LIMIT_ANONYMOUS: "0", RATE_LIMIT_SEARCH: "0" } });
   const { ctx, userId, upstream } = world;
   const found = world.repositories.find(({ private: isPrivate }) => isPrivate);
   const others = world.repositories.filter(({ private: isPrivate }) => !isPrivate);
@@ -101,6 +104,8 @@ async function targetOf({ id, fullName }: { id: number; fullName: string }): Pro
         .filter(([, row]) => row)
         .map(([kind, row]) => [kind, (row as Body).node_id]),
     ),
+    ownerId: repository.owner.id,
+    title: issue.title,
     pages: [repository, issue, pull, milestone].filter(Boolean).map((row) => row.html_url),
   };
 }
@@ -196,6 +201,48 @@ describe.each(callers)("%s", (caller) => {
   });
 });
 
+/** What no repository is above: each must keep quiet about a hidden one, in its rows, its counts and its errors. */
+const elsewhere = restOperations().routes.filter(({ route }) => route.run.of === "service" && route.method === "GET");
+
+describe.each(callers)("%s, elsewhere", (caller) => {
+  test.each(elsewhere.map(({ path }) => path))("GET %s", async (path) => {
+    const [owner = "", name = ""] = hidden.fullName.split("/");
+    const title = `"${hidden.title}"`;
+    const queries = path.startsWith("/search/")
+      ? [title, `${title} is:open`, name, `user:${owner}`, `${title} repo:${open.fullName}`]
+      : [null];
+    for (const q of queries) {
+      const params: Record<string, string> = { ":id": String(hidden.ownerId), ":repository_id": String(hidden.id) };
+      const at = path
+        .split("/")
+        .map((segment) => (segment.startsWith(":") ? (params[segment] ?? owner) : segment))
+        .join("/");
+      const asked = new URLSearchParams({
+        per_page: "100",
+        ...(q === null ? {} : { q }),
+        ...(path === "/search/labels" ? { repository_id: String(hidden.id) } : {}),
+      });
+      if (path === "/issues" || path === "/user/issues" || path.endsWith("/issues"))
+        if (q === null) asked.set("filter", "all");
+      const { status, text, body } = await ask(caller, "GET", `${at}?${asked}`);
+      expect(status, text).toBeLessThan(500);
+      if (sees[caller]) continue;
+      expect(text, `${at}?${asked}`).not.toContain(hidden.fullName);
+      expect(text).not.toContain(`/repositories/${hidden.id}/`);
+      if (Array.isArray(body?.items)) expect(body.items).toHaveLength(body.total_count);
+    }
+  });
+
+  test("a search in it is a search in nothing", async () => {
+    for (const path of ["/search/issues", "/search/repositories"]) {
+      const at = (name: string) => ask(caller, "GET", `${path}?q=${encodeURIComponent(`repo:${name} is:public`)}`);
+      const [unseen, unknown] = [await at(hidden.fullName), await at(UNKNOWN)];
+      if (sees[caller]) expect(unseen.status).toBe(200);
+      else expect(shape(unseen)).toEqual(shape(unknown));
+    }
+  });
+});
+
 test("a hidden repository costs as many statements as one that does not exist", async () => {
   const pool = world.ctx.db.$client as unknown as { query: (...args: unknown[]) => unknown };
   const original = pool.query;
@@ -229,7 +276,17 @@ describe("GraphQL", () => {
 
   test("every root field is looked at below", () => {
     const fields = Object.keys(apiSchema().getQueryType()?.getFields() ?? {});
-    const looked = ["repository", "repositoryOwner", "organization", "user", "viewer", "node", "nodes", "resource"];
+    const looked = [
+      "repository",
+      "repositoryOwner",
+      "organization",
+      "user",
+      "viewer",
+      "node",
+      "nodes",
+      "resource",
+      "search",
+    ];
     expect(fields.filter((field) => !looked.includes(field))).toEqual(["rateLimit"]);
   });
 
@@ -264,6 +321,18 @@ describe("GraphQL", () => {
       const { data } = await graphql(caller, "query($url: URI!) { resource(url: $url) { url } }", { url });
       expect(data.resource?.url ?? null).toBe(sees[caller] ? url : null);
     }
+
+    const search =
+      "query($q: String!) { search(type: ISSUE, query: $q, first: 50) { issueCount nodes { ... on Issue { url } ... on PullRequest { url } } } }";
+    for (const q of [`"${hidden.title}"`, `user:${named(hidden.fullName).owner}`]) {
+      const found = (await graphql(caller, search, { q })).data?.search;
+      const isInIt = (node: Body) => node.url.includes(`/${hidden.fullName}/`);
+      if (sees[caller]) expect(found.nodes.some(isInIt)).toBe(true);
+      else if (found) expect([found.nodes.some(isInIt), found.issueCount]).toEqual([false, found.nodes.length]);
+    }
+    const inIt = await graphql(caller, search, { q: `repo:${hidden.fullName}` });
+    if (!sees[caller]) expect(inIt).toEqual(await graphql(caller, search, { q: `repo:${UNKNOWN}` }));
+    else expect(inIt.data.search.issueCount).toBeGreaterThan(0);
 
     const { owner, name } = named(hidden.fullName);
     const below = await graphql(
