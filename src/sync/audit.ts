@@ -31,7 +31,8 @@ type AuditPhase = (typeof auditPhases)[number];
 // the page was merged, and not that it was found equal.
 const page = `?per_page=${PAGE_SIZE}`;
 const lists: Record<Exclude<AuditPhase, "reviews">, { kind: Kind; path: string }> = {
-  repository: { kind: "repository", path: "" },
+  // Which has no parameters, so upstream overlooks this one.
+  repository: { kind: "repository", path: "?page=1" },
   labels: { kind: "label", path: `/labels?page=1&per_page=${PAGE_SIZE}` },
   milestones: { kind: "milestone", path: `/milestones${page}&state=all` },
   issues: { kind: "issue", path: `/issues${page}&state=all&sort=created&direction=asc` },
