@@ -122,8 +122,7 @@ async function readShown(ctx: Context, some: Swept[]): Promise<{ shown: Map<numb
   return { shown, unclear: errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN") };
 }
 
-// More rows than one would need: a list that is exactly one full page may have got a second without a change of its
-// validator, so it is read anew each time, and fewer lists are exactly this long.
+// More rows than one would need: what moved in between is seen as well where many move at once.
 const PROBES = [
   "issues?direction=desc&per_page=30&sort=updated&state=all",
   "issues/comments?direction=desc&per_page=30&sort=updated",
@@ -140,6 +139,7 @@ async function sweepOne(ctx: Context, one: Swept, shown: Shown | null, unclear: 
     const answer = await ctx.upstream.get(`/repositories/${one.id}/${probe}`, {
       priority: "catch-up",
       conditional: true,
+      isPageAlone: true,
     });
     if (answer.kind === "ok" && answer.validator) validators.push(answer.validator);
     lists[index] = answer.kind === "unchanged" ? (one.shown?.lists[index] ?? null) : digestOf(answer);

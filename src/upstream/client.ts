@@ -37,6 +37,8 @@ export interface GetOptions {
   anew?: boolean;
   /** The only one to ask: a token's fingerprint, `installation-ID` or `app`. Otherwise whoever sees it and has the most left. */
   credential?: string;
+  /** The caller never goes on to the next page, so that a full last page may have got one need not be found out. */
+  isPageAlone?: boolean;
   /** A media type instead of `application/vnd.github+json`. A body that is not JSON is then answered as its text. */
   accept?: string;
   signal?: AbortSignal;
@@ -220,7 +222,7 @@ class UpstreamClient implements Upstream {
     await this.#conditions.confirmed(condition, { credential: attempt.credential, madeFor });
     const { validator } = condition;
     // The ETag does not cover the Link header: a full last page may have got a successor without changing itself.
-    if (!validator?.isFull || validator.next !== null) return this.#read(path, options, attempt);
+    if (options.isPageAlone || !validator?.isFull || validator.next !== null) return this.#read(path, options, attempt);
     const next = await this.#successorOf(path, options, validator);
     if (next === undefined) return this.#read(path, options, await this.#ask(path, options, null));
     return this.#read(path, options, { ...attempt, condition: { ...condition, validator: { ...validator, next } } });
