@@ -23,7 +23,7 @@ test("a repository is copied for hardly more than upstream's rules make the leas
   // counts of commits, and what can be merged.
   const first = { rest: floor.requests + 1 + 10, points: floor.points + 3 };
   await copyTwice(size, { first, again: { rest: 0, points: 5 } });
-});
+}, 300_000);
 
 test.skipIf(!wantsLarge)(
   "10,000 issues, 5,000 pull requests, 60,000 comments, 20,000 review comments and 15,000 reviews (TAIN_LARGE=1)",

@@ -16,8 +16,10 @@ const WORKERS = 3;
 interface Spent extends AsyncDisposable {
   world: TestWorld;
   tap: UpstreamTap;
-  /** Starts the worker processes. */
-  work(): Program[];
+  /** Starts the worker processes, and waits until they look for work. */
+  work(): Promise<void>;
+  /** Gives them all of it. */
+  begin(): Promise<void>;
 }
 
 /** Repositories that wait to be copied by worker processes, over a token that has `limit` requests and points an hour. */
@@ -41,8 +43,6 @@ async function openBacklog({ limit, repositories }: { limit: number; repositorie
   if (!tap) throw new Error("There is no tap");
   // Closed before the world: a worker that is still asking would have nobody to ask.
   resources.use(tap);
-  await addSelections(world.ctx, ["octo-works/*"]);
-  await resolveSelections(world.ctx);
   const { config } = world.ctx;
   const stores = {
     database: config.databaseUrl,
@@ -54,12 +54,17 @@ async function openBacklog({ limit, repositories }: { limit: number; repositorie
   return {
     world,
     tap,
-    work: () => {
-      const started = Array.from({ length: WORKERS }, () =>
-        startProgram("workers/main.ts", testEnvironment(stores, { UPSTREAM_TOKEN, LOG_LEVEL: "warn" })),
+    work: async () => {
+      for (let started = 0; started < WORKERS; started++)
+        programs.push(startProgram("workers/main.ts", testEnvironment(stores, { UPSTREAM_TOKEN, LOG_LEVEL: "warn" })));
+      await until(
+        "all workers look for work",
+        async () => (await world.ctx.queues.backfill.getWorkers()).length >= WORKERS,
       );
-      programs.push(...started);
-      return started;
+    },
+    begin: async () => {
+      await addSelections(world.ctx, ["octo-works/*"]);
+      await resolveSelections(world.ctx);
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
@@ -83,20 +88,21 @@ function coreOf({ simulator }: TestWorld) {
   return simulator.quota.state(callerOf(token, ""), "core");
 }
 
-/** So long before upstream's reset the workers begin. */
-const LEFT_MS = 12_000;
-
-test.each([{ limit: 60, repositories: 100 }, ...(wantsLarge ? [{ limit: 500, repositories: 850 }] : [])])(
+test.each([
+  { limit: 60, repositories: 100, leftMs: 15_000 },
+  ...(wantsLarge ? [{ limit: 500, repositories: 850, leftMs: 90_000 }] : []),
+])(
   "$limit requests an hour, and work for ten times as many by worker processes: upstream never has to refuse, a caller's write is answered, work resumes at the reset",
   async (size) => {
     await using spent = await openBacklog(size);
     const { world, tap } = spent;
     const { simulator, ctx } = world;
-    // What is left of the window that has begun: seconds, as after an hour's work. What was learnt of it before is forgotten.
-    (simulator.world.clock as SettableClock).advance(3_600_000 - LEFT_MS);
+    await spent.work();
+    // What is left of the window that has begun: seconds, long enough to use it up. What was learnt of it before is forgotten.
+    (simulator.world.clock as SettableClock).advance(3_600_000 - size.leftMs);
     const known = await ctx.redis.keys(`${ctx.config.redisPrefix}:quota:*`);
     await ctx.redis.del(...known);
-    spent.work();
+    await spent.begin();
 
     await untilAllWait(spent);
     const first = coreOf(world);
@@ -139,11 +145,12 @@ test.each([
   async ({ retryAfter, silentMs }) => {
     await using spent = await openBacklog({ limit: 100_000, repositories: 60 });
     const { world, tap } = spent;
+    await spent.begin();
     world.simulator.setFaults({
       http: [{ kind: "secondary-limit", times: 1, ...(retryAfter === undefined ? {} : { retryAfter }) }],
     });
     const refused = tap.answered(({ status }) => status === 403 || status === 429);
-    spent.work();
+    await spent.work();
     const { answeredAt } = await refused;
     if (answeredAt === null) throw new Error("The refusal was not answered");
     // What the others had sent before they could know is not held against them.
