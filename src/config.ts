@@ -110,6 +110,13 @@ export const settings = {
     about:
       "Whether lists stay free of charge when a token was replaced: what each ETag will be for the new token is computed from the page as it was stored (`on` or `off`). For it the pages are kept compressed, about a tenth of the mirror's size.",
   },
+  validatorBodiesBytes: {
+    name: "ETAG_PAGES_SIZE",
+    read: size,
+    default: "4GB",
+    about:
+      "How much of the database the pages kept for `RECOMPUTE_ETAGS` may take, as `500MB` or `4GB`. Beyond it those go that were of no use for longest; each of them is then asked for once at full price after a token was replaced.",
+  },
   repositories: {
     name: "REPOSITORIES",
     read: patterns,
@@ -437,6 +444,13 @@ export function duration(text: string): number {
   if (!match) throw new Error(`is not a duration: ${text} (write 30s, 5m, 24h, 7d or plain seconds)`);
   const unit = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[match[2] ?? "s"] ?? 1_000;
   return Number(match[1]) * unit;
+}
+
+/** `500MB` or `4GB`, as bytes. */
+function size(text: string): number {
+  const [, count, unit] = /^(\d+(?:\.\d+)?)(MB|GB)$/i.exec(text) ?? [];
+  if (!count || !unit) throw new Error(`is not a size: ${text} (write 500MB or 4GB)`);
+  return Number(count) * { MB: 1e6, GB: 1e9 }[unit.toUpperCase() as "MB" | "GB"];
 }
 
 /** A duration that something is repeated after or kept for, so zero makes no sense. */

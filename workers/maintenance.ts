@@ -7,7 +7,7 @@ import { dispatchMarks } from "../src/sync/marks.ts";
 import { checkDeliveries } from "../src/sync/missed-deliveries.ts";
 import { resolveSelections } from "../src/sync/selection.ts";
 import { sweep } from "../src/sync/sweep.ts";
-import { pruneValidators } from "../src/upstream/validators.ts";
+import { pruneBodies, pruneValidators } from "../src/upstream/validators.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Does what the scheduler asks for at intervals. Each task may run twice at once; each is written for it. */
@@ -23,7 +23,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
         case "dispatch":
           return Promise.all([dispatchPending(ctx), dispatchMarks(ctx)]);
         case "prune":
-          return Promise.all([pruneDeliveries(ctx, signal), pruneValidators(ctx, signal)]);
+          return Promise.all([pruneDeliveries(ctx, signal), pruneValidators(ctx, signal), pruneBodies(ctx)]);
         case "select":
           return resolveSelections(ctx);
         case "schedule-catch-up":

@@ -18,6 +18,7 @@ const commands: Record<string, () => Promise<Command | CommandGroup>> = {
   remove: async () => (await import("./remove.ts")).remove,
   status: async () => (await import("./status.ts")).status,
   backfill: async () => (await import("./backfill.ts")).backfill,
+  audit: async () => (await import("./audit.ts")).audit,
   deliveries: async () => (await import("./deliveries.ts")).deliveries,
   hooks: async () => (await import("./hooks.ts")).hooks,
   token: async () => (await import("./token.ts")).token,

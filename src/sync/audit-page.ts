@@ -38,8 +38,9 @@ export async function auditPage(
   { kind, path, repair, signal }: Question,
   remember: (tx: Transaction, page: AuditedPage) => Promise<void>,
 ): Promise<AuditedPage> {
-  const proven = kind === "repository" ? null : await findProven(ctx, repository, kind, path);
-  const answer = await ctx.upstream.get(path, { priority: "audit", conditional: proven !== null, signal });
+  const proven = await findProven(ctx, repository, kind, path);
+  const conditional = proven !== null;
+  const answer = await ctx.upstream.get(path, { priority: "audit", conditional, anew: !conditional, signal });
   switch (answer.kind) {
     case "unchanged": {
       if (!proven) throw new Error(`Upstream answers 304 for ${path}, which was not asked conditionally`);

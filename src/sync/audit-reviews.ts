@@ -8,10 +8,10 @@ import { auditPage } from "./audit-page.ts";
 import type { Drift } from "./audit-report.ts";
 import { enqueueMarks, storeMarks } from "./marks.ts";
 import { PAGE_SIZE } from "./pages.ts";
-import { marksForUnclear, readPullDetails } from "./pull-details.ts";
+import { marksForUnclear, pullDetailsOf, readPullDetails } from "./pull-details.ts";
 
 /**
- * Compares the reviews and details of a hundred pull requests, for about a point. Reviews that GraphQL does not show well
+ * Compares the reviews and details of a page of pull requests, for a point. Reviews that GraphQL does not show well
  * enough (by people who are gone, or more than a hundred) are read by REST.
  */
 export async function auditReviews(
@@ -19,13 +19,14 @@ export async function auditReviews(
   repository: MirroredRepository,
   { after, repair, startedAt, signal }: { after: string | null; repair: boolean; startedAt: Date; signal: AbortSignal },
 ): Promise<{ next: string | null; keys: number[]; drift: Drift[] }> {
-  const read = await readPullDetails(ctx, repository, after, "audit", signal);
+  const page = await readPullDetails(ctx, repository, after, { priority: "audit", withCommits: true, signal });
+  const read = await pullDetailsOf(ctx, repository, page);
   const computing = await beingComputed(ctx, repository, read.observed.seen);
   const observed = overruling({
     ...read.observed,
     seen: read.observed.seen.map((one) => (computing.has(one.key) ? withoutMergeability(one) : one)),
   });
-  const numbers = read.observed.seen.filter((one) => one.kind === "pull_request").map((one) => one.key);
+  const numbers = page.pulls.map((pull) => pull.number);
   const marks = repair
     ? marksForUnclear(ctx, repository, [...(await notYetClear(ctx, repository, read.unclear)), ...computing])
     : [];
@@ -52,7 +53,7 @@ export async function auditReviews(
   for (const key of await reviewsUnder(ctx, repository, numbers, startedAt)) {
     if (!met.has(key)) drift.push(...(await auditUnmet(ctx, repository, "review", key, repair)));
   }
-  return { next: read.next, keys: [...met], drift };
+  return { next: page.next, keys: [...met], drift };
 }
 
 /**

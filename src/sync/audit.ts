@@ -3,6 +3,8 @@ import type { Context } from "../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../mirror/find-repository.ts";
 import type { Kind } from "../mirror/resource.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
+import { QuotaSpentError } from "../upstream/errors.ts";
+import { alone } from "./alone.ts";
 import { auditUnmet, findUnmet, labelsStillUnmet } from "./audit-gone.ts";
 import { type AuditedPage, auditPage } from "./audit-page.ts";
 import { type AuditReport, addDrift, type Drift, newReport } from "./audit-report.ts";
@@ -25,13 +27,14 @@ const auditPhases = [
   "review comments",
   "reviews",
 ] as const;
-type AuditPhase = (typeof auditPhases)[number];
+export type AuditPhase = (typeof auditPhases)[number];
 
 // The order of the parameters is ours alone: the same list asked for by others has a validator of its own, which says that
 // the page was merged, and not that it was found equal.
 const page = `?per_page=${PAGE_SIZE}`;
 const lists: Record<Exclude<AuditPhase, "reviews">, { kind: Kind; path: string }> = {
-  repository: { kind: "repository", path: "" },
+  // Which has no parameters, so upstream overlooks this one.
+  repository: { kind: "repository", path: "?page=1" },
   labels: { kind: "label", path: `/labels?page=1&per_page=${PAGE_SIZE}` },
   milestones: { kind: "milestone", path: `/milestones${page}&state=all` },
   issues: { kind: "issue", path: `/issues${page}&state=all&sort=created&direction=asc` },
@@ -47,6 +50,10 @@ export interface AuditInput {
   signal: AbortSignal;
   /** Stop after so many pages, where the next call goes on. */
   maxPages?: number;
+  /** Begin a new audit, also where one has stopped on the way. */
+  anew?: boolean;
+  /** Waits until the quota lets it go on; without it a spent quota ends the call. */
+  untilQuota?: (error: QuotaSpentError) => Promise<void>;
   onProgress?: (progress: { phase: AuditPhase; report: AuditReport }) => void;
 }
 
@@ -60,7 +67,7 @@ interface Run {
   report: AuditReport;
 }
 
-/** Two audits of one repository at once would take each other's place. */
+/** Two audits of one repository at once would take each other's place, so the second is refused. */
 export class AuditUnderWayError extends Error {
   override name = "AuditUnderWayError";
 }
@@ -74,12 +81,24 @@ export class AuditUnderWayError extends Error {
 export async function audit(ctx: Context, input: AuditInput): Promise<AuditReport | null> {
   const repository = await findMirroredRepository(ctx.db, input.repositoryId);
   if (!repository || repository.state === "gone" || repository.state === "backfilling") return null;
-  const run = await beginOrResume(ctx, repository, input.repair);
+  const report = await alone(ctx, `audit ${repository.id}`, () => auditAlone(ctx, repository, input));
+  if (!report) throw new AuditUnderWayError(`Another audit of ${repository.fullName} is under way`);
+  return report;
+}
+
+async function auditAlone(ctx: Context, repository: MirroredRepository, input: AuditInput): Promise<AuditReport> {
+  const run = await beginOrResume(ctx, repository, input);
   let pagesLeft = input.maxPages ?? Number.POSITIVE_INFINITY;
-  while (run.report.finishedAt === null && pagesLeft-- > 0) {
+  while (run.report.finishedAt === null && pagesLeft > 0) {
     if (input.signal.aborted)
       throw new InterruptedError(`The audit of ${repository.fullName} stops before the next page of ${run.phase}`);
-    await step(ctx, run, input.signal);
+    try {
+      await step(ctx, run, input.signal);
+      pagesLeft -= 1;
+    } catch (error) {
+      if (!(error instanceof QuotaSpentError && input.untilQuota)) throw error;
+      await input.untilQuota(error);
+    }
     input.onProgress?.({ phase: run.phase, report: run.report });
   }
   return run.report;
@@ -94,12 +113,16 @@ interface AuditRow {
   report: AuditReport;
 }
 
-async function beginOrResume(ctx: Context, repository: MirroredRepository, repair: boolean): Promise<Run> {
+async function beginOrResume(
+  ctx: Context,
+  repository: MirroredRepository,
+  { repair, anew = false }: Pick<AuditInput, "repair" | "anew">,
+): Promise<Run> {
   const { rows } = await ctx.db.$client.query<AuditRow>("select * from audits where repository_id = $1", [
     repository.id,
   ]);
   const row = rows[0];
-  if (row && row.finished_at === null && row.repair === repair) {
+  if (!anew && row && row.finished_at === null && row.repair === repair) {
     const { phase, cursor, report, started_at: startedAt } = row;
     return { repository, startedAt, repair, phase, cursor, report };
   }

@@ -2,12 +2,11 @@ import { sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../mirror/find-repository.ts";
 import type { Kind } from "../mirror/resource.ts";
-import { mergeObserved, type Transaction } from "../mirror/store.ts";
-import { enqueueMarks, storeMarks } from "./marks.ts";
+import type { Transaction } from "../mirror/store.ts";
+import { placeOfChanges, storeReviews } from "./backfill-reviews.ts";
 import { PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "./pages.ts";
-import { marksForUnclear, readPullDetails, reviewLists, storeMergeabilityAfter } from "./pull-details.ts";
 import { readRepository } from "./read-repository.ts";
-import { isMirrored, setSyncState } from "./repository-sync.ts";
+import { isMirrored, OVERLAP_MS, setSyncState } from "./repository-sync.ts";
 
 /**
  * The first full copy of a repository, phase by phase and page by page. Each page is stored in one transaction with the
@@ -79,23 +78,44 @@ export async function restartBackfill(ctx: Pick<Context, "db">, repositoryId: nu
   });
 }
 
-/** The watermarks are upstream's time at the beginning: whatever changes while we copy is read by the first catch-up. */
+/** A copy is made again from where catch-ups have come to if it was followed until so long ago. */
+const FOLLOWED_MS = 24 * 3_600_000;
+
+/**
+ * The watermarks of a first copy are upstream's time at its beginning: whatever changes meanwhile is read by the first
+ * catch-up. A copy that is made again keeps those that it has.
+ */
 async function beginBackfill(ctx: Context, repository: MirroredRepository, upstreamNow: Date): Promise<void> {
   const { rows: begun } = await ctx.db.$client.query("select from backfill_phases where repository_id = $1 limit 1", [
     repository.id,
   ]);
   if (begun.length > 0) return; // What upstream was asked before is not asked again.
   const expected = await expectedPages(ctx, repository);
+  const followedSince = await findFollowedSince(ctx, repository.id);
   await ctx.db.transaction(async (tx) => {
     const now = ctx.clock.now().toISOString();
     for (const phase of backfillPhases) {
-      await tx.execute(sql`insert into backfill_phases (repository_id, phase, expected_pages, started_at)
-        values (${repository.id}, ${phase}, ${expected[phase] ?? null}, ${now}::timestamptz) on conflict do nothing`);
+      const cursor = phase === "reviews" && followedSince ? placeOfChanges(followedSince) : null;
+      await tx.execute(sql`insert into backfill_phases (repository_id, phase, cursor, expected_pages, started_at)
+        values (${repository.id}, ${phase}, ${cursor}, ${expected[phase] ?? null}, ${now}::timestamptz) on conflict do nothing`);
+    }
+    if (followedSince) {
+      await setSyncState(tx, repository.id, "backfilling", null);
+      return;
     }
     const watermark = upstreamNow.toISOString();
     await tx.execute(sql`update repository_syncs set state = 'backfilling', issues_synced_at = ${watermark}::timestamptz, comments_synced_at = ${watermark}::timestamptz,
       review_comments_synced_at = ${watermark}::timestamptz, pulls_synced_at = ${watermark}::timestamptz where repository_id = ${repository.id}`);
   });
+}
+
+/** From when on the details of changed pull requests have to be read; null: of all, since nothing has followed them lately. */
+async function findFollowedSince(ctx: Pick<Context, "db" | "clock">, repositoryId: number): Promise<Date | null> {
+  const { rows } = await ctx.db.$client.query<{ at: Date }>(
+    "select pulls_synced_at as at from repository_syncs where repository_id = $1 and backfilled_at is not null and confirmed_at > $2",
+    [repositoryId, new Date(ctx.clock.now().getTime() - FOLLOWED_MS)],
+  );
+  return rows[0] ? new Date(rows[0].at.getTime() - OVERLAP_MS) : null;
 }
 
 const COUNTS = `query($id: ID!) { rateLimit { cost limit nodeCount remaining resetAt used }
@@ -145,7 +165,9 @@ async function runPhase(
     if (!(await isMirrored(ctx.db, repository.id))) return; // Removed meanwhile.
     const next: string | null =
       phase === "reviews"
-        ? await storeReviews(ctx, repository, cursor, signal)
+        ? await storeReviews(ctx, repository, cursor, signal, (tx, step) =>
+            rememberPage(ctx, tx, repository.id, phase, step),
+          )
         : await storeListPage(ctx, repository, phase, cursor);
     isLast = next === null;
     cursor = next;
@@ -164,74 +186,6 @@ async function storeListPage(
     rememberPage(ctx, tx, repository.id, phase, stored),
   );
   return page.next;
-}
-
-/**
- * One step of what the lists of pull requests do not show: a list of reviews that GraphQL has left to REST, or GraphQL's next
- * page, or at the end the open ones whose mergeability upstream did not know yet. Each is stored with the place of the next.
- */
-async function storeReviews(
-  ctx: Context,
-  repository: MirroredRepository,
-  cursor: string | null,
-  signal: AbortSignal,
-): Promise<string | null> {
-  const place = parsePlace(cursor);
-  // Progress counts pull requests, and GraphQL's pages have them all.
-  const rememberPlace = (tx: Transaction, next: string | null) =>
-    rememberPage(ctx, tx, repository.id, "reviews", { next, pages: 0, resources: 0, pageCount: null });
-
-  const [list, ...lists] = place.lists;
-  if (list !== undefined) {
-    const placeAfter = ({ next }: StoredPage) =>
-      placeText({ ...place, lists: next === null ? lists : [next, ...lists] });
-    const page = await storePage(ctx, repository, "review", list, "backfill", (tx, stored) =>
-      rememberPlace(tx, placeAfter(stored)),
-    );
-    return placeAfter(page);
-  }
-  if (place.openAfter !== null) {
-    const placeAfter = (openAfter: number) => placeText({ ...place, openAfter });
-    const last = await storeMergeabilityAfter(ctx, repository, place.openAfter, "backfill", signal, (tx, number) =>
-      rememberPlace(tx, placeAfter(number)),
-    );
-    if (last !== null) return placeAfter(last);
-    await ctx.db.transaction((tx) => rememberPlace(tx, null));
-    return null;
-  }
-  const page = await readPullDetails(ctx, repository, place.after, "backfill", signal);
-  const next = placeText({
-    after: page.next,
-    lists: reviewLists(repository, page.unfinished),
-    openAfter: page.next === null ? 0 : null,
-  });
-  const marks = marksForUnclear(ctx, repository, page.unclear);
-  await ctx.db.transaction(async (tx) => {
-    // Reads of details that tie with a webhook are settled by that webhook's own mark.
-    await mergeObserved(tx, page.observed);
-    await storeMarks(tx, marks);
-    await rememberPage(ctx, tx, repository.id, "reviews", { next, resources: page.pulls, pageCount: null });
-  });
-  await enqueueMarks(ctx, marks);
-  return next;
-}
-
-interface ReviewsPlace {
-  /** GraphQL's cursor; null at both ends. */
-  after: string | null;
-  /** Lists to be read by REST before anything else. */
-  lists: string[];
-  /** Null until GraphQL's last page; from then on the last open pull request that was asked about again. */
-  openAfter: number | null;
-}
-
-/** As text for the cursor column. */
-function placeText(place: ReviewsPlace): string {
-  return JSON.stringify(place);
-}
-
-function parsePlace(cursor: string | null): ReviewsPlace {
-  return cursor === null ? { after: null, lists: [], openAfter: null } : (JSON.parse(cursor) as ReviewsPlace);
 }
 
 async function rememberPage(

@@ -5,19 +5,14 @@ import type { Kind } from "../mirror/resource.ts";
 import { enqueueBackfill, enqueueCatchUp } from "../operations/queues.ts";
 import { CredentialUnusableError } from "../upstream/errors.ts";
 import { InterruptedError } from "./backfill.ts";
+import { storeMergeability } from "./mergeability.ts";
 import { newestOf, PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "./pages.ts";
-import { storeMergeability, storePullDetails } from "./pull-details.ts";
+import { storePullDetails } from "./pull-details.ts";
 import { readRepository } from "./read-repository.ts";
-import { setSyncState } from "./repository-sync.ts";
+import { OVERLAP_MS, setSyncState } from "./repository-sync.ts";
 import { SMALL_FLEET } from "./sweep.ts";
 
-/**
- * Reads what changed since the watermarks. `updated_at` counts whole seconds, and a replica may show a change late, so each
- * read begins a little before its watermark. A watermark only moves to what was seen, so an unchanged list is asked by the
- * same address again, and that costs nothing.
- */
-const OVERLAP_MS = 30_000;
-
+/** Which list is followed by which watermark. */
 interface Following {
   kind: Kind;
   watermark: "issues_synced_at" | "comments_synced_at" | "review_comments_synced_at";
@@ -37,7 +32,9 @@ const followed: readonly Following[] = [
 ];
 
 /**
- * Follows one repository up to now. One that upstream shows again after a pause becomes live again.
+ * Reads what changed in a repository since the watermarks, up to now. A watermark only moves to what was seen, so an
+ * unchanged list is asked for by the same address again, and that costs nothing. A repository that upstream shows again
+ * after a pause becomes live again.
  * @throws InterruptedError between two pages, once `signal` is aborted
  */
 export async function catchUp(

@@ -92,6 +92,26 @@ async function readPage(
   }
 }
 
+/** Where REST lists all reviews of these pull requests. */
+export function reviewLists(repository: MirroredRepository, numbers: readonly number[]): string[] {
+  return numbers.map((number) => `/repositories/${repository.id}/pulls/${number}/reviews?per_page=${PAGE_SIZE}`);
+}
+
+/** Reads and stores all reviews of these pull requests by REST, page by page. */
+export async function readReviewLists(
+  ctx: Context,
+  repository: MirroredRepository,
+  numbers: readonly number[],
+  priority: Priority,
+): Promise<void> {
+  for (const list of reviewLists(repository, numbers)) {
+    for (let at: string | null = list; at !== null; ) {
+      const page: StoredPage = await storePage(ctx, repository, "review", at, priority, async () => {});
+      at = page.next;
+    }
+  }
+}
+
 /** How a read of the repository's resources is marked. */
 export function sightingOf(
   ctx: Pick<Context, "config">,

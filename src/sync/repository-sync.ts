@@ -9,6 +9,9 @@ import type { Queries } from "../../db/connection.ts";
  */
 export type SyncState = "backfilling" | "live" | "paused" | "gone";
 
+/** Reads begin so long before their watermark: `updated_at` counts whole seconds, and a replica may show a change late. */
+export const OVERLAP_MS = 30_000;
+
 export async function isMirrored(queries: Pick<Queries, "execute">, repositoryId: number): Promise<boolean> {
   return (await findMirrored(queries, [repositoryId])).size > 0;
 }

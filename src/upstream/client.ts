@@ -303,7 +303,7 @@ class UpstreamClient implements Upstream {
       if (!lastRow) return undefined;
       const attempt = await this.#ask(question.path, options, lastRow.conditions);
       if (attempt.received.status === 304) return null;
-      const newest = await this.#read(question.path, { ...options, conditional: false }, attempt);
+      const newest = await this.#read(question.path, { ...options, conditional: false, anew: false }, attempt);
       return newest.kind === "ok" && (newest.body as { id?: unknown }[])[0]?.id === lastRow.id ? null : undefined;
     }
     const answer = await this.get(question.path, options);

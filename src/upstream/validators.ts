@@ -116,6 +116,22 @@ export async function pruneValidators(
 }
 
 /**
+ * Keeps the bodies of all pages below `validatorBodiesBytes` together: those that were of no use for longest go first, down to
+ * nine tenths of it. Their validators stay, and cost nothing as long as the token is the same. Answers how many went.
+ */
+export async function pruneBodies({ db, config }: Pick<Context, "db" | "config">): Promise<number> {
+  const most = config.validatorBodiesBytes;
+  const { rowCount } = await db.execute(sql`
+    with kept as (
+      select credential, path, sum(octet_length(body)) over (order by used_at desc, seen_at desc, path, credential) as up_to,
+          sum(octet_length(body)) over () as total
+        from validators where body is not null
+    ) update validators v set body = null, varies_by = null from kept
+      where kept.total > ${most} and kept.up_to > ${most} * 0.9 and v.credential = kept.credential and v.path = kept.path`);
+  return rowCount ?? 0;
+}
+
+/**
  * The validator's name for a question. Another media type gets another body, and what is asked of one credential alone is
  * its own affair; Last-Modified does not tell them apart, so both are part of the name. `#` begins no part of a path that is
  * sent.

@@ -32,7 +32,11 @@ const UNKNOWN = "nobody/nothing";
 const GONE_NAME = "former-owner/former-name";
 
 beforeAll(async () => {
-  world = await openApiWorld({ repositories: 6, issues: 50, env: { RATE_LIMIT_ANONYMOUS: "0", RATE_LIMIT_SEARCH: "0" } });
+  world = await openApiWorld({
+    repositories: 6,
+    issues: 50,
+    env: { RATE_LIMIT_ANONYMOUS: "0", RATE_LIMIT_SEARCH_USER: "0", RATE_LIMIT_SEARCH_ANONYMOUS: "0" },
+  });
   const { ctx, userId, upstream } = world;
   const found = world.repositories.find(({ private: isPrivate }) => isPrivate);
   const others = world.repositories.filter(({ private: isPrivate }) => !isPrivate);

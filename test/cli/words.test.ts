@@ -34,11 +34,11 @@ function tain(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
 test.each([
   [
     ["frob"],
-    "There is no command frob; the commands are up, add, remove, status, backfill, deliveries, hooks, token and doctor",
+    "There is no command frob; the commands are up, add, remove, status, backfill, audit, deliveries, hooks, token and doctor",
   ],
   [
     ["--frob"],
-    "There is no option --frob; the commands are up, add, remove, status, backfill, deliveries, hooks, token and doctor",
+    "There is no option --frob; the commands are up, add, remove, status, backfill, audit, deliveries, hooks, token and doctor",
   ],
   [["status", "--frob"], "tain status has no option --frob; it has --json and --help"],
   [["add", "demo"], "demo is neither owner/name nor owner/*: the owner is missing, or the name"],
@@ -147,7 +147,18 @@ test("every command has help that says what it takes and which options it has", 
   const { code, stdout } = await tain([]);
   expect(code).toBe(0);
   const names = [...stdout.matchAll(/^ {2}(\w+) {2,}\S/gm)].map(([, name]) => name as string);
-  expect(names).toEqual(["up", "add", "remove", "status", "backfill", "deliveries", "hooks", "token", "doctor"]);
+  expect(names).toEqual([
+    "up",
+    "add",
+    "remove",
+    "status",
+    "backfill",
+    "audit",
+    "deliveries",
+    "hooks",
+    "token",
+    "doctor",
+  ]);
   const helps = await Promise.all(names.map(async (name) => ({ name, help: await tain([name, "--help"]) })));
   for (const { name, help } of helps) {
     expect(help, name).toMatchObject({ code: 0, stderr: "" });

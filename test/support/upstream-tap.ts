@@ -9,6 +9,9 @@ export interface Exchange {
   body: string;
   /** null until upstream has answered. */
   status: number | null;
+  /** When it arrived, and when the mirror had its answer whole: `performance.now()`; null before that. */
+  arrivedAt: number;
+  answeredAt: number | null;
 }
 
 /** Stands between the mirror and upstream, and sees each request with its query and body. */
@@ -45,7 +48,8 @@ export async function openTap(upstreamUrl: string): Promise<UpstreamTap> {
     const chunks: Buffer[] = [];
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
     const { method = "GET", url: path = "/" } = request;
-    const exchange: Exchange = { method, path, body: Buffer.concat(chunks).toString("utf8"), status: null };
+    const body = Buffer.concat(chunks).toString("utf8");
+    const exchange: Exchange = { method, path, body, status: null, arrivedAt: performance.now(), answeredAt: null };
     exchanges.push(exchange);
     const {
       host: _host,
@@ -70,7 +74,10 @@ export async function openTap(upstreamUrl: string): Promise<UpstreamTap> {
       ([name]) => !["connection", "keep-alive", "content-length", "transfer-encoding"].includes(name),
     );
     response.writeHead(answer.status, Object.fromEntries(bare.map(([name, value]) => [name, rebased(value)])));
-    response.end(text, () => watch?.resolve(exchange));
+    response.end(text, () => {
+      exchange.answeredAt = performance.now();
+      watch?.resolve(exchange);
+    });
   }
 
   const watch = (matches: Watch["matches"], left: number, withholds: boolean) =>

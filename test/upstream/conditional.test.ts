@@ -8,7 +8,7 @@ import { openSimulator } from "../../src/simulator/simulator.ts";
 import type { Upstream } from "../../src/upstream/client.ts";
 import { fingerprint } from "../../src/upstream/credentials.ts";
 import { pages } from "../../src/upstream/pagination.ts";
-import { loadValidators, pruneValidators, saveValidator } from "../../src/upstream/validators.ts";
+import { loadValidators, pruneBodies, pruneValidators, saveValidator } from "../../src/upstream/validators.ts";
 import { at, json, openUpstreamWorld, type Play, type UpstreamWorld } from "./world.ts";
 
 const conditional = { priority: "audit", conditional: true } as const;
@@ -297,4 +297,34 @@ test("validators that are of no use for a month are dropped, those in use stay, 
   // From which a third token profits.
   const three = await withTokens(world, ["three"]);
   expect(await three.get("/used?per_page=100", conditional)).toMatchObject({ kind: "unchanged" });
+});
+
+test("pages that take more room than they may go, those first that were of no use for longest; their validators stay", async () => {
+  await using world = await openUpstreamWorld(
+    tagged((url) => [{ url }]),
+    { tokens: ["one"] },
+  );
+  for (const path of ["/oldest?per_page=100", "/older?per_page=100", "/newest?per_page=100"]) {
+    await walk(world, path);
+    world.wait(86_400_000);
+  }
+  const { rows } = await world.ctx.db.execute<{ total: number }>(
+    sql`select sum(octet_length(body))::int as total from validators`,
+  );
+  const total = rows[0]?.total ?? 0;
+  const kept = async (validatorBodiesBytes: number) => {
+    const config = { ...world.ctx.config, validatorBodiesBytes };
+    const pruned = await pruneBodies({ db: world.ctx.db, config });
+    const { rows: left } = await world.ctx.db.execute<{ path: string }>(
+      sql`select path from validators where body is not null order by path`,
+    );
+    return { pruned, left: left.map(({ path }) => path.slice(1, path.indexOf("?"))) };
+  };
+  expect(await kept(total)).toEqual({ pruned: 0, left: ["newest", "older", "oldest"] });
+  expect(await kept(total - 1)).toEqual({ pruned: 1, left: ["newest", "older"] });
+  expect(await kept(1)).toEqual({ pruned: 2, left: [] });
+  // The token itself goes on asking for nothing; another asks once at full price.
+  expect(await world.upstream.get("/oldest?per_page=100", conditional)).toMatchObject({ kind: "unchanged" });
+  const two = await withTokens(world, ["two"]);
+  expect(await two.get("/oldest?per_page=100", conditional)).toMatchObject({ kind: "ok" });
 });

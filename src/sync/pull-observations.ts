@@ -1,0 +1,227 @@
+import type { Context } from "../context.ts";
+import type { MirroredRepository } from "../mirror/find-repository.ts";
+import { joinObserved, type Observed, observe, type Seen } from "../mirror/observation.ts";
+import type { Fields, Json } from "../mirror/template.ts";
+import type { GoneAccounts } from "./gone-accounts.ts";
+import { sightingOf } from "./pages.ts";
+
+/** What GraphQL shows of pull requests, and the same in REST's words. */
+interface Actor {
+  __typename: string;
+  login: string;
+  avatarUrl: string;
+  url: string;
+  id?: string;
+  databaseId?: number | null;
+  isSiteAdmin?: boolean;
+}
+
+interface Review {
+  id: string;
+  fullDatabaseId: string;
+  author: Actor | null;
+  authorAssociation: string;
+  body: string;
+  state: string;
+  url: string;
+  submittedAt: string | null;
+  updatedAt: string;
+  commit: { oid: string } | null;
+}
+
+export interface Mergeability {
+  number: number;
+  updatedAt: string;
+  mergeable: "MERGEABLE" | "CONFLICTING" | "UNKNOWN";
+  mergeStateStatus: string;
+  canBeRebased: boolean;
+}
+
+export interface Pull extends Mergeability {
+  merged: boolean;
+  mergedBy: Actor | null;
+  maintainerCanModify: boolean;
+  additions: number;
+  deletions: number;
+  changedFiles: number;
+  /** Only where it was asked for. */
+  commits?: { totalCount: number };
+  reviews: { pageInfo: { hasNextPage: boolean }; nodes: Review[] };
+}
+
+const ACTOR =
+  "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId }";
+export const MERGEABILITY_FIELDS = "number updatedAt mergeable mergeStateStatus canBeRebased";
+/** One connection: a request for each pull request, by upstream's way of counting. */
+export const PULL_FIELDS = `${MERGEABILITY_FIELDS} merged maintainerCanModify additions deletions changedFiles
+  mergedBy { ${ACTOR} }
+  reviews(first: 100) { pageInfo { hasNextPage } nodes {
+    id fullDatabaseId authorAssociation body state url submittedAt updatedAt commit { oid } author { ${ACTOR} } } }`;
+/** A second connection, though it is only counted. */
+export const COMMIT_COUNT = "commits { totalCount }";
+
+/** @param gone how REST shows accounts that were deleted, as far as that is known; reviews and merges by others are left out */
+export async function observePulls(
+  ctx: Pick<Context, "config" | "db">,
+  repository: MirroredRepository,
+  pulls: readonly Pull[],
+  seenAt: Date,
+  gone: GoneAccounts,
+): Promise<Observed> {
+  const counts = await reviewCommentCounts(ctx, repository, pulls);
+  return joinObserved(
+    pulls.map((pull) => observePull(ctx, repository, pull, counts.get(pull.number) ?? 0, seenAt, gone)),
+  );
+}
+
+/** Whether they can be merged, and nothing else of them. */
+export function observeMergeability(
+  ctx: Pick<Context, "config">,
+  repository: MirroredRepository,
+  pulls: readonly Mergeability[],
+  seenAt: Date,
+): Observed {
+  const at = sightingOf(ctx, repository, seenAt);
+  return joinObserved(pulls.map((pull) => observeDetail(mergeabilityView(pull), pull.updatedAt, at)));
+}
+
+/** GraphQL has no count of the comments on a diff; they were read before, so the mirror can count them. */
+async function reviewCommentCounts(
+  ctx: Pick<Context, "db">,
+  repository: MirroredRepository,
+  pulls: readonly Pull[],
+): Promise<Map<number, number>> {
+  const { rows } = await ctx.db.$client.query<{ pull_number: number; count: number }>(
+    `select pull_number, count(*)::int as count from pull_request_review_comments
+      where repository_id = $1 and pull_number = any($2) and deleted_at is null group by pull_number`,
+    [repository.id, pulls.map((pull) => pull.number)],
+  );
+  return new Map(rows.map((row) => [row.pull_number, row.count]));
+}
+
+function observePull(
+  ctx: Pick<Context, "config">,
+  repository: MirroredRepository,
+  pull: Pull,
+  reviewComments: number,
+  seenAt: Date,
+  gone: GoneAccounts,
+): Observed {
+  const at = sightingOf(ctx, repository, seenAt);
+  const api = ctx.config.upstreamUrl;
+  const userOf = (actor: Actor | null): Json => (actor?.databaseId ? userView(actor, api) : null);
+  const isMergerGone = pull.merged && !pull.mergedBy;
+  const detail = observeDetail(
+    {
+      ...mergeabilityView(pull),
+      merged: pull.merged,
+      ...(isMergerGone && gone.merger === undefined ? {} : { merged_by: userOf(pull.mergedBy) }),
+      review_comments: reviewComments,
+      ...(pull.commits ? { commits: pull.commits.totalCount } : {}),
+      additions: pull.additions,
+      deletions: pull.deletions,
+      changed_files: pull.changedFiles,
+      maintainer_can_modify: pull.maintainerCanModify,
+    },
+    pull.updatedAt,
+    at,
+  );
+  const reviews = pull.reviews.nodes
+    .filter((review) => review.author || gone.reviewer !== undefined)
+    .map((review) => {
+      const view = reviewView(review, userOf(review.author), repository, api, pull.number);
+      const observed = observe("review", view, at);
+      return review.author ? observed : withField(observed, "review", "user", gone.reviewer as Json);
+    });
+  const parts = [
+    isMergerGone && gone.merger !== undefined ? withField(detail, "pull_request", "merged_by", gone.merger) : detail,
+  ];
+  return joinObserved([...parts, ...reviews].map(onlyIfUnknown));
+}
+
+/** A stored reference, put where the representation has none. */
+function withField({ seen, shapes }: Observed, kind: Seen["kind"], key: string, value: Json): Observed {
+  return {
+    seen: seen.map((one) => (one.kind === kind ? { ...one, fields: { ...one.fields, [key]: value } } : one)),
+    shapes,
+  };
+}
+
+/** Upstream works it out only once it is asked; until then it is unknown, which REST spells null. */
+function mergeabilityView({ number, mergeable, canBeRebased, mergeStateStatus }: Mergeability): Fields {
+  return {
+    number,
+    mergeable: mergeable === "UNKNOWN" ? null : mergeable === "MERGEABLE",
+    rebaseable: mergeable === "UNKNOWN" ? null : canBeRebased,
+    mergeable_state: mergeStateStatus.toLowerCase(),
+  };
+}
+
+/** The keys of `detail`, as a partial observation of the pull request. It is made whole so that one reading serves both. */
+function observeDetail(detail: Fields, updatedAt: string, at: ReturnType<typeof sightingOf>): Observed {
+  const whole = { ...detail, title: "", state: "", created_at: updatedAt, updated_at: updatedAt };
+  const { seen, shapes } = observe("pull_request", whole, at);
+  const parts = seen
+    .filter((one) => one.kind !== "issue")
+    .map((one): Seen => {
+      if (one.kind !== "pull_request") return one;
+      const { title: _title, state: _state, created_at: _created, updated_at: _updated, ...fields } = one.fields;
+      return { ...one, fields, extent: "part" };
+    });
+  return { seen: parts, shapes };
+}
+
+/** GraphQL shows less of a user than REST, and spells some of it otherwise: it serves for users not yet met. */
+function onlyIfUnknown({ seen, shapes }: Observed): Observed {
+  return {
+    seen: seen.map((one) => (one.kind === "user" ? { ...one, stamp: { updatedAt: 0, seenAt: 0, read: false } } : one)),
+    shapes,
+  };
+}
+
+function reviewView(review: Review, user: Json, repository: MirroredRepository, api: string, number: number): Fields {
+  const pull_request_url = `${api}/repos/${repository.fullName}/pulls/${number}`;
+  return {
+    id: Number(review.fullDatabaseId),
+    node_id: review.id,
+    user,
+    body: review.body,
+    state: review.state,
+    html_url: review.url,
+    pull_request_url,
+    author_association: review.authorAssociation,
+    _links: { html: { href: review.url }, pull_request: { href: pull_request_url } },
+    // Absent while the review is pending.
+    ...(review.submittedAt === null ? {} : { submitted_at: review.submittedAt }),
+    commit_id: review.commit?.oid ?? null,
+    updated_at: review.updatedAt,
+  };
+}
+
+/** REST's simple user, as far as GraphQL tells it. */
+function userView(actor: Actor, api: string): Fields {
+  // GraphQL leaves the suffix off that REST gives to apps.
+  const login = actor.__typename === "Bot" ? `${actor.login}[bot]` : actor.login;
+  const url = `${api}/users/${encodeURIComponent(login)}`;
+  return {
+    login,
+    id: actor.databaseId as number,
+    node_id: actor.id ?? "",
+    avatar_url: actor.avatarUrl,
+    gravatar_id: "",
+    url,
+    html_url: actor.url,
+    followers_url: `${url}/followers`,
+    following_url: `${url}/following{/other_user}`,
+    gists_url: `${url}/gists{/gist_id}`,
+    starred_url: `${url}/starred{/owner}{/repo}`,
+    subscriptions_url: `${url}/subscriptions`,
+    organizations_url: `${url}/orgs`,
+    repos_url: `${url}/repos`,
+    events_url: `${url}/events{/privacy}`,
+    received_events_url: `${url}/received_events`,
+    type: actor.__typename,
+    user_view_type: "public",
+    site_admin: actor.isSiteAdmin ?? false,
+  };
+}

@@ -1,0 +1,150 @@
+import { expect, test } from "vitest";
+import { type Context, openContext } from "../../src/context.ts";
+import type { MeterReading } from "../../src/simulator/meter.ts";
+import { audit } from "../../src/sync/audit.ts";
+import { driftCount } from "../../src/sync/audit-report.ts";
+import { backfill, restartBackfill } from "../../src/sync/backfill.ts";
+import { catchUp } from "../../src/sync/catch-up.ts";
+import { sweep } from "../../src/sync/sweep.ts";
+import { QuotaSpentError } from "../../src/upstream/errors.ts";
+import { compare } from "../support/comparison.ts";
+import { type FloorSize, fillFloorWorld, floorOf, fullSize, sizeDividedBy } from "../support/floor-world.ts";
+import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
+
+/** Minutes of work, so it has to be asked for. */
+const wantsLarge = process.env.TAIN_LARGE === "1";
+/** Longer than upstream needs to work anything out, and than a sweep's interval. */
+const LONG_MS = 10 * 60_000;
+
+test("a repository is copied for hardly more than upstream's rules make the least, and again for nothing", async () => {
+  const size = sizeDividedBy(25);
+  const floor = floorOf(size);
+  // The repository by its name, and a few samples each of reviews and merges by accounts that are gone; how much there is,
+  // counts of commits, and what can be merged.
+  const first = { rest: floor.requests + 1 + 10, points: floor.points + 3 };
+  await copyTwice(size, { first, again: { rest: 0, points: 5 } });
+}, 300_000);
+
+test.skipIf(!wantsLarge)(
+  "10,000 issues, 5,000 pull requests, 60,000 comments, 20,000 review comments and 15,000 reviews (TAIN_LARGE=1)",
+  async () => {
+    await copyTwice(fullSize, { first: { rest: 1_060, points: 60 }, again: { rest: 0, points: 5 } });
+  },
+  3_600_000,
+);
+
+interface Cost {
+  /** Requests that were charged. */
+  rest: number;
+  points: number;
+}
+
+/** Copies it, follows it, copies it again, and once more with another token; what each cost is upstream's own count. */
+async function copyTwice(size: FloorSize, most: { first: Cost; again: Cost }): Promise<void> {
+  // How fast upstream lets us go is not the question.
+  const limits = { restPointsPerMinute: Number.POSITIVE_INFINITY, graphqlPointsPerMinute: Number.POSITIVE_INFINITY };
+  await using world = await openWorld({
+    simulator: { quota: { limits } },
+    fill: (simulator) => void fillFloorWorld(simulator, size),
+  });
+  const { meter } = world.simulator;
+  const costs: Record<string, Cost> = { floor: { rest: floorOf(size).requests, points: floorOf(size).points } };
+  const measure = async (what: string, act: () => Promise<unknown>) => {
+    meter.reset();
+    await patiently(world, act);
+    await world.settle();
+    costs[what] = costOf(meter.read());
+  };
+
+  await measure("first copy", () => world.mirror(world.first));
+  // By now upstream has worked out what can be merged.
+  letTimePass(world);
+  await measure("first catch-up and sweep", () => follow(world.ctx));
+  await isEqual(world, { butCommits: size.pulls > 2_000 });
+  letTimePass(world);
+  await restart(world.ctx);
+  await measure("copy again, catch-up, sweep", () => copyAgain(world.ctx));
+  letTimePass(world);
+  await measure("first audit", () => auditOnce(world.ctx));
+  await isEqual(world, {});
+  await measure("second audit", () => auditOnce(world.ctx));
+
+  world.simulator.tokens.create({ token: "rotated", login: "mirror-owner", repositories: "all", write: true });
+  world.simulator.tokens.delete(UPSTREAM_TOKEN);
+  await using resources = new AsyncDisposableStack();
+  const config = { ...world.ctx.config, upstreamTokens: ["rotated"] };
+  const rotated = await openContext(config, resources, { name: "rotated", clock: world.ctx.clock });
+  letTimePass(world);
+  await restart(rotated);
+  await measure("after a rotation: copy again, catch-up, sweep", () => copyAgain(rotated));
+  await measure("after a rotation: audit", () => auditOnce(rotated));
+  console.info(JSON.stringify({ size, costs }, null, 1));
+
+  expect(costs["first copy"]?.rest).toBeLessThanOrEqual(most.first.rest);
+  expect(costs["first copy"]?.points).toBeLessThanOrEqual(most.first.points);
+  for (const again of ["copy again, catch-up, sweep", "after a rotation: copy again, catch-up, sweep"]) {
+    expect(costs[again]?.rest).toBe(0);
+    expect(costs[again]?.points).toBeLessThanOrEqual(most.again.points);
+  }
+  for (const again of ["second audit", "after a rotation: audit"]) expect(costs[again]?.rest).toBe(0);
+}
+
+/** Without GraphQL's points, which are a quota of their own. */
+function costOf({ routes, points }: MeterReading): Cost {
+  const rest = Object.entries(routes).filter(([route]) => route !== "POST /graphql");
+  return { rest: rest.reduce((sum, [, { charged }]) => sum + charged, 0), points };
+}
+
+function letTimePass(world: TestWorld): void {
+  (world.simulator.world.clock as { advance?: (ms: number) => void }).advance?.(LONG_MS);
+  world.advance(LONG_MS);
+}
+
+/** Does what a worker does: what our own pace holds up goes on where it stopped, only that the mirror's clock does not wait. */
+async function patiently(world: TestWorld, act: () => Promise<unknown>): Promise<void> {
+  for (;;) {
+    try {
+      await act();
+      return;
+    } catch (error) {
+      if (!(error instanceof QuotaSpentError)) throw error;
+      world.advance(error.resetAt.getTime() - world.ctx.clock.now().getTime());
+    }
+  }
+}
+
+const signal = new AbortController().signal;
+
+async function repositoryIn(ctx: Context): Promise<{ repositoryId: number }> {
+  const { rows } = await ctx.db.$client.query<{ id: string }>("select repository_id as id from repository_syncs");
+  return { repositoryId: Number(rows[0]?.id) };
+}
+
+async function follow(ctx: Context): Promise<void> {
+  await catchUp(ctx, await repositoryIn(ctx), signal);
+  await sweep(ctx);
+}
+
+async function restart(ctx: Context): Promise<void> {
+  await restartBackfill(ctx, (await repositoryIn(ctx)).repositoryId);
+}
+
+async function copyAgain(ctx: Context): Promise<void> {
+  await backfill(ctx, await repositoryIn(ctx), signal);
+  await follow(ctx);
+}
+
+async function auditOnce(ctx: Context): Promise<void> {
+  const report = await audit(ctx, { ...(await repositoryIn(ctx)), repair: true, signal });
+  expect(report && driftCount(report)).toBe(0);
+}
+
+async function isEqual(world: TestWorld, { butCommits = false }): Promise<void> {
+  const { differences } = await compare(
+    world.ctx,
+    world.simulator,
+    world.first,
+    (kind, path, mine) => butCommits && kind === "pull_request" && path === "commits" && mine === undefined,
+  );
+  expect(differences).toEqual([]);
+}

@@ -1,0 +1,75 @@
+import { expect, test } from "vitest";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { GHOST_ID, type PullIssue } from "../../src/simulator/records.ts";
+import { isPull } from "../../src/simulator/world.ts";
+import { audit } from "../../src/sync/audit.ts";
+import { driftCount } from "../../src/sync/audit-report.ts";
+import { compare } from "../support/comparison.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+const PULLS = 40;
+
+/**
+ * A copy of forty pull requests, each with a review by an account that is gone, and merged by one. REST shows the account
+ * as `isGhost` says by the place in the order of creation: as the ghost, or as null.
+ */
+async function openCopied(isGhost: (place: number) => boolean): Promise<TestWorld> {
+  const world = await openWorld({
+    fill: ({ world: upstream }) => {
+      generateWorld(upstream, { seed: 4, repositories: 1, issues: 0, pulls: PULLS, reviewsPerPull: 0, people: 5 });
+      const pulls = [...upstream.issues.values()].filter(isPull).sort((a, b) => a.number - b.number);
+      for (const [place, issue] of pulls.entries()) review(issue, isGhost(place) ? GHOST_ID : null);
+      function review(issue: PullIssue, authorId: number | null) {
+        const at = issue.createdAt + 60;
+        upstream.addReview({ issue, authorId, state: "APPROVED", body: "fine", createdAt: at, submittedAt: at });
+        if (issue.pull.mergedAt !== null) issue.pull.mergedById = authorId;
+      }
+    },
+  });
+  await world.mirror(world.first);
+  await world.settleMarks();
+  // By now upstream has worked out what can be merged.
+  (world.simulator.world.clock as SettableClock).advance(60_000);
+  world.advance(60_000);
+  await world.catchUp();
+  return world;
+}
+
+const singleReads = ({ simulator }: TestWorld) => {
+  const { routes } = simulator.meter.read();
+  const of = (route: string) => routes[`GET /repos/:owner/:repo/pulls/:number${route}`]?.requests ?? 0;
+  return { reviews: of("/reviews"), merges: of("") };
+};
+
+const differences = async (world: TestWorld) => (await compare(world.ctx, world.simulator, world.first)).differences;
+
+test.each([
+  ["the ghost", () => true],
+  ["null", () => false],
+])("where accounts that are gone are always shown as %s, a few reads tell it for all", async (_name, isGhost) => {
+  await using world = await openCopied(isGhost);
+  expect(await differences(world)).toEqual([]);
+  const reads = singleReads(world);
+  expect(reads.reviews).toBeGreaterThanOrEqual(3);
+  // Three that are believed, and one spot check in sixteen.
+  expect(reads.reviews).toBeLessThanOrEqual(3 + Math.ceil(PULLS / 16));
+  expect(reads.merges).toBeLessThanOrEqual(3 + Math.ceil(PULLS / 16));
+});
+
+test("where they are shown now so and now so, each is read", async () => {
+  await using world = await openCopied((place) => place % 2 === 0);
+  expect(await differences(world)).toEqual([]);
+  expect(singleReads(world).reviews).toBeGreaterThanOrEqual(PULLS);
+});
+
+test("one that is shown otherwise than those that were read is found and put right by the audit", async () => {
+  await using world = await openCopied((place) => place !== 20);
+  expect(await differences(world)).not.toEqual([]);
+  world.advance(60_000);
+  const { rows } = await world.ctx.db.$client.query<{ id: string }>("select repository_id as id from repository_syncs");
+  const { signal } = new AbortController();
+  const report = await audit(world.ctx, { repositoryId: Number(rows[0]?.id), repair: true, signal });
+  expect(report && driftCount(report)).toBeGreaterThanOrEqual(1);
+  expect((await differences(world)).filter((line) => line.startsWith("review "))).toEqual([]);
+});

@@ -1,0 +1,166 @@
+import { expect, test } from "vitest";
+import { queueCounts } from "../../src/operations/queues.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { callerOf } from "../../src/simulator/quota.ts";
+import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
+import { testEnvironment } from "../support/config.ts";
+import { type Program, startProgram } from "../support/program.ts";
+import { openTap, type UpstreamTap } from "../support/upstream-tap.ts";
+import { openWorld, type TestWorld, UPSTREAM_TOKEN, until } from "../support/world.ts";
+
+/** Minutes of work, so it has to be asked for. */
+const wantsLarge = process.env.TAIN_LARGE === "1";
+const WORKERS = 3;
+
+interface Spent extends AsyncDisposable {
+  world: TestWorld;
+  tap: UpstreamTap;
+  /** Starts the worker processes, and waits until they look for work. */
+  work(): Promise<void>;
+  /** Gives them all of it. */
+  begin(): Promise<void>;
+}
+
+/** Repositories that wait to be copied by worker processes, over a token that has `limit` requests and points an hour. */
+async function openBacklog({ limit, repositories }: { limit: number; repositories: number }): Promise<Spent> {
+  const resources = new AsyncDisposableStack();
+  const env: NodeJS.ProcessEnv = {};
+  let tap: UpstreamTap | undefined;
+  const world = resources.use(
+    await openWorld({
+      workers: false,
+      env,
+      fill: async (simulator) => {
+        generateWorld(simulator.world, { seed: 3, repositories, issues: repositories * 10 });
+        const token = { token: UPSTREAM_TOKEN, login: "mirror-owner", repositories: "all", write: true } as const;
+        simulator.tokens.create({ ...token, limit });
+        tap = await openTap(simulator.url);
+        env.UPSTREAM_URL = tap.url;
+      },
+    }),
+  );
+  if (!tap) throw new Error("There is no tap");
+  // Closed before the world: a worker that is still asking would have nobody to ask.
+  resources.use(tap);
+  const { config } = world.ctx;
+  const stores = {
+    database: config.databaseUrl,
+    redis: { url: config.redisUrl, prefix: config.redisPrefix },
+    upstream: tap.url,
+  };
+  const programs: Program[] = [];
+  resources.defer(async () => void (await Promise.all(programs.map((program) => program.kill()))));
+  return {
+    world,
+    tap,
+    work: async () => {
+      for (let started = 0; started < WORKERS; started++)
+        programs.push(startProgram("workers/main.ts", testEnvironment(stores, { UPSTREAM_TOKEN, LOG_LEVEL: "warn" })));
+      await until(
+        "all workers look for work",
+        async () => (await world.ctx.queues.backfill.getWorkers()).length >= WORKERS,
+      );
+    },
+    begin: async () => {
+      await addSelections(world.ctx, ["octo-works/*"]);
+      await resolveSelections(world.ctx);
+    },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+/** Every copy that is left waits for a later moment. */
+async function untilAllWait({ world }: Spent): Promise<void> {
+  await until("all copies wait for the quota", async () => {
+    const { backfill, refresh } = await queueCounts(world.ctx);
+    return (
+      backfill !== undefined &&
+      backfill.delayed > 0 &&
+      backfill.waiting + backfill.active + (refresh?.active ?? 0) === 0
+    );
+  });
+}
+
+function coreOf({ simulator }: TestWorld) {
+  const token = simulator.tokens.find(UPSTREAM_TOKEN);
+  if (!token) throw new Error("Upstream does not know the mirror's token");
+  return simulator.quota.state(callerOf(token, ""), "core");
+}
+
+test.each([
+  { limit: 60, repositories: 100, leftMs: 15_000 },
+  ...(wantsLarge ? [{ limit: 500, repositories: 850, leftMs: 90_000 }] : []),
+])(
+  "$limit requests an hour, and work for ten times as many by worker processes: upstream never has to refuse, a caller's write is answered, work resumes at the reset",
+  async (size) => {
+    await using spent = await openBacklog(size);
+    const { world, tap } = spent;
+    const { simulator, ctx } = world;
+    await spent.work();
+    // What is left of the window that has begun: seconds, long enough to use it up. What was learnt of it before is forgotten.
+    (simulator.world.clock as SettableClock).advance(3_600_000 - size.leftMs);
+    const known = await ctx.redis.keys(`${ctx.config.redisPrefix}:quota:*`);
+    await ctx.redis.del(...known);
+    await spent.begin();
+
+    await untilAllWait(spent);
+    const first = coreOf(world);
+    expect(first.used).toBeGreaterThanOrEqual(size.limit * 0.8);
+    const seenBefore = tap.exchanges.length;
+    const startedAt = performance.now();
+    const written = await fetch(`${world.url}/repos/${world.first}/issues`, {
+      method: "POST",
+      headers: { authorization: `token ${world.token}`, "user-agent": "test", "content-type": "application/json" },
+      body: JSON.stringify({ title: "written while the quota is spent" }),
+    });
+    const writeMs = performance.now() - startedAt;
+    expect(written.status).toBe(201);
+    expect(writeMs).toBeLessThan(2_000);
+
+    const resumed = () =>
+      tap.exchanges.slice(seenBefore).find(({ method, path }) => method === "GET" && path !== "/user");
+    await until("work resumes", async () => resumed() !== undefined);
+    expect(simulator.world.clock.now()).toBeGreaterThanOrEqual(first.reset * 1_000);
+    const lateMs = simulator.world.clock.now() - first.reset * 1_000;
+    await untilAllWait(spent);
+    const second = coreOf(world);
+    expect(second.reset).toBeGreaterThan(first.reset);
+    expect(second.used).toBeGreaterThanOrEqual(size.limit * 0.8);
+    const { primaryLimited, secondaryLimited, requests } = simulator.meter.read();
+    console.info(
+      JSON.stringify({ ...size, requests, primaryLimited, secondaryLimited, writeMs: Math.round(writeMs), lateMs }),
+    );
+    expect({ primaryLimited, secondaryLimited }).toEqual({ primaryLimited: 0, secondaryLimited: 0 });
+  },
+  600_000,
+);
+
+test.each([
+  { retryAfter: 4, silentMs: 4_000 },
+  // GitHub docs: without the header at least a minute.
+  ...(wantsLarge ? [{ retryAfter: undefined, silentMs: 60_000 }] : []),
+])(
+  "after a secondary limit (Retry-After: $retryAfter) no worker process asks upstream for anything before $silentMs ms have passed",
+  async ({ retryAfter, silentMs }) => {
+    await using spent = await openBacklog({ limit: 100_000, repositories: 60 });
+    const { world, tap } = spent;
+    await spent.begin();
+    world.simulator.setFaults({
+      http: [{ kind: "secondary-limit", times: 1, ...(retryAfter === undefined ? {} : { retryAfter }) }],
+    });
+    const refused = tap.answered(({ status }) => status === 403 || status === 429);
+    await spent.work();
+    const { answeredAt } = await refused;
+    if (answeredAt === null) throw new Error("The refusal was not answered");
+    // What the others had sent before they could know is not held against them.
+    const KNOWN_MS = 500;
+    const later = () => tap.exchanges.find(({ arrivedAt }) => arrivedAt > answeredAt + KNOWN_MS);
+    await until("work goes on", async () => later() !== undefined);
+    const goesOnMs = (later()?.arrivedAt ?? 0) - answeredAt;
+    console.info(JSON.stringify({ retryAfter, goesOnMs: Math.round(goesOnMs) }));
+    expect(goesOnMs).toBeGreaterThanOrEqual(silentMs);
+    expect(world.simulator.meter.read().secondaryLimited).toBe(1);
+  },
+  200_000,
+);

@@ -1,0 +1,130 @@
+import * as faker from "../../src/simulator/faker.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { type Random, seededRandom } from "../../src/simulator/random.ts";
+import {
+  GHOST_ID,
+  type Issue,
+  type PullIssue,
+  type Repository,
+  type Review,
+  type User,
+} from "../../src/simulator/records.ts";
+import type { Simulator } from "../../src/simulator/simulator.ts";
+import { isPull, type World } from "../../src/simulator/world.ts";
+
+/** How much one repository has: these numbers exactly, so that the least it can cost is known. */
+export interface FloorSize {
+  issues: number;
+  pulls: number;
+  comments: number;
+  reviewComments: number;
+  reviews: number;
+}
+
+/** The size whose cost is compared with the best that is known of others. */
+export const fullSize: FloorSize = {
+  issues: 10_000,
+  pulls: 5_000,
+  comments: 60_000,
+  reviewComments: 20_000,
+  reviews: 15_000,
+};
+
+/** The same in small: `divisor` times less of everything. */
+export function sizeDividedBy(divisor: number): FloorSize {
+  const entries = Object.entries(fullSize).map(([name, count]) => [name, count / divisor]);
+  return Object.fromEntries(entries) as unknown as FloorSize;
+}
+
+/** GitHub docs: a page holds at most a hundred. */
+const PAGE = 100;
+
+/**
+ * What no client can do without: each list page by page, the repository itself, and by GraphQL a point for the reviews of
+ * a hundred pull requests.
+ */
+export function floorOf({ issues, pulls, comments, reviewComments }: FloorSize): { requests: number; points: number } {
+  const pagesOf = (count: number) => Math.ceil(count / PAGE);
+  const lists = [issues + pulls, pulls, comments, reviewComments].map(pagesOf);
+  const labelsMilestonesRepository = 3;
+  return { requests: lists.reduce((sum, count) => sum + count, labelsMilestonesRepository), points: pagesOf(pulls) };
+}
+
+/**
+ * One repository of exactly this size, with what makes a real one dear: one comment or review in a hundred is of an account
+ * that is gone, one merge in twenty was by such, few threads are long, and nothing has more than a page of children.
+ */
+export function fillFloorWorld({ world }: Pick<Simulator, "world">, size: FloorSize, seed = 29): Repository {
+  const { issues, pulls } = size;
+  const { repositories } = generateWorld(world, {
+    seed,
+    repositories: 1,
+    issues,
+    pulls,
+    commentsPerIssue: 0,
+    reviewsPerPull: 0,
+  });
+  const repository = repositories[0] as Repository;
+  const random = seededRandom(seed + 1);
+  const all = [...repository.rows.issuesByCreated.ascending()];
+  const people = [...world.users.values()].filter((user) => user.type === "User" && user.id !== GHOST_ID);
+  addRemarks(world, random, people, size, all);
+  return repository;
+}
+
+function addRemarks(world: World, random: Random, people: User[], size: FloorSize, all: Issue[]): void {
+  const someone = () => (random.chance(0.01) ? GHOST_ID : random.pick(people).id);
+  const text = (issue: Issue) =>
+    faker.reply(random, { logins: people.map((user) => user.login), lastNumber: issue.number - 1 });
+  const commented = placesFor(random, all, size.comments);
+  for (const issue of commented) {
+    world.addComment({ issue, authorId: someone(), body: text(issue), createdAt: issue.createdAt + 60 });
+  }
+  const pulls = all.filter(isPull);
+  const reviews: { issue: PullIssue; review: Review }[] = placesFor(random, pulls, size.reviews).map((issue) => ({
+    issue,
+    review: world.addReview({
+      issue,
+      authorId: someone(),
+      state: random.pick(["APPROVED", "APPROVED", "COMMENTED", "CHANGES_REQUESTED", "DISMISSED"] as const),
+      body: random.chance(0.5) ? "" : text(issue),
+      createdAt: issue.createdAt + 120,
+      submittedAt: issue.createdAt + 120,
+    }),
+  }));
+  const room = new Map<Issue, number>();
+  for (let left = size.reviewComments; left > 0; ) {
+    const { issue, review } = random.pick(reviews);
+    const taken = room.get(issue) ?? 0;
+    if (taken === PAGE) continue;
+    room.set(issue, taken + 1);
+    left -= 1;
+    world.addReviewComment({
+      issue,
+      reviewId: review.id,
+      authorId: random.chance(0.02) ? null : someone(),
+      body: faker.reviewNote(random),
+      path: faker.filePath(random),
+      diffHunk: "@@ -1,2 +1,2 @@\n-  return open;\n+  return open - pool.idle;",
+      position: 1,
+      originalPosition: 1,
+      line: 2,
+      originalLine: 2,
+      commitId: issue.pull.head.sha,
+      createdAt: issue.createdAt + 180,
+    });
+  }
+}
+
+/** So many places, in the order of the rows: few have many, some none, and none more than a page. */
+function placesFor<Row extends Issue>(random: Random, rows: readonly Row[], count: number): Row[] {
+  const taken = new Map<Row, number>();
+  for (let left = count; left > 0; ) {
+    const row = rows[Math.floor(random.next() ** 2 * rows.length)] as Row;
+    const has = taken.get(row) ?? 0;
+    const more = Math.min(left, PAGE - has, random.int(1, 6));
+    taken.set(row, has + more);
+    left -= more;
+  }
+  return rows.flatMap((row) => Array.from({ length: taken.get(row) ?? 0 }, () => row));
+}
