@@ -268,6 +268,20 @@ test("a hidden repository costs as many statements as one that does not exist", 
   }
 });
 
+test.each(callers.filter((caller) => !isRefused(caller)))("%s: searches", async (caller) => {
+  for (const path of ["/search/issues?q=repo:", "/search/repositories?q=repo:"]) {
+    const [seen, unknown] = [
+      await ask(caller, "GET", path + hidden.fullName),
+      await ask(caller, "GET", path + UNKNOWN),
+    ];
+    expect(unknown.status).toBe(422);
+    if (sees[caller]) expect(seen.body.total_count).toBeGreaterThan(0);
+    else expect([seen.status, seen.text]).toEqual([unknown.status, unknown.text]);
+  }
+  const labels = await ask(caller, "GET", `/search/labels?repository_id=${hidden.id}&q=bug`);
+  expect(labels.status).toBe(sees[caller] ? 200 : 404);
+});
+
 describe("GraphQL", () => {
   const graphql = async (caller: string, query: string, variables: object = {}): Promise<Body> =>
     (await ask(caller, "POST", "/graphql", JSON.stringify({ query, variables }))).body;
@@ -334,9 +348,16 @@ describe("GraphQL", () => {
       if (sees[caller]) expect(found.nodes.some(isInIt)).toBe(true);
       else if (found) expect([found.nodes.some(isInIt), found.issueCount]).toEqual([false, found.nodes.length]);
     }
-    const inIt = await graphql(caller, search, { q: `repo:${hidden.fullName}` });
-    if (!sees[caller]) expect(inIt).toEqual(await graphql(caller, search, { q: `repo:${UNKNOWN}` }));
-    else expect(inIt.data.search.issueCount).toBeGreaterThan(0);
+    const SEARCH = `query($q: String!) { issues: search(type: ISSUE, query: $q, first: 100) { issueCount nodes { ... on Issue { id } ... on PullRequest { id } } }
+      repositories: search(type: REPOSITORY, query: $q, first: 100) { repositoryCount nodes { ... on Repository { id } } } }`;
+    const inIt = await graphql(caller, SEARCH, { q: `repo:${hidden.fullName}` });
+    if (sees[caller]) {
+      expect(inIt.data.issues.issueCount).toBeGreaterThan(0);
+      expect(inIt.data.repositories.nodes).toEqual([{ id: hidden.nodes.repository }]);
+    } else expect(inIt).toEqual(await graphql(caller, SEARCH, { q: `repo:${UNKNOWN}` }));
+    const everywhere = (await graphql(caller, SEARCH, { q: `-repo:${open.fullName}` })).data.repositories;
+    expect(everywhere.nodes).toHaveLength(everywhere.repositoryCount);
+    expect(everywhere.nodes.some(({ id }: { id: string }) => id === hidden.nodes.repository)).toBe(sees[caller]);
 
     const { owner, name } = named(hidden.fullName);
     const below = await graphql(
