@@ -13,7 +13,7 @@ import { inForm } from "./body-form.ts";
 import type { Answer, ApiContext, Call, RepositoryCall } from "./call.ts";
 import { type Caller, Callers, sightOf } from "./caller.ts";
 import { compressAnswers } from "./compression.ts";
-import { descriptionPage, openApiDocument, operationsOf, PAGE_POLICY } from "./description.ts";
+import { registerDescription } from "./description/routes.ts";
 import { ApiFault, faultBody, notFound } from "./fault.ts";
 import { freshnessHeaders, refreshShown } from "./freshness.ts";
 import { ChangeStreams } from "./graphql/change-streams.ts";
@@ -87,15 +87,7 @@ export async function registerApi(
       const message = status >= 500 ? "Server Error" : status === 413 ? "Request body is too large" : "Bad Request";
       return send(reply, status, faultBody(new ApiFault(status, message), DOCS), headers, requestId);
     });
-    const described = operationsOf(operations.routes);
-    api.get("/-/openapi.json", (_request, reply) => {
-      const body = JSON.stringify(openApiDocument(described));
-      return send(reply, 200, body, { "Content-Type": jsonType }, newRequestId());
-    });
-    api.get("/-/docs", (_request, reply) => {
-      const headers = { "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": PAGE_POLICY };
-      return send(reply, 200, descriptionPage(described), headers, newRequestId());
-    });
+    registerDescription(api, ctx, { operations, newRequestId });
     api.route({
       method: METHODS,
       url: "/*",

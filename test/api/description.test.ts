@@ -1,93 +1,267 @@
-import { readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Published } from "../../src/api/description.ts";
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { extractPublished, publishedText } from "../../src/api/description/extract.ts";
+import { escaped, inline } from "../../src/api/description/prose.ts";
+import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { restOperations } from "../../src/api/rest/operations.ts";
-import { type ApiWorld, openApiWorld } from "./api-world.ts";
+import { problemsOf } from "../simulator/openapi.ts";
+import { type Answered, type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is looked into as what it is, JSON
+type Json = any;
 
 let world: ApiWorld;
+let served: Answered;
+let document: Json;
+let page: Answered;
 beforeAll(async () => {
-  world = await openApiWorld({ repositories: 1, issues: 2 });
+  world = await openApiWorld({ repositories: 2, issues: 20 });
+  served = await askAt(world.url, "GET", "/-/openapi.json");
+  document = served.body;
+  page = await askAt(world.url, "GET", "/-/docs");
 }, 60_000);
 afterAll(() => world?.[Symbol.asyncDispose]());
 
-const FILE = new URL("../../src/api/published-operations.json", import.meta.url);
-
-// biome-ignore lint/suspicious/noExplicitAny: a description is looked into without a type of its own.
-type Described = any;
-
-/** What the service's description says of the operations that we serve. */
-function publishedOperations(): Record<string, Published> {
-  const file = createRequire(import.meta.url)
-    .resolve("@octokit/openapi/package.json")
-    .replace(/package\.json$/, "generated/api.github.com.deref.json");
-  const { paths } = JSON.parse(readFileSync(file, "utf8")) as { paths: Record<string, Record<string, Described>> };
-  const found: Record<string, Published> = {};
-  const forms = new Map(Object.keys(paths).map((path) => [path.replace(/\{[^}]*\}/g, "{}"), path]));
-  for (const { path, route } of restOperations().routes) {
-    const below = route.run.of === "repository" ? `/repos/{}/{}${path === "/" ? "" : path}` : path;
-    const template = forms.get(below.replace(/:\w+/g, "{}"));
-    const operation = template && paths[template]?.[route.method.toLowerCase()];
-    if (!operation) continue;
-    const body = operation.requestBody?.content?.["application/json"]?.schema;
-    found[`${route.method} ${template}`] = {
-      operationId: operation.operationId,
-      summary: operation.summary,
-      tag: operation.tags[0],
-      parameters: (operation.parameters ?? []).map(({ name, in: where, required, description, schema }: Described) => ({
-        name,
-        in: where,
-        ...(required ? { required } : {}),
-        ...(description ? { description } : {}),
-        schema: schema ?? {},
-      })),
-      ...(body ? { body } : {}),
-      responses: Object.fromEntries(
-        Object.entries(operation.responses).map(([status, { description }]: [string, Described]) => [
-          status,
-          description,
-        ]),
-      ),
-    };
-  }
-  return found;
+/** Every object within a value, with the keys that lead to it. */
+function* objectsIn(value: Json, at: string[] = []): Generator<[string[], Json]> {
+  if (typeof value !== "object" || value === null) return;
+  yield [at, value];
+  for (const [key, inner] of Object.entries(value)) yield* objectsIn(inner, [...at, key]);
 }
 
-test("what is said of the operations is what the service says (UPDATE=1 writes it anew; then format it)", () => {
-  const expected = publishedOperations();
-  if (process.env.UPDATE === "1") writeFileSync(FILE, `${JSON.stringify(expected, null, 2)}\n`);
-  expect(JSON.parse(readFileSync(FILE, "utf8"))).toEqual(expected);
-});
-
-test("every operation that is served is described, and no other", async () => {
-  const { status, headers, body } = await world.get("/-/openapi.json", { token: null });
-  expect(status).toBe(200);
-  expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
-  expect(headers.get("access-control-allow-origin")).toBe("*");
-  const described = Object.entries(body.paths as Record<string, Record<string, Described>>).flatMap(([path, methods]) =>
-    Object.keys(methods).map((method) => [method.toUpperCase(), path] as const),
+function resolved(value: Json): Json {
+  if (!value?.$ref) return value;
+  return resolved(
+    value.$ref
+      .slice(2)
+      .split("/")
+      .reduce((at: Json, key: string) => at?.[key], document),
   );
-  const { routes } = restOperations();
-  expect(described).toHaveLength(routes.length);
-  expect(described).toContainEqual(["GET", "/repos/{owner}/{repo}/issues/{issue_number}"]);
-  for (const [method, path] of described.filter(([method]) => method === "GET")) {
-    const { body: answer, status: code } = await world.get(path.replace(/\{\w+\}/g, "0"));
-    expect(String(answer?.message ?? ""), `${method} ${path} (${code})`).not.toContain("does not serve");
-  }
-  for (const [, methods] of Object.entries(body.paths as Record<string, Record<string, Described>>)) {
-    for (const operation of Object.values(methods)) {
-      expect(operation.externalDocs.url).toMatch(/^https:\/\/docs\.github\.com\/rest\//);
-      expect(Object.keys(operation.responses).length).toBeGreaterThan(0);
-    }
-  }
+}
+
+const operations = (): { path: string; method: string; operation: Json }[] =>
+  Object.entries<Json>(document.paths).flatMap(([path, methods]) =>
+    Object.entries<Json>(methods)
+      .filter(([method]) => method !== "servers")
+      .map(([method, operation]) => ({ path, method, operation })),
+  );
+
+test("what is published of our routes is up to date (else: node src/api/description/extract.ts)", () => {
+  const stored = readFileSync(new URL("../../src/api/description/published.json", import.meta.url), "utf8");
+  // Compared as a truth value: the difference of two files of this size says nothing to anybody.
+  expect(stored === publishedText(extractPublished())).toBe(true);
 });
 
-test("the page for people names every operation and asks nothing of anybody else", async () => {
-  const { status, headers, text } = await world.get("/-/docs", { token: null });
-  expect(status).toBe(200);
-  expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
-  expect(headers.get("content-security-policy")).toContain("default-src 'none'");
-  expect(text.match(/<details>/g)).toHaveLength(restOperations().routes.length);
-  expect(text).not.toMatch(/<script|<img|<link|src=|@import|url\(/);
-  expect(headers.get("x-ratelimit-used")).toBeNull();
+describe("the OpenAPI document", () => {
+  test("has each route that is served, and no other", () => {
+    const router = restOperations();
+    const described = operations().filter(({ path }) => path !== "/graphql");
+    const matched = described.map(({ path, method }) => {
+      const match = router.match(method.toUpperCase(), path.replace(/\{\w+\}/g, "1"));
+      expect(match, `${method} ${path}`).not.toBeNull();
+      return match?.route;
+    });
+    expect(new Set(matched)).toEqual(new Set(router.routes.map(({ route }) => route)));
+    expect(matched.length).toBe(router.routes.length);
+  });
+
+  test("refers to nothing that it does not hold, and holds nothing that nothing refers to", () => {
+    const referred = new Set<string>();
+    for (const [at, object] of objectsIn(document)) {
+      if (typeof object.$ref !== "string") continue;
+      expect(resolved(object), `${at.join("/")}: ${object.$ref}`).toBeDefined();
+      referred.add(object.$ref);
+    }
+    const held = ["schemas", "parameters", "responses", "headers"].flatMap((kind) =>
+      Object.keys(document.components[kind]).map((name) => `#/components/${kind}/${name}`),
+    );
+    expect(held.filter((one) => !referred.has(one))).toEqual([]);
+  });
+
+  test("declares each parameter once, and of a path those that its template has", () => {
+    for (const { path, method, operation } of operations()) {
+      const parameters = (operation.parameters ?? []).map(resolved);
+      const names = parameters.map(({ in: where, name }: Json) => `${where} ${name}`);
+      expect(new Set(names).size, `${method} ${path}`).toBe(names.length);
+      const inPath = parameters.filter(({ in: where }: Json) => where === "path");
+      expect(inPath.map(({ name }: Json) => `{${name}}`).sort()).toEqual((path.match(/\{\w+\}/g) ?? []).sort());
+      for (const parameter of parameters)
+        expect(parameter.schema, `${method} ${path} ${parameter.name}`).toBeTypeOf("object");
+      for (const { required } of inPath) expect(required).toBe(true);
+    }
+  });
+
+  test("names each operation once, and says what it answers and in which case else", () => {
+    const names = operations().map(({ operation }) => operation.operationId);
+    expect(new Set(names).size).toBe(names.length);
+    for (const { path, method, operation } of operations()) {
+      const statuses = Object.keys(operation.responses);
+      expect(statuses, `${method} ${path}`).toContain("default");
+      expect(
+        statuses.some((status) => /^[23]\d\d$/.test(status)),
+        `${method} ${path}`,
+      ).toBe(true);
+      for (const response of Object.values(operation.responses))
+        expect(resolved(response).description).toBeTypeOf("string");
+      for (const scheme of (operation.security ?? document.security).flatMap(Object.keys))
+        expect(Object.keys(document.components.securitySchemes)).toContain(scheme);
+    }
+  });
+
+  test("is of 3.1, where a type says that null is one", () => {
+    expect(document.openapi).toMatch(/^3\.1\.\d$/);
+    expect(document.info).toMatchObject({ title: expect.any(String), version: expect.any(String) });
+    const kinds = new Set<string>();
+    for (const [at, object] of objectsIn(document.components.schemas)) {
+      if (at.at(-1) === "properties" || at.length < 1) continue;
+      expect(object, at.join("/")).not.toHaveProperty("nullable");
+      for (const type of [object.type ?? []].flat()) if (typeof type === "string") kinds.add(type);
+    }
+    expect([...kinds].sort()).toEqual(["array", "boolean", "integer", "null", "number", "object", "string"]);
+  });
+
+  test("says of answers what they are", async () => {
+    const { fullName } = world.repositories[0] ?? { fullName: "" };
+    const [owner, repo] = fullName.split("/");
+    const [issue] = (await world.get(`/repos/${fullName}/issues`)).body;
+    const values: Record<string, string | undefined> = { owner, repo, issue_number: String(issue.number) };
+    const asked = operations().filter(
+      ({ path, method }) =>
+        method === "get" &&
+        /^\/(user|repos)\b/.test(path) &&
+        (path.match(/\{\w+\}/g) ?? []).every((name) => name.slice(1, -1) in values),
+    );
+    expect(asked.length).toBeGreaterThan(10);
+    for (const { path, operation } of asked) {
+      for (const version of ["2022-11-28", "2026-03-10"]) {
+        const headers = { "x-github-api-version": version };
+        const answer = await world.get(
+          path.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? ""),
+          { headers },
+        );
+        const { content = {} } = resolved(operation.responses[String(answer.status)]) ?? {};
+        const schema = content["application/json"]?.schema;
+        if (schema) expect(problemsOf(document, schema, answer.body), `${path} ${version}`).toEqual([]);
+      }
+    }
+  });
+
+  test("names the headers that answers have", async () => {
+    const { fullName } = world.repositories[0] ?? { fullName: "" };
+    const { headers } = await world.get(`/repos/${fullName}/issues`);
+    const [list] = operations().filter(({ operation }) => operation.operationId === "issues/list-for-repo");
+    const named = Object.keys(list?.operation.responses["200"].headers).filter((name) => headers.has(name));
+    expect(named).toEqual(expect.arrayContaining(["ETag", "X-RateLimit-Limit", "X-GitHub-Request-Id", "Warning"]));
+  });
+
+  test("does not name what is refused", () => {
+    expect(served.text).not.toContain('"issue_field_values","in"');
+    const [list] = operations().filter(({ operation }) => operation.operationId === "issues/list-for-repo");
+    expect(list?.operation.parameters.map(resolved).map(({ name }: Json) => name)).not.toContain("issue_field_values");
+  });
+});
+
+describe.each(["/-/openapi.json", "/-/docs"])("%s", (path) => {
+  test("is for everybody, and costs nothing", async () => {
+    const before = await askAt(world.url, "GET", "/rate_limit");
+    const answer = await askAt(world.url, "GET", path, { headers: { authorization: "Bearer of-nobody" } });
+    expect(answer.status).toBe(200);
+    expect((await askAt(world.url, "GET", "/rate_limit")).body.resources.core.used).toBe(
+      before.body.resources.core.used,
+    );
+  });
+
+  test("shows the address by which it was asked, and PUBLIC_URL in its stead", async () => {
+    expect((await askAt(world.url, "GET", path)).text).toContain(world.url);
+    const behind = await world.openSibling({ PUBLIC_URL: "https://mirror.example/it's&\"here" });
+    const { text } = await askAt(behind, "GET", path);
+    expect(text).not.toContain(behind);
+    expect(text).not.toMatch(/\.invalid/);
+    if (path === "/-/docs") expect(text).toContain("https://mirror.example/it&#39;s&amp;&quot;here");
+    else expect(JSON.parse(text).servers[0].url).toBe("https://mirror.example/it's&\"here");
+  });
+
+  test("is 304 to whoever has it, and to a HEAD its length", async () => {
+    const { headers, text } = await askAt(world.url, "GET", path);
+    const etag = headers.get("etag") ?? "";
+    const again = await askAt(world.url, "GET", path, { headers: { "if-none-match": etag } });
+    expect(again).toMatchObject({ status: 304, text: "" });
+    const head = await askAt(world.url, "HEAD", path, { headers: { "accept-encoding": "identity" } });
+    expect(head.headers.get("content-length")).toBe(String(Buffer.byteLength(text)));
+  });
+});
+
+describe("the page", () => {
+  test("loads nothing and runs nothing", () => {
+    expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(page.headers.get("content-security-policy")).toMatch(/^default-src 'none'; style-src 'sha256-[\w+/=]{44}';/);
+    expect(page.text.match(/<(script|img|link|iframe|form)|\son\w+=|\sstyle=|@import|\burl\(/i)).toBeNull();
+  });
+
+  test("shows each operation with its parameters, and each type of GraphQL", () => {
+    for (const { path, method, operation } of operations()) {
+      if (path === "/graphql") continue;
+      const id = operation.operationId.replace(/[^\w-]+/g, "-");
+      const shown = page.text.slice(page.text.indexOf(`<details id="${id}">`)).split("</details>")[0] ?? "";
+      const [summary = ""] = shown.split("</summary>");
+      expect(summary.replace(/<[^>]*>/g, "")).toContain(`${method.toUpperCase()} ${path} `);
+      for (const { name, in: where } of operation.parameters.map(resolved))
+        if (where !== "header") expect(shown, `${method} ${path}`).toContain(`<code>${name}</code>`);
+    }
+    const types = Object.keys(apiSchema().getTypeMap()).filter(
+      (name) => !/^(__|String$|Boolean$|Int$|Float$|ID$)/.test(name),
+    );
+    for (const name of types) expect(page.text).toContain(`<details id="type-${name}"`);
+  });
+
+  test("has no link to what it does not have, and no id twice", () => {
+    const ids = [...page.text.matchAll(/\sid="([^"]*)"/g)].map(([, id]) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    const anchors = [...page.text.matchAll(/href="#([^"]*)"/g)].map(([, id]) => id);
+    expect(anchors.filter((id) => !ids.includes(id))).toEqual([]);
+    expect(anchors.length).toBeGreaterThan(5);
+  });
+
+  test("says which tokens are taken and what they may do, as it was set", async () => {
+    expect(page.text).toContain("5,000 requests an hour");
+    expect(page.text).toContain("What is not listed here is not served");
+    const settings = { AUTH_MODE: "upstream", RATE_LIMIT_USER: "0", RATE_LIMIT_ANONYMOUS: "7", PASS_THROUGH: "on" };
+    const other = await world.openSibling(settings);
+    const { text } = await askAt(other, "GET", "/-/docs");
+    expect(text).toContain("What is not listed here is asked of the mirrored service");
+    expect(text).not.toContain("tain token create");
+    expect(text).toContain("<td>no limit</td>");
+    expect(text).toContain("<td>7 requests an hour</td>");
+  });
+});
+
+describe("prose", () => {
+  test.each([
+    ['`a < b` & "c"', "<code>a &lt; b</code> &amp; &quot;c&quot;"],
+    [
+      "see [this](https://example.com/a?b=1&c)",
+      'see <a href="https://example.com/a?b=1&amp;c" rel="noreferrer">this</a>',
+    ],
+    ["[here](/rest/issues)", '<a href="https://docs.github.com/rest/issues" rel="noreferrer">here</a>'],
+    ["[x](javascript:alert(1))", "[x](javascript:alert(1))"],
+    ["<script>alert('x')</script>", "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;"],
+    ['[x](https://a/"onclick="b)', '<a href="https://a/&quot;onclick=&quot;b" rel="noreferrer">x</a>'],
+    ["**bold** and *", "<strong>bold</strong> and *"],
+  ])("%s", (markdown, html) => {
+    expect(inline(markdown)).toBe(html);
+  });
+
+  test("text stays what it is", () => expect(escaped(`&<>"'`)).toBe("&amp;&lt;&gt;&quot;&#39;"));
+});
+
+test("a request under a name that is no host is a bad one", async () => {
+  const { request } = await import("node:http");
+  const status = await new Promise((settle, fail) => {
+    const asked = request(`${world.url}/-/docs`, { headers: { host: "a b" } }, (answer) => {
+      answer.resume();
+      settle(answer.statusCode);
+    });
+    asked.on("error", fail).end();
+  });
+  expect(status).toBe(400);
 });

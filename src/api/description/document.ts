@@ -1,0 +1,250 @@
+import type { Config } from "../../config.ts";
+import { version } from "../../operations/version.ts";
+import type { Router } from "../router.ts";
+import { apiVersions } from "../version.ts";
+import { type Operation, type Parameter, type Published, type Reference, wholePath } from "./published.ts";
+
+/** An OpenAPI 3.1 document, as far as it is looked into. */
+export interface Description {
+  openapi: "3.1.0";
+  info: { title: string; version: string; summary: string; description: string; license: object };
+  servers: { url: string; description?: string }[];
+  security: object[];
+  tags: { name: string; description?: string }[];
+  paths: Record<string, Record<string, Operation | object>>;
+  components: Published["components"] & { securitySchemes: object };
+}
+
+/** Headers that every answer of REST carries, beside those that are published. */
+const HEADERS = {
+  "X-RateLimit-Limit": number("Requests an hour. Absent where there is no limit."),
+  "X-RateLimit-Remaining": number("How many of them are left."),
+  "X-RateLimit-Reset": number("When they are all there again: seconds since 1970, UTC."),
+  "X-GitHub-Request-Id": text("Names this request; the mirror's log has it where something failed."),
+  "X-Tain-Confirmed-At": text(
+    "When upstream last confirmed what is shown. Absent where it never has, and where nothing of upstream's is shown.",
+  ),
+  Age: number("Seconds since then."),
+  Warning: text("110: upstream has confirmed nothing for long, or not yet. 111: it could not be asked, and why."),
+  ETag: text("Send it as `If-None-Match`: a 304 costs a caller with a token nothing."),
+};
+
+const PARAMETERS: Record<string, Parameter> = {
+  "x-github-api-version": {
+    name: "X-GitHub-Api-Version",
+    in: "header",
+    description: `The version of the dialect. Without it: ${apiVersions[1]}.`,
+    schema: { type: "string", enum: [...apiVersions], default: apiVersions[1] },
+  },
+  fresh: {
+    name: "fresh",
+    in: "query",
+    description:
+      "Ask the mirrored service first, conditionally, as `Cache-Control: no-cache` does. For callers with a token; when it cannot be asked, `Warning` says why.",
+    schema: { type: "boolean", default: false },
+  },
+  "if-none-match": {
+    name: "If-None-Match",
+    in: "header",
+    description: "The `ETag` of the answer that you have. The same answer is then 304 without a body.",
+    schema: { type: "string" },
+  },
+};
+
+/**
+ * What is served, as an OpenAPI document: an operation for each of the router's routes, with what the service publishes of
+ * it, and GraphQL's address. Pure. @param api the address of the API as the caller wrote it
+ * @throws Error for a route that `published` lacks
+ */
+export function describeApi(
+  routes: Router["routes"],
+  { operations, components, source }: Published,
+  { api, authMode, passThrough }: { api: string } & Pick<Config, "authMode" | "passThrough">,
+): Description {
+  const paths: Description["paths"] = {};
+  const taken = new Set<string>();
+  for (const served of routes) {
+    const ours = wholePath(served);
+    const known = operations[`${served.route.method} ${ours}`];
+    if (!known) throw new Error(`${served.route.method} ${ours} is not in published.json: run extract.ts`);
+    const isPublished = formOf(known.path) === formOf(ours);
+    const path = isPublished ? known.path : ours.replace(/:(\w+)/g, "{$1}");
+    const operation = operationOf(known.operation, components, {
+      names: isPublished ? null : namesIn(path),
+      own: served.route.method === "GET" ? (served.route.run.of === "repository" ? OF_READS : OF_ANSWERS) : OF_WRITES,
+    });
+    // The same operation at a second address needs a name of its own.
+    if (taken.has(operation.operationId)) operation.operationId += ` at ${path}`;
+    taken.add(operation.operationId);
+    if (served.route.docs !== operation.externalDocs?.url) operation.externalDocs = { url: served.route.docs };
+    if (served.route.isFree) operation.description = "Costs nothing of the caller's quota.";
+    paths[path] = { ...paths[path], [served.route.method.toLowerCase()]: operation };
+  }
+  paths["/graphql"] = graphqlPath(api);
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Tain",
+      version,
+      summary: "A mirror of repositories, issues and pull requests, in the dialect of the service that is mirrored.",
+      description: `${introduction(authMode, passThrough)}\n\nParameters and schemas come from ${source}.`,
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: api }, { url: `${api}/api/v3`, description: "The same, for clients of an enterprise server" }],
+    security: [{}, { bearer: [] }, { basic: [] }],
+    tags: [...new Set(Object.values(paths).flatMap((methods) => Object.values(methods).flatMap(tagsOf)))].map(
+      (name) => ({ name }),
+    ),
+    paths,
+    components: {
+      ...components,
+      parameters: { ...components.parameters, ...PARAMETERS },
+      headers: { ...components.headers, ...HEADERS },
+      responses: { ...components.responses, fault: FAULT },
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer", description: TOKENS[authMode] },
+        basic: { type: "http", scheme: "basic", description: "The token as the password, with any user name." },
+      },
+    },
+  };
+}
+
+/** Which tokens callers may show. */
+export const TOKENS: Record<Config["authMode"], string> = {
+  tokens: "A token that the mirror's operator makes with `tain token create`.",
+  upstream: "A token of the mirrored service: you then see what the service shows you, and write as yourself.",
+  both: "A token that the mirror's operator makes with `tain token create`, or one of the mirrored service: with that you see what the service shows you, and write as yourself.",
+};
+
+/** Parameters that are published and refused here, since what they ask about is not mirrored. */
+const NOT_MIRRORED = new Set(["issue_field_values"]);
+
+const FAULT = {
+  description:
+    "Anything else: the service's shape of an error. 401 for a credential that is none, 403 or 429 for a spent quota, 404 also for what the caller may not see, 502, 503 and 504 when upstream or the mirror's database cannot be reached.",
+  content: { "application/json": { schema: { $ref: "#/components/schemas/basic-error" } } },
+};
+
+/** What becomes of a route that is not described. */
+export function elsewhere(passThrough: boolean): string {
+  return passThrough
+    ? "What is not listed here is asked of the mirrored service, for callers who show a token of its own. To all others it answers 404 with a message that says so."
+    : "What is not listed here is not served: it answers 404 with a message that says so.";
+}
+
+function introduction(authMode: Config["authMode"], passThrough: boolean): string {
+  return [
+    "Answers come from the mirror; writes are passed on to the mirrored service and are in the mirror when they are answered.",
+    `Without a token only public repositories are seen. ${TOKENS[authMode]}`,
+    "Whatever is below `/repos/{owner}/{repo}` is also below `/repositories/{repository_id}`, and each GET may be asked by HEAD. A request needs a `User-Agent`.",
+    "Bodies that people wrote are shown raw, or as text, HTML or all of these by `Accept: application/vnd.github.text+json`, `html`, `full`.",
+    elsewhere(passThrough),
+  ].join("\n\n");
+}
+
+const OF_WRITES = ["x-github-api-version"];
+const OF_ANSWERS = [...OF_WRITES, "if-none-match"];
+/** Below a repository. */
+const OF_READS = ["fresh", ...OF_ANSWERS];
+
+/**
+ * @param options.names of the path's parameters, where it is not the published path; null: as published
+ * @param options.own which of PARAMETERS it takes
+ */
+function operationOf(
+  published: Operation,
+  components: Published["components"],
+  { names, own: taken }: { names: string[] | null; own: readonly string[] },
+): Operation {
+  const parameters = (published.parameters ?? []).filter((parameter) => {
+    const { in: where, name } = resolved<Parameter>(parameter, components);
+    return !NOT_MIRRORED.has(name) && (names === null || where !== "path");
+  });
+  const own = (names ?? []).map(
+    (name): Parameter => ({ name, in: "path", required: true, schema: { type: name === "id" ? "integer" : "string" } }),
+  );
+  const headers = Object.keys(HEADERS).map((name) => [name, { $ref: `#/components/headers/${name}` }]);
+  const responses = Object.entries(published.responses).map(([status, response]) => [
+    status,
+    /^2/.test(status) && !("$ref" in response)
+      ? { ...response, headers: { ...Object.fromEntries(headers), ...response.headers } }
+      : response,
+  ]);
+  return {
+    ...published,
+    parameters: [...own, ...parameters, ...taken.map((name) => ({ $ref: `#/components/parameters/${name}` }))],
+    responses: { ...Object.fromEntries(responses), default: { $ref: "#/components/responses/fault" } },
+  };
+}
+
+function graphqlPath(api: string): Record<string, object> {
+  const result = { type: "object", properties: { data: { type: ["object", "null"] }, errors: { type: "array" } } };
+  return {
+    servers: [{ url: api }],
+    post: {
+      summary: "Run a GraphQL query, mutation or subscription",
+      description:
+        "A strict subset of the service's schema; ask it for itself by introspection. Also at `/api/graphql`. Needs a token.",
+      operationId: "graphql",
+      tags: ["graphql"],
+      externalDocs: { url: "https://docs.github.com/graphql" },
+      security: [{ bearer: [] }, { basic: [] }],
+      requestBody: {
+        required: true,
+        content: {
+          "application/json": {
+            schema: {
+              type: "object",
+              required: ["query"],
+              properties: {
+                query: { type: "string", description: "The document." },
+                variables: { type: ["object", "null"], description: "Values of its variables." },
+                operationName: {
+                  type: ["string", "null"],
+                  description: "Which of its operations to run, where it has several.",
+                },
+              },
+            },
+          },
+        },
+      },
+      responses: {
+        "200": {
+          description:
+            "The result. With `Accept: text/event-stream` a subscription answers a stream of results (experimental).",
+          content: { "application/json": { schema: result }, "text/event-stream": { schema: { type: "string" } } },
+        },
+        default: { $ref: "#/components/responses/fault" },
+      },
+    },
+  };
+}
+
+/** What a reference refers to, or what stands in its place. */
+export function resolved<T extends object>(value: T | Reference, components: Published["components"]): T {
+  if (!("$ref" in value)) return value;
+  const [, , kind = "", name = ""] = value.$ref.split("/");
+  const found = components[kind as keyof Published["components"]]?.[name];
+  if (found === undefined) throw new Error(`Nothing is called ${value.$ref}`);
+  return resolved(found as T | Reference, components);
+}
+
+function formOf(path: string): string {
+  return path.replace(/\{\w+\}|:\w+/g, "{}");
+}
+
+function namesIn(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
+}
+
+function tagsOf(operation: object): string[] {
+  return "tags" in operation ? (operation.tags as string[]) : [];
+}
+
+function number(description: string): object {
+  return { description, schema: { type: "integer" } };
+}
+
+function text(description: string): object {
+  return { description, schema: { type: "string" } };
+}

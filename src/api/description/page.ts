@@ -1,0 +1,278 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { type GraphQLSchema, isIntrospectionType, isSpecifiedScalarType, printType } from "graphql";
+import type { Config } from "../../config.ts";
+import { type Description, elsewhere, resolved, TOKENS } from "./document.ts";
+import { escaped, inline } from "./prose.ts";
+import type { Operation, Parameter, Schema } from "./published.ts";
+
+const STYLE = readFileSync(new URL("./page.css", import.meta.url), "utf8");
+
+/** The page loads nothing and runs nothing; its one style is known by its hash. */
+export const pagePolicy = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+type Settings = Pick<Config, "authMode" | "passThrough" | "rateLimitUser" | "rateLimitAnonymous" | "rateLimitGraphql">;
+
+/** What is served, for people to read: the description and GraphQL's schema as one page of HTML. Pure. */
+export function descriptionPage(
+  description: Description,
+  schema: GraphQLSchema,
+  { api, host, ...settings }: { api: string; host: string } & Settings,
+): string {
+  const { info } = description;
+  const groups = groupsOf(description);
+  const contents = [
+    ["use", "Point a client at it"],
+    ["callers", "Who is asking"],
+    ["answers", "How it answers"],
+    ...groups.map(({ tag, operations }) => [`rest-${tag}`, `REST: ${tag} (${operations.length})`]),
+    ["graphql", "GraphQL"],
+  ];
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escaped(info.title)}: what is served</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<nav aria-label="Contents">
+<p class="name">${escaped(info.title)} <small>${escaped(info.version)}</small></p>
+<ul>
+${contents.map(([id = "", title = ""]) => `<li><a href="#${escaped(id)}">${escaped(title)}</a></li>`).join("\n")}
+</ul>
+<p><a href="${escaped(api)}/-/openapi.json">openapi.json</a></p>
+</nav>
+<main>
+<h1>What this mirror serves</h1>
+<p class="lead">${escaped(info.summary)}</p>
+${use(api, host)}
+${callers(settings)}
+${answers(settings)}
+${groups.map((group) => restGroup(group, description)).join("\n")}
+${graphql(schema)}
+</main>
+</body>
+</html>
+`;
+}
+
+function use(api: string, host: string): string {
+  return `<section id="use">
+<h2>Point a client at it</h2>
+<p>Change the address that a client of the service uses to <code>${escaped(api)}</code>, and show a token.</p>
+<h3>curl</h3>
+${code(`curl -H "Authorization: Bearer $TOKEN" "${api}/user/repos?per_page=5"`)}
+<h3>octokit</h3>
+${code(`const octokit = new Octokit({ baseUrl: "${api}", auth: process.env.TOKEN });
+const issues = await octokit.paginate("GET /repos/{owner}/{repo}/issues", { owner, repo });`)}
+<h3>gh</h3>
+${code(`export GH_HOST=${host} GH_ENTERPRISE_TOKEN=$TOKEN
+gh api user
+gh issue list --repo OWNER/NAME`)}
+<p class="note"><code>gh</code> takes a host without a path and speaks HTTPS to it (plain HTTP to <code>github.localhost</code> alone). Clients of an enterprise server find REST at <code>${escaped(api)}/api/v3</code> and GraphQL at <code>${escaped(api)}/api/graphql</code>.</p>
+<h3>GraphQL</h3>
+${code(`curl -H "Authorization: Bearer $TOKEN" ${api}/graphql \\
+  -d '{"query":"{ viewer { login } rateLimit { remaining } }"}'`)}
+</section>`;
+}
+
+function callers({ authMode, rateLimitUser, rateLimitAnonymous, rateLimitGraphql }: Settings): string {
+  const limit = (most: number, unit: string) =>
+    most === 0 ? "no limit" : `${most.toLocaleString("en")} ${unit} an hour`;
+  return `<section id="callers">
+<h2>Who is asking</h2>
+<p>Send <code>Authorization: Bearer TOKEN</code>, <code>Authorization: token TOKEN</code>, or Basic with the token as the password.
+${inline(TOKENS[authMode])}</p>
+<p>Without a token only public repositories are seen, and GraphQL not at all. What you may not see answers as what does not exist: 404.</p>
+<table>
+<thead><tr><th scope="col">caller</th><th scope="col">REST</th><th scope="col">GraphQL</th></tr></thead>
+<tbody>
+<tr><td>with a token</td><td>${limit(rateLimitUser, "requests")}</td><td>${limit(rateLimitGraphql, "points")}</td></tr>
+<tr><td>without, per address</td><td>${limit(rateLimitAnonymous, "requests")}</td><td>not served</td></tr>
+</tbody>
+</table>
+<p class="note">A token may have a limit of its own. A 304 to a caller with a token costs nothing, nor does <code>/rate_limit</code>.</p>
+</section>`;
+}
+
+function answers({ passThrough }: Settings): string {
+  const rows: [string, string][] = [
+    [
+      "Lists",
+      "`page` and `per_page` (30, at most 100). Follow the `Link` header; it knows the next page, also where pages have no numbers.",
+    ],
+    ["Unchanged?", "Send `If-None-Match` with the `ETag`, or `If-Modified-Since`: 304 without a body."],
+    [
+      "How fresh",
+      "`X-Tain-Confirmed-At` and `Age` say when the service last confirmed what is shown, `Warning` that it has not for long. With a token, `?fresh=true` or `Cache-Control: no-cache` asks it first.",
+    ],
+    [
+      "Bodies",
+      "Raw, or by `Accept: application/vnd.github.html+json` (`text`, `full`) also as HTML and text. Answers travel by brotli or gzip.",
+    ],
+    [
+      "Addresses",
+      "Addresses of the API in answers and in `Link` are of this mirror. Those of pages (`html_url`) are the service's.",
+    ],
+    ["Renamed", "A former name answers 301 (a write: 307) to the repository's id."],
+    ["Errors", "`message`, `documentation_url`, `status` and often `errors`, as the service has them."],
+    ["Not listed", elsewhere(passThrough)],
+  ];
+  return `<section id="answers">
+<h2>How it answers</h2>
+<dl>
+${rows.map(([term, about]) => `<dt>${escaped(term)}</dt><dd>${inline(about)}</dd>`).join("\n")}
+</dl>
+</section>`;
+}
+
+interface Group {
+  tag: string;
+  operations: { method: string; path: string; operation: Operation }[];
+}
+
+function groupsOf({ tags, paths }: Description): Group[] {
+  const all = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter((entry): entry is [string, Operation] => "operationId" in entry[1])
+      .map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  );
+  return tags
+    .filter(({ name }) => name !== "graphql")
+    .map(({ name }) => ({ tag: name, operations: all.filter(({ operation }) => operation.tags[0] === name) }))
+    .filter(({ operations }) => operations.length > 0);
+}
+
+function restGroup({ tag, operations }: Group, description: Description): string {
+  return `<section id="rest-${escaped(tag)}">
+<h2>REST: ${escaped(tag)}</h2>
+${operations.map((one) => restOperation(one, description)).join("\n")}
+</section>`;
+}
+
+function restOperation({ method, path, operation }: Group["operations"][number], description: Description): string {
+  const { components } = description;
+  const parameters = (operation.parameters ?? [])
+    .map((parameter) => resolved<Parameter>(parameter, components))
+    .filter((parameter) => parameter.in !== "header");
+  const body = operation.requestBody?.content?.["application/json"]?.schema;
+  const successes = Object.entries(operation.responses).filter(([status]) => /^[23]/.test(status));
+  const outcomes = successes.map(([status, response]) => {
+    const { content = {}, description: about } = resolved(response, components) as {
+      content?: Record<string, { schema?: Schema }>;
+      description?: string;
+    };
+    const [type, shown] = Object.entries(content)[0] ?? [];
+    const what = shown?.schema && /json/.test(type ?? "") ? typeOf(shown.schema) : (type ?? "");
+    return `<code>${escaped(status)}</code> ${what || inline(about ?? "")}`;
+  });
+  const docs = operation.externalDocs?.url;
+  return `<details id="${escaped(anchorOf(operation.operationId))}">
+<summary><span class="method ${method.toLowerCase()}">${method}</span> <code class="path">${pathOf(path)}</code> <span class="about">${inline(operation.summary)}</span></summary>
+${operation.description ? `<p>${inline(operation.description)}</p>` : ""}
+${rowsOf(
+  "Parameters",
+  parameters.map((one) => ({ ...one, where: one.in, isRequired: one.required === true })),
+)}
+${body ? rowsOf("Body", bodyRows(body)) : ""}
+<p class="outcomes">Answers ${outcomes.join(", ")}.${docs ? ` <a href="${escaped(docs)}" rel="noreferrer">The service's page</a>` : ""}</p>
+</details>`;
+}
+
+interface Row {
+  name: string;
+  where: string;
+  isRequired: boolean;
+  description?: string;
+  schema: Schema;
+}
+
+function bodyRows(schema: Schema): Row[] {
+  const [variant] = [schema, ...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].filter(({ properties }) => properties);
+  return Object.entries(variant?.properties ?? {}).map(([name, property]) => ({
+    name,
+    where: "body",
+    isRequired: variant?.required?.includes(name) ?? false,
+    ...(property.description === undefined ? {} : { description: property.description }),
+    schema: property,
+  }));
+}
+
+function rowsOf(caption: string, rows: Row[]): string {
+  if (rows.length === 0) return "";
+  const cells = rows.map(({ name, where, isRequired, description = "", schema }) => {
+    const values = (schema.enum ?? schema.items?.enum ?? []).map((value) => `<code>${escaped(String(value))}</code>`);
+    const standing = [
+      values.length > 0 ? `One of ${values.join(", ")}.` : "",
+      schema.default === undefined ? "" : `Default: <code>${escaped(String(schema.default))}</code>.`,
+    ];
+    return `<tr><th scope="row"><code>${escaped(name)}</code>${isRequired ? ' <span class="required">required</span>' : ""}</th><td>${escaped(where)}</td><td>${typeOf(schema)}</td><td>${[inline(description), ...standing].filter(Boolean).join(" ")}</td></tr>`;
+  });
+  return `<table>
+<caption>${caption}</caption>
+<thead><tr><th scope="col">name</th><th scope="col">in</th><th scope="col">type</th><th scope="col">what it is</th></tr></thead>
+<tbody>
+${cells.join("\n")}
+</tbody>
+</table>`;
+}
+
+/** A schema in a few words: its name, where it has one. */
+function typeOf(schema: Schema): string {
+  if (schema.$ref) return `<code>${escaped(schema.$ref.split("/").at(-1) ?? "")}</code>`;
+  const variants = schema.anyOf ?? schema.oneOf;
+  if (variants) return [...new Set(variants.map(typeOf))].join(" or ");
+  if (schema.items) return `list of ${typeOf(schema.items)}`;
+  return escaped([schema.type ?? "any"].flat().join(" or "));
+}
+
+/** It may be broken behind each slash. */
+function pathOf(path: string): string {
+  return escaped(path)
+    .replaceAll("/", "/<wbr>")
+    .replace(/\{\w+\}/g, "<var>$&</var>");
+}
+
+/** Ids of elements: `issues/list-for-repo` is `issues-list-for-repo`. */
+function anchorOf(operationId: string): string {
+  return operationId.replace(/[^\w-]+/g, "-");
+}
+
+function graphql(schema: GraphQLSchema): string {
+  const types = Object.values(schema.getTypeMap()).filter(
+    (type) => !isIntrospectionType(type) && !isSpecifiedScalarType(type),
+  );
+  const roots = ["Query", "Mutation", "Subscription"];
+  const shown = (type: (typeof types)[number], isOpen: boolean) =>
+    `<details id="type-${escaped(type.name)}"${isOpen ? " open" : ""}>
+<summary><code class="path">${escaped(type.name)}</code></summary>
+${code(printType(type))}
+</details>`;
+  const others = types.filter(({ name }) => !roots.includes(name)).sort((a, b) => (a.name < b.name ? -1 : 1));
+  return `<section id="graphql">
+<h2>GraphQL</h2>
+<p><code>POST /graphql</code> with <code>query</code>, <code>variables</code> and <code>operationName</code>: a strict subset of the
+service's schema, so whatever runs here runs there. It needs a token, costs points by the service's formula (ask
+<code>rateLimit</code>), and says everything of itself by introspection. Subscriptions are server-sent events
+(<code>Accept: text/event-stream</code>) and experimental; the service has none.</p>
+${types
+  .filter(({ name }) => roots.includes(name))
+  .map((type) => shown(type, true))
+  .join("\n")}
+<h3>Types</h3>
+${others.map((type) => shown(type, false)).join("\n")}
+</section>`;
+}
+
+function code(text: string): string {
+  return `<pre tabindex="0"><code>${escaped(text)}</code></pre>`;
+}

@@ -1,0 +1,26 @@
+/** HTML of plain text. Pure. */
+export function escaped(text: string): string {
+  const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
+}
+
+/** HTML of a description's Markdown, as far as descriptions use it: code, links, bold. The rest stands as text. Pure. */
+export function inline(markdown: string): string {
+  return escaped(markdown)
+    .split(/(`[^`]*`)/)
+    .map((part, at) => (at % 2 === 1 ? `<code>${part.slice(1, -1)}</code>` : emphasised(part)))
+    .join("");
+}
+
+function emphasised(text: string): string {
+  return text
+    .replace(/&quot;(\[[^\]]+\]\([^)\s]+\))&quot;/g, "$1")
+    .replace(
+      /\[([^\]]+)\]\((\/|https:\/\/)([^)\s]*)\)/g,
+      (_all, words: string, start: string, rest: string) =>
+        `<a href="${start === "/" ? "https://docs.github.com/" : start}${rest}" rel="noreferrer">${words}</a>`,
+    )
+    .replace(/\*\*([^*]+)\*\*/g, "<strong>$1</strong>")
+    .replace(/^&gt; \[!\w+\]\s*/gm, "")
+    .replace(/^&gt; /gm, "");
+}

@@ -1,0 +1,67 @@
+import { readFileSync } from "node:fs";
+import type { Router } from "../router.ts";
+
+/** As much of a schema as the page shows of it. JSON Schema 2020-12. */
+export interface Schema {
+  $ref?: string;
+  type?: string | string[];
+  description?: string;
+  enum?: unknown[];
+  default?: unknown;
+  items?: Schema;
+  properties?: Record<string, Schema>;
+  required?: string[];
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+}
+
+export interface Parameter {
+  name: string;
+  in: "path" | "query" | "header";
+  description?: string;
+  required?: boolean;
+  schema: Schema;
+}
+
+export interface Reference {
+  $ref: string;
+}
+
+interface Body {
+  description?: string;
+  required?: boolean;
+  content?: Record<string, { schema?: Schema }>;
+}
+
+export interface Operation {
+  summary: string;
+  description?: string;
+  operationId: string;
+  tags: string[];
+  externalDocs?: { url: string };
+  parameters?: (Parameter | Reference)[];
+  requestBody?: Body;
+  responses: Record<string, (Body & { headers?: Record<string, unknown> }) | Reference>;
+}
+
+type Components = Record<"schemas" | "parameters" | "responses" | "headers", Record<string, unknown>>;
+
+/** What the service publishes of the operations that we serve, by `METHOD /our/path`, each with its path as published. */
+export interface Published {
+  source: string;
+  operations: Record<string, { path: string; operation: Operation }>;
+  components: Components;
+}
+
+const FILE = new URL("./published.json", import.meta.url);
+
+/** Written by `extract.ts`. */
+export function readPublished(): Published {
+  return JSON.parse(readFileSync(FILE, "utf8")) as Published;
+}
+
+/** The path of a route below the API's address, with its parameters as we name them: `/repos/:owner/:repo/issues/:number`. */
+export function wholePath({ path, route }: Router["routes"][number]): string {
+  if (route.run.of === "service") return path;
+  return `/repos/:owner/:repo${path === "/" ? "" : path}`;
+}
