@@ -24,7 +24,7 @@ export interface User {
         known: UpstreamCaller;
         write: Upstream["write"];
         /** One request with their own token, at the cost of their own quota, answered as upstream answers it. */
-        send: (request: Omit<OwnRequest, "token">) => Promise<Received>;
+        forward: (request: Omit<OwnRequest, "token">) => Promise<Received>;
       };
 }
 
@@ -71,8 +71,8 @@ export class Callers {
     const known = this.#mode === "tokens" ? null : await this.#upstream.find(text);
     if (!known) return null;
     const write = (request: WriteRequest) => this.#upstream.write(text, request);
-    const send = (request: Omit<OwnRequest, "token">) => this.#upstream.send({ ...request, token: text });
-    const by = { of: "upstream", known, write, send } as const;
+    const forward = (request: Omit<OwnRequest, "token">) => this.#upstream.forward({ ...request, token: text });
+    const by = { of: "upstream", known, write, forward } as const;
     return { kind: "user", userId: known.userId, quotaName: `u${known.userId}`, hourlyLimit: null, by };
   }
 }

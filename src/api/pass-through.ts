@@ -14,7 +14,7 @@ const ASKED = [
   "x-github-next-global-id",
 ];
 
-/** What of upstream's headers the caller gets to see. Its figures of quota are the caller's there, not those here. */
+/** What of upstream's headers the caller gets to see. The quota is the caller's there, which is what this was paid from. */
 const ANSWERED = [
   "cache-control",
   "deprecation",
@@ -29,6 +29,11 @@ const ANSWERED = [
   "x-github-sso",
   "x-oauth-scopes",
   "x-poll-interval",
+  "x-ratelimit-limit",
+  "x-ratelimit-remaining",
+  "x-ratelimit-reset",
+  "x-ratelimit-resource",
+  "x-ratelimit-used",
 ];
 
 const TEXT = /^(text\/|application\/([\w.+-]*\+)?(json|xml)|application\/vnd\.github)/;
@@ -40,7 +45,7 @@ const TEXT = /^(text\/|application\/([\w.+-]*\+)?(json|xml)|application\/vnd\.gi
  */
 export async function passThrough(call: Call): Promise<Answer | null> {
   const { caller, method } = call;
-  if (caller.kind !== "user" || caller.by.of !== "upstream" || !isPlain(call.path)) return null;
+  if (caller.kind !== "user" || caller.by.of !== "upstream" || !isOfDialect(call.path)) return null;
   const path = `${call.path}${call.query.size > 0 ? `?${call.query}` : ""}`;
   const headers: Record<string, string> = {};
   for (const name of ASKED) {
@@ -50,15 +55,31 @@ export async function passThrough(call: Call): Promise<Answer | null> {
   let received: Received;
   try {
     const body = call.body === "" ? null : call.body;
-    received = await caller.by.send({ method: method === "HEAD" ? "GET" : (method as "GET"), path, headers, body });
+    received = await caller.by.forward({ method: method === "HEAD" ? "GET" : (method as "GET"), path, headers, body });
   } catch (error) {
     if (!(error instanceof UpstreamUnavailableError)) throw error;
-    const [status, what] = error.outage === "timed-out" ? [504, "did not answer in time"] : [502, "cannot be reached"];
-    throw new ApiFault(status as number, `This mirror does not serve this route, and upstream, which may, ${what}.`, {
-      cause: error,
-    });
+    throw unanswered(error, method);
   }
   return answered(call, received);
+}
+
+function unanswered(error: UpstreamUnavailableError, method: string): ApiFault {
+  const [status, what] =
+    error.outage === "unreachable"
+      ? [502, "cannot be reached"]
+      : error.outage === "timed-out"
+        ? [504, "did not answer in time"]
+        : [502, "gave no answer that can be read"];
+  const isRead = method === "GET" || method === "HEAD";
+  const isOpen = !isRead && error.outage !== "unreachable";
+  const rest = isOpen ? " Whether it did what was asked is not known; it is not sent again." : "";
+  return new ApiFault(
+    status as number,
+    `This mirror does not serve this route, and upstream, which may, ${what}.${rest}`,
+    {
+      cause: error,
+    },
+  );
 }
 
 function answered(call: Call, { status, headers, text }: Received): Answer {
@@ -87,12 +108,14 @@ function answered(call: Call, { status, headers, text }: Received): Answer {
   };
 }
 
-/** Without dots that would lead out of the API, however they are written. */
-function isPlain(path: string): boolean {
+/**
+ * Whether a path may be one of the service's: without dots that would lead out of the API, and not below `/-/`, however
+ * they are written. There another Tain has what it shows to its operator, whom it knows by being asked from nearby.
+ */
+function isOfDialect(path: string): boolean {
   try {
-    return !decodeURIComponent(path)
-      .split(/[/\\]/)
-      .some((segment) => /^\.{1,2}$/.test(segment));
+    const segments = decodeURIComponent(path).split(/[/\\]/).filter(Boolean);
+    return segments[0] !== "-" && !segments.some((segment) => /^\.{1,2}$/.test(segment));
   } catch (error) {
     if (error instanceof URIError) return false;
     throw error;

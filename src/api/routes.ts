@@ -132,7 +132,8 @@ export async function registerApi(
         figures = spending.figures;
         if (spending.isSpent) throw quotaSpent(caller, requestId, ctx.clock.now());
       }
-      media = mediaType(request.headers.accept);
+      // What is only passed on is upstream's to understand.
+      if (match || !ctx.config.passThrough) media = mediaType(request.headers.accept);
       const isFresh = query.get("fresh") === "true" || wantsNoCache(request.headers);
       // It is ours, and no part of what `Link` repeats.
       query.delete("fresh");
@@ -204,12 +205,14 @@ export async function registerApi(
     };
     if (isRead(call.method) && answer.status === 200 && isUnchanged(headers, request)) {
       // GitHub docs: a 304 is free to those who are authorised.
-      const left = caller.kind === "user" ? quota.refund(caller, "core", 1) : figures;
-      return send(reply, 304, null, { ...headers, ...quotaHeaders(left, "core") }, requestId);
+      const left = caller.kind === "user" ? quota.refund(caller, bucket, 1) : figures;
+      return send(reply, 304, null, { ...headers, ...quotaHeaders(left, bucket) }, requestId);
     }
     if (answer.body !== null) headers["Content-Type"] = answer.contentType ?? jsonType;
     const body = isOurJson ? laidOut(answer.body as string, reply.request.headers["user-agent"]) : answer.body;
-    return send(reply, answer.status, body, { ...headers, ...quotaHeaders(figures, bucket) }, requestId);
+    // Upstream's own 304 is as free as ours, and its own figures, where it sends some, are those that count.
+    const left = answer.status === 304 && caller.kind === "user" ? quota.refund(caller, bucket, 1) : figures;
+    return send(reply, answer.status, body, { ...quotaHeaders(left, bucket), ...headers }, requestId);
   }
 }
 

@@ -82,9 +82,9 @@ export class UpstreamCallers {
     return this.#upstream.write(token, request);
   }
 
-  /** Asks as whoever the token is; see `OnBehalf.send`. */
-  send(request: OwnRequest): Promise<Received> {
-    return this.#upstream.send(request);
+  /** Asks as whoever the token is; see `OnBehalf.forward`. */
+  forward(request: OwnRequest): Promise<Received> {
+    return this.#upstream.forward(request);
   }
 
   async close(): Promise<void> {

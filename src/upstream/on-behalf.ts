@@ -14,6 +14,9 @@ const limits = {
   maxBodyBytes: 16 * 1024 * 1024,
 };
 
+/** Each may hold `maxBodyBytes`, and callers may ask for as many as they like. */
+const FORWARDED_AT_ONCE = 8;
+
 export interface OwnRequest {
   /** A token of upstream's that a caller showed. It goes to UPSTREAM_URL and nowhere else, and is not kept. */
   token: string;
@@ -30,6 +33,8 @@ export interface OnBehalf {
    * @throws UpstreamUnavailableError when no complete answer arrives
    */
   send(request: OwnRequest): Promise<Received>;
+  /** As `send`, for what is only passed on: it waits in a line of its own, and so holds nothing else up. */
+  forward(request: OwnRequest): Promise<Received>;
   /** Sends a write once and never again, as `Upstream.write` does. */
   write(token: string, request: WriteRequest): Promise<RawAnswer>;
   graphql(request: { token: string; query: string; variables: object }): Promise<Received>;
@@ -41,15 +46,20 @@ export function openOnBehalf({
   clock,
 }: Pick<Context, "clock"> & { config: { upstreamUrl: string } }): OnBehalf {
   const transport = new Transport(upstreamUrl, limits);
+  const forwarding = new Transport(upstreamUrl, { ...limits, connections: FORWARDED_AT_ONCE });
   const common = (token: string) => ({
     "user-agent": `tain/${version}`,
     accept: "application/vnd.github+json",
     "x-github-api-version": "2022-11-28",
     authorization: `Bearer ${token}`,
   });
+  const sendBy =
+    (by: Transport): OnBehalf["send"] =>
+    ({ token, method, path, headers = {}, body = null }) =>
+      by.send({ method, path, body, headers: { ...common(token), ...headers } });
   return {
-    send: ({ token, method, path, headers = {}, body = null }) =>
-      transport.send({ method, path, body, headers: { ...common(token), ...headers } }),
+    send: sendBy(transport),
+    forward: sendBy(forwarding),
     write: async (token, { method, path, body, contentType = "application/json", accept, apiVersion }) => {
       const seenAt = clock.now();
       const headers: Record<string, string> = body === null ? {} : { "content-type": contentType };
@@ -66,6 +76,8 @@ export function openOnBehalf({
         headers: { ...common(token), "content-type": "application/json" },
         body: JSON.stringify({ query, variables }),
       }),
-    close: () => transport.close(1_000),
+    close: async () => {
+      await Promise.all([transport.close(1_000), forwarding.close(1_000)]);
+    },
   };
 }

@@ -23,6 +23,8 @@ const ask = (path: string, options: Parameters<typeof askAt>[3] = {}) =>
   askAt(on, "GET", path, { token: TOKEN, ...options });
 
 test("a route that is not mirrored is upstream's answer for a token of upstream's", async () => {
+  // Who they are is asked at their cost too, once.
+  await ask("/user");
   const theirs = await askAt(world.upstream.url, "GET", unserved(repo), { token: TOKEN });
   expect(theirs.status).toBe(200);
   const ours = await ask(unserved(repo));
@@ -30,13 +32,20 @@ test("a route that is not mirrored is upstream's answer for a token of upstream'
   expect(ours.text).toBe(theirs.text.replaceAll(world.upstream.url, on));
   expect(ours.headers.get("x-tain-passed-through")).toBe("upstream");
   expect(ours.headers.get("cache-control")).toBe(theirs.headers.get("cache-control"));
-  // The figures are of the caller's quota here.
-  expect(ours.headers.get("x-ratelimit-limit")).toBe("5000");
+  // It is the caller's quota there that is spent.
+  const used = (answer: typeof ours) => Number(answer.headers.get("x-ratelimit-used"));
+  expect(used(ours)).toBe(used(theirs) + 1);
+  for (const name of ["limit", "reset", "resource"])
+    expect(ours.headers.get(`x-ratelimit-${name}`), name).toBe(theirs.headers.get(`x-ratelimit-${name}`));
 
   world.upstream.meter.reset();
+  const spentHere = async () => (await ask("/rate_limit")).body.resources.core.used;
+  const before = await spentHere();
   const again = await ask(unserved(repo), { headers: { "if-none-match": ours.headers.get("etag") ?? "" } });
   expect([again.status, again.text]).toEqual([304, ""]);
   expect(world.upstream.meter.read()).toMatchObject({ requests: 1, notModified: 1, charged: 0 });
+
+  expect(await spentHere()).toBe(before);
 
   const head = await askAt(on, "HEAD", unserved(repo), { token: TOKEN });
   expect([head.status, head.text]).toEqual([200, ""]);
@@ -71,10 +80,48 @@ test("a route that is mirrored is never asked of upstream, and what upstream hid
   expect(world.upstream.meter.read().requests).toBe(0);
 });
 
+test("what is no part of the dialect is not passed on: upstream's own pages may show what is its operator's", async () => {
+  // The simulator shows and changes everything below /-/ for whoever asks; another Tain shows its status to its neighbours.
+  expect((await askAt(world.upstream.url, "GET", "/-/state", { token: TOKEN })).status).toBe(200);
+  for (const path of ["/-/state", "/%2d/state", "/%2D%2Fstate", "/-", "/-/status", "/api/v3/-/state"])
+    expect((await ask(path)).status, path).toBe(404);
+  const body = JSON.stringify({ repository: repo, by: "person", op: "createIssue", title: "not to be" });
+  expect((await askAt(on, "POST", "/-/mutate", { token: TOKEN, body })).status).toBe(404);
+});
+
+test("what is passed on never keeps upstream from being asked who somebody is", async () => {
+  let slow = 0;
+  const hanging = createServer((request, response) => {
+    if (request.url === "/user") response.end(JSON.stringify({ id: 5, login: "person", type: "User" }));
+    else if (request.url === "/graphql") response.end(JSON.stringify({ data: { nodes: [] } }));
+    else slow += 1;
+  });
+  await new Promise<void>((resolve) => hanging.listen(0, "127.0.0.1", resolve));
+  try {
+    await using behind = await openApiWorld({
+      repositories: 1,
+      issues: 2,
+      upstreamUrl: `http://127.0.0.1:${(hanging.address() as AddressInfo).port}`,
+      env: { PASS_THROUGH: "on" },
+    });
+    await askAt(behind.url, "GET", "/user", { token: TOKEN });
+    const waiting = Array.from({ length: 40 }, () => askAt(behind.url, "GET", "/slow", { token: TOKEN }));
+    await expect.poll(() => slow).toBe(8);
+    expect((await askAt(behind.url, "GET", "/user", { token: "ghp_of-another" })).status).toBe(200);
+    expect(slow).toBe(8);
+    hanging.close();
+    hanging.closeAllConnections();
+    for (const { status } of await Promise.all(waiting)) expect(status).toBe(502);
+  } finally {
+    hanging.closeAllConnections();
+    hanging.close();
+  }
+}, 20_000);
+
 test("what leads out of the API, what is no text, and an upstream that is away are refused", async () => {
   const seen: string[] = [];
   const odd = createServer((request, response) => {
-    seen.push(`${request.method} ${request.url}`);
+    seen.push(`${request.method} ${request.url} ${request.headers.accept}`);
     if (request.url === "/user") response.end(JSON.stringify({ id: 5, login: "person", type: "User" }));
     else if (request.url === "/graphql") response.end(JSON.stringify({ data: { nodes: [null] } }));
     else if (request.url === "/broken") request.socket.destroy();
@@ -95,12 +142,29 @@ test("what leads out of the API, what is no text, and an upstream that is away a
     const broken = await get("/broken");
     expect([broken.status, broken.body.message]).toEqual([
       502,
-      "This mirror does not serve this route, and upstream, which may, cannot be reached.",
+      "This mirror does not serve this route, and upstream, which may, gave no answer that can be read.",
     ]);
+    const write = await askAt(away.url, "POST", "/broken", { token: TOKEN, body: "{}" });
+    expect([write.status, write.body.message]).toEqual([
+      502,
+      "This mirror does not serve this route, and upstream, which may, gave no answer that can be read. Whether it did what was asked is not known; it is not sent again.",
+    ]);
+    expect(seen.filter((one) => one.startsWith("POST /broken"))).toHaveLength(1);
+    // Whether it is a media type of the route is for upstream to say.
+    const headers = { accept: "application/octet-stream" };
+    await askAt(away.url, "GET", "/asset", { token: TOKEN, headers });
+    expect(seen).toContain("GET /asset application/octet-stream");
     seen.length = 0;
     for (const path of ["/../x", "/a/%2e%2E/x", "/a/%2e%2e%2fx", "/a/..%5cx", "/a/./x"])
       expect(await statusOf(away.url, path), path).toBe(404);
     expect(seen).toEqual([]);
+    odd.close();
+    odd.closeAllConnections();
+    const gone = await askAt(away.url, "POST", "/anything", { token: TOKEN, body: "{}" });
+    expect([gone.status, gone.body.message]).toEqual([
+      502,
+      "This mirror does not serve this route, and upstream, which may, cannot be reached.",
+    ]);
   } finally {
     odd.closeAllConnections();
     odd.close();

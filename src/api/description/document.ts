@@ -17,7 +17,7 @@ export interface Description {
 
 /** Headers that every answer of REST carries, beside those that are published. */
 const HEADERS = {
-  "X-RateLimit-Limit": number("Requests an hour. Absent where there is no limit."),
+  "X-RateLimit-Limit": number("Requests an hour; searches a minute. Absent where there is no limit."),
   "X-RateLimit-Remaining": number("How many of them are left."),
   "X-RateLimit-Reset": number("When they are all there again: seconds since 1970, UTC."),
   "X-GitHub-Request-Id": text("Names this request; the mirror's log has it where something failed."),
@@ -26,7 +26,9 @@ const HEADERS = {
   ),
   Age: number("Seconds since then."),
   Warning: text("110: upstream has confirmed nothing for long, or not yet. 111: it could not be asked, and why."),
-  ETag: text("Send it as `If-None-Match`: a 304 costs a caller with a token nothing."),
+  ETag: text(
+    "Send it as `If-None-Match`: a 304 costs a caller with a token nothing. Absent where the answer may not be kept.",
+  ),
 };
 
 const PARAMETERS: Record<string, Parameter> = {

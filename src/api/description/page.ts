@@ -17,7 +17,16 @@ export const pagePolicy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-type Settings = Pick<Config, "authMode" | "passThrough" | "rateLimitUser" | "rateLimitAnonymous" | "rateLimitGraphql">;
+type Settings = Pick<
+  Config,
+  | "authMode"
+  | "passThrough"
+  | "rateLimitUser"
+  | "rateLimitAnonymous"
+  | "rateLimitGraphql"
+  | "rateLimitSearchUser"
+  | "rateLimitSearchAnonymous"
+>;
 
 /** What is served, for people to read: the description and GraphQL's schema as one page of HTML. Pure. */
 export function descriptionPage(
@@ -85,19 +94,19 @@ ${code(`curl -H "Authorization: Bearer $TOKEN" ${api}/graphql \\
 </section>`;
 }
 
-function callers({ authMode, rateLimitUser, rateLimitAnonymous, rateLimitGraphql }: Settings): string {
-  const limit = (most: number, unit: string) =>
-    most === 0 ? "no limit" : `${most.toLocaleString("en")} ${unit} an hour`;
+function callers({ authMode, ...limits }: Settings): string {
+  const limit = (most: number, unit: string) => (most === 0 ? "no limit" : `${most.toLocaleString("en")} ${unit}`);
+  const [hourly, minutely, points] = ["requests an hour", "a minute", "points an hour"];
   return `<section id="callers">
 <h2>Who is asking</h2>
 <p>Send <code>Authorization: Bearer TOKEN</code>, <code>Authorization: token TOKEN</code>, or Basic with the token as the password.
 ${inline(TOKENS[authMode])}</p>
 <p>Without a token only public repositories are seen, and GraphQL not at all. What you may not see answers as what does not exist: 404.</p>
 <table>
-<thead><tr><th scope="col">caller</th><th scope="col">REST</th><th scope="col">GraphQL</th></tr></thead>
+<thead><tr><th scope="col">caller</th><th scope="col">REST</th><th scope="col">searches</th><th scope="col">GraphQL</th></tr></thead>
 <tbody>
-<tr><td>with a token</td><td>${limit(rateLimitUser, "requests")}</td><td>${limit(rateLimitGraphql, "points")}</td></tr>
-<tr><td>without, per address</td><td>${limit(rateLimitAnonymous, "requests")}</td><td>not served</td></tr>
+<tr><td>with a token</td><td>${limit(limits.rateLimitUser, hourly)}</td><td>${limit(limits.rateLimitSearchUser, minutely)}</td><td>${limit(limits.rateLimitGraphql, points)}</td></tr>
+<tr><td>without, per address</td><td>${limit(limits.rateLimitAnonymous, hourly)}</td><td>${limit(limits.rateLimitSearchAnonymous, minutely)}</td><td>not served</td></tr>
 </tbody>
 </table>
 <p class="note">A token may have a limit of its own. A 304 to a caller with a token costs nothing, nor does <code>/rate_limit</code>.</p>
