@@ -225,3 +225,10 @@ test("an issue that a list shows to be a pull request keeps nothing that only an
   const pushed = { ...seen, stamp: { ...seen.stamp, read: false } };
   expect(next(issue, pushed)?.fields).toHaveProperty("type");
 });
+
+test("the counters of a repository do not follow a delivery that comes late, and nobody is asked", () => {
+  const stored = run([issue({ open_issues_count: 2, name: "a" }, { seenAt: START })]);
+  const late = { ...issue({ open_issues_count: 1, name: "a" }), isLate: true };
+  expect(fold(stored, late)).toEqual({ outcome: "known" });
+  expect(fold(undefined, late)).toMatchObject({ outcome: "merged", next: { fields: { open_issues_count: 1 } } });
+});
