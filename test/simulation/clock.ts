@@ -5,7 +5,9 @@
  * Only the date moves. Timers, time-outs and what Redis and Postgres measure by themselves stay real, as they must: the
  * machine does not become faster. All processes see a step at the same instant, so it is no drift between clocks.
  */
+
 import { closeSync, openSync, readSync, writeFileSync, writeSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 
 /** Names the file to the programs of the mirror. */
 export const CLOCK_FILE = "SIMULATION_CLOCK";
@@ -63,4 +65,8 @@ export function openClock(path: string): SharedClock {
 }
 
 const given = process.env[CLOCK_FILE];
-if (given !== undefined) follow(given);
+if (given !== undefined) {
+  follow(given);
+  // What a program has compiled is otherwise stored when it ends by itself, and most of these are killed.
+  setTimeout(flushCompileCache, 3_000).unref();
+}

@@ -91,6 +91,8 @@ function readFaults(text: string): ReadonlySet<FaultKind> {
 /** Answers the exit status: 0 when each mirror became equal to its upstream. */
 async function run(wish: Wish): Promise<number> {
   await using resources = new AsyncDisposableStack();
+  for (const signal of ["SIGTERM", "SIGINT"] as const)
+    process.once(signal, () => void resources.disposeAsync().finally(() => process.exit(1)));
   const stores = resources.use(await openOwnStores());
   const template = "simulation_template";
   await makeTemplate(stores.postgres.url, template);

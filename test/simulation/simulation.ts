@@ -57,6 +57,8 @@ export interface Outcome {
   /** Of the time that all processes shared. */
   simulatedMinutes: number;
   seconds: number;
+  /** When each part of it had ended, in seconds from its beginning. */
+  ended: Record<string, number>;
 }
 
 export function hasFailed({ drift, missed, crashes, hang }: Outcome): boolean {
@@ -145,6 +147,7 @@ class Run {
   readonly #stage: Stage;
   readonly #faults: Record<string, number> = {};
   readonly #began = performance.now();
+  readonly #ended: Record<string, number> = {};
   readonly #log: string[] = [];
   /** By step: which of the killed processes are started again. */
   readonly #returning = new Map<number, (() => void)[]>();
@@ -159,8 +162,9 @@ class Run {
     const found = { drift: 0, missed: 0, untold: 0, differences: [] as string[], hang: null as string | null };
     try {
       await mirror.start();
+      this.#end("start");
       await this.#hook();
-      await this.#until("the first copy", () => this.#notCopied(), SECOND);
+      await this.#until("copy", () => this.#notCopied(), SECOND);
       const live = simulator.startLive({ ratePerSecond: 0, seed });
       for (const [index, step] of plan.steps.entries()) {
         this.#stage.clock.advance(step.advanceMs);
@@ -171,10 +175,12 @@ class Run {
         this.#note(index, done ? `${done.kind} ${done.repository ?? ""}#${done.number ?? ""}` : "nothing");
         if (step.pauseMs > 0) await delay(step.pauseMs);
       }
+      this.#end("steps");
       await this.#calm();
+      this.#end("quiet");
       const quietAt = Date.now();
       this.#stage.clock.advance(LONG_LAG_MS);
-      await this.#until("what webhooks and catch-ups tell is known", () => this.#untoldBy(quietAt), 3 * SECOND);
+      await this.#until("telling", () => this.#untoldBy(quietAt), 3 * SECOND);
       await this.#compare(
         (kind, path, mine) => {
           const told = isTold(kind, path, mine);
@@ -185,7 +191,7 @@ class Run {
         "before the audit",
       );
       this.#stage.clock.advance(plan.auditPeriodMs);
-      await this.#until("the audit", () => this.#unauditedSince(quietAt), 10 * SECOND);
+      await this.#until("audit", () => this.#unauditedSince(quietAt), 10 * SECOND);
       await this.#compare(
         () => {
           found.drift += 1;
@@ -211,12 +217,18 @@ class Run {
       ...found,
       crashes: mirror.crashes,
       errors: mirror.errors,
+      ended: this.#ended,
     };
   }
 
   #note(step: number | string, what: string): void {
     const real = ((performance.now() - this.#began) / SECOND).toFixed(2);
     this.#log.push(`${new Date().toISOString()} ${real}s ${step} ${what}\n`);
+  }
+
+  #end(part: string): void {
+    this.#note("end of", part);
+    this.#ended[part] = Math.round((performance.now() - this.#began) / 100) / 10;
   }
 
   #count(fault: string, times = 1): void {
@@ -306,7 +318,6 @@ class Run {
     simulator.setFaults({});
     await mirror.start();
     await simulator.quiet();
-    this.#note("end", "upstream is quiet");
   }
 
   /**
@@ -328,7 +339,7 @@ class Run {
       await delay(100);
       await simulator.quiet();
     }
-    this.#note("end", what);
+    this.#end(what);
   }
 
   /** A worker sleeps until the moment at which the next job was due by its timer; time went on faster than that. */
