@@ -207,7 +207,7 @@ function readPayload(
     },
     seenAt: new Date(received_ms),
     read: false,
-    isLate: receivedAt.getTime() - happenedAt(payload) > FRESH_MS,
+    isLate: received_ms - happenedAt(payload) > FRESH_MS,
   };
   return {
     ignored: null,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createIssue } from "../../src/simulator/changes/issues.ts";
+import { createIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { compare } from "../support/comparison.ts";
@@ -60,4 +60,24 @@ test("where webhooks of one moment came in another order, the next catch-up puts
   await world.settleMarks();
   await world.catchUp();
   expect(await differences()).toEqual([]);
+});
+
+test("an issue that was transferred here without a word brings its comments by the next catch-up", async () => {
+  await using world = await openWorld({
+    simulator: { worldOptions: { mergeableDelayMs: 0 } },
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 21, repositories: 2, issues: 12, pulls: 4 }),
+  });
+  const { simulator } = world;
+  const [from, to] = [...simulator.world.repositories.values()].filter((one) => !one.fork);
+  if (!from || !to) throw new Error("The generated world has no two repositories");
+  const issue = [...from.rows.issuesByCreated.ascending()].find((one) => !one.pull && one.thread.length > 0);
+  if (!issue) throw new Error("Nothing was said under any issue");
+  await world.mirror(simulator.world.fullName(from), simulator.world.fullName(to));
+  await world.settleMarks();
+  world.advance(3_600_000);
+  (simulator.world.clock as SettableClock).advance(3_600_000);
+  transferIssue(simulator.world, from.ownerId, issue, to);
+  await world.catchUp();
+  await world.settleMarks();
+  expect((await compare(world.ctx, simulator, simulator.world.fullName(to))).differences).toEqual([]);
 });
