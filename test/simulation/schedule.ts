@@ -79,6 +79,8 @@ const FREQUENCIES = {
 const AT_MOST = { redis: 1, postgres: 1, rotate: 1, kill: 6 };
 /** The weather changes after so many steps on average. */
 const WEATHER_STEPS = 25;
+/** How much of it belongs to the last moments, of which later changes do not wipe the traces away. */
+const LAST_SHARE = 0.12;
 const MINUTE_MS = 60_000;
 /** Less than what the mirror takes for the longest lag of a replica. */
 const MAX_LAG_MS = 9_000;
@@ -97,7 +99,10 @@ export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
   const planned: Step[] = [];
   for (let index = 0; index < steps; index++) {
     const deeds: Deed[] = [];
-    if (index === 0 || random.chance(1 / WEATHER_STEPS))
+    const isLast = index >= steps - steps * LAST_SHARE;
+    if (isLast && planned.length === Math.ceil(steps - steps * LAST_SHARE))
+      deeds.push({ kind: "weather", settings: lastWeather(random, faults), limitStatus: 429 });
+    else if (index === 0 || (!isLast && random.chance(1 / WEATHER_STEPS)))
       deeds.push({
         kind: "weather",
         settings: weatherOf(random, faults),
@@ -110,7 +115,8 @@ export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
     if (happens("flush")) deeds.push({ kind: "flush" });
     if (happens("redis")) deeds.push({ kind: "redis", awayMs: random.int(0, 1_500) });
     if (happens("postgres")) deeds.push({ kind: "postgres", awayMs: random.int(0, 1_500) });
-    planned.push({ advanceMs: advanceOf(random), deeds, pauseMs: random.chance(0.7) ? 0 : random.int(1, 60) });
+    const advanceMs = isLast && random.chance(0.8) ? 0 : advanceOf(random);
+    planned.push({ advanceMs, deeds, pauseMs: random.chance(0.7) ? 0 : random.int(1, 60) });
   }
   return { seed, workers, auditPeriodMs, steps: planned };
 }
@@ -130,6 +136,21 @@ function killOf(random: Random, workers: number): Deed {
     part,
     index: part === "worker" ? random.int(0, workers - 1) : 0,
     awaySteps: random.int(0, 20),
+  };
+}
+
+/** Webhooks that come long after their successors of the same second are what leaves most to be decided. */
+function lastWeather(random: Random, faults: ReadonlySet<FaultKind>): FaultSettings {
+  const chance = (kind: FaultKind, probability: number) => (faults.has(kind) ? probability : 0);
+  return {
+    webhooks: {
+      fail: chance("fail", 0.3),
+      delay: chance("delay", 0.3),
+      reorder: chance("reorder", 0.2),
+      duplicate: chance("duplicate", 0.2),
+      delayMs: random.int(500, 2_000),
+    },
+    lagMs: faults.has("lag") ? random.int(0, MAX_LAG_MS) : 0,
   };
 }
 

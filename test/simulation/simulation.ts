@@ -71,8 +71,10 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 /** Longer than any replica lags, and than the mirror takes for it. */
 const LONG_LAG_MS = 30 * SECOND;
+/** In this time upstream's list of deliveries has been looked at three times, which is as often as one is asked for. */
+const LAST_WORDS_MS = 6 * MINUTE;
 /** Real time in which the mirror must have come to an end. */
-const PATIENCE_MS = 90_000;
+const PATIENCE_MS = 180_000;
 
 /** Thrown when the mirror does not come to an end; the message says with what. */
 class HangError extends Error {
@@ -379,6 +381,7 @@ class Run {
       [since],
     );
     if (rows.length > 0) return `not confirmed: ${JSON.stringify(rows)}`;
+    if (Date.now() < quietAt + LAST_WORDS_MS) return "what was lost on the way is still to be sent again";
     return this.#busy();
   }
 
