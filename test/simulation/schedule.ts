@@ -80,7 +80,7 @@ const AT_MOST = { redis: 1, postgres: 1, rotate: 1, kill: 6 };
 /** The weather changes after so many steps on average. */
 const WEATHER_STEPS = 25;
 /** How much of it belongs to the last moments, of which later changes do not wipe the traces away. */
-const LAST_SHARE = 0.12;
+const LAST_SHARE = 0.25;
 const MINUTE_MS = 60_000;
 /** Less than what the mirror takes for the longest lag of a replica. */
 const MAX_LAG_MS = 9_000;
@@ -95,7 +95,7 @@ export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
     left[kind] = count - 1;
     return count > 0;
   };
-  const auditPeriodMs = random.chance(0.5) ? MINUTE_MS : 24 * 60 * MINUTE_MS;
+  const auditPeriodMs = random.chance(0.25) ? MINUTE_MS : 24 * 60 * MINUTE_MS;
   const planned: Step[] = [];
   for (let index = 0; index < steps; index++) {
     const deeds: Deed[] = [];
@@ -163,7 +163,7 @@ function weatherOf(random: Random, faults: ReadonlySet<FaultKind>): FaultSetting
   };
   const webhooks: WebhookFaults = {
     drop: strength("drop", 0.5),
-    fail: strength("fail", 0.3),
+    fail: strength("fail", 0.15),
     duplicate: strength("duplicate", 0.5),
     delay: strength("delay", 0.5),
     reorder: strength("reorder", 0.5),

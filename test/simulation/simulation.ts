@@ -182,6 +182,8 @@ class Run {
       this.#end("quiet");
       const quietAt = Date.now();
       this.#stage.clock.advance(LONG_LAG_MS);
+      await this.#until("catch-up", () => this.#unconfirmedSince(quietAt), 3 * SECOND);
+      this.#redeliverFailed();
       await this.#until("telling", () => this.#untoldBy(quietAt), 3 * SECOND);
       await this.#compare(
         (kind, path, mine) => {
@@ -313,6 +315,19 @@ class Run {
     }
   }
 
+  /** Whoever looks after upstream's hooks sends again what failed, long after its successors, in another order. */
+  #redeliverFailed(): void {
+    const { simulator, repositories, plan } = this.#stage;
+    const random = seededRandom(plan.seed);
+    for (const hook of repositories.flatMap((one) => [...one.rows.hooks.values()])) {
+      const failed = simulator.webhooks.log.list(hook.id, { status: "failure" });
+      for (let left = failed.length; left > 0; left--) {
+        const [delivery] = failed.splice(random.int(0, left - 1), 1);
+        if (delivery) simulator.webhooks.redeliver(hook, delivery);
+      }
+    }
+  }
+
   /** Ends the faults, and waits until upstream has said what it has to say. */
   async #calm(): Promise<void> {
     const { simulator, mirror } = this.#stage;
@@ -350,8 +365,9 @@ class Run {
   }
 
   async #isWorking(): Promise<boolean> {
-    const counts = Object.values(await queueCounts(this.#stage.ctx));
-    return counts.some(({ waiting, active }) => waiting + active > 0);
+    const counts = Object.entries(await queueCounts(this.#stage.ctx));
+    // Its tasks only ask for others; one that asks for lost webhooks waits a second of real time for each.
+    return counts.some(([name, { waiting, active }]) => name !== queueNames.maintenance && waiting + active > 0);
   }
 
   /** A worker sleeps until the moment at which the next job was due by its timer; time went on faster than that. */
@@ -372,15 +388,21 @@ class Run {
     return waiting.length === 0 ? null : JSON.stringify(waiting);
   }
 
-  /** What is still to be done so that all which webhooks, catch-ups and one sweep tell is known; null: nothing. */
-  async #untoldBy(quietAt: number): Promise<string | null> {
+  /** Which repositories no catch-up and no sweep has looked at since upstream was quiet; null: none. */
+  async #unconfirmedSince(quietAt: number): Promise<string | null> {
     const since = new Date(quietAt + LONG_LAG_MS);
     const { rows } = await this.#stage.ctx.db.$client.query(
       `select s.repository_id, s.state, s.problem, s.confirmed_at, w.swept_at from repository_syncs s left join sweeps w using (repository_id)
         where s.state <> 'live' or s.confirmed_at is null or s.confirmed_at < $1 or w.swept_at is null or w.swept_at < $1`,
       [since],
     );
-    if (rows.length > 0) return `not confirmed: ${JSON.stringify(rows)}`;
+    return rows.length > 0 ? `not confirmed: ${JSON.stringify(rows)}` : null;
+  }
+
+  /** What is still to be done so that all which webhooks, catch-ups and one sweep tell is known; null: nothing. */
+  async #untoldBy(quietAt: number): Promise<string | null> {
+    const unconfirmed = await this.#unconfirmedSince(quietAt);
+    if (unconfirmed !== null) return unconfirmed;
     if (Date.now() < quietAt + LAST_WORDS_MS) return "what was lost on the way is still to be sent again";
     return this.#busy();
   }

@@ -14,7 +14,7 @@ const untold: readonly RegExp[] = [
   // A comment that was deleted moves only the count.
   /(^|\.)(comments|review_comments)$/,
   // Worked out once somebody asks, and never announced.
-  /^(mergeable|rebaseable|mergeable_state)$/,
+  /^(mergeable|rebaseable|mergeable_state|merge_commit_sha)$/,
   // A user renamed or deleted: there is no webhook.
   new RegExp(`(^|\\.)(${USERS})(\\.|$)`),
   /^(head|base)\.label$/,
