@@ -81,6 +81,8 @@ const AT_MOST = { redis: 1, postgres: 1, rotate: 1, kill: 6 };
 const WEATHER_STEPS = 25;
 /** How much of it belongs to the last moments, of which later changes do not wipe the traces away. */
 const LAST_SHARE = 0.25;
+/** So many changes are made in the end only for the watermarks to move. */
+const LAST_WORDS = 4;
 const MINUTE_MS = 60_000;
 /** Less than what the mirror takes for the longest lag of a replica. */
 const MAX_LAG_MS = 9_000;
@@ -115,7 +117,9 @@ export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
     if (happens("flush")) deeds.push({ kind: "flush" });
     if (happens("redis")) deeds.push({ kind: "redis", awayMs: random.int(0, 1_500) });
     if (happens("postgres")) deeds.push({ kind: "postgres", awayMs: random.int(0, 1_500) });
-    const advanceMs = isLast && random.chance(0.8) ? 0 : advanceOf(random);
+    const isCloser = isLast && random.chance(0.8);
+    // What happens a minute after all else takes the watermarks past it: no catch-up will read it again.
+    const advanceMs = index === steps - LAST_WORDS ? MINUTE_MS : isCloser ? 0 : advanceOf(random);
     planned.push({ advanceMs, deeds, pauseMs: random.chance(0.7) ? 0 : random.int(1, 60) });
   }
   return { seed, workers, auditPeriodMs, steps: planned };
