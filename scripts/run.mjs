@@ -8,6 +8,9 @@ const usage = `Usage: node scripts/run.mjs <command> [arguments]
                       DATABASE_URL and REDIS_URL name others
   test [arguments]    npm test: vitest, with stores that are thrown away afterwards
   bench [arguments]   npm run bench: the benchmarks, with such stores
+  simulate [arguments]
+                      npm run simulate: seeds of changes and faults, and whether the mirror becomes
+                      equal to upstream after them
   check               npm run check: types, lint, format, import arrows, dead code
   tain <command>      npm run tain: the command line, on the running instance
 
@@ -18,6 +21,7 @@ const commands = {
   start: async (args) => (await import("./start.mjs")).start(args),
   test: async (args) => (await import("./with-stores.mjs")).test(args),
   bench: async (args) => (await import("./with-stores.mjs")).bench(args),
+  simulate: async (args) => (await import("./with-stores.mjs")).simulate(args),
   check: async () => (await import("./check.mjs")).check(),
   tain: async (args) => (await import("./tain.mjs")).tain(args),
 };

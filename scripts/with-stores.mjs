@@ -1,4 +1,4 @@
-// `npm test` and the benchmarks: a program in front of throw-away stores.
+// `npm test`, the benchmarks and the simulation: a program in front of throw-away stores.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { checkout } from "./checkout.mjs";
@@ -20,6 +20,23 @@ export async function bench(args) {
   return await runWithStores(["bench/main.ts", ...args]);
 }
 
+/** Opens no stores: the simulation has its own, since it stops them. */
+export async function simulate(args) {
+  const stopping = watchForStop();
+  await ensureDependencies(stopping.signal);
+  const runtime = await findRuntime();
+  const environment = withoutOwnInstance(runtimeEnvironment(runtime, {}));
+  const program = [join(checkout, "test", "simulation", "main.ts"), ...args];
+  return (await runInForeground(runtime, program, environment, stopping).exited).code;
+}
+
+/** What the person's own instance uses must not leak into tests. */
+function withoutOwnInstance(environment) {
+  const own = ["DATABASE_URL", "REDIS_URL", "TAIN_HOME", "UPSTREAM_URL", "UPSTREAM_TOKEN"];
+  for (const name of [...own, "APP_ID", "APP_PRIVATE_KEY", "APP_PRIVATE_KEY_FILE"]) delete environment[name];
+  return environment;
+}
+
 async function runWithStores([program, ...args]) {
   const stopping = watchForStop();
   await ensureDependencies(stopping.signal);
@@ -27,13 +44,9 @@ async function runWithStores([program, ...args]) {
   const stores = await openThrowAwayStores(stopping.signal);
   try {
     if (stopping.signal.aborted) return 1;
-    const environment = runtimeEnvironment(runtime, {
-      TEST_DATABASE_URL: stores.databaseUrl,
-      TEST_REDIS_URL: stores.redisUrl,
-    });
-    // What the person's own instance uses must not leak into tests.
-    const own = ["DATABASE_URL", "REDIS_URL", "TAIN_HOME", "UPSTREAM_URL", "UPSTREAM_TOKEN"];
-    for (const name of [...own, "APP_ID", "APP_PRIVATE_KEY", "APP_PRIVATE_KEY_FILE"]) delete environment[name];
+    const environment = withoutOwnInstance(
+      runtimeEnvironment(runtime, { TEST_DATABASE_URL: stores.databaseUrl, TEST_REDIS_URL: stores.redisUrl }),
+    );
     const running = runInForeground(runtime, [join(checkout, program), ...args], environment, stopping);
     const outcome = await Promise.race([running.exited, stores.failed.then((failure) => ({ failure }))]);
     if (!outcome.failure) return outcome.code;

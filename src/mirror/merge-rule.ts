@@ -32,6 +32,8 @@ export interface Observation {
    * `updated_at`. Otherwise a row that claims a later moment than upstream ever had would be wrong for good.
    */
   overrules?: boolean;
+  /** It was pushed long after what it tells of happened: `VOLATILE` keys may have moved on since. */
+  isLate?: boolean;
 }
 
 export interface Stored {
@@ -57,11 +59,12 @@ export type Folded =
 export const REPLICA_LAG_MS = 10_000;
 
 /** A delivery that arrives this soon after its resource's `updated_at` is fresh: nothing newer is likely to be known. */
-const FRESH_MS = 5_000;
+export const FRESH_MS = 5_000;
 
 /**
  * Keys of a repository that move without its `updated_at`, in nearly every delivery. Asking upstream at each tie would
- * cost a request a delivery; the one seen last stands until the next read of the repository.
+ * cost a request a delivery; the one seen last stands until the next read of the repository. Deliveries that come late
+ * do not speak of them.
  */
 export const VOLATILE: ReadonlySet<string> = new Set([
   "pushed_at",
@@ -130,8 +133,8 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
     const known = stored.keyStamps[key] ?? stored.stamp;
     const verdict = key in stored.fields ? order(seen, known) : "newer";
     const isLater = seen.stamp.seenAt > known.seenAt;
-    const wins =
-      verdict === "newer" || (verdict === "tied" && !isSame && isLater && (VOLATILE.has(key) || isFresh(seen.stamp)));
+    const isShown = VOLATILE.has(key) ? !seen.isLate : isFresh(seen.stamp);
+    const wins = verdict === "newer" || (verdict === "tied" && !isSame && isLater && isShown);
     if (verdict === "tied" && !isSame && !VOLATILE.has(key)) isTied = true;
     if (wins) {
       // Within one second nothing is learnt from an equal value, and most of what is read again is equal.

@@ -18,6 +18,8 @@ export interface Sighting {
   deleted?: boolean;
   /** The answer to a request for this resource alone. */
   isSingle?: boolean;
+  /** Pushed long after what it tells of happened. */
+  isLate?: boolean;
 }
 
 /** Every observation that one representation holds: the resource itself, those embedded in it, and their shapes. */
@@ -58,6 +60,7 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
     stamp: stampOf(kind, fields, at),
     deleted: at.deleted ?? false,
     extent: at.isSingle ? "single" : "whole",
+    isLate: at.isLate ?? false,
   };
   requireColumns(main);
   seen.push(main, ...projections(main));
@@ -78,6 +81,7 @@ function sharedSeen({ kind, id, fields }: Shared, at: Sighting): Seen {
     stamp: stampOf(name, fields, at),
     deleted: false,
     extent: "whole",
+    isLate: at.isLate ?? false,
   };
 }
 

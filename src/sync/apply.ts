@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
+import { FRESH_MS } from "../mirror/merge-rule.ts";
 import {
   InvalidRepresentationError,
   joinObserved,
@@ -206,6 +207,7 @@ function readPayload(
     },
     seenAt: new Date(received_ms),
     read: false,
+    isLate: received_ms - happenedAt(payload) > FRESH_MS,
   };
   return {
     ignored: null,
@@ -218,6 +220,21 @@ function readPayload(
     deletedRepositoryId: event === "repository" && payload.action === "deleted" ? repositoryId : null,
     selects: false,
   };
+}
+
+const SUBJECTS = ["issue", "pull_request", "comment", "review", "milestone", "repository"];
+const MOMENTS = ["created_at", "submitted_at", "updated_at", "pushed_at", "closed_at"];
+
+/**
+ * The newest moment that the payload shows, in ms: of most events the one at which they happened. Some move nothing (a comment
+ * deleted), and seem to be older than they are.
+ */
+function happenedAt(payload: Payload): number {
+  const moments = SUBJECTS.flatMap((subject) => {
+    const value = payload[subject];
+    return isObject(value) ? MOMENTS.map((moment) => Date.parse(String(value[moment]))) : [];
+  });
+  return Math.max(0, ...moments.filter((moment) => !Number.isNaN(moment)));
 }
 
 /** What every payload carries beside its subject. */

@@ -9,6 +9,7 @@ import { storeMergeability } from "./mergeability.ts";
 import { newestOf, PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "./pages.ts";
 import { storePullDetails } from "./pull-details.ts";
 import { readRepository } from "./read-repository.ts";
+import { readMissingComments } from "./refresh.ts";
 import { OVERLAP_MS, setSyncState } from "./repository-sync.ts";
 import { SMALL_FLEET } from "./sweep.ts";
 
@@ -54,7 +55,9 @@ export async function catchUp(
     }
     await readWhole(ctx, repository, "label", `labels?${per}`, signal);
     await readWhole(ctx, repository, "milestone", `milestones?state=all&${per}`, signal);
-    for (const following of followed) await follow(ctx, repository, following, signal);
+    const changed = new Map<Kind, number[]>();
+    for (const following of followed) changed.set(following.kind, await follow(ctx, repository, following, signal));
+    await readMissingComments(ctx, repository, changed.get("issue") ?? [], "catch-up");
     await followPulls(ctx, repository, signal);
     await storeMergeability(ctx, repository, "catch-up", signal);
     await ctx.db.$client.query(
@@ -118,14 +121,15 @@ async function readWhole(
 
 /**
  * Each page begins where the last one ended by time, not by page number: a row that changes while we read leaves its place,
- * and all behind it move up by one, past the reader.
+ * and all behind it move up by one, past the reader. Answers what has changed.
  */
 async function follow(
   ctx: Context,
   repository: MirroredRepository,
   { kind, watermark, path: list }: Following,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<number[]> {
+  const changed = new Set<number>();
   const pathSince = (since: Date) => `/repositories/${repository.id}/${list}&since=${toSeconds(since)}`;
   let since = new Date((await watermarkOf(ctx, repository.id, watermark)).getTime() - OVERLAP_MS);
   for (let path: string | null = pathSince(since); path !== null; ) {
@@ -136,6 +140,7 @@ async function follow(
         sql`update repository_syncs set ${sql.raw(watermark)} = greatest(${sql.raw(watermark)}, ${newest}::timestamptz) where repository_id = ${repository.id}`,
       );
     });
+    for (const { key } of page.rows) changed.add(key);
     const newest = newestOf(page);
     if (page.next === null || !newest || newest <= since) {
       path = page.next; // More than a page within one second: there is no later moment to go on from.
@@ -144,6 +149,7 @@ async function follow(
       path = pathSince(since);
     }
   }
+  return [...changed];
 }
 
 /** Pull requests cannot be asked by `since`: read from the newest change down to the watermark. */

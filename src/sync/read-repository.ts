@@ -1,5 +1,6 @@
 import type { Context } from "../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../mirror/find-repository.ts";
+import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";
 import { observe } from "../mirror/observation.ts";
 import { mergeObserved } from "../mirror/store.ts";
 import type { Json } from "../mirror/template.ts";
@@ -17,7 +18,8 @@ export async function readRepository(
   known: MirroredRepository,
   priority: Priority,
 ): Promise<{ repository: MirroredRepository; upstreamNow: Date }> {
-  const answer = await ctx.upstream.get(`/repositories/${known.id}`, { priority, conditional: true });
+  const conditional = !(await wasPushed(ctx, known.id));
+  const answer = await ctx.upstream.get(`/repositories/${known.id}`, { priority, conditional });
   switch (answer.kind) {
     case "unchanged":
       return { repository: known, upstreamNow: answer.upstreamNow };
@@ -49,4 +51,19 @@ export async function readRepository(
     default:
       return answer satisfies never;
   }
+}
+
+/**
+ * Whether a webhook has changed the repository since upstream last confirmed it. That upstream's answer is still the one we
+ * read then says nothing of that: webhooks of one moment may have come in another order.
+ */
+async function wasPushed({ db }: Pick<Context, "db">, id: number): Promise<boolean> {
+  const { rows } = await db.$client.query<{ pushed: boolean }>(
+    `select (not r.seen_by_read and r.seen_at > s.confirmed_at - $2::interval) or exists (
+        select from json_each(r.key_stamps::json) as k(key, stamp)
+          where not (stamp ->> 2)::boolean and to_timestamp((stamp ->> 1)::float8 / 1000) > s.confirmed_at - $2::interval) as pushed
+      from repositories r join repository_syncs s on s.repository_id = r.id where r.id = $1`,
+    [id, `${REPLICA_LAG_MS} milliseconds`],
+  );
+  return rows[0]?.pushed ?? false;
 }

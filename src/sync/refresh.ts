@@ -36,22 +36,32 @@ export async function refresh(ctx: Context, wanted: ResourceKey): Promise<"merge
   const ties = await store(ctx, observed, mark, startedAt);
   await enqueueMarks(ctx, ties);
   if (repository && wanted.kind === "issue" && outcome === "merged")
-    await readMissingComments(ctx, repository, wanted.key);
+    await readMissingComments(ctx, repository, [wanted.key], "refresh");
   return outcome;
 }
 
-/** An issue that was transferred here brought its comments along, as old as they are; its count of them tells. */
-async function readMissingComments(ctx: Context, repository: MirroredRepository, number: number): Promise<void> {
-  const { rows } = await ctx.db.$client.query<{ lacking: boolean }>(
-    `select i.comments > (select count(*) from issue_comments c
-        where c.repository_id = i.repository_id and c.issue_number = i.number and c.deleted_at is null) as lacking
-      from issues i where i.repository_id = $1 and i.number = $2 and i.deleted_at is null`,
-    [repository.id, number],
+/**
+ * An issue that was transferred here brought its comments along, as old as they are, so that no list of changes shows them;
+ * its count of them tells.
+ */
+export async function readMissingComments(
+  ctx: Context,
+  repository: MirroredRepository,
+  numbers: readonly number[],
+  priority: Priority,
+): Promise<void> {
+  if (numbers.length === 0) return;
+  const { rows } = await ctx.db.$client.query<{ number: number }>(
+    `select i.number from issues i where i.repository_id = $1 and i.number = any($2) and i.deleted_at is null
+      and i.comments > (select count(*) from issue_comments c
+        where c.repository_id = i.repository_id and c.issue_number = i.number and c.deleted_at is null) order by i.number`,
+    [repository.id, numbers],
   );
-  if (!rows[0]?.lacking) return;
-  const first = `/repositories/${repository.id}/issues/${number}/comments?per_page=${PAGE_SIZE}`;
-  for (let path: string | null = first; path !== null; )
-    path = (await storePage(ctx, repository, "issue_comment", path, "refresh", async () => {})).next;
+  for (const { number } of rows) {
+    const first = `/repositories/${repository.id}/issues/${number}/comments?per_page=${PAGE_SIZE}`;
+    for (let path: string | null = first; path !== null; )
+      path = (await storePage(ctx, repository, "issue_comment", path, priority, async () => {})).next;
+  }
 }
 
 interface Read {

@@ -5,6 +5,9 @@ import type { Fields } from "../../src/mirror/template.ts";
 
 const START = Date.parse("2026-01-01T00:00:00Z");
 
+/** `SEEDS=100 npm test -- test/mirror/merge-rule` tries more interleavings, a thousand for each. */
+const numRuns = Number(process.env.SEEDS ?? 3) * 1_000;
+
 /** What upstream's resource was, from change to change. A change moves `updated_at` to its second, or not at all. */
 interface Version {
   second: number;
@@ -79,7 +82,7 @@ test("whatever was seen, in any order and however often, an authoritative read m
       };
       expect(run([...seen, ...seen, read])?.fields).toEqual(last.fields);
     }),
-    { numRuns: 2_000 },
+    { numRuns },
   );
 });
 
@@ -127,7 +130,75 @@ test("where no two changes share a second, the order of arrival does not matter"
     fc.property(shuffled, ({ seen, other }) => {
       expect(run(other)?.fields).toEqual(run(seen)?.fields);
     }),
-    { numRuns: 3_000 },
+    { numRuns },
+  );
+});
+
+/** What happens to one resource: at `at` upstream changes it, a webhook of a change arrives, or a replica is read. In ms. */
+const life = fc
+  .array(
+    fc.record({
+      afterMs: fc.nat({ max: 2_500 }),
+      title: fc.nat({ max: 2 }),
+      late: fc.array(delays(), { minLength: 1, maxLength: 3 }),
+    }),
+    {
+      minLength: 1,
+      maxLength: 5,
+    },
+  )
+  .chain((changes) =>
+    fc.record({
+      changes: fc.constant(changes),
+      reads: fc.array(fc.record({ at: fc.nat({ max: 60_000 }), lagMs: fc.nat({ max: REPLICA_LAG_MS }) }), {
+        maxLength: 4,
+      }),
+      lags: fc.infiniteStream(fc.nat({ max: REPLICA_LAG_MS })),
+    }),
+  );
+
+/** Most webhooks come at once, some after minutes. */
+function delays() {
+  return fc.oneof(fc.nat({ max: 3_000 }), fc.nat({ max: 100_000 }));
+}
+
+test("once every webhook has arrived, in whatever order, and each tie was asked about, what is stored is upstream's", () => {
+  fc.assert(
+    fc.property(life, ({ changes, reads, lags }) => {
+      let at = START;
+      const versions = changes.map(({ afterMs, title }) => {
+        at += afterMs;
+        return { at, fields: { title, updated_at: new Date(Math.floor(at / 1_000) * 1_000).toISOString() } };
+      });
+      const first = versions[0] as (typeof versions)[number];
+      const seen = (version: typeof first, seenAt: number, read: boolean): Observation => ({
+        fields: version.fields,
+        stamp: { updatedAt: Date.parse(version.fields.updated_at), seenAt, read },
+        deleted: false,
+        extent: "whole",
+      });
+      const read = (readAt: number, lagMs: number) =>
+        seen(versions.findLast((version) => version.at <= readAt - lagMs) ?? first, readAt, true);
+      const waiting = [
+        ...versions.flatMap((version, index) =>
+          (changes[index]?.late ?? []).map((lateMs) => seen(version, version.at + lateMs, false)),
+        ),
+        ...reads.map((one) => read(first.at + one.lagMs + one.at, one.lagMs)),
+      ];
+      let stored: Stored | undefined;
+      for (let asked = 0; waiting.length > 0; ) {
+        waiting.sort((a, b) => a.stamp.seenAt - b.stamp.seenAt);
+        const next = waiting.shift() as Observation;
+        const folded = fold(stored, next);
+        if (folded.outcome !== "known") stored = folded.next ?? stored;
+        if (folded.outcome !== "tied") continue;
+        asked += 1;
+        expect(asked).toBeLessThan(100);
+        waiting.push(read(next.stamp.seenAt + REPLICA_LAG_MS + 1, lags.next().value as number));
+      }
+      expect(stored?.fields).toEqual(versions.at(-1)?.fields);
+    }),
+    { numRuns },
   );
 });
 
@@ -224,4 +295,11 @@ test("an issue that a list shows to be a pull request keeps nothing that only an
   expect(Object.keys(next(issue, seen)?.fields ?? {}).sort()).toEqual(["pull_request", "title", "updated_at"]);
   const pushed = { ...seen, stamp: { ...seen.stamp, read: false } };
   expect(next(issue, pushed)?.fields).toHaveProperty("type");
+});
+
+test("the counters of a repository do not follow a delivery that comes late, and nobody is asked", () => {
+  const stored = run([issue({ open_issues_count: 2, name: "a" }, { seenAt: START })]);
+  const late = { ...issue({ open_issues_count: 1, name: "a" }), isLate: true };
+  expect(fold(stored, late)).toEqual({ outcome: "known" });
+  expect(fold(undefined, late)).toMatchObject({ outcome: "merged", next: { fields: { open_issues_count: 1 } } });
 });

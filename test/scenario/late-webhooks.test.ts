@@ -1,0 +1,83 @@
+import { expect, test } from "vitest";
+import { createIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { compare } from "../support/comparison.ts";
+import { openWorld } from "../support/world.ts";
+
+/** A mirror that listens, and two issues opened at upstream of which only the second was told of. */
+async function openUntold() {
+  const world = await openWorld({
+    simulator: { worldOptions: { mergeableDelayMs: 0 } },
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 6, pulls: 2 }),
+  });
+  const { simulator } = world;
+  await world.mirror(world.first);
+  await world.listen(world.first);
+  const [owner = "", name = ""] = world.first.split("/");
+  const repository = simulator.world.repositoryByName(owner, name)?.repository;
+  if (!repository) throw new Error("The generated repository is not there");
+  const open = (title: string) =>
+    createIssue(simulator.world, repository.ownerId, { repository, title, body: null, labelIds: [] });
+  simulator.setFaults({ webhooks: { fail: 1 } });
+  open("one");
+  await simulator.quiet();
+  simulator.setFaults({});
+  open("two");
+  await world.settle();
+  const [hook] = [...repository.rows.hooks.values()];
+  const untold = hook && simulator.webhooks.log.list(hook.id, { status: "failure" })[0];
+  if (!untold) throw new Error("No delivery has failed");
+  return {
+    world,
+    redeliver: async () => {
+      simulator.webhooks.redeliver(hook, untold);
+      await world.settle();
+    },
+    pass: (ms: number) => {
+      (simulator.world.clock as SettableClock).advance(ms);
+      world.advance(ms);
+    },
+    differences: async () => (await compare(world.ctx, simulator, world.first)).differences,
+  };
+}
+
+test("a webhook that comes long after its successors does not bring a repository's figures back", async () => {
+  const { world, redeliver, pass, differences } = await openUntold();
+  await using _ = world;
+  await world.catchUp();
+  pass(60_000);
+  await redeliver();
+  await world.settleMarks();
+  expect(await differences()).toEqual([]);
+});
+
+test("where webhooks of one moment came in another order, the next catch-up puts a repository's figures right", async () => {
+  const { world, redeliver, differences } = await openUntold();
+  await using _ = world;
+  await world.catchUp();
+  await redeliver();
+  await world.settleMarks();
+  await world.catchUp();
+  expect(await differences()).toEqual([]);
+});
+
+test("an issue that was transferred here without a word brings its comments by the next catch-up", async () => {
+  await using world = await openWorld({
+    simulator: { worldOptions: { mergeableDelayMs: 0 } },
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 21, repositories: 2, issues: 12, pulls: 4 }),
+  });
+  const { simulator } = world;
+  const [from, to] = [...simulator.world.repositories.values()].filter((one) => !one.fork);
+  if (!from || !to) throw new Error("The generated world has no two repositories");
+  const issue = [...from.rows.issuesByCreated.ascending()].find((one) => !one.pull && one.thread.length > 0);
+  if (!issue) throw new Error("Nothing was said under any issue");
+  await world.mirror(simulator.world.fullName(from), simulator.world.fullName(to));
+  await world.settleMarks();
+  world.advance(3_600_000);
+  (simulator.world.clock as SettableClock).advance(3_600_000);
+  transferIssue(simulator.world, from.ownerId, issue, to);
+  await world.catchUp();
+  await world.settleMarks();
+  expect((await compare(world.ctx, simulator, simulator.world.fullName(to))).differences).toEqual([]);
+});

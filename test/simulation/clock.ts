@@ -1,0 +1,72 @@
+/**
+ * One time for all processes of a simulation, which whoever holds the file may put forward: real time and what the file
+ * says, in ms. Loaded before a program (`node --import`), it gives that program this time; the program knows nothing of it.
+ *
+ * Only the date moves. Timers, time-outs and what Redis and Postgres measure by themselves stay real, as they must: the
+ * machine does not become faster. All processes see a step at the same instant, so it is no drift between clocks.
+ */
+
+import { closeSync, openSync, readSync, writeFileSync, writeSync } from "node:fs";
+import { flushCompileCache } from "node:module";
+
+/** Names the file to the programs of the mirror. */
+export const CLOCK_FILE = "SIMULATION_CLOCK";
+
+/** Puts the file's time in the place of this process's `Date`. */
+function follow(path: string): void {
+  const file = openSync(path, "r");
+  const buffer = new Float64Array(1);
+  const real = Date.now.bind(Date);
+  const now = () => {
+    readSync(file, buffer, 0, 8, 0);
+    return real() + (buffer[0] ?? 0);
+  };
+  const construct = (target: DateConstructor, args: unknown[], as: unknown) =>
+    Reflect.construct(target, args.length === 0 ? [now()] : args, as as DateConstructor) as Date;
+  globalThis.Date = new Proxy(Date, {
+    construct: (target, args, as) => construct(target, args, as),
+    apply: () => new Date(now()).toString(),
+    get: (target, key) => (key === "now" ? now : Reflect.get(target, key)),
+  });
+}
+
+/** The time of a simulation, in which it only ever goes forward. */
+export interface SharedClock extends Disposable {
+  readonly path: string;
+  advance(ms: number): void;
+  /** Back to real time, for the next simulation; none may run. */
+  reset(): void;
+  /** By how much it is ahead of real time, in ms. */
+  readonly aheadMs: number;
+}
+
+/** Makes the file at `path` and takes part in its time. A process can do this once. */
+export function openClock(path: string): SharedClock {
+  writeFileSync(path, new Float64Array(1));
+  const file = openSync(path, "r+");
+  follow(path);
+  let aheadMs = 0;
+  const set = (ms: number) => {
+    aheadMs = ms;
+    writeSync(file, new Float64Array([aheadMs]), 0, 8, 0);
+  };
+  return {
+    path,
+    get aheadMs() {
+      return aheadMs;
+    },
+    advance(ms) {
+      if (!(ms >= 0)) throw new RangeError(`Time goes forward: ${ms}`);
+      set(aheadMs + Math.round(ms)); // A date counts whole milliseconds.
+    },
+    reset: () => set(0),
+    [Symbol.dispose]: () => closeSync(file),
+  };
+}
+
+const given = process.env[CLOCK_FILE];
+if (given !== undefined) {
+  follow(given);
+  // What a program has compiled is otherwise stored when it ends by itself, and most of these are killed.
+  setTimeout(flushCompileCache, 3_000).unref();
+}

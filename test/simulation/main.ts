@@ -1,0 +1,177 @@
+/** `npm run simulate`: plays seeds against the mirror's own processes, and says for each whether the mirror became equal. */
+
+import { mkdirSync, rmSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs, styleText } from "node:util";
+import pg from "pg";
+import { migrate } from "../../db/migrate.ts";
+import { openOwnStores } from "../support/own-stores.ts";
+import { openClock } from "./clock.ts";
+import { openPlanted, plants } from "./plants.ts";
+import { type FaultKind, faultKinds } from "./schedule.ts";
+import { hasFailed, type Outcome, simulate } from "./simulation.ts";
+
+const USAGE = `Usage: npm run simulate -- [options]
+  --seed N         the seed to play (default: 1)
+  --seeds A..B     all of these
+  --steps N        changes of upstream in each (default: 500)
+  --workers N      worker processes (default: 4)
+  --faults LIST    all (default), none, or some, comma separated: ${Object.keys(faultKinds).join(", ")}
+  --plant BUG      let the mirror run with a bug in it, to see that it is found: ${Object.keys(plants).join(", ")}
+  --logs DIR       where to keep the logs of seeds that failed (default: var/simulation)
+  --json           one line of JSON for each seed, and nothing else`;
+
+const checkout = fileURLToPath(new URL("../../", import.meta.url));
+
+interface Wish {
+  seeds: number[];
+  steps: number;
+  workers: number;
+  faults: ReadonlySet<FaultKind>;
+  plant: string | null;
+  logs: string;
+  json: boolean;
+}
+
+/** @throws Error that says what is wrong with the arguments */
+function readWish(args: string[]): Wish | "help" {
+  const text = { type: "string" } as const;
+  const { values } = parseArgs({
+    args,
+    options: {
+      seed: text,
+      seeds: text,
+      steps: text,
+      workers: text,
+      faults: text,
+      plant: text,
+      logs: text,
+      json: { type: "boolean" },
+      help: { type: "boolean" },
+    },
+  });
+  if (values.help) return "help";
+  const whole = (name: "seed" | "steps" | "workers", otherwise: number, least: number) => {
+    const value = values[name] === undefined ? otherwise : Number(values[name]);
+    if (!Number.isSafeInteger(value) || value < least)
+      throw new Error(`--${name} should be a whole number from ${least} on, not "${values[name]}"`);
+    return value;
+  };
+  const seed = whole("seed", 1, 0);
+  const [, from = seed, to = seed] = /^(\d+)\.\.(\d+)$/.exec(values.seeds ?? "") ?? [];
+  if (values.seeds !== undefined && !(values.seeds.includes("..") && Number(from) <= Number(to)))
+    throw new Error(`--seeds should be like 1..200, not "${values.seeds}"`);
+  const plant = values.plant ?? null;
+  if (plant !== null && !Object.hasOwn(plants, plant))
+    throw new Error(`There is no bug "${plant}" to plant: ${Object.keys(plants).join(", ")}`);
+  return {
+    seeds: Array.from({ length: Number(to) - Number(from) + 1 }, (_, index) => Number(from) + index),
+    steps: whole("steps", 500, 1),
+    workers: whole("workers", 4, 1),
+    faults: readFaults(values.faults ?? "all"),
+    plant,
+    logs: values.logs ?? join(checkout, "var", "simulation"),
+    json: values.json ?? false,
+  };
+}
+
+function readFaults(text: string): ReadonlySet<FaultKind> {
+  if (text === "none") return new Set();
+  const known = Object.keys(faultKinds) as FaultKind[];
+  if (text === "all") return new Set(known);
+  const named = text.split(",").map((name) => name.trim());
+  for (const name of named)
+    if (!known.includes(name as FaultKind)) throw new Error(`"${name}" is no fault: all, none, ${known.join(", ")}`);
+  return new Set(named as FaultKind[]);
+}
+
+/** Answers the exit status: 0 when each mirror became equal to its upstream. */
+async function run(wish: Wish): Promise<number> {
+  await using resources = new AsyncDisposableStack();
+  for (const signal of ["SIGTERM", "SIGINT"] as const)
+    process.once(signal, () => void resources.disposeAsync().finally(() => process.exit(1)));
+  const stores = resources.use(await openOwnStores());
+  const template = "simulation_template";
+  await makeTemplate(stores.postgres.url, template);
+  const root = wish.plant === null ? checkout : resources.use(openPlanted(checkout, wish.plant)).root;
+  const port = await freePort();
+  mkdirSync(wish.logs, { recursive: true });
+  const clock = resources.use(openClock(join(wish.logs, `clock-${process.pid}`)));
+  resources.defer(() => rmSync(clock.path, { force: true }));
+  let failed = 0;
+  for (const seed of wish.seeds) {
+    const directory = join(wish.logs, `seed-${seed}`);
+    rmSync(directory, { recursive: true, force: true });
+    const { steps, workers, faults } = wish;
+    const options = { seed, steps, workers, faults, stores, clock, root, port, template, directory };
+    const outcome = await simulate(options);
+    const isBad = hasFailed(outcome);
+    if (isBad) failed += 1;
+    else rmSync(directory, { recursive: true, force: true });
+    const replay = isBad ? { log: directory, replay: replayOf(wish, seed) } : {};
+    if (wish.json) console.log(JSON.stringify({ ...outcome, ...replay }));
+    else console.log(inWords(outcome, isBad ? directory : null, replayOf(wish, seed)));
+  }
+  return failed > 0 ? 1 : 0;
+}
+
+function replayOf({ steps, workers, faults, plant }: Wish, seed: number): string {
+  const all = Object.keys(faultKinds).length;
+  const named = faults.size === all ? "all" : faults.size === 0 ? "none" : [...faults].join();
+  const planted = plant === null ? "" : ` --plant ${plant}`;
+  return `npm run simulate -- --seed ${seed} --steps ${steps} --workers ${workers} --faults ${named}${planted}`;
+}
+
+function inWords(outcome: Outcome, log: string | null, replay: string): string {
+  const { seed, steps, deliveries, drift, missed, untold, differences, crashes, errors, hang } = outcome;
+  const verdict = log === null ? styleText("green", "equal") : styleText("red", "NOT EQUAL");
+  const struck = Object.values(outcome.faults).reduce((sum, one) => sum + one, 0);
+  const lines = [
+    `seed ${seed}: ${verdict} after ${steps} steps, ${deliveries} deliveries and ${struck} faults in ${outcome.simulatedMinutes} simulated minutes (${outcome.seconds} s)`,
+  ];
+  if (log !== null) {
+    lines.push(`  drift ${drift}, missed before the audit ${missed}, left to the audit ${untold}`);
+    if (hang) lines.push(`  did not come to an end: ${hang}`);
+    lines.push(...crashes.map((crash) => `  crash: ${crash}`));
+    lines.push(...Object.entries(errors).map(([error, times]) => `  logged ${times} times: ${error}`));
+    lines.push(...differences.map((difference) => `  ${difference}`));
+    lines.push(`  logs: ${log}`, `  again: ${replay}`);
+  }
+  return lines.join("\n");
+}
+
+async function makeTemplate(server: string, name: string): Promise<void> {
+  const admin = new pg.Client({ connectionString: server });
+  await admin.connect();
+  try {
+    await admin.query(`drop database if exists ${name}`);
+    await admin.query(`create database ${name}`);
+  } finally {
+    await admin.end();
+  }
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  await migrate(url.href);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  return port;
+}
+
+try {
+  const wish = readWish(process.argv.slice(2));
+  if (wish === "help") console.log(USAGE);
+  else process.exitCode = await run(wish);
+} catch (error) {
+  if (!(error instanceof Error) || !/^(--|There is no bug|".*" is no fault|Unknown option)/.test(error.message))
+    throw error;
+  console.error(`${error.message}\n\n${USAGE}`);
+  process.exitCode = 2;
+}

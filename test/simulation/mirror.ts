@@ -1,0 +1,147 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createWriteStream, type WriteStream } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { CLOCK_FILE } from "./clock.ts";
+import type { Part } from "./schedule.ts";
+
+const entries: Record<Part, string> = {
+  web: "src/web.ts",
+  worker: "workers/main.ts",
+  scheduler: "workers/scheduler.ts",
+};
+/** What each says once it does its work. */
+const ready: Record<Part, string> = { web: "Listening", worker: "Working", scheduler: "Scheduling" };
+const clockModule = fileURLToPath(new URL("./clock.ts", import.meta.url));
+
+export interface MirrorOptions {
+  /** Where the sources are that run: this checkout, or a copy of it. */
+  root: string;
+  env: NodeJS.ProcessEnv;
+  clock: string;
+  workers: number;
+  /** Gets the log of every process. */
+  logDirectory: string;
+}
+
+interface Running {
+  child: ChildProcess;
+  log: WriteStream;
+  isReady: Promise<void>;
+  exited: Promise<void>;
+}
+
+/** A mirror as it is deployed: a web process, workers and a scheduler, each of which may be killed at any moment. */
+export class Mirror implements AsyncDisposable {
+  /** Messages of level error and above, with how often each was logged. */
+  readonly errors: Record<string, number> = {};
+  /** Processes that ended though nobody ended them, with the last of what they said. */
+  readonly crashes: string[] = [];
+  readonly #options: MirrorOptions;
+  readonly #running = new Map<string, Running>();
+  readonly #ending = new Set<ChildProcess>();
+  readonly #deploying = new Set<Promise<void>>();
+  #env: NodeJS.ProcessEnv;
+
+  constructor(options: MirrorOptions) {
+    this.#options = options;
+    this.#env = options.env;
+  }
+
+  /** Starts what does not run, and waits until it does its work. */
+  async start(): Promise<void> {
+    await Promise.all(this.#deploying);
+    for (const [part, index] of this.#parts()) this.#start(part, index);
+    await Promise.all([...this.#running.values()].map(({ isReady }) => isReady));
+  }
+
+  /** `kill -9`. */
+  async kill(part: Part, index: number): Promise<void> {
+    const running = this.#running.get(`${part}-${index}`);
+    if (!running) return;
+    this.#running.delete(`${part}-${index}`);
+    this.#ending.add(running.child);
+    running.child.kill("SIGKILL");
+    await running.exited;
+  }
+
+  /** Starts it again without waiting for it. */
+  restart(part: Part, index: number): void {
+    if (!this.#running.has(`${part}-${index}`)) this.#start(part, index);
+  }
+
+  /** Tells every process to stop and starts it again with other settings, as a deployment does. Does not wait for it. */
+  deploy(env: NodeJS.ProcessEnv): void {
+    this.#env = { ...this.#env, ...env };
+    for (const [part, index] of this.#parts()) {
+      const stopping = this.#stop(part, index).then(() => this.#start(part, index));
+      this.#deploying.add(stopping);
+      void stopping.finally(() => this.#deploying.delete(stopping));
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#deploying);
+    await Promise.all([...this.#parts()].map(([part, index]) => this.kill(part, index)));
+  }
+
+  *#parts(): Generator<[Part, number]> {
+    yield ["web", 0];
+    yield ["scheduler", 0];
+    for (let index = 0; index < this.#options.workers; index++) yield ["worker", index];
+  }
+
+  async #stop(part: Part, index: number): Promise<void> {
+    const running = this.#running.get(`${part}-${index}`);
+    if (!running) return;
+    this.#running.delete(`${part}-${index}`);
+    this.#ending.add(running.child);
+    running.child.kill("SIGTERM");
+    await running.exited;
+  }
+
+  #start(part: Part, index: number): void {
+    const name = `${part}-${index}`;
+    if (this.#running.has(name)) return;
+    const { root, clock, logDirectory } = this.#options;
+    const child = spawn(process.execPath, ["--import", clockModule, join(root, entries[part])], {
+      // Without what this process was given: the tests' stores, the person's own settings.
+      env: { PATH: process.env.PATH, ...this.#env, [CLOCK_FILE]: clock },
+      // The channel tells the process when this one has gone.
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+    });
+    const log = createWriteStream(join(logDirectory, `${name}.log`), { flags: "a" });
+    const last: string[] = [];
+    const { promise: isReady, resolve } = Promise.withResolvers<void>();
+    for (const stream of [child.stdout, child.stderr]) {
+      if (!stream) continue;
+      createInterface({ input: stream }).on("line", (line) => {
+        log.write(`${line}\n`);
+        last.push(line);
+        if (last.length > 20) last.shift();
+        const { level = 60, msg = line } = parseLine(line);
+        if (msg.includes(ready[part])) resolve();
+        if (level >= 50) this.errors[msg.slice(0, 200)] = (this.errors[msg.slice(0, 200)] ?? 0) + 1;
+      });
+    }
+    const exited = once(child, "exit").then(([code, signal]) => {
+      resolve();
+      log.end();
+      if (this.#ending.delete(child)) return;
+      this.#running.delete(name);
+      this.crashes.push(`${name} ended by itself (${code ?? signal}): ${last.slice(-8).join(" | ").slice(0, 1_500)}`);
+    });
+    this.#running.set(name, { child, log, isReady, exited });
+  }
+}
+
+function parseLine(line: string): { level?: number; msg?: string } {
+  try {
+    return JSON.parse(line) as { level: number; msg: string };
+  } catch (error) {
+    if (error instanceof SyntaxError) return {}; // A crash's stack is no JSON.
+    throw error;
+  }
+}

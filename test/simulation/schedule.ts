@@ -1,0 +1,193 @@
+/** What happens in one simulation, step by step: derived from the seed alone, so that a seed can be played again. Pure. */
+import type { FaultSettings, HttpFault, WebhookFaults } from "../../src/simulator/faults.ts";
+import { type Random, seededRandom } from "../../src/simulator/random.ts";
+
+/** Every fault there is, with what it does. */
+export const faultKinds = {
+  drop: "webhooks are lost without a trace",
+  fail: "webhooks do not arrive, and upstream's list says so",
+  duplicate: "webhooks arrive twice",
+  delay: "webhooks arrive late",
+  reorder: "webhooks arrive after their successors",
+  redeliver: "old webhooks are sent again",
+  errors: "upstream answers 500, 502 or 503",
+  refusals: "upstream answers 403 or 429, with and without Retry-After",
+  truncate: "upstream's answers end in the middle",
+  reset: "upstream ends connections without an answer",
+  slow: "upstream answers late",
+  timeout: "upstream does not answer in time",
+  lag: "upstream's replicas show an older state",
+  quota: "another user of the token spends the quota",
+  rotate: "a token is replaced, and the old one revoked",
+  kill: "a process ends by kill -9 and is started again",
+  flush: "Redis forgets everything",
+  redis: "Redis is away for a while",
+  postgres: "Postgres is away for a while",
+} as const;
+
+export type FaultKind = keyof typeof faultKinds;
+export type Part = "web" | "worker" | "scheduler";
+
+export type Deed =
+  | {
+      readonly kind: "weather";
+      readonly settings: FaultSettings;
+      /** With which upstream says that a limit is exceeded. */
+      readonly limitStatus: 403 | 429;
+    }
+  | { readonly kind: "redeliver"; readonly count: number }
+  | { readonly kind: "quota"; readonly remaining: number }
+  | { readonly kind: "rotate" }
+  | { readonly kind: "kill"; readonly part: Part; readonly index: number; readonly awaySteps: number }
+  | { readonly kind: "flush" }
+  | { readonly kind: "redis" | "postgres"; readonly awayMs: number };
+
+interface Step {
+  /** By how much the time of all goes forward first. */
+  readonly advanceMs: number;
+  readonly deeds: readonly Deed[];
+  /** How long the mirror is then left to itself, in real time. */
+  readonly pauseMs: number;
+}
+
+export interface Plan {
+  readonly seed: number;
+  readonly workers: number;
+  /** Whether audits come and go meanwhile, or only one at the end. */
+  readonly auditPeriodMs: number;
+  readonly steps: readonly Step[];
+}
+
+export interface PlanOptions {
+  readonly seed: number;
+  readonly steps: number;
+  readonly workers: number;
+  readonly faults: ReadonlySet<FaultKind>;
+}
+
+/** How often each happens, per step. What takes real time is bounded for the whole simulation below. */
+const FREQUENCIES = {
+  redeliver: 0.02,
+  quota: 0.002,
+  rotate: 0.003,
+  kill: 0.012,
+  flush: 0.006,
+  redis: 0.003,
+  postgres: 0.003,
+};
+/** Each costs seconds of real time. */
+const AT_MOST = { redis: 1, postgres: 1, rotate: 1, kill: 6 };
+/** The weather changes after so many steps on average. */
+const WEATHER_STEPS = 25;
+/** How much of it belongs to the last moments, of which later changes do not wipe the traces away. */
+const LAST_SHARE = 0.25;
+/** So many changes are made in the end only for the watermarks to move. */
+const LAST_WORDS = 4;
+const MINUTE_MS = 60_000;
+/** Less than what the mirror takes for the longest lag of a replica. */
+const MAX_LAG_MS = 9_000;
+
+export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
+  const random = seededRandom(seed);
+  const left: Record<string, number> = { ...AT_MOST };
+  const happens = (kind: keyof typeof FREQUENCIES) => {
+    const hit = random.chance(FREQUENCIES[kind]);
+    if (!hit || !faults.has(kind)) return false;
+    const count = left[kind] ?? Number.POSITIVE_INFINITY;
+    left[kind] = count - 1;
+    return count > 0;
+  };
+  const auditPeriodMs = random.chance(0.25) ? MINUTE_MS : 24 * 60 * MINUTE_MS;
+  const planned: Step[] = [];
+  for (let index = 0; index < steps; index++) {
+    const deeds: Deed[] = [];
+    const isLast = index >= steps - steps * LAST_SHARE;
+    if (isLast && planned.length === Math.ceil(steps - steps * LAST_SHARE))
+      deeds.push({ kind: "weather", settings: lastWeather(random, faults), limitStatus: 429 });
+    else if (index === 0 || (!isLast && random.chance(1 / WEATHER_STEPS)))
+      deeds.push({
+        kind: "weather",
+        settings: weatherOf(random, faults),
+        limitStatus: random.pick([403, 429] as const),
+      });
+    if (happens("redeliver")) deeds.push({ kind: "redeliver", count: random.int(1, 20) });
+    if (happens("quota")) deeds.push({ kind: "quota", remaining: random.int(0, 60) });
+    if (happens("rotate")) deeds.push({ kind: "rotate" });
+    if (happens("kill")) deeds.push(killOf(random, workers));
+    if (happens("flush")) deeds.push({ kind: "flush" });
+    if (happens("redis")) deeds.push({ kind: "redis", awayMs: random.int(0, 1_500) });
+    if (happens("postgres")) deeds.push({ kind: "postgres", awayMs: random.int(0, 1_500) });
+    const isCloser = isLast && random.chance(0.8);
+    // What happens a minute after all else takes the watermarks past it: no catch-up will read it again.
+    const advanceMs = index === steps - LAST_WORDS ? MINUTE_MS : isCloser ? 0 : advanceOf(random);
+    planned.push({ advanceMs, deeds, pauseMs: random.chance(0.7) ? 0 : random.int(1, 60) });
+  }
+  return { seed, workers, auditPeriodMs, steps: planned };
+}
+
+/** Most changes fall into the second of the one before, which `updated_at` cannot tell apart. */
+function advanceOf(random: Random): number {
+  const roll = random.next();
+  if (roll < 0.6) return 0;
+  if (roll < 0.9) return random.int(100, 2_000);
+  return roll < 0.985 ? random.int(2_000, 15_000) : random.int(15_000, 90_000);
+}
+
+function killOf(random: Random, workers: number): Deed {
+  const part = random.chance(0.7) ? "worker" : random.pick(["web", "scheduler"] as const);
+  return {
+    kind: "kill",
+    part,
+    index: part === "worker" ? random.int(0, workers - 1) : 0,
+    awaySteps: random.int(0, 20),
+  };
+}
+
+/** Webhooks that come long after their successors of the same second are what leaves most to be decided. */
+function lastWeather(random: Random, faults: ReadonlySet<FaultKind>): FaultSettings {
+  const chance = (kind: FaultKind, probability: number) => (faults.has(kind) ? probability : 0);
+  return {
+    webhooks: {
+      fail: chance("fail", 0.3),
+      delay: chance("delay", 0.3),
+      reorder: chance("reorder", 0.2),
+      duplicate: chance("duplicate", 0.2),
+      delayMs: random.int(500, 2_000),
+    },
+    lagMs: faults.has("lag") ? random.int(0, MAX_LAG_MS) : 0,
+  };
+}
+
+/** Some faults together, each at its own strength; a third of the time nearly all is well. */
+function weatherOf(random: Random, faults: ReadonlySet<FaultKind>): FaultSettings {
+  const isCalm = random.chance(0.3);
+  const strength = (kind: FaultKind, max: number) => {
+    const drawn = random.chance(0.4) ? random.next() * max : 0;
+    return isCalm || !faults.has(kind) ? 0 : drawn;
+  };
+  const webhooks: WebhookFaults = {
+    drop: strength("drop", 0.5),
+    fail: strength("fail", 0.15),
+    duplicate: strength("duplicate", 0.5),
+    delay: strength("delay", 0.5),
+    reorder: strength("reorder", 0.5),
+    // The receiver has it, and upstream takes it for failed.
+    timeout: strength("fail", 0.2),
+    delayMs: random.int(50, 600),
+  };
+  const http: HttpFault[] = [];
+  const status = random.pick([500, 502, 503] as const);
+  const add = (probability: number, fault: HttpFault) => {
+    if (probability > 0) http.push({ ...fault, probability });
+  };
+  add(strength("errors", 0.2), { kind: "status", status });
+  add(strength("refusals", 0.05), { kind: "secondary-limit", retryAfter: random.int(1, 20) });
+  add(strength("refusals", 0.05), { kind: "status", status: 429, retryAfter: random.int(1, 5) });
+  add(strength("refusals", 0.02), { kind: "secondary-limit" });
+  add(strength("truncate", 0.15), { kind: "truncate" });
+  add(strength("reset", 0.15), { kind: "reset" });
+  add(strength("slow", 0.2), { kind: "slow", delayMs: random.int(20, 800) });
+  if (strength("timeout", 1) > 0.9) http.push({ kind: "slow", delayMs: 16_000, times: 1 });
+  const lagMs = Math.round(strength("lag", MAX_LAG_MS));
+  return { http, webhooks, lagMs };
+}

@@ -1,0 +1,73 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
+import { openPlanted, plants } from "./plants.ts";
+import { faultKinds, planOf } from "./schedule.ts";
+import type { Outcome } from "./simulation.ts";
+
+const checkout = fileURLToPath(new URL("../../", import.meta.url));
+
+/** Runs `npm run simulate` without the launcher in front of it. */
+async function simulate(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  const main = fileURLToPath(new URL("./main.ts", import.meta.url));
+  return await new Promise((resolve) => {
+    const child = execFile(process.execPath, [main, ...args], { maxBuffer: 2 ** 26 }, (_error, stdout, stderr) =>
+      resolve({ code: child.exitCode ?? 1, stdout, stderr }),
+    );
+    onTestFinished(() => void child.kill());
+  });
+}
+
+/** `SEEDS=20 npm test -- test/simulation` plays more; `npm run simulate` plays longer ones. */
+const seeds = Number(process.env.SEEDS ?? 1);
+
+test("whatever goes wrong on the way, the mirror becomes equal to a quiet upstream", async () => {
+  const logs = await mkdtemp(join(tmpdir(), "tain-simulation-"));
+  const args = ["--seeds", `1..${seeds}`, "--steps", "60", "--workers", "2", "--json", "--logs", logs];
+  const { code, stdout, stderr } = await simulate(...args);
+  const outcomes = stdout
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Outcome);
+  const problems = outcomes.map(({ seed, drift, missed, differences, crashes, hang }) => ({
+    ...{ seed, drift, missed, crashes, hang },
+    differences: drift + missed > 0 ? differences : [],
+  }));
+  const equal = { drift: 0, missed: 0, crashes: [], hang: null, differences: [] };
+  expect(problems, stderr).toEqual(outcomes.map(({ seed }) => ({ seed, ...equal })));
+  expect(outcomes.map(({ seed }) => seed)).toEqual(Array.from({ length: seeds }, (_, index) => index + 1));
+  expect(outcomes.every(({ deliveries, faults }) => deliveries > 0 && Object.keys(faults).length > 0)).toBe(true);
+  expect(code).toBe(0);
+  await rm(logs, { recursive: true }); // Kept when the test fails: the logs of the seed are there.
+}, 600_000);
+
+test("a seed is the same each time it is played, and the faults that are not wished for do not happen", () => {
+  const faults = new Set(Object.keys(faultKinds)) as Parameters<typeof planOf>[0]["faults"];
+  const options = { seed: 5, steps: 300, workers: 4, faults };
+  expect(planOf(options)).toEqual(planOf(options));
+  expect(planOf({ ...options, seed: 6 })).not.toEqual(planOf(options));
+  const deeds = planOf({ ...options, faults: new Set(["kill"]) }).steps.flatMap((step) => step.deeds);
+  expect(new Set(deeds.map(({ kind }) => kind))).toEqual(new Set(["weather", "kill"]));
+  for (const deed of deeds) if (deed.kind === "weather") expect(deed.settings).toMatchObject({ http: [], lagMs: 0 });
+});
+
+test("arguments that make no sense are refused in words, before anything is started", async () => {
+  for (const [args, words] of [
+    [["--seeds", "9..3"], "--seeds should be like 1..200"],
+    [["--steps", "0"], "--steps should be a whole number from 1 on"],
+    [["--faults", "drop,earthquake"], '"earthquake" is no fault'],
+    [["--plant", "nothing"], 'There is no bug "nothing"'],
+  ] as const) {
+    const { code, stderr } = await simulate(...args);
+    expect(stderr).toContain(words);
+    expect(code).toBe(2);
+  }
+});
+
+test.each(Object.keys(plants))("the bug %s can be planted into the sources as they are", (name) => {
+  using planted = openPlanted(checkout, name);
+  expect(planted.root).not.toBe(checkout);
+});

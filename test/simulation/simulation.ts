@@ -1,0 +1,470 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import { type Context, openContext } from "../../src/context.ts";
+import { queueCounts, queueNames } from "../../src/operations/queues.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { callerOf } from "../../src/simulator/quota.ts";
+import { seededRandom } from "../../src/simulator/random.ts";
+import type { Repository } from "../../src/simulator/records.ts";
+import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
+import { World } from "../../src/simulator/world.ts";
+import { ensureRepositoryHook } from "../../src/upstream/hooks.ts";
+import { compare } from "../support/comparison.ts";
+import { testConfig, testEnvironment } from "../support/config.ts";
+import type { OwnStores } from "../support/own-stores.ts";
+import type { SharedClock } from "./clock.ts";
+import { Mirror } from "./mirror.ts";
+import { type Deed, type Plan, type PlanOptions, planOf } from "./schedule.ts";
+import { isTold } from "./told.ts";
+
+export interface SimulationOptions extends PlanOptions {
+  stores: OwnStores;
+  clock: SharedClock;
+  /** The sources that run: this checkout, or a copy with a bug in it. */
+  root: string;
+  /** Where the web process listens. */
+  port: number;
+  /** The migrated database that each simulation's own is a copy of. */
+  template: string;
+  /** Gets the schedule, what happened, and every process's log. */
+  directory: string;
+}
+
+/** What came of one simulation. */
+export interface Outcome {
+  seed: number;
+  steps: number;
+  workers: number;
+  /** Webhooks that upstream sent, redeliveries included. */
+  deliveries: number;
+  /** How often each fault struck. */
+  faults: Record<string, number>;
+  /** Differences that were left once upstream was quiet and one sweep and one audit had passed. */
+  drift: number;
+  /** Differences before that audit in what webhooks and catch-ups tell. */
+  missed: number;
+  /** Differences before that audit in what they do not tell, and so an audit has to find. */
+  untold: number;
+  differences: string[];
+  /** Processes that ended by themselves. */
+  crashes: string[];
+  /** What was logged as an error, with how often. */
+  errors: Record<string, number>;
+  /** What the mirror did not come to an end with; null when it did. */
+  hang: string | null;
+  /** Of the time that all processes shared. */
+  simulatedMinutes: number;
+  seconds: number;
+  /** When each part of it had ended, in seconds from its beginning. */
+  ended: Record<string, number>;
+}
+
+export function hasFailed({ drift, missed, crashes, hang }: Outcome): boolean {
+  return drift > 0 || missed > 0 || crashes.length > 0 || hang !== null;
+}
+
+const LOGINS = ["mirror-owner", "mirror-helper"];
+const WEBHOOK_SECRET = "simulation-secret";
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+/** Longer than any replica lags, and than the mirror takes for it. */
+const LONG_LAG_MS = 30 * SECOND;
+/** In this time upstream's list of deliveries has been looked at three times, which is as often as one is asked for. */
+const LAST_WORDS_MS = 6 * MINUTE;
+/** Real time in which the mirror must have come to an end. */
+const PATIENCE_MS = 180_000;
+
+/** Thrown when the mirror does not come to an end; the message says with what. */
+class HangError extends Error {
+  override name = "HangError";
+}
+
+/** Plays one seed against a new upstream and a new, empty mirror. */
+export async function simulate(options: SimulationOptions): Promise<Outcome> {
+  const { seed, stores, clock, directory } = options;
+  const began = performance.now();
+  clock.reset();
+  const plan = planOf(options);
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(join(directory, "schedule.jsonl"), plan.steps.map((step) => `${JSON.stringify(step)}\n`).join(""));
+  await using resources = new AsyncDisposableStack();
+  const database = await cloneDatabase(stores.postgres.url, options.template, `simulation_${seed}_${process.pid}`);
+  resources.defer(() => database.drop());
+  const world = new World({ seed });
+  const simulator = resources.use(await openSimulator({ world, seed }));
+  const { repositories } = generateWorld(world, { seed, repositories: 2, issues: 24, pulls: 12, people: 12 });
+  const tokens = LOGINS.map((login, index) => newToken(simulator, seed, login, index));
+  const redis = { url: stores.redis.url, prefix: `{s${seed}}` };
+  const places = { database: database.url, redis, upstream: simulator.url };
+  const env = {
+    UPSTREAM_TOKEN: tokens.join(),
+    WEBHOOK_SECRET,
+    REPOSITORIES: repositories.map((one) => world.fullName(one)).join(),
+    PORT: String(options.port),
+    PUBLIC_URL: `http://127.0.0.1:${options.port}`,
+    DATABASE_CONNECTIONS: "4",
+    CATCH_UP_INTERVAL: "45s",
+    SWEEP_INTERVAL: "40s",
+    DELIVERY_CHECK_INTERVAL: "90s",
+    AUDIT_PERIOD: `${plan.auditPeriodMs / SECOND}s`,
+    SHUTDOWN_TIMEOUT: "5s",
+    LOG_LEVEL: "info",
+    NODE_COMPILE_CACHE: join(options.root, "node_modules", ".cache", "simulation"),
+  };
+  const mirror = resources.use(
+    new Mirror({
+      root: options.root,
+      env: testEnvironment(places, env),
+      clock: clock.path,
+      workers: plan.workers,
+      logDirectory: directory,
+    }),
+  );
+  const ctx = await openContext(testConfig(places, { ...env, LOG_LEVEL: "silent" }), resources, { name: "simulation" });
+  const run = new Run({ plan, ctx, simulator, mirror, stores, clock, repositories, tokens, directory });
+  const outcome = await run.play();
+  return {
+    ...outcome,
+    simulatedMinutes: Math.round(clock.aheadMs / MINUTE),
+    seconds: Math.round((performance.now() - began) / 100) / 10,
+  };
+}
+
+interface Stage {
+  plan: Plan;
+  ctx: Context;
+  simulator: Simulator;
+  mirror: Mirror;
+  stores: OwnStores;
+  clock: SharedClock;
+  /** Those that are mirrored. */
+  repositories: readonly Repository[];
+  tokens: string[];
+  directory: string;
+}
+
+class Run {
+  readonly #stage: Stage;
+  readonly #faults: Record<string, number> = {};
+  readonly #began = performance.now();
+  readonly #ended: Record<string, number> = {};
+  readonly #log: string[] = [];
+  /** By step: which of the killed processes are started again. */
+  readonly #returning = new Map<number, (() => void)[]>();
+
+  constructor(stage: Stage) {
+    this.#stage = stage;
+  }
+
+  async play(): Promise<Omit<Outcome, "simulatedMinutes" | "seconds">> {
+    const { plan, simulator, mirror, repositories } = this.#stage;
+    const { seed } = plan;
+    const found = { drift: 0, missed: 0, untold: 0, differences: [] as string[], hang: null as string | null };
+    try {
+      await mirror.start();
+      this.#end("start");
+      await this.#hook();
+      await this.#until("copy", () => this.#notCopied(), SECOND);
+      const live = simulator.startLive({ ratePerSecond: 0, seed });
+      for (const [index, step] of plan.steps.entries()) {
+        this.#stage.clock.advance(step.advanceMs);
+        if (step.advanceMs > SECOND) await this.#wake();
+        for (const back of this.#returning.get(index) ?? []) back();
+        for (const deed of step.deeds) await this.#do(deed, index);
+        const done = live.step();
+        this.#note(index, done ? `${done.kind} ${done.repository ?? ""}#${done.number ?? ""}` : "nothing");
+        if (step.pauseMs > 0) await delay(step.pauseMs);
+      }
+      this.#end("steps");
+      await this.#calm();
+      this.#end("quiet");
+      const quietAt = Date.now();
+      this.#stage.clock.advance(LONG_LAG_MS);
+      await this.#until("catch-up", () => this.#unconfirmedSince(quietAt), 3 * SECOND);
+      this.#redeliverFailed();
+      await this.#until("telling", () => this.#untoldBy(quietAt), 3 * SECOND);
+      await this.#compare(
+        (kind, path, mine) => {
+          const told = isTold(kind, path, mine);
+          found[told ? "missed" : "untold"] += 1;
+          return told;
+        },
+        found.differences,
+        "before the audit",
+      );
+      this.#stage.clock.advance(plan.auditPeriodMs);
+      await this.#until("audit", () => this.#unauditedSince(quietAt), 10 * SECOND);
+      await this.#compare(
+        () => {
+          found.drift += 1;
+          return true;
+        },
+        found.differences,
+        "after the audit",
+      );
+    } catch (error) {
+      if (!(error instanceof HangError)) throw error;
+      found.hang = error.message;
+    } finally {
+      writeFileSync(join(this.#stage.directory, "events.log"), this.#log.join(""));
+    }
+    if (repositories.length === 0) throw new Error("Nothing was mirrored");
+    this.#countStruck();
+    return {
+      seed,
+      steps: plan.steps.length,
+      workers: plan.workers,
+      deliveries: simulator.webhooks.tally.sent,
+      faults: this.#faults,
+      ...found,
+      crashes: mirror.crashes,
+      errors: mirror.errors,
+      ended: this.#ended,
+    };
+  }
+
+  #note(step: number | string, what: string): void {
+    const real = ((performance.now() - this.#began) / SECOND).toFixed(2);
+    this.#log.push(`${new Date().toISOString()} ${real}s ${step} ${what}\n`);
+  }
+
+  #end(part: string): void {
+    this.#note("end of", part);
+    this.#ended[part] = Math.round((performance.now() - this.#began) / 100) / 10;
+  }
+
+  #count(fault: string, times = 1): void {
+    this.#faults[fault] = (this.#faults[fault] ?? 0) + times;
+  }
+
+  /** The simulator forgets what struck whenever its faults are set. */
+  #countStruck(): void {
+    const { faults } = this.#stage.simulator;
+    for (const [fault, times] of faults.struck) this.#count(fault, times);
+    faults.struck.clear();
+  }
+
+  async #hook(): Promise<void> {
+    const { ctx, simulator, repositories } = this.#stage;
+    for (const repository of repositories) {
+      await ensureRepositoryHook(ctx.upstream, {
+        fullName: simulator.world.fullName(repository),
+        url: `${ctx.config.publicUrl}/webhooks`,
+        secret: WEBHOOK_SECRET,
+        events: ["*"],
+      });
+    }
+  }
+
+  async #do(deed: Deed, step: number): Promise<void> {
+    const { simulator, mirror, stores, plan, ctx } = this.#stage;
+    this.#note(step, JSON.stringify(deed));
+    if (deed.kind !== "weather") this.#count(deed.kind);
+    switch (deed.kind) {
+      case "weather":
+        this.#countStruck();
+        simulator.setFaults({ ...deed.settings, seed: plan.seed + step });
+        simulator.quota.status = deed.limitStatus;
+        return;
+      case "redeliver":
+        return this.#redeliver(deed.count, step);
+      case "quota": {
+        const token = simulator.tokens.find(this.#stage.tokens[step % 2] ?? "");
+        if (token) simulator.quota.setRemaining(callerOf(token, ""), "core", deed.remaining);
+        return;
+      }
+      case "rotate": {
+        const { tokens } = this.#stage;
+        const index = step % tokens.length;
+        simulator.tokens.delete(tokens[index] ?? "");
+        tokens[index] = newToken(simulator, plan.seed + step, LOGINS[index] ?? "", index);
+        mirror.deploy({ UPSTREAM_TOKEN: tokens.join() });
+        return;
+      }
+      case "kill": {
+        await mirror.kill(deed.part, deed.index);
+        const at = Math.min(step + 1 + deed.awaySteps, plan.steps.length - 1);
+        const returning = this.#returning.get(at) ?? [];
+        returning.push(() => mirror.restart(deed.part, deed.index));
+        this.#returning.set(at, returning);
+        return;
+      }
+      case "flush":
+        // Where Redis is just away there is nothing to forget.
+        await ctx.redis.flushall().catch((error: Error) => this.#note(step, `no flush: ${error.message}`));
+        return;
+      case "redis":
+      case "postgres":
+        await stores[deed.kind].stop();
+        await delay(deed.awayMs);
+        await stores[deed.kind].start();
+        return;
+      default:
+        deed satisfies never;
+    }
+  }
+
+  #redeliver(count: number, step: number): void {
+    const { simulator, repositories, plan } = this.#stage;
+    const random = seededRandom(plan.seed * 7_919 + step);
+    for (const hook of repositories.flatMap((one) => [...one.rows.hooks.values()])) {
+      const sent = simulator.webhooks.log.list(hook.id, {});
+      for (let left = count; left > 0 && sent.length > 0; left--) simulator.webhooks.redeliver(hook, random.pick(sent));
+    }
+  }
+
+  /** Whoever looks after upstream's hooks sends again what failed, long after its successors, in another order. */
+  #redeliverFailed(): void {
+    const { simulator, repositories, plan } = this.#stage;
+    const random = seededRandom(plan.seed);
+    for (const hook of repositories.flatMap((one) => [...one.rows.hooks.values()])) {
+      const failed = simulator.webhooks.log.list(hook.id, { status: "failure" });
+      for (let left = failed.length; left > 0; left--) {
+        const [delivery] = failed.splice(random.int(0, left - 1), 1);
+        if (delivery) simulator.webhooks.redeliver(hook, delivery);
+      }
+    }
+  }
+
+  /** Ends the faults, and waits until upstream has said what it has to say. */
+  async #calm(): Promise<void> {
+    const { simulator, mirror } = this.#stage;
+    this.#countStruck();
+    simulator.setFaults({});
+    await mirror.start();
+    await simulator.quiet();
+  }
+
+  /**
+   * Lets time go by until nothing is left. `left` says what is; it is asked again and again, since what is waited for happens in
+   * other processes.
+   */
+  async #until(what: string, left: () => Promise<string | null>, stepMs: number): Promise<void> {
+    const { clock, simulator } = this.#stage;
+    const end = performance.now() + PATIENCE_MS;
+    let advanceMs = stepMs;
+    for (;;) {
+      const open = await left();
+      if (open === null) break;
+      if (performance.now() > end) throw new HangError(`${what}: ${open}`);
+      // While it works, time goes by as it does: otherwise a slow machine would never come to an end with what is due by then.
+      if (await this.#isWorking()) {
+        await delay(50);
+        continue;
+      }
+      clock.advance(advanceMs);
+      // What waits for the reset of a quota waits for an hour.
+      advanceMs = Math.min(advanceMs * 1.1, 10 * MINUTE);
+      await this.#wake();
+      await delay(100);
+      await simulator.quiet();
+    }
+    this.#end(what);
+  }
+
+  async #isWorking(): Promise<boolean> {
+    const counts = Object.entries(await queueCounts(this.#stage.ctx));
+    // Its tasks only ask for others; one that asks for lost webhooks waits a second of real time for each.
+    return counts.some(([name, { waiting, active }]) => name !== queueNames.maintenance && waiting + active > 0);
+  }
+
+  /** A worker sleeps until the moment at which the next job was due by its timer; time went on faster than that. */
+  async #wake(): Promise<void> {
+    const { redis, config } = this.#stage.ctx;
+    if (redis.status !== "ready") return;
+    const waking = redis.pipeline();
+    for (const name of Object.values(queueNames)) waking.zadd(`${config.redisPrefix}:${name}:marker`, 0, "0");
+    await waking.exec();
+  }
+
+  async #notCopied(): Promise<string | null> {
+    const { rows } = await this.#stage.ctx.db.$client.query<{ repository_id: string; state: string; problem: string }>(
+      "select * from repository_syncs",
+    );
+    const waiting = rows.filter(({ state }) => state !== "live");
+    if (rows.length < this.#stage.repositories.length) return `only ${rows.length} repositories are known`;
+    return waiting.length === 0 ? null : JSON.stringify(waiting);
+  }
+
+  /** Which repositories no catch-up and no sweep has looked at since upstream was quiet; null: none. */
+  async #unconfirmedSince(quietAt: number): Promise<string | null> {
+    const since = new Date(quietAt + LONG_LAG_MS);
+    const { rows } = await this.#stage.ctx.db.$client.query(
+      `select s.repository_id, s.state, s.problem, s.confirmed_at, w.swept_at from repository_syncs s left join sweeps w using (repository_id)
+        where s.state <> 'live' or s.confirmed_at is null or s.confirmed_at < $1 or w.swept_at is null or w.swept_at < $1`,
+      [since],
+    );
+    return rows.length > 0 ? `not confirmed: ${JSON.stringify(rows)}` : null;
+  }
+
+  /** What is still to be done so that all which webhooks, catch-ups and one sweep tell is known; null: nothing. */
+  async #untoldBy(quietAt: number): Promise<string | null> {
+    const unconfirmed = await this.#unconfirmedSince(quietAt);
+    if (unconfirmed !== null) return unconfirmed;
+    if (Date.now() < quietAt + LAST_WORDS_MS) return "what was lost on the way is still to be sent again";
+    return this.#busy();
+  }
+
+  async #unauditedSince(quietAt: number): Promise<string | null> {
+    const { rows } = await this.#stage.ctx.db.$client.query(
+      `select s.repository_id, s.state, a.phase, a.started_at, a.finished_at from repository_syncs s left join audits a using (repository_id)
+        where a.started_at is null or a.finished_at is null or a.started_at < $1`,
+      [new Date(quietAt + LONG_LAG_MS)],
+    );
+    if (rows.length > 0) return `not audited: ${JSON.stringify(rows)}`;
+    return this.#busy();
+  }
+
+  /** What the mirror still has to do; null when it has nothing. */
+  async #busy(): Promise<string | null> {
+    const { ctx } = this.#stage;
+    const { rows } = await ctx.db.$client.query<{ pending: number; marks: number; oldest: string | null }>(
+      `select (select count(*) from deliveries where status = 'pending')::int as pending, (select count(*) from refresh_marks)::int as marks,
+        (select kind || ' ' || key || ' ' || repository_id || ' asked ' || asked_at || ' not before ' || not_before from refresh_marks order by asked_at limit 1) as oldest`,
+    );
+    const { pending = 0, marks = 0, oldest = null } = rows[0] ?? {};
+    if (pending > 0) return `${pending} deliveries are pending`;
+    if (marks > 0) return `${marks} marks are open, the oldest ${oldest}`;
+    const counts = await queueCounts(ctx);
+    const busy = Object.entries(counts).filter(
+      ([name, { waiting, active, delayed }]) =>
+        // Its schedules always wait for their next turn.
+        waiting + (name === queueNames.maintenance ? 0 : active + delayed) > 0,
+    );
+    return busy.length === 0 ? null : `queues: ${JSON.stringify(Object.fromEntries(busy))}`;
+  }
+
+  async #compare(counts: typeof isTold, differences: string[], when: string): Promise<void> {
+    const { ctx, simulator, repositories } = this.#stage;
+    for (const repository of repositories) {
+      if (repository.deleted) continue;
+      const found = await compare(ctx, simulator, String(repository.id), (...difference) => !counts(...difference));
+      differences.push(...found.differences.map((line) => `${when}: ${simulator.world.fullName(repository)}: ${line}`));
+    }
+  }
+}
+
+/** A token of this account that no earlier one had the value of; the same each time a seed is played. */
+function newToken(simulator: Simulator, seed: number, login: string, index: number): string {
+  const token = `ghp_${seededRandom(seed * 31 + index).hex(36)}`;
+  simulator.tokens.create({ token, login, repositories: "all", write: true });
+  return token;
+}
+
+async function cloneDatabase(server: string, template: string, name: string) {
+  const administer = async (statement: string) => {
+    const admin = new pg.Client({ connectionString: server });
+    await admin.connect();
+    try {
+      await admin.query(statement);
+    } finally {
+      await admin.end();
+    }
+  };
+  await administer(`create database ${name} template ${template}`);
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return { url: url.href, drop: () => administer(`drop database ${name} with (force)`) };
+}
