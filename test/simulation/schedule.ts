@@ -147,6 +147,7 @@ function killOf(random: Random, workers: number): Deed {
 function lastWeather(random: Random, faults: ReadonlySet<FaultKind>): FaultSettings {
   const chance = (kind: FaultKind, probability: number) => (faults.has(kind) ? probability : 0);
   return {
+    http: [],
     webhooks: {
       fail: chance("fail", 0.3),
       delay: chance("delay", 0.3),

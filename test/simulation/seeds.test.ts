@@ -26,7 +26,7 @@ const seeds = Number(process.env.SEEDS ?? 1);
 
 test("whatever goes wrong on the way, the mirror becomes equal to a quiet upstream", async () => {
   const logs = await mkdtemp(join(tmpdir(), "tain-simulation-"));
-  const args = ["--seeds", `1..${seeds}`, "--steps", "60", "--workers", "2", "--json", "--logs", logs];
+  const args = ["--seeds", `1..${seeds}`, "--steps", "40", "--workers", "2", "--json", "--logs", logs];
   const { code, stdout, stderr } = await simulate(...args);
   const outcomes = stdout
     .split("\n")
