@@ -59,14 +59,22 @@ export interface ApiWorldOptions {
   fill?: (world: Simulator["world"]) => Promise<void>;
   upstreamUrl?: string;
   clock?: Context["clock"];
+  /** How many tokens the mirror has at upstream, all of the same account: a token writes once a second. Default 1. */
+  upstreamTokens?: number;
 }
 
 /** A mirror that already holds everything of a generated world, and the API in front of it. */
 export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWorld> {
   const resources = new AsyncDisposableStack();
   try {
+    const tokens = Array.from({ length: options.upstreamTokens ?? 1 }, (_, at) =>
+      at === 0 ? UPSTREAM_TOKEN : `${UPSTREAM_TOKEN}-${at}`,
+    );
     const upstream = resources.use(
-      await openSimulator({ seed: 7, tokens: [{ token: UPSTREAM_TOKEN, login: LOGIN, repositories: "all" }] }),
+      await openSimulator({
+        seed: 7,
+        tokens: tokens.map((token) => ({ token, login: LOGIN, repositories: "all" as const })),
+      }),
     );
     if (options.fill) await options.fill(upstream.world);
     else
@@ -74,7 +82,7 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
     const database = resources.use(await openTestDatabase());
     const redis = testRedis();
     const at = { database: database.url, redis, upstream: options.upstreamUrl ?? upstream.url };
-    const env = { UPSTREAM_TOKEN, ...options.env };
+    const env = { UPSTREAM_TOKEN: tokens.join(","), ...options.env };
     const opened = await openStores(testConfig(at, env), resources, { name: "test" });
     const stores = { ...opened, ...(options.clock ? { clock: options.clock } : {}) };
     const client = openUpstream(stores);
