@@ -149,7 +149,7 @@ async function fold(
     }
     if (one.isGuess || reading) doubts.push(key);
     const stored = await find(one.kind, one.key);
-    if (stored && stored.deletedAt === null) observed.push({ seen: [seenAs(one, key, stored, at)], shapes: new Map() });
+    if (stored && stored.deletedAt === null) observed.push({ seen: seenAs(one, key, stored, at), shapes: new Map() });
     if (reading?.body) observed.push(observeReading(reading, at));
   }
   for (const reading of readings) {
@@ -176,16 +176,16 @@ function shows(fields: Fields, { fields: implied, movedAt }: Implied): boolean {
   return keys.every((key) => sameValue(fields[key], implied[key]));
 }
 
-function seenAs(one: Implied, key: ResourceKey, stored: Stored, at: Sighting): Seen {
+/** No stamp may be older than what is stored: that was so before the write. */
+function seenAs({ fields, movedAt }: Implied, key: ResourceKey, stored: Stored, at: Sighting): Seen[] {
+  const known = [stored.stamp, ...Object.keys(fields).flatMap((name) => stored.keyStamps[name] ?? [])];
+  const moved = movedAt === null ? 0 : Date.parse(movedAt);
   const stamp = { seenAt: at.seenAt.getTime(), read: true };
-  const known = { ...key, deleted: false };
-  if (one.movedAt !== null) {
-    const fields = { ...one.fields, updated_at: one.movedAt };
-    return { ...known, fields, extent: "whole", stamp: { ...stamp, updatedAt: Date.parse(one.movedAt) } };
-  }
-  const times = [stored.stamp, ...Object.keys(one.fields).flatMap((name) => stored.keyStamps[name] ?? [])];
-  const updatedAt = Math.max(...times.map((time) => time.updatedAt));
-  return { ...known, fields: one.fields, extent: "part", stamp: { ...stamp, updatedAt } };
+  const updatedAt = Math.max(moved, ...known.map((time) => time.updatedAt));
+  const part: Seen = { ...key, deleted: false, fields, extent: "part", stamp: { ...stamp, updatedAt } };
+  if (movedAt === null) return [part];
+  const updated_at = movedAt;
+  return [{ ...part, fields: { updated_at }, extent: "whole", stamp: { ...stamp, updatedAt: moved } }, part];
 }
 
 function buried(gone: ResourceKey[], at: Date): Observed[] {
