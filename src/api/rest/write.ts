@@ -129,7 +129,7 @@ async function findOne(tx: Transaction, repositoryId: number, kind: Kind, key: n
   return (await findStored(tx, kind, [asked])).get(`${owner}/${key}`);
 }
 
-/** A reading that shows what is implied was made after the write, and is as good as its answer. */
+/** Where a reading shows what is implied, it tells the exact time too; where it does not, it is a lagging replica's. */
 async function fold(
   { shown = [], implied = [] }: Sayings,
   readings: Reading[],
@@ -139,21 +139,18 @@ async function fold(
   const repositoryId = at.repository?.id ?? 0;
   const observed = [...shown];
   const doubts: ResourceKey[] = [];
-  const isOf = (kind: Kind, key: number) => (reading: Reading) => reading.kind === kind && reading.key === key;
   for (const one of implied) {
     const key = { kind: one.kind, repositoryId: one.kind === "repository" ? 0 : repositoryId, key: one.key };
-    const reading = readings.find(isOf(one.kind, one.key));
-    if (reading?.body && shows(mainOf(reading, observeReading(reading, at)), one)) {
-      observed.push(observeReading({ ...reading, seenAt: at.seenAt }, at));
-      continue;
-    }
-    if (one.isGuess || reading) doubts.push(key);
     const stored = await find(one.kind, one.key);
-    if (stored && stored.deletedAt === null) observed.push({ seen: seenAs(one, key, stored, at), shapes: new Map() });
-    if (reading?.body) observed.push(observeReading(reading, at));
+    const reading = readings.find(({ kind, key: number }) => kind === one.kind && number === one.key);
+    const read = reading?.body ? mainOf(reading, observeReading(reading, at)) : {};
+    const isConfirmed = shows(read, one, stored);
+    if ((reading && !isConfirmed) || one.isGuess) doubts.push(key);
+    if (!stored || stored.deletedAt !== null) continue;
+    const exact = isConfirmed && one.movedAt !== null ? { ...one, movedAt: String(read.updated_at) } : one;
+    observed.push({ seen: seenAs(exact, key, stored, at), shapes: new Map() });
   }
   for (const reading of readings) {
-    if (implied.some(({ kind, key }) => isOf(kind, key)(reading))) continue;
     if (reading.body) observed.push(observeReading(reading, at));
   }
   return { observed, doubts };
@@ -169,11 +166,13 @@ function mainOf({ kind, key }: Reading, { seen }: Observed): Fields {
   return seen.find((one) => one.kind === kind && one.key === key && one.extent !== "part")?.fields ?? {};
 }
 
-function shows(fields: Fields, { fields: implied, movedAt }: Implied): boolean {
-  const keys = Object.keys(implied);
-  const isLateEnough = movedAt !== null && String(fields.updated_at) >= movedAt;
-  if (keys.length === 0) return isLateEnough;
-  return keys.every((key) => sameValue(fields[key], implied[key]));
+/** Not older than what is stored: what was undone looks like what was never done. */
+function shows(read: Fields, { fields, movedAt }: Implied, stored: Stored | undefined): boolean {
+  const since = movedAt ?? stored?.fields.updated_at ?? "";
+  return (
+    String(read.updated_at ?? "") >= String(since) &&
+    Object.entries(fields).every(([key, value]) => sameValue(read[key], value))
+  );
 }
 
 /** No stamp may be older than what is stored: that was so before the write. */
