@@ -35,7 +35,11 @@ export interface ApiWorld extends AsyncDisposable {
   /** The same request to upstream, with the mirror's token. */
   getUpstream(path: string, options?: { headers?: Record<string, string> }): Promise<Answered>;
   /** Another process' worth of API over the same stores. */
-  openSibling(env?: NodeJS.ProcessEnv, limits?: Parameters<typeof registerApi>[2]): Promise<string>;
+  openSibling(
+    env?: NodeJS.ProcessEnv,
+    limits?: Parameters<typeof registerApi>[2],
+    clientLimits?: Parameters<typeof openUpstream>[1],
+  ): Promise<string>;
 }
 
 export interface Asking {
@@ -112,10 +116,10 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
       readToken: await createApiToken(ctx, { userId, canWrite: false }),
       get: (path, asking) => send("GET", path, asking),
       getUpstream: (path, asking = {}) => askAt(upstream.url, "GET", path, { token: UPSTREAM_TOKEN, ...asking }),
-      openSibling: async (more = {}, limits = {}) => {
+      openSibling: async (more = {}, limits = {}, clientLimits = {}) => {
         const config = testConfig(at, { ...env, ...more });
         const own = await openStores(config, resources, { name: "sibling" });
-        const upstreamClient = openUpstream(own);
+        const upstreamClient = openUpstream(own, clientLimits);
         resources.defer(() => upstreamClient.close());
         return listen({ ...own, upstream: upstreamClient }, limits);
       },

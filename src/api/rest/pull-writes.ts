@@ -96,15 +96,24 @@ function writesReview(
     // A pending one is its author's alone, and changes nothing that others see.
     reads: (answer) =>
       isPending(answer) ? [] : [...pull.map(({ kind }) => readOf(kind, place)), ...reviewComments(place, answer, sent)],
-    says: async ({ answer, at, notBefore }, find) => {
+    says: async ({ answer, at, notBefore, readings }, find) => {
       const shown = [observe("review", answer, at)];
       if (isPending(answer)) return { shown };
       const { submitted_at, user } = answer as { submitted_at?: string; user?: Fields };
       const movedAt = method === "POST" ? (submitted_at ?? null) : notBefore && seconds(notBefore);
-      const implied = await counts(find, pull, "review_comments", sent ?? 0, movedAt);
+      const come = await unknownComments(find, readings);
+      const implied = await counts(find, pull, "review_comments", come, movedAt);
       return { shown, implied: await answered(find, place.number, implied, user) };
     },
   };
+}
+
+/** How many comments came with a review that the mirror has not heard of by a webhook already. */
+async function unknownComments(find: Find, readings: Written["readings"]): Promise<number> {
+  const { body } = readings.find(({ kind }) => kind === "review_comment") ?? { body: [] };
+  const comments = Array.isArray(body) ? body : [];
+  const known = await Promise.all(comments.map((one) => find("review_comment", Number((one as Fields).id))));
+  return known.filter((stored) => stored === undefined).length;
 }
 
 /** A reviewer who was asked has answered. */

@@ -32,6 +32,8 @@ export interface Written {
   at: Sighting;
   /** The earliest moment, by upstream's clock, at which upstream may have done it; null: it does not tell its time. */
   notBefore: Date | null;
+  /** What was read after it. */
+  readings: readonly Reading[];
 }
 
 export type Find = (kind: Kind, key: number) => Promise<Stored | undefined>;
@@ -106,7 +108,7 @@ export async function settle(
       // Two writes under one issue at once would both count from the same number.
       await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`tain write ${id}`}, 0))`);
       const find: Find = (kind, key) => findOne(tx, id, kind, key);
-      const sayings = await write.says({ answer, at, notBefore }, find);
+      const sayings = await write.says({ answer, at, notBefore, readings }, find);
       const { observed, doubts } = await fold(sayings, readings, at, find);
       const merged = await mergeObserved(tx, joinObserved([...observed, ...buried(sayings.gone ?? [], answeredAt)]));
       const ties = merged.filter(({ outcome }) => outcome === "tied");
