@@ -1,5 +1,6 @@
 import type { Context } from "../context.ts";
 import type { Sight } from "../mirror/sight.ts";
+import type { Fields } from "../mirror/template.ts";
 import type { Upstream, WriteRequest } from "../upstream/client.ts";
 import type { OwnRequest } from "../upstream/on-behalf.ts";
 import type { Received } from "../upstream/transport.ts";
@@ -25,6 +26,7 @@ export interface User {
         write: Upstream["write"];
         /** One request with their own token, at the cost of their own quota, answered as upstream answers it. */
         forward: (request: Omit<OwnRequest, "token">) => Promise<Received>;
+        mutate: (query: string, variables: Fields) => Promise<Received>;
       };
 }
 
@@ -72,7 +74,8 @@ export class Callers {
     if (!known) return null;
     const write = (request: WriteRequest) => this.#upstream.write(text, request);
     const forward = (request: Omit<OwnRequest, "token">) => this.#upstream.forward({ ...request, token: text });
-    const by = { of: "upstream", known, write, forward } as const;
+    const mutate = (query: string, variables: Fields) => this.#upstream.mutate(text, query, variables);
+    const by = { of: "upstream", known, write, forward, mutate } as const;
     return { kind: "user", userId: known.userId, quotaName: `u${known.userId}`, hourlyLimit: null, by };
   }
 }

@@ -2,7 +2,7 @@ import type { Answer, Call, RepositoryCall } from "./call.ts";
 
 /** One operation of the service that we serve. */
 export interface Route {
-  method: "GET" | "POST";
+  method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
   docs: string;
   /** Whether it counts against the caller's quota. */
   isFree: boolean;

@@ -87,6 +87,11 @@ export class UpstreamCallers {
     return this.#upstream.forward(request);
   }
 
+  /** Passes a mutation on as whoever the token is, once. */
+  mutate(token: string, query: string, variables: Fields): Promise<Received> {
+    return this.#upstream.graphql({ token, query, variables });
+  }
+
   async close(): Promise<void> {
     await this.#upstream.close();
   }

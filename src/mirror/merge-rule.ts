@@ -58,6 +58,14 @@ export type Folded =
 /** A read may be answered by a replica that is this much behind a delivery. GitHub's replicas were seen 1-10 s late. */
 export const REPLICA_LAG_MS = 10_000;
 
+/**
+ * When the answer to a write counts as seen. It comes from where the change was made, so nothing that is read before every
+ * replica has the change knows better within the same second, and no delivery of an earlier state does.
+ */
+export function writtenAt(answeredAt: Date): Date {
+  return new Date(answeredAt.getTime() + REPLICA_LAG_MS);
+}
+
 /** A delivery that arrives this soon after its resource's `updated_at` is fresh: nothing newer is likely to be known. */
 export const FRESH_MS = 5_000;
 

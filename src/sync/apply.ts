@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
+import { afterLag, marksForTies, storeMarks } from "../mirror/marks.ts";
 import { FRESH_MS } from "../mirror/merge-rule.ts";
 import {
   InvalidRepresentationError,
@@ -13,7 +14,7 @@ import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import type { Fields, Json } from "../mirror/template.ts";
 import { enqueueTask, QueueUnavailableError } from "../operations/queues.ts";
 import { noteInstallation } from "./installations.ts";
-import { afterLag, enqueueMarks, marksForTies, storeMarks } from "./marks.ts";
+import { enqueueMarks } from "./marks.ts";
 import { findMirrored, setSyncState } from "./repository-sync.ts";
 
 /** A delivery is signed by upstream and yet says something that cannot be. Trying again will not help. */

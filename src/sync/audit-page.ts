@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
+import { type Mark, marksForTies, storeMarks } from "../mirror/marks.ts";
 import { joinObserved, observe } from "../mirror/observation.ts";
 import type { Kind } from "../mirror/resource.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
@@ -9,7 +10,7 @@ import type { Answer } from "../upstream/client.ts";
 import { saveValidator } from "../upstream/validators.ts";
 import { compareWithStored, fingerprintOf, overruling } from "./audit-comparison.ts";
 import type { Drift } from "./audit-report.ts";
-import { enqueueMarks, type Mark, marksForTies, storeMarks } from "./marks.ts";
+import { enqueueMarks } from "./marks.ts";
 import { RepositoryUnavailableError, sightingOf } from "./pages.ts";
 
 export interface AuditedPage {

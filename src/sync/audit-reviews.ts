@@ -1,12 +1,13 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
+import { storeMarks } from "../mirror/marks.ts";
 import type { Seen } from "../mirror/observation.ts";
 import { mergeObserved } from "../mirror/store.ts";
 import { compareWithStored, MERGEABILITY, overruling } from "./audit-comparison.ts";
 import { auditUnmet, settledBefore } from "./audit-gone.ts";
 import { auditPage } from "./audit-page.ts";
 import type { Drift } from "./audit-report.ts";
-import { enqueueMarks, storeMarks } from "./marks.ts";
+import { enqueueMarks } from "./marks.ts";
 import { PAGE_SIZE } from "./pages.ts";
 import { marksForUnclear, pullDetailsOf, readPullDetails } from "./pull-details.ts";
 

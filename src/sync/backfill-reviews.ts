@@ -1,7 +1,8 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
+import { storeMarks } from "../mirror/marks.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
-import { enqueueMarks, storeMarks } from "./marks.ts";
+import { enqueueMarks } from "./marks.ts";
 import { storeMergeabilityAfter } from "./mergeability.ts";
 import { reviewLists, type StoredPage, storePage } from "./pages.ts";
 import { learnPullDetails, marksForUnclear, pullsAPoint, readPullDetails, storePullDetails } from "./pull-details.ts";

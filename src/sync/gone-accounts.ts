@@ -1,9 +1,10 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
+import { type Mark, marksForTies, storeMarks } from "../mirror/marks.ts";
 import { mergeObserved } from "../mirror/store.ts";
 import type { Fields, Json } from "../mirror/template.ts";
 import type { Priority } from "../upstream/client.ts";
-import { enqueueMarks, type Mark, marksForTies, storeMarks } from "./marks.ts";
+import { enqueueMarks } from "./marks.ts";
 import { readReviewLists } from "./pages.ts";
 import type { Pull } from "./pull-observations.ts";
 import { readAnew } from "./refresh.ts";

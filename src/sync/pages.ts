@@ -1,5 +1,6 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
+import { type Mark, marksForTies, storeMarks } from "../mirror/marks.ts";
 import { joinObserved, type Observed, observe, type Sighting } from "../mirror/observation.ts";
 import type { Kind } from "../mirror/resource.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
@@ -7,7 +8,7 @@ import type { Json } from "../mirror/template.ts";
 import type { Answer, Priority } from "../upstream/client.ts";
 import { pageCount } from "../upstream/pagination.ts";
 import { saveValidator } from "../upstream/validators.ts";
-import { enqueueMarks, type Mark, marksForTies, storeMarks } from "./marks.ts";
+import { enqueueMarks } from "./marks.ts";
 
 export const PAGE_SIZE = 100;
 

@@ -1,12 +1,13 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
+import { type Mark, storeMarks } from "../mirror/marks.ts";
 import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";
 import type { Observed } from "../mirror/observation.ts";
 import { mergeObserved } from "../mirror/store.ts";
 import type { Priority } from "../upstream/client.ts";
 import { GraphqlTooHeavyError } from "../upstream/errors.ts";
 import { type GoneAccounts, learnGoneAccounts, mergedByGone, reviewedByGone } from "./gone-accounts.ts";
-import { enqueueMarks, type Mark, storeMarks } from "./marks.ts";
+import { enqueueMarks } from "./marks.ts";
 import { readReviewLists } from "./pages.ts";
 import { COMMIT_COUNT, observePulls, PULL_FIELDS, type Pull } from "./pull-observations.ts";
 

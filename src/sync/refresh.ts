@@ -1,22 +1,14 @@
 import { sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../mirror/find-repository.ts";
+import { afterLag, type Mark, marksForTies, storeMarks } from "../mirror/marks.ts";
 import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";
 import { joinObserved, type Observed, observe, type Seen } from "../mirror/observation.ts";
 import type { Kind, ResourceKey } from "../mirror/resource.ts";
 import { mergeObserved } from "../mirror/store.ts";
 import type { Json } from "../mirror/template.ts";
 import type { Answer, Priority } from "../upstream/client.ts";
-import {
-  afterLag,
-  enqueueMarks,
-  findMark,
-  type Mark,
-  marksForTies,
-  postponeMark,
-  settleMark,
-  storeMarks,
-} from "./marks.ts";
+import { enqueueMarks, findMark, postponeMark, settleMark } from "./marks.ts";
 import { PAGE_SIZE, sightingOf, storePage } from "./pages.ts";
 
 /**
@@ -33,11 +25,20 @@ export async function refresh(ctx: Context, wanted: ResourceKey): Promise<"merge
   }
   const startedAt = ctx.clock.now();
   const { observed, outcome } = await readAnew(ctx, wanted, repository, path, "refresh");
-  const ties = await store(ctx, observed, mark, startedAt);
+  const ties = await store(ctx, overruling(observed, wanted), mark, startedAt);
   await enqueueMarks(ctx, ties);
   if (repository && wanted.kind === "issue" && outcome === "merged")
     await readMissingComments(ctx, repository, [wanted.key], "refresh");
   return outcome;
+}
+
+/**
+ * What a write implies may say of a resource that it changed a second later than it did; what no replica's lag explains
+ * any more is then wrong.
+ */
+function overruling({ seen, shapes }: Observed, { kind, key }: ResourceKey): Observed {
+  const isWanted = (one: Seen) => one.kind === kind && one.key === key && one.extent !== "part";
+  return { seen: seen.map((one) => (isWanted(one) ? { ...one, overrules: true } : one)), shapes };
 }
 
 /**

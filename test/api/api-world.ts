@@ -35,7 +35,11 @@ export interface ApiWorld extends AsyncDisposable {
   /** The same request to upstream, with the mirror's token. */
   getUpstream(path: string, options?: { headers?: Record<string, string> }): Promise<Answered>;
   /** Another process' worth of API over the same stores. */
-  openSibling(env?: NodeJS.ProcessEnv, limits?: Parameters<typeof registerApi>[2]): Promise<string>;
+  openSibling(
+    env?: NodeJS.ProcessEnv,
+    limits?: Parameters<typeof registerApi>[2],
+    clientLimits?: Parameters<typeof openUpstream>[1],
+  ): Promise<string>;
 }
 
 export interface Asking {
@@ -59,14 +63,22 @@ export interface ApiWorldOptions {
   fill?: (world: Simulator["world"]) => Promise<void>;
   upstreamUrl?: string;
   clock?: Context["clock"];
+  /** How many tokens the mirror has at upstream, all of the same account: a token writes once a second. Default 1. */
+  upstreamTokens?: number;
 }
 
 /** A mirror that already holds everything of a generated world, and the API in front of it. */
 export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWorld> {
   const resources = new AsyncDisposableStack();
   try {
+    const tokens = Array.from({ length: options.upstreamTokens ?? 1 }, (_, at) =>
+      at === 0 ? UPSTREAM_TOKEN : `${UPSTREAM_TOKEN}-${at}`,
+    );
     const upstream = resources.use(
-      await openSimulator({ seed: 7, tokens: [{ token: UPSTREAM_TOKEN, login: LOGIN, repositories: "all" }] }),
+      await openSimulator({
+        seed: 7,
+        tokens: tokens.map((token) => ({ token, login: LOGIN, repositories: "all" as const })),
+      }),
     );
     if (options.fill) await options.fill(upstream.world);
     else
@@ -74,7 +86,7 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
     const database = resources.use(await openTestDatabase());
     const redis = testRedis();
     const at = { database: database.url, redis, upstream: options.upstreamUrl ?? upstream.url };
-    const env = { UPSTREAM_TOKEN, ...options.env };
+    const env = { UPSTREAM_TOKEN: tokens.join(","), ...options.env };
     const opened = await openStores(testConfig(at, env), resources, { name: "test" });
     const stores = { ...opened, ...(options.clock ? { clock: options.clock } : {}) };
     const client = openUpstream(stores);
@@ -104,10 +116,10 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
       readToken: await createApiToken(ctx, { userId, canWrite: false }),
       get: (path, asking) => send("GET", path, asking),
       getUpstream: (path, asking = {}) => askAt(upstream.url, "GET", path, { token: UPSTREAM_TOKEN, ...asking }),
-      openSibling: async (more = {}, limits = {}) => {
+      openSibling: async (more = {}, limits = {}, clientLimits = {}) => {
         const config = testConfig(at, { ...env, ...more });
         const own = await openStores(config, resources, { name: "sibling" });
-        const upstreamClient = openUpstream(own);
+        const upstreamClient = openUpstream(own, clientLimits);
         resources.defer(() => upstreamClient.close());
         return listen({ ...own, upstream: upstreamClient }, limits);
       },

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { fold, type Observation, REPLICA_LAG_MS, type Stored } from "../../src/mirror/merge-rule.ts";
+import { fold, type Observation, REPLICA_LAG_MS, type Stored, writtenAt } from "../../src/mirror/merge-rule.ts";
 import type { Fields } from "../../src/mirror/template.ts";
 
 const START = Date.parse("2026-01-01T00:00:00Z");
@@ -302,4 +302,25 @@ test("the counters of a repository do not follow a delivery that comes late, and
   const late = { ...issue({ open_issues_count: 1, name: "a" }), isLate: true };
   expect(fold(stored, late)).toEqual({ outcome: "known" });
   expect(fold(undefined, late)).toMatchObject({ outcome: "merged", next: { fields: { open_issues_count: 1 } } });
+});
+
+test("what a write was answered stands, within its second, against lagging reads and deliveries of earlier states", () => {
+  const answeredAt = START + 1_000;
+  const seen = (title: string, seenAt: number, read: boolean): Observation => ({
+    fields: { title, updated_at: "2026-01-01T00:00:00Z" },
+    stamp: { updatedAt: START, seenAt, read },
+    deleted: false,
+    extent: "whole",
+  });
+  const written = next(
+    next(undefined, seen("before", START, true)),
+    seen("written", writtenAt(new Date(answeredAt)).getTime(), true),
+  );
+  expect(written?.fields.title).toBe("written");
+  const lagging = fold(written, seen("before", answeredAt + REPLICA_LAG_MS - 1, true));
+  expect(lagging).toEqual({ outcome: "known" });
+  // Nobody can say which of the two is newer: the write's stands, and upstream is asked.
+  expect(fold(written, seen("before", answeredAt + 500, false))).toEqual({ outcome: "tied", next: null });
+  expect(fold(written, seen("before", answeredAt + 5_500, false))).toEqual({ outcome: "tied", next: null });
+  expect(next(written, seen("later", answeredAt + REPLICA_LAG_MS + 1, true))?.fields.title).toBe("later");
 });

@@ -58,6 +58,11 @@ export class GraphqlCall {
     this.changes = parts.changes;
   }
 
+  /** What was loaded before a write is not what is shown after it. */
+  forget(): void {
+    this.#batches.clear();
+  }
+
   /** The batch of this name, which gathers everything that is asked under it. */
   batch<Key, Value>(name: string, run: (keys: Key[]) => Promise<Value[]>): Batch<Key, Value> {
     const known = this.#batches.get(name) as Batch<Key, Value> | undefined;

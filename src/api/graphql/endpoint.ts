@@ -31,6 +31,9 @@ import { acceptsEventStream, streamResults } from "./subscriptions.ts";
 
 const DOCS = "https://docs.github.com/graphql";
 
+/** Longer than a write may stand in line, be sent, and wait for upstream's replicas. */
+const MUTATION_MS = 120_000;
+
 export interface GraphqlParts {
   ctx: ApiContext;
   callers: Callers;
@@ -126,7 +129,8 @@ export function openGraphql({ ctx, callers, quota, timeoutMs, changes }: Graphql
         });
         return reply;
       }
-      deadline = AbortSignal.timeout(timeoutMs);
+      // A write that is broken off here may have taken effect; its own limits end in an answer that says what is known.
+      deadline = AbortSignal.timeout(operation.operation === "mutation" ? timeoutMs + MUTATION_MS : timeoutMs);
       const result = await execute({
         schema,
         document: priced ?? document,

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { buildSchema, type GraphQLFieldResolver, type GraphQLSchema, isAbstractType, isObjectType } from "graphql";
 import type { Node } from "./call.ts";
-import { createIssue } from "./create-issue.ts";
+import { mutationResolvers } from "./mutations.ts";
 import { queryResolvers, typeResolvers } from "./resolvers.ts";
 import { subscriptionFields } from "./subscriptions.ts";
 
@@ -11,7 +11,7 @@ export function apiSchema(): GraphQLSchema {
   const resolvers: Record<string, Record<string, unknown>> = {
     ...typeResolvers,
     Query: queryResolvers,
-    Mutation: { createIssue },
+    Mutation: mutationResolvers,
   };
   for (const type of Object.values(schema.getTypeMap())) {
     if (isAbstractType(type)) type.resolveType = (node: Node) => node.kind;

@@ -10,7 +10,7 @@ import { checkMerged, getPull, getRequestedReviewers, listPulls } from "./pulls.
 import { getRepository, getTopics, getViewer, listViewerRepositories } from "./repositories.ts";
 import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./root.ts";
 import { getSearchedIssues, getSearchedLabels, getSearchedRepositories } from "./search.ts";
-import { postIssue, postPull } from "./writes.ts";
+import { addWrites } from "./write-operations.ts";
 
 const DOCS = "https://docs.github.com/rest";
 
@@ -19,12 +19,8 @@ export function restOperations(): Router {
   const router = new Router();
   const service = (method: "GET", path: string, run: (call: Call) => Promise<Answer>, docs: string, isFree = false) =>
     router.add(path, { method, docs: `${DOCS}/${docs}`, isFree, run: { of: "service", with: run } });
-  const repository = (
-    method: "GET" | "POST",
-    path: string,
-    run: (call: RepositoryCall) => Promise<Answer>,
-    docs: string,
-  ) => router.add(path, { method, docs: `${DOCS}/${docs}`, isFree: false, run: { of: "repository", with: run } });
+  const repository = (method: "GET", path: string, run: (call: RepositoryCall) => Promise<Answer>, docs: string) =>
+    router.add(path, { method, docs: `${DOCS}/${docs}`, isFree: false, run: { of: "repository", with: run } });
 
   service("GET", "/", getRoot, "meta/meta#github-api-root");
   service("GET", "/meta", getMeta, "meta/meta#get-github-meta-information");
@@ -79,7 +75,6 @@ export function restOperations(): Router {
 
   repository("GET", "/", getRepository, "repos/repos#get-a-repository");
   repository("GET", "/issues", listIssues, "issues/issues#list-repository-issues");
-  repository("POST", "/issues", postIssue, "issues/issues#create-an-issue");
   repository(
     "GET",
     "/issues/comments",
@@ -91,7 +86,6 @@ export function restOperations(): Router {
   repository("GET", "/issues/:number/comments", comments.listIssueComments, "issues/comments#list-issue-comments");
   repository("GET", "/issues/:number/labels", listIssueLabels, "issues/labels#list-labels-for-an-issue");
   repository("GET", "/pulls", listPulls, "pulls/pulls#list-pull-requests");
-  repository("POST", "/pulls", postPull, "pulls/pulls#create-a-pull-request");
   repository(
     "GET",
     "/pulls/comments",
@@ -139,5 +133,6 @@ export function restOperations(): Router {
   repository("GET", "/assignees", listAssignees, "issues/assignees#list-assignees");
   repository("GET", "/assignees/:assignee", checkAssignee, "issues/assignees#check-if-a-user-can-be-assigned");
   repository("GET", "/topics", getTopics, "repos/repos#get-all-repository-topics");
+  addWrites(router);
   return router;
 }
