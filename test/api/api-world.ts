@@ -63,7 +63,7 @@ export interface ApiWorldOptions {
   fill?: (world: Simulator["world"]) => Promise<void>;
   upstreamUrl?: string;
   clock?: Context["clock"];
-  /** How many tokens the mirror has at upstream, all of the same account: a token writes once a second. Default 1. */
+  /** How many tokens the mirror has at upstream, each of its own account, which writes once a second. Default 1. */
   upstreamTokens?: number;
 }
 
@@ -77,7 +77,11 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
     const upstream = resources.use(
       await openSimulator({
         seed: 7,
-        tokens: tokens.map((token) => ({ token, login: LOGIN, repositories: "all" as const })),
+        tokens: tokens.map((token, at) => ({
+          token,
+          login: at === 0 ? LOGIN : `${LOGIN}-${at}`,
+          repositories: "all" as const,
+        })),
       }),
     );
     if (options.fill) await options.fill(upstream.world);

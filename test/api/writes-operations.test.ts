@@ -3,7 +3,7 @@ import { createComment } from "../../src/simulator/changes/comments.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import type { PullIssue, Repository } from "../../src/simulator/records.ts";
 import { compare } from "../support/comparison.ts";
-import { type Answered, type ApiWorld, openApiWorld, rebased, store } from "./api-world.ts";
+import { type Answered, type ApiWorld, askAt, openApiWorld, rebased, store, UPSTREAM_TOKEN } from "./api-world.ts";
 
 let world: ApiWorld;
 let repo: string;
@@ -207,24 +207,30 @@ test.each(steps)("$what: answered as upstream shows it, and the mirror is equal 
     if (one.status === 201 && one.method === "POST" && !one.path.endsWith("/assignees"))
       expect(answer.headers.get("location")).toBe(`${world.url}${at}`);
   }
-  expect(await differences()).toEqual([]);
+  // When labels were changed, their answer does not say; by its date it may seem to have been a second later.
+  const isTimed = !/labels(\/|$)|dismissals$/.test(one.path.replace(/^\/labels.*/, ""));
+  expect(await differences(...(isTimed ? [] : ["updated_at"]))).toEqual([]);
 });
 
 test("a pending review is its author's alone: answered, and shown to nobody until it is submitted", async () => {
   const reviews = `/repos/${repo}/pulls/${made.pull}/reviews`;
   const before = (await world.get(reviews)).body;
-  const body = JSON.stringify({ body: "b", comments: [{ path: "a.ts", line: 1, body: "held back" }] });
-  const pending = await world.send("POST", reviews, { body });
+  // By one account: a mirror that writes as several could not submit what another of them began.
+  const alone = await world.openSibling({ UPSTREAM_TOKEN });
+  const send = (method: string, path: string, sent: object | undefined = undefined) =>
+    askAt(alone, method, path, { token: world.token, ...(sent ? { body: JSON.stringify(sent) } : {}) });
+  const pending = await send("POST", reviews, {
+    body: "b",
+    comments: [{ path: "a.ts", line: 1, body: "held back" }],
+  });
   expect([pending.status, pending.body.state]).toEqual([200, "PENDING"]);
   expect((await world.get(reviews)).body).toEqual(before);
-  const submitted = await world.send("POST", `${reviews}/${pending.body.id}/events`, {
-    body: JSON.stringify({ event: "COMMENT", body: "now" }),
-  });
+  const submitted = await send("POST", `${reviews}/${pending.body.id}/events`, { event: "COMMENT", body: "now" });
   expect([submitted.status, submitted.body.state]).toEqual([200, "COMMENTED"]);
-  expect((await world.get(reviews)).body.at(-1)).toEqual(submitted.body);
+  expect((await askAt(alone, "GET", reviews, { token: world.token })).body.at(-1)).toEqual(submitted.body);
   expect(await differences()).toEqual([]);
-  const again = await world.send("POST", reviews, { body: "{}" });
-  const gone = await world.send("DELETE", `${reviews}/${again.body.id}`);
+  const again = await send("POST", reviews, {});
+  const gone = await send("DELETE", `${reviews}/${again.body.id}`);
   expect([gone.status, gone.body.id]).toEqual([200, again.body.id]);
 });
 

@@ -48,7 +48,7 @@ export async function mutated(
   if (payload === null || payload === undefined)
     throw typedError((error?.type ?? "UNPROCESSABLE") as ErrorType, error?.message || "Upstream refused");
   const body = JSON.stringify(payload);
-  return { answer: payload, isStored: await settle(writer, write, { headers: {}, body, seenAt: answer.seenAt }) };
+  return { answer: payload, isStored: await settle(writer, write, { headers: {}, body }) };
 }
 
 async function send(

@@ -105,13 +105,13 @@ export function changeLabels(
     body,
     about: sides(place),
     reads: () => sides(place).map(({ kind }) => readOf(kind, place)),
-    says: ({ answer, at, notBefore }, find) => {
+    says: ({ answer, at, doneBy }, find) => {
       const labels = Array.isArray(answer) ? answer : [];
       const home = { api: at.api, fullName: at.repository?.fullName, htmlUrl: at.repository?.htmlUrl ?? undefined };
       const stripped = strip({ labels }, home);
       const shown = labels.map((label) => observe("label", label, at));
       return saysLabels(place, find, stripped.fields.labels as Json[], {
-        movedAt: notBefore && seconds(notBefore),
+        movedAt: doneBy,
         shown: [{ seen: shown.flatMap(({ seen }) => seen), shapes: stripped.shapes }],
       });
     },
@@ -228,9 +228,4 @@ export function sides({ id, number, isPull }: IssuePlace): ResourceKey[] {
 
 export function readOf(kind: Kind, { id, number }: Pick<IssuePlace, "id" | "number">): Read {
   return { kind, key: number, path: `/repositories/${id}/${kind === "issue" ? "issues" : "pulls"}/${number}` };
-}
-
-/** As upstream writes a moment. */
-export function seconds(moment: Date): string {
-  return moment.toISOString().replace(".000Z", "Z");
 }

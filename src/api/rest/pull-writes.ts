@@ -2,7 +2,7 @@
 import { observe } from "../../mirror/observation.ts";
 import type { ResourceKey } from "../../mirror/resource.ts";
 import { type Fields, type Json, referenceId } from "../../mirror/template.ts";
-import { counts, type IssuePlace, openCount, type Place, readOf, seconds, sides } from "./issue-writes.ts";
+import { counts, type IssuePlace, openCount, type Place, readOf, sides } from "./issue-writes.ts";
 import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
 import type { Read } from "./write-reads.ts";
 
@@ -96,11 +96,11 @@ function writesReview(
     // A pending one is its author's alone, and changes nothing that others see.
     reads: (answer) =>
       isPending(answer) ? [] : [...pull.map(({ kind }) => readOf(kind, place)), ...reviewComments(place, answer, sent)],
-    says: async ({ answer, at, notBefore, readings }, find) => {
+    says: async ({ answer, at, doneBy, readings }, find) => {
       const shown = [observe("review", answer, at)];
       if (isPending(answer)) return { shown };
       const { submitted_at, user } = answer as { submitted_at?: string; user?: Fields };
-      const movedAt = method === "POST" ? (submitted_at ?? null) : notBefore && seconds(notBefore);
+      const movedAt = method === "POST" ? (submitted_at ?? null) : doneBy;
       const come = await unknownComments(find, readings);
       const implied = await counts(find, pull, "review_comments", come, movedAt);
       return { shown, implied: await answered(find, place.number, implied, user) };

@@ -30,8 +30,12 @@ export interface Written {
   /** What upstream answered; null: nothing. */
   answer: Json;
   at: Sighting;
-  /** The earliest moment, by upstream's clock, at which upstream may have done it; null: it does not tell its time. */
-  notBefore: Date | null;
+  /**
+   * Upstream's clock when it answered, as upstream writes a moment; null: it does not tell its time. It was done then, or a
+   * moment earlier: what is taken to have moved at this time is later than no webhook of an earlier change. Where that was
+   * a second too late, the mark's read overrules it.
+   */
+  doneBy: string | null;
   /** What was read after it. */
   readings: readonly Reading[];
 }
@@ -89,7 +93,7 @@ export async function perform(writer: Writer, write: Write): Promise<Performed> 
 export async function settle(
   writer: Writer,
   write: Pick<Write, "reads" | "says">,
-  { headers, body, seenAt }: Pick<RawAnswer, "headers" | "body" | "seenAt">,
+  { headers, body }: Pick<RawAnswer, "headers" | "body">,
 ): Promise<boolean> {
   const { ctx, repository, requestId } = writer;
   const answeredAt = ctx.clock.now();
@@ -97,8 +101,7 @@ export async function settle(
   const seen = { api: ctx.config.upstreamUrl, repository: { id, fullName, htmlUrl }, read: true };
   const at: Sighting = { ...seen, seenAt: writtenAt(answeredAt) };
   const date = Date.parse(String(headers.date));
-  const elapsedMs = answeredAt.getTime() - seenAt.getTime();
-  const notBefore = Number.isNaN(date) ? null : new Date(Math.floor((date - elapsedMs) / 1_000) * 1_000);
+  const doneBy = Number.isNaN(date) ? null : new Date(date).toISOString().replace(".000Z", "Z");
   try {
     const answer = body === "" ? null : (JSON.parse(body) as Json);
     const readings = await Promise.all(
@@ -108,7 +111,7 @@ export async function settle(
       // Two writes under one issue at once would both count from the same number.
       await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`tain write ${id}`}, 0))`);
       const find: Find = (kind, key) => findOne(tx, id, kind, key);
-      const sayings = await write.says({ answer, at, notBefore, readings }, find);
+      const sayings = await write.says({ answer, at, doneBy, readings }, find);
       const { observed, doubts } = await fold(sayings, readings, at, find);
       const merged = await mergeObserved(tx, joinObserved([...observed, ...buried(sayings.gone ?? [], answeredAt)]));
       const ties = merged.filter(({ outcome }) => outcome === "tied");
