@@ -22,7 +22,6 @@ let number: number;
 let way: Way = "is reset before upstream sees it";
 const writes: string[] = [];
 let between: Server;
-let url: string;
 
 beforeAll(async () => {
   world = await openApiWorld({ issues: 10, repositories: 1, upstreamTokens: TOKENS });
@@ -40,11 +39,6 @@ beforeAll(async () => {
     void response;
   });
   await new Promise<void>((resolve) => between.listen(0, "127.0.0.1", resolve));
-  url = await world.openSibling(
-    { UPSTREAM_URL: `http://127.0.0.1:${(between.address() as AddressInfo).port}`, REDIS_PREFIX: testRedis().prefix },
-    {},
-    { headersTimeoutMs: 300 },
-  );
   number = (await world.send("POST", `/repos/${repo}/issues`, { body: '{"title":"target"}' })).body.number;
 }, 60_000);
 afterAll(async () => {
@@ -53,7 +47,13 @@ afterAll(async () => {
   await world?.[Symbol.asyncDispose]();
 });
 
-const through = (method: string, path: string, body?: object): Promise<Answered> => {
+/** By a process that has not written yet, and so need not wait a second between two writes. */
+const through = async (method: string, path: string, body?: object): Promise<Answered> => {
+  const url = await world.openSibling(
+    { UPSTREAM_URL: `http://127.0.0.1:${(between.address() as AddressInfo).port}`, REDIS_PREFIX: testRedis().prefix },
+    {},
+    { headersTimeoutMs: 300 },
+  );
   writes.length = 0;
   return askAt(url, method, path, { token: world.token, ...(body ? { body: JSON.stringify(body) } : {}) });
 };
