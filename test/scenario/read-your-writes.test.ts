@@ -10,7 +10,7 @@ import { compare } from "../support/comparison.ts";
 import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
 
 /** `WRITES=1000 npm test -- test/scenario/read-your-writes` makes more of them. */
-const WRITES = Number(process.env.WRITES ?? 36);
+const WRITES = Number(process.env.WRITES ?? 24);
 const SEED = Number(process.env.SEED ?? 1);
 
 /** One account writes once a second and 500 times an hour, by however many tokens. */
