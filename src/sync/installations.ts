@@ -147,9 +147,6 @@ async function readCovered(ctx: Context, installation: Installation, beginning: 
     read = await walk(ctx, REPOSITORIES, { credential, conditional: false });
   }
 
-  for (const { one, seenAt } of covered(read)) {
-    if (beginning.isWanted(String(one.full_name))) await beginning.begin(one, seenAt);
-  }
   const found: number[] = [];
   let lost: number[] = [];
   await ctx.db.transaction(async (tx) => {
@@ -174,6 +171,10 @@ async function readCovered(ctx: Context, installation: Installation, beginning: 
     for (const { validator } of read.pages) if (validator) await saveValidator(tx, validator);
   });
   if (!read.isUnchanged) ctx.upstream.credentialsChanged();
+  // Only now, since whoever reads a private repository has to know as which installation.
+  for (const { one, seenAt } of covered(read)) {
+    if (beginning.isWanted(String(one.full_name))) await beginning.begin(one, seenAt);
+  }
   await handOver(ctx, lost);
   await wakePaused(ctx, id, found);
 }

@@ -68,8 +68,10 @@ interface DueRepository {
 
 async function sweepRepositories(ctx: Context, changed: Set<number>): Promise<void> {
   const due = await findDue(ctx);
-  for (let start = 0; start < due.length; start += IDS_A_FIELD * FIELDS_A_QUERY) {
-    const some = due.slice(start, start + IDS_A_FIELD * FIELDS_A_QUERY);
+  const byId = new Map(due.map((one) => [one.id, one]));
+  // Each group is asked about by who sees all of it: an App's installations see only their own.
+  const groups = await ctx.upstream.groups([...byId.keys()]);
+  for (const some of groups.flatMap((ids) => batches(ids.flatMap((id) => byId.get(id) ?? [])))) {
     const now = ctx.clock.now();
     const { shown, unclear } = await readShown(ctx, some);
     const rows: { one: DueRepository; text: string | null }[] = [];
@@ -90,6 +92,11 @@ async function sweepRepositories(ctx: Context, changed: Set<number>): Promise<vo
       await noteUntold(tx, sinces, now);
     });
   }
+}
+
+function batches(due: DueRepository[]): DueRepository[][] {
+  const size = IDS_A_FIELD * FIELDS_A_QUERY;
+  return Array.from({ length: Math.ceil(due.length / size) }, (_, at) => due.slice(at * size, (at + 1) * size));
 }
 
 /** Parameters: what was asked for before is due; repositories under suspicion since the second, if they were before the third. */
@@ -156,6 +163,7 @@ async function readShownAtOnce(
   const variables = Object.fromEntries(groups.map((group, index) => [`i${index}`, group.map(({ nodeId }) => nodeId)]));
   const { data, errors } = await ctx.upstream.graphql<Record<string, unknown>>(document, variables, {
     priority: "catch-up",
+    ...(some[0] ? { repository: some[0].id } : {}),
   });
   const shown = new Map<number, Shown>();
   for (const index of groups.keys()) {

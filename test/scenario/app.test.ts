@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
 import type { App, Installation } from "../../src/simulator/apps.ts";
+import { setVisibility } from "../../src/simulator/changes/repositories.ts";
 import { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { mutate } from "../../src/simulator/mutations.ts";
@@ -8,6 +9,7 @@ import type { Repository } from "../../src/simulator/records.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { checkDeliveries } from "../../src/sync/missed-deliveries.ts";
 import { resolveSelections } from "../../src/sync/selection.ts";
+import { sweep } from "../../src/sync/sweep.ts";
 import { openUpstream } from "../../src/upstream/client.ts";
 import { quotaReport } from "../../src/upstream/quota.ts";
 import { openWorld, type TestWorld, until } from "../support/world.ts";
@@ -316,3 +318,21 @@ test("a busy account keeps no other waiting: first copies take turns", async () 
   expect(rows.length).toBeGreaterThan(24);
   expect(place).toBeLessThan(12);
 });
+
+test("a sweep asks of each installation about its own private repositories, and finds nothing changed where nothing is", async () => {
+  await using world = await openAppWorld({ installations: (owner) => [{ account: owner }, { account: "small" }] });
+  for (const repository of world.simulator.world.repositories.values())
+    setVisibility(world.simulator.world, world.by, repository, "private");
+  await resolveSelections(world.ctx);
+  await world.all("live");
+  await world.settleMarks();
+  // The first sweep knows nothing yet, and the second how long our lists are.
+  for (let sweeps = 0; sweeps < 2; sweeps++) {
+    await sweep(world.ctx);
+    await world.settle();
+    world.pass(6 * 60_000);
+  }
+  expect(await sweep(world.ctx)).toEqual({ swept: Object.keys(await world.states()).length, changed: 0 });
+  const { rows } = await world.ctx.db.$client.query("select repository_id from sweeps where shown is null");
+  expect(rows).toEqual([]);
+}, 60_000);
