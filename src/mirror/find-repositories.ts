@@ -206,6 +206,17 @@ export async function findOldestConfirmation(db: Database, sight: Sight): Promis
   return row?.is_complete ? row.oldest : null;
 }
 
+/** The same of these repositories alone. Undefined: none of them is mirrored. */
+export async function findConfirmation(db: Database, ids: readonly number[]): Promise<Date | null | undefined> {
+  const statement = new Statement();
+  const rows = await statement.rows<{ confirmed_at: Date | null }>(
+    db,
+    `select s.confirmed_at from repository_syncs s where s.repository_id = any(${statement.value(ids)}::bigint[])
+      order by s.confirmed_at nulls first limit 1`,
+  );
+  return rows[0]?.confirmed_at;
+}
+
 function documented(row: Row): RepositoryDocument {
   return { ...mirrored(row), document: row.document, detail: row.detail };
 }

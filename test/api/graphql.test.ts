@@ -473,3 +473,17 @@ test("introspection is answered", async () => {
   expect(body.data.__schema.queryType.name).toBe("Query");
   expect(body.data.__type.fields.map((field: Body) => field.name)).toContain("stateReason");
 });
+
+test("an answer says how long ago upstream confirmed the repositories that it shows", async () => {
+  const query =
+    "query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { issues(first: 1) { nodes { title } } } }";
+  await world.ctx.db.$client.query("update repository_syncs set confirmed_at = now() - interval '90 seconds'");
+  const recent = await ask(query, { owner, name });
+  expect(Number(recent.headers.get("age"))).toBeGreaterThanOrEqual(90);
+  expect(recent.headers.get("x-tain-confirmed-at")).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+  expect(recent.headers.get("warning")).toBeNull();
+  await world.ctx.db.$client.query("update repository_syncs set confirmed_at = now() - interval '1 day'");
+  expect((await ask(query, { owner, name })).headers.get("warning")).toMatch(/^110 /);
+  // What shows no repository has nothing to be confirmed.
+  expect((await ask("{ viewer { login } }")).headers.get("x-tain-confirmed-at")).toBeNull();
+});

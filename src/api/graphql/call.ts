@@ -43,6 +43,8 @@ export class GraphqlCall {
   readonly figures: QuotaFigures | null;
   readonly requestId: string;
   readonly changes: ChangeStreams;
+  /** What the answer shows of them. */
+  readonly shownRepositories = new Set<number>();
   readonly #batches = new Map<string, Batch<never, unknown>>();
 
   constructor(
@@ -75,6 +77,7 @@ export class GraphqlCall {
   /** Renders documents together with all others that are asked for at this moment. */
   async render(kind: NodeKind, documents: StoredDocument[]): Promise<Node[]> {
     const texts = await this.batch<StoredDocument[], string[]>("render", async (groups) => {
+      for (const { repositoryId } of groups.flat()) if (repositoryId !== 0) this.shownRepositories.add(repositoryId);
       const all = await renderDocuments(this.ctx.db, groups.flat(), { api: this.api });
       return groups.map(({ length }) => all.splice(0, length));
     }).load(documents);

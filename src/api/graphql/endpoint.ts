@@ -15,10 +15,12 @@ import {
   validateSubscriptionArgs,
 } from "graphql";
 import { isPostgresOutage } from "../../../db/outage.ts";
+import { findConfirmation } from "../../mirror/find-repositories.ts";
 import { apiAddress } from "../addresses.ts";
 import type { ApiContext } from "../call.ts";
 import { type Callers, sightOf } from "../caller.ts";
 import { ApiFault, faultBody } from "../fault.ts";
+import { freshnessHeaders } from "../freshness.ts";
 import type { CallerQuota, QuotaFigures } from "../quota.ts";
 import { commonHeaders, jsonType, quotaHeaders, send } from "../reply.ts";
 import { GraphqlCall } from "./call.ts";
@@ -51,6 +53,7 @@ export function openGraphql({ ctx, callers, quota, timeoutMs, changes }: Graphql
   return async (request: FastifyRequest, reply: FastifyReply, requestId: string): Promise<FastifyReply> => {
     let figures: QuotaFigures | null = null;
     let deadline: AbortSignal | undefined;
+    let freshness: Record<string, string> = {};
     const respond = (status: number, body: string) =>
       send(
         reply,
@@ -59,6 +62,7 @@ export function openGraphql({ ctx, callers, quota, timeoutMs, changes }: Graphql
         {
           "Content-Type": jsonType,
           "X-GitHub-Media-Type": "github.v4; format=json",
+          ...freshness,
           ...quotaHeaders(figures, "graphql"),
         },
         requestId,
@@ -131,15 +135,17 @@ export function openGraphql({ ctx, callers, quota, timeoutMs, changes }: Graphql
       }
       // A write that is broken off here may have taken effect; its own limits end in an answer that says what is known.
       deadline = AbortSignal.timeout(operation.operation === "mutation" ? timeoutMs + MUTATION_MS : timeoutMs);
+      const call = newCall();
       const result = await execute({
         schema,
         document: priced ?? document,
         variableValues: asked.variables,
         operationName: asked.operationName ?? null,
-        contextValue: newCall(),
+        contextValue: call,
         hideSuggestions: true,
         abortSignal: deadline,
       });
+      freshness = await freshnessOf(ctx, call);
       return answer(result);
     } catch (error) {
       if (deadline?.aborted) {
@@ -157,6 +163,15 @@ export function openGraphql({ ctx, callers, quota, timeoutMs, changes }: Graphql
       return respond(error.status, faultBody(error, DOCS));
     }
   };
+}
+
+async function freshnessOf(ctx: ApiContext, call: GraphqlCall): Promise<Record<string, string>> {
+  if (call.shownRepositories.size === 0) return {};
+  const confirmedAt = await findConfirmation(ctx.db, [...call.shownRepositories]);
+  return freshnessHeaders(confirmedAt === undefined ? {} : { confirmedAt }, {
+    now: ctx.clock.now(),
+    staleAfterMs: ctx.config.staleAfterMs,
+  });
 }
 
 /** The events of a subscription, or why there are none. What an event shows is loaded anew for each. */
