@@ -46,9 +46,9 @@ export async function findUserByLogin(db: Database, login: string): Promise<User
 
 /**
  * People whom the repository is known to let be assigned: its owner, who is assigned now, and who wrote in it as its
- * owner, member or collaborator. Upstream's own list is not mirrored and may hold more.
+ * owner, member or collaborator. Upstream's own list is not mirrored and may hold more. `repository` is SQL for its id.
  */
-function assignable(repository: string): string {
+export function assignable(repository: string): string {
   return `select r.owner_id as id from repositories r where r.id = ${repository}
     union select a.user_id from issue_assignees a where a.repository_id = ${repository}
     union select i.user_id from issues i where i.repository_id = ${repository} and i.deleted_at is null and ${INSIDER("i")}

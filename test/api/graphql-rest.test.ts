@@ -107,6 +107,12 @@ const READINGS: Record<string, Record<string, Reading>> = {
     hasProjectsEnabled: key("has_projects"),
     hasWikiEnabled: key("has_wiki"),
     hasDiscussionsEnabled: key("has_discussions"),
+    viewerPermission: (json) => (json.permissions.admin ? "ADMIN" : null),
+    viewerCanAdminister: (json) => json.permissions.admin,
+    mergeCommitAllowed: key("allow_merge_commit"),
+    rebaseMergeAllowed: key("allow_rebase_merge"),
+    squashMergeAllowed: key("allow_squash_merge"),
+    deleteBranchOnMerge: key("delete_branch_on_merge"),
   },
   Issue: {
     ...issueOrPull,
@@ -130,6 +136,9 @@ const READINGS: Record<string, Record<string, Reading>> = {
     headRefOid: (json) => json.head.sha,
     isCrossRepository: (json) => json.head.repo?.id !== json.base.repo.id,
     permalink: key("html_url"),
+    mergeStateStatus: (json) => upper("mergeable_state")(json) ?? "UNKNOWN",
+    // Depends on what the branch asks for, which REST does not tell.
+    reviewDecision: () => null,
     totalCommentsCount: (json) => json.comments + json.review_comments,
   },
   Label: {
@@ -138,6 +147,9 @@ const READINGS: Record<string, Record<string, Reading>> = {
     color: key("color"),
     description: key("description"),
     isDefault: key("default"),
+    // REST does not tell them.
+    createdAt: () => null,
+    updatedAt: () => null,
     url: (json) =>
       `https://github.com/${json.url.match(/repos\/([^/]+\/[^/]+)/)[1]}/labels/${json.url.split("/").at(-1)}`,
     resourcePath: (json) => `/${json.url.match(/repos\/([^/]+\/[^/]+)/)[1]}/labels/${json.url.split("/").at(-1)}`,
@@ -157,7 +169,13 @@ const READINGS: Record<string, Record<string, Reading>> = {
     progressPercentage: ({ open_issues: open, closed_issues: closed }) =>
       closed === 0 ? 0 : (closed / (open + closed)) * 100,
   },
-  IssueComment: written,
+  IssueComment: {
+    ...written,
+    includesCreatedEdit: (json) => json.created_at !== json.updated_at,
+    isMinimized: (json) => json.minimized != null,
+    minimizedReason: (json) => json.minimized?.reason ?? null,
+    viewerDidAuthor: (json) => json.user?.id === world.userId,
+  },
 };
 
 /** A login as GraphQL has it: nobody for an account that is gone, no suffix for bots. */
@@ -167,6 +185,26 @@ const ids = (rows: Fields[]) => ({ totalCount: rows.length, nodes: rows.map((row
 const commit = (oid: string | null) => (oid === null ? null : { oid, abbreviatedOid: oid.slice(0, 7) });
 const byName = (rows: Fields[]) => [...rows].sort((a, b) => (a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1));
 
+const CONTENTS = {
+  THUMBS_UP: "+1",
+  THUMBS_DOWN: "-1",
+  LAUGH: "laugh",
+  HOORAY: "hooray",
+  CONFUSED: "confused",
+  HEART: "heart",
+  ROCKET: "rocket",
+  EYES: "eyes",
+};
+const reactionGroups: Reading = ({ reactions }) =>
+  Object.entries(CONTENTS).map(([content, key]) => {
+    const totalCount = reactions[key];
+    return { content, users: { totalCount }, reactors: { totalCount } };
+  });
+const REACTIONS: [string, Reading] = [
+  "{ content users { totalCount } reactors { totalCount } }",
+  (json) => (json.reactions ? reactionGroups(json) : null),
+];
+
 /** What a field shows that is a resource itself or a list of some: the selection, and what REST says. */
 const RELATIONS: Record<string, Record<string, [selection: string, Reading]>> = {
   Repository: {
@@ -174,11 +212,35 @@ const RELATIONS: Record<string, Record<string, [selection: string, Reading]>> = 
     defaultBranchRef: ["{ name }", (json) => ({ name: json.default_branch })],
     licenseInfo: ["{ key }", (json) => (json.license ? { key: json.license.key } : null)],
     primaryLanguage: ["{ name }", (json) => (json.language ? { name: json.language } : null)],
+    parent: ["{ nameWithOwner }", (json) => (json.parent ? { nameWithOwner: json.parent.full_name } : null)],
+    templateRepository: [
+      "{ nameWithOwner }",
+      (json) => (json.template_repository ? { nameWithOwner: json.template_repository.full_name } : null),
+    ],
+    repositoryTopics: [
+      "(first: 20) { totalCount nodes { topic { name } } }",
+      ({ topics }) => ({ totalCount: topics.length, nodes: topics.map((name: string) => ({ topic: { name } })) }),
+    ],
+    watchers: ["{ totalCount }", (json) => ({ totalCount: json.subscribers_count })],
   },
-  Issue: issueRelations(),
+  Issue: { ...issueRelations(), reactionGroups: REACTIONS },
   PullRequest: {
     ...issueRelations(),
     mergedBy: ["{ login }", (json) => login(json.merged_by)],
+    mergeCommit: ["{ oid }", (json) => (json.merged ? { oid: json.merge_commit_sha } : null)],
+    potentialMergeCommit: [
+      "{ oid }",
+      (json) => (json.state === "open" && json.merge_commit_sha ? { oid: json.merge_commit_sha } : null),
+    ],
+    baseRef: ["{ name branchProtectionRule { requiresStrictStatusChecks } }", () => null],
+    commits: [
+      "(last: 1) { totalCount pageInfo { hasNextPage hasPreviousPage } nodes { commit { oid statusCheckRollup { state } } } }",
+      (json) => ({
+        totalCount: json.commits,
+        pageInfo: { hasNextPage: false, hasPreviousPage: json.commits > 1 },
+        nodes: [{ commit: { oid: json.head.sha, statusCheckRollup: null } }],
+      }),
+    ],
     headRepository: ["{ nameWithOwner }", (json) => json.head.repo && { nameWithOwner: json.head.repo.full_name }],
     // No type of GraphQL's is a bot that owns a repository.
     headRepositoryOwner: ["{ login }", (json) => (json.head.user?.type === "Bot" ? null : login(json.head.user))],
@@ -192,7 +254,7 @@ const RELATIONS: Record<string, Record<string, [selection: string, Reading]>> = 
     ],
   },
   Milestone: { creator: ["{ login }", (json) => login(json.creator)] },
-  IssueComment: { author: ["{ login }", (json) => login(json.user)] },
+  IssueComment: { author: ["{ login }", (json) => login(json.user)], reactionGroups: REACTIONS },
   PullRequestReview: {
     author: ["{ login }", (json) => login(json.user)],
     commit: ["{ oid abbreviatedOid }", (json) => commit(json.commit_id)],
@@ -200,6 +262,7 @@ const RELATIONS: Record<string, Record<string, [selection: string, Reading]>> = 
   },
   PullRequestReviewComment: {
     author: ["{ login }", (json) => login(json.user)],
+    reactionGroups: REACTIONS,
     commit: ["{ oid abbreviatedOid }", (json) => commit(json.commit_id)],
     originalCommit: ["{ oid abbreviatedOid }", (json) => commit(json.original_commit_id)],
     pullRequest: ["{ number }", (json) => ({ number: Number(json.pull_request_url.split("/").at(-1)) })],
@@ -383,4 +446,66 @@ test("resource finds what has a page, and nothing else", async () => {
     "nonsense",
   ])
     expect(await ask(nowhere), nowhere).toEqual({ data: { resource: null } });
+});
+
+test("the reactions to pull requests, their latest reviews, and who may be assigned are what REST shows elsewhere", async () => {
+  const [{ fullName = "" } = {}] = world.repositories;
+  const [owner, name] = fullName.split("/");
+  const { body } = await world.send("POST", "/graphql", {
+    body: JSON.stringify({
+      query: `query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) {
+        assignableUsers(first: 100) { totalCount nodes { login } }
+        pullRequests(first: 100) { nodes { number reactionGroups { content users { totalCount } reactors { totalCount } }
+          latestReviews(first: 100) { nodes { fullDatabaseId } } } } } }`,
+      variables: { owner, name },
+    }),
+  });
+  expect(body.errors).toBeUndefined();
+  const { assignableUsers, pullRequests } = body.data.repository;
+  const assignees = (await world.get(`/repos/${fullName}/assignees?per_page=100`)).body;
+  const people = assignees.filter((user: Fields) => user.type === "User");
+  expect(assignableUsers).toEqual({
+    totalCount: people.length,
+    nodes: people.map((user: Fields) => ({ login: user.login })),
+  });
+  let reviewed = 0;
+  for (const { number, reactionGroups: groups, latestReviews } of pullRequests.nodes) {
+    const issue = (await world.get(`/repos/${fullName}/issues/${number}`)).body;
+    expect(groups).toEqual(issue.reactions ? reactionGroups(issue) : null);
+    const { requested_reviewers: asked } = (await world.get(`/repos/${fullName}/pulls/${number}`)).body;
+    const reviews = (await world.get(`/repos/${fullName}/pulls/${number}/reviews?per_page=100`)).body as Fields[];
+    const latest = new Map(reviews.map((review) => [review.user?.id ?? review.id, review]));
+    const shown = [...latest.values()].filter(({ user }) => !asked.some(({ id }: Fields) => id === user?.id));
+    expect(latestReviews.nodes.map((one: Fields) => one.fullDatabaseId)).toEqual(
+      shown.map(({ id }) => String(id)).sort(),
+    );
+    reviewed += shown.length;
+  }
+  expect(reviewed).toBeGreaterThan(5);
+});
+
+test("what is not known of commits and watchers is refused, and never shown as none", async () => {
+  const [{ fullName = "" } = {}] = world.repositories;
+  const [owner, name] = fullName.split("/");
+  const ask = async (selection: string) => {
+    const query = `query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { ${selection} } }`;
+    return (await world.send("POST", "/graphql", { body: JSON.stringify({ query, variables: { owner, name } }) })).body;
+  };
+  const commits = await ask("pullRequests(first: 1) { nodes { commits(first: 5) { nodes { commit { oid } } } } }");
+  expect(commits.errors[0].message).toContain("ask for `commits(last: 1)`");
+  expect(commits.data.repository.pullRequests.nodes[0].commits.nodes).toBeNull();
+  const watchers = await ask("watchers(first: 5) { nodes { login } }");
+  expect(watchers.errors[0].message).toContain("Who watches a repository is not mirrored");
+});
+
+test("the repositories that an account owns, and no others", async () => {
+  const query = `query($login: String!) { repositoryOwner(login: $login) { repositories(first: 50, ownerAffiliations: OWNER) { totalCount nodes { nameWithOwner } } } }`;
+  for (const { fullName } of world.repositories) {
+    const [login] = fullName.split("/");
+    const { body } = await world.send("POST", "/graphql", { body: JSON.stringify({ query, variables: { login } }) });
+    expect(body.errors).toBeUndefined();
+    const names = body.data.repositoryOwner.repositories.nodes.map((one: Fields) => one.nameWithOwner);
+    expect(names).toContain(fullName);
+    expect(names.every((one: string) => one.startsWith(`${login}/`))).toBe(true);
+  }
 });

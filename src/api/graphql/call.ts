@@ -20,7 +20,16 @@ import type { ChangeStreams } from "./change-streams.ts";
 import type { Cost } from "./cost.ts";
 
 type ActorKind = "User" | "Organization" | "Bot" | "Mannequin";
-export type NodeKind = RepositoryNodeKind | "Repository" | ActorKind | "Commit" | "ReviewRequest" | "Team";
+export type NodeKind =
+  | RepositoryNodeKind
+  | "Repository"
+  | ActorKind
+  | "Commit"
+  | "ReviewRequest"
+  | "Team"
+  | "PullRequestCommit"
+  | "RepositoryTopic"
+  | "ProjectCard";
 
 /** A resource as REST shows it, on its way to be shown by GraphQL. */
 export interface Node {

@@ -21,6 +21,18 @@ export const account =
     actorOf(node.rest[key]);
 export const path: Resolver = (node) => pathOf(node.rest.html_url);
 
+/** What the mirror has only once the single resource was read, and cannot say before. */
+export const onceRead =
+  (key: string): Resolver =>
+  (node, _args, _call, info) => {
+    const value = node.rest[key];
+    if (value !== undefined) return value;
+    throw typedError("SERVICE_UNAVAILABLE", `\`${info.fieldName}\` of this ${node.kind} is not mirrored yet.`);
+  };
+
+/** What may be null, and of which the mirror cannot know more. */
+export const notMirrored: Resolver = () => null;
+
 /** `too heated` → `TOO_HEATED`, `off-topic` → `OFF_TOPIC`. */
 export function enumValue(value: Json | undefined): string | null {
   return typeof value === "string" ? value.toUpperCase().replaceAll(/[ -]/g, "_") : null;

@@ -19,6 +19,7 @@ export interface Sets extends Input {
   labelIds?: string[] | null;
   milestoneId?: string | null;
   state?: "OPEN" | "CLOSED" | null;
+  projectIds?: string[] | null;
 }
 
 /** What ids of an input stand for; undefined: nothing was said. */
@@ -28,7 +29,13 @@ export interface Resolved {
   milestone?: Node | null;
 }
 
-export async function resolved(call: GraphqlCall, { labelIds, assigneeIds, milestoneId }: Sets): Promise<Resolved> {
+/** @throws GraphQLError for what no resource of the mirror has, and for projects, to which nothing is written */
+export async function resolved(
+  call: GraphqlCall,
+  { labelIds, assigneeIds, milestoneId, projectIds }: Sets,
+): Promise<Resolved> {
+  if (projectIds && projectIds.length > 0)
+    throw typedError("UNPROCESSABLE", "`projectIds` is not written through this mirror: leave it out, or empty.");
   const [labels, assignees, milestone] = await Promise.all([
     labelIds && Promise.all(labelIds.map((id) => typed(call, id, "Label"))),
     assigneeIds && Promise.all(assigneeIds.map((id) => typed(call, id, "User", "Bot"))),

@@ -1,7 +1,6 @@
 /** What each field shows, from REST's representation of the same resource. */
 
 import type { GraphQLResolveInfo } from "graphql";
-import { sees } from "../../mirror/sight.ts";
 import type { Fields, Json } from "../../mirror/template.ts";
 import { actorOf, type GraphqlCall, type Node } from "./call.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
@@ -11,8 +10,10 @@ import {
   comment,
   databaseId,
   enumValue,
+  notMirrored,
   object,
   ofRepository,
+  onceRead,
   path,
   pathOf,
   type Resolver,
@@ -22,19 +23,13 @@ import {
   upper,
 } from "./fields.ts";
 import { nodeOf, repositoryOf } from "./lookups.ts";
+import { commitOfPull, pullMerging } from "./pull-merging.ts";
+import { pullReactionGroups, reactionGroups } from "./reactions.ts";
+import { embeddedRepository, repositoryDetails, topicResolvers } from "./repository-details.ts";
 import { resourceAt } from "./resource.ts";
-import { reviewRequests, reviewResolvers } from "./reviews.ts";
+import { latestReviews, reviewRequests, reviewResolvers } from "./reviews.ts";
 import { search } from "./search.ts";
 import * as sources from "./sources.ts";
-
-/** What the mirror has only once the single resource was read, and cannot say before. */
-const onceRead =
-  (key: string): Resolver =>
-  (node, _args, _call, info) => {
-    const value = node.rest[key];
-    if (value !== undefined) return value;
-    throw typedError("SERVICE_UNAVAILABLE", `\`${info.fieldName}\` of this ${node.kind} is not mirrored yet.`);
-  };
 
 const actor: TypeResolvers = {
   id: rest("node_id"),
@@ -95,6 +90,8 @@ const issueOrPull: TypeResolvers = {
   assignees: ({ rest: { assignees } }, args: PageArguments, _call, info) =>
     // In the order in which REST has them.
     heldConnection(info, args, held("User", 0, assignees), { keyOf: (_node, at) => String(at).padStart(4, "0") }),
+  // Classic projects are gone from the service; those of an old enterprise server are not mirrored.
+  projectCards: (_node, args: PageArguments, _call, info) => heldConnection(info, args, [], { keyOf: () => "" }),
   comments: (
     { rest: { number }, repositoryId },
     args: PageArguments & { orderBy?: sources.Order | null },
@@ -117,6 +114,7 @@ function held(kind: "Label" | "Milestone" | "User", repositoryId: number, value:
 
 const issue: TypeResolvers = {
   ...issueOrPull,
+  reactionGroups,
   state: upper("state"),
   stateReason: ({ rest: { state_reason } }, { enableDuplicate }: { enableDuplicate?: boolean | null }) => {
     const reason = enumValue(state_reason);
@@ -127,6 +125,8 @@ const issue: TypeResolvers = {
 
 const pullRequest: TypeResolvers = {
   ...issueOrPull,
+  ...pullMerging,
+  reactionGroups: pullReactionGroups,
   state: ({ rest: { merged_at, state } }) => (merged_at ? "MERGED" : enumValue(state)),
   permalink: rest("html_url"),
   isDraft: ({ rest: { draft } }) => draft === true,
@@ -154,6 +154,7 @@ const pullRequest: TypeResolvers = {
   },
   isCrossRepository: ({ rest: { head }, repositoryId }) => object(object(head).repo).id !== repositoryId,
   reviewRequests: (node, args: PageArguments, _call, info) => reviewRequests(node, args, info),
+  latestReviews,
   reviews: (
     { rest: { number }, repositoryId },
     args: PageArguments & { author?: string | null; states?: string[] | null },
@@ -169,13 +170,6 @@ const pullRequest: TypeResolvers = {
 
 function ownsRepositories({ kind }: Node): boolean {
   return kind === "User" || kind === "Organization";
-}
-
-/** One that the caller may not see is no more to them than one that was deleted. */
-function embeddedRepository({ sight }: GraphqlCall, value: Json | undefined): Node | null {
-  const fields = object(value);
-  const isSeen = typeof fields.id === "number" && (fields.private !== true || sees(sight, fields.id));
-  return isSeen ? { kind: "Repository", repositoryId: Number(fields.id), rest: fields } : null;
 }
 
 /** What lies under a label or a milestone. */
@@ -204,6 +198,7 @@ function listed(kind: Node["kind"], source: (args: never) => sources.Source): Re
 }
 
 const repository: TypeResolvers = {
+  ...repositoryDetails,
   id: rest("node_id"),
   databaseId,
   name: rest("name"),
@@ -230,7 +225,9 @@ const repository: TypeResolvers = {
   defaultBranchRef: ({ rest: { default_branch } }) => (default_branch ? { name: default_branch } : null),
   primaryLanguage: ({ rest: { language } }) => (language ? { name: language } : null),
   licenseInfo: ({ rest: { license } }) =>
-    license ? { key: object(license).key, name: object(license).name, spdxId: object(license).spdx_id } : null,
+    license
+      ? { key: object(license).key, name: object(license).name, spdxId: object(license).spdx_id, nickname: null }
+      : null,
   stargazerCount: rest("stargazers_count"),
   forkCount: rest("forks_count"),
   diskUsage: rest("size"),
@@ -289,6 +286,8 @@ const label: TypeResolvers = {
   color: rest("color"),
   description: rest("description"),
   isDefault: rest("default"),
+  createdAt: notMirrored,
+  updatedAt: notMirrored,
   url: async (node, _args, call) => labelPage(node, await requireRepository(call, node.repositoryId)),
   resourcePath: async (node, _args, call) => pathOf(labelPage(node, await requireRepository(call, node.repositoryId))),
 };
@@ -333,6 +332,8 @@ export const typeResolvers: Record<string, TypeResolvers> = {
   Repository: repository,
   Issue: issue,
   PullRequest: pullRequest,
+  PullRequestCommit: commitOfPull,
+  RepositoryTopic: topicResolvers,
   Label: label,
   Milestone: milestone,
   ...reviewResolvers,

@@ -7,6 +7,7 @@ import { typedError } from "./errors.ts";
 import {
   comment,
   databaseId,
+  notMirrored,
   object,
   ofRepository,
   path,
@@ -16,7 +17,8 @@ import {
   rest,
   type TypeResolvers,
 } from "./fields.ts";
-import { reviewComments } from "./sources.ts";
+import { reactionGroups } from "./reactions.ts";
+import { latestReviews as latestReviewSource, reviewComments } from "./sources.ts";
 
 /** The number at the end of the address of an issue or pull request. */
 function numberIn(address: Json | undefined): number {
@@ -58,9 +60,29 @@ export function reviewRequests(node: Node, args: PageArguments, info: GraphQLRes
   return heldConnection(info, args, held, { keyOf: (_node, at) => String(at).padStart(4, "0") });
 }
 
+/** The last review of everybody who is not asked for another one. */
+export const latestReviews: Resolver = (
+  { rest: { number }, repositoryId },
+  args: PageArguments,
+  call: GraphqlCall,
+  info: GraphQLResolveInfo,
+) =>
+  storedConnection(call, info, args, {
+    kind: "PullRequestReview",
+    source: latestReviewSource,
+    parent: { r: repositoryId, n: Number(number) },
+  });
+
 export const reviewResolvers: Record<string, TypeResolvers> = {
   IssueComment: {
     ...comment,
+    reactionGroups,
+    viewerDidAuthor: ({ rest: { user } }, _args, call) => object(user).id === call.caller.userId,
+    // REST names what was minimized, and nothing else.
+    isMinimized: ({ rest: { minimized } }) => minimized != null,
+    minimizedReason: ({ rest: { minimized } }) => object(minimized).reason ?? null,
+    // Only an edit moves the time of a comment.
+    includesCreatedEdit: ({ rest: { created_at, updated_at } }) => updated_at !== created_at,
     // Also under a pull request, whose issue side it is there.
     issue: (node, _args, call) =>
       required("an Issue", call.numbered("Issue", node.repositoryId, numberIn(node.rest.issue_url))),
@@ -68,6 +90,8 @@ export const reviewResolvers: Record<string, TypeResolvers> = {
   },
   PullRequestReview: {
     ...comment,
+    // REST does not tell the reactions to reviews.
+    reactionGroups: notMirrored,
     state: rest("state"),
     submittedAt: rest("submitted_at"),
     pullRequest: pullOf,
@@ -81,6 +105,7 @@ export const reviewResolvers: Record<string, TypeResolvers> = {
   },
   PullRequestReviewComment: {
     ...comment,
+    reactionGroups,
     pullRequest: pullOf,
     pullRequestReview: byId("PullRequestReview", "pull_request_review_id"),
     replyTo: byId("PullRequestReviewComment", "in_reply_to_id"),
@@ -99,6 +124,7 @@ export const reviewResolvers: Record<string, TypeResolvers> = {
   Commit: {
     ...ofRepository,
     oid: rest("oid"),
+    statusCheckRollup: notMirrored,
     abbreviatedOid: ({ rest: { oid } }) => String(oid).slice(0, 7),
     url: (node, _args, call) => commitPage(node, call),
     commitUrl: (node, _args, call) => commitPage(node, call),
@@ -107,14 +133,17 @@ export const reviewResolvers: Record<string, TypeResolvers> = {
   ReviewRequest: {
     pullRequest: ({ repositoryId, rest: { number } }, _args, call) =>
       required("a PullRequest", call.numbered("PullRequest", repositoryId, Number(number))),
-    requestedReviewer: ({ rest: { kind, asked } }) =>
-      kind === "Team" ? { kind: "Team", repositoryId: 0, rest: object(asked) } : actorOf(asked),
+    requestedReviewer: ({ repositoryId, rest: { kind, asked } }) =>
+      kind === "Team" ? { kind: "Team", repositoryId, rest: object(asked) } : actorOf(asked),
   },
   Team: {
     id: rest("node_id"),
     databaseId,
     name: rest("name"),
     slug: rest("slug"),
+    // Only teams of the organization that owns a repository can be asked there.
+    organization: async ({ repositoryId }, _args, call) =>
+      actorOf((await requireRepository(call, repositoryId)).rest.owner),
     description: rest("description"),
     url: rest("html_url"),
     resourcePath: path,

@@ -35,7 +35,8 @@ export function search(
   const load = async () => {
     if (!request) return { nodes: [], from: 0, end: 0, total: (await find(0, 0)).total };
     const after = request.after ?? 0;
-    if (!request.fromEnd) {
+    // `last` without `before` counts from the best result too: `gh` asks so for its pages, and gets the first of them.
+    if (!request.fromEnd || request.before === null) {
       const end = Math.min(after + request.limit, (request.before ?? MAX_RESULTS + 1) - 1, MAX_RESULTS);
       const { nodes, total } = await find(Math.max(end - after, 0), after);
       return { nodes, from: after, end: Math.min(total, MAX_RESULTS), total };

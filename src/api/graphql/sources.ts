@@ -3,6 +3,7 @@
 import { type IssueFilter, issueConditions, labelCondition } from "../../mirror/find-issues.ts";
 import type { PageSource } from "../../mirror/find-pages.ts";
 import { MIRRORED_REPOSITORIES } from "../../mirror/find-repositories.ts";
+import { assignable } from "../../mirror/find-users.ts";
 import { type Sight, visible } from "../../mirror/sight.ts";
 import type { Statement } from "../../mirror/statement.ts";
 
@@ -233,6 +234,19 @@ export function reviews({ author, states }: { author?: string | null; states?: s
   };
 }
 
+/** The last review of each person, but for those who are asked again (GitHub docs: "that are not also pending review"). */
+export const latestReviews: PageSource = {
+  ...reviews({}),
+  conditions: (statement) => [
+    ...reviews({}).conditions(statement),
+    `not exists (select from pull_request_reviews v where v.repository_id = c.repository_id and v.pull_number = c.pull_number
+      and v.user_id = c.user_id and v.id > c.id and v.deleted_at is null and v.state <> 'PENDING')`,
+    // Who is asked stands in the document, as a mark for the user: see `template.ts`.
+    `not exists (select from pull_requests p where p.repository_id = x.r and p.number = x.n and p.document::text ~
+      (${statement.value(`"requested_reviewers":\\[[^\\]]*\\\\u0005u`)} || c.user_id || ':'))`,
+  ],
+};
+
 /** The comments on the diff that a review holds. */
 export const reviewComments: PageSource = {
   from: "pull_request_review_comments c",
@@ -247,6 +261,22 @@ export const reviewComments: PageSource = {
   tie: "c.id",
   direction: "asc",
 };
+
+/** By login, like REST's list; only people are of the type `User`. */
+export function assignableUsers({ query }: { query?: string | null }): PageSource {
+  return {
+    from: "users u",
+    columns: '0::float8 as "repositoryId", u.document::text as document',
+    conditions: (statement) => [
+      `u.id in (${assignable("x.r")}) and u.deleted_at is null and coalesce(u.type, 'User') = 'User'`,
+      ...contains(statement, ["u.login", "u.name"], query),
+    ],
+    key: "lower(u.login)",
+    keyType: "text",
+    tie: "u.id",
+    direction: "asc",
+  };
+}
 
 export interface RepositoriesArguments {
   affiliations?: string[] | null;
@@ -275,13 +305,18 @@ export function repositories(viewerId: number, sight: Sight, args: RepositoriesA
     from,
     columns: 'r.id::float8 as "repositoryId", r.document::text as document, r.detail::text as detail',
     conditions: (statement) => {
-      const viewer = `${statement.value(viewerId)}::bigint`;
+      // Only where a condition names it: Postgres cannot tell the type of a value that stands nowhere.
+      let known: string | undefined;
+      const viewer = () => {
+        known ??= `${statement.value(viewerId)}::bigint`;
+        return known;
+      };
       const conditions = [
         mirrored,
         visible(statement, "r", sight),
         related("x.r", viewer, ownerAffiliations ?? ["OWNER", "COLLABORATOR"]),
       ];
-      if (affiliations && affiliations.length > 0) conditions.push(related(viewer, viewer, affiliations));
+      if (affiliations && affiliations.length > 0) conditions.push(related(viewer(), viewer, affiliations));
       if (hasIssuesEnabled != null) conditions.push(`r.has_issues is not distinct from ${hasIssuesEnabled}`);
       if (isArchived != null) conditions.push(`r.archived is not distinct from ${isArchived}`);
       if (isFork != null) conditions.push(`r.fork is not distinct from ${isFork}`);
@@ -300,14 +335,14 @@ export function repositories(viewerId: number, sight: Sight, args: RepositoriesA
 }
 
 /** How `account` relates to the repository, by the same rule as in REST: see `relationCondition`. */
-function related(account: string, viewer: string, affiliations: string[]): string {
+function related(account: string, viewer: () => string, affiliations: string[]): string {
   const any = ["false"];
   if (affiliations.includes("OWNER")) any.push(`r.owner_id = ${account}`);
   if (affiliations.includes("COLLABORATOR"))
-    any.push(`(${account} = ${viewer} and r.owner_id is distinct from ${viewer})`);
+    any.push(`(${account} = ${viewer()} and r.owner_id is distinct from ${viewer()})`);
   if (affiliations.includes("ORGANIZATION_MEMBER")) {
     any.push(
-      `(${account} = ${viewer} and r.owner_id <> ${viewer} and exists (select from users o where o.id = r.owner_id and o.type = 'Organization'))`,
+      `(${account} = ${viewer()} and r.owner_id <> ${viewer()} and exists (select from users o where o.id = r.owner_id and o.type = 'Organization'))`,
     );
   }
   return `(${any.join(" or ")})`;

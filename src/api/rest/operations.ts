@@ -1,6 +1,7 @@
 import type { Answer, Call, RepositoryCall } from "../call.ts";
 import { Router } from "../router.ts";
 import * as accounts from "./accounts.ts";
+import { listNotifications, listReceivedEvents } from "./activity.ts";
 import { checkAssignee, listAssignees } from "./assignees.ts";
 import * as comments from "./comments.ts";
 import { getIssue, listIssueLabels, listIssues } from "./issues.ts";
@@ -49,6 +50,18 @@ export function restOperations(): Router {
   service("GET", "/user/:id", accounts.getUser, "users/users#get-a-user-using-their-id");
   service("GET", "/user/:id/repos", accounts.listUserRepositories, "repos/repos#list-repositories-for-a-user");
   service("GET", "/users/:login", accounts.getUser, "users/users#get-a-user");
+  service(
+    "GET",
+    "/users/:login/received_events",
+    listReceivedEvents,
+    "activity/events#list-events-received-by-the-authenticated-user",
+  );
+  service(
+    "GET",
+    "/notifications",
+    listNotifications,
+    "activity/notifications#list-notifications-for-the-authenticated-user",
+  );
   service("GET", "/users/:login/repos", accounts.listUserRepositories, "repos/repos#list-repositories-for-a-user");
   for (const named of ["/orgs/:login", "/organizations/:id"]) {
     service("GET", named, accounts.getOrganization, "orgs/orgs#get-an-organization");
