@@ -1,0 +1,81 @@
+import { execFile, spawnSync } from "node:child_process";
+import { lookup } from "node:dns/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Fastify from "fastify";
+import { registerApi } from "../../src/api/routes.ts";
+import type { ApiWorld } from "../api/api-world.ts";
+
+/** What one run of `gh` printed, and with which status it ended. */
+export interface Ran {
+  status: number;
+  out: string;
+  err: string;
+}
+
+export type Gh = (args: string[], options?: { token?: string; host?: string }) => Promise<Ran>;
+
+/** The host of which `gh` knows that it speaks plain http, and keeps its API at `api.`. */
+export const DEVELOPMENT = "github.localhost";
+/** Any other host is an enterprise server to it: `/api/v3` and `/api/graphql`. */
+export const ENTERPRISE = "ghe.example.test";
+
+export const hasGh = spawnSync("gh", ["--version"]).status === 0;
+
+/**
+ * `gh` as it is installed, with a configuration of its own. It reaches the mirror by a Unix socket, which it can be told to use
+ * for whatever host: so no name needs to resolve, no port be free, and an enterprise host needs no certificate.
+ */
+export async function openGh(world: ApiWorld, resources: AsyncDisposableStack): Promise<Gh> {
+  const home = await mkdtemp(join(tmpdir(), "tain-gh-"));
+  resources.defer(() => rm(home, { recursive: true, force: true }));
+  const socket = join(home, "socket");
+  const app = Fastify();
+  await registerApi(app, world.ctx);
+  await app.listen({ path: socket });
+  resources.defer(() => app.close());
+  await writeFile(join(home, "config.yml"), `http_unix_socket: ${socket}\n`);
+  return runIn(home, world.token);
+}
+
+/** The same at the port that `gh` expects: null, with the reason, where this machine does not let it be taken or found. */
+export async function openGhAtPort80(world: ApiWorld, resources: AsyncDisposableStack): Promise<Gh | string> {
+  try {
+    await lookup(`api.${DEVELOPMENT}`);
+  } catch {
+    return `api.${DEVELOPMENT} has no address here`;
+  }
+  const app = Fastify();
+  await registerApi(app, world.ctx);
+  resources.defer(() => app.close());
+  try {
+    await app.listen({ host: "127.0.0.1", port: 80 });
+  } catch (error) {
+    return `127.0.0.1:80 cannot be bound (${(error as NodeJS.ErrnoException).code})`;
+  }
+  const home = await mkdtemp(join(tmpdir(), "tain-gh-"));
+  resources.defer(() => rm(home, { recursive: true, force: true }));
+  return runIn(home, world.token);
+}
+
+function runIn(home: string, usual: string): Gh {
+  return (args, { token = usual, host = DEVELOPMENT } = {}) =>
+    new Promise((resolve) => {
+      const env = {
+        PATH: process.env.PATH,
+        HOME: home,
+        GH_CONFIG_DIR: home,
+        GH_HOST: host,
+        GH_NO_UPDATE_NOTIFIER: "1",
+        GH_PROMPT_DISABLED: "1",
+        NO_COLOR: "1",
+        TZ: "UTC",
+        ...(host.endsWith("github.localhost") ? { GH_TOKEN: token } : { GH_ENTERPRISE_TOKEN: token }),
+      };
+      execFile("gh", args, { env, timeout: 60_000, maxBuffer: 64 * 1024 * 1024 }, (error, out, err) => {
+        const code = error?.code;
+        resolve({ status: error === null ? 0 : typeof code === "number" ? code : 1, out, err });
+      });
+    });
+}
