@@ -182,3 +182,29 @@ function statusOf(base: string, path: string): Promise<number | undefined> {
     }).on("error", reject);
   });
 }
+
+test.each([
+  ["/notifications", "Notifications"],
+  ["/users/person/received_events", "Received events"],
+])(
+  "%s: upstream's for a token of upstream's, otherwise an empty list that says that it means nothing",
+  async (path, what) => {
+    const theirs = await askAt(world.upstream.url, "GET", path, { token: TOKEN });
+    const passed = await ask(path);
+    expect([passed.status, passed.headers.get("x-tain-passed-through")]).toEqual([theirs.status, "upstream"]);
+    for (const [base, token] of [
+      [on, world.token],
+      [world.url, world.token],
+      [world.url, TOKEN],
+    ] as const) {
+      const empty = await askAt(base, "GET", path, { token });
+      expect([empty.status, empty.text]).toEqual([200, "[]"]);
+      expect(empty.headers.get("warning")).toBe(
+        `199 tain "${what} are not mirrored: this list says nothing of upstream's"`,
+      );
+      expect(empty.headers.get("etag")).toBeNull();
+    }
+    const stranger = await askAt(world.url, "GET", path, { token: null });
+    expect([stranger.status, stranger.body.message]).toEqual([401, "Requires authentication"]);
+  },
+);

@@ -8,7 +8,7 @@ import { registerApi } from "../../src/api/routes.ts";
 import type { ApiWorld } from "../api/api-world.ts";
 
 /** What one run of `gh` printed, and with which status it ended. */
-export interface Ran {
+interface Ran {
   status: number;
   out: string;
   err: string;

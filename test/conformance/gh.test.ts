@@ -450,7 +450,11 @@ describe.skipIf(!hasGh)("gh (skipped where it is not installed: apt-get install 
           reactionGroups: reactions(side),
           reviewDecision: "",
           reviewRequests: asked.map((name: string) => ({ __typename: "User", login: name })),
-          reviews: reviews.map((review) => ({ id: review.node_id, state: review.state, body: printable(review.body ?? "") })),
+          reviews: reviews.map((review) => ({
+            id: review.node_id,
+            state: review.state,
+            body: printable(review.body ?? ""),
+          })),
           state: state(row),
           statusCheckRollup: [],
           title: printable(row.title),
