@@ -167,6 +167,12 @@ test("refusals: what is not there, what is of another kind, what upstream refuse
   expect(await typeOf("updatePullRequest", { pullRequestId: ids.pull, baseRefName: "none", labelIds: [] })).toBe(
     "UNPROCESSABLE",
   );
+  // Null and none are what `gh` sends, and leave an issue in the projects that it is in.
+  expect(await typeOf("updateIssue", { id: ids.issue, title: "in a project", projectIds: ["P_1"] })).toBe(
+    "UNPROCESSABLE",
+  );
+  for (const projectIds of [null, []])
+    expect((await ask("updateIssue", { id: ids.issue, projectIds })).errors).toBeUndefined();
   expect(await typeOf("reopenIssue", { issueId: ids.issue }, world.readToken)).toBe("FORBIDDEN");
   expect(
     await typeOf("removeLabelsFromLabelable", { labelableId: ids.issue, labelIds: [ids.bug] }, world.readToken),

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { restOperations } from "../../src/api/rest/operations.ts";
 import { createApiToken, revokeApiTokens } from "../../src/api/tokens.ts";
-import { type Answered, type ApiWorld, openApiWorld } from "./api-world.ts";
+import { type Answered, type ApiWorld, openApiWorld, store } from "./api-world.ts";
 
 // Who sees what: every kind of caller, every visibility, every operation, as the router and the schema list them.
 
@@ -379,5 +379,36 @@ describe("GraphQL", () => {
     expect((organization ?? user).repositories.totalCount).toBe(repositoryOwner.repositories.totalCount);
     for (const account of [repositoryOwner, organization, user].filter(Boolean))
       expect(account.repository?.id ?? null).toBe(sees[caller] ? hidden.nodes.repository : null);
+  });
+
+  test("a viewer's permission is the one that REST shows them", async () => {
+    const LEVELS = { admin: "ADMIN", maintain: "MAINTAIN", push: "WRITE", triage: "TRIAGE", pull: "READ" };
+    const query = `${BY_NAME} { repository(owner: $owner, name: $name) { viewerPermission viewerCanAdminister } }`;
+    const shown = new Set<string | null>();
+    for (const caller of users) {
+      for (const target of sees[caller] ? [open, hidden] : [open]) {
+        const { permissions } = (await ask(caller, "GET", `/repos/${target.fullName}`)).body;
+        const level = Object.entries(LEVELS).find(([name]) => permissions?.[name])?.[1] ?? null;
+        const { data } = await graphql(caller, query, named(target.fullName));
+        const wanted = { viewerPermission: level, viewerCanAdminister: level === "ADMIN" };
+        expect(data.repository, `${caller}, ${target.fullName}`).toEqual(wanted);
+        shown.add(level);
+      }
+    }
+    for (const level of ["ADMIN", "READ", null]) expect(shown).toContain(level);
+  });
+
+  test("a fork whose origin they do not see has none, for them", async () => {
+    const doc = (await world.getUpstream(`/repos/${open.fullName}`)).body;
+    const origin = (await world.getUpstream(`/repos/${hidden.fullName}`)).body;
+    const fork = { ...doc, fork: true, parent: origin, source: origin, template_repository: origin };
+    await store(world.ctx, world.upstream, "repository", fork);
+    const query = `${BY_NAME} { repository(owner: $owner, name: $name) { isFork parent { nameWithOwner } templateRepository { nameWithOwner } } }`;
+    for (const caller of users) {
+      const { data } = await graphql(caller, query, named(open.fullName));
+      const shown = sees[caller] ? { nameWithOwner: hidden.fullName } : null;
+      expect(data.repository, caller).toEqual({ isFork: true, parent: shown, templateRepository: shown });
+    }
+    await store(world.ctx, world.upstream, "repository", doc);
   });
 });
