@@ -39,27 +39,37 @@ export async function openGh(world: ApiWorld, resources: AsyncDisposableStack): 
   return runIn(home, world.token);
 }
 
-/** The same at the port that `gh` expects: null, with the reason, where this machine does not let it be taken or found. */
+/**
+ * The same at the port that `gh` expects, without any configuration; or the reason why this machine does not let it be taken.
+ * Where `api.github.localhost` has no address, the mirror stands as the proxy that leads there.
+ */
 export async function openGhAtPort80(world: ApiWorld, resources: AsyncDisposableStack): Promise<Gh | string> {
-  try {
-    await lookup(`api.${DEVELOPMENT}`);
-  } catch {
-    return `api.${DEVELOPMENT} has no address here`;
-  }
-  const app = Fastify();
+  // A proxy is sent whole addresses.
+  const app = Fastify({ rewriteUrl: ({ url = "/" }) => url.replace(`http://api.${DEVELOPMENT}/`, "/") });
   await registerApi(app, world.ctx);
   resources.defer(() => app.close());
   try {
     await app.listen({ host: "127.0.0.1", port: 80 });
   } catch (error) {
-    return `127.0.0.1:80 cannot be bound (${(error as NodeJS.ErrnoException).code})`;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "EACCES" && code !== "EADDRINUSE") throw error;
+    return `127.0.0.1:80 cannot be bound: ${code}`;
   }
   const home = await mkdtemp(join(tmpdir(), "tain-gh-"));
   resources.defer(() => rm(home, { recursive: true, force: true }));
-  return runIn(home, world.token);
+  return runIn(home, world.token, (await isLocal(`api.${DEVELOPMENT}`)) ? {} : { HTTP_PROXY: "http://127.0.0.1:80" });
 }
 
-function runIn(home: string, usual: string): Gh {
+async function isLocal(name: string): Promise<boolean> {
+  try {
+    return (await lookup(name, { family: 4 })).address === "127.0.0.1";
+  } catch (error) {
+    if (/^(ENOTFOUND|EAI_AGAIN)$/.test((error as NodeJS.ErrnoException).code ?? "")) return false;
+    throw error;
+  }
+}
+
+function runIn(home: string, usual: string, more: Record<string, string> = {}): Gh {
   return (args, { token = usual, host = DEVELOPMENT } = {}) =>
     new Promise((resolve) => {
       const env = {
@@ -71,6 +81,7 @@ function runIn(home: string, usual: string): Gh {
         GH_PROMPT_DISABLED: "1",
         NO_COLOR: "1",
         TZ: "UTC",
+        ...more,
         ...(host.endsWith("github.localhost") ? { GH_TOKEN: token } : { GH_ENTERPRISE_TOKEN: token }),
       };
       execFile("gh", args, { env, timeout: 60_000, maxBuffer: 64 * 1024 * 1024 }, (error, out, err) => {

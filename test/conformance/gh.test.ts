@@ -660,25 +660,22 @@ describe.skipIf(!hasGh)("gh (skipped where it is not installed: apt-get install 
     expect(seen.nameWithOwner).toBe(repo);
   });
 
-  test(`at http://api.${DEVELOPMENT}, port 80 (skipped where that has no address, or the port is not ours)`, async ({
-    skip,
-  }) => {
+  test(`at port 80, where gh looks for ${DEVELOPMENT} (skipped where the port is not ours)`, async ({ skip }) => {
     await using own = new AsyncDisposableStack();
     const atPort = await openGhAtPort80(world, own);
     if (typeof atPort === "string") return skip(atPort);
-    const { out, err } = await atPort([
-      "issue",
-      "list",
-      "-R",
-      repo,
-      "--state",
-      "all",
-      "--limit",
-      "200",
-      "--json",
-      "number",
+    const filter = ["--state", "all", "--limit", "200", "--json", "number"];
+    const listed = await atPort(["issue", "list", "-R", repo, ...filter]);
+    expect(listed.err).toBe("");
+    expect(sorted(numbers(JSON.parse(listed.out)))).toEqual(sorted(numbers(issues)));
+    const paged = await atPort([
+      "api",
+      "--paginate",
+      `repos/${repo}/issues?state=all&per_page=50`,
+      "--jq",
+      ".[].number",
     ]);
-    expect(err).toBe("");
-    expect(sorted(numbers(JSON.parse(out)))).toEqual(sorted(numbers(issues)));
+    expect(paged.err).toBe("");
+    expect(sorted(lines(paged.out).map(Number))).toEqual(sorted(numbers([...issues, ...pulls])));
   });
 });
