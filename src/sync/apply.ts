@@ -179,10 +179,10 @@ function ignore(reason: string): Omit<Read, "id"> {
 async function readInstallation(
   ctx: Context,
   tx: Transaction,
-  { received_ms }: DeliveryRow,
+  { event, received_ms }: DeliveryRow,
   payload: Payload,
 ): Promise<Omit<Read, "id">> {
-  if (ctx.config.appId === null) return ignore("there is no APP_ID, so no installation is followed");
+  if (ctx.config.appId === null) return ignore(`${event} is followed only by an App, and APP_ID is not set`);
   const problem = await noteInstallation(tx, payload, new Date(received_ms));
   return problem === null ? { ...ignore(""), ignored: null, selects: true } : ignore(problem);
 }

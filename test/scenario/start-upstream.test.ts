@@ -80,7 +80,7 @@ check("status tells of each repository, of the queues and of the quota, to peopl
   expect(title).toBe(`Tain 0.1.0, mirroring ${simulator.url}`);
   expect(headings?.indexOf("STATE")).toBe(first?.indexOf("live"));
   expect(stdout).toMatch(/^deliveries +0 +0 +0 +0$/m);
-  expect(stdout).toMatch(/^\w{16} +core +[\d,]+ of 5,000 +in \d+m/m);
+  expect(stdout).toMatch(/^token \w{16} +core +[\d,]+ of 5,000 +in \d+m/m);
 
   const { json } = await parsed("status");
   expect(json).toEqual([
