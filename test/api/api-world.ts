@@ -65,6 +65,8 @@ export interface ApiWorldOptions {
   clock?: Context["clock"];
   /** How many tokens the mirror has at upstream, each of its own account, which writes once a second. Default 1. */
   upstreamTokens?: number;
+  /** How long upstream works on whether a pull request can be merged, once somebody has asked. Default 2 s. */
+  mergeableDelayMs?: number;
 }
 
 /** A mirror that already holds everything of a generated world, and the API in front of it. */
@@ -77,6 +79,7 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
     const upstream = resources.use(
       await openSimulator({
         seed: 7,
+        worldOptions: options.mergeableDelayMs === undefined ? {} : { mergeableDelayMs: options.mergeableDelayMs },
         tokens: tokens.map((token, at) => ({
           token,
           login: at === 0 ? LOGIN : `${LOGIN}-${at}`,

@@ -361,6 +361,20 @@ describe("GraphQL", () => {
     expect(everywhere.nodes).toHaveLength(everywhere.repositoryCount);
     expect(everywhere.nodes.some(({ id }: { id: string }) => id === hidden.nodes.repository)).toBe(sees[caller]);
 
+    if (!sees[caller]) {
+      for (const field of ["issueChanged", "pullRequestChanged"]) {
+        const { headers, body } = await world.send("POST", "/graphql", {
+          token: tokens[caller] ?? null,
+          headers: { accept: "text/event-stream" },
+          body: JSON.stringify({
+            query: `subscription { ${field}(repositoryId: "${hidden.nodes.repository}") { number } }`,
+          }),
+        });
+        expect(headers.get("content-type")).toMatch(/json/);
+        expect(body.errors[0].type).toBe("NOT_FOUND");
+      }
+    }
+
     const { owner, name } = named(hidden.fullName);
     const below = await graphql(
       caller,

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { restOperations } from "../../src/api/rest/operations.ts";
 import { createComment } from "../../src/simulator/changes/comments.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import type { PullIssue, Repository } from "../../src/simulator/records.ts";
+import { answerSchema, BLANK, problemsOf, readDescription } from "../simulator/openapi.ts";
 import { compare } from "../support/comparison.ts";
 import { type Answered, type ApiWorld, askAt, openApiWorld, rebased, store, UPSTREAM_TOKEN } from "./api-world.ts";
 
@@ -9,7 +11,13 @@ let world: ApiWorld;
 let repo: string;
 let repository: Repository;
 beforeAll(async () => {
-  world = await openApiWorld({ issues: 20, repositories: 1, upstreamTokens: 40 });
+  world = await openApiWorld({
+    issues: 20,
+    repositories: 1,
+    upstreamTokens: 40,
+    // Nothing changes by itself between a write and a look at it.
+    mergeableDelayMs: 3_600_000,
+  });
   const [first] = world.repositories;
   const found = first && world.upstream.world.repositories.get(first.id);
   if (!found) throw new Error("The generated world has no repository");
@@ -161,6 +169,24 @@ function reviewWith(event: string): object {
   return { event, body: "seen", comments: [{ path: "a.ts", line: 1, body: "here" }] };
 }
 
+const description = readDescription();
+const described = new Set<string>();
+
+/** What is wrong with an answer by the service's own description of the operation. */
+function shapeProblems({ method, status }: Pick<Step, "method" | "status">, path: string, answer: Answered): string[] {
+  const forms = Object.keys(description.paths).filter((form) =>
+    new RegExp(`^${form.replace(/\{[^}]*\}/g, "[^/]+")}$`).test(path),
+  );
+  // `/pulls/comments/5` is no pull request: the form with the fewest gaps is meant.
+  const [form = ""] = forms.sort((a, b) => a.split("{").length - b.split("{").length);
+  const operation = description.paths[form]?.[method.toLowerCase()];
+  expect(Object.keys(operation?.responses ?? {}), `${method} ${path}`).toContain(String(status));
+  described.add(`${method} ${form.replace(/\{[^}]*\}/g, "{}")}`);
+  if (status === 204) return [];
+  const schema = answerSchema(description, method.toLowerCase(), form, String(status));
+  return problemsOf(description, schema, answer.body).filter((problem) => !BLANK.test(problem));
+}
+
 /** Between mirror and upstream, but for what upstream works out by itself a while after somebody has looked. */
 async function differences(...ignored: string[]): Promise<string[]> {
   const ofItself = ["mergeable", "rebaseable", "mergeable_state", "merge_commit_sha", ...ignored];
@@ -197,6 +223,7 @@ test.each(steps)("$what: answered as upstream shows it, and the mirror is equal 
   const body = one.body === undefined ? {} : { body: JSON.stringify(filled(one.body)) };
   const answer = await world.send(one.method, path, body);
   expect(answer.status, answer.text).toBe(one.status);
+  expect(shapeProblems(one, path, answer)).toEqual([]);
   if (one.makes) made[one.makes] = answer.body.number ?? answer.body.id;
   if (one.status === 204) expect(answer.text).toBe("");
   if (one.shownAt) {
@@ -217,8 +244,14 @@ test("a pending review is its author's alone: answered, and shown to nobody unti
   const before = (await world.get(reviews)).body;
   // By one account: a mirror that writes as several could not submit what another of them began.
   const alone = await world.openSibling({ UPSTREAM_TOKEN });
-  const send = (method: string, path: string, sent: object | undefined = undefined) =>
-    askAt(alone, method, path, { token: world.token, ...(sent ? { body: JSON.stringify(sent) } : {}) });
+  const send = async (method: string, path: string, sent: object | undefined = undefined) => {
+    const answer = await askAt(alone, method, path, {
+      token: world.token,
+      ...(sent ? { body: JSON.stringify(sent) } : {}),
+    });
+    expect(shapeProblems({ method, status: answer.status }, path, answer)).toEqual([]);
+    return answer;
+  };
   const pending = await send("POST", reviews, {
     body: "b",
     comments: [{ path: "a.ts", line: 1, body: "held back" }],
@@ -251,8 +284,17 @@ test("what the mirror has not heard of yet can be written to", async () => {
 });
 
 test("a deleted milestone is off its issues at once; when they were changed, upstream tells later", async () => {
-  const gone = await world.send("DELETE", `/repos/${repo}/milestones/${made.second}`);
+  const path = `/repos/${repo}/milestones/${made.second}`;
+  const gone = await world.send("DELETE", path);
   expect(gone.status, gone.text).toBe(204);
+  expect(shapeProblems({ method: "DELETE", status: 204 }, path, gone)).toEqual([]);
   expect((await world.get(`/repos/${repo}/issues/${made.pull}`)).body.milestone).toBeNull();
   expect(await differences("updated_at")).toEqual([]);
+});
+
+test("every write that is served was among them", () => {
+  const served = restOperations()
+    .routes.filter(({ route }) => route.method !== "GET")
+    .map(({ path, route }) => `${route.method} /repos/{}/{}${path.replace(/:\w+/g, "{}")}`);
+  expect(served.filter((one) => !described.has(one)).sort()).toEqual([]);
 });

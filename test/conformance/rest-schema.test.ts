@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { restOperations } from "../../src/api/rest/operations.ts";
 import { loadHistory } from "../../src/simulator/histories.ts";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
-import { answerSchema, problemsOf, readDescription } from "../simulator/openapi.ts";
+import { answerSchema, BLANK, problemsOf, readDescription } from "../simulator/openapi.ts";
 
 const archive = fileURLToPath(new URL("../../../shared/data/tls13-spec-history.json.gz", import.meta.url));
 const description = readDescription();
@@ -99,12 +99,6 @@ async function problems(world: ApiWorld, repository: string, absent: string[] = 
   return [...new Set(wrong)];
 }
 
-/**
- * What is blank the service sends as null (GitHub docs), also where its description says string or number: the place of a
- * comment whose line is gone from the diff, a fork that was deleted, what a label or an organisation does not say of itself.
- */
-const BLANK =
-  /\.(position|line|labels\[\d+\]\.description|head\.repo|name|company|location|email): null is not (string|integer|object)$/;
 const DROPPED = /\.(assignee|merge_commit_sha|has_downloads|rate|hub_url|authorizations_url): missing$/;
 
 test("every read of a generated world has the shape that the service's description gives it", async () => {

@@ -40,6 +40,13 @@ function resolved(description: Description, schema: Schema): Schema {
   return resolved(description, found);
 }
 
+/**
+ * What is blank the service sends as null (GitHub docs), also where its description says string or number: the place of a
+ * comment whose line is gone from the diff, a fork that was deleted, what a label or an organisation does not say of itself.
+ */
+export const BLANK =
+  /\.(position|line|labels\[\d+\]\.description|head\.repo|name|company|location|email): null is not (string|integer|object)$/;
+
 /** What is wrong with a value, each as `path: problem`: as much of JSON Schema as the description uses. */
 export function problemsOf(description: Description, raw: Schema, value: unknown, at = "$"): string[] {
   const schema = resolved(description, raw);
