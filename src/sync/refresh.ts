@@ -5,7 +5,7 @@ import { afterLag, type Mark, marksForTies, storeMarks } from "../mirror/marks.t
 import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";
 import { joinObserved, type Observed, observe, type Seen } from "../mirror/observation.ts";
 import type { Kind, ResourceKey } from "../mirror/resource.ts";
-import { mergeObserved } from "../mirror/store.ts";
+import { findStored, mergeObserved } from "../mirror/store.ts";
 import type { Json } from "../mirror/template.ts";
 import type { Answer, Priority } from "../upstream/client.ts";
 import { enqueueMarks, findMark, postponeMark, settleMark } from "./marks.ts";
@@ -24,7 +24,16 @@ export async function refresh(ctx: Context, wanted: ResourceKey): Promise<"merge
     return "unknown";
   }
   const startedAt = ctx.clock.now();
-  const { observed, outcome } = await readAnew(ctx, wanted, repository, path, "refresh");
+  const { observed, outcome, isAbsent } = await readAnew(ctx, wanted, repository, path, "refresh");
+  if (isAbsent && (await wasSeenLately(ctx, observed, startedAt))) {
+    const again = [{ ...wanted, askedAt: startedAt, notBefore: afterLag(startedAt) }];
+    await ctx.db.transaction(async (tx) => {
+      await storeMarks(tx, again);
+      if (mark) await postponeMark(tx, mark, afterLag(startedAt));
+    });
+    await enqueueMarks(ctx, again);
+    return "kept";
+  }
   const ties = await store(ctx, overruling(observed, wanted), mark, startedAt);
   await enqueueMarks(ctx, ties);
   if (repository && wanted.kind === "issue" && outcome === "merged")
@@ -68,6 +77,23 @@ export async function readMissingComments(
 interface Read {
   observed: Observed;
   outcome: "merged" | "deleted" | "kept";
+  /** "deleted" is concluded from its not being there, which is also so of what a replica has not heard of yet. */
+  isAbsent?: boolean;
+}
+
+/** Whether what is absent now was seen so shortly before that the replica that answered may lag behind that. */
+async function wasSeenLately(ctx: Context, { seen }: Observed, startedAt: Date): Promise<boolean> {
+  const absent = seen.filter(({ deleted }) => deleted);
+  return ctx.db.transaction(async (tx) => {
+    for (const one of absent) {
+      const stored = (await findStored(tx, one.kind, [one])).get(`${one.repositoryId}/${one.key}`);
+      if (!stored || stored.deletedAt !== null) continue;
+      const stamps = [stored.stamp, ...Object.values(stored.keyStamps)];
+      const seenAt = Math.max(...stamps.map((stamp) => stamp.seenAt));
+      if (startedAt.getTime() <= seenAt + REPLICA_LAG_MS) return true;
+    }
+    return false;
+  });
 }
 
 /**
@@ -93,7 +119,8 @@ export async function readAnew(
   }
   if (!repository || !(await isDeletion(ctx, repository, answer, priority)))
     return { observed: joinObserved([]), outcome: "kept" };
-  return { observed: tombstonesOf(ctx, wanted), outcome: "deleted" };
+  const isAbsent = answer.kind === "missing" && answer.status === 404;
+  return { observed: tombstonesOf(ctx, wanted), outcome: "deleted", isAbsent };
 }
 
 /** There is no address of a label but its name, and it may be the name that has changed; so the whole list is read. */
@@ -115,7 +142,7 @@ async function readLabels(
   const isThere = observed.some(({ seen }) => seen.some((one) => one.kind === "label" && one.key === wanted.key));
   return isThere
     ? { observed: joinObserved(observed), outcome: "merged" }
-    : { observed: joinObserved([...observed, tombstonesOf(ctx, wanted)]), outcome: "deleted" };
+    : { observed: joinObserved([...observed, tombstonesOf(ctx, wanted)]), outcome: "deleted", isAbsent: true };
 }
 
 /**

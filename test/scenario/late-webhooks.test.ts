@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
+import { storeMarks } from "../../src/mirror/marks.ts";
+import { createComment, deleteComment } from "../../src/simulator/changes/comments.ts";
 import { createIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
+import { refresh } from "../../src/sync/refresh.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld } from "../support/world.ts";
 
@@ -80,4 +83,33 @@ test("an issue that was transferred here without a word brings its comments by t
   await world.catchUp();
   await world.settleMarks();
   expect((await compare(world.ctx, simulator, simulator.world.fullName(to))).differences).toEqual([]);
+});
+
+test("a replica that does not show yet what was told of a moment ago takes nothing back", async () => {
+  const { world, pass } = await openUntold();
+  await using _ = world;
+  await world.settleMarks();
+  pass(60_000);
+  const { simulator, ctx } = world;
+  simulator.setFaults({ lagMs: 5_000 });
+  const [issue] = [...simulator.world.issues.values()];
+  if (!issue) throw new Error("There is no issue");
+  const { id: key } = createComment(simulator.world, issue.repository.ownerId, issue, "just now");
+  await world.settle();
+  const comment = { kind: "issue_comment", repositoryId: issue.repository.id, key } as const;
+  const path = `/repos/${world.first}/issues/comments/${key}`;
+  expect((await world.get(path)).status).toBe(200);
+
+  const now = ctx.clock.now();
+  await storeMarks(ctx.db, [{ ...comment, askedAt: new Date(now.getTime() - 60_000), notBefore: now }]);
+  expect(await refresh(ctx, comment)).toBe("kept");
+  expect((await world.get(path)).status).toBe(200);
+  // What is really gone is believed to be once no replica can lag behind.
+  simulator.setFaults({ webhooks: { drop: 1 } });
+  const said = simulator.world.comments.get(key);
+  if (!said) throw new Error("The comment is gone already");
+  deleteComment(simulator.world, issue.repository.ownerId, said);
+  pass(60_000);
+  await world.settleMarks();
+  expect((await world.get(path)).status).toBe(404);
 });
