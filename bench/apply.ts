@@ -17,26 +17,31 @@ import { buildWeb } from "../src/web.ts";
 import { compare } from "../test/support/comparison.ts";
 import { openWorkers } from "../workers/main.ts";
 import { type BenchDatabase, benchRedis, openBenchDatabase } from "./databases.ts";
+import { type Benchmark, comparison, type Measured, median } from "./measure.ts";
+import { profileFlags } from "./profile.ts";
 import { applyPlainly } from "./reference/apply.ts";
 
-export const name = "apply";
-export const goal =
-  "deliveries applied per second from the queue, by one worker process, at least as many as one prepared, committed upsert per row over one connection";
+/** Deliveries from the queue to visible rows, by one worker process and by two. */
+export const benchmark: Benchmark = {
+  about:
+    "deliveries applied per second from the queue, by one worker process, against one prepared, committed upsert per row over one connection",
+  run,
+};
 
 /** `TAIN_LARGE=1` applies 100,000, by one process and by two. */
 const LARGE = process.env.TAIN_LARGE === "1";
 const DELIVERIES = Number(process.env.DELIVERIES ?? (LARGE ? 100_000 : 2_000));
 const ROUNDS = Number(process.env.ROUNDS ?? (LARGE ? 1 : 5));
 
-interface Measured {
+interface Applied {
   perSecond: number;
   lost: number;
 }
 
-export async function run(): Promise<Record<string, unknown>> {
+async function run(): Promise<Measured> {
   await using world = await openHistory();
-  const ours: Measured[] = [];
-  const both: Measured[] = [];
+  const ours: Applied[] = [];
+  const both: Applied[] = [];
   const reference: number[] = [];
   let drift: string[] = [];
   for (let round = 0; round < ROUNDS; round++) {
@@ -50,17 +55,19 @@ export async function run(): Promise<Record<string, unknown>> {
     const { deliveries, seconds } = await applyPlainly(plain.url, world.simulator.url);
     reference.push(deliveries / seconds);
   }
-  const perSecond = (measured: Measured[]) => median(measured.map((one) => one.perSecond));
   return {
-    deliveries: world.deliveries,
-    payloadBytes: world.payloadBytes,
-    perSecond: Math.round(perSecond(ours)),
-    perSecondTwoProcesses: Math.round(perSecond(both)),
-    referencePerSecond: Math.round(median(reference)),
-    ratio: Number((perSecond(ours) / median(reference)).toFixed(2)),
-    lost: [...ours, ...both].reduce((sum, { lost }) => sum + lost, 0),
-    drift: drift.length,
-    ...(drift.length > 0 ? { differences: drift.slice(0, 10) } : {}),
+    ...comparison(
+      ours.map(({ perSecond }, round) => [perSecond, reference[round] as number]),
+      { unit: "deliveries/s", goal: { atLeast: 1 } },
+    ),
+    notes: {
+      deliveries: world.deliveries,
+      payloadBytes: world.payloadBytes,
+      perSecondTwoProcesses: Math.round(median(both.map(({ perSecond }) => perSecond))),
+      lost: [...ours, ...both].reduce((sum, { lost }) => sum + lost, 0),
+      drift: drift.length,
+      ...(drift.length > 0 ? { differences: drift.slice(0, 10) } : {}),
+    },
   };
 }
 
@@ -169,7 +176,7 @@ async function applyBy(
   processes: number,
   database: BenchDatabase,
   { simulator, deliveries }: History,
-): Promise<Measured> {
+): Promise<Applied> {
   await using mirror = await openMirror(database, simulator, "dispatch");
   const { ctx, env } = mirror;
   const { rows: ids } = await ctx.db.$client.query<{ id: string }>(
@@ -200,8 +207,7 @@ async function applyBy(
 }
 
 function startWorker(env: NodeJS.ProcessEnv): ChildProcess {
-  const flags = process.env.PROFILE ? ["--cpu-prof", `--cpu-prof-dir=${process.env.PROFILE}`] : [];
-  return spawn(process.execPath, [...flags, fileURLToPath(new URL("apply-worker.ts", import.meta.url))], {
+  return spawn(process.execPath, [...profileFlags(), fileURLToPath(new URL("apply-worker.ts", import.meta.url))], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ["ignore", "inherit", "inherit"],
   });
@@ -252,9 +258,4 @@ async function waitFor(ctx: Context, countLeft: string): Promise<void> {
     if (rows[0]?.left === 0) return;
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
-}
-
-function median(figures: number[]): number {
-  const sorted = [...figures].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }

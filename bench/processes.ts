@@ -1,0 +1,77 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { profileFlags } from "./profile.ts";
+
+/** A server in a process of its own. */
+export interface ServerProcess extends AsyncDisposable {
+  /** Without a trailing slash. */
+  readonly url: string;
+  /** Seconds of CPU that it has used since it was started. */
+  cpuSeconds(): Promise<number>;
+  /** Bytes, as the kernel counts them. */
+  residentBytes(): Promise<number>;
+}
+
+/** What a server tells its starter; see `announce`. */
+type Told = { listening: string } | { cpuSeconds: number; residentBytes: number };
+
+/** Starts a file of this folder that calls `announce`, with these settings beside PATH alone. */
+export async function startServer(
+  file: string,
+  env: Record<string, string>,
+  flags: readonly string[] = [],
+): Promise<ServerProcess> {
+  const child = fork(fileURLToPath(new URL(file, import.meta.url)), [], {
+    execArgv: [...profileFlags(), ...flags],
+    env: { PATH: process.env.PATH, ...env } as NodeJS.ProcessEnv,
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+  });
+  const { listening } = (await told(child, file)) as { listening: string };
+  const usage = async () => {
+    child.send("usage");
+    return (await told(child, file)) as { cpuSeconds: number; residentBytes: number };
+  };
+  return {
+    url: listening,
+    cpuSeconds: async () => (await usage()).cpuSeconds,
+    residentBytes: async () => (await usage()).residentBytes,
+    [Symbol.asyncDispose]: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const exited = once(child, "exit");
+      child.kill("SIGTERM");
+      await exited;
+    },
+  };
+}
+
+/** @throws Error when the process ends instead */
+async function told(child: ChildProcess, file: string): Promise<Told> {
+  const over = new AbortController();
+  const ended = once(child, "exit", { signal: over.signal }).then(([code, signal]) => {
+    throw new Error(`bench/${file} ended (${code ?? signal}) before it was asked to`);
+  });
+  try {
+    const [message] = (await Promise.race([once(child, "message", { signal: over.signal }), ended])) as [Told];
+    return message;
+  } finally {
+    over.abort();
+    ended.catch(() => {});
+  }
+}
+
+/** Called by a server in its own process once it listens: tells its starter, and ends when it is told to, or left alone. */
+export function announce(listening: string, close: () => Promise<void> = async () => {}): void {
+  process.on("message", (message) => {
+    if (message !== "usage") return;
+    const { user, system } = process.cpuUsage();
+    process.send?.({ cpuSeconds: (user + system) / 1e6, residentBytes: process.memoryUsage.rss() });
+  });
+  const end = async () => {
+    await close();
+    process.exit();
+  };
+  process.once("SIGTERM", () => void end());
+  process.once("disconnect", () => void end());
+  process.send?.({ listening });
+}

@@ -1,0 +1,82 @@
+import { type Load, type Loader, openLoader } from "./load.ts";
+import { comparison, type Goal, type Measured, median, ROUNDS } from "./measure.ts";
+import type { ServerProcess } from "./processes.ts";
+
+/** A round is made of slices, in turn, so that what else the machine does falls on both sides. */
+const SLICES = 4;
+const SLICE_SECONDS = 0.25;
+
+/** What one of the two is asked, and how it answers. */
+export interface Side extends Pick<Load, "requests" | "status"> {
+  server: ServerProcess;
+}
+
+interface Sum {
+  answers: number;
+  seconds: number;
+  cpuSeconds: number;
+}
+
+/**
+ * Answers per second of two servers, each in a process of its own, asked in turn by as many connections, after one round that
+ * counts for nothing. Beside it the CPU time that each takes for an answer (Postgres' own is not in it), which tells the same
+ * on a machine that others use too.
+ */
+export async function alternateServers(
+  { subject, reference, connections = 16 }: { subject: Side; reference: Side; connections?: number },
+  as: { goal: Goal; part?: string },
+): Promise<Measured> {
+  await using loader = openLoader();
+  const rounds: { subject: Sum; reference: Sum }[] = [];
+  for (let round = -1; round < ROUNDS; round++) {
+    const sums = {
+      subject: { answers: 0, seconds: 0, cpuSeconds: 0 },
+      reference: { answers: 0, seconds: 0, cpuSeconds: 0 },
+    };
+    for (let slice = 0; slice < SLICES; slice++) {
+      const turns = [
+        [sums.subject, subject],
+        [sums.reference, reference],
+      ] as const;
+      for (const [sum, side] of slice % 2 === 0 ? turns : turns.toReversed())
+        await measure(loader, sum, side, connections);
+    }
+    if (round >= 0) rounds.push(sums);
+  }
+  const perSecond = ({ answers, seconds }: Sum) => answers / seconds;
+  const micros = ({ cpuSeconds, answers }: Sum) => (cpuSeconds / answers) * 1e6;
+  const [ours, theirs] = [
+    median(rounds.map((one) => micros(one.subject))),
+    median(rounds.map((one) => micros(one.reference))),
+  ];
+  return {
+    ...comparison(
+      rounds.map((one) => [perSecond(one.subject), perSecond(one.reference)]),
+      { unit: "answers/s", ...as },
+    ),
+    notes: {
+      cpuMicros: Math.round(ours),
+      referenceCpuMicros: Math.round(theirs),
+      cpuRatio: Number((theirs / ours).toFixed(3)),
+    },
+  };
+}
+
+async function measure(
+  loader: Loader,
+  sum: Sum,
+  { server, requests, status }: Side,
+  connections: number,
+): Promise<void> {
+  const before = await server.cpuSeconds();
+  const { answers, perSecond } = await loader.load({
+    url: server.url,
+    requests,
+    status,
+    connections,
+    seconds: SLICE_SECONDS,
+  });
+  sum.cpuSeconds += (await server.cpuSeconds()) - before;
+  sum.answers += answers;
+  sum.seconds += answers / perSecond;
+}

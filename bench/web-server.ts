@@ -1,0 +1,20 @@
+import { parseConfig } from "../src/config.ts";
+import { openContext } from "../src/context.ts";
+import { runProcess } from "../src/operations/entry.ts";
+import { buildWeb } from "../src/web.ts";
+import { announce } from "./processes.ts";
+
+/** The web process, as `src/web.ts` starts it, for a benchmark that waits until it listens. */
+await runProcess(async () => {
+  const config = parseConfig(process.env);
+  const resources = new AsyncDisposableStack();
+  const ctx = await openContext(config, resources, { name: "bench-web" });
+  const app = buildWeb(ctx);
+  const over = Promise.withResolvers<void>();
+  announce(await app.listen({ host: config.host, port: config.port }), async () => {
+    await app.close();
+    await resources.disposeAsync();
+    over.resolve();
+  });
+  await over.promise;
+});
