@@ -1,6 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import { getTableConfig } from "drizzle-orm/pg-core";
 import type { Database } from "../../db/connection.ts";
+import { PEOPLE, touch } from "../../db/revisions.ts";
 import { announceChanges, type Change } from "./announcement.ts";
 import { type Folded, fold, type Stamp, type Stored } from "./merge-rule.ts";
 import type { Observed, Seen } from "./observation.ts";
@@ -201,6 +202,7 @@ async function updateRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
 /** What other tables hold of these rows: who carries a label, who is assigned, which names a repository had. */
 async function followRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<void> {
   if (rows.length === 0) return;
+  touchRows(tx, resource, rows);
   if (resource.kind === "issue") {
     await followList(tx, rows, "labels", "issue_labels", "label_id");
     await followList(tx, rows, "assignees", "issue_assignees", "user_id");
@@ -216,6 +218,22 @@ async function followRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
       numberColumn,
       rows.filter((row) => !row.before),
     );
+}
+
+/** Nobody shows a person who is met for the first time but what is stored along with them. */
+function touchRows(tx: Transaction, { kind }: Resource, rows: Row[]): void {
+  if (kind === "user") {
+    if (rows.some(({ before }) => before)) touch(tx, [PEOPLE]);
+  } else if (kind === "repository") {
+    const names = rows.flatMap(({ stored, before }) => [stored.fields.full_name, before?.fields.full_name]);
+    touch(
+      tx,
+      rows.map(({ seen }) => seen.key),
+      names.filter((name) => typeof name === "string"),
+    );
+  } else {
+    touch(tx, new Set(rows.map(({ seen }) => seen.repositoryId)));
+  }
 }
 
 /** A pull request is announced as one also when its issue side was changed. */
