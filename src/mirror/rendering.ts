@@ -1,6 +1,6 @@
-import { sql } from "drizzle-orm";
 import type { Queries } from "../../db/connection.ts";
-import { type Fields, type Json, type Reference, reference, references, restore } from "./template.ts";
+import { joinObjects, keepText, type SharedKey, type SharedRow, sharedName, sharedRowsOf } from "./shared-rows.ts";
+import { type Fields, type Json, type Reference, reference, referenceMarks, referenceOf, restore } from "./template.ts";
 
 /** A stored document, as the reads of the mirror answer it. */
 export interface StoredDocument {
@@ -20,259 +20,178 @@ export interface Addresses {
   met?: Set<number> | undefined;
 }
 
-interface Repository {
-  /** With its detail: a shape may have keys of it. */
-  document: string;
-  fullName: string;
-  htmlUrl: string;
-  isGone: boolean;
-}
-
 /** What the documents of one answer refer to. */
 interface Related {
-  users: Map<number, string>;
-  repositories: Map<number, Repository>;
-  /** Keyed `repositoryId/id`; null: deleted at upstream. */
-  labels: Map<string, string | null>;
-  milestones: Map<string, string | null>;
-  shapes: Map<string, string[]>;
+  /** By `sharedName`; null: there is none. */
+  rows: Map<string, SharedRow | null>;
+  shapes: Map<string, readonly string[]>;
 }
 
 /**
  * Renders stored documents as upstream's REST JSON: one text for each document, in order. What they refer to is loaded
- * with one query per kind and level, however many documents there are.
+ * with one statement per level, however many documents there are.
  */
 export async function renderDocuments(
   queries: Queries,
-  documents: StoredDocument[],
+  documents: readonly StoredDocument[],
   addresses: Addresses,
 ): Promise<string[]> {
-  const related = await loadRelated(queries, documents, addresses.met);
-  const rendered = new Map<string, string>();
-  return documents.map((one) => renderDocument(one, related, addresses, rendered));
-}
-
-function renderDocument(
-  one: StoredDocument,
-  related: Related,
-  addresses: Addresses,
-  rendered: Map<string, string>,
-): string {
-  const whole = one.detail ? joinObjects(one.document, one.detail) : one.document;
-  return renderText(
-    withoutDeleted(whole, one.repositoryId, related),
-    one.repositoryId,
-    one.body ?? null,
-    related,
-    addresses,
-    rendered,
-  );
-}
-
-function renderText(
-  document: string,
-  repositoryId: number,
-  body: string | null,
-  related: Related,
-  addresses: Addresses,
-  rendered: Map<string, string>,
-): string {
-  const home = related.repositories.get(repositoryId);
-  return restore(document, {
-    api: escaped(addresses.api),
-    repository: escaped(`${addresses.api}/repos/${home?.fullName ?? ""}`),
-    page: escaped(home?.htmlUrl ?? ""),
-    body: JSON.stringify(body),
-    shared: (found) => {
-      const key = `${found.kind}${found.kind === "l" || found.kind === "m" ? repositoryId : ""}/${found.id}:${found.shape}`;
-      let text = rendered.get(key);
-      if (text === undefined) {
-        text = renderShared(found, repositoryId, related, addresses, rendered);
-        rendered.set(key, text);
-      }
-      return text;
-    },
+  const wholes = documents.map(({ document, detail }) => (detail ? joinObjects(document, detail) : document));
+  const related = await loadRelated(queries, documents, wholes, addresses.met);
+  const homes = new Map<number, Home>();
+  return documents.map(({ repositoryId, body }, index) => {
+    const home = homeOf(repositoryId, related, addresses, homes);
+    const whole = withoutDeleted(wholes[index] as string, home, related);
+    return restore(whole, marksOf(home, body ?? null));
   });
 }
 
-function renderShared(
-  found: Reference,
-  repositoryId: number,
-  related: Related,
-  addresses: Addresses,
-  rendered: Map<string, string>,
-): string {
-  const document = documentOf(found, repositoryId, related);
-  if (document === null) return "null";
-  const fields = JSON.parse(document) as Fields;
-  const keys = related.shapes.get(found.shape) ?? Object.keys(fields);
+/** Where documents of one repository are served, and what is embedded in them. */
+interface Home {
+  repositoryId: number;
+  /** As they stand within JSON strings. */
+  api: string;
+  repository: string;
+  page: string;
+  /** Names these addresses. */
+  variant: string;
+  /** Of all homes of the answer. */
+  homes: Map<number, Home>;
+  related: Related;
+  addresses: Addresses;
+  /** Rendered references, by their marks. */
+  texts: Map<string, string>;
+  /** Whether any label that the documents refer to was deleted. */
+  hasDeletedLabels: boolean;
+}
+
+function homeOf(repositoryId: number, related: Related, addresses: Addresses, homes: Map<number, Home>): Home {
+  const known = homes.get(repositoryId);
+  if (known) return known;
+  const row = related.rows.get(sharedName({ kind: "r", repositoryId: 0, id: repositoryId }));
+  const [fullName, htmlUrl] = [row?.fullName ?? "", row?.htmlUrl ?? ""];
+  const prefix = `l${repositoryId}/`;
+  const home: Home = {
+    repositoryId,
+    api: escaped(addresses.api),
+    repository: escaped(`${addresses.api}/repos/${fullName}`),
+    page: escaped(htmlUrl),
+    variant: `${addresses.api}\n${fullName}\n${htmlUrl}`,
+    homes,
+    related,
+    addresses,
+    texts: new Map(),
+    hasDeletedLabels: [...related.rows].some(([name, one]) => one?.isGone && name.startsWith(prefix)),
+  };
+  homes.set(repositoryId, home);
+  return home;
+}
+
+function marksOf(home: Home, body: string | null) {
+  return {
+    api: home.api,
+    repository: home.repository,
+    page: home.page,
+    body,
+    shared: (mark: string) => {
+      let text = home.texts.get(mark);
+      if (text === undefined) {
+        text = renderShared(referenceOf(mark), home);
+        home.texts.set(mark, text);
+      }
+      return text;
+    },
+  };
+}
+
+function renderShared(found: Reference, home: Home): string {
+  const row = home.related.rows.get(sharedName(keyOf(found, home.repositoryId)));
+  // It is gone, or was never stored.
+  if (!row || row.isGone) return "null";
+  // A user has nothing of the repository.
+  const variant = `${found.shape}\n${found.kind === "u" ? home.addresses.api : home.variant}`;
+  const known = row.texts.get(variant);
+  if (known !== undefined) return known;
+  const fields = JSON.parse(row.document) as Fields;
+  const keys = home.related.shapes.get(found.shape) ?? Object.keys(fields);
   const shown: Fields = {};
   for (const key of keys) {
     const value = fields[key];
     if (value !== undefined) shown[key] = value;
   }
-  return renderText(
-    JSON.stringify(shown),
-    found.kind === "r" ? found.id : repositoryId,
-    null,
-    related,
-    addresses,
-    rendered,
-  );
+  const at = found.kind === "r" ? homeOf(found.id, home.related, home.addresses, home.homes) : home;
+  const text = restore(JSON.stringify(shown), marksOf(at, null));
+  keepText(row, variant, text);
+  return text;
 }
 
-/** Null: it is gone, or was never stored. */
-function documentOf({ kind, id }: Reference, repositoryId: number, related: Related): string | null {
-  switch (kind) {
-    case "u":
-      return related.users.get(id) ?? null;
-    case "r": {
-      const repository = related.repositories.get(id);
-      return repository && !repository.isGone ? repository.document : null;
-    }
-    case "l":
-      return related.labels.get(`${repositoryId}/${id}`) ?? null;
-    case "m":
-      return related.milestones.get(`${repositoryId}/${id}`) ?? null;
-    default:
-      return kind satisfies never;
-  }
+function keyOf({ kind, id }: Reference, repositoryId: number): SharedKey {
+  return { kind, repositoryId: kind === "l" || kind === "m" ? repositoryId : 0, id };
 }
 
 /** Deleting a label takes it off its issues without a word about them, so it is left out here. */
-function withoutDeleted(document: string, repositoryId: number, related: Related): string {
+function withoutDeleted(document: string, home: Home, { rows }: Related): string {
+  if (!home.hasDeletedLabels) return document;
   const isDeleted = (value: Json) => {
     const found = reference(value);
-    return found?.kind === "l" && related.labels.get(`${repositoryId}/${found.id}`) === null;
+    return found?.kind === "l" && (rows.get(sharedName(keyOf(found, home.repositoryId)))?.isGone ?? false);
   };
-  if (
-    !references(document).some(
-      (found) => found.kind === "l" && related.labels.get(`${repositoryId}/${found.id}`) === null,
-    )
-  )
-    return document;
   const fields = JSON.parse(document) as Fields;
-  if (Array.isArray(fields.labels)) fields.labels = fields.labels.filter((value) => !isDeleted(value));
-  return JSON.stringify(fields);
-}
-
-function joinObjects(a: string, b: string): string {
-  return a === "{}" ? b : `${a.slice(0, a.lastIndexOf("}"))},${b.slice(b.indexOf("{") + 1)}`;
+  if (!Array.isArray(fields.labels) || !fields.labels.some(isDeleted)) return document;
+  return JSON.stringify({ ...fields, labels: fields.labels.filter((value) => !isDeleted(value)) });
 }
 
 function escaped(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
+/** Loads level by level; what a row referred to when it was last seen is asked for along with it. */
 async function loadRelated(
   queries: Queries,
-  documents: StoredDocument[],
+  documents: readonly StoredDocument[],
+  wholes: readonly string[],
   met: Set<number> | undefined,
 ): Promise<Related> {
-  const related: Related = {
-    users: new Map(),
-    repositories: new Map(),
-    labels: new Map(),
-    milestones: new Map(),
-    shapes: new Map(),
-  };
+  const shared = sharedRowsOf(queries);
+  const rows: Related["rows"] = new Map();
   const shapes = new Set<string>();
-  let wanted = wantedBy(documents, shapes);
-  for (const { repositoryId } of documents) if (repositoryId !== 0) wanted.repositories.add(repositoryId);
-  while (wanted.users.size + wanted.repositories.size + wanted.labels.size + wanted.milestones.size > 0) {
-    for (const id of wanted.repositories) met?.add(id);
-    const loaded = await loadLevel(queries, wanted, related);
-    wanted = onlyNew(wantedBy(loaded, shapes), related);
-  }
-  await loadShapes(queries, shapes, related);
-  return related;
-}
-
-interface Wanted {
-  users: Set<number>;
-  repositories: Set<number>;
-  labels: Set<string>;
-  milestones: Set<string>;
-}
-
-function wantedBy(documents: StoredDocument[], shapes: Set<string>): Wanted {
-  const wanted: Wanted = { users: new Set(), repositories: new Set(), labels: new Set(), milestones: new Set() };
-  for (const { document, detail, repositoryId } of documents) {
-    for (const { kind, id, shape } of [...references(document), ...(detail ? references(detail) : [])]) {
-      shapes.add(shape);
-      if (kind === "u") wanted.users.add(id);
-      else if (kind === "r") wanted.repositories.add(id);
-      else if (kind === "l") wanted.labels.add(`${repositoryId}/${id}`);
-      else wanted.milestones.add(`${repositoryId}/${id}`);
-    }
-  }
-  return wanted;
-}
-
-function onlyNew(wanted: Wanted, related: Related): Wanted {
-  return {
-    users: wanted.users.difference(related.users),
-    repositories: wanted.repositories.difference(related.repositories),
-    labels: wanted.labels.difference(related.labels),
-    milestones: wanted.milestones.difference(related.milestones),
+  let wanted = new Map<string, SharedKey>();
+  const want = (key: SharedKey) => {
+    const name = sharedName(key);
+    if (rows.has(name) || wanted.has(name)) return;
+    wanted.set(name, key);
+    if (key.kind === "r") met?.add(key.id);
+    const { id, repositoryId } = key;
+    for (const inner of shared.remembered(key)?.references ?? [])
+      want(keyOf(inner, key.kind === "r" ? id : repositoryId));
   };
-}
-
-interface DocumentRow extends Record<string, unknown> {
-  r: string;
-  id: string;
-  document: string;
-  gone: boolean;
-}
-
-async function loadLevel(queries: Queries, wanted: Wanted, related: Related): Promise<StoredDocument[]> {
-  const loaded: StoredDocument[] = [];
-  if (wanted.users.size > 0) {
-    const { rows } = await queries.execute<DocumentRow>(
-      sql`select id::text, document::text from users where id = any(${sql.param([...wanted.users])}::bigint[])`,
-    );
-    for (const row of rows) related.users.set(Number(row.id), row.document);
-    for (const row of rows) loaded.push({ repositoryId: 0, document: row.document });
+  const marks = new Map<number, Set<string>>();
+  for (const [index, { repositoryId }] of documents.entries()) {
+    let ofRepository = marks.get(repositoryId);
+    if (!ofRepository) {
+      ofRepository = new Set();
+      marks.set(repositoryId, ofRepository);
+    }
+    referenceMarks(wholes[index] as string, ofRepository);
   }
-  if (wanted.repositories.size > 0) {
-    const { rows } = await queries.execute<
-      DocumentRow & { detail: string | null; full_name: string; html_url: string | null }
-    >(
-      sql`select id::text, document::text, detail::text, full_name, html_url, deleted_at is not null as gone from repositories where id = any(${sql.param([...wanted.repositories])}::bigint[])`,
-    );
-    for (const row of rows) {
-      const document = row.detail ? joinObjects(row.document, row.detail) : row.document;
-      related.repositories.set(Number(row.id), {
-        document,
-        fullName: row.full_name,
-        htmlUrl: row.html_url ?? "",
-        isGone: row.gone,
-      });
-      loaded.push({ repositoryId: Number(row.id), document: row.document });
+  for (const [repositoryId, ofRepository] of marks) {
+    if (repositoryId !== 0) want({ kind: "r", repositoryId: 0, id: repositoryId });
+    for (const mark of ofRepository) {
+      const found = referenceOf(mark);
+      shapes.add(found.shape);
+      want(keyOf(found, repositoryId));
     }
   }
-  for (const [table, keys, into] of [
-    ["labels", wanted.labels, related.labels],
-    ["milestones", wanted.milestones, related.milestones],
-  ] as const) {
-    if (keys.size === 0) continue;
-    const pairs = [...keys].map((key) => key.split("/").map(Number));
-    const { rows } =
-      await queries.execute<DocumentRow>(sql`select t.repository_id::text as r, t.id::text, t.document::text, t.deleted_at is not null as gone
-      from unnest(${sql.param(pairs.map(([r]) => r))}::bigint[], ${sql.param(pairs.map(([, id]) => id))}::bigint[]) as x(r, id)
-      join ${sql.raw(table)} t on t.repository_id = x.r and t.id = x.id`);
-    for (const row of rows) {
-      into.set(`${row.r}/${row.id}`, row.gone ? null : row.document);
-      loaded.push({ repositoryId: Number(row.r), document: row.document });
+  while (wanted.size > 0) {
+    const asked = [...wanted.values()];
+    wanted = new Map();
+    for (const [name, row] of await shared.load(queries, asked)) rows.set(name, row);
+    for (const key of asked) {
+      for (const inner of rows.get(sharedName(key))?.references ?? []) {
+        shapes.add(inner.shape);
+        want(keyOf(inner, key.kind === "r" ? key.id : key.repositoryId));
+      }
     }
   }
-  return loaded;
-}
-
-async function loadShapes(queries: Queries, shapes: Set<string>, related: Related): Promise<void> {
-  if (shapes.size === 0) return;
-  const { rows } = await queries.execute<{ id: string; keys: string }>(
-    sql`select id, keys from shapes where id = any(${sql.param([...shapes])}::text[])`,
-  );
-  for (const row of rows) related.shapes.set(row.id, row.keys.split(","));
+  return { rows, shapes: await shared.loadShapes(queries, shapes) };
 }

@@ -173,46 +173,89 @@ export function sameValue(a: Json | undefined, b: Json | undefined): boolean {
   return keys.length === Object.keys(b).length && keys.every((key) => key in b && sameValue(a[key], b[key]));
 }
 
-/** What the marks of one document become. Every value is JSON text, or the inside of a JSON string. */
+/** What the marks of one document become: JSON text, or the inside of a JSON string. */
 export interface Marks {
   /** `https://host/repos/owner/name`, JSON-escaped, without quotes. */
   repository: string;
   api: string;
   page: string;
-  /** The body, as JSON with its quotes. */
-  body: string;
-  /** A shared resource, as JSON. */
-  shared: (reference: Reference) => string;
+  /** The body as it is. */
+  body: string | null;
+  /** A shared resource, as JSON; see `referenceOf`. */
+  shared: (mark: string) => string;
 }
 
 // In JSON text a mark is the escape \u000N right behind a string's opening quote. An opening quote is never preceded by
 // a backslash, and a quote inside a string always is, so nothing that people wrote can be taken for a mark.
-const MARK = /(?<!\\)"\\u000([1-6])([^"\\]*)("?)/g;
+const ESCAPE = "\\u000";
+const QUOTE = 34;
+const BACKSLASH = 92;
+/** From a mark's quote to what follows it. */
+const MARK_LENGTH = 7;
+
+function isMarkAt(document: string, at: number): boolean {
+  return document.charCodeAt(at - 1) === QUOTE && document.charCodeAt(at - 2) !== BACKSLASH;
+}
 
 /** Puts a stored document's cut-out parts back. Text in, text out: nothing is parsed. */
 export function restore(document: string, marks: Marks): string {
-  return document.replace(MARK, (_, kind: string, rest: string, quote: string) => {
-    switch (kind) {
-      case "1":
-        return `"${marks.repository}${rest}${quote}`;
-      case "2":
-        return `"${marks.api}${rest}${quote}`;
-      case "3":
-        return `"${marks.page}${rest}${quote}`;
-      case "4":
-        return marks.body;
-      case "5":
-        return marks.shared(reference(`\u0005${rest}`) as Reference);
+  let restored = "";
+  let from = 0;
+  for (let at = document.indexOf(ESCAPE); at >= 0; at = document.indexOf(ESCAPE, Math.max(at + 1, from))) {
+    if (!isMarkAt(document, at)) continue;
+    const rest = at - 1 + MARK_LENGTH;
+    switch (document.charCodeAt(at + ESCAPE.length) - 48) {
+      case 1:
+        restored += document.slice(from, at) + marks.repository;
+        from = rest;
+        break;
+      case 2:
+        restored += document.slice(from, at) + marks.api;
+        from = rest;
+        break;
+      case 3:
+        restored += document.slice(from, at) + marks.page;
+        from = rest;
+        break;
+      case 4:
+        restored += document.slice(from, at - 1) + JSON.stringify(marks.body);
+        from = rest + 1;
+        break;
+      case 5: {
+        const end = document.indexOf('"', rest);
+        restored += document.slice(from, at - 1) + marks.shared(document.slice(rest, end));
+        from = end + 1;
+        break;
+      }
+      case 6:
+        restored += document.slice(from, at);
+        from = rest;
+        break;
       default:
-        return `"${rest}${quote}`;
+        break;
     }
-  });
+  }
+  return from === 0 ? document : restored + document.slice(from);
 }
 
-/** All references in a stored document's text. */
+/** Adds to `into` what stands behind the mark of each reference in a stored document's text; see `referenceOf`. */
+export function referenceMarks(document: string, into: Set<string>): void {
+  for (let at = document.indexOf(REFERENCE); at >= 0; at = document.indexOf(REFERENCE, at + REFERENCE.length)) {
+    if (!isMarkAt(document, at)) continue;
+    const from = at + REFERENCE.length;
+    into.add(document.slice(from, document.indexOf('"', from)));
+  }
+}
+const REFERENCE = `${ESCAPE}5`;
+
+/** `u583231:5f3a9c01` as a reference. */
+export function referenceOf(mark: string): Reference {
+  return reference(`\u0005${mark}`) as Reference;
+}
+
+/** All references in a stored document's text, each once. */
 export function references(document: string): Reference[] {
-  const found: Reference[] = [];
-  for (const [, rest] of document.matchAll(/(?<!\\)"\\u0005([^"\\]*)"/g))
-    found.push(reference(`\u0005${rest}`) as Reference);
-  return found;
+  const marks = new Set<string>();
+  referenceMarks(document, marks);
+  return [...marks].map(referenceOf);
 }

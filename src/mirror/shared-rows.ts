@@ -1,0 +1,191 @@
+import { sql } from "drizzle-orm";
+import { LRUCache } from "lru-cache";
+import type { Database, Queries } from "../../db/connection.ts";
+import { type Reference, references, type SharedKind } from "./template.ts";
+
+/** Which row: labels and milestones belong to a repository, users and repositories to none (0). */
+export interface SharedKey {
+  kind: SharedKind;
+  repositoryId: number;
+  id: number;
+}
+
+/** A user, repository, label or milestone as it was stored at one moment. A changed one is another object. */
+export interface SharedRow {
+  revision: string;
+  /** With its detail: a shape may have keys of it. */
+  document: string;
+  /** What the document refers to. */
+  references: readonly Reference[];
+  isGone: boolean;
+  /** Of a repository; else empty. */
+  fullName: string;
+  htmlUrl: string;
+  /** What it was rendered as; see `keepText`. */
+  texts: Map<string, string>;
+}
+
+/** So many characters a process remembers, roughly. */
+const REMEMBERED = 32 * 1024 * 1024;
+const REMEMBERED_SHAPES = 5_000;
+/** Callers choose the address in a text, so there may be any number. */
+const MAX_TEXTS = 4;
+
+const KINDS = ["u", "r", "l", "m"] as const satisfies SharedKind[];
+const SOURCES = {
+  u: { table: "users", on: "t.id = x.id", name: "null, null, null" },
+  r: { table: "repositories", on: "t.id = x.id", name: "t.full_name, t.html_url, t.detail::text" },
+  l: { table: "labels", on: "t.repository_id = x.r and t.id = x.id", name: "null, null, null" },
+  m: { table: "milestones", on: "t.repository_id = x.r and t.id = x.id", name: "null, null, null" },
+};
+
+/** Answers a row only where it is not as it is known, with nulls where there is none. */
+const CHANGED = KINDS.map((kind, index) => {
+  const { table, on, name } = SOURCES[kind];
+  const [ids, revisions, repositories] = [1, 2, 3].map((value) => `$${index * 3 + value}::bigint[]`);
+  // Users are shown as they were when upstream deletes them.
+  const isGone = kind === "u" ? "false" : "t.deleted_at is not null";
+  return `select ${index}, x.at::integer, t.revision::text, t.document::text, ${isGone}, ${name}
+    from unnest(${ids}, ${revisions}, ${repositories}) with ordinality as x(id, known, r, at)
+    left join ${table} t on ${on} where t.revision is distinct from x.known`;
+});
+const FIND_CHANGED = `select * from (${CHANGED.join(" union all ")}) as c(kind, at, revision, document, gone, full_name, html_url, detail)`;
+
+interface ChangedRow extends Record<string, unknown> {
+  kind: number;
+  at: number;
+  revision: string | null;
+  document: string;
+  gone: boolean;
+  full_name: string | null;
+  html_url: string | null;
+  detail: string | null;
+}
+
+/** The name of a row in maps. */
+export function sharedName({ kind, repositoryId, id }: SharedKey): string {
+  return kind === "l" || kind === "m" ? `${kind}${repositoryId}/${id}` : `${kind}${id}`;
+}
+
+/**
+ * What is embedded in others, as this process has seen it. A row is answered only after Postgres has said that it is still
+ * so, or sent it anew: whoever asks after a change sees it, whichever process made it.
+ */
+export class SharedRows {
+  readonly #rows = new LRUCache<string, SharedRow>({
+    maxSize: REMEMBERED,
+    // A text or two are made of it, and are longer than it is.
+    sizeCalculation: ({ document }) => document.length * 3 + 500,
+  });
+  readonly #shapes = new LRUCache<string, readonly string[]>({ max: REMEMBERED_SHAPES });
+
+  /** As it was when it was last asked for; undefined where that is not known. May have changed since. */
+  remembered(key: SharedKey): SharedRow | undefined {
+    return this.#rows.get(sharedName(key));
+  }
+
+  /** The rows as they are now, by `sharedName`; null where there is none. One statement, however many. */
+  async load(queries: Queries, keys: readonly SharedKey[]): Promise<Map<string, SharedRow | null>> {
+    const loaded = new Map<string, SharedRow | null>();
+    const asked = KINDS.map((kind) => keys.filter((key) => key.kind === kind));
+    const values = asked.flatMap((ofKind) => [
+      ofKind.map(({ id }) => id),
+      ofKind.map((key) => {
+        const known = this.remembered(key);
+        if (known) loaded.set(sharedName(key), known);
+        return known?.revision ?? 0;
+      }),
+      ofKind.map(({ repositoryId }) => repositoryId),
+    ]);
+    const rows = await run<ChangedRow>(
+      queries,
+      "shared-rows",
+      FIND_CHANGED,
+      values.map((list) => `{${list.join(",")}}`),
+    );
+    for (const { kind, at, revision, document, gone, full_name, html_url, detail } of rows) {
+      const name = sharedName(asked[kind]?.[at - 1] as SharedKey);
+      if (revision === null) {
+        loaded.set(name, null);
+        continue;
+      }
+      const whole = detail === null ? document : joinObjects(document, detail);
+      const row: SharedRow = {
+        revision,
+        document: whole,
+        references: references(whole),
+        isGone: gone,
+        fullName: full_name ?? "",
+        htmlUrl: html_url ?? "",
+        texts: new Map(),
+      };
+      loaded.set(name, row);
+      this.#rows.set(name, row);
+    }
+    return loaded;
+  }
+
+  /** The keys of each shape that is known. */
+  async loadShapes(queries: Queries, ids: Iterable<string>): Promise<Map<string, readonly string[]>> {
+    const loaded = new Map<string, readonly string[]>();
+    const unknown: string[] = [];
+    for (const id of ids) {
+      const keys = this.#shapes.get(id);
+      if (keys) loaded.set(id, keys);
+      else unknown.push(id);
+    }
+    if (unknown.length === 0) return loaded;
+    const rows = await run<{ id: string; keys: string }>(
+      queries,
+      "shapes",
+      "select id, keys from shapes where id = any($1::text[])",
+      [unknown],
+    );
+    for (const { id, keys } of rows) {
+      // An id is a hash of the keys, so it never means others.
+      this.#shapes.set(id, keys.split(","));
+      loaded.set(id, keys.split(","));
+    }
+    return loaded;
+  }
+}
+
+/** Keeps what a row was rendered as under these shape and addresses; only of a row that refers to no other. */
+export function keepText({ texts, references: others }: SharedRow, variant: string, text: string): void {
+  if (others.length > 0) return;
+  if (texts.size >= MAX_TEXTS) texts.clear();
+  texts.set(variant, text);
+}
+
+/** Two JSON objects as one. */
+export function joinObjects(a: string, b: string): string {
+  return a === "{}" ? b : `${a.slice(0, a.lastIndexOf("}"))},${b.slice(b.indexOf("{") + 1)}`;
+}
+
+const ofDatabases = new WeakMap<Queries, SharedRows>();
+
+/** What this process remembers of a database; of a transaction, which may see its own changes, nothing. */
+export function sharedRowsOf(queries: Queries): SharedRows {
+  if (!isDatabase(queries)) return new SharedRows();
+  const known = ofDatabases.get(queries) ?? new SharedRows();
+  ofDatabases.set(queries, known);
+  return known;
+}
+
+function isDatabase(queries: Queries): queries is Database {
+  return "$client" in queries;
+}
+
+/** A prepared statement where it is not part of a transaction. */
+async function run<Row extends Record<string, unknown>>(
+  queries: Queries,
+  name: string,
+  text: string,
+  values: unknown[],
+): Promise<Row[]> {
+  if (isDatabase(queries)) return (await queries.$client.query<Row>({ name, text, values })).rows;
+  const parts = text
+    .split(/\$(\d+)/)
+    .map((part, index) => (index % 2 === 0 ? sql.raw(part) : sql.param(values[Number(part) - 1])));
+  return (await queries.execute(sql.join(parts))).rows as Row[];
+}
