@@ -26,7 +26,7 @@ export async function startCorpusWeb(
     UPSTREAM_TOKEN: "bench-token",
     WEBHOOK_SECRET: "bench-secret",
     PUBLIC_URL: PUBLIC_ADDRESS,
-    LOG_LEVEL: "error",
+    LOG_LEVEL: "fatal",
     HOST: "127.0.0.1",
     PORT: "0",
   });
@@ -63,11 +63,10 @@ async function fillReadyIssues(corpus: Corpus): Promise<void> {
         );
         const documents = rows.map(({ document, body }) => ({ repositoryId: id, document, body }));
         const texts = await renderDocuments(db, documents, { api: PUBLIC_ADDRESS });
-        await db.$client.query("insert into ready_issues select $1, * from unnest($2::integer[], $3::text[])", [
-          id,
-          rows.map(({ number }) => number),
-          texts,
-        ]);
+        await db.$client.query(
+          "insert into ready_issues select $1, n, json from json_to_recordset($2) as x(n integer, json text)",
+          [id, JSON.stringify(rows.map(({ number }, at) => ({ n: number, json: texts[at] })))],
+        );
       }
     };
     for (const repository of corpus.repositories) await fill(repository);

@@ -11,7 +11,7 @@ type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller"
 /** Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. */
 export async function showEach(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
   const texts = await renderDocuments(call.ctx.db, documents, { api: call.api, met: call.met });
-  return texts.map((text) => restrict(text, call));
+  return texts.map((text, at) => restrict(text, call, mayHoldRepository(documents[at] as StoredDocument)));
 }
 
 export async function showOne(call: Viewer, document: StoredDocument): Promise<string> {
@@ -23,12 +23,18 @@ export async function showList(call: Viewer, documents: StoredDocument[]): Promi
   return `[${(await showEach(call, documents)).join(",")}]`;
 }
 
+/** Whether a repository is in it, or is it: asked of what is stored, which is shorter than what is shown. */
+function mayHoldRepository({ document }: StoredDocument): boolean {
+  return document.includes("\\u0005r") || document.includes('"full_name":');
+}
+
 /** A key as it stands in JSON text. Inside a string its quotes would be escaped, so nothing that people wrote matches. */
 const UPSTREAMS_OWN = /"(?:permissions|temp_clone_token|security_and_analysis|allow_squash_merge)":/;
 const PRIVATE = /"private":true/;
 
 /** Takes out what the version or the caller does not get. Pure; the usual text is answered as it is, unparsed. */
-function restrict(text: string, to: To): string {
+function restrict(text: string, to: To, holdsRepository: boolean): string {
+  if (to.version === "2022-11-28" && !holdsRepository) return text;
   const hasToken = text.includes('"temp_clone_token":');
   const hasForeign = !hasMirrorsRights(to.caller) && UPSTREAMS_OWN.test(text);
   const hasHidden = to.sight.privateRepositories !== "all" && PRIVATE.test(text);

@@ -1,13 +1,16 @@
 import type { Database } from "../../db/connection.ts";
+import { GatheredRead } from "./gathered.ts";
 import { Statement } from "./statement.ts";
 
 export interface IssueRow {
   number: number;
   document: string;
   body: string | null;
-  createdAt: Date;
-  updatedAt: Date;
-  comments: number;
+}
+
+/** One of a list, and where it stands there: its sort key (ms, or the count). */
+export interface ListedIssue extends IssueRow {
+  key: number;
 }
 
 /** Null stands for "none of them", `*` for "any"; undefined does not filter. */
@@ -50,7 +53,7 @@ export async function findIssues(
   filter: IssueFilter,
   order: IssueOrder,
   { position, limit }: { position: IssuePosition; limit: number },
-): Promise<IssueRow[]> {
+): Promise<ListedIssue[]> {
   const statement = new Statement();
   const repository = statement.value(repositoryId);
   statement.where(`i.repository_id = ${repository}`);
@@ -66,11 +69,12 @@ export async function findIssues(
     );
   }
   const offset = "offset" in position && position.offset > 0 ? ` offset ${statement.value(position.offset)}` : "";
-  const rows = await statement.rows<RawIssue>(
+  return statement.rows<ListedIssue>(
     db,
-    `select ${COLUMNS} from issues i where ${statement.conditions} order by ${key} ${direction}, i.number ${direction} limit ${statement.value(limit)}${offset}`,
+    // The driver is slow to read moments, and these are only counted by.
+    `select i.number, i.document::text as document, i.body, ${order.sort === "comments" ? "coalesce(i.comments, 0)" : `(extract(epoch from ${key}) * 1000)::float8`} as key
+      from issues i where ${statement.conditions} order by ${key} ${direction}, i.number ${direction} limit ${statement.value(limit)}${offset}`,
   );
-  return rows.map(toIssue);
 }
 
 /** What makes an issue `i` match, joined by "and". */
@@ -95,37 +99,48 @@ export function labelCondition(statement: Statement, alias: string, names: reado
     and lower(l.name) = any(${statement.value(names.map((name) => name.toLowerCase()))}::text[]))`;
 }
 
+export interface FoundIssue extends IssueRow {
+  updatedAt: Date;
+}
+
 /** "deleted": upstream deleted it. Null: there is none. */
 export async function findIssue(
   db: Database,
   repositoryId: number,
   number: number,
-): Promise<IssueRow | "deleted" | null> {
-  const statement = new Statement();
-  const [row] = await statement.rows<RawIssue & { id: string | null; deleted_at: Date | null }>(
-    db,
-    `select ${COLUMNS}, i.id, i.deleted_at from issues i where i.repository_id = ${statement.value(repositoryId)} and i.number = ${statement.value(number)}`,
-  );
-  if (!row) return null;
-  if (row.deleted_at) return "deleted";
-  return row.id === null ? null : toIssue(row);
+): Promise<FoundIssue | "deleted" | null> {
+  return ISSUES.find(db, { repositoryId, number });
 }
 
-const COLUMNS = "i.number, i.document::text as document, i.body, i.created_at, i.updated_at, i.comments";
-
-interface RawIssue {
-  number: number;
-  document: string;
-  body: string | null;
-  created_at: Date;
-  updated_at: Date;
-  comments: number | null;
+interface RawIssue extends IssueRow {
+  at: number;
+  updated: number;
+  id: string | null;
+  deleted: boolean;
 }
 
-function toIssue(row: RawIssue): IssueRow {
-  const { number, document, body } = row;
-  return { number, document, body, createdAt: row.created_at, updatedAt: row.updated_at, comments: row.comments ?? 0 };
-}
+const ISSUES = new GatheredRead(
+  async (db, keys: { repositoryId: number; number: number }[]): Promise<(FoundIssue | "deleted" | null)[]> => {
+    const statement = new Statement();
+    const [repositories, numbers] = [
+      keys.map(({ repositoryId }) => repositoryId),
+      keys.map(({ number }) => number),
+    ].map((list) => statement.value(`{${list.join(",")}}`));
+    const rows = await statement.rows<RawIssue>(
+      db,
+      `select x.at::integer as at, i.number, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
+          (extract(epoch from i.updated_at) * 1000)::float8 as updated
+        from unnest(${repositories}::bigint[], ${numbers}::integer[]) with ordinality as x(r, n, at)
+        join issues i on i.repository_id = x.r and i.number = x.n`,
+    );
+    const found = keys.map((): FoundIssue | "deleted" | null => null);
+    for (const { at, number, document, body, id, deleted, updated } of rows) {
+      if (deleted) found[at - 1] = "deleted";
+      else if (id !== null) found[at - 1] = { number, document, body, updatedAt: new Date(updated) };
+    }
+    return found;
+  },
+);
 
 function milestoneConditions(statement: Statement, milestone: IssueFilter["milestone"]): string[] {
   if (milestone === undefined) return [];

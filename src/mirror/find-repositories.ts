@@ -1,5 +1,6 @@
 import type { Database } from "../../db/connection.ts";
-import { type Sight, visible } from "./sight.ts";
+import { GatheredRead } from "./gathered.ts";
+import { type Sight, sees, visible } from "./sight.ts";
 import { Statement } from "./statement.ts";
 
 /** A repository that is mirrored and exists, as far as its routes need it. */
@@ -40,9 +41,10 @@ interface Row {
 
 const COLUMNS =
   "r.id, r.node_id, r.name, r.full_name, r.html_url, r.owner_id, r.private, r.has_issues, r.updated_at, s.confirmed_at";
+const THAT_ARE_MIRRORED =
+  "join repository_syncs s on s.repository_id = r.id and s.state <> 'gone' where r.deleted_at is null";
 /** Repositories `r` that are mirrored and exist; more conditions may follow. */
-export const MIRRORED_REPOSITORIES =
-  "from repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone' where r.deleted_at is null";
+export const MIRRORED_REPOSITORIES = `from repositories r ${THAT_ARE_MIRRORED}`;
 
 /** The repository that has this name now, in any case of its letters. */
 export async function findRepositoryByName(
@@ -50,23 +52,39 @@ export async function findRepositoryByName(
   fullName: string,
   sight: Sight,
 ): Promise<MirroredRepository | null> {
-  const statement = new Statement();
   // For a moment two rows can bear one name: the newer observation knows who has it now.
-  const [row] = await statement.rows<Row>(
-    db,
-    `select ${COLUMNS} ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)} and lower(r.full_name) = ${statement.value(fullName.toLowerCase())} order by r.seen_at desc limit 1`,
-  );
-  return row ? mirrored(row) : null;
+  const named = await BY_NAME.find(db, fullName.toLowerCase());
+  return named.find((one) => !one.isPrivate || sees(sight, one.id)) ?? null;
 }
 
 export async function findRepositoryById(db: Database, id: number, sight: Sight): Promise<MirroredRepository | null> {
-  const statement = new Statement();
-  const [row] = await statement.rows<Row>(
-    db,
-    `select ${COLUMNS} ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)} and r.id = ${statement.value(id)}`,
-  );
-  return row ? mirrored(row) : null;
+  const found = await BY_ID.find(db, id);
+  return found && (!found.isPrivate || sees(sight, found.id)) ? found : null;
 }
+
+/** All that bear a name, the newest observation first, whoever may see them. */
+const BY_NAME = new GatheredRead(async (db, names: string[]): Promise<MirroredRepository[][]> => {
+  const asked = [...new Set(names)];
+  const statement = new Statement();
+  const rows = await statement.rows<Row & { at: number }>(
+    db,
+    `select x.at::integer as at, ${COLUMNS} from unnest(${statement.value(asked)}::text[]) with ordinality as x(name, at)
+      join repositories r on lower(r.full_name) = x.name ${THAT_ARE_MIRRORED} order by r.seen_at desc`,
+  );
+  const found = new Map(asked.map((name): [string, MirroredRepository[]] => [name, []]));
+  for (const row of rows) found.get(asked[row.at - 1] as string)?.push(mirrored(row));
+  return names.map((name) => found.get(name) ?? []);
+});
+
+const BY_ID = new GatheredRead(async (db, ids: number[]): Promise<(MirroredRepository | null)[]> => {
+  const statement = new Statement();
+  const rows = await statement.rows<Row>(
+    db,
+    `select ${COLUMNS} ${MIRRORED_REPOSITORIES} and r.id = any(${statement.value([...new Set(ids)])}::bigint[])`,
+  );
+  const found = new Map(rows.map((row) => [Number(row.id), mirrored(row)]));
+  return ids.map((id) => found.get(id) ?? null);
+});
 
 /** The repository that had this name before it was renamed or transferred. */
 export async function findRenamedRepository(

@@ -1,15 +1,16 @@
 import {
+  type FoundIssue,
   findIssue,
   findIssues,
   type IssueFilter,
   type IssueOrder,
   type IssuePosition,
-  type IssueRow,
+  type ListedIssue,
 } from "../../mirror/find-issues.ts";
 import { findMilestone } from "../../mirror/find-milestones.ts";
 import type { Json } from "../../mirror/template.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
-import { type Cursor, readCursor, writeCursor } from "../cursor.ts";
+import { readCursor, writeCursor } from "../cursor.ts";
 import { ApiFault, invalid, notFound } from "../fault.ts";
 import { cursorLink, numberedLink } from "../link.ts";
 import { choice, direction, moment, pageNumber, pageSize } from "../query.ts";
@@ -38,9 +39,8 @@ export async function listIssues(call: RepositoryCall): Promise<Answer> {
   const link = cursorLink(call.api + call.path, query, {
     page: pageNumber(query),
     // The row that the cursor names stands behind this page, or before it.
-    next: last && (hasMore || isBackward) ? cursorOf(last, order) : null,
-    previous:
-      first && (isBackward ? hasMore : "side" in position || position.offset > 0) ? cursorOf(first, order) : null,
+    next: last && (hasMore || isBackward) ? cursorOf(last) : null,
+    previous: first && (isBackward ? hasMore : "side" in position || position.offset > 0) ? cursorOf(first) : null,
   });
   return ok(
     await showList(
@@ -71,10 +71,8 @@ function issuePosition(query: URLSearchParams, limit: number): IssuePosition {
   return { offset: (page - 1) * limit };
 }
 
-function cursorOf(row: IssueRow, { sort }: IssueOrder): string {
-  const key = sort === "comments" ? row.comments : (sort === "updated" ? row.updatedAt : row.createdAt).getTime();
-  const cursor: Cursor = [key, row.number];
-  return writeCursor(cursor, "url-safe");
+function cursorOf({ key, number }: ListedIssue): string {
+  return writeCursor([key, number], "url-safe");
 }
 
 async function issueFilter({ query, ctx, repository }: RepositoryCall): Promise<IssueFilter> {
@@ -135,7 +133,7 @@ export async function getIssue(call: RepositoryCall): Promise<Answer> {
 }
 
 /** @throws ApiFault 404, or 410 for an issue that was deleted */
-export async function requireIssue({ ctx, repository, params }: RepositoryCall): Promise<IssueRow> {
+export async function requireIssue({ ctx, repository, params }: RepositoryCall): Promise<FoundIssue> {
   const number = smallNumberParam(params.number);
   const issue = number === null ? null : await findIssue(ctx.db, repository.id, number);
   if (issue === "deleted") throw new ApiFault(410, "This issue was deleted");

@@ -1,0 +1,61 @@
+import type { Database } from "../../db/connection.ts";
+
+/** So many statements of a kind are under way at once; who asks meanwhile is gathered for the next. */
+const UNDER_WAY = 2;
+/** A statement is asked for no more keys than that. */
+const MAX_KEYS = 500;
+
+interface Waiting<Key, Value> {
+  key: Key;
+  resolve: (value: Value) => void;
+  reject: (error: unknown) => void;
+}
+
+/**
+ * One kind of short read. Those who ask at the same time are answered by one statement, so that many callers cost Postgres and
+ * us little more than one does. The statement begins after each of them has asked: nobody is shown less than was committed by
+ * then.
+ */
+export class GatheredRead<Key, Value> {
+  readonly #run: (db: Database, keys: Key[]) => Promise<Value[]>;
+  readonly #readers = new WeakMap<Database, { waiting: Waiting<Key, Value>[]; underWay: number }>();
+
+  /** @param run answers one value for each key, in their order */
+  constructor(run: (db: Database, keys: Key[]) => Promise<Value[]>) {
+    this.#run = run;
+  }
+
+  find(db: Database, key: Key): Promise<Value> {
+    let reader = this.#readers.get(db);
+    if (!reader) {
+      reader = { waiting: [], underWay: 0 };
+      this.#readers.set(db, reader);
+    }
+    const { waiting } = reader;
+    return new Promise<Value>((resolve, reject) => {
+      waiting.push({ key, resolve, reject });
+      // Whoever else has arrived in this turn of the event loop goes along.
+      if (waiting.length === 1) setImmediate(() => void this.#next(db));
+    });
+  }
+
+  async #next(db: Database): Promise<void> {
+    const reader = this.#readers.get(db);
+    if (!reader || reader.waiting.length === 0 || reader.underWay === UNDER_WAY) return;
+    const asked = reader.waiting.splice(0, MAX_KEYS);
+    if (reader.waiting.length > 0) setImmediate(() => void this.#next(db));
+    reader.underWay++;
+    try {
+      const values = await this.#run(
+        db,
+        asked.map(({ key }) => key),
+      );
+      for (const [at, { resolve }] of asked.entries()) resolve(values[at] as Value);
+    } catch (error) {
+      for (const { reject } of asked) reject(error);
+    } finally {
+      reader.underWay--;
+      void this.#next(db);
+    }
+  }
+}
