@@ -1,0 +1,88 @@
+import { type Corpus, type CorpusSize, openCorpus } from "./corpus.ts";
+import { drawIssue, draws, startCorpusWeb } from "./corpus-web.ts";
+import { PAGE, READ_SIZE, randomPages } from "./list.ts";
+import { getRequest, postRequest } from "./load.ts";
+import type { Benchmark, Measured } from "./measure.ts";
+import { alternateServers } from "./serving.ts";
+
+const LARGE = process.env.TAIN_LARGE === "1";
+
+/** What is large here, and what it is compared with. Without comments, which none of these reads looks at. */
+export const GROWN: CorpusSize = LARGE
+  ? { issues: 5_000_000, repositories: 50, largest: 2_000_000, commentsPerIssue: 0 }
+  : READ_SIZE;
+const SMALL: CorpusSize = LARGE
+  ? { issues: 50_000, repositories: 50, largest: 20_000, commentsPerIssue: 0 }
+  : { issues: 10_000, repositories: 10 };
+
+const ASKED = 4_000;
+/** As many as match in the smallest repository. */
+const FEW = 20;
+
+export const benchmark: Benchmark = {
+  about: `reads of ${GROWN.issues.toLocaleString("en")} issues against the same reads of ${SMALL.issues.toLocaleString("en")}`,
+  async run() {
+    const [grown, small] = [await openCorpus(GROWN), await openCorpus(SMALL)];
+    const ours = await startCorpusWeb(grown);
+    await using subject = ours.server;
+    const theirs = await startCorpusWeb(small);
+    await using reference = theirs.server;
+    const measured: Measured[] = [];
+    for (const [part, requestsOf] of Object.entries(PARTS)) {
+      measured.push(
+        await alternateServers(
+          {
+            subject: { server: subject, status: 200, requests: requestsOf(grown, subject.url, ours.headers) },
+            reference: { server: reference, status: 200, requests: requestsOf(small, reference.url, theirs.headers) },
+          },
+          { goal: { atLeast: 0.8 }, part },
+        ),
+      );
+    }
+    return measured;
+  },
+};
+
+type Requests = (corpus: Corpus, url: string, headers: Record<string, string>) => Uint8Array[];
+
+const PARTS: Record<string, Requests> = {
+  list: (corpus, url, headers) => randomPages(corpus).map(({ ours }) => getRequest(url, ours, headers)),
+  one: (corpus, url, headers) => {
+    const draw = draws(3);
+    return Array.from({ length: ASKED }, () => {
+      const { repository, number } = drawIssue(corpus, draw);
+      return getRequest(url, `/repos/${repository.fullName}/issues/${number}`, headers);
+    });
+  },
+  // A label that one issue in a dozen carries, open and closed ones, newest first and oldest first.
+  filtered: (corpus, url, headers) => {
+    const [repository] = corpus.repositories;
+    return ["bug", "documentation", "enhancement", "question"].flatMap((label) =>
+      ["open", "closed"].flatMap((state) =>
+        ["asc", "desc"].flatMap((direction) =>
+          Array.from({ length: FEW }, (_, at) =>
+            getRequest(
+              url,
+              `/repos/${repository?.fullName}/issues?labels=${label}&state=${state}&direction=${direction}&per_page=${FEW - at}`,
+              headers,
+            ),
+          ),
+        ),
+      ),
+    );
+  },
+  graphql: (corpus, url, headers) => {
+    const draw = draws(4);
+    return Array.from({ length: 200 }, () => {
+      const { repository } = drawIssue(corpus, draw);
+      const [owner, name] = repository.fullName.split("/");
+      const body = Buffer.from(JSON.stringify({ query: LISTED, variables: { owner, name, first: PAGE } }));
+      return postRequest(url, "/graphql", body, { ...headers, "Content-Type": "application/json" });
+    });
+  },
+};
+
+const LISTED = `query($owner: String!, $name: String!, $first: Int!) { repository(owner: $owner, name: $name) {
+  issues(first: $first, states: [OPEN], orderBy: {field: CREATED_AT, direction: DESC}) { totalCount pageInfo { hasNextPage endCursor }
+    nodes { number title state url updatedAt author { login } labels(first: 20) { nodes { name color } }
+      assignees(first: 10) { nodes { login } } milestone { title } } } } }`;

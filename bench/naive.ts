@@ -1,0 +1,59 @@
+import { openCorpus } from "./corpus.ts";
+import { startCorpusWeb } from "./corpus-web.ts";
+import { READ_SIZE, randomPages } from "./list.ts";
+import { getRequest } from "./load.ts";
+import type { Benchmark } from "./measure.ts";
+import { startServer } from "./processes.ts";
+import { alternateServers } from "./serving.ts";
+
+export const benchmark: Benchmark = {
+  about: "the pages of `list`, against express, a relational query of drizzle's over the same tables, and res.json",
+  async run() {
+    const corpus = await openCorpus(READ_SIZE);
+    const { server, headers } = await startCorpusWeb(corpus);
+    await using subject = server;
+    await using reference = await startServer("reference/naive.ts", { DATABASE_URL: corpus.database.url });
+    const pages = randomPages(corpus);
+    const sample = pages[0] ?? { ours: "", theirs: "" };
+    const [ours, theirs] = await Promise.all([
+      numbers(subject.url + sample.ours, headers),
+      numbers(reference.url + sample.theirs),
+    ]);
+    if (ours !== theirs) throw new Error(`The reference lists other issues: ${theirs} instead of ${ours}`);
+    return await alternateServers(
+      {
+        subject: {
+          server: subject,
+          status: 200,
+          requests: pages.map(({ ours }) => getRequest(subject.url, ours, headers)),
+        },
+        reference: {
+          server: reference,
+          status: 200,
+          requests: pages.map(({ theirs }) => getRequest(reference.url, theirs)),
+        },
+      },
+      { goal: { atLeast: 4 } },
+    );
+  },
+};
+
+/** What of a page must be the same, whoever writes it. */
+async function numbers(url: string, headers: Record<string, string> = {}): Promise<string> {
+  const rows = (await (await fetch(url, { headers })).json()) as {
+    number: number;
+    labels: unknown[];
+    assignees: unknown[];
+    user: { login: string } | null;
+    comments_url: string;
+  }[];
+  return JSON.stringify(
+    rows.map((row) => [
+      row.number,
+      row.labels.length,
+      row.assignees.length,
+      row.user?.login,
+      new URL(row.comments_url).pathname,
+    ]),
+  );
+}
