@@ -183,11 +183,12 @@ async function loadRelated(
     }
   }
   while (wanted.size > 0) {
-    const asked = [...wanted.values()];
+    const asked = wanted;
     wanted = new Map();
-    for (const [name, row] of await shared.load(queries, asked)) rows.set(name, row);
-    for (const key of asked) {
-      for (const inner of rows.get(sharedName(key))?.references ?? []) {
+    const loaded = await shared.load(queries, [...asked.values()]);
+    for (const name of asked.keys()) rows.set(name, loaded.get(name) ?? null);
+    for (const [name, key] of asked) {
+      for (const inner of rows.get(name)?.references ?? []) {
         shapes.add(inner.shape);
         want(keyOf(inner, key.kind === "r" ? key.id : key.repositoryId));
       }

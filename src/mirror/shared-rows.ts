@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import type { Database, Queries } from "../../db/connection.ts";
+import { GatheredRead } from "./gathered.ts";
 import { type Reference, references, type SharedKind } from "./template.ts";
 
 /** Which row: labels and milestones belong to a repository, users and repositories to none (0). */
@@ -26,7 +27,7 @@ export interface SharedRow {
 }
 
 /** So many characters a process remembers, roughly. */
-const REMEMBERED = 32 * 1024 * 1024;
+const REMEMBERED = 40 * 1024 * 1024;
 const REMEMBERED_SHAPES = 5_000;
 /** Callers choose the address in a text, so there may be any number. */
 const MAX_TEXTS = 4;
@@ -74,9 +75,15 @@ export function sharedName({ kind, repositoryId, id }: SharedKey): string {
 export class SharedRows {
   readonly #rows = new LRUCache<string, SharedRow>({
     maxSize: REMEMBERED,
-    // A text or two are made of it, and are longer than it is.
-    sizeCalculation: ({ document }) => document.length * 3 + 500,
+    // A text is made of it, seldom two, and is a little longer than it is.
+    sizeCalculation: ({ document }) => Math.ceil(document.length * 2.3) + 500,
   });
+  readonly #gathered = new GatheredRead<readonly SharedKey[], ReadonlyMap<string, SharedRow | null>>(
+    async (db, lists) => {
+      const loaded = await this.#load(db, lists.flat());
+      return lists.map(() => loaded);
+    },
+  );
   readonly #shapes = new LRUCache<string, readonly string[]>({ max: REMEMBERED_SHAPES });
 
   /** As it was when it was last asked for; undefined where that is not known. May have changed since. */
@@ -84,18 +91,28 @@ export class SharedRows {
     return this.#rows.get(sharedName(key));
   }
 
-  /** The rows as they are now, by `sharedName`; null where there is none. One statement, however many. */
-  async load(queries: Queries, keys: readonly SharedKey[]): Promise<Map<string, SharedRow | null>> {
+  /** The rows as they are now, by `sharedName`, and perhaps others; null where there is none. */
+  load(queries: Queries, keys: readonly SharedKey[]): Promise<ReadonlyMap<string, SharedRow | null>> {
+    return isDatabase(queries) ? this.#gathered.find(queries, keys) : this.#load(queries, keys);
+  }
+
+  /** One statement, however many there are. */
+  async #load(queries: Queries, keys: Iterable<SharedKey>): Promise<Map<string, SharedRow | null>> {
     const loaded = new Map<string, SharedRow | null>();
-    const asked = KINDS.map((kind) => keys.filter((key) => key.kind === kind));
-    const values = asked.flatMap((ofKind) => [
-      ofKind.map(({ id }) => id),
-      ofKind.map((key) => {
-        const known = this.remembered(key);
-        if (known) loaded.set(sharedName(key), known);
-        return known?.revision ?? 0;
-      }),
-      ofKind.map(({ repositoryId }) => repositoryId),
+    const asked: Record<SharedKind, SharedKey[]> = { u: [], r: [], l: [], m: [] };
+    const revisions: Record<SharedKind, string[]> = { u: [], r: [], l: [], m: [] };
+    for (const key of keys) {
+      const name = sharedName(key);
+      if (loaded.has(name)) continue;
+      const known = this.#rows.get(name) ?? null;
+      loaded.set(name, known);
+      asked[key.kind].push(key);
+      revisions[key.kind].push(known?.revision ?? "0");
+    }
+    const values = KINDS.flatMap((kind) => [
+      asked[kind].map(({ id }) => id),
+      revisions[kind],
+      asked[kind].map(({ repositoryId }) => repositoryId),
     ]);
     const rows = await run<ChangedRow>(
       queries,
@@ -104,7 +121,7 @@ export class SharedRows {
       values.map((list) => `{${list.join(",")}}`),
     );
     for (const { kind, at, revision, document, gone, full_name, html_url, detail } of rows) {
-      const name = sharedName(asked[kind]?.[at - 1] as SharedKey);
+      const name = sharedName(asked[KINDS[kind] as SharedKind][at - 1] as SharedKey);
       if (revision === null) {
         loaded.set(name, null);
         continue;
