@@ -1,5 +1,6 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repositories.ts";
+import type { Revisions } from "../mirror/revisions.ts";
 import type { Sight } from "../mirror/sight.ts";
 import type { Caller, User } from "./caller.ts";
 import { ApiFault } from "./fault.ts";
@@ -32,6 +33,8 @@ export interface Call {
   media: MediaType;
   /** The repositories of which the answer has shown something so far. */
   met: Set<number>;
+  /** How the repositories stand. */
+  revisions: Revisions;
   /** The caller asked for what upstream says now. */
   isFresh: boolean;
   /** Names this request in error bodies and logs. */
@@ -45,8 +48,8 @@ export interface RepositoryCall extends Call {
 
 export interface Answer {
   status: number;
-  /** JSON, or other text with `contentType`. Null: none. */
-  body: string | null;
+  /** JSON, as text or in UTF-8, or other text with `contentType`. Null: none. */
+  body: string | Buffer | null;
   contentType?: string;
   headers?: Record<string, string>;
   lastModified?: Date | null;
@@ -61,7 +64,7 @@ export interface Answer {
   page?: Page;
 }
 
-export function ok(body: string, extra: Omit<Answer, "status" | "body"> = {}): Answer {
+export function ok(body: string | Buffer, extra: Omit<Answer, "status" | "body"> = {}): Answer {
   return { status: 200, body, ...extra };
 }
 

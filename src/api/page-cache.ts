@@ -127,7 +127,7 @@ function isKept(call: Call, { route }: Match): boolean {
   );
 }
 
-function isPage(answer: Answer): answer is Answer & { body: string } {
+function isPage(answer: Answer): answer is Answer & { body: string | Buffer } {
   const { status, body, contentType, headers, isUncached, notFresh } = answer;
   return (
     status === 200 && body !== null && contentType === undefined && headers === undefined && !isUncached && !notFresh
@@ -136,7 +136,7 @@ function isPage(answer: Answer): answer is Answer & { body: string } {
 
 /** Null: it shows something of which it was not known beforehand that it would. */
 function pageOf(
-  { body, link, lastModified }: Answer & { body: string },
+  { body, link, lastModified }: Answer & { body: string | Buffer },
   [people, repositoryId, ...others]: readonly number[],
   standings: ReadonlyMap<number, Standing>,
 ): Page | null {
@@ -150,7 +150,7 @@ function pageOf(
   lastId += 1;
   return {
     id: lastId,
-    bytes: Buffer.from(body),
+    bytes: typeof body === "string" ? Buffer.from(body) : body,
     link: link ?? null,
     lastModified: lastModified ?? null,
     repositoryId,

@@ -162,6 +162,7 @@ export async function registerApi(
         requestId,
         media,
         met: new Set(),
+        revisions: pages.revisions,
         isFresh: isFresh && isRead(request.method) && caller.kind === "user",
         method: request.method,
         api: apiAddress(ctx.config, { protocol: request.protocol, host: request.host, isEnterprise }),
@@ -206,8 +207,12 @@ export async function registerApi(
     }
   }
 
+  /** Our JSON in UTF-8, with the bodies in the form that was asked for. */
   function formed(answer: Answer, { form }: MediaType): Answer {
-    return isOurJson(answer) ? { ...answer, body: inForm(answer.body, form, markdown) } : answer;
+    if (!isOurJson(answer)) return answer;
+    const { body } = answer;
+    if (form === null) return typeof body === "string" ? { ...answer, body: Buffer.from(body) } : answer;
+    return { ...answer, body: Buffer.from(inForm(body.toString(), form, markdown)) };
   }
 
   async function deliver(
@@ -266,7 +271,7 @@ export async function registerApi(
 }
 
 /** Another media type is text, or upstream's own answer, which stays as it is. */
-function isOurJson(answer: Answer): answer is Answer & { body: string } {
+function isOurJson(answer: Answer): answer is Answer & { body: string | Buffer } {
   return answer.body !== null && answer.contentType === undefined;
 }
 

@@ -1,16 +1,16 @@
 import type { Queries } from "../../db/connection.ts";
-import { renderDocuments, type StoredDocument } from "../mirror/rendering.ts";
+import { renderDocuments, renderList, type StoredDocument } from "../mirror/rendering.ts";
 import { sees } from "../mirror/sight.ts";
 import type { Fields, Json } from "../mirror/template.ts";
 import type { Call } from "./call.ts";
 import { hasMirrorsRights, type Permissions, permissionsOf } from "./caller.ts";
 
 type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller" | "sight"> &
-  Partial<Pick<Call, "met">>;
+  Partial<Pick<Call, "met" | "revisions">>;
 
 /** Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. */
 export async function showEach(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
-  const texts = await renderDocuments(call.ctx.db, documents, { api: call.api, met: call.met });
+  const texts = await renderDocuments(call.ctx.db, documents, call);
   return texts.map((text, at) => restrict(text, call, mayHoldRepository(documents[at] as StoredDocument)));
 }
 
@@ -19,8 +19,15 @@ export async function showOne(call: Viewer, document: StoredDocument): Promise<s
   return text as string;
 }
 
-export async function showList(call: Viewer, documents: StoredDocument[]): Promise<string> {
-  return `[${(await showEach(call, documents)).join(",")}]`;
+/** A JSON list of them. */
+export async function showList(call: Viewer, documents: StoredDocument[]): Promise<Buffer> {
+  if (isWholeToAll(call) && !documents.some(mayHoldRepository)) return renderList(call.ctx.db, documents, call);
+  return Buffer.from(`[${(await showEach(call, documents)).join(",")}]`);
+}
+
+/** Whether the version leaves out nothing of what is not a repository. */
+function isWholeToAll({ version }: Pick<Call, "version">): boolean {
+  return version === "2022-11-28";
 }
 
 /** Whether a repository is in it, or is it: asked of what is stored, which is shorter than what is shown. */
@@ -34,11 +41,11 @@ const PRIVATE = /"private":true/;
 
 /** Takes out what the version or the caller does not get. Pure; the usual text is answered as it is, unparsed. */
 function restrict(text: string, to: To, holdsRepository: boolean): string {
-  if (to.version === "2022-11-28" && !holdsRepository) return text;
+  if (isWholeToAll(to) && !holdsRepository) return text;
   const hasToken = text.includes('"temp_clone_token":');
   const hasForeign = !hasMirrorsRights(to.caller) && UPSTREAMS_OWN.test(text);
   const hasHidden = to.sight.privateRepositories !== "all" && PRIVATE.test(text);
-  if (to.version === "2022-11-28" && !hasForeign && !hasHidden && !hasToken) return text;
+  if (isWholeToAll(to) && !hasForeign && !hasHidden && !hasToken) return text;
   return JSON.stringify(restrictValue(JSON.parse(text) as Json, to, true));
 }
 

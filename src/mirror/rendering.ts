@@ -1,4 +1,6 @@
 import type { Queries } from "../../db/connection.ts";
+import { PEOPLE } from "../../db/revisions.ts";
+import type { Revisions } from "./revisions.ts";
 import { joinObjects, keepText, type SharedKey, type SharedRow, sharedName, sharedRowsOf } from "./shared-rows.ts";
 import { type Fields, type Json, type Reference, reference, referenceMarks, referenceOf, restore } from "./template.ts";
 
@@ -18,6 +20,8 @@ export interface Addresses {
   api: string;
   /** Where the repositories are noted that are shown, or would be if they were known. */
   met?: Set<number> | undefined;
+  /** Says how repositories stand, so that what has not changed need not be asked for. */
+  revisions?: Pick<Revisions, "now"> | undefined;
 }
 
 /** What the documents of one answer refer to. */
@@ -31,59 +35,94 @@ interface Related {
  * Renders stored documents as upstream's REST JSON: one text for each document, in order. What they refer to is loaded
  * with one statement per level, however many documents there are.
  */
-export async function renderDocuments(
+export function renderDocuments(
   queries: Queries,
   documents: readonly StoredDocument[],
   addresses: Addresses,
 ): Promise<string[]> {
+  return render(queries, documents, addresses, "text");
+}
+
+/**
+ * The same as one JSON list, in UTF-8. Its parts are put together as bytes: one letter beyond Latin-1 makes a text of half a
+ * megabyte twice as long, and it would be encoded once for its ETag and once to be sent.
+ */
+export async function renderList(
+  queries: Queries,
+  documents: readonly StoredDocument[],
+  addresses: Addresses,
+): Promise<Buffer> {
+  const parts = await render(queries, documents, addresses, "bytes");
+  return Buffer.from(`[${parts.join(",")}]`, "latin1");
+}
+
+/** "bytes": each character of a string stands for one byte of it in UTF-8. */
+type Form = "text" | "bytes";
+
+async function render(
+  queries: Queries,
+  documents: readonly StoredDocument[],
+  addresses: Addresses,
+  form: Form,
+): Promise<string[]> {
   const wholes = documents.map(({ document, detail }) => (detail ? joinObjects(document, detail) : document));
-  const related = await loadRelated(queries, documents, wholes, addresses.met);
-  const homes = new Map<number, Home>();
+  const related = await loadRelated(queries, documents, wholes, addresses);
+  const answer: Answer = { related, addresses, form, homes: new Map() };
   return documents.map(({ repositoryId, body }, index) => {
-    const home = homeOf(repositoryId, related, addresses, homes);
-    const whole = withoutDeleted(wholes[index] as string, home, related);
-    return restore(whole, marksOf(home, body ?? null));
+    const home = homeOf(repositoryId, answer);
+    const whole = withoutDeleted(wholes[index] as string, home);
+    return restore(inForm(whole, form), marksOf(home, body == null ? null : inForm(body, form)));
   });
+}
+
+const NOT_ASCII = /[\u0080-\uffff]/;
+
+function inForm(text: string, form: Form): string {
+  return form === "bytes" && NOT_ASCII.test(text) ? Buffer.from(text).toString("latin1") : text;
+}
+
+interface Answer {
+  related: Related;
+  addresses: Addresses;
+  form: Form;
+  /** By repository. */
+  homes: Map<number, Home>;
 }
 
 /** Where documents of one repository are served, and what is embedded in them. */
 interface Home {
   repositoryId: number;
+  answer: Answer;
   /** As they stand within JSON strings. */
   api: string;
   repository: string;
   page: string;
   /** Names these addresses. */
   variant: string;
-  /** Of all homes of the answer. */
-  homes: Map<number, Home>;
-  related: Related;
-  addresses: Addresses;
   /** Rendered references, by their marks. */
   texts: Map<string, string>;
   /** Whether any label that the documents refer to was deleted. */
   hasDeletedLabels: boolean;
 }
 
-function homeOf(repositoryId: number, related: Related, addresses: Addresses, homes: Map<number, Home>): Home {
-  const known = homes.get(repositoryId);
+function homeOf(repositoryId: number, answer: Answer): Home {
+  const known = answer.homes.get(repositoryId);
   if (known) return known;
+  const { related, addresses, form } = answer;
   const row = related.rows.get(sharedName({ kind: "r", repositoryId: 0, id: repositoryId }));
   const [fullName, htmlUrl] = [row?.fullName ?? "", row?.htmlUrl ?? ""];
   const prefix = `l${repositoryId}/`;
   const home: Home = {
     repositoryId,
-    api: escaped(addresses.api),
-    repository: escaped(`${addresses.api}/repos/${fullName}`),
-    page: escaped(htmlUrl),
-    variant: `${addresses.api}\n${fullName}\n${htmlUrl}`,
-    homes,
-    related,
-    addresses,
+    answer,
+    api: escaped(addresses.api, form),
+    repository: escaped(`${addresses.api}/repos/${fullName}`, form),
+    page: escaped(htmlUrl, form),
+    variant: `${form}\n${addresses.api}\n${fullName}\n${htmlUrl}`,
     texts: new Map(),
     hasDeletedLabels: [...related.rows].some(([name, one]) => one?.isGone && name.startsWith(prefix)),
   };
-  homes.set(repositoryId, home);
+  answer.homes.set(repositoryId, home);
   return home;
 }
 
@@ -105,22 +144,23 @@ function marksOf(home: Home, body: string | null) {
 }
 
 function renderShared(found: Reference, home: Home): string {
-  const row = home.related.rows.get(sharedName(keyOf(found, home.repositoryId)));
+  const { related, addresses, form } = home.answer;
+  const row = related.rows.get(sharedName(keyOf(found, home.repositoryId)));
   // It is gone, or was never stored.
   if (!row || row.isGone) return "null";
   // A user has nothing of the repository.
-  const variant = `${found.shape}\n${found.kind === "u" ? home.addresses.api : home.variant}`;
+  const variant = `${found.shape}\n${found.kind === "u" ? `${form}\n${addresses.api}` : home.variant}`;
   const known = row.texts.get(variant);
   if (known !== undefined) return known;
   const fields = JSON.parse(row.document) as Fields;
-  const keys = home.related.shapes.get(found.shape) ?? Object.keys(fields);
+  const keys = related.shapes.get(found.shape) ?? Object.keys(fields);
   const shown: Fields = {};
   for (const key of keys) {
     const value = fields[key];
     if (value !== undefined) shown[key] = value;
   }
-  const at = found.kind === "r" ? homeOf(found.id, home.related, home.addresses, home.homes) : home;
-  const text = restore(JSON.stringify(shown), marksOf(at, null));
+  const at = found.kind === "r" ? homeOf(found.id, home.answer) : home;
+  const text = restore(inForm(JSON.stringify(shown), form), marksOf(at, null));
   keepText(row, variant, text);
   return text;
 }
@@ -130,19 +170,24 @@ function keyOf({ kind, id }: Reference, repositoryId: number): SharedKey {
 }
 
 /** Deleting a label takes it off its issues without a word about them, so it is left out here. */
-function withoutDeleted(document: string, home: Home, { rows }: Related): string {
-  if (!home.hasDeletedLabels) return document;
+function withoutDeleted(document: string, { hasDeletedLabels, repositoryId, answer }: Home): string {
+  if (!hasDeletedLabels) return document;
   const isDeleted = (value: Json) => {
     const found = reference(value);
-    return found?.kind === "l" && (rows.get(sharedName(keyOf(found, home.repositoryId)))?.isGone ?? false);
+    return found?.kind === "l" && (answer.related.rows.get(sharedName(keyOf(found, repositoryId)))?.isGone ?? false);
   };
   const fields = JSON.parse(document) as Fields;
   if (!Array.isArray(fields.labels) || !fields.labels.some(isDeleted)) return document;
   return JSON.stringify({ ...fields, labels: fields.labels.filter((value) => !isDeleted(value)) });
 }
 
-function escaped(text: string): string {
-  return JSON.stringify(text).slice(1, -1);
+function escaped(text: string, form: Form): string {
+  return inForm(JSON.stringify(text).slice(1, -1), form);
+}
+
+/** Whose revision tells of a change of it. */
+function domainOf({ kind, repositoryId, id }: SharedKey): number {
+  return kind === "u" ? PEOPLE : kind === "r" ? id : repositoryId;
 }
 
 /** Loads level by level; what a row referred to when it was last seen is asked for along with it. */
@@ -150,21 +195,11 @@ async function loadRelated(
   queries: Queries,
   documents: readonly StoredDocument[],
   wholes: readonly string[],
-  met: Set<number> | undefined,
+  { met, revisions }: Addresses,
 ): Promise<Related> {
   const shared = sharedRowsOf(queries);
   const rows: Related["rows"] = new Map();
   const shapes = new Set<string>();
-  let wanted = new Map<string, SharedKey>();
-  const want = (key: SharedKey) => {
-    const name = sharedName(key);
-    if (rows.has(name) || wanted.has(name)) return;
-    wanted.set(name, key);
-    if (key.kind === "r") met?.add(key.id);
-    const { id, repositoryId } = key;
-    for (const inner of shared.remembered(key)?.references ?? [])
-      want(keyOf(inner, key.kind === "r" ? id : repositoryId));
-  };
   const marks = new Map<number, Set<string>>();
   for (const [index, { repositoryId }] of documents.entries()) {
     let ofRepository = marks.get(repositoryId);
@@ -174,6 +209,24 @@ async function loadRelated(
     }
     referenceMarks(wholes[index] as string, ofRepository);
   }
+  const standings = revisions && (await revisions.now(new Set([PEOPLE, ...marks.keys()])));
+
+  let wanted = new Map<string, SharedKey>();
+  const want = (key: SharedKey) => {
+    const name = sharedName(key);
+    if (rows.has(name) || wanted.has(name)) return;
+    if (key.kind === "r") met?.add(key.id);
+    const known = shared.remembered(name);
+    if (known && isCurrent(known, standings?.get(domainOf(key))?.revision)) rows.set(name, known);
+    else wanted.set(name, key);
+    if (known) wantReferences(key, known);
+  };
+  const wantReferences = (key: SharedKey, row: SharedRow) => {
+    for (const inner of row.references) {
+      shapes.add(inner.shape);
+      want(keyOf(inner, key.kind === "r" ? key.id : key.repositoryId));
+    }
+  };
   for (const [repositoryId, ofRepository] of marks) {
     if (repositoryId !== 0) want({ kind: "r", repositoryId: 0, id: repositoryId });
     for (const mark of ofRepository) {
@@ -186,13 +239,19 @@ async function loadRelated(
     const asked = wanted;
     wanted = new Map();
     const loaded = await shared.load(queries, [...asked.values()]);
-    for (const name of asked.keys()) rows.set(name, loaded.get(name) ?? null);
     for (const [name, key] of asked) {
-      for (const inner of rows.get(name)?.references ?? []) {
-        shapes.add(inner.shape);
-        want(keyOf(inner, key.kind === "r" ? key.id : key.repositoryId));
-      }
+      const row = loaded.get(name) ?? null;
+      rows.set(name, row);
+      if (!row) continue;
+      // It is as new as what was asked before it.
+      const standing = standings?.get(domainOf(key));
+      if (standing) row.asOf = standing.revision;
+      wantReferences(key, row);
     }
   }
   return { rows, shapes: await shared.loadShapes(queries, shapes) };
+}
+
+function isCurrent({ asOf }: SharedRow, revision: string | null | undefined): boolean {
+  return revision !== undefined && asOf === revision;
 }

@@ -22,6 +22,8 @@ export interface SharedRow {
   /** Of a repository; else empty. */
   fullName: string;
   htmlUrl: string;
+  /** The revision of its repository, or of people, for which it is known to be so; undefined: none. */
+  asOf?: string | null;
   /** What it was rendered as; see `keepText`. */
   texts: Map<string, string>;
 }
@@ -69,7 +71,7 @@ export function sharedName({ kind, repositoryId, id }: SharedKey): string {
 }
 
 /**
- * What is embedded in others, as this process has seen it. A row is answered only after Postgres has said that it is still
+ * What is embedded in others, as this process has seen it. `load` answers a row only after Postgres has said that it is still
  * so, or sent it anew: whoever asks after a change sees it, whichever process made it.
  */
 export class SharedRows {
@@ -86,9 +88,9 @@ export class SharedRows {
   );
   readonly #shapes = new LRUCache<string, readonly string[]>({ max: REMEMBERED_SHAPES });
 
-  /** As it was when it was last asked for; undefined where that is not known. May have changed since. */
-  remembered(key: SharedKey): SharedRow | undefined {
-    return this.#rows.get(sharedName(key));
+  /** By `sharedName`, as it was when it was last asked for; undefined where that is not known. May have changed since. */
+  remembered(name: string): SharedRow | undefined {
+    return this.#rows.get(name);
   }
 
   /** The rows as they are now, by `sharedName`, and perhaps others; null where there is none. */
@@ -104,7 +106,7 @@ export class SharedRows {
     for (const key of keys) {
       const name = sharedName(key);
       if (loaded.has(name)) continue;
-      const known = this.#rows.get(name) ?? null;
+      const known = this.remembered(name) ?? null;
       loaded.set(name, known);
       asked[key.kind].push(key);
       revisions[key.kind].push(known?.revision ?? "0");
