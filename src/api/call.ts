@@ -34,7 +34,7 @@ export interface Call {
   /** The repositories of which the answer has shown something so far. */
   met: Set<number>;
   /** How the repositories stand. */
-  revisions: Revisions;
+  revisions: Pick<Revisions, "now">;
   /** The caller asked for what upstream says now. */
   isFresh: boolean;
   /** Names this request in error bodies and logs. */

@@ -7,6 +7,7 @@ import {
   findRepositoryByName,
   type MirroredRepository,
 } from "../mirror/find-repositories.ts";
+import { ReadersRevisions } from "../mirror/readers-revisions.ts";
 import { apiAddress, enterprisePrefix } from "./addresses.ts";
 import { inForm } from "./body-form.ts";
 import type { Answer, ApiContext, Call, RepositoryCall } from "./call.ts";
@@ -162,7 +163,8 @@ export async function registerApi(
         requestId,
         media,
         met: new Set(),
-        revisions: pages.revisions,
+        // Who writes, or has upstream asked, has to see what has changed since they began.
+        revisions: isRead(request.method) && !isFresh ? new ReadersRevisions(pages.revisions) : pages.revisions,
         isFresh: isFresh && isRead(request.method) && caller.kind === "user",
         method: request.method,
         api: apiAddress(ctx.config, { protocol: request.protocol, host: request.host, isEnterprise }),
@@ -316,7 +318,7 @@ function wantsNoCache(headers: FastifyRequest["headers"]): boolean {
 }
 
 async function findNamed(
-  { ctx: { db }, sight }: Call,
+  { ctx: { db }, sight, revisions }: Call,
   { fullName, id }: { fullName: string | null; id: string | null },
 ): Promise<{ repository: MirroredRepository; isMoved: boolean } | null> {
   if (fullName === null) {
@@ -324,7 +326,7 @@ async function findNamed(
     const repository = number === null ? null : await findRepositoryById(db, number, sight);
     return repository && { repository, isMoved: false };
   }
-  const repository = await findRepositoryByName(db, fullName, sight);
+  const repository = await findRepositoryByName(db, fullName, sight, revisions);
   if (repository) return { repository, isMoved: false };
   const renamed = await findRenamedRepository(db, fullName, sight);
   return renamed && { repository: renamed, isMoved: true };

@@ -1,5 +1,8 @@
+import { LRUCache } from "lru-cache";
 import type { Database } from "../../db/connection.ts";
+import { PEOPLE } from "../../db/revisions.ts";
 import { GatheredRead } from "./gathered.ts";
+import type { Revisions } from "./revisions.ts";
 import { type Sight, sees, visible } from "./sight.ts";
 import { Statement } from "./statement.ts";
 
@@ -41,20 +44,56 @@ interface Row {
 
 const COLUMNS =
   "r.id, r.node_id, r.name, r.full_name, r.html_url, r.owner_id, r.private, r.has_issues, r.updated_at, s.confirmed_at";
-const THAT_ARE_MIRRORED =
-  "join repository_syncs s on s.repository_id = r.id and s.state <> 'gone' where r.deleted_at is null";
 /** Repositories `r` that are mirrored and exist; more conditions may follow. */
-export const MIRRORED_REPOSITORIES = `from repositories r ${THAT_ARE_MIRRORED}`;
+export const MIRRORED_REPOSITORIES =
+  "from repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone' where r.deleted_at is null";
 
-/** The repository that has this name now, in any case of its letters. */
+/**
+ * The repository that has this name now, in any case of its letters. With `revisions` one that was found before is asked for
+ * again only if it has changed.
+ */
 export async function findRepositoryByName(
   db: Database,
   fullName: string,
   sight: Sight,
+  revisions?: Pick<Revisions, "now">,
 ): Promise<MirroredRepository | null> {
-  // For a moment two rows can bear one name: the newer observation knows who has it now.
-  const named = await BY_NAME.find(db, fullName.toLowerCase());
-  return named.find((one) => !one.isPrivate || sees(sight, one.id)) ?? null;
+  const name = fullName.toLowerCase();
+  const named = (revisions && (await recall(db, name, revisions))) ?? (await BY_NAME.find(db, name));
+  const seen = named.find(({ isMirrored, repository }) => {
+    return isMirrored && (!repository.isPrivate || sees(sight, repository.id));
+  });
+  return seen?.repository ?? null;
+}
+
+/** A row that bears a name. */
+interface Named {
+  repository: MirroredRepository;
+  isMirrored: boolean;
+  revision: string | null;
+}
+
+/** For a moment two rows can bear one name: the newer observation, which comes first, knows who has it now. */
+const remembered = new WeakMap<Database, LRUCache<string, readonly Named[]>>();
+
+/** What bore the name when it was last asked for, if that is so still. Whatever comes to bear it changes the others' revisions. */
+async function recall(
+  db: Database,
+  name: string,
+  revisions: Pick<Revisions, "now">,
+): Promise<readonly Named[] | undefined> {
+  const known = remembered.get(db)?.get(name);
+  if (!known) return undefined;
+  // Of people it is asked along, since what is shown of the repository shows some.
+  const standings = await revisions.now([PEOPLE, ...known.map(({ repository }) => repository.id)]);
+  const now: Named[] = [];
+  for (const { repository, revision } of known) {
+    const standing = standings.get(repository.id);
+    if (standing === undefined || standing.revision !== revision) return undefined;
+    const { isMirrored, confirmedAt } = standing;
+    now.push({ repository: { ...repository, confirmedAt }, isMirrored, revision });
+  }
+  return now;
 }
 
 export async function findRepositoryById(db: Database, id: number, sight: Sight): Promise<MirroredRepository | null> {
@@ -63,18 +102,31 @@ export async function findRepositoryById(db: Database, id: number, sight: Sight)
 }
 
 /** All that bear a name, the newest observation first, whoever may see them. */
-const BY_NAME = new GatheredRead(async (db, names: string[]): Promise<MirroredRepository[][]> => {
+const BY_NAME = new GatheredRead(async (db, names: string[]): Promise<(readonly Named[])[]> => {
   const asked = [...new Set(names)];
   const statement = new Statement();
-  const rows = await statement.rows<Row & { at: number }>(
+  const rows = await statement.rows<Row & { at: number; is_mirrored: boolean; revision: string | null }>(
     db,
-    `select x.at::integer as at, ${COLUMNS} from unnest(${statement.value(asked)}::text[]) with ordinality as x(name, at)
-      join repositories r on lower(r.full_name) = x.name ${THAT_ARE_MIRRORED} order by r.seen_at desc`,
+    `select x.at::integer as at, ${COLUMNS}, s.state is not null and s.state <> 'gone' as is_mirrored, v.revision::text as revision
+      from unnest(${statement.value(asked)}::text[]) with ordinality as x(name, at)
+      join repositories r on lower(r.full_name) = x.name and r.deleted_at is null
+      left join repository_syncs s on s.repository_id = r.id left join revisions v on v.repository_id = r.id
+      order by r.seen_at desc`,
   );
-  const found = new Map(asked.map((name): [string, MirroredRepository[]] => [name, []]));
-  for (const row of rows) found.get(asked[row.at - 1] as string)?.push(mirrored(row));
+  const found = new Map(asked.map((name): [string, Named[]] => [name, []]));
+  for (const row of rows) {
+    const { at, is_mirrored: isMirrored, revision } = row;
+    found.get(asked[at - 1] as string)?.push({ repository: mirrored(row), isMirrored, revision });
+  }
+  let memory = remembered.get(db);
+  if (!memory) {
+    memory = new LRUCache({ max: REMEMBERED_NAMES });
+    remembered.set(db, memory);
+  }
+  for (const [name, named] of found) if (named.length > 0) memory.set(name, named);
   return names.map((name) => found.get(name) ?? []);
 });
+const REMEMBERED_NAMES = 10_000;
 
 const BY_ID = new GatheredRead(async (db, ids: number[]): Promise<(MirroredRepository | null)[]> => {
   const statement = new Statement();

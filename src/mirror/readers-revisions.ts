@@ -1,0 +1,31 @@
+import type { Revisions, Standing } from "./revisions.ts";
+
+/** What one reader has learnt of how repositories stand, who needs it only as it was at some moment since they began to read. */
+export class ReadersRevisions {
+  readonly #revisions: Pick<Revisions, "now">;
+  readonly #standings = new Map<number, Standing>();
+  readonly #asked = new Map<number, Promise<void>>();
+
+  constructor(revisions: Pick<Revisions, "now">) {
+    this.#revisions = revisions;
+  }
+
+  async now(repositoryIds: Iterable<number>): Promise<ReadonlyMap<number, Standing>> {
+    const ids = [...repositoryIds];
+    const unknown = ids.filter((id) => !this.#asked.has(id));
+    if (unknown.length > 0) {
+      const asking = this.#ask(unknown);
+      for (const id of unknown) this.#asked.set(id, asking);
+    }
+    for (const asking of new Set(ids.map((id) => this.#asked.get(id)))) await asking;
+    return this.#standings;
+  }
+
+  async #ask(ids: readonly number[]): Promise<void> {
+    const answered = await this.#revisions.now(ids);
+    for (const id of ids) {
+      const standing = answered.get(id);
+      if (standing) this.#standings.set(id, standing);
+    }
+  }
+}
