@@ -1,11 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isPostgresOutage } from "../../db/outage.ts";
+import { PEOPLE } from "../../db/revisions.ts";
 import {
+  confirmRecalled,
   findOldestConfirmation,
   findRenamedRepository,
   findRepositoryById,
   findRepositoryByName,
   type MirroredRepository,
+  recallRepository,
 } from "../mirror/find-repositories.ts";
 import { ReadersRevisions } from "../mirror/readers-revisions.ts";
 import { apiAddress, enterprisePrefix } from "./addresses.ts";
@@ -296,6 +299,9 @@ async function run(call: Call, { route, repository: named }: Match): Promise<Ans
     return { ...answer, ...notFresh, confirmedAt: await findOldestConfirmation(call.ctx.db, call.sight) };
   }
   if (!named) throw new Error(`A route below a repository was matched without one: ${call.path}`);
+  const { with: answerWith } = route.run;
+  const ahead = await runAhead(call, named, answerWith);
+  if (ahead) return ahead;
   const found = await findNamed(call, named);
   if (found === null) throw notFound();
   call.met.add(found.repository.id);
@@ -303,8 +309,36 @@ async function run(call: Call, { route, repository: named }: Match): Promise<Ans
   if (found.isMoved) return moved(call, path);
   const below: RepositoryCall = { ...call, repository: found.repository, path };
   const refreshed = call.isFresh ? await refreshShown(below, named.rest) : {};
-  const answer = await route.run.with(below);
+  const answer = await answerWith(below);
   return { confirmedAt: found.repository.confirmedAt, ...refreshed, ...answer };
+}
+
+/**
+ * Reads of the repository that had the name when it was last asked for, and asks meanwhile whether it has it still, as it was.
+ * Null: it has not, or none is remembered; then whatever was read counts for nothing.
+ */
+async function runAhead(
+  call: Call,
+  { fullName, rest }: { fullName: string | null; rest: string },
+  answerWith: (call: RepositoryCall) => Promise<Answer>,
+): Promise<Answer | null> {
+  const recalled =
+    fullName !== null && isRead(call.method) && !call.isFresh
+      ? recallRepository(call.ctx.db, fullName, call.sight)
+      : undefined;
+  if (!recalled) return null;
+  const { repository, named } = recalled;
+  const below: RepositoryCall = { ...call, repository, path: `/repositories/${repository.id}${rest}` };
+  const [standings, answer] = await Promise.allSettled([
+    call.revisions.now([PEOPLE, ...named.map((one) => one.repository.id)]),
+    answerWith(below),
+  ]);
+  if (standings.status === "rejected") throw standings.reason;
+  const confirmed = confirmRecalled(recalled, standings.value);
+  if (!confirmed) return null;
+  if (answer.status === "rejected") throw answer.reason;
+  call.met.add(repository.id);
+  return { confirmedAt: confirmed.confirmedAt, ...answer.value };
 }
 
 function isRead(method: string): boolean {
@@ -318,7 +352,7 @@ function wantsNoCache(headers: FastifyRequest["headers"]): boolean {
 }
 
 async function findNamed(
-  { ctx: { db }, sight, revisions }: Call,
+  { ctx: { db }, sight }: Call,
   { fullName, id }: { fullName: string | null; id: string | null },
 ): Promise<{ repository: MirroredRepository; isMoved: boolean } | null> {
   if (fullName === null) {
@@ -326,7 +360,7 @@ async function findNamed(
     const repository = number === null ? null : await findRepositoryById(db, number, sight);
     return repository && { repository, isMoved: false };
   }
-  const repository = await findRepositoryByName(db, fullName, sight, revisions);
+  const repository = await findRepositoryByName(db, fullName, sight);
   if (repository) return { repository, isMoved: false };
   const renamed = await findRenamedRepository(db, fullName, sight);
   return renamed && { repository: renamed, isMoved: true };

@@ -1,8 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Database } from "../../db/connection.ts";
-import { PEOPLE } from "../../db/revisions.ts";
 import { GatheredRead } from "./gathered.ts";
-import type { Revisions } from "./revisions.ts";
+import type { Standing } from "./revisions.ts";
 import { type Sight, sees, visible } from "./sight.ts";
 import { Statement } from "./statement.ts";
 
@@ -48,22 +47,14 @@ const COLUMNS =
 export const MIRRORED_REPOSITORIES =
   "from repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone' where r.deleted_at is null";
 
-/**
- * The repository that has this name now, in any case of its letters. With `revisions` one that was found before is asked for
- * again only if it has changed.
- */
+/** The repository that has this name now, in any case of its letters. */
 export async function findRepositoryByName(
   db: Database,
   fullName: string,
   sight: Sight,
-  revisions?: Pick<Revisions, "now">,
 ): Promise<MirroredRepository | null> {
-  const name = fullName.toLowerCase();
-  const named = (revisions && (await recall(db, name, revisions))) ?? (await BY_NAME.find(db, name));
-  const seen = named.find(({ isMirrored, repository }) => {
-    return isMirrored && (!repository.isPrivate || sees(sight, repository.id));
-  });
-  return seen?.repository ?? null;
+  const named = await BY_NAME.find(db, fullName.toLowerCase());
+  return seenBy(sight, named)?.repository ?? null;
 }
 
 /** A row that bears a name. */
@@ -74,26 +65,38 @@ interface Named {
 }
 
 /** For a moment two rows can bear one name: the newer observation, which comes first, knows who has it now. */
+function seenBy(sight: Sight, named: readonly Named[]): Named | undefined {
+  return named.find(
+    ({ isMirrored, repository }) => isMirrored && (!repository.isPrivate || sees(sight, repository.id)),
+  );
+}
+
 const remembered = new WeakMap<Database, LRUCache<string, readonly Named[]>>();
 
-/** What bore the name when it was last asked for, if that is so still. Whatever comes to bear it changes the others' revisions. */
-async function recall(
-  db: Database,
-  name: string,
-  revisions: Pick<Revisions, "now">,
-): Promise<readonly Named[] | undefined> {
-  const known = remembered.get(db)?.get(name);
-  if (!known) return undefined;
-  // Of people it is asked along, since what is shown of the repository shows some.
-  const standings = await revisions.now([PEOPLE, ...known.map(({ repository }) => repository.id)]);
-  const now: Named[] = [];
-  for (const { repository, revision } of known) {
-    const standing = standings.get(repository.id);
-    if (standing === undefined || standing.revision !== revision) return undefined;
-    const { isMirrored, confirmedAt } = standing;
-    now.push({ repository: { ...repository, confirmedAt }, isMirrored, revision });
+/** What was found by a name before, and may have changed since. */
+export interface RecalledRepository {
+  repository: MirroredRepository;
+  /** Of everything that bore the name. */
+  named: readonly Named[];
+}
+
+/** Undefined where the name was not asked for lately, or the caller did not see what bore it. Asks nobody. */
+export function recallRepository(db: Database, fullName: string, sight: Sight): RecalledRepository | undefined {
+  const named = remembered.get(db)?.get(fullName.toLowerCase());
+  const seen = named && seenBy(sight, named);
+  return seen && { repository: seen.repository, named };
+}
+
+/** The repository, if it is as it was recalled by how things stand now. Whatever comes to bear its name changes its revision. */
+export function confirmRecalled(
+  { repository, named }: RecalledRepository,
+  standings: ReadonlyMap<number, Standing>,
+): MirroredRepository | null {
+  for (const one of named) {
+    const standing = standings.get(one.repository.id);
+    if (standing?.revision !== one.revision || standing.isMirrored !== one.isMirrored) return null;
   }
-  return now;
+  return { ...repository, confirmedAt: standings.get(repository.id)?.confirmedAt ?? null };
 }
 
 export async function findRepositoryById(db: Database, id: number, sight: Sight): Promise<MirroredRepository | null> {
