@@ -4,6 +4,7 @@ import { renderDocuments } from "../src/mirror/rendering.ts";
 import type { Corpus, CorpusRepository } from "./corpus.ts";
 import { benchRedis } from "./databases.ts";
 import { type ServerProcess, startServer } from "./processes.ts";
+import type { Side } from "./serving.ts";
 
 /** Upstream as a corpus has it: nothing is asked of it. */
 const UPSTREAM = "http://127.0.0.1:9";
@@ -96,4 +97,21 @@ export function drawIssue(
     at -= repository.issues;
   }
   throw new Error("The corpus is empty");
+}
+
+/**
+ * What a server is asked, `count` requests at a time and other ones each time, until all have had their turn: a load that
+ * began with the same ones again would measure what is remembered of them.
+ */
+export function inTurn(server: ServerProcess, requests: readonly Uint8Array[], count: number): Side {
+  let next = 0;
+  return {
+    server,
+    status: 200,
+    get requests() {
+      const some = requests.slice(next, next + count);
+      next = next + count < requests.length ? next + count : 0;
+      return some;
+    },
+  };
 }

@@ -1,14 +1,14 @@
 import { writeCursor } from "../src/api/cursor.ts";
 import { createdAt, openCorpus } from "./corpus.ts";
-import { startCorpusWeb } from "./corpus-web.ts";
+import { inTurn, startCorpusWeb } from "./corpus-web.ts";
 import { GROWN } from "./growth.ts";
-import { PAGE } from "./list.ts";
+import { AT_ONCE, PAGE } from "./list.ts";
 import { getRequest } from "./load.ts";
 import type { Benchmark } from "./measure.ts";
 import { alternateServers } from "./serving.ts";
 
 /** Pages that begin one issue after the other, so that none is asked for twice within a short time. */
-const PAGES = 2_000;
+const PAGES = 4_000;
 
 export const benchmark: Benchmark = {
   about:
@@ -25,7 +25,7 @@ export const benchmark: Benchmark = {
       );
     const behind = (number: number) =>
       `after=${encodeURIComponent(writeCursor([createdAt(number, repository.issues).getTime(), number], "url-safe"))}`;
-    const side = (query: (at: number) => string) => ({ server: web, status: 200, requests: requests(query) });
+    const side = (query: (at: number) => string) => inTurn(web, requests(query), AT_ONCE);
     const first = side((at) => behind(repository.issues - at));
     const last = side((at) => behind(PAGE + 1 + at));
     const middle = createdAt(Math.floor(repository.issues / 2), repository.issues).getTime();

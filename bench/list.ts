@@ -1,14 +1,16 @@
 import { writeCursor } from "../src/api/cursor.ts";
 import { type Corpus, createdAt, openCorpus } from "./corpus.ts";
-import { drawIssue, draws, prepareReadyIssues, startCorpusWeb } from "./corpus-web.ts";
+import { drawIssue, draws, inTurn, prepareReadyIssues, startCorpusWeb } from "./corpus-web.ts";
 import { getRequest } from "./load.ts";
 import type { Benchmark } from "./measure.ts";
 import { startServer } from "./processes.ts";
 import { alternateServers } from "./serving.ts";
 
 export const PAGE = 100;
-/** More than a cache would hold of them by chance, and few enough to be made quickly. */
-const PAGES = 4_000;
+/** Several times what a cache of pages holds of them. */
+const PAGES = 6_000;
+/** More than are answered in a slice. */
+export const AT_ONCE = 400;
 
 /** The size that `list`, `one` and `naive` are stated for. */
 export const READ_SIZE = { issues: 100_000, repositories: 10 };
@@ -23,13 +25,26 @@ export const benchmark: Benchmark = {
     await using subject = server;
     await using reference = await startServer("reference/list.ts", { DATABASE_URL: corpus.database.url });
     const pages = randomPages(corpus);
-    const ours = pages.map(({ ours }) => getRequest(subject.url, ours, headers));
-    const theirs = pages.map(({ theirs }) => getRequest(reference.url, theirs));
     await requireSameBody(subject.url + (pages[0]?.ours ?? ""), headers, reference.url + (pages[0]?.theirs ?? ""));
     return await alternateServers(
       {
-        subject: { server: subject, requests: ours, status: 200 },
-        reference: { server: reference, requests: theirs, status: 200 },
+        subject: inTurn(
+          subject,
+          requestsOf(
+            pages.map(({ ours }) => ours),
+            subject.url,
+            headers,
+          ),
+          AT_ONCE,
+        ),
+        reference: inTurn(
+          reference,
+          requestsOf(
+            pages.map(({ theirs }) => theirs),
+            reference.url,
+          ),
+          AT_ONCE,
+        ),
       },
       { goal: { atLeast: 0.8 } },
     );
@@ -49,6 +64,10 @@ export function randomPages(corpus: Corpus): { ours: string; theirs: string }[] 
       theirs: `/repositories/${repository.id}/issues?before=${before}`,
     };
   });
+}
+
+export function requestsOf(paths: readonly string[], url: string, headers: Record<string, string> = {}): Uint8Array[] {
+  return paths.map((path) => getRequest(url, path, headers));
 }
 
 /** @throws Error when two servers that are to be compared do not answer the same */

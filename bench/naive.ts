@@ -1,7 +1,6 @@
 import { openCorpus } from "./corpus.ts";
-import { startCorpusWeb } from "./corpus-web.ts";
-import { READ_SIZE, randomPages } from "./list.ts";
-import { getRequest } from "./load.ts";
+import { inTurn, startCorpusWeb } from "./corpus-web.ts";
+import { AT_ONCE, READ_SIZE, randomPages, requestsOf } from "./list.ts";
 import type { Benchmark } from "./measure.ts";
 import { startServer } from "./processes.ts";
 import { alternateServers } from "./serving.ts";
@@ -22,16 +21,23 @@ export const benchmark: Benchmark = {
     if (ours !== theirs) throw new Error(`The reference lists other issues: ${theirs} instead of ${ours}`);
     return await alternateServers(
       {
-        subject: {
-          server: subject,
-          status: 200,
-          requests: pages.map(({ ours }) => getRequest(subject.url, ours, headers)),
-        },
-        reference: {
-          server: reference,
-          status: 200,
-          requests: pages.map(({ theirs }) => getRequest(reference.url, theirs)),
-        },
+        subject: inTurn(
+          subject,
+          requestsOf(
+            pages.map(({ ours }) => ours),
+            subject.url,
+            headers,
+          ),
+          AT_ONCE,
+        ),
+        reference: inTurn(
+          reference,
+          requestsOf(
+            pages.map(({ theirs }) => theirs),
+            reference.url,
+          ),
+          AT_ONCE,
+        ),
       },
       { goal: { atLeast: 4 } },
     );

@@ -328,7 +328,8 @@ async function runAhead(
       : undefined;
   if (!recalled) return null;
   const { repository, named } = recalled;
-  const below: RepositoryCall = { ...call, repository, path: `/repositories/${repository.id}${rest}` };
+  const met = new Set([repository.id]);
+  const below: RepositoryCall = { ...call, repository, met, path: `/repositories/${repository.id}${rest}` };
   const [standings, answer] = await Promise.allSettled([
     call.revisions.now([PEOPLE, ...named.map((one) => one.repository.id)]),
     answerWith(below),
@@ -337,7 +338,7 @@ async function runAhead(
   const confirmed = confirmRecalled(recalled, standings.value);
   if (!confirmed) return null;
   if (answer.status === "rejected") throw answer.reason;
-  call.met.add(repository.id);
+  for (const id of met) call.met.add(id);
   return { confirmedAt: confirmed.confirmedAt, ...answer.value };
 }
 
