@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
-import { afterLag, marksForTies, storeMarks } from "../mirror/marks.ts";
+import { afterLag, marksForMergeability, marksForTies, storeMarks } from "../mirror/marks.ts";
 import { FRESH_MS } from "../mirror/merge-rule.ts";
 import {
   InvalidRepresentationError,
@@ -59,10 +59,12 @@ export async function applyDeliveries(
     const taken = withinBytes(open.sort((a, b) => a.received_ms - b.received_ms));
     for (const { id } of open.slice(taken.length)) outcomes.delete(id);
     const read = await readPayloads(ctx, tx, taken, outcomes);
-    const merged = await mergeObserved(tx, joinObserved(read.flatMap(({ observed }) => observed)));
+    const observed = joinObserved(read.flatMap((one) => one.observed));
+    const merged = await mergeObserved(tx, observed);
     const askedAt = ctx.clock.now();
     const asked = read.flatMap(({ asks }) => asks.map((key) => ({ ...key, askedAt, notBefore: afterLag(askedAt) })));
-    const marks = [...marksForTies(merged, askedAt), ...asked];
+    const unknown = await marksForMergeability(tx, observed.seen, askedAt);
+    const marks = [...marksForTies(merged, askedAt), ...asked, ...unknown];
     await storeMarks(tx, marks);
     for (const { deletedRepositoryId } of read) {
       if (deletedRepositoryId !== null)

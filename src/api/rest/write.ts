@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "drizzle-orm";
 import { isPostgresConflict, isPostgresOutage } from "../../../db/outage.ts";
-import { storeMarks } from "../../mirror/marks.ts";
+import { marksForMergeability, storeMarks } from "../../mirror/marks.ts";
 import { type Stored, writtenAt } from "../../mirror/merge-rule.ts";
 import { joinObserved, type Observed, observe, type Seen, type Sighting } from "../../mirror/observation.ts";
 import type { Kind, ResourceKey } from "../../mirror/resource.ts";
@@ -115,9 +115,11 @@ export async function settle(
       const find: Find = (kind, key) => findOne(tx, id, kind, key);
       const sayings = await write.says({ answer, at, doneBy, readings }, find);
       const { observed, doubts } = await fold(sayings, readings, at, find);
-      const merged = await mergeObserved(tx, joinObserved([...observed, ...buried(sayings.gone ?? [], answeredAt)]));
+      const all = joinObserved([...observed, ...buried(sayings.gone ?? [], answeredAt)]);
+      const merged = await mergeObserved(tx, all);
       const ties = merged.filter(({ outcome }) => outcome === "tied");
-      await storeMarks(tx, marksFor([...doubts, ...ties], answeredAt));
+      const unknown = await marksForMergeability(tx, all.seen, answeredAt);
+      await storeMarks(tx, [...marksFor([...doubts, ...ties], answeredAt), ...unknown]);
     });
     return true;
   } catch (error) {
