@@ -309,6 +309,8 @@ const readings: Record<string, Reading> = {
   },
   pull_request_review: {
     observe: (payload, at) => [...one("pull_request", payload.pull_request, at), ...one("review", payload.review, at)],
+    // That moves `updated_at` on both sides of the pull request, and the event shows one.
+    ask: ({ action, pull_request }) => (action === "dismissed" ? [{ kind: "issue", key: numberOf(pull_request) }] : []),
   },
   pull_request_review_comment: {
     observe: (payload, at) => [

@@ -206,6 +206,15 @@ const cases: Case[] = [
       change({ op: "lockIssue", repository: name(first), number: issueOf(first).number, reason: "spam" }),
   },
   {
+    // What is left of it in the repository is an issue that ends so; the discussion is not mirrored.
+    name: "an issue converted to a discussion",
+    happen: ({ change, first, name }) => {
+      const { number } = openIssueOf(first);
+      change({ op: "editIssue", repository: name(first), number, state: "closed" });
+      change({ op: "lockIssue", repository: name(first), number });
+    },
+  },
+  {
     name: "an issue converted to a pull request",
     happen: ({ change, first, name }) =>
       change({
@@ -273,7 +282,6 @@ const cases: Case[] = [
 
 /** What no webhook tells of, or not all of it, so that with them it still takes a catch-up or an audit. */
 const untold = new Set([
-  "a review dismissed", // The pull request's `updated_at` moves on both its sides, and the event shows one.
   "an issue converted to a pull request", // What was said under it has other addresses.
   "a repository transferred to another owner", // Who is a member is one of the owner's.
   "a user renamed",
