@@ -82,9 +82,21 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
       if (jobs.length === 0) return;
     }
   };
+  // What the pace holds up goes on as soon as it may, as a worker's job does; what is left at the next minute goes on then.
+  const sweepOn = async () => {
+    const end = ctx.clock.now().getTime() + MINUTE;
+    for (;;) {
+      try {
+        return await sweep(ctx, largeFleet === undefined ? {} : { largeFleet });
+      } catch (error) {
+        if (!(error instanceof QuotaSpentError) || error.resetAt.getTime() >= end) throw error;
+        pass(Math.max(1, error.resetAt.getTime() - ctx.clock.now().getTime()));
+      }
+    }
+  };
   const tasks: [everyMs: number, task: () => Promise<unknown>][] = [
     [MINUTE, () => resolveSelections(ctx)],
-    [ctx.config.sweepIntervalMs / 4, () => sweep(ctx, largeFleet === undefined ? {} : { largeFleet })],
+    [ctx.config.sweepIntervalMs / 4, sweepOn],
     [ctx.config.catchUpIntervalMs, () => scheduleCatchUps(ctx)],
     [ctx.config.deliveryCheckIntervalMs, () => checkDeliveries(ctx)],
     [AUDIT_TICK_MS, () => scheduleAudits(ctx)],
