@@ -2,7 +2,7 @@ import type { Database } from "../../db/connection.ts";
 import { GatheredRead } from "./gathered.ts";
 import { Statement } from "./statement.ts";
 
-export interface IssueRow {
+interface IssueRow {
   number: number;
   document: string;
   body: string | null;
