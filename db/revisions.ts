@@ -3,7 +3,7 @@ import { type SQL, sql } from "drizzle-orm";
 /** What of the mirror a transaction changes, as far as readers have to know. */
 interface Touched {
   repositoryIds: Set<number>;
-  /** In lower case. Two rows can bear one name for a moment, and a change of one may decide who is found by it. */
+  /** In lower case. Two repositories can bear one name for a moment, and a change of one may decide which of them is found. */
   names: Set<string>;
 }
 
@@ -27,15 +27,13 @@ export function touch(tx: object, repositoryIds: Iterable<number>, names: Iterab
   for (const name of names) noted.names.add(name.toLowerCase());
 }
 
-/** Raises what was noted; the last statement of a transaction. All take their rows in one order, so nobody deadlocks. */
+/** Raises what was noted; the last statement of a transaction. */
 export async function raiseTouched(tx: Queries): Promise<void> {
   const noted = touched.get(tx);
   if (!noted) return;
   touched.delete(tx);
-  const names = [...noted.names];
-  const namesakes = sql`union select id from repositories where lower(full_name) = any(${sql.param(names)}::text[])`;
-  await tx.execute(sql`insert into revisions (repository_id, revision)
-    select id, nextval('revision') from (select id from unnest(${sql.param([...noted.repositoryIds])}::bigint[]) as x(id)
-      ${names.length > 0 ? namesakes : sql``}) t order by id
-    on conflict (repository_id) do update set revision = excluded.revision`);
+  const { repositoryIds, names } = noted;
+  await tx.execute(
+    sql`select raise_revisions(${sql.param([...repositoryIds])}::bigint[], ${sql.param([...names])}::text[])`,
+  );
 }
