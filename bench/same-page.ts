@@ -7,8 +7,8 @@ import { PAGE, READ_SIZE } from "./list.ts";
 import { getRequest } from "./load.ts";
 import { type ServerProcess, startServer } from "./processes.ts";
 
-/** As many as ask at once. What is asked of Postgres for all of them together costs less the more they are. */
-export const CONNECTIONS = 32;
+/** As many as ask at once: enough that neither server waits for somebody to ask, which would measure how soon it answers. */
+export const CONNECTIONS = 128;
 
 /** One page of 100 issues, from the mirror and from a server that has nothing but its bytes. */
 export interface SamePage extends AsyncDisposable {

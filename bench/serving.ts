@@ -18,17 +18,22 @@ interface Sum {
 }
 
 /**
- * Answers per second of two servers, each in a process of its own, asked in turn by as many connections, after one round that
- * counts for nothing. Beside it the CPU time that each takes for an answer (Postgres' own is not in it), which tells the same
+ * Answers per second of two servers, each in a process of its own, asked in turn by as many connections, after rounds that
+ * count for nothing: the shorter an answer takes, the more of them until its code is compiled. Beside it the CPU time that each takes for an answer (Postgres' own is not in it), which tells the same
  * on a machine that others use too.
  */
 export async function alternateServers(
-  { subject, reference, connections = 16 }: { subject: Side; reference: Side; connections?: number },
+  {
+    subject,
+    reference,
+    connections = 16,
+    warmUps = 1,
+  }: { subject: Side; reference: Side; connections?: number; warmUps?: number },
   as: { goal: Goal; part?: string },
 ): Promise<Measured> {
   await using loader = openLoader();
   const rounds: { subject: Sum; reference: Sum }[] = [];
-  for (let round = -1; round < ROUNDS; round++) {
+  for (let round = -warmUps; round < ROUNDS; round++) {
     const sums = {
       subject: { answers: 0, seconds: 0, cpuSeconds: 0 },
       reference: { answers: 0, seconds: 0, cpuSeconds: 0 },
