@@ -3,6 +3,7 @@ import { createApiToken } from "../src/api/tokens.ts";
 import { renderDocuments } from "../src/mirror/rendering.ts";
 import type { Corpus, CorpusRepository } from "./corpus.ts";
 import { benchRedis } from "./databases.ts";
+import { openLoader } from "./load.ts";
 import { type ServerProcess, startServer } from "./processes.ts";
 import type { Side } from "./serving.ts";
 
@@ -114,4 +115,13 @@ export function inTurn(server: ServerProcess, requests: readonly Uint8Array[], c
       return some;
     },
   };
+}
+
+const WARM_UP_SECONDS = 4;
+
+/** Asks until a process has met most of what it will meet, and its code is compiled for that. */
+export async function warmUp(sides: readonly Side[]): Promise<void> {
+  await using loader = openLoader();
+  for (const { server, requests, status } of sides)
+    await loader.load({ url: server.url, requests, status, connections: 16, seconds: WARM_UP_SECONDS });
 }

@@ -1,5 +1,5 @@
 import { openCorpus } from "./corpus.ts";
-import { inTurn, startCorpusWeb } from "./corpus-web.ts";
+import { inTurn, startCorpusWeb, warmUp } from "./corpus-web.ts";
 import { AT_ONCE, READ_SIZE, randomPages, requestsOf } from "./list.ts";
 import type { Benchmark } from "./measure.ts";
 import { startServer } from "./processes.ts";
@@ -19,28 +19,27 @@ export const benchmark: Benchmark = {
       numbers(reference.url + sample.theirs),
     ]);
     if (ours !== theirs) throw new Error(`The reference lists other issues: ${theirs} instead of ${ours}`);
-    return await alternateServers(
-      {
-        subject: inTurn(
-          subject,
-          requestsOf(
-            pages.map(({ ours }) => ours),
-            subject.url,
-            headers,
-          ),
-          AT_ONCE,
+    const sides = {
+      subject: inTurn(
+        subject,
+        requestsOf(
+          pages.map(({ ours }) => ours),
+          subject.url,
+          headers,
         ),
-        reference: inTurn(
-          reference,
-          requestsOf(
-            pages.map(({ theirs }) => theirs),
-            reference.url,
-          ),
-          AT_ONCE,
+        AT_ONCE,
+      ),
+      reference: inTurn(
+        reference,
+        requestsOf(
+          pages.map(({ theirs }) => theirs),
+          reference.url,
         ),
-      },
-      { goal: { atLeast: 4 } },
-    );
+        AT_ONCE,
+      ),
+    };
+    await warmUp([sides.subject, sides.reference]);
+    return await alternateServers(sides, { goal: { atLeast: 4 } });
   },
 };
 

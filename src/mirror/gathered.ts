@@ -1,7 +1,7 @@
 import type { Database } from "../../db/connection.ts";
 
 /** So many statements of a kind are under way at once; who asks meanwhile is gathered for the next. */
-const UNDER_WAY = 2;
+const UNDER_WAY = 1;
 /** A statement is asked for no more keys than that. */
 const MAX_KEYS = 500;
 
