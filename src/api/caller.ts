@@ -18,6 +18,12 @@ export interface Payer {
   hourlyLimit: number | null;
 }
 
+/** Who showed a token before. */
+export interface Recalled extends Payer {
+  /** See `classOf`. */
+  class: string;
+}
+
 /** Names a token that was shown, without telling it: one of ours, or one of upstream's. */
 export interface Credential {
   of: "own" | "upstream";
@@ -55,6 +61,7 @@ export class Callers {
   readonly #mode: Context["config"]["authMode"];
   readonly #tokens: ApiTokens;
   readonly #upstream: UpstreamCallers;
+  readonly #recalled = new WeakMap<ApiToken | UpstreamCaller, Recalled>();
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "log">) {
     this.#mode = ctx.config.authMode;
@@ -81,13 +88,19 @@ export class Callers {
   }
 
   /** Who that is, as far as it is known without asking; null: ask. */
-  recall({ of, hash }: Credential): (Payer & { class: string }) | null {
-    if (of === "own") {
-      const token = this.#mode === "upstream" ? null : this.#tokens.recall(hash);
-      return token ? { ...payerOf(token), class: classBy(of, token) } : null;
+  recall({ of, hash }: Credential): Recalled | null {
+    const known =
+      of === "own"
+        ? this.#mode !== "upstream" && this.#tokens.recall(hash)
+        : this.#mode !== "tokens" && this.#upstream.recall(hash);
+    if (!known) return null;
+    let recalled = this.#recalled.get(known);
+    if (!recalled) {
+      const payer = "rights" in known ? payerBy(known) : payerOf(known);
+      recalled = { ...payer, class: classBy(of, known) };
+      this.#recalled.set(known, recalled);
     }
-    const known = this.#mode === "tokens" ? null : this.#upstream.recall(hash);
-    return known ? { ...payerBy(known), class: classBy(of, known) } : null;
+    return recalled;
   }
 
   async close(): Promise<void> {

@@ -40,7 +40,10 @@ interface Remembered {
   freshness: { confirmedMs: number | null; second: number; lines: string };
 }
 
-const REMEMBERED = 10_000;
+/** Of what pages may take, so much again. */
+const PART = 1 / 8;
+/** Of one that is remembered, beside its texts. */
+const OVERHEAD_BYTES = 500;
 
 /**
  * Answers a request that was answered before, without what would come out the same: reading the request, finding the route,
@@ -53,7 +56,7 @@ export class Shortcut {
   readonly #callers: Callers;
   readonly #quota: CallerQuota;
   readonly #pages: PageCache;
-  readonly #ways = new LRUCache<string, Remembered>({ max: REMEMBERED });
+  readonly #ways: LRUCache<string, Remembered>;
   #isOpen = false;
 
   constructor(ctx: ApiContext, { callers, quota, pages }: { callers: Callers; quota: CallerQuota; pages: PageCache }) {
@@ -61,6 +64,11 @@ export class Shortcut {
     this.#callers = callers;
     this.#quota = quota;
     this.#pages = pages;
+    this.#ways = new LRUCache({
+      maxSize: Math.max(1, Math.floor(ctx.config.pageCacheBytes * PART)),
+      sizeCalculation: ({ lines, linesWithBody }, signature) =>
+        signature.length + lines.length + linesWithBody.length + OVERHEAD_BYTES,
+    });
   }
 
   /** Goes in front of everything else that the app does with a request. When the app closes, nothing is answered here any more. */
@@ -128,8 +136,14 @@ export class Shortcut {
     this.#pages.revisions.ask(page.revisions.keys(), {
       resolve: (standings) => {
         const standing = standingOf(page, standings);
-        if (standing) this.#answer(response, { way, body, standing, taken, validators: asked.validators });
-        else usual();
+        if (!standing) return usual();
+        try {
+          this.#answer(response, { way, body, standing, taken, validators: asked.validators });
+        } catch (error) {
+          // Others wait for the same word.
+          this.#ctx.log.error({ err: error, path: request.url?.split("?")[0] }, "A request failed");
+          response.destroy();
+        }
       },
       // Whoever comes the usual way is told what is wrong.
       reject: usual,
@@ -147,6 +161,8 @@ export class Shortcut {
       validators,
     }: { way: Remembered; body: Buffer; standing: Standing; taken: Taken; validators: Validators },
   ): void {
+    // The app has been told to close meanwhile, which a connection that stays would hold up.
+    if (!this.#isOpen) response.shouldKeepAlive = false;
     const own = `X-GitHub-Request-Id: ${newRequestId()}\r\n${this.#freshnessLines(way, standing)}`;
     if (isUnchanged(way.validators, validators)) {
       // GitHub docs: a 304 is free to those who are authorised.
@@ -191,63 +207,80 @@ interface Asked {
   isForwarded: boolean;
 }
 
-type Meaning = "own" | "validator" | "control" | "forwarded" | "unusual" | "nothing";
+const NONE: Validators = {};
 
-/** What headers mean here. "own": the answer depends on it. "unusual": it asks for what only the usual way knows. */
+/**
+ * Reads a request as far as a short answer needs it; null for anything but a plain read. The headers are looked at as they
+ * were sent: the object that Node.js makes of them takes longer than all of this.
+ */
+function read({ method, httpVersionMinor, url, rawHeaders }: IncomingMessage): Asked | null {
+  if (method !== "GET" || httpVersionMinor !== 1) return null;
+  let authorization: string | undefined;
+  let others = "";
+  let validators = NONE;
+  let isForwarded = false;
+  let isControlled = false;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    const value = rawHeaders[at + 1] as string;
+    switch (meaningOf(name)) {
+      case "authorization":
+        if (authorization !== undefined) return null;
+        authorization = value;
+        break;
+      case "own":
+        others += `${name}:${value}\n`;
+        break;
+      case "validator":
+        if (name.toLowerCase() in validators) return null;
+        validators = { ...validators, [name.toLowerCase()]: value };
+        break;
+      case "control":
+        isControlled = true;
+        break;
+      case "forwarded":
+        isForwarded = true;
+        break;
+      case "unusual":
+        return null;
+      default:
+    }
+  }
+  // It asks for what upstream says now, unless the caller has the page already.
+  if (isControlled && validators === NONE) return null;
+  return { signature: `${url}\n${authorization}\n${others}`, validators, isForwarded };
+}
+
+/** What a header means here, by its name as it was sent; undefined: nothing. */
+function meaningOf(name: string): Meaning | undefined {
+  return LENGTHS.has(name.length) ? (MEANINGS.get(name) ?? MEANINGS.get(name.toLowerCase())) : undefined;
+}
+
+/** "own": the answer depends on it. "unusual": it asks for what only the usual way knows. */
+type Meaning = "authorization" | "own" | "validator" | "control" | "forwarded" | "unusual" | "nothing";
+
 const NAMES: Record<Meaning, readonly string[]> = {
-  own: ["Host", "Authorization", "Accept", "Accept-Encoding", "X-GitHub-Api-Version", "User-Agent", "Cookie"],
+  authorization: ["Authorization"],
+  own: ["Host", "Accept", "Accept-Encoding", "X-GitHub-Api-Version", "User-Agent", "Cookie"],
   validator: ["If-None-Match", "If-Modified-Since"],
   control: ["Cache-Control"],
   forwarded: ["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host"],
   unusual: ["Content-Length", "Transfer-Encoding", "Expect", "Upgrade", "X-No-Compression"],
-  // Any other means nothing, too; these come with nearly every request.
-  nothing: ["Connection", "Accept-Language", "Sec-Fetch-Mode"],
+  // Like all others; but this one comes with nearly every request.
+  nothing: ["Connection"],
 };
 
 /** By the names as most clients send them. */
 const MEANINGS = new Map(
   Object.entries(NAMES).flatMap(([meaning, names]) =>
-    names.flatMap((sent) =>
-      [sent, sent.toLowerCase()].map(
-        (name) => [name, { name: sent.toLowerCase(), meaning: meaning as Meaning }] as const,
-      ),
-    ),
+    names.flatMap((name) => [name, name.toLowerCase()].map((sent) => [sent, meaning as Meaning] as const)),
   ),
 );
+const LENGTHS = new Set([...MEANINGS.keys()].map((name) => name.length));
 
-const NONE: Validators = {};
-
-/**
- * Reads a request as far as a short answer needs it; null for anything but a plain read. The headers are looked at as they
- * were sent: making the object of them takes longer.
- */
-function read({ method, httpVersionMinor, url, rawHeaders }: IncomingMessage): Asked | null {
-  if (method !== "GET" || httpVersionMinor !== 1) return null;
-  let signature = url as string;
-  let validators = NONE;
-  let isForwarded = false;
-  let isControlled = false;
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const sent = rawHeaders[at] as string;
-    const known = MEANINGS.get(sent) ?? MEANINGS.get(sent.toLowerCase());
-    if (known === undefined) continue;
-    const { name, meaning } = known;
-    const value = rawHeaders[at + 1] as string;
-    if (meaning === "own") signature += `\n${name}:${value}`;
-    else if (meaning === "validator") {
-      if (name in validators) return null;
-      validators = { ...validators, [name]: value };
-    } else if (meaning === "control") isControlled = true;
-    else if (meaning === "forwarded") isForwarded = true;
-    else if (meaning === "unusual") return null;
-  }
-  // It asks for what upstream says now, unless the caller has the page already.
-  if (isControlled && validators === NONE) return null;
-  return { signature, validators, isForwarded };
-}
-
+/** What `quotaHeaders` answers, as lines. */
 function quotaLines(figures: QuotaFigures | null, bucket: Bucket): string {
-  if (!figures) return "";
+  if (figures === null) return "";
   const { limit, remaining, reset, used } = figures;
   return `X-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: ${remaining}\r\nX-RateLimit-Reset: ${reset}\r\nX-RateLimit-Used: ${used}\r\nX-RateLimit-Resource: ${bucket}\r\n`;
 }

@@ -131,7 +131,8 @@ function listedToken(row: ListedRow): ListedToken {
 
 interface Known {
   token: ApiToken | null;
-  lastUseWrittenAt: number;
+  /** When its use was last noted, as far as it is known here. */
+  usedAt: number;
   /** By `performance.now()`, which nobody sets. */
   until: number;
 }
@@ -151,7 +152,7 @@ export class ApiTokens {
   recall(hash: string): ApiToken | null | undefined {
     const known = this.#known.get(hash);
     if (!known || known.until <= performance.now()) return undefined;
-    if (known.token) this.#noteUse(hash, known.lastUseWrittenAt);
+    if (known.token) this.#noteUse(hash, known);
     return known.token;
   }
 
@@ -186,12 +187,12 @@ export class ApiTokens {
               hourlyLimit: row.hourly_limit,
             }
           : null,
-        lastUseWrittenAt: row?.last_used_at?.getTime() ?? 0,
+        usedAt: Math.max(row?.last_used_at?.getTime() ?? 0, this.#lastUses.get(hash) ?? 0),
         until,
       };
       this.#known.set(hash, known);
     }
-    if (known.token) this.#noteUse(hash, known.lastUseWrittenAt);
+    if (known.token) this.#noteUse(hash, known);
     return known.token;
   }
 
@@ -201,9 +202,10 @@ export class ApiTokens {
   }
 
   /** No answer waits for this, and none fails with it. */
-  #noteUse(hash: string, writtenBefore: number): void {
+  #noteUse(hash: string, known: Known): void {
     const now = this.#ctx.clock.now();
-    if (now.getTime() - Math.max(writtenBefore, this.#lastUses.get(hash) ?? 0) < LAST_USE_PRECISION_MS) return;
+    if (now.getTime() - known.usedAt < LAST_USE_PRECISION_MS) return;
+    known.usedAt = now.getTime();
     this.#lastUses.set(hash, now.getTime());
     const write: Promise<void> = this.#ctx.db.$client
       .query("update api_tokens set last_used_at = $2 where hash = $1", [hash, now])

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
+import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -155,6 +156,36 @@ describe("the same from memory as anew", () => {
     expect(await isShort()).toBe(true);
     await touchRepository(busiest().id);
     expect(await isShort()).toBe(false);
+    expect((await askAt(keeping, "GET", path, asking)).status).toBe(200);
+  });
+
+  test("requests that come one behind the other over a connection are answered in their order", async () => {
+    const path = `/repos/${busiest().fullName}/labels?per_page=1`;
+    const asking = { token: null };
+    await warm(path, asking);
+    const { hostname, port } = new URL(keeping);
+    const lines = (at: string, more = "") =>
+      `GET ${at} HTTP/1.1\r\nHost: ${hostname}:${port}\r\nUser-Agent: test\r\nAccept: application/vnd.github+json\r\n${more}\r\n`;
+    const texts = async (sent: string) => {
+      const socket = connect(Number(port), hostname);
+      socket.write(sent);
+      let text = "";
+      for await (const part of socket.setEncoding("utf8")) text += part;
+      return text;
+    };
+    for (let time = 0; time < 3; time++) await texts(lines(path, "Connection: close\r\n"));
+    const [short, usual] = [lines(path), lines(`${path}&page=2`)];
+    const closing = lines(path, "Connection: close\r\n");
+    const text = await texts(short + usual + short + lines("/zen") + closing);
+    expect(text.match(/HTTP\/1.1 \d+/g)).toEqual(Array.from({ length: 5 }, () => "HTTP/1.1 200"));
+    const order = [...text.matchAll(/^(x-github-request-id): /gim)].map(([, name]) => name === "X-GitHub-Request-Id");
+    expect(order).toEqual([true, false, true, false, true]);
+    // Whoever leaves before the answer is in nobody's way.
+    for (let time = 0; time < 20; time++) {
+      const socket = connect(Number(port), hostname);
+      socket.write(short, () => socket.destroy());
+      await once(socket, "close");
+    }
     expect((await askAt(keeping, "GET", path, asking)).status).toBe(200);
   });
 
