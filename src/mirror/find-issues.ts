@@ -4,7 +4,7 @@ import { GatheredRead } from "./gathered.ts";
 import type { Standings } from "./revisions.ts";
 import { Statement } from "./statement.ts";
 
-export interface IssueRow {
+interface IssueRow {
   number: number;
   document: string;
   body: string | null;

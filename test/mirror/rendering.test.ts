@@ -250,3 +250,14 @@ test("who asks while a gathered statement is under way is answered by the next, 
   asked[1]?.go.resolve();
   expect(await Promise.all(second)).toEqual([30, 40]);
 });
+
+test("a gathered statement that does not come back holds nobody up who asks after it", async () => {
+  const read = new GatheredRead(async (_db, keys: number[]) => {
+    if (keys.includes(1)) await new Promise(() => {});
+    return keys;
+  });
+  const db = {} as never;
+  void read.find(db, 1);
+  await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+  expect(await Promise.all([read.find(db, 2), read.find(db, 3)])).toEqual([2, 3]);
+});
