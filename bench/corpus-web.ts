@@ -3,6 +3,7 @@ import { createApiToken } from "../src/api/tokens.ts";
 import { renderDocuments } from "../src/mirror/rendering.ts";
 import type { Corpus, CorpusRepository } from "./corpus.ts";
 import { benchRedis } from "./databases.ts";
+import { openLoader } from "./load.ts";
 import { type ServerProcess, startServer } from "./processes.ts";
 import type { Side } from "./serving.ts";
 
@@ -114,4 +115,19 @@ export function inTurn(server: ServerProcess, requests: readonly Uint8Array[], c
       return some;
     },
   };
+}
+
+const WARM_UP_ANSWERS = 2_000;
+const LONGEST_WARM_UP_SECONDS = 12;
+
+/** Asks until a process has met most of what it will meet, and its code is compiled for that. */
+export async function warmUp(sides: readonly Side[]): Promise<void> {
+  await using loader = openLoader();
+  for (const side of sides) {
+    let answered = 0;
+    for (let second = 0; second < LONGEST_WARM_UP_SECONDS && answered < WARM_UP_ANSWERS; second++) {
+      const { server, requests, status } = side;
+      answered += (await loader.load({ url: server.url, requests, status, connections: 16, seconds: 1 })).answers;
+    }
+  }
 }

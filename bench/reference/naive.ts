@@ -203,7 +203,7 @@ const announceAt = (server: { address(): AddressInfo | string | null }) =>
   announce(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 
 // Without express, plain node:http stands in for it, which is quicker.
-if (existsSync(new URL("../../node_modules/express/package.json", import.meta.url))) {
+if (existsSync(new URL("node_modules/express/package.json", import.meta.url))) {
   const name = "express";
   const { default: express } = (await import(name)) as { default: () => Express };
   const app = express();

@@ -8,6 +8,8 @@ export interface Route {
   isFree: boolean;
   /** Which quota; `core` unless it says. */
   bucket?: "search";
+  /** What it reads says at once how the repository stands. */
+  learnsStanding?: true;
   /** Below a repository: `run` is given one that the caller may see. */
   run:
     | { of: "service"; with: (call: Call) => Promise<Answer> }

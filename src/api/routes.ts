@@ -41,7 +41,7 @@ import {
 import { newRequestId } from "./request-id.ts";
 import { restOperations } from "./rest/operations.ts";
 import { numberParam } from "./rest/page.ts";
-import type { Match } from "./router.ts";
+import type { Match, Route } from "./router.ts";
 import { Shortcut } from "./shortcut.ts";
 import { type ApiVersion, apiVersion, apiVersions } from "./version.ts";
 
@@ -300,7 +300,7 @@ async function run(call: Call, { route, repository: named }: Match): Promise<Ans
   }
   if (!named) throw new Error(`A route below a repository was matched without one: ${call.path}`);
   const { with: answerWith } = route.run;
-  const ahead = await runAhead(call, named, answerWith);
+  const ahead = await runAhead(call, named, route);
   if (ahead) return ahead;
   const found = await findNamed(call, named);
   if (found === null) throw notFound();
@@ -320,22 +320,20 @@ async function run(call: Call, { route, repository: named }: Match): Promise<Ans
 async function runAhead(
   call: Call,
   { fullName, rest }: { fullName: string | null; rest: string },
-  answerWith: (call: RepositoryCall) => Promise<Answer>,
+  { run: operation, learnsStanding }: Route,
 ): Promise<Answer | null> {
   const recalled =
     fullName !== null && isRead(call.method) && !call.isFresh
       ? recallRepository(call.ctx.db, fullName, call.sight)
       : undefined;
-  if (!recalled) return null;
+  if (!recalled || operation.of !== "repository") return null;
   const { repository, named } = recalled;
   const met = new Set([repository.id]);
   const below: RepositoryCall = { ...call, repository, met, path: `/repositories/${repository.id}${rest}` };
-  const [standings, answer] = await Promise.allSettled([
-    call.revisions.now([PEOPLE, ...named.map((one) => one.repository.id)]),
-    answerWith(below),
-  ]);
-  if (standings.status === "rejected") throw standings.reason;
-  const confirmed = confirmRecalled(recalled, standings.value);
+  const ask = () => call.revisions.now([PEOPLE, ...named.map((one) => one.repository.id)]);
+  const [answer, asked] = await Promise.allSettled([operation.with(below), learnsStanding ? null : ask()]);
+  if (asked.status === "rejected") throw asked.reason;
+  const confirmed = confirmRecalled(recalled, asked.value ?? (await ask()));
   if (!confirmed) return null;
   if (answer.status === "rejected") throw answer.reason;
   for (const id of met) call.met.add(id);

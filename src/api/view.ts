@@ -19,10 +19,14 @@ export async function showOne(call: Viewer, document: StoredDocument): Promise<s
   return text as string;
 }
 
-/** A JSON list of them. */
-export async function showList(call: Viewer, documents: StoredDocument[]): Promise<Buffer> {
-  if (isWholeToAll(call) && !documents.some(mayHoldRepository)) return renderList(call.ctx.db, documents, call);
-  return Buffer.from(`[${(await showEach(call, documents)).join(",")}]`);
+/** A JSON list of them. Say so where none of them is a repository itself. */
+export async function showList(
+  call: Viewer,
+  documents: StoredDocument[],
+  { areRepositories = documents.some(isRepository) }: { areRepositories?: boolean } = {},
+): Promise<Buffer> {
+  const list = isWholeToAll(call) && !areRepositories ? await renderList(call.ctx.db, documents, call) : null;
+  return list ?? Buffer.from(`[${(await showEach(call, documents)).join(",")}]`);
 }
 
 /** Whether the version leaves out nothing of what is not a repository. */
@@ -31,8 +35,12 @@ function isWholeToAll({ version }: Pick<Call, "version">): boolean {
 }
 
 /** Whether a repository is in it, or is it: asked of what is stored, which is shorter than what is shown. */
-function mayHoldRepository({ document }: StoredDocument): boolean {
-  return document.includes("\\u0005r") || document.includes('"full_name":');
+function mayHoldRepository(one: StoredDocument): boolean {
+  return one.document.includes("\\u0005r") || isRepository(one);
+}
+
+function isRepository({ document }: StoredDocument): boolean {
+  return document.includes('"full_name":');
 }
 
 /** A key as it stands in JSON text. Inside a string its quotes would be escaped, so nothing that people wrote matches. */

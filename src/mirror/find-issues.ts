@@ -1,5 +1,7 @@
 import type { Database } from "../../db/connection.ts";
+import { PEOPLE } from "../../db/revisions.ts";
 import { GatheredRead } from "./gathered.ts";
+import type { Standings } from "./revisions.ts";
 import { Statement } from "./statement.ts";
 
 interface IssueRow {
@@ -103,40 +105,61 @@ export interface FoundIssue extends IssueRow {
   updatedAt: Date;
 }
 
-/** "deleted": upstream deleted it. Null: there is none. */
-export async function findIssue(
-  db: Database,
-  repositoryId: number,
-  number: number,
-): Promise<FoundIssue | "deleted" | null> {
+/** One number of a repository, and how the repository and people stood when it was read. */
+export interface IssueLookup {
+  /** "deleted": upstream deleted it. Null: there is none. */
+  issue: FoundIssue | "deleted" | null;
+  standings: Standings;
+}
+
+export async function findIssue(db: Database, repositoryId: number, number: number): Promise<IssueLookup> {
   return ISSUES.find(db, { repositoryId, number });
 }
 
 interface RawIssue extends IssueRow {
   at: number;
-  updated: number;
+  /** Null: there is no row. */
+  updated: number | null;
   id: string | null;
   deleted: boolean;
+  people: string | null;
+  revision: string | null;
+  mirrored: boolean | null;
+  confirmed: number | null;
 }
 
+// Each row says how things stand: it spares a statement, and a statement costs as much as all else of an answer.
 const ISSUES = new GatheredRead(
-  async (db, keys: { repositoryId: number; number: number }[]): Promise<(FoundIssue | "deleted" | null)[]> => {
+  async (db, keys: { repositoryId: number; number: number }[]): Promise<IssueLookup[]> => {
     const statement = new Statement();
-    const [repositories, numbers] = [
-      keys.map(({ repositoryId }) => repositoryId),
-      keys.map(({ number }) => number),
-    ].map((list) => statement.value(`{${list.join(",")}}`));
+    const [repositories, numbers] = [keys.map((key) => key.repositoryId), keys.map((key) => key.number)].map((list) =>
+      statement.value(`{${list.join(",")}}`),
+    );
     const rows = await statement.rows<RawIssue>(
       db,
       `select x.at::integer as at, i.number, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
-          (extract(epoch from i.updated_at) * 1000)::float8 as updated
+          (extract(epoch from i.updated_at) * 1000)::float8 as updated,
+          (select p.revision::text from revisions p where p.repository_id = ${PEOPLE}) as people,
+          v.revision::text as revision, s.state <> 'gone' as mirrored, (extract(epoch from s.confirmed_at) * 1000)::float8 as confirmed
         from unnest(${repositories}::bigint[], ${numbers}::integer[]) with ordinality as x(r, n, at)
-        join issues i on i.repository_id = x.r and i.number = x.n`,
+        left join issues i on i.repository_id = x.r and i.number = x.n
+        left join revisions v on v.repository_id = x.r left join repository_syncs s on s.repository_id = x.r`,
     );
-    const found = keys.map((): FoundIssue | "deleted" | null => null);
-    for (const { at, number, document, body, id, deleted, updated } of rows) {
-      if (deleted) found[at - 1] = "deleted";
-      else if (id !== null) found[at - 1] = { number, document, body, updatedAt: new Date(updated) };
+    const found: IssueLookup[] = [];
+    for (const row of rows) {
+      const { at, number, document, body, id, deleted, updated, people, revision, mirrored, confirmed } = row;
+      const confirmedAt = confirmed === null ? null : new Date(Math.floor(confirmed));
+      found[at - 1] = {
+        issue: deleted
+          ? "deleted"
+          : id === null || updated === null
+            ? null
+            : { number, document, body, updatedAt: new Date(updated) },
+        standings: new Map([
+          [PEOPLE, { revision: people, isMirrored: false, confirmedAt: null }],
+          [keys[at - 1]?.repositoryId as number, { revision, isMirrored: mirrored ?? false, confirmedAt }],
+        ]),
+      };
     }
     return found;
   },

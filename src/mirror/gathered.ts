@@ -1,7 +1,7 @@
 import type { Database } from "../../db/connection.ts";
 
-/** So many statements of a kind are under way at once; who asks meanwhile is gathered for the next. */
-const UNDER_WAY = 2;
+/** Who asks while a statement is under way is gathered for the next, but does not wait longer for it: it may never come back. */
+const PATIENCE_MS = 50;
 /** A statement is asked for no more keys than that. */
 const MAX_KEYS = 500;
 
@@ -18,7 +18,7 @@ interface Waiting<Key, Value> {
  */
 export class GatheredRead<Key, Value> {
   readonly #run: (db: Database, keys: Key[]) => Promise<Value[]>;
-  readonly #readers = new WeakMap<Database, { waiting: Waiting<Key, Value>[]; underWay: number }>();
+  readonly #readers = new WeakMap<Database, { waiting: Waiting<Key, Value>[]; isBusy: boolean }>();
 
   /** @param run answers one value for each key, in their order */
   constructor(run: (db: Database, keys: Key[]) => Promise<Value[]>) {
@@ -28,7 +28,7 @@ export class GatheredRead<Key, Value> {
   find(db: Database, key: Key): Promise<Value> {
     let reader = this.#readers.get(db);
     if (!reader) {
-      reader = { waiting: [], underWay: 0 };
+      reader = { waiting: [], isBusy: false };
       this.#readers.set(db, reader);
     }
     const { waiting } = reader;
@@ -41,10 +41,17 @@ export class GatheredRead<Key, Value> {
 
   async #next(db: Database): Promise<void> {
     const reader = this.#readers.get(db);
-    if (!reader || reader.waiting.length === 0 || reader.underWay === UNDER_WAY) return;
+    if (!reader || reader.waiting.length === 0 || reader.isBusy) return;
     const asked = reader.waiting.splice(0, MAX_KEYS);
-    if (reader.waiting.length > 0) setImmediate(() => void this.#next(db));
-    reader.underWay++;
+    reader.isBusy = true;
+    let isOver = false;
+    const goOn = () => {
+      if (isOver) return;
+      isOver = true;
+      reader.isBusy = false;
+      void this.#next(db);
+    };
+    const timer = setTimeout(goOn, PATIENCE_MS);
     try {
       const values = await this.#run(
         db,
@@ -54,8 +61,8 @@ export class GatheredRead<Key, Value> {
     } catch (error) {
       for (const { reject } of asked) reject(error);
     } finally {
-      reader.underWay--;
-      void this.#next(db);
+      clearTimeout(timer);
+      goOn();
     }
   }
 }

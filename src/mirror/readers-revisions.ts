@@ -1,4 +1,4 @@
-import type { Revisions, Standing } from "./revisions.ts";
+import type { Revisions, Standing, Standings } from "./revisions.ts";
 
 /** What one reader has learnt of how repositories stand, who needs it only as it was at some moment since they began to read. */
 export class ReadersRevisions {
@@ -19,6 +19,15 @@ export class ReadersRevisions {
     }
     for (const asking of new Set(ids.map((id) => this.#asked.get(id)))) await asking;
     return this.#standings;
+  }
+
+  /** What was read along with something else. */
+  learn(standings: Standings): void {
+    for (const [id, standing] of standings) {
+      if (this.#asked.has(id)) continue;
+      this.#asked.set(id, Promise.resolve());
+      this.#standings.set(id, standing);
+    }
   }
 
   async #ask(ids: readonly number[]): Promise<void> {

@@ -1,8 +1,24 @@
 import type { Queries } from "../../db/connection.ts";
 import { PEOPLE } from "../../db/revisions.ts";
 import type { Revisions } from "./revisions.ts";
-import { joinObjects, keepText, type SharedKey, type SharedRow, sharedName, sharedRowsOf } from "./shared-rows.ts";
-import { type Fields, type Json, type Reference, reference, referenceMarks, referenceOf, restore } from "./template.ts";
+import {
+  joinObjects,
+  type SharedKey,
+  type SharedRow,
+  type SharedRows,
+  sharedName,
+  sharedRowsOf,
+} from "./shared-rows.ts";
+import {
+  type Fields,
+  type Json,
+  type Reference,
+  reference,
+  referenceMarks,
+  referenceOf,
+  restore,
+  restoreInto,
+} from "./template.ts";
 
 /** A stored document, as the reads of the mirror answer it. */
 export interface StoredDocument {
@@ -35,58 +51,84 @@ interface Related {
  * Renders stored documents as upstream's REST JSON: one text for each document, in order. What they refer to is loaded
  * with one statement per level, however many documents there are.
  */
-export function renderDocuments(
+export async function renderDocuments(
   queries: Queries,
   documents: readonly StoredDocument[],
   addresses: Addresses,
 ): Promise<string[]> {
-  return render(queries, documents, addresses, "text");
+  const wholes = documents.map(wholeOf);
+  const answer = await answerOf(queries, documents, wholes, addresses, "text");
+  return documents.map((document, index) => {
+    const parts: string[] = [];
+    renderInto(parts, wholes[index] as string, document, answer);
+    return parts.join("");
+  });
 }
 
 /**
  * The same as one JSON list, in UTF-8. Its parts are put together as bytes: one letter beyond Latin-1 makes a text of half a
- * megabyte twice as long, and it would be encoded once for its ETag and once to be sent.
+ * megabyte twice as long, and it would be encoded once for its ETag and once to be sent. Null where a repository is embedded in
+ * one of them, of which not everybody is shown the same.
  */
 export async function renderList(
   queries: Queries,
   documents: readonly StoredDocument[],
   addresses: Addresses,
-): Promise<Buffer> {
-  const parts = await render(queries, documents, addresses, "bytes");
-  return Buffer.from(`[${parts.join(",")}]`, "latin1");
+): Promise<Buffer | null> {
+  const wholes = documents.map(wholeOf);
+  if (wholes.some((whole) => whole.includes(EMBEDDED_REPOSITORY))) return null;
+  const answer = await answerOf(queries, documents, wholes, addresses, "bytes");
+  const parts: string[] = ["["];
+  for (const [index, document] of documents.entries()) {
+    if (index > 0) parts.push(",");
+    renderInto(parts, wholes[index] as string, document, answer);
+  }
+  parts.push("]");
+  return Buffer.from(parts.join(""), "latin1");
+}
+
+const EMBEDDED_REPOSITORY = '"\\u0005r';
+
+function wholeOf({ document, detail }: StoredDocument): string {
+  return detail ? joinObjects(document, detail) : document;
+}
+
+async function answerOf(
+  queries: Queries,
+  documents: readonly StoredDocument[],
+  wholes: readonly string[],
+  addresses: Addresses,
+  form: Form,
+): Promise<Answer> {
+  const shared = sharedRowsOf(queries);
+  const usersVariants = new UsersVariants(form, addresses);
+  const related = await loadRelated(queries, shared, documents, wholes, addresses, usersVariants);
+  return { shared, related, addresses, form, homes: new Map(), usersVariants };
+}
+
+function renderInto(parts: string[], whole: string, { repositoryId, body }: StoredDocument, answer: Answer): void {
+  const home = homeOf(repositoryId, answer);
+  const { form } = answer;
+  const marks = marksOf(home, body == null ? null : inForm(body, form));
+  restoreInto(parts, inForm(withoutDeleted(whole, home), form), marks);
 }
 
 /** "bytes": each character of a string stands for one byte of it in UTF-8. */
 type Form = "text" | "bytes";
 
-async function render(
-  queries: Queries,
-  documents: readonly StoredDocument[],
-  addresses: Addresses,
-  form: Form,
-): Promise<string[]> {
-  const wholes = documents.map(({ document, detail }) => (detail ? joinObjects(document, detail) : document));
-  const related = await loadRelated(queries, documents, wholes, addresses);
-  const answer: Answer = { related, addresses, form, homes: new Map() };
-  return documents.map(({ repositoryId, body }, index) => {
-    const home = homeOf(repositoryId, answer);
-    const whole = withoutDeleted(wholes[index] as string, home);
-    return restore(inForm(whole, form), marksOf(home, body == null ? null : inForm(body, form)));
-  });
-}
-
-const NOT_ASCII = /[\u0080-\uffff]/;
-
 function inForm(text: string, form: Form): string {
-  return form === "bytes" && NOT_ASCII.test(text) ? Buffer.from(text).toString("latin1") : text;
+  // Where it is ASCII both are the same.
+  return form === "text" || Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString("latin1");
 }
 
 interface Answer {
+  shared: SharedRows;
   related: Related;
   addresses: Addresses;
   form: Form;
   /** By repository. */
   homes: Map<number, Home>;
+  usersVariants: UsersVariants;
 }
 
 /** Where documents of one repository are served, and what is embedded in them. */
@@ -144,14 +186,15 @@ function marksOf(home: Home, body: string | null) {
 }
 
 function renderShared(found: Reference, home: Home): string {
-  const { related, addresses, form } = home.answer;
-  const row = related.rows.get(sharedName(keyOf(found, home.repositoryId)));
+  const { shared, related, form, usersVariants } = home.answer;
+  const name = sharedName(keyOf(found, home.repositoryId));
+  const row = related.rows.get(name);
   // It is gone, or was never stored.
   if (!row || row.isGone) return "null";
-  // A user has nothing of the repository.
-  const variant = `${found.shape}\n${found.kind === "u" ? `${form}\n${addresses.api}` : home.variant}`;
+  const variant = found.kind === "u" ? usersVariants.of(found.shape) : `${found.shape}\n${home.variant}`;
   const known = row.texts.get(variant);
   if (known !== undefined) return known;
+  if (row.document === null) throw new Error(`${name} was loaded without what it is rendered from`);
   const fields = JSON.parse(row.document) as Fields;
   const keys = related.shapes.get(found.shape) ?? Object.keys(fields);
   const shown: Fields = {};
@@ -161,8 +204,27 @@ function renderShared(found: Reference, home: Home): string {
   }
   const at = found.kind === "r" ? homeOf(found.id, home.answer) : home;
   const text = restore(inForm(JSON.stringify(shown), form), marksOf(at, null));
-  keepText(row, variant, text);
+  shared.keepText(name, row, variant, text);
   return text;
+}
+
+/** Names the texts of users: there is nothing of the repository in them. Many are looked up, so each name is made once. */
+class UsersVariants {
+  readonly #suffix: string;
+  readonly #known = new Map<string, string>();
+
+  constructor(form: Form, { api }: Addresses) {
+    this.#suffix = `${form}\n${api}`;
+  }
+
+  of(shape: string): string {
+    let variant = this.#known.get(shape);
+    if (variant === undefined) {
+      variant = `${shape}\n${this.#suffix}`;
+      this.#known.set(shape, variant);
+    }
+    return variant;
+  }
 }
 
 function keyOf({ kind, id }: Reference, repositoryId: number): SharedKey {
@@ -193,11 +255,12 @@ function domainOf({ kind, repositoryId, id }: SharedKey): number {
 /** Loads level by level; what a row referred to when it was last seen is asked for along with it. */
 async function loadRelated(
   queries: Queries,
+  shared: SharedRows,
   documents: readonly StoredDocument[],
   wholes: readonly string[],
   { met, revisions }: Addresses,
+  usersVariants: UsersVariants,
 ): Promise<Related> {
-  const shared = sharedRowsOf(queries);
   const rows: Related["rows"] = new Map();
   const shapes = new Set<string>();
   const marks = new Map<number, Set<string>>();
@@ -212,8 +275,15 @@ async function loadRelated(
   const standings = revisions && (await revisions.now(new Set([PEOPLE, ...marks.keys()])));
 
   let wanted = new Map<string, SharedKey>();
-  const want = (key: SharedKey) => {
+  const users: { name: string; key: SharedKey; variant: string }[] = [];
+  const want = (found: Reference, repositoryId: number) => {
+    const key = keyOf(found, repositoryId);
     const name = sharedName(key);
+    shapes.add(found.shape);
+    if (key.kind === "u") users.push({ name, key, variant: usersVariants.of(found.shape) });
+    wantRow(name, key);
+  };
+  const wantRow = (name: string, key: SharedKey) => {
     if (rows.has(name) || wanted.has(name)) return;
     if (key.kind === "r") met?.add(key.id);
     const known = shared.remembered(name);
@@ -221,24 +291,16 @@ async function loadRelated(
     else wanted.set(name, key);
     if (known) wantReferences(key, known);
   };
-  const wantReferences = (key: SharedKey, row: SharedRow) => {
-    for (const inner of row.references) {
-      shapes.add(inner.shape);
-      want(keyOf(inner, key.kind === "r" ? key.id : key.repositoryId));
-    }
+  const wantReferences = ({ kind, id, repositoryId }: SharedKey, row: SharedRow) => {
+    for (const inner of row.references) want(inner, kind === "r" ? id : repositoryId);
   };
   for (const [repositoryId, ofRepository] of marks) {
-    if (repositoryId !== 0) want({ kind: "r", repositoryId: 0, id: repositoryId });
-    for (const mark of ofRepository) {
-      const found = referenceOf(mark);
-      shapes.add(found.shape);
-      want(keyOf(found, repositoryId));
-    }
+    const home: SharedKey = { kind: "r", repositoryId: 0, id: repositoryId };
+    if (repositoryId !== 0) wantRow(sharedName(home), home);
+    for (const mark of ofRepository) want(referenceOf(mark), repositoryId);
   }
-  while (wanted.size > 0) {
-    const asked = wanted;
-    wanted = new Map();
-    const loaded = await shared.load(queries, [...asked.values()]);
+  const load = async (asked: ReadonlyMap<string, SharedKey>, isAnew: boolean) => {
+    const loaded = await shared.load(queries, [...asked.values()], isAnew);
     for (const [name, key] of asked) {
       const row = loaded.get(name) ?? null;
       rows.set(name, row);
@@ -248,7 +310,18 @@ async function loadRelated(
       if (standing) row.asOf = standing.revision;
       wantReferences(key, row);
     }
+  };
+  while (wanted.size > 0) {
+    const asked = wanted;
+    wanted = new Map();
+    await load(asked, false);
   }
+  const unrendered = new Map<string, SharedKey>();
+  for (const { name, key, variant } of users) {
+    const row = rows.get(name);
+    if (row?.document === null && !row.texts.has(variant)) unrendered.set(name, key);
+  }
+  if (unrendered.size > 0) await load(unrendered, true);
   return { rows, shapes: await shared.loadShapes(queries, shapes) };
 }
 

@@ -14,8 +14,8 @@ export interface SharedKey {
 /** A user, repository, label or milestone as it was stored at one moment. A changed one is another object. */
 export interface SharedRow {
   revision: string;
-  /** With its detail: a shape may have keys of it. */
-  document: string;
+  /** With its detail: a shape may have keys of it. Null for a user of whom only `texts` are remembered. */
+  document: string | null;
   /** What the document refers to. */
   references: readonly Reference[];
   isGone: boolean;
@@ -24,11 +24,11 @@ export interface SharedRow {
   htmlUrl: string;
   /** The revision of its repository, or of people, for which it is known to be so; undefined: none. */
   asOf?: string | null;
-  /** What it was rendered as; see `keepText`. */
-  texts: Map<string, string>;
+  /** What it was rendered as, by shape and addresses; see `keepText`. */
+  texts: ReadonlyMap<string, string>;
 }
 
-/** So many characters a process remembers, roughly. */
+/** So many characters a process remembers, roughly: of some 20,000 people what is shown of them. */
 const REMEMBERED = 40 * 1024 * 1024;
 const REMEMBERED_SHAPES = 5_000;
 /** Callers choose the address in a text, so there may be any number. */
@@ -77,15 +77,9 @@ export function sharedName({ kind, repositoryId, id }: SharedKey): string {
 export class SharedRows {
   readonly #rows = new LRUCache<string, SharedRow>({
     maxSize: REMEMBERED,
-    // A text is made of it, seldom two, and is a little longer than it is.
-    sizeCalculation: ({ document }) => Math.ceil(document.length * 2.3) + 500,
+    sizeCalculation: sizeOf,
   });
-  readonly #gathered = new GatheredRead<readonly SharedKey[], ReadonlyMap<string, SharedRow | null>>(
-    async (db, lists) => {
-      const loaded = await this.#load(db, lists.flat());
-      return lists.map(() => loaded);
-    },
-  );
+  readonly #gathered = { ifChanged: this.#gather(false), anew: this.#gather(true) };
   readonly #shapes = new LRUCache<string, readonly string[]>({ max: REMEMBERED_SHAPES });
 
   /** By `sharedName`, as it was when it was last asked for; undefined where that is not known. May have changed since. */
@@ -93,13 +87,37 @@ export class SharedRows {
     return this.#rows.get(name);
   }
 
-  /** The rows as they are now, by `sharedName`, and perhaps others; null where there is none. */
-  load(queries: Queries, keys: readonly SharedKey[]): Promise<ReadonlyMap<string, SharedRow | null>> {
-    return isDatabase(queries) ? this.#gathered.find(queries, keys) : this.#load(queries, keys);
+  /**
+   * The rows as they are now, by `sharedName`, and perhaps others; null where there is none. `isAnew` has them sent also where
+   * they have not changed, with their documents.
+   */
+  load(queries: Queries, keys: readonly SharedKey[], isAnew: boolean): Promise<ReadonlyMap<string, SharedRow | null>> {
+    if (!isDatabase(queries)) return this.#load(queries, keys, isAnew);
+    return this.#gathered[isAnew ? "anew" : "ifChanged"].find(queries, keys);
+  }
+
+  /**
+   * Keeps what a row was rendered as; only of one that refers to no other, which could change without it. Of a user, of whom
+   * there are most, nothing else is kept then.
+   */
+  keepText(name: string, row: SharedRow, variant: string, text: string): void {
+    if (row.references.length > 0) return;
+    const known = this.#rows.peek(name);
+    // Another may have been loaded in the meantime.
+    if (known?.revision !== row.revision) return;
+    const texts = new Map(known.texts.size < MAX_TEXTS ? known.texts : []).set(variant, text);
+    this.#rows.set(name, { ...known, document: name.startsWith("u") ? null : known.document, texts });
+  }
+
+  #gather(isAnew: boolean): GatheredRead<readonly SharedKey[], ReadonlyMap<string, SharedRow | null>> {
+    return new GatheredRead(async (db, lists) => {
+      const loaded: ReadonlyMap<string, SharedRow | null> = await this.#load(db, lists.flat(), isAnew);
+      return lists.map(() => loaded);
+    });
   }
 
   /** One statement, however many there are. */
-  async #load(queries: Queries, keys: Iterable<SharedKey>): Promise<Map<string, SharedRow | null>> {
+  async #load(queries: Queries, keys: Iterable<SharedKey>, isAnew: boolean): Promise<Map<string, SharedRow | null>> {
     const loaded = new Map<string, SharedRow | null>();
     const asked: Record<SharedKind, SharedKey[]> = { u: [], r: [], l: [], m: [] };
     const revisions: Record<SharedKind, string[]> = { u: [], r: [], l: [], m: [] };
@@ -109,7 +127,7 @@ export class SharedRows {
       const known = this.remembered(name) ?? null;
       loaded.set(name, known);
       asked[key.kind].push(key);
-      revisions[key.kind].push(known?.revision ?? "0");
+      revisions[key.kind].push((isAnew ? null : known?.revision) ?? "0");
     }
     const values = KINDS.flatMap((kind) => [
       asked[kind].map(({ id }) => id),
@@ -169,11 +187,10 @@ export class SharedRows {
   }
 }
 
-/** Keeps what a row was rendered as under these shape and addresses; only of a row that refers to no other. */
-export function keepText({ texts, references: others }: SharedRow, variant: string, text: string): void {
-  if (others.length > 0) return;
-  if (texts.size >= MAX_TEXTS) texts.clear();
-  texts.set(variant, text);
+function sizeOf({ document, texts }: SharedRow): number {
+  let size = 500 + (document?.length ?? 0);
+  for (const text of texts.values()) size += text.length;
+  return size;
 }
 
 /** Two JSON objects as one. */

@@ -199,43 +199,49 @@ function isMarkAt(document: string, at: number): boolean {
 
 /** Puts a stored document's cut-out parts back. Text in, text out: nothing is parsed. */
 export function restore(document: string, marks: Marks): string {
-  let restored = "";
+  const parts: string[] = [];
+  restoreInto(parts, document, marks);
+  return parts.join("");
+}
+
+/** The same as pieces to be joined, with those of other documents: a text that is joined once is not copied over and over. */
+export function restoreInto(parts: string[], document: string, marks: Marks): void {
   let from = 0;
   for (let at = document.indexOf(ESCAPE); at >= 0; at = document.indexOf(ESCAPE, Math.max(at + 1, from))) {
     if (!isMarkAt(document, at)) continue;
     const rest = at - 1 + MARK_LENGTH;
     switch (document.charCodeAt(at + ESCAPE.length) - 48) {
       case 1:
-        restored += document.slice(from, at) + marks.repository;
+        parts.push(document.slice(from, at), marks.repository);
         from = rest;
         break;
       case 2:
-        restored += document.slice(from, at) + marks.api;
+        parts.push(document.slice(from, at), marks.api);
         from = rest;
         break;
       case 3:
-        restored += document.slice(from, at) + marks.page;
+        parts.push(document.slice(from, at), marks.page);
         from = rest;
         break;
       case 4:
-        restored += document.slice(from, at - 1) + JSON.stringify(marks.body);
+        parts.push(document.slice(from, at - 1), JSON.stringify(marks.body));
         from = rest + 1;
         break;
       case 5: {
         const end = document.indexOf('"', rest);
-        restored += document.slice(from, at - 1) + marks.shared(document.slice(rest, end));
+        parts.push(document.slice(from, at - 1), marks.shared(document.slice(rest, end)));
         from = end + 1;
         break;
       }
       case 6:
-        restored += document.slice(from, at);
+        parts.push(document.slice(from, at));
         from = rest;
         break;
       default:
         break;
     }
   }
-  return from === 0 ? document : restored + document.slice(from);
+  parts.push(from === 0 ? document : document.slice(from));
 }
 
 /** Adds to `into` what stands behind the mark of each reference in a stored document's text; see `referenceOf`. */

@@ -8,6 +8,7 @@ import {
   type ListedIssue,
 } from "../../mirror/find-issues.ts";
 import { findMilestone } from "../../mirror/find-milestones.ts";
+import { ReadersRevisions } from "../../mirror/readers-revisions.ts";
 import type { Json } from "../../mirror/template.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { readCursor, writeCursor } from "../cursor.ts";
@@ -46,6 +47,7 @@ export async function listIssues(call: RepositoryCall): Promise<Answer> {
     await showList(
       call,
       page.map(({ document, body }) => ({ repositoryId: repository.id, document, body })),
+      { areRepositories: false },
     ),
     { link },
   );
@@ -133,9 +135,11 @@ export async function getIssue(call: RepositoryCall): Promise<Answer> {
 }
 
 /** @throws ApiFault 404, or 410 for an issue that was deleted */
-export async function requireIssue({ ctx, repository, params }: RepositoryCall): Promise<FoundIssue> {
+export async function requireIssue({ ctx, repository, params, revisions }: RepositoryCall): Promise<FoundIssue> {
   const number = smallNumberParam(params.number);
-  const issue = number === null ? null : await findIssue(ctx.db, repository.id, number);
+  if (number === null) throw notFound();
+  const { issue, standings } = await findIssue(ctx.db, repository.id, number);
+  if (revisions instanceof ReadersRevisions) revisions.learn(standings);
   if (issue === "deleted") throw new ApiFault(410, "This issue was deleted");
   if (!issue) throw notFound();
   return issue;

@@ -1,5 +1,5 @@
 import type { Answer, Call, RepositoryCall } from "../call.ts";
-import { Router } from "../router.ts";
+import { type Route, Router } from "../router.ts";
 import * as accounts from "./accounts.ts";
 import { listNotifications, listReceivedEvents } from "./activity.ts";
 import { checkAssignee, listAssignees } from "./assignees.ts";
@@ -20,8 +20,14 @@ export function restOperations(): Router {
   const router = new Router();
   const service = (method: "GET", path: string, run: (call: Call) => Promise<Answer>, docs: string, isFree = false) =>
     router.add(path, { method, docs: `${DOCS}/${docs}`, isFree, run: { of: "service", with: run } });
-  const repository = (method: "GET", path: string, run: (call: RepositoryCall) => Promise<Answer>, docs: string) =>
-    router.add(path, { method, docs: `${DOCS}/${docs}`, isFree: false, run: { of: "repository", with: run } });
+  const repository = (
+    method: "GET",
+    path: string,
+    run: (call: RepositoryCall) => Promise<Answer>,
+    docs: string,
+    more: Pick<Route, "learnsStanding"> = {},
+  ) =>
+    router.add(path, { method, docs: `${DOCS}/${docs}`, isFree: false, ...more, run: { of: "repository", with: run } });
 
   service("GET", "/", getRoot, "meta/meta#github-api-root");
   service("GET", "/meta", getMeta, "meta/meta#get-github-meta-information");
@@ -95,7 +101,7 @@ export function restOperations(): Router {
     "issues/comments#list-issue-comments-for-a-repository",
   );
   repository("GET", "/issues/comments/:id", comments.getIssueComment, "issues/comments#get-an-issue-comment");
-  repository("GET", "/issues/:number", getIssue, "issues/issues#get-an-issue");
+  repository("GET", "/issues/:number", getIssue, "issues/issues#get-an-issue", { learnsStanding: true });
   repository("GET", "/issues/:number/comments", comments.listIssueComments, "issues/comments#list-issue-comments");
   repository("GET", "/issues/:number/labels", listIssueLabels, "issues/labels#list-labels-for-an-issue");
   repository("GET", "/pulls", listPulls, "pulls/pulls#list-pull-requests");

@@ -1,0 +1,263 @@
+import { expect, test } from "vitest";
+import { openDatabase } from "../../db/connection.ts";
+import { PEOPLE } from "../../db/revisions.ts";
+import { findIssue } from "../../src/mirror/find-issues.ts";
+import { GatheredRead } from "../../src/mirror/gathered.ts";
+import { type Observed, observe, type Sighting } from "../../src/mirror/observation.ts";
+import { renderDocuments, renderList, type StoredDocument } from "../../src/mirror/rendering.ts";
+import { Revisions } from "../../src/mirror/revisions.ts";
+import { mergeObserved } from "../../src/mirror/store.ts";
+import type { Fields } from "../../src/mirror/template.ts";
+import { openTestDatabase } from "../support/database.ts";
+
+const API = "https://api.example.com";
+const PAGE = "https://example.com/octo/demo";
+const OURS = { api: "https://mirror.example" };
+
+const at = (seconds: number, more: Partial<Sighting> = {}): Sighting => ({
+  api: API,
+  repository: { id: 7, fullName: "octo/demo", htmlUrl: PAGE },
+  seenAt: new Date(Date.UTC(2026, 0, 1, 0, 0, seconds)),
+  read: true,
+  ...more,
+});
+const user = (id: number, login: string): Fields => ({
+  login,
+  id,
+  type: "User",
+  followers_url: `${API}/users/${login}/followers`,
+});
+const label = (id: number, name: string): Fields => ({
+  id,
+  name,
+  color: "ff0000",
+  url: `${API}/repos/octo/demo/labels/${name}`,
+});
+const milestone = (title: string, creator: Fields): Fields => ({
+  id: 31,
+  number: 3,
+  title,
+  state: "open",
+  labels_url: `${API}/repos/octo/demo/milestones/3/labels`,
+  creator,
+  created_at: "2026-01-01T00:00:00Z",
+  updated_at: "2026-01-01T00:00:00Z",
+});
+const repository = (fullName: string, owner: Fields, more: Fields = {}): Fields => ({
+  id: 7,
+  name: fullName.split("/")[1] as string,
+  full_name: fullName,
+  owner,
+  private: false,
+  html_url: `https://example.com/${fullName}`,
+  issues_url: `${API}/repos/${fullName}/issues{/number}`,
+  created_at: "2026-01-01T00:00:00Z",
+  updated_at: "2026-01-01T00:00:00Z",
+  ...more,
+});
+const issue = (number: number, fields: Fields = {}): Fields => ({
+  url: `${API}/repos/octo/demo/issues/${number}`,
+  html_url: `${PAGE}/issues/${number}`,
+  id: 100 + number,
+  number,
+  title: "a title",
+  body: "text",
+  state: "open",
+  user: user(1, "mona"),
+  labels: [label(21, "bug"), label(22, "docs")],
+  assignees: [user(2, "hubot")],
+  milestone: milestone("first", user(3, "lisa")),
+  created_at: "2026-01-01T00:00:00Z",
+  updated_at: "2026-01-01T00:00:00Z",
+  ...fields,
+});
+
+interface Shown {
+  user: Fields;
+  labels: Fields[];
+  milestone: { title: string; creator: Fields };
+}
+
+/** A mirror that one process writes and another reads. */
+async function openMirror() {
+  const database = await openTestDatabase();
+  const [writer, reader] = [openDatabase(database.url), openDatabase(database.url)];
+  const revisions = new Revisions({ databaseUrl: database.url });
+  const documents = async (): Promise<StoredDocument[]> => {
+    const { rows } = await reader.$client.query("select document::text as document, body from issues order by number");
+    return rows.map((row) => ({ repositoryId: 7, ...row }));
+  };
+  return {
+    writer,
+    reader,
+    revisions,
+    documents,
+    merge: (observed: Observed) => writer.transaction((tx) => mergeObserved(tx, observed)),
+    /** As each way of reading shows it, which must be the same. */
+    show: async (): Promise<Fields[]> => {
+      const stored = await documents();
+      const texts = await renderDocuments(reader, stored, OURS);
+      expect(await renderDocuments(reader, stored, { ...OURS, revisions })).toEqual(texts);
+      for (const addresses of [OURS, { ...OURS, revisions }])
+        expect((await renderList(reader, stored, addresses))?.toString()).toBe(`[${texts.join(",")}]`);
+      return texts.map((text) => JSON.parse(text));
+    },
+    [Symbol.asyncDispose]: async () => {
+      await revisions[Symbol.asyncDispose]();
+      await Promise.all([writer.$client.end(), reader.$client.end()]);
+      await database[Symbol.asyncDispose]();
+    },
+  };
+}
+
+test("whatever another process changes of what is embedded is shown by the next read", async () => {
+  await using mirror = await openMirror();
+  await mirror.merge(observe("repository", repository("octo/demo", user(4, "octo")), at(0)));
+  await mirror.merge(observe("issue", issue(1), at(0)));
+  const shown = async () => (await mirror.show())[0] as unknown as Shown;
+  for (let turn = 0; turn < 2; turn++) expect((await shown()).user.login).toBe("mona");
+
+  await mirror.merge(observe("user", user(1, "renamed"), at(60)));
+  expect((await shown()).user).toMatchObject({
+    login: "renamed",
+    followers_url: `${OURS.api}/users/renamed/followers`,
+  });
+  await mirror.merge(observe("user", user(3, "lisa-2"), at(60)));
+  expect((await shown()).milestone.creator.login).toBe("lisa-2");
+  await mirror.merge(observe("label", label(21, "defect"), at(60)));
+  expect((await shown()).labels[0]).toMatchObject({ name: "defect", url: `${OURS.api}/repos/octo/demo/labels/defect` });
+  await mirror.merge(
+    observe("milestone", { ...milestone("second", user(3, "lisa-2")), updated_at: "2026-01-01T00:01:00Z" }, at(60)),
+  );
+  expect((await shown()).milestone.title).toBe("second");
+  await mirror.merge(
+    observe("repository", repository("octo/other", user(4, "octo"), { updated_at: "2026-01-01T00:01:00Z" }), at(60)),
+  );
+  expect(await shown()).toMatchObject({
+    url: `${OURS.api}/repos/octo/other/issues/1`,
+    html_url: "https://example.com/octo/other/issues/1",
+    labels: [{ url: `${OURS.api}/repos/octo/other/labels/defect` }, {}],
+  });
+  await mirror.merge(observe("label", label(22, "docs"), at(90, { deleted: true })));
+  expect((await shown()).labels.map(({ name }: Fields) => name)).toEqual(["defect"]);
+});
+
+test("someone who was not stored when they were first asked for is shown once they are", async () => {
+  await using mirror = await openMirror();
+  await mirror.merge(observe("issue", issue(1), at(0)));
+  await mirror.writer.$client.query("delete from users where id = 1");
+  expect((await mirror.show())[0]?.user).toBeNull();
+  await mirror.merge(observe("user", user(1, "mona"), at(60)));
+  expect((await mirror.show())[0]?.user).toMatchObject({ login: "mona" });
+});
+
+test("a transaction shows what it has changed itself, and what it gives up is shown to nobody", async () => {
+  await using mirror = await openMirror();
+  await mirror.merge(observe("issue", issue(1), at(0)));
+  const [stored] = await mirror.documents();
+  await mirror.show();
+  const undone = mirror.reader.transaction(async (tx) => {
+    await mergeObserved(tx, observe("user", user(1, "renamed"), at(60)));
+    const [text] = await renderDocuments(tx, [stored as StoredDocument], OURS);
+    expect(JSON.parse(text as string).user.login).toBe("renamed");
+    throw new Error("undone");
+  });
+  await expect(undone).rejects.toThrow("undone");
+  expect((await mirror.show())[0]).toMatchObject({ user: { login: "mona" } });
+});
+
+test("letters of all sizes, broken ones and those that look like marks are the same as bytes and as text", async () => {
+  await using mirror = await openMirror();
+  const texts = [
+    "é",
+    "Zürich 大阪 🎉",
+    "nul \0, a lone \ud83d",
+    "\u0001/issues/1",
+    '"\\u0005u1:abc"',
+    "\u0006",
+    "\u2028 \u0085",
+  ];
+  for (const [index, text] of texts.entries()) {
+    const author = { ...user(50 + index, "mona"), name: text };
+    await mirror.merge(
+      observe(
+        "issue",
+        issue(index + 1, { title: text, body: text, user: author, labels: [label(60 + index, text)] }),
+        at(0),
+      ),
+    );
+  }
+  const shown = await mirror.show();
+  expect(shown.map(({ title, body, user: author, labels }) => [title, body, author, labels])).toMatchObject(
+    texts.map((text) => [text, text, { name: text }, [{ name: text }]]),
+  );
+});
+
+test("one address after another, each is shown its own", async () => {
+  await using mirror = await openMirror();
+  await mirror.merge(observe("issue", issue(1), at(0)));
+  const stored = await mirror.documents();
+  for (const turn of [1, 2]) {
+    for (let host = 0; host < 10; host++) {
+      const api = `https://${host}.example/${turn}`;
+      const [text] = await renderDocuments(mirror.reader, stored, { api });
+      expect(JSON.parse(text as string).user.followers_url).toBe(`${api}/users/mona/followers`);
+    }
+  }
+});
+
+test("a list in which a repository is embedded is not made of bytes, since not everybody is shown the same of it", async () => {
+  await using mirror = await openMirror();
+  const owner = user(4, "octo");
+  await mirror.merge(observe("issue", issue(1, { repository: repository("octo/demo", owner) }), at(0)));
+  expect(await renderList(mirror.reader, await mirror.documents(), OURS)).toBeNull();
+});
+
+test("many who ask for issues at once are each answered what is theirs, with how its repository stands", async () => {
+  await using mirror = await openMirror();
+  for (const number of [1, 2, 3]) await mirror.merge(observe("issue", issue(number), at(0)));
+  await mirror.merge(observe("issue", issue(2), at(60, { deleted: true })));
+  const asked = Array.from({ length: 40 }, (_, index) => index % 4);
+  const found = await Promise.all(asked.map((number) => findIssue(mirror.reader, 7, number)));
+  const expected = [null, expect.objectContaining({ number: 1 }), "deleted", expect.objectContaining({ number: 3 })];
+  expect(found.map((one) => one.issue)).toEqual(asked.map((number) => expected[number]));
+  const standings = await mirror.revisions.now([PEOPLE, 7]);
+  for (const one of found) expect(one.standings).toEqual(standings);
+});
+
+test("who asks while a gathered statement is under way is answered by the next, and its failure is told to those alone whom it answers", async () => {
+  const asked: { keys: number[]; go: PromiseWithResolvers<void> }[] = [];
+  const read = new GatheredRead(async (_db, keys: number[]) => {
+    const go = Promise.withResolvers<void>();
+    asked.push({ keys, go });
+    await go.promise;
+    return keys.map((key) => key * 10);
+  });
+  const db = {} as never;
+  const turn = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+  const first = [read.find(db, 1), read.find(db, 2)];
+  await turn();
+  const second = [read.find(db, 3), read.find(db, 4)];
+  await turn();
+  expect(asked.map(({ keys }) => keys)).toEqual([[1, 2]]);
+  asked[0]?.go.reject(new Error("refused"));
+  for (const one of first) await expect(one).rejects.toThrow("refused");
+  await turn();
+  expect(asked.map(({ keys }) => keys)).toEqual([
+    [1, 2],
+    [3, 4],
+  ]);
+  asked[1]?.go.resolve();
+  expect(await Promise.all(second)).toEqual([30, 40]);
+});
+
+test("a gathered statement that does not come back holds nobody up who asks after it", async () => {
+  const read = new GatheredRead(async (_db, keys: number[]) => {
+    if (keys.includes(1)) await new Promise(() => {});
+    return keys;
+  });
+  const db = {} as never;
+  void read.find(db, 1);
+  await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+  expect(await Promise.all([read.find(db, 2), read.find(db, 3)])).toEqual([2, 3]);
+});
