@@ -19,8 +19,8 @@ interface Sum {
 
 /**
  * Answers per second of two servers, each in a process of its own, asked in turn by as many connections, after rounds that
- * count for nothing: the shorter an answer takes, the more of them until its code is compiled. Beside it the CPU time that each takes for an answer (Postgres' own is not in it), which tells the same
- * on a machine that others use too.
+ * count for nothing: the shorter an answer takes, the more of them until its code is compiled. Beside it the CPU time that
+ * each takes for an answer (Postgres' own is not in it), which tells the same on a machine that others use too.
  */
 export async function alternateServers(
   {
