@@ -13,6 +13,7 @@ const UPSTREAM = "http://127.0.0.1:9";
 /** The web process over a corpus, and what a caller sends whom it knows and lets ask as often as they like. */
 export async function startCorpusWeb(
   corpus: Corpus,
+  settings: Record<string, string> = {},
 ): Promise<{ server: ServerProcess; headers: Record<string, string> }> {
   const db = openDatabase(corpus.database.url, { maxConnections: 1, applicationName: "bench token" });
   const token = await createApiToken(
@@ -31,6 +32,7 @@ export async function startCorpusWeb(
     LOG_LEVEL: "fatal",
     HOST: "127.0.0.1",
     PORT: "0",
+    ...settings,
   });
   return { server, headers: { Authorization: `Bearer ${token}`, Accept: "application/vnd.github+json" } };
 }

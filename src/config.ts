@@ -221,7 +221,7 @@ export const settings = {
     read: (text) => (text === "0" ? 0 : size(text)),
     default: "64MB",
     about:
-      "How much memory each web process spends on answers that it has given more than once, to give them again while nothing of what they show has changed; 0 is off.",
+      "How much memory each web process spends on answers of REST that it has given more than once, and as much again on those of GraphQL, to give them again while nothing of what they show has changed; 0 is off.",
   },
   staleAfterMs: {
     name: "STALE_AFTER",

@@ -97,7 +97,7 @@ export function standingOf(page: Page, standings: ReadonlyMap<number, Standing>)
 }
 
 /** The page's bytes in this encoding, which is made once and kept with it. */
-export async function encoded(page: Page, encoding: Encoding): Promise<Buffer> {
+export async function encoded(page: Pick<Page, "bytes" | "encoded">, encoding: Encoding): Promise<Buffer> {
   const known = page.encoded.get(encoding);
   if (known) return known;
   const bytes = await encode[encoding](page.bytes);

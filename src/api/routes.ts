@@ -73,8 +73,9 @@ export async function registerApi(
   const callers = new Callers(ctx);
   const quota = new CallerQuota(ctx);
   const changes = new ChangeStreams(ctx);
-  const graphql = openGraphql({ ctx, callers, quota, timeoutMs: graphqlTimeoutMs, changes });
   const pages = new PageCache(ctx);
+  const { revisions } = pages;
+  const graphql = openGraphql({ ctx, callers, quota, timeoutMs: graphqlTimeoutMs, changes, revisions });
   const shortcut = new Shortcut(ctx, { callers, quota, pages });
   shortcut.open(app);
   const operations = restOperations();

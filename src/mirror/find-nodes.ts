@@ -3,9 +3,18 @@ import { MIRRORED_REPOSITORIES } from "./find-repositories.ts";
 import type { StoredDocument } from "./rendering.ts";
 import { type Sight, visible } from "./sight.ts";
 import { Statement } from "./statement.ts";
+import type { Home } from "./unfolding.ts";
 
 /** A stored document that was asked for by a key. */
 export type FoundNode = StoredDocument & { key: string };
+
+/** A repository that was asked for by a key. */
+export interface FoundRepository extends FoundNode {
+  home: Home;
+  isPrivate: boolean;
+  /** When upstream last confirmed what the mirror holds of it; null: not since it was first copied. */
+  confirmedAt: Date | null;
+}
 
 const TABLES = {
   Issue: { table: "issues", byNumber: "t.number", columns: "t.body, null as detail", shown: "t.id is not null" },
@@ -116,15 +125,34 @@ export async function findById(
   return rows.map(toFound);
 }
 
+const REPOSITORY_COLUMNS =
+  "r.id as repository_id, r.document::text as document, null as body, r.detail::text as detail, r.full_name, r.html_url, r.private, s.confirmed_at";
+
+interface RepositoryRow extends Row {
+  full_name: string;
+  html_url: string | null;
+  private: boolean;
+  confirmed_at: Date | null;
+}
+
+function toRepository(row: RepositoryRow): FoundRepository {
+  return {
+    ...toFound(row),
+    home: { fullName: row.full_name, htmlUrl: row.html_url ?? "" },
+    isPrivate: row.private,
+    confirmedAt: row.confirmed_at,
+  };
+}
+
 /** Mirrored repositories; keys are the ids. */
-export async function findRepositoriesById(db: Database, ids: number[], sight: Sight): Promise<FoundNode[]> {
+export async function findRepositoriesById(db: Database, ids: number[], sight: Sight): Promise<FoundRepository[]> {
   const statement = new Statement();
-  const rows = await statement.rows<Row>(
+  const rows = await statement.rows<RepositoryRow>(
     db,
-    `select r.id::text as key, r.id as repository_id, r.document::text as document, null as body, r.detail::text as detail
+    `select r.id::text as key, ${REPOSITORY_COLUMNS}
       ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)} and r.id = any(${statement.value(ids)}::bigint[])`,
   );
-  return rows.map(toFound);
+  return rows.map(toRepository);
 }
 
 /** By full name in lower case, which is also the key; with `followRenames` by a name that a repository had before, too. */
@@ -132,20 +160,19 @@ export async function findRepositoriesByName(
   db: Database,
   names: string[],
   { followRenames, sight }: { followRenames: boolean; sight: Sight },
-): Promise<FoundNode[]> {
+): Promise<FoundRepository[]> {
   const statement = new Statement();
   const wanted = statement.value(names);
   const seen = visible(statement, "r", sight);
-  const columns = "r.id as repository_id, r.document::text as document, null as body, r.detail::text as detail";
-  const rows = await statement.rows<Row>(
+  const rows = await statement.rows<RepositoryRow>(
     db,
     `${
       followRenames
-        ? `select f.full_name as key, ${columns}, 0 as rank, r.seen_at ${MIRRORED_REPOSITORIES.replace(" where ", " join former_names f on f.repository_id = r.id where ")} and ${seen} and f.full_name = any(${wanted}::text[]) union all `
+        ? `select f.full_name as key, ${REPOSITORY_COLUMNS}, 0 as rank, r.seen_at ${MIRRORED_REPOSITORIES.replace(" where ", " join former_names f on f.repository_id = r.id where ")} and ${seen} and f.full_name = any(${wanted}::text[]) union all `
         : ""
-    }select lower(r.full_name) as key, ${columns}, 1 as rank, r.seen_at ${MIRRORED_REPOSITORIES} and ${seen} and lower(r.full_name) = any(${wanted}::text[]) order by rank, seen_at`,
+    }select lower(r.full_name) as key, ${REPOSITORY_COLUMNS}, 1 as rank, r.seen_at ${MIRRORED_REPOSITORIES} and ${seen} and lower(r.full_name) = any(${wanted}::text[]) order by rank, seen_at`,
   );
-  return rows.map(toFound);
+  return rows.map(toRepository);
 }
 
 /** Accounts by id; keys are the ids. */

@@ -1,13 +1,18 @@
 import pg from "pg";
 import type { Database } from "../../db/connection.ts";
+import type { StoredDocument } from "./rendering.ts";
 import { Statement } from "./statement.ts";
 
 /** Rows of one kind that belong to a parent, in a total order. SQL in here is ours alone: values are the statement's. */
 export interface PageSource {
   /** Tables, e.g. `issues i`. Conditions may refer to the parent as `x.r` (an id) and `x.n` (a number or an id). */
   from: string;
-  /** What is selected beside the sort key and the tie-break. */
-  columns: string;
+  /** The columns that make a stored document. */
+  repositoryId: string;
+  document: string;
+  detail?: string;
+  /** What people wrote, which is read only where it is wanted. */
+  body?: string;
   conditions: (statement: Statement) => string[];
   key: string;
   keyType: "timestamptz" | "integer" | "text" | "bigint";
@@ -28,6 +33,10 @@ export interface PageRequest {
   /** From the end, towards the beginning. */
   fromEnd: boolean;
   limit: number;
+  /** Whether bodies are read. */
+  withBody: boolean;
+  /** Documents are read later, by `findIssueDocuments`; here they are empty. */
+  withoutDocuments?: boolean;
 }
 
 export interface Position {
@@ -35,7 +44,7 @@ export interface Position {
   tie: number;
 }
 
-export type PageRow = Position & { columns: Record<string, unknown> };
+export type PageRow = Position & { stored: StoredDocument };
 
 /** A position that no row of this order can have. */
 export class InvalidPositionError extends Error {
@@ -65,17 +74,34 @@ export async function findPages(
     conditions.push(`(${source.key}, ${source.tie}) ${ascending === isLater ? ">" : "<"} ${at}`);
   }
   const direction = ascending === request.fromEnd ? "desc" : "asc";
-  const text = `select x.at, p.* from unnest(${ids}::bigint[], ${numbers}::bigint[]) with ordinality x(r, n, at)
-    cross join lateral (select ${source.columns}, ${source.key} as sort_key, (${source.key})::text as sort_text, ${source.tie} as tie
+  const body = request.withBody && !request.withoutDocuments ? source.body : undefined;
+  const columns = `${source.repositoryId} as repository_id, ${request.withoutDocuments ? "''" : `${source.document}::text`} as document, ${source.detail ?? "null"}::text as detail, ${body ?? "null"} as body`;
+  const text = `select x.at::integer, p.repository_id::float8, p.document, p.detail, p.body, p.sort_text, p.tie::float8 from unnest(${ids}::bigint[], ${numbers}::bigint[]) with ordinality x(r, n, at)
+    cross join lateral (select ${columns}, ${source.key} as sort_key, (${source.key})::text as sort_text, ${source.tie} as tie
       from ${source.from} where ${conditions.join(" and ")}
       order by ${source.key} ${direction}, ${source.tie} ${direction} limit ${statement.value(request.limit + 1)}) p
     order by x.at, p.sort_key ${direction}, p.tie ${direction}`;
   const rows = await run(db, statement, text);
   const pages: PageRow[][] = parents.map(() => []);
-  for (const { at, sort_key: _key, sort_text, tie, ...columns } of rows) {
-    pages[Number(at) - 1]?.push({ key: sort_text, tie: Number(tie), columns });
-  }
+  for (const { at, sort_text, tie, repository_id, document, detail, body } of rows)
+    pages[at - 1]?.push({ key: sort_text, tie, stored: { repositoryId: repository_id, document, detail, body } });
   return request.fromEnd ? pages.map((page) => page.reverse()) : pages;
+}
+
+/** Those of these issues that are stored, by their numbers, whatever has become of them since they were found. */
+export async function findIssueDocuments(
+  db: Database,
+  repositoryId: number,
+  numbers: readonly number[],
+  { withBody }: Pick<PageRequest, "withBody">,
+): Promise<Map<number, StoredDocument>> {
+  const statement = new Statement();
+  const rows = await statement.rows<{ number: number; document: string; body: string | null }>(
+    db,
+    `select number, document::text as document, ${withBody ? "body" : "null as body"} from issues
+      where repository_id = ${statement.value(repositoryId)} and number = any(${statement.value(numbers)}::integer[])`,
+  );
+  return new Map(rows.map(({ number, document, body }) => [number, { repositoryId, document, body }]));
 }
 
 /** How many rows each parent has, and the sum of `measure` over them where one is given. */
@@ -97,11 +123,13 @@ export async function countPages(
 }
 
 interface RawRow {
-  at: string;
-  sort_key: unknown;
+  at: number;
   sort_text: string;
-  tie: string;
-  [column: string]: unknown;
+  tie: number;
+  repository_id: number;
+  document: string;
+  detail: string | null;
+  body: string | null;
 }
 
 async function run(db: Database, statement: Statement, text: string): Promise<RawRow[]> {

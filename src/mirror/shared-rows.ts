@@ -19,6 +19,8 @@ export interface SharedRow {
   /** What the document refers to. */
   references: readonly Reference[];
   isGone: boolean;
+  /** Upstream has it no more; users are shown nevertheless. */
+  isDeleted: boolean;
   /** Of a repository; else empty. */
   fullName: string;
   htmlUrl: string;
@@ -46,20 +48,18 @@ const SOURCES = {
 const CHANGED = KINDS.map((kind, index) => {
   const { table, on, name } = SOURCES[kind];
   const [ids, revisions, repositories] = [1, 2, 3].map((value) => `$${index * 3 + value}::bigint[]`);
-  // Users are shown as they were when upstream deletes them.
-  const isGone = kind === "u" ? "false" : "t.deleted_at is not null";
-  return `select ${index}, x.at::integer, t.revision::text, t.document::text, ${isGone}, ${name}
+  return `select ${index}, x.at::integer, t.revision::text, t.document::text, t.deleted_at is not null, ${name}
     from unnest(${ids}, ${revisions}, ${repositories}) with ordinality as x(id, known, r, at)
     left join ${table} t on ${on} where t.revision is distinct from x.known`;
 });
-const FIND_CHANGED = `select * from (${CHANGED.join(" union all ")}) as c(kind, at, revision, document, gone, full_name, html_url, detail)`;
+const FIND_CHANGED = `select * from (${CHANGED.join(" union all ")}) as c(kind, at, revision, document, deleted, full_name, html_url, detail)`;
 
 interface ChangedRow extends Record<string, unknown> {
   kind: number;
   at: number;
   revision: string | null;
   document: string;
-  gone: boolean;
+  deleted: boolean;
   full_name: string | null;
   html_url: string | null;
   detail: string | null;
@@ -75,12 +75,14 @@ export function sharedName({ kind, repositoryId, id }: SharedKey): string {
  * so, or sent it anew: whoever asks after a change sees it, whichever process made it.
  */
 export class SharedRows {
-  readonly #rows = new LRUCache<string, SharedRow>({
-    maxSize: REMEMBERED,
-    sizeCalculation: sizeOf,
-  });
+  readonly #rows: LRUCache<string, SharedRow>;
   readonly #gathered = { ifChanged: this.#gather(false), anew: this.#gather(true) };
   readonly #shapes = new LRUCache<string, readonly string[]>({ max: REMEMBERED_SHAPES });
+
+  /** @param maxSize so many characters are remembered, roughly */
+  constructor(maxSize = REMEMBERED) {
+    this.#rows = new LRUCache({ maxSize, sizeCalculation: sizeOf });
+  }
 
   /** By `sharedName`, as it was when it was last asked for; undefined where that is not known. May have changed since. */
   remembered(name: string): SharedRow | undefined {
@@ -140,7 +142,7 @@ export class SharedRows {
       FIND_CHANGED,
       values.map((list) => `{${list.join(",")}}`),
     );
-    for (const { kind, at, revision, document, gone, full_name, html_url, detail } of rows) {
+    for (const { kind, at, revision, document, deleted, full_name, html_url, detail } of rows) {
       const name = sharedName(asked[KINDS[kind] as SharedKind][at - 1] as SharedKey);
       if (revision === null) {
         loaded.set(name, null);
@@ -151,7 +153,9 @@ export class SharedRows {
         revision,
         document: whole,
         references: references(whole),
-        isGone: gone,
+        // Users are shown as they were when upstream deletes them.
+        isGone: deleted && KINDS[kind] !== "u",
+        isDeleted: deleted,
         fullName: full_name ?? "",
         htmlUrl: html_url ?? "",
         texts: new Map(),

@@ -26,6 +26,11 @@ export class Batch<Key, Value> {
     return value;
   }
 
+  /** Tells what is known by other means. */
+  settle(key: Key, value: Value): void {
+    this.#known.set(JSON.stringify(key), Promise.resolve(value));
+  }
+
   async #dispatch(): Promise<void> {
     const waiting = this.#waiting;
     this.#waiting = [];

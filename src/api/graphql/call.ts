@@ -1,5 +1,6 @@
 import {
   type FoundNode,
+  type FoundRepository,
   findById,
   findByNumber,
   findLabelsByName,
@@ -9,15 +10,17 @@ import {
   findUsersByLogin,
   type RepositoryNodeKind,
 } from "../../mirror/find-nodes.ts";
-import { renderDocuments, type StoredDocument } from "../../mirror/rendering.ts";
-import type { Sight } from "../../mirror/sight.ts";
+import type { StoredDocument } from "../../mirror/rendering.ts";
+import { type Sight, sees } from "../../mirror/sight.ts";
 import type { Fields, Json } from "../../mirror/template.ts";
+import { Unfolding } from "../../mirror/unfolding.ts";
 import type { ApiContext } from "../call.ts";
-import type { User } from "../caller.ts";
+import { classOf, type User } from "../caller.ts";
 import type { QuotaFigures } from "../quota.ts";
 import { Batch } from "./batch.ts";
 import type { ChangeStreams } from "./change-streams.ts";
 import type { Cost } from "./cost.ts";
+import { type Memory, Recollection, type Texts } from "./memory.ts";
 
 type ActorKind = "User" | "Organization" | "Bot" | "Mannequin";
 export type NodeKind =
@@ -37,6 +40,8 @@ export interface Node {
   /** The repository that it belongs to, or its own id; 0 for accounts. */
   repositoryId: number;
   rest: Fields;
+  /** Where it is shown at one place alone: wants to know what it was written as. */
+  keep?: (text: string) => void;
 }
 
 /** One GraphQL request: who asks, what it costs, and everything that its fields load, gathered level by level. */
@@ -52,12 +57,24 @@ export class GraphqlCall {
   readonly figures: QuotaFigures | null;
   readonly requestId: string;
   readonly changes: ChangeStreams;
+  /** Null: everything is read anew. */
+  readonly memory: Memory | null;
   /** What the answer shows of them. */
   readonly shownRepositories = new Set<number>();
+  /** When upstream last confirmed repositories that are shown, so far as that is known; null: never. */
+  readonly confirmations = new Map<number, Date | null>();
   readonly #batches = new Map<string, Batch<never, unknown>>();
+  #isByFormerName = false;
+  #recollection: Recollection | null;
+  #unfolding: Unfolding;
+  #unfoldings: StoredDocument[][] = [];
+  #unfolded: Promise<Fields[][]> | null = null;
 
   constructor(
-    parts: Pick<GraphqlCall, "ctx" | "caller" | "sight" | "api" | "cost" | "figures" | "requestId" | "changes">,
+    parts: Pick<
+      GraphqlCall,
+      "ctx" | "caller" | "sight" | "api" | "cost" | "figures" | "requestId" | "changes" | "memory"
+    >,
   ) {
     this.ctx = parts.ctx;
     this.caller = parts.caller;
@@ -67,11 +84,37 @@ export class GraphqlCall {
     this.figures = parts.figures;
     this.requestId = parts.requestId;
     this.changes = parts.changes;
+    this.memory = parts.memory;
+    this.#recollection = this.memory && new Recollection(this.memory);
+    this.#unfolding = this.#newUnfolding();
   }
 
   /** What was loaded before a write is not what is shown after it. */
   forget(): void {
     this.#batches.clear();
+    this.confirmations.clear();
+    this.#recollection = this.memory && new Recollection(this.memory);
+    this.#unfolding = this.#newUnfolding();
+  }
+
+  #newUnfolding(): Unfolding {
+    return new Unfolding(this.ctx.db, { api: this.api, revisionOf: (id) => this.#recollection?.revisionOf(id) });
+  }
+
+  /** The repositories on which the answer depends; null: also on which there are. */
+  get met(): ReadonlySet<number> | null {
+    return this.#isByFormerName ? null : this.#unfolding.met;
+  }
+
+  /** What the issues of a repository were written as in this view. Some fields show the caller. */
+  texts(repositoryId: number, view: string): Texts | null {
+    const name = `${view} ${this.caller.userId} ${classOf(this.caller)} ${this.api}`;
+    return this.#recollection?.texts(repositoryId, name) ?? null;
+  }
+
+  /** What `read` answers of this repository, or answered before if that is still so. */
+  remembered<T>(repositoryId: number, key: string, read: () => Promise<T>): T | Promise<T> {
+    return this.#recollection ? this.#recollection.value(repositoryId, key, read) : read();
   }
 
   /** The batch of this name, which gathers everything that is asked under it. */
@@ -83,33 +126,66 @@ export class GraphqlCall {
     return batch;
   }
 
-  /** Renders documents together with all others that are asked for at this moment. */
-  async render(kind: NodeKind, documents: StoredDocument[]): Promise<Node[]> {
-    const texts = await this.batch<StoredDocument[], string[]>("render", async (groups) => {
-      for (const { repositoryId } of groups.flat()) if (repositoryId !== 0) this.shownRepositories.add(repositoryId);
-      const all = await renderDocuments(this.ctx.db, groups.flat(), { api: this.api });
-      return groups.map(({ length }) => all.splice(0, length));
-    }).load(documents);
-    return texts.map((text, at) => ({
-      kind,
-      repositoryId: documents[at]?.repositoryId ?? 0,
-      rest: JSON.parse(text) as Fields,
-    }));
+  /** Unfolds documents together with all others that are asked for at this moment. */
+  async unfold(kind: NodeKind, documents: StoredDocument[]): Promise<Node[]> {
+    for (const { repositoryId } of documents) if (repositoryId !== 0) this.shownRepositories.add(repositoryId);
+    const waiting = this.#unfoldings.push(documents) - 1;
+    this.#unfolded ??= nextTurn().then(() => {
+      const groups = this.#unfoldings;
+      this.#unfoldings = [];
+      this.#unfolded = null;
+      return this.#unfolding.unfold(groups.flat()).then((all) => groups.map(({ length }) => all.splice(0, length)));
+    });
+    const unfolded = (await this.#unfolded)[waiting] as Fields[];
+    return unfolded.map((rest, at) => ({ kind, repositoryId: documents[at]?.repositoryId ?? 0, rest }));
   }
 
   repository(id: number): Promise<Node | null> {
+    return this.#repositories.load(id);
+  }
+
+  get #repositories(): Batch<number, Node | null> {
     return this.#found(
       "repositories by id",
       "Repository",
-      (ids: number[]) => findRepositoriesById(this.ctx.db, ids, this.sight),
+      async (ids: number[]) => this.#located(await findRepositoriesById(this.ctx.db, ids, this.sight)),
       String,
-    ).load(id);
+    );
   }
 
-  repositoryNamed(fullName: string, followRenames: boolean): Promise<Node | null> {
-    const name = `repositories by name, ${followRenames}`;
-    const find = (names: string[]) => findRepositoriesByName(this.ctx.db, names, { followRenames, sight: this.sight });
-    return this.#found(name, "Repository", find, String).load(fullName.toLowerCase());
+  async repositoryNamed(fullName: string, followRenames: boolean): Promise<Node | null> {
+    const name = fullName.toLowerCase();
+    const found = (await this.#recalled(name)) ?? (await this.#readNamed(name, followRenames));
+    // Whoever is found by name is found by id.
+    if (found) this.#repositories.settle(found.repositoryId, found);
+    // Another repository may get the name, of which this one's revision tells nothing.
+    if (found && String(found.rest.full_name).toLowerCase() !== name) this.#isByFormerName = true;
+    return found;
+  }
+
+  async #recalled(name: string): Promise<Node | null> {
+    const found = await this.#recollection?.repository(name);
+    if (!found || (found.isPrivate && !sees(this.sight, found.repositoryId))) return null;
+    const [node = null] = await this.unfold("Repository", this.#located([found]));
+    return node;
+  }
+
+  #readNamed(name: string, followRenames: boolean): Promise<Node | null> {
+    const find = async (names: string[]) => {
+      const found = await findRepositoriesByName(this.ctx.db, names, { followRenames, sight: this.sight });
+      for (const one of found) this.#recollection?.keepRepository(one.key, one);
+      return this.#located(found);
+    };
+    return this.#found(`repositories by name, ${followRenames}`, "Repository", find, String).load(name);
+  }
+
+  /** Takes note of where repositories are, and of how fresh they are. */
+  #located(found: FoundRepository[]): FoundRepository[] {
+    for (const { repositoryId, home, confirmedAt } of found) {
+      this.#unfolding.settle(repositoryId, home);
+      this.confirmations.set(repositoryId, confirmedAt);
+    }
+    return found;
   }
 
   numbered(kind: "Issue" | "PullRequest" | "Milestone", repositoryId: number, number: number): Promise<Node | null> {
@@ -144,6 +220,11 @@ export class GraphqlCall {
     );
   }
 
+  /** An account that something shown already refers to, whole; undefined: `user` has to ask. */
+  knownUser(id: number): Fields | null | undefined {
+    return this.#unfolding.user(id);
+  }
+
   async userNamed(login: string): Promise<Node | null> {
     const find = (logins: string[]) => findUsersByLogin(this.ctx.db, logins);
     return asActor(await this.#found("users by login", "User", find, String).load(login.toLowerCase()));
@@ -157,7 +238,7 @@ export class GraphqlCall {
   ): Batch<Key, Node | null> {
     return this.batch<Key, Node | null>(name, async (keys) => {
       const rows = await find(keys);
-      const nodes = await this.render(kind, rows);
+      const nodes = await this.unfold(kind, rows);
       const byKey = new Map(rows.map((row, at) => [row.key, nodes[at] as Node]));
       return keys.map((key) => byKey.get(keyOf(key)) ?? null);
     });
@@ -167,16 +248,40 @@ export class GraphqlCall {
 /** REST shows deleted accounts as this user; GraphQL as null. */
 const GHOST_ID = 10_137;
 
+const embedded = new Map<NodeKind, WeakMap<Fields, Node>>();
+
+/** A resource that another holds: one node for one object, wherever it is held. */
+export function embeddedNode(kind: NodeKind, repositoryId: number, rest: Fields): Node {
+  let nodes = embedded.get(kind);
+  if (!nodes) {
+    nodes = new WeakMap();
+    embedded.set(kind, nodes);
+  }
+  let node = nodes.get(rest);
+  if (!node) {
+    node = { kind, repositoryId, rest };
+    nodes.set(rest, node);
+  }
+  return node;
+}
+
 /** The account that a resource of REST's embeds. */
 export function actorOf(value: Json | undefined): Node | null {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-  return value.id === GHOST_ID && value.login === "ghost"
-    ? null
-    : asActor({ kind: "User", repositoryId: 0, rest: value });
+  return value.id === GHOST_ID && value.login === "ghost" ? null : embeddedNode(kindOf(value), 0, value);
 }
 
 const ACTORS: readonly ActorKind[] = ["User", "Organization", "Bot", "Mannequin"];
 
+function kindOf({ type }: Fields): ActorKind {
+  return ACTORS.find((kind) => kind === type) ?? "User";
+}
+
 function asActor(node: Node | null): Node | null {
-  return node && { ...node, kind: ACTORS.find((kind) => kind === node.rest.type) ?? "User" };
+  return node && { ...node, kind: kindOf(node.rest) };
+}
+
+/** All fields of a level are asked before the event loop turns. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -16,18 +16,25 @@ import {
 } from "graphql";
 import { isPostgresOutage } from "../../../db/outage.ts";
 import { findConfirmation } from "../../mirror/find-repositories.ts";
+import type { Revisions } from "../../mirror/revisions.ts";
 import { apiAddress } from "../addresses.ts";
 import type { ApiContext } from "../call.ts";
 import { type Callers, sightOf } from "../caller.ts";
+import { encodingOf } from "../compression.ts";
 import { ApiFault, faultBody } from "../fault.ts";
 import { freshnessHeaders } from "../freshness.ts";
+import { encoded } from "../page-cache.ts";
 import type { CallerQuota, QuotaFigures } from "../quota.ts";
 import { commonHeaders, jsonType, quotaHeaders, send } from "../reply.ts";
+import { AnswerCache, answerKey, isKeepable } from "./answer-cache.ts";
 import { GraphqlCall } from "./call.ts";
 import type { ChangeStreams } from "./change-streams.ts";
 import { argument, type Cost, costOf, MAX_NODES } from "./cost.ts";
 import { Documents } from "./documents.ts";
 import { shownError, typedError } from "./errors.ts";
+import { type Executed, executePlan } from "./execution.ts";
+import { Memory } from "./memory.ts";
+import { Plans } from "./plan.ts";
 import { apiSchema } from "./schema.ts";
 import { acceptsEventStream, streamResults } from "./subscriptions.ts";
 
@@ -43,18 +50,24 @@ export interface GraphqlParts {
   /** How long a query may take. */
   timeoutMs: number;
   changes: ChangeStreams;
+  revisions: Revisions;
 }
 
 /** Answers `POST /graphql`. The request's body is its text. */
-export function openGraphql({ ctx, callers, quota, timeoutMs, changes }: GraphqlParts) {
+export function openGraphql({ ctx, callers, quota, timeoutMs, changes, revisions }: GraphqlParts) {
   const schema = apiSchema();
   const documents = new Documents(schema);
+  const plans = new Plans(schema);
+  // Half for whole answers, and half for what issues are written as.
+  const keptBytes = ctx.config.pageCacheBytes / 2;
+  const memory = new Memory(revisions, keptBytes);
+  const answers = new AnswerCache(revisions, keptBytes);
 
   return async (request: FastifyRequest, reply: FastifyReply, requestId: string): Promise<FastifyReply> => {
     let figures: QuotaFigures | null = null;
     let deadline: AbortSignal | undefined;
     let freshness: Record<string, string> = {};
-    const respond = (status: number, body: string) =>
+    const respond = (status: number, body: string | Buffer, headers: Record<string, string> = {}) =>
       send(
         reply,
         status,
@@ -63,13 +76,14 @@ export function openGraphql({ ctx, callers, quota, timeoutMs, changes }: Graphql
           "Content-Type": jsonType,
           "X-GitHub-Media-Type": "github.v4; format=json",
           ...freshness,
+          ...headers,
           ...quotaHeaders(figures, "graphql"),
         },
         requestId,
       );
-    const answer = (result: ExecutionResult) => {
-      const bug = result.errors?.find(isBug);
-      if (!bug) return respond(200, shownResult(result));
+    const answer = ({ data, errors }: Written) => {
+      const bug = errors.find(isBug);
+      if (!bug) return respond(200, resultText(data, errors));
       if (isPostgresOutage(bug.originalError)) throw bug.originalError;
       ctx.log.error({ err: bug.originalError ?? bug, requestId, path: bug.path?.join(".") }, "A GraphQL query failed");
       return respond(502, wentWrong(requestId, ctx.clock.now()));
@@ -85,7 +99,19 @@ export function openGraphql({ ctx, callers, quota, timeoutMs, changes }: Graphql
         isEnterprise: request.url.startsWith("/api/"),
       });
       figures = await quota.figures(caller, "graphql");
-      const asked = readRequest(typeof request.body === "string" ? request.body : "");
+      const body = typeof request.body === "string" ? request.body : "";
+      const key = answerKey(body, { api, caller });
+      const { kept, standings } = await answers.find(key);
+      if (kept) {
+        const spending = await quota.spend(caller, "graphql", kept.points);
+        figures = spending.figures;
+        if (spending.isSpent) return respond(200, quotaSpent(caller.userId));
+        freshness = freshnessHeaders(kept, { now: ctx.clock.now(), staleAfterMs: ctx.config.staleAfterMs });
+        const encoding = encodingOf(kept.bytes, request.headers["accept-encoding"]);
+        if (encoding === null || request.headers["x-no-compression"] !== undefined) return respond(200, kept.bytes);
+        return respond(200, await encoded(kept, encoding), { "Content-Encoding": encoding });
+      }
+      const asked = readRequest(body);
       if (asked instanceof GraphQLError) return respond(200, failure([asked]));
 
       const document = documents.read(asked.query);
@@ -115,10 +141,20 @@ export function openGraphql({ ctx, callers, quota, timeoutMs, changes }: Graphql
         if (spending.isSpent) return respond(200, quotaSpent(caller.userId));
       }
       const newCall = () =>
-        new GraphqlCall({ ctx, caller, sight: sightOf(caller), api, cost, figures, requestId, changes });
+        new GraphqlCall({
+          ctx,
+          caller,
+          sight: sightOf(caller),
+          api,
+          cost,
+          figures,
+          requestId,
+          changes,
+          memory: operation.operation === "query" ? memory : null,
+        });
       if (operation.operation === "subscription") {
         const events = await openEvents({ schema, document, asked, newCall });
-        if (!(Symbol.asyncIterator in events)) return answer(events);
+        if (!(Symbol.asyncIterator in events)) return answer(written(events));
         const failed = (error: unknown) => {
           ctx.log.error({ err: error, requestId }, "A subscription failed");
           return wentWrong(requestId, ctx.clock.now());
@@ -127,7 +163,9 @@ export function openGraphql({ ctx, callers, quota, timeoutMs, changes }: Graphql
           headers: { ...commonHeaders(requestId), ...quotaHeaders(figures, "graphql") },
           format: (result) => {
             const bug = result.errors?.find(isBug);
-            return bug ? failed(bug.originalError ?? bug) : shownResult(result);
+            if (bug) return failed(bug.originalError ?? bug);
+            const { data, errors } = written(result);
+            return resultText(data, errors);
           },
           onFailure: failed,
         });
@@ -136,17 +174,28 @@ export function openGraphql({ ctx, callers, quota, timeoutMs, changes }: Graphql
       // A write that is broken off here may have taken effect; its own limits end in an answer that says what is known.
       deadline = AbortSignal.timeout(operation.operation === "mutation" ? timeoutMs + MUTATION_MS : timeoutMs);
       const call = newCall();
-      const result = await execute({
-        schema,
-        document: priced ?? document,
-        variableValues: asked.variables,
-        operationName: asked.operationName ?? null,
-        contextValue: call,
-        hideSuggestions: true,
-        abortSignal: deadline,
-      });
+      const plan = priced ? null : plans.of(document.definitions, operation, coerced.variableValues);
+      const executed = plan
+        ? await executePlan({ plan, variables: coerced.variableValues, context: call, signal: deadline })
+        : written(
+            await execute({
+              schema,
+              document: priced ?? document,
+              variableValues: asked.variables,
+              operationName: asked.operationName ?? null,
+              contextValue: call,
+              hideSuggestions: true,
+              abortSignal: deadline,
+            }),
+          );
       freshness = await freshnessOf(ctx, call);
-      return answer(result);
+      const { met, shownRepositories } = call;
+      if (met && plan && executed.errors.length === 0 && isKeepable(document, operation)) {
+        const text = resultText(executed.data, executed.errors);
+        answers.keep(key, text, { points: cost.points, met, shown: shownRepositories }, standings);
+        return respond(200, text);
+      }
+      return answer(executed);
     } catch (error) {
       if (deadline?.aborted) {
         ctx.log.warn({ requestId, timeoutMs }, "A GraphQL query ran out of time");
@@ -167,11 +216,24 @@ export function openGraphql({ ctx, callers, quota, timeoutMs, changes }: Graphql
 
 async function freshnessOf(ctx: ApiContext, call: GraphqlCall): Promise<Record<string, string>> {
   if (call.shownRepositories.size === 0) return {};
-  const confirmedAt = await findConfirmation(ctx.db, [...call.shownRepositories]);
-  return freshnessHeaders(confirmedAt === undefined ? {} : { confirmedAt }, {
+  return freshnessHeaders(await confirmationOf(ctx, call), {
     now: ctx.clock.now(),
     staleAfterMs: ctx.config.staleAfterMs,
   });
+}
+
+/** When upstream confirmed the repository of which that is longest ago. */
+async function confirmationOf(
+  ctx: ApiContext,
+  { shownRepositories, confirmations }: GraphqlCall,
+): Promise<{ confirmedAt?: Date | null }> {
+  const known = [...shownRepositories].map((id) => confirmations.get(id));
+  if (!known.includes(undefined)) {
+    const times = known.filter((one) => one != null).map((one) => one.getTime());
+    return { confirmedAt: known.includes(null) ? null : new Date(Math.min(...times)) };
+  }
+  const confirmedAt = await findConfirmation(ctx.db, [...shownRepositories]);
+  return confirmedAt === undefined ? {} : { confirmedAt };
 }
 
 /** The events of a subscription, or why there are none. What an event shows is loaded anew for each. */
@@ -202,8 +264,16 @@ async function openEvents({
   );
 }
 
-function shownResult({ data, errors }: ExecutionResult): string {
-  return JSON.stringify({ data, ...(errors && errors.length > 0 ? { errors: errors.map(shownError) } : {}) });
+/** Without data where nothing was executed. */
+type Written = Partial<Executed> & Pick<Executed, "errors">;
+
+function written({ data, errors = [] }: ExecutionResult): Written {
+  return { ...(data === undefined ? {} : { data: JSON.stringify(data) }), errors };
+}
+
+function resultText(data: string | undefined, errors: readonly GraphQLError[]): string {
+  const shown = errors.length > 0 ? `"errors":${JSON.stringify(errors.map(shownError))}` : "";
+  return data === undefined ? `{${shown}}` : `{"data":${data}${shown && `,${shown}`}}`;
 }
 
 interface Asked {

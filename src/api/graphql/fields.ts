@@ -1,10 +1,10 @@
 /** What the fields of several types have in common. */
-import type { GraphQLResolveInfo } from "graphql";
 import type { Fields, Json } from "../../mirror/template.ts";
 import { actorOf, type GraphqlCall, type Node } from "./call.ts";
 import { typedError } from "./errors.ts";
+import type { FieldInfo } from "./plan.ts";
 
-export type Resolver = (node: Node, args: never, call: GraphqlCall, info: GraphQLResolveInfo) => unknown;
+export type Resolver = (node: Node, args: never, call: GraphqlCall, info: FieldInfo) => unknown;
 export type TypeResolvers = Record<string, Resolver>;
 
 export const rest =

@@ -1,15 +1,15 @@
 /** What a pull request says of its commits and of being merged. */
-import type { GraphQLResolveInfo } from "graphql";
 import type { GraphqlCall, Node } from "./call.ts";
 import { heldConnection, type PageArguments, pageRequest } from "./connection.ts";
 import { typedError } from "./errors.ts";
 import { enumValue, notMirrored, object, onceRead, type Resolver, type TypeResolvers } from "./fields.ts";
+import type { FieldInfo } from "./plan.ts";
 
 const commit = (repositoryId: number, oid: unknown): Node | null =>
   typeof oid === "string" ? { kind: "Commit", repositoryId, rest: { oid } } : null;
 
 /** Of a pull request's commits, REST tells how many there are and which is the last. */
-const commits: Resolver = (node, args: PageArguments, call: GraphqlCall, info: GraphQLResolveInfo) => {
+const commits: Resolver = (node, args: PageArguments, call: GraphqlCall, info: FieldInfo) => {
   const totalCount = () => onceRead("commits")(node, args as never, call, info);
   const isLast = args.last === 1 && args.first == null && !args.before;
   if (!isLast) {

@@ -1,8 +1,7 @@
 /** What each field shows, from REST's representation of the same resource. */
 
-import type { GraphQLResolveInfo } from "graphql";
 import type { Fields, Json } from "../../mirror/template.ts";
-import { actorOf, type GraphqlCall, type Node } from "./call.ts";
+import { actorOf, embeddedNode, type GraphqlCall, type Node } from "./call.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import { typedError } from "./errors.ts";
 import {
@@ -23,6 +22,7 @@ import {
   upper,
 } from "./fields.ts";
 import { nodeOf, repositoryOf } from "./lookups.ts";
+import type { FieldInfo } from "./plan.ts";
 import { commitOfPull, pullMerging } from "./pull-merging.ts";
 import { pullReactionGroups, reactionGroups } from "./reactions.ts";
 import { embeddedRepository, repositoryDetails, topicResolvers } from "./repository-details.ts";
@@ -47,8 +47,12 @@ const actor: TypeResolvers = {
 };
 
 /** An account that is embedded in another resource comes without its name. */
-const name: Resolver = async (node, _args, call) =>
-  "name" in node.rest ? node.rest.name : ((await call.user(Number(node.rest.id)))?.rest.name ?? null);
+const name: Resolver = ({ rest }, _args, call) => {
+  if ("name" in rest) return rest.name;
+  const known = call.knownUser(Number(rest.id));
+  if (known !== undefined) return known?.name ?? null;
+  return call.user(Number(rest.id)).then((found) => found?.rest.name ?? null);
+};
 
 const repositoryOwner: TypeResolvers = {
   repositories: (node, args: PageArguments & sources.RepositoriesArguments, call, info) => {
@@ -109,7 +113,7 @@ function held(kind: "Label" | "Milestone" | "User", repositoryId: number, value:
   const objects = (Array.isArray(value) ? value : []).filter(
     (one): one is Fields => typeof one === "object" && one !== null && !Array.isArray(one),
   );
-  return objects.map((one) => ({ kind, repositoryId, rest: one }));
+  return objects.map((one) => embeddedNode(kind, repositoryId, one));
 }
 
 const issue: TypeResolvers = {
@@ -342,7 +346,7 @@ export const typeResolvers: Record<string, TypeResolvers> = {
 /** More than these ids at once are refused. */
 const MAX_IDS = 100;
 
-type RootResolver = (root: unknown, args: never, call: GraphqlCall, info: GraphQLResolveInfo) => unknown;
+type RootResolver = (root: unknown, args: never, call: GraphqlCall, info: FieldInfo) => unknown;
 
 export const queryResolvers: Record<string, RootResolver> = {
   viewer: async (_root, _args, call) => {

@@ -1,5 +1,4 @@
 /** What comments, reviews, comments on diffs and requests for reviews show. */
-import type { GraphQLResolveInfo } from "graphql";
 import type { Fields, Json } from "../../mirror/template.ts";
 import { actorOf, type GraphqlCall, type Node } from "./call.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
@@ -17,6 +16,7 @@ import {
   rest,
   type TypeResolvers,
 } from "./fields.ts";
+import type { FieldInfo } from "./plan.ts";
 import { reactionGroups } from "./reactions.ts";
 import { latestReviews as latestReviewSource, reviewComments } from "./sources.ts";
 
@@ -49,7 +49,7 @@ const byId =
     typeof fields[key] === "number" ? call.byId(kind, fields[key]) : null;
 
 /** Asked of accounts and of teams, in the order in which REST has them. */
-export function reviewRequests(node: Node, args: PageArguments, info: GraphQLResolveInfo): Connection {
+export function reviewRequests(node: Node, args: PageArguments, info: FieldInfo): Connection {
   const of = (key: string, kind: "Team" | "User"): Node[] =>
     (Array.isArray(node.rest[key]) ? (node.rest[key] as Fields[]) : []).map((asked) => ({
       kind: "ReviewRequest",
@@ -65,7 +65,7 @@ export const latestReviews: Resolver = (
   { rest: { number }, repositoryId },
   args: PageArguments,
   call: GraphqlCall,
-  info: GraphQLResolveInfo,
+  info: FieldInfo,
 ) =>
   storedConnection(call, info, args, {
     kind: "PullRequestReview",

@@ -1,10 +1,10 @@
-import type { GraphQLResolveInfo } from "graphql";
 import { searchIssues } from "../../mirror/search-issues.ts";
 import { InvalidSearchError, UnknownScopeError } from "../../mirror/search-query.ts";
 import { searchRepositories } from "../../mirror/search-repositories.ts";
 import type { GraphqlCall, Node } from "./call.ts";
 import { type PageArguments, pageRequest } from "./connection.ts";
 import { typedError } from "./errors.ts";
+import type { FieldInfo } from "./plan.ts";
 
 /** GitHub docs: a search shows this many results at most. */
 const MAX_RESULTS = 1_000;
@@ -16,7 +16,7 @@ export function search(
   _root: unknown,
   { query, type, ...args }: PageArguments & { query: string; type: string },
   call: GraphqlCall,
-  info: GraphQLResolveInfo,
+  info: FieldInfo,
 ) {
   const request = pageRequest(info, args, placeOf);
   const wanted = type === "ISSUE" ? issues : type === "REPOSITORY" ? repositories : null;

@@ -67,7 +67,9 @@ export function issues(
   const wanted = [states, filterBy?.states].filter((one) => one != null && one.length > 0) as string[][];
   return {
     from: "issues i",
-    columns: 'i.repository_id::float8 as "repositoryId", i.document::text as document, i.body',
+    repositoryId: "i.repository_id",
+    document: "i.document",
+    body: "i.body",
     conditions: (statement) => [
       `${under("i", above)} and not i.is_pull_request`,
       ...issueConditions(statement, filter),
@@ -135,8 +137,10 @@ export function pulls(
 ): PageSource {
   return {
     from: "pull_requests p",
-    columns:
-      'p.repository_id::float8 as "repositoryId", p.document::text as document, p.detail::text as detail, p.body',
+    repositoryId: "p.repository_id",
+    document: "p.document",
+    detail: "p.detail",
+    body: "p.body",
     conditions: (statement) => [
       `${under("p", above)} and p.id is not null and p.deleted_at is null`,
       ...(states && states.length > 0 ? [`(${states.map((state) => PULL_STATES[state]).join(" or ")})`] : []),
@@ -153,7 +157,8 @@ export function pulls(
 export function labels({ orderBy, query }: { orderBy?: Order | null; query?: string | null }): PageSource {
   return {
     from: "labels l",
-    columns: 'l.repository_id::float8 as "repositoryId", l.document::text as document',
+    repositoryId: "l.repository_id",
+    document: "l.document",
     conditions: (statement) => [
       "l.repository_id = x.r and l.deleted_at is null",
       ...contains(statement, ["l.name", "l.description"], query),
@@ -183,7 +188,8 @@ export function milestones({
 }): PageSource {
   return {
     from: "milestones m",
-    columns: 'm.repository_id::float8 as "repositoryId", m.document::text as document',
+    repositoryId: "m.repository_id",
+    document: "m.document",
     conditions: (statement) => [
       "m.repository_id = x.r and m.deleted_at is null",
       ...(states && states.length > 0
@@ -206,7 +212,9 @@ function contains(statement: Statement, columns: string[], query: string | null 
 export function issueComments(orderBy: Order | null | undefined): PageSource {
   return {
     from: "issue_comments c",
-    columns: 'c.repository_id::float8 as "repositoryId", c.document::text as document, c.body',
+    repositoryId: "c.repository_id",
+    document: "c.document",
+    body: "c.body",
     conditions: () => ["c.repository_id = x.r and c.issue_number = x.n and c.deleted_at is null"],
     ...(orderBy ? { key: "c.updated_at", keyType: "timestamptz" } : { key: "c.id", keyType: "bigint" }),
     tie: "c.id",
@@ -217,7 +225,9 @@ export function issueComments(orderBy: Order | null | undefined): PageSource {
 export function reviews({ author, states }: { author?: string | null; states?: string[] | null }): PageSource {
   return {
     from: "pull_request_reviews c",
-    columns: 'c.repository_id::float8 as "repositoryId", c.document::text as document, c.body',
+    repositoryId: "c.repository_id",
+    document: "c.document",
+    body: "c.body",
     conditions: (statement) => [
       "c.repository_id = x.r and c.pull_number = x.n and c.deleted_at is null and c.state <> 'PENDING'",
       ...(states && states.length > 0 ? [`c.state = any(${statement.value(states)}::text[])`] : []),
@@ -250,7 +260,9 @@ export const latestReviews: PageSource = {
 /** The comments on the diff that a review holds. */
 export const reviewComments: PageSource = {
   from: "pull_request_review_comments c",
-  columns: 'c.repository_id::float8 as "repositoryId", c.document::text as document, c.body',
+  repositoryId: "c.repository_id",
+  document: "c.document",
+  body: "c.body",
   // By its pull request, which the index leads with.
   conditions: () => [
     `c.repository_id = x.r and c.review_id = x.n and c.deleted_at is null and c.pull_number =
@@ -266,7 +278,8 @@ export const reviewComments: PageSource = {
 export function assignableUsers({ query }: { query?: string | null }): PageSource {
   return {
     from: "users u",
-    columns: '0::float8 as "repositoryId", u.document::text as document',
+    repositoryId: "0",
+    document: "u.document",
     conditions: (statement) => [
       `u.id in (${assignable("x.r")}) and u.deleted_at is null and coalesce(u.type, 'User') = 'User'`,
       ...contains(statement, ["u.login", "u.name"], query),
@@ -303,7 +316,9 @@ export function repositories(viewerId: number, sight: Sight, args: RepositoriesA
   const { affiliations, ownerAffiliations, hasIssuesEnabled, isArchived, isFork, orderBy, privacy, visibility } = args;
   return {
     from,
-    columns: 'r.id::float8 as "repositoryId", r.document::text as document, r.detail::text as detail',
+    repositoryId: "r.id",
+    document: "r.document",
+    detail: "r.detail",
     conditions: (statement) => {
       // Only where a condition names it: Postgres cannot tell the type of a value that stands nowhere.
       let known: string | undefined;

@@ -1,0 +1,318 @@
+/**
+ * Answers queries as graphql-js's `execute` would, and writes the text at once: what is selected is worked out once per
+ * document (`plan.ts`), what needs no waiting waits for nothing, and what the same resource shows at one place of the
+ * query is written once.
+ */
+import { type GraphQLAbstractType, GraphQLError, type GraphQLLeafType, locatedError } from "graphql";
+import {
+  concreteType,
+  type FieldInfo,
+  type Form,
+  type Plan,
+  type PlannedField,
+  type PlannedSelection,
+} from "./plan.ts";
+
+type VariableValues = Parameters<Plan["argumentsOf"]>[1];
+
+/** `data` is JSON text. */
+export interface Executed {
+  data: string;
+  errors: readonly GraphQLError[];
+}
+
+/** A resource as it was written before, at the same place of the same query. */
+export class Written {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** Where something stands in the answer. */
+interface Place {
+  above: Place | undefined;
+  key: string | number;
+}
+
+/** JSON text, perhaps later. */
+type Text = string | Promise<string>;
+
+export interface ExecutionParts {
+  plan: Plan;
+  variables: VariableValues;
+  context: unknown;
+  /** Once it fires nothing more is begun, and the execution fails with its reason. */
+  signal: AbortSignal;
+}
+
+export async function executePlan(parts: ExecutionParts): Promise<Executed> {
+  parts.signal.throwIfAborted();
+  const run = new Execution(parts);
+  const { promise: aborted, reject: abort } = Promise.withResolvers<never>();
+  const onAbort = () => abort(parts.signal.reason);
+  parts.signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    const data = await Promise.race([run.root(), aborted]);
+    return { data, errors: run.errors };
+  } finally {
+    parts.signal.removeEventListener("abort", onAbort);
+  }
+}
+
+class Execution {
+  readonly errors: GraphQLError[] = [];
+  readonly #plan: Plan;
+  readonly #variables: VariableValues;
+  readonly #context: unknown;
+  readonly #signal: AbortSignal;
+  /** The arguments of each field that they were needed for. */
+  readonly #args: (Record<string, unknown> | undefined)[];
+  /** What a selection of a resource was written as, where it was written without waiting and without errors. */
+  readonly #written = new Map<PlannedSelection, Map<object, string>>();
+  /** How much went wrong, told or not. */
+  #faults = 0;
+  /** The places that are null because of an error; what goes wrong below them is not told. */
+  readonly #nulled = new Set<string>();
+
+  constructor({ plan, variables, context, signal }: ExecutionParts) {
+    this.#plan = plan;
+    this.#variables = variables;
+    this.#context = context;
+    this.#signal = signal;
+    this.#args = new Array(plan.slots);
+  }
+
+  async root(): Promise<string> {
+    try {
+      return await this.#fields(this.#plan.root, undefined, undefined);
+    } catch (error) {
+      this.#tell(error instanceof GraphQLError ? error : locatedError(error, undefined, undefined), []);
+      return "null";
+    }
+  }
+
+  #fields({ fields, type }: PlannedSelection, source: unknown, at: Place | undefined): Text {
+    let text = "{";
+    let parts: Text[] | null = null;
+    try {
+      for (let index = 0; index < fields.length; index++) {
+        const field = fields[index] as PlannedField;
+        const shown = field.definition ? this.#field(field, source, at) : `"${type.name}"`;
+        text += index > 0 ? `,${field.label}` : field.label;
+        if (typeof shown === "string") text += shown;
+        else {
+          parts ??= [];
+          parts.push(text, shown);
+          text = "";
+        }
+      }
+    } catch (error) {
+      if (parts) abandon(parts);
+      throw error;
+    }
+    text += "}";
+    return parts ? joined(parts, text) : text;
+  }
+
+  #field(field: PlannedField, source: unknown, at: Place | undefined): Text {
+    const { form, resolve, info } = field;
+    try {
+      const args = this.#argumentsOf(field);
+      const value = resolve
+        ? resolve(source, args, this.#context, info)
+        : propertyOf(source, info, args, this.#context);
+      if (value === null || value === undefined) return nothing(form, field);
+      if (form.of === "leaf" && typeof value !== "object") return leafText(form.type, value);
+      const place = { above: at, key: field.key };
+      if (isPromise(value)) return this.#later(form, field, value, place);
+      const text = this.#value(form, field, value, place);
+      return typeof text === "string" ? text : text.catch((error) => this.#failed(form, field, error, place));
+    } catch (error) {
+      return this.#failed(form, field, error, { above: at, key: field.key });
+    }
+  }
+
+  #argumentsOf(field: PlannedField): Record<string, unknown> {
+    if (field.constant) return field.constant;
+    let args = this.#args[field.slot];
+    if (!args) {
+      args = this.#plan.argumentsOf(field, this.#variables);
+      this.#args[field.slot] = args;
+    }
+    return args;
+  }
+
+  async #later(form: Form, field: PlannedField, value: PromiseLike<unknown>, place: Place): Promise<string> {
+    try {
+      const resolved = await value;
+      this.#signal.throwIfAborted();
+      return await this.#value(form, field, resolved, place);
+    } catch (error) {
+      return this.#failed(form, field, error, place);
+    }
+  }
+
+  #value(form: Form, field: PlannedField, value: unknown, place: Place): Text {
+    if (value === null || value === undefined) return nothing(form, field);
+    if (value instanceof Error) throw value;
+    if (value instanceof Written) return value.text;
+    switch (form.of) {
+      case "leaf":
+        return leafText(form.type, value);
+      case "list":
+        return this.#list(form.item, field, value, place);
+      case "object":
+        return this.#selection(field.inner.get(form.type.name) ?? this.#plan.inner(field, form.type), value, place);
+      case "abstract":
+        return this.#selection(this.#concrete(form.type, field, value), value, place);
+      default:
+        return form satisfies never;
+    }
+  }
+
+  #list(item: Form, field: PlannedField, value: unknown, place: Place): Text {
+    if (typeof value !== "object" || value === null || !(Symbol.iterator in value)) {
+      const { parentType, fieldName } = field.info;
+      throw new GraphQLError(`Expected Iterable, but did not find one for field "${parentType}.${fieldName}".`);
+    }
+    const items: unknown[] = Array.isArray(value) ? value : [...(value as Iterable<unknown>)];
+    let text = "[";
+    let parts: Text[] | null = null;
+    try {
+      for (let index = 0; index < items.length; index++) {
+        const shown = this.#item(item, field, items[index], { above: place, key: index });
+        if (index > 0) text += ",";
+        if (typeof shown === "string") text += shown;
+        else {
+          parts ??= [];
+          parts.push(text, shown);
+          text = "";
+        }
+      }
+    } catch (error) {
+      if (parts) abandon(parts);
+      abandon(items);
+      throw error;
+    }
+    text += "]";
+    return parts ? joined(parts, text) : text;
+  }
+
+  #item(form: Form, field: PlannedField, item: unknown, place: Place): Text {
+    try {
+      if (isPromise(item)) return this.#later(form, field, item, place);
+      const text = this.#value(form, field, item, place);
+      return typeof text === "string" ? text : text.catch((error) => this.#failed(form, field, error, place));
+    } catch (error) {
+      return this.#failed(form, field, error, place);
+    }
+  }
+
+  #concrete(type: GraphQLAbstractType, field: PlannedField, value: unknown): PlannedSelection {
+    const name = type.resolveType?.(value, this.#context, field.info as never, type);
+    const known = typeof name === "string" ? field.inner.get(name) : undefined;
+    return known ?? this.#plan.inner(field, concreteType(this.#plan.schema, type, name, field));
+  }
+
+  #selection(selection: PlannedSelection, value: unknown, place: Place): Text {
+    if (!isShared(value)) return this.#fields(selection, value, place);
+    let written = this.#written.get(selection);
+    if (!written) {
+      written = new Map();
+      this.#written.set(selection, written);
+    }
+    const known = written.get(value);
+    if (known !== undefined) return known;
+    const before = this.#faults;
+    const text = this.#fields(selection, value, place);
+    if (typeof text === "string" && this.#faults === before) {
+      written.set(value, text);
+      value.keep?.(text);
+    }
+    return text;
+  }
+
+  /** Null where that may be; else it is the matter of what lies above. */
+  #failed(form: Form, field: PlannedField, error: unknown, place: Place): string {
+    const path = pathOf(place);
+    const located = locatedError(error, field.nodes, path);
+    if (form.isRequired) throw located;
+    this.#tell(located, path);
+    return "null";
+  }
+
+  #tell(error: GraphQLError, path: readonly (string | number)[]): void {
+    this.#faults += 1;
+    for (let length = path.length; length >= 0; length--)
+      if (this.#nulled.has(JSON.stringify(path.slice(0, length)))) return;
+    this.#nulled.add(JSON.stringify(path));
+    this.errors.push(error);
+  }
+}
+
+async function joined(parts: readonly Text[], end: string): Promise<string> {
+  let text = "";
+  // Not `join`, which copies: what lies above joins it again.
+  for (const part of await Promise.all(parts)) text += part;
+  return text + end;
+}
+
+/** @throws Error where there must be something */
+function nothing({ isRequired }: Form, { info: { parentType, fieldName } }: PlannedField): string {
+  if (!isRequired) return "null";
+  throw new Error(`Cannot return null for non-nullable field ${parentType}.${fieldName}.`);
+}
+
+/** Nobody waits for these any more; that one of them fails is no news. */
+function abandon(values: readonly unknown[]): void {
+  for (const value of values) if (isPromise(value)) value.then(undefined, () => {});
+}
+
+/** What a field without a resolver of its own shows: a property, or what the function answers that stands there. */
+function propertyOf(source: unknown, info: FieldInfo, args: unknown, context: unknown): unknown {
+  if (typeof source !== "object" || source === null) return undefined;
+  const value = (source as Record<string, unknown>)[info.fieldName];
+  return typeof value === "function" ? value.call(source, args, context, info) : value;
+}
+
+function leafText(type: GraphQLLeafType, value: unknown): string {
+  // Of these types every string, or every truth value, is itself.
+  if (typeof value === "string" && isText(type)) return quoted(value);
+  const coerced: unknown = type.coerceOutputValue(value);
+  if (coerced == null) throw new Error(`A value of the type ${type} cannot be shown: ${value}`);
+  return typeof coerced === "string" ? quoted(coerced) : JSON.stringify(coerced);
+}
+
+function isText(type: GraphQLLeafType): boolean {
+  const { name } = type;
+  return name === "String" || name === "ID" || name === "DateTime" || name === "URI";
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what JSON escapes
+const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/;
+
+function quoted(text: string): string {
+  return text.length < 64 && !ESCAPED.test(text) ? `"${text}"` : JSON.stringify(text);
+}
+
+function pathOf(place: Place): (string | number)[] {
+  const path: (string | number)[] = [];
+  for (let at: Place | undefined = place; at; at = at.above) path.push(at.key);
+  return path.reverse();
+}
+
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
+}
+
+interface Shared {
+  /** Wants to know what it was written as. It is shown at one place of the query alone. */
+  keep?: (text: string) => void;
+}
+
+/** A resource that one answer may show at many places. */
+function isShared(value: unknown): value is Shared {
+  return typeof value === "object" && value !== null && "rest" in value;
+}

@@ -1,0 +1,341 @@
+/** What a query selects, worked out once per document: which fields of which types, with which arguments. */
+import {
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLAbstractType,
+  GraphQLError,
+  type GraphQLField,
+  type GraphQLLeafType,
+  type GraphQLObjectType,
+  type GraphQLOutputType,
+  type GraphQLResolveInfo,
+  type GraphQLSchema,
+  GraphQLString,
+  getArgumentValues,
+  type getVariableValues,
+  isAbstractType,
+  isLeafType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+  Kind,
+  type OperationDefinitionNode,
+  type SelectionNode,
+  type SelectionSetNode,
+  visit,
+} from "graphql";
+
+type VariableValues = Extract<ReturnType<typeof getVariableValues>, { variableValues: unknown }>["variableValues"];
+
+/** What a resolver may know of the field that it shows. */
+export type FieldInfo = Pick<GraphQLResolveInfo, "fieldName" | "parentType" | "fieldNodes" | "fragments"> & {
+  /** Names what is selected of the nodes of a connection, if it is the same whatever the variables. */
+  view?: string | null;
+};
+
+type Arguments = Record<string, unknown>;
+type Resolve = (source: unknown, args: Arguments, context: unknown, info: FieldInfo) => unknown;
+
+/** One field of one type, under the name that it has in the answer. */
+export interface PlannedField {
+  key: string;
+  /** Its name as it stands in the answer, quoted, with the colon. */
+  label: string;
+  nodes: readonly FieldNode[];
+  /** Null: `__typename`, of which the type is the answer. */
+  definition: GraphQLField<unknown, unknown> | null;
+  form: Form;
+  resolve: Resolve | null;
+  info: FieldInfo;
+  /** Its number within the plan. */
+  slot: number;
+  /** Whether its arguments are the same whatever the variables. */
+  isConstant: boolean;
+  constant: Arguments | undefined;
+  /** By the name of the concrete type. */
+  inner: Map<string, PlannedSelection>;
+}
+
+export interface PlannedSelection {
+  type: GraphQLObjectType;
+  fields: readonly PlannedField[];
+}
+
+/** How values of a type are written. */
+export type Form =
+  | { of: "leaf"; isRequired: boolean; type: GraphQLLeafType }
+  | { of: "list"; isRequired: boolean; item: Form }
+  | { of: "object"; isRequired: boolean; type: GraphQLObjectType }
+  | { of: "abstract"; isRequired: boolean; type: GraphQLAbstractType };
+
+const forms = new WeakMap<GraphQLOutputType, Form>();
+
+function formOf(type: GraphQLOutputType): Form {
+  let form = forms.get(type);
+  if (!form) {
+    form = newForm(type);
+    forms.set(type, form);
+  }
+  return form;
+}
+
+function newForm(type: GraphQLOutputType): Form {
+  if (isNonNullType(type)) return { ...formOf(type.ofType), isRequired: true };
+  if (isListType(type)) return { of: "list", isRequired: false, item: formOf(type.ofType) };
+  if (isLeafType(type)) return { of: "leaf", isRequired: false, type };
+  return isAbstractType(type) ? { of: "abstract", isRequired: false, type } : { of: "object", isRequired: false, type };
+}
+
+let views = 0;
+
+/** How many plans of one operation are kept, one for each choice of its `@skip` and `@include`. */
+const MAX_CHOICES = 16;
+
+/** The plan of a query under one choice of what is skipped and included. */
+export class Plan {
+  readonly schema: GraphQLSchema;
+  readonly root: PlannedSelection;
+  readonly fragments: Readonly<Record<string, FragmentDefinitionNode>>;
+  readonly #chosen: Readonly<Record<string, boolean>>;
+  #slots = 0;
+
+  constructor(
+    schema: GraphQLSchema,
+    rootType: GraphQLObjectType,
+    operation: OperationDefinitionNode,
+    fragments: Readonly<Record<string, FragmentDefinitionNode>>,
+    chosen: Readonly<Record<string, boolean>>,
+  ) {
+    this.schema = schema;
+    this.fragments = fragments;
+    this.#chosen = chosen;
+    this.root = this.#selection(rootType, [operation.selectionSet]);
+  }
+
+  get slots(): number {
+    return this.#slots;
+  }
+
+  /** What is selected of a value of the field that turned out to be of this type. */
+  inner(field: PlannedField, type: GraphQLObjectType): PlannedSelection {
+    let selection = field.inner.get(type.name);
+    if (!selection) {
+      selection = this.#selection(
+        type,
+        field.nodes.flatMap(({ selectionSet }) => selectionSet ?? []),
+      );
+      field.inner.set(type.name, selection);
+    }
+    return selection;
+  }
+
+  /** @throws GraphQLError for arguments that cannot be what their field takes */
+  argumentsOf(field: PlannedField, variables: VariableValues): Arguments {
+    if (field.constant) return field.constant;
+    const [node] = field.nodes;
+    const args = getArgumentValues(
+      field.definition as GraphQLField<unknown, unknown>,
+      node as FieldNode,
+      variables,
+      undefined,
+      true,
+    );
+    if (field.isConstant) field.constant = args;
+    return args;
+  }
+
+  #selection(type: GraphQLObjectType, sets: readonly SelectionSetNode[]): PlannedSelection {
+    const grouped = new Map<string, FieldNode[]>();
+    const spread = new Set<string>();
+    const collect = (set: SelectionSetNode): void => {
+      for (const selection of set.selections) {
+        if (this.#isLeftOut(selection)) continue;
+        if (selection.kind === Kind.FIELD) {
+          const key = selection.alias?.value ?? selection.name.value;
+          const group = grouped.get(key);
+          if (group) group.push(selection);
+          else grouped.set(key, [selection]);
+          continue;
+        }
+        if (selection.kind === Kind.FRAGMENT_SPREAD) {
+          const { value: name } = selection.name;
+          if (spread.has(name)) continue;
+          spread.add(name);
+          const fragment = this.fragments[name];
+          if (fragment && this.#applies(fragment, type)) collect(fragment.selectionSet);
+        } else if (this.#applies(selection, type)) collect(selection.selectionSet);
+      }
+    };
+    for (const set of sets) collect(set);
+    return { type, fields: [...grouped].map(([key, nodes]) => this.#field(type, key, nodes)) };
+  }
+
+  #field(parentType: GraphQLObjectType, key: string, nodes: readonly FieldNode[]): PlannedField {
+    const { value: fieldName } = (nodes[0] as FieldNode).name;
+    const definition = parentType.getFields()[fieldName] ?? null;
+    if (!definition && fieldName !== "__typename")
+      throw new Error(`A document was validated with an unknown field: ${parentType}.${fieldName}`);
+    return {
+      key,
+      label: `${JSON.stringify(key)}:`,
+      nodes,
+      definition,
+      form: formOf(definition?.type ?? GraphQLString),
+      resolve: (definition?.resolve as Resolve | undefined) ?? null,
+      info: {
+        fieldName,
+        parentType,
+        fieldNodes: nodes,
+        fragments: this.fragments,
+        view: fieldName === "nodes" && !this.#dependsOnVariables(nodes) ? `v${++views}` : null,
+      },
+      slot: this.#slots++,
+      isConstant: !(nodes[0] as FieldNode).arguments?.some(hasVariable),
+      constant: definition?.args.length === 0 ? {} : undefined,
+      inner: new Map(),
+    };
+  }
+
+  /** Through fragments. Those of `@skip` and `@include` are the plan's own. */
+  #dependsOnVariables(nodes: readonly FieldNode[]): boolean {
+    const looked = new Set<string>();
+    const looksIn = (set: SelectionSetNode | undefined): boolean =>
+      set?.selections.some((selection) => {
+        if (selection.kind === Kind.FIELD)
+          return (selection.arguments ?? []).some(hasVariable) || looksIn(selection.selectionSet);
+        if (selection.kind === Kind.INLINE_FRAGMENT) return looksIn(selection.selectionSet);
+        const { value: name } = selection.name;
+        if (looked.has(name)) return false;
+        looked.add(name);
+        return looksIn(this.fragments[name]?.selectionSet);
+      }) ?? false;
+    return nodes.some(({ selectionSet }) => looksIn(selectionSet));
+  }
+
+  #applies(
+    { typeCondition }: { typeCondition?: FragmentDefinitionNode["typeCondition"] | undefined },
+    type: GraphQLObjectType,
+  ): boolean {
+    if (!typeCondition) return true;
+    const condition = this.schema.getType(typeCondition.name.value);
+    return condition === type || (isAbstractType(condition) && this.schema.isSubType(condition, type));
+  }
+
+  #isLeftOut(selection: SelectionNode): boolean {
+    return (selection.directives ?? []).some(({ name, arguments: args }) => {
+      const value = args?.[0]?.value;
+      const condition =
+        value?.kind === Kind.VARIABLE
+          ? this.#chosen[value.name.value]
+          : value?.kind === Kind.BOOLEAN
+            ? value.value
+            : undefined;
+      return (name.value === "skip" && condition === true) || (name.value === "include" && condition === false);
+    });
+  }
+}
+
+/** Keeps the plans of documents for as long as the documents are kept. */
+export class Plans {
+  readonly #schema: GraphQLSchema;
+  readonly #known = new WeakMap<OperationDefinitionNode, Planned>();
+
+  constructor(schema: GraphQLSchema) {
+    this.#schema = schema;
+  }
+
+  /** Null: not a query, or one that is not planned, such as of the schema itself. */
+  of(
+    definitions: readonly { kind: string }[],
+    operation: OperationDefinitionNode,
+    variables: VariableValues,
+  ): Plan | null {
+    let planned = this.#known.get(operation);
+    if (!planned) {
+      planned = prepare(definitions, operation);
+      this.#known.set(operation, planned);
+    }
+    const rootType = this.#schema.getRootType(operation.operation);
+    if (!planned.isPlannable || !rootType) return null;
+    const chosen: Record<string, boolean> = {};
+    let name = "";
+    for (const variable of planned.conditions) {
+      const value = variables.coerced[variable];
+      // Null can get there by a default that was overruled; what is wrong with it is said by graphql-js.
+      if (typeof value !== "boolean") return null;
+      chosen[variable] = value;
+      name += value ? "1" : "0";
+    }
+    let plan = planned.plans.get(name);
+    if (!plan) {
+      plan = new Plan(this.#schema, rootType, operation, planned.fragments, chosen);
+      if (planned.plans.size < MAX_CHOICES) planned.plans.set(name, plan);
+    }
+    return plan;
+  }
+}
+
+interface Planned {
+  isPlannable: boolean;
+  /** The variables that `@skip` and `@include` depend on. */
+  conditions: readonly string[];
+  fragments: Readonly<Record<string, FragmentDefinitionNode>>;
+  plans: Map<string, Plan>;
+}
+
+function prepare(definitions: readonly { kind: string }[], operation: OperationDefinitionNode): Planned {
+  const fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
+  for (const definition of definitions as readonly FragmentDefinitionNode[])
+    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments[definition.name.value] = definition;
+  const conditions = new Set<string>();
+  let isIntrospection = false;
+  const look = (node: OperationDefinitionNode | FragmentDefinitionNode) =>
+    visit(node, {
+      Field: ({ name }) => {
+        if (name.value === "__schema" || name.value === "__type") isIntrospection = true;
+      },
+      Directive: ({ name, arguments: args }) => {
+        if (name.value !== "skip" && name.value !== "include") return;
+        const value = args?.[0]?.value;
+        if (value?.kind === Kind.VARIABLE) conditions.add(value.name.value);
+      },
+    });
+  look(operation);
+  for (const fragment of Object.values(fragments)) look(fragment);
+  return {
+    isPlannable: operation.operation === "query" && !isIntrospection,
+    conditions: [...conditions],
+    fragments,
+    plans: new Map(),
+  };
+}
+
+function hasVariable(argument: Parameters<typeof visit>[0]): boolean {
+  let found = false;
+  visit(argument, {
+    Variable: () => {
+      found = true;
+    },
+  });
+  return found;
+}
+
+/** The object type of a value of an abstract type. @throws GraphQLError where it is none of those that may be there */
+export function concreteType(
+  schema: GraphQLSchema,
+  type: GraphQLAbstractType,
+  name: unknown,
+  { nodes, info }: PlannedField,
+): GraphQLObjectType {
+  const found = typeof name === "string" ? schema.getType(name) : undefined;
+  if (isObjectType(found) && schema.isSubType(type, found)) return found;
+  const of = `for field "${info.parentType}.${info.fieldName}"`;
+  throw new GraphQLError(
+    isObjectType(found)
+      ? `Runtime Object type "${found}" is not a possible type for "${type}".`
+      : name == null
+        ? `Abstract type "${type}" must resolve to an Object type at runtime ${of}. Either the "${type}" type should provide a "resolveType" function or each possible type should provide an "isTypeOf" function.`
+        : `Abstract type "${type}" was resolved to a type "${name}" that does not exist inside the schema.`,
+    { nodes },
+  );
+}

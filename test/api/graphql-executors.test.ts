@@ -1,0 +1,277 @@
+/** Queries are answered by our own executor; graphql-js's is the judge of what the answer is. */
+import {
+  buildSchema,
+  execute,
+  type GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+  getVariableValues,
+} from "graphql";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { GraphqlCall } from "../../src/api/graphql/call.ts";
+import { ChangeStreams } from "../../src/api/graphql/change-streams.ts";
+import { Documents } from "../../src/api/graphql/documents.ts";
+import { shownError } from "../../src/api/graphql/errors.ts";
+import { type Executed, executePlan } from "../../src/api/graphql/execution.ts";
+import { Memory } from "../../src/api/graphql/memory.ts";
+import { Plans } from "../../src/api/graphql/plan.ts";
+import { apiSchema } from "../../src/api/graphql/schema.ts";
+import { Revisions } from "../../src/mirror/revisions.ts";
+import { type GeneratedQuery, generateQuery, type Pools } from "../support/graphql-queries.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
+
+const SEEDS = Number(process.env.GRAPHQL_SEEDS ?? 120);
+
+interface Shown {
+  data: string;
+  errors: string[];
+}
+
+interface Answers {
+  ours: Shown[];
+  theirs: Shown;
+}
+
+/** What is remembered of the first time is shown from the third on: by then it is known on what it depends. */
+const TIMES = 4;
+
+/** Null: the query is none. Each execution gets a context of its own. */
+async function answersOf(
+  schema: GraphQLSchema,
+  { query, variables }: GeneratedQuery,
+  newContext: (mayRemember: boolean) => unknown,
+): Promise<Answers | null> {
+  const document = new Documents(schema).read(query);
+  if (!("kind" in document)) return null;
+  const operation = getOperationAST(document);
+  if (!operation) return null;
+  const coerced = getVariableValues(schema, operation.variableDefinitions ?? [], variables, { hideSuggestions: true });
+  if (coerced.errors) return null;
+  const plan = new Plans(schema).of(document.definitions, operation, coerced.variableValues);
+  if (!plan) throw new Error("A query was not planned");
+  const signal = AbortSignal.timeout(20_000);
+  const ours: Executed[] = [];
+  for (let time = 0; time < TIMES; time++)
+    ours.push(await executePlan({ plan, variables: coerced.variableValues, context: newContext(true), signal }));
+  const { data, errors = [] } = await execute({
+    schema,
+    document,
+    variableValues: variables,
+    contextValue: newContext(false),
+    hideSuggestions: true,
+  });
+  const shown = (all: readonly GraphQLError[]) => all.map((error) => JSON.stringify(shownError(error))).sort();
+  return {
+    ours: ours.map((one) => ({ data: one.data, errors: shown(one.errors) })),
+    theirs: { data: JSON.stringify(data), errors: shown(errors) },
+  };
+}
+
+/** Whatever a resolver may do, as its field's argument says. */
+const TOY = buildSchema(`
+  enum Way { VALUE NULL ABSENT THROWN RETURNED LATER LATER_NULL LATER_THROWN LATE LATE_THROWN WRONG }
+  enum Colour { RED GREEN }
+  scalar Anything
+  interface Named { id(way: Way): ID! name(way: Way): String other(way: Way): Named }
+  type Thing implements Named {
+    id(way: Way): ID! name(way: Way): String other(way: Way): Named
+    text(way: Way): String mustText(way: Way): String! count(way: Way): Int share(way: Way): Float isTrue(way: Way): Boolean!
+    colour(way: Way): Colour anything(way: Way): Anything
+    thing(way: Way): Thing mustThing(way: Way): Thing! any(way: Way): Any
+    things(way: Way): [Thing] mustThings(way: Way): [Thing!]! anys(way: Way): [Any!] texts(way: Way): [String!] grid(way: Way): [[Int]]
+  }
+  type Place implements Named { id(way: Way): ID! name(way: Way): String other(way: Way): Named place(way: Way): Place! thing(way: Way): Thing }
+  union Any = Thing | Place
+  type Query { thing(way: Way): Thing mustThing(way: Way): Thing! things(way: Way): [Thing] any(way: Way): Any named(way: Way): Named }
+`);
+
+const LEAVES: Record<string, readonly unknown[]> = {
+  ID: ["I_1", 12, 'quo"te'],
+  String: ["plain", 'with "quotes" \\ and \n lines', "\u0001 \u2028 \ud800 😀", 3, true, "a".repeat(200)],
+  Int: [0, -1, "12", true, 2 ** 31, 1.5, "x"],
+  Float: [0.1, 1e21, -0, "3.5", Number.NaN],
+  Boolean: [true, false, 1],
+  Colour: ["RED", "BLUE"],
+  Anything: [{ a: [1, null] }, "text", 4, true],
+};
+
+function toyValue(type: string, at: number): unknown {
+  const list = /^\[(.*)\]!?$/.exec(type);
+  if (list) return [0, 1, 2].map((index) => (index === at % 7 ? null : toyValue(list[1] as string, at + index)));
+  const name = type.replace("!", "");
+  const leaves = LEAVES[name];
+  if (leaves) return leaves[at % leaves.length];
+  const kind = name === "Any" || name === "Named" ? (at % 2 === 0 ? "Thing" : "Place") : name;
+  // A resource that is met again is the same object, as it is in the mirror's answers.
+  return { kind, rest: {}, at: at % 5 };
+}
+
+function prepareToy(): void {
+  for (const type of Object.values(TOY.getTypeMap())) {
+    if ("resolveType" in type) type.resolveType = ({ kind }: { kind: string }) => kind;
+    if (!("getFields" in type) || type.name.startsWith("__")) continue;
+    for (const [at, field] of Object.values(type.getFields()).entries()) {
+      if (!("resolve" in field)) continue;
+      field.resolve = (source: { at?: number } | undefined, { way }: { way?: string }, known: Map<string, unknown>) => {
+        const name = `${type.name}.${field.name} ${source?.at}`;
+        const fault = () => new Error(`${name} fails`);
+        const value = () => {
+          const made = known.get(name) ?? toyValue(String(field.type), at + (source?.at ?? 0));
+          known.set(name, made);
+          return made;
+        };
+        const late = () => new Promise((resolve) => setImmediate(resolve));
+        switch (way ?? "VALUE") {
+          case "NULL":
+            return null;
+          case "ABSENT":
+            return undefined;
+          case "THROWN":
+            throw fault();
+          case "RETURNED":
+            return fault();
+          case "LATER":
+            return Promise.resolve(value());
+          case "LATER_NULL":
+            return Promise.resolve(null);
+          case "LATER_THROWN":
+            return Promise.reject(fault());
+          case "LATE":
+            return late().then(value);
+          case "LATE_THROWN":
+            return late().then(() => Promise.reject(fault()));
+          case "WRONG":
+            return "neither object nor list";
+          default:
+            return value();
+        }
+      };
+    }
+  }
+}
+
+const WAYS = {
+  way: [
+    "VALUE",
+    "VALUE",
+    "VALUE",
+    "VALUE",
+    "LATER",
+    "LATE",
+    "NULL",
+    "THROWN",
+    "RETURNED",
+    "LATER_THROWN",
+    "LATE_THROWN",
+    "ABSENT",
+    "LATER_NULL",
+    "WRONG",
+  ],
+};
+
+test(`what resolvers answer, throw and promise becomes the same text: ${SEEDS * 2} queries`, async () => {
+  prepareToy();
+  let [valid, failed] = [0, 0];
+  for (let seed = 0; seed < SEEDS * 2; seed++) {
+    const generated = generateQuery(TOY, seed, WAYS);
+    const answers = await answersOf(TOY, generated, () => new Map());
+    if (!answers) continue;
+    valid += 1;
+    if (answers.theirs.errors.length > 0) failed += 1;
+    for (const ours of answers.ours) expect(ours, generated.query).toEqual(answers.theirs);
+  }
+  expect(valid).toBeGreaterThan(SEEDS);
+  expect(failed).toBeGreaterThan(SEEDS * 0.4);
+});
+
+/**
+ * Of several things that go wrong below a place which becomes null for one of them, those are told that went wrong before it:
+ * which these are is a matter of time. So they count as one.
+ */
+function withoutRaces({ data, errors }: Shown): Shown {
+  const told = errors.map((text) => {
+    const path = (JSON.parse(text).path ?? []) as (string | number)[];
+    let value = JSON.parse(data);
+    let depth = 0;
+    for (; depth < path.length && value !== null; depth++) value = value[path[depth] as string];
+    return depth < path.length ? `null at ${path.slice(0, depth).join(".")}` : text;
+  });
+  return { data, errors: [...new Set(told)].sort() };
+}
+
+let world: ApiWorld;
+beforeAll(async () => {
+  world = await openApiWorld({ issues: 40 });
+}, 60_000);
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async () => {
+  const schema = apiSchema();
+  const { ctx, userId, repositories } = world;
+  await using changes = new ChangeStreams(ctx);
+  const caller = {
+    kind: "user" as const,
+    userId,
+    quotaName: "u",
+    hourlyLimit: null,
+    by: {
+      of: "own" as const,
+      token: { id: "t", userId, canWrite: true, hourlyLimit: null, repositories: "all" as const },
+    },
+  };
+  await using revisions = new Revisions(ctx.config);
+  const memory = new Memory(revisions, 1_000_000);
+  const newContext = (mayRemember: boolean) =>
+    new GraphqlCall({
+      ctx,
+      caller,
+      sight: { privateRepositories: "all" },
+      api: world.url,
+      cost: { points: 1, nodeCount: 1 },
+      figures: null,
+      requestId: "test",
+      changes,
+      memory: mayRemember ? memory : null,
+    });
+  const pools = await poolsOf(repositories.map(({ fullName }) => fullName));
+  let [valid, shown] = [0, 0];
+  for (let seed = 0; seed < SEEDS; seed++) {
+    const generated = generateQuery(schema, seed, pools, 6);
+    const answers = await answersOf(schema, generated, newContext);
+    if (!answers) continue;
+    valid += 1;
+    if (answers.theirs.data.length > 200) shown += 1;
+    for (const ours of answers.ours) expect(withoutRaces(ours), generated.query).toEqual(withoutRaces(answers.theirs));
+  }
+  expect(valid).toBeGreaterThan(SEEDS * 0.4);
+  expect(shown).toBeGreaterThan(SEEDS * 0.1);
+});
+
+/** What is there to be asked for, and a little that is not. */
+async function poolsOf(fullNames: string[]): Promise<Pools> {
+  const ids =
+    "id labels(first: 3) { nodes { id } } milestones(first: 2) { nodes { id } } issues(first: 3) { nodes { id author { login } comments(first: 1) { nodes { id } } } } pullRequests(first: 3) { nodes { id } }";
+  const queries = fullNames.map((fullName) => {
+    const [owner, name] = fullName.split("/");
+    return `repository(owner: "${owner}", name: "${name}") { ${ids} }`;
+  });
+  const { body } = await world.send("POST", "/graphql", {
+    body: JSON.stringify({ query: `{ ${queries.map((query, at) => `r${at}: ${query}`).join(" ")} }` }),
+  });
+  const texts = JSON.stringify(body.data);
+  const found = (key: string) => [...texts.matchAll(new RegExp(`"${key}":"([^"]+)"`, "g"))].map(([, one]) => one);
+  const [owner = ""] = (fullNames[0] ?? "").split("/");
+  return {
+    owner: [owner],
+    name: [...fullNames.map((fullName) => fullName.split("/")[1]), "bug"],
+    login: [...found("login"), owner, "nobody-at-all"],
+    id: [...found("id"), "no id"],
+    ids: [...found("id"), "no id"],
+    number: [1, 2, 3, 4, 5, 6, 7, 9_999],
+    first: [1, 2, 3, 5, 100, 101, -1],
+    last: [1, 2, 3],
+    after: ["not a cursor"],
+    before: ["not a cursor"],
+    url: fullNames.map((fullName) => `https://github.com/${fullName}`),
+  };
+}
