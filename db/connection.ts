@@ -2,6 +2,7 @@ import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import pg from "pg";
 
 export type Database = NodePgDatabase & { $client: pg.Pool };
+export type Transaction = Parameters<Parameters<Database["transaction"]>[0]>[0];
 /** A database or a transaction in it. */
 export type Queries = Pick<Database, "execute" | "select" | "insert" | "update" | "delete">;
 

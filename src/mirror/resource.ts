@@ -276,17 +276,20 @@ const reviewComment: Resource = {
   isVersioned: true,
 };
 
-/** In the order in which they are written: every transaction takes its locks in this one. */
+/**
+ * In the order in which they are written: every transaction takes its locks in this one. Nearly every delivery changes its
+ * repository, and many a milestone, so these come last and are held for no longer than the commit takes.
+ */
 export const resources: readonly Resource[] = [
   user,
-  repository,
   label,
-  milestone,
   issue,
   pullRequest,
   issueComment,
   review,
   reviewComment,
+  milestone,
+  repository,
 ];
 
 export function resourceOf(kind: Kind): Resource {

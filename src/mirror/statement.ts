@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { QueryConfig, QueryResultRow } from "pg";
-import type { Database } from "../../db/connection.ts";
+import type { Database, Transaction } from "../../db/connection.ts";
 
 /** A connection keeps each named statement, so only so many texts get a name; filters can be combined without end. */
 const MAX_NAMED = 300;
@@ -49,4 +49,16 @@ function prepared(text: string, values: unknown[]): QueryConfig {
     names.set(text, name);
   }
   return { name, text, values };
+}
+
+/** Runs a text in a transaction, planned once per connection. */
+export async function inTransaction<Row extends QueryResultRow>(
+  tx: Transaction,
+  text: string,
+  values: unknown[],
+): Promise<Row[]> {
+  const { name } = prepared(text, values);
+  // Drizzle's own way to a named statement; what it is told of fields would only map the rows.
+  const statement = tx._.session.prepareQuery({ sql: text, params: values }, undefined, name, false);
+  return ((await statement.execute()) as { rows: Row[] }).rows;
 }
