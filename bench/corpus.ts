@@ -228,6 +228,13 @@ async function copyRepository(db: Database, from: Template, { id, fullName }: Te
     );
 }
 
+/** When an issue was made: numbers grow with time, over ten years. */
+export function createdAt(number: number, issues: number): Date {
+  return new Date(Math.floor((Date.parse(FIRST_DAY) + DAYS * 86_400_000 * (number / issues)) / 1_000) * 1_000);
+}
+const FIRST_DAY = "2015-01-01T00:00:00Z";
+const DAYS = 3_653;
+
 /** A number in [0, 1) that depends on the row alone. */
 const chance = (seed: number) =>
   `((hashint8extended($1::bigint * ${NUMBERS} + n, ${seed}) & 1048575)::float8 / 1048576)`;
@@ -248,9 +255,9 @@ const COPY_USERS = `
 const COPIED_ISSUES = `
   from (select n, ($1::bigint - ${FIRST_REPOSITORY}) * ${NUMBERS} + n as id, floor(${chance(1)} * ${TEMPLATE_ISSUES + TEMPLATE_PULLS})::integer as at,
       $5::bigint + floor($6::integer * ${chance(2)} ^ 3)::bigint as author, created,
-      date_trunc('second', created + least(interval '400 days' * ${chance(3)} ^ 4, interval '3653 days' * (1 - n / $4::float8))) as updated
+      date_trunc('second', created + least(interval '400 days' * ${chance(3)} ^ 4, interval '${DAYS} days' * (1 - n / $4::float8))) as updated
     from generate_series($2::integer, $3::integer) as n
-    cross join lateral (select date_trunc('second', timestamptz '2015-01-01Z' + interval '3653 days' * (n / $4::float8)) as created) c) x
+    cross join lateral (select date_trunc('second', timestamptz '${FIRST_DAY}' + interval '${DAYS} days' * (n / $4::float8)) as created) c) x
   join corpus_issues t on t.at = x.at`;
 
 const COPIES = [

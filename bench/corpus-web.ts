@@ -1,0 +1,100 @@
+import { openDatabase } from "../db/connection.ts";
+import { createApiToken } from "../src/api/tokens.ts";
+import { renderDocuments } from "../src/mirror/rendering.ts";
+import type { Corpus, CorpusRepository } from "./corpus.ts";
+import { benchRedis } from "./databases.ts";
+import { type ServerProcess, startServer } from "./processes.ts";
+
+/** Upstream as a corpus has it: nothing is asked of it. */
+const UPSTREAM = "http://127.0.0.1:9";
+
+/** The web process over a corpus, and what a caller sends whom it knows and lets ask as often as they like. */
+export async function startCorpusWeb(
+  corpus: Corpus,
+): Promise<{ server: ServerProcess; headers: Record<string, string> }> {
+  const db = openDatabase(corpus.database.url, { maxConnections: 1, applicationName: "bench token" });
+  const token = await createApiToken(
+    { db, clock: { now: () => new Date() } },
+    { userId: corpus.userId, canWrite: true, hourlyLimit: 1_000_000_000 },
+  ).finally(() => db.$client.end());
+  const redis = benchRedis();
+  const server = await startServer("web-server.ts", {
+    DATABASE_URL: corpus.database.url,
+    REDIS_URL: redis.url,
+    REDIS_PREFIX: redis.prefix,
+    UPSTREAM_URL: UPSTREAM,
+    UPSTREAM_TOKEN: "bench-token",
+    WEBHOOK_SECRET: "bench-secret",
+    PUBLIC_URL: PUBLIC_ADDRESS,
+    LOG_LEVEL: "error",
+    HOST: "127.0.0.1",
+    PORT: "0",
+  });
+  return { server, headers: { Authorization: `Bearer ${token}`, Accept: "application/vnd.github+json" } };
+}
+
+/** In all bodies, so that they are the same whoever serves them. */
+const PUBLIC_ADDRESS = "https://mirror.example";
+
+const BATCH = 500;
+const prepared = new WeakMap<Corpus, Promise<void>>();
+
+/**
+ * Fills the table `ready_issues` beside the mirror's: each issue as the JSON text that the mirror serves of it, as somebody
+ * would store it who only wanted to read it again. Done once per corpus.
+ */
+export function prepareReadyIssues(corpus: Corpus): Promise<void> {
+  const known = prepared.get(corpus) ?? fillReadyIssues(corpus);
+  prepared.set(corpus, known);
+  return known;
+}
+
+async function fillReadyIssues(corpus: Corpus): Promise<void> {
+  const db = openDatabase(corpus.database.url, { maxConnections: 2, applicationName: "bench ready texts" });
+  try {
+    await db.$client.query(
+      "create table ready_issues (repository_id bigint, number integer, json text not null, primary key (repository_id, number))",
+    );
+    const fill = async ({ id, issues }: CorpusRepository) => {
+      for (let from = 1; from <= issues; from += BATCH) {
+        const { rows } = await db.$client.query<{ number: number; document: string; body: string | null }>(
+          "select number, document::text as document, body from issues where repository_id = $1 and number between $2 and $3",
+          [id, from, from + BATCH - 1],
+        );
+        const documents = rows.map(({ document, body }) => ({ repositoryId: id, document, body }));
+        const texts = await renderDocuments(db, documents, { api: PUBLIC_ADDRESS });
+        await db.$client.query("insert into ready_issues select $1, * from unnest($2::integer[], $3::text[])", [
+          id,
+          rows.map(({ number }) => number),
+          texts,
+        ]);
+      }
+    };
+    for (const repository of corpus.repositories) await fill(repository);
+    await db.$client.query("vacuum analyze ready_issues");
+  } finally {
+    await db.$client.end();
+  }
+}
+
+/** Numbers in [0, 1) that are the same in every run. */
+export function draws(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** Somewhere in the corpus: each issue is as likely as any other. */
+export function drawIssue(
+  { repositories }: Corpus,
+  draw: () => number,
+): { repository: CorpusRepository; number: number } {
+  let at = Math.floor(draw() * repositories.reduce((sum, { issues }) => sum + issues, 0));
+  for (const repository of repositories) {
+    if (at < repository.issues) return { repository, number: at + 1 };
+    at -= repository.issues;
+  }
+  throw new Error("The corpus is empty");
+}
