@@ -115,14 +115,15 @@ async function readPayloads(
   outcomes: Map<string, Applied | InvalidPayloadError>,
 ): Promise<Read[]> {
   if (taken.length === 0) return [];
-  const { rows } = await tx.execute<{ id: string; payload: Buffer }>(
-    sql`select id, payload from deliveries where id = any(${sql.param(taken.map(({ id }) => id))}::uuid[])`,
+  const { rows } = await tx.execute<{ id: string; payload: string }>(
+    // The receiver takes nothing that is not UTF-8. As text it is half as long on the way here.
+    sql`select id, convert_from(payload, 'UTF8') as payload from deliveries where id = any(${sql.param(taken.map(({ id }) => id))}::uuid[])`,
   );
   const payloads = new Map(rows.map(({ id, payload }) => [id, payload]));
   const parsed: { row: DeliveryRow; payload: Payload; repository: Fields | null }[] = [];
   for (const row of taken) {
     try {
-      const payload = parsePayload(payloads.get(row.id) as Buffer);
+      const payload = parsePayload(payloads.get(row.id) as string);
       parsed.push({ row, payload, repository: repositoryOf(payload) });
     } catch (error) {
       outcomes.set(row.id, asInvalid(row.event, error));
@@ -341,10 +342,10 @@ function numberOf(value: Json | undefined): number {
   return value.number;
 }
 
-function parsePayload(bytes: Buffer): Payload {
+function parsePayload(text: string): Payload {
   let payload: unknown;
   try {
-    payload = JSON.parse(bytes.toString("utf8"));
+    payload = JSON.parse(text);
   } catch (error) {
     throw new InvalidPayloadError("The payload is not JSON", { cause: error });
   }
