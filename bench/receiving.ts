@@ -11,8 +11,9 @@ const GUID = `5f3a9c01-0000-4000-8000-${NUMBER}`;
 /** Those of upstream's events whose payloads are of the usual size together: the median has some 24 KB. */
 const EVENTS = ["pull_request", "pull_request_review", "pull_request_review_comment", "issue_comment"];
 
-const payloads = examples.flatMap(({ name: event, examples: some }) =>
-  EVENTS.includes(event) ? some.map((payload) => ({ event, body: Buffer.from(JSON.stringify(payload)) })) : [],
+const payloads = (examples as unknown as { name: string; examples: object[] }[]).flatMap(
+  ({ name: event, examples: some }) =>
+    EVENTS.includes(event) ? some.map((payload) => ({ event, body: Buffer.from(JSON.stringify(payload)) })) : [],
 );
 
 /** Signed deliveries of upstream's own example payloads to this server, and how each gets a GUID of its own. */

@@ -62,12 +62,7 @@ export async function alternateServers(
   };
 }
 
-async function measure(
-  loader: Loader,
-  sum: Sum,
-  { server, ...asked }: Side,
-  connections: number,
-): Promise<void> {
+async function measure(loader: Loader, sum: Sum, { server, ...asked }: Side, connections: number): Promise<void> {
   const before = await server.cpuSeconds();
   const { answers, perSecond } = await loader.load({
     url: server.url,

@@ -31,7 +31,15 @@ const throwAwaySettings = { fsync: "off", synchronous_commit: "off", full_page_w
  */
 export async function openPostgres({ state, user, throwAway = false, durable = !throwAway }) {
   const native = await preparePostgresBinaries(user);
-  const cluster = { state, user, native, throwAway, durable, data: join(state, "postgres"), log: join(state, "postgres.log") };
+  const cluster = {
+    state,
+    user,
+    native,
+    throwAway,
+    durable,
+    data: join(state, "postgres"),
+    log: join(state, "postgres.log"),
+  };
 
   const running = await adopt(cluster);
   if (running) return running;

@@ -94,24 +94,50 @@ export class InboxWriter {
  * makes it pending again; a redelivery of what is pending changes nothing but is dispatched again, since its job may be lost.
  */
 export async function storeDelivery({ db }: Pick<Context, "db">, delivery: Delivery): Promise<string | null> {
+  const { hookId, guid, event, action, repositoryId, payload, receivedAt } = delivery;
   const { rows } = await db.$client.query<{ id: string }>({
     name: "store-delivery",
-    text: `${insert(1)} on conflict (hook_id, guid) do update set status = 'pending', reason = null, settled_at = null
+    text: `insert into deliveries (${COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7)
+      on conflict (hook_id, guid) do update set status = 'pending', reason = null, settled_at = null
         where deliveries.status in ('pending', 'failed')
       returning id`,
-    values: valuesOf(delivery),
+    values: [hookId, guid, event, action, repositoryId, payload, receivedAt],
     // A connection whose server stopped answering is thrown away, not waited for.
     query_timeout: STORE_TIMEOUT_MS,
   } as { text: string });
   return rows[0]?.id ?? null;
 }
 
+const COLUMNS = "hook_id, guid, event, action, repository_id, payload, received_at";
+
 /** The ids of those that are new, by hook and GUID. Of two copies among them the first is new. */
 async function storeNew(db: Context["db"], deliveries: Delivery[]): Promise<Map<string, string>> {
+  const of = <Key extends keyof Delivery>(key: Key) => deliveries.map((delivery) => delivery[key]);
+  let end = 1;
+  const starts = deliveries.map(({ payload }) => {
+    const start = end;
+    end += payload.length;
+    return start;
+  });
   const { rows } = await db.$client.query<{ id: string; hook_id: string; guid: string }>({
-    name: `store-deliveries-${deliveries.length}`,
-    text: `${insert(deliveries.length)} on conflict (hook_id, guid) do nothing returning id, hook_id, guid`,
-    values: deliveries.flatMap(valuesOf),
+    name: "store-deliveries",
+    // The payloads are one parameter: an array of them would be sent as text, twice as long.
+    text: `insert into deliveries (${COLUMNS})
+      select hook_id, guid, event, action, repository_id, substring($6::bytea from start for length), received_at
+      from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $7::integer[], $8::integer[], $9::timestamptz[])
+        as x(hook_id, guid, event, action, repository_id, start, length, received_at)
+      on conflict (hook_id, guid) do nothing returning id, hook_id, guid`,
+    values: [
+      of("hookId"),
+      of("guid"),
+      of("event"),
+      of("action"),
+      of("repositoryId"),
+      Buffer.concat(of("payload")),
+      starts,
+      deliveries.map(({ payload }) => payload.length),
+      of("receivedAt"),
+    ],
     query_timeout: STORE_TIMEOUT_MS,
   } as { text: string });
   return new Map(rows.map(({ id, hook_id, guid }) => [`${hook_id} ${guid}`, id]));
@@ -119,16 +145,4 @@ async function storeNew(db: Context["db"], deliveries: Delivery[]): Promise<Map<
 
 function keyOf({ hookId, guid }: Delivery): string {
   return `${hookId} ${guid}`;
-}
-
-const COLUMNS = ["hook_id", "guid", "event", "action", "repository_id", "payload", "received_at"];
-
-/** A payload goes as bytes only where it is a parameter of its own. */
-function insert(rows: number): string {
-  const row = (index: number) => `(${COLUMNS.map((_, column) => `$${index * COLUMNS.length + column + 1}`).join(", ")})`;
-  return `insert into deliveries (${COLUMNS.join(", ")}) values ${Array.from({ length: rows }, (_, index) => row(index)).join(", ")}`;
-}
-
-function valuesOf({ hookId, guid, event, action, repositoryId, payload, receivedAt }: Delivery): unknown[] {
-  return [hookId, guid, event, action, repositoryId, payload, receivedAt];
 }

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../context.ts";
 import { enqueueDeliveries, enqueueInbox, type InboxJob } from "../operations/queues.ts";
 import { type Delivery, keysOf } from "./envelope.ts";
@@ -118,16 +117,10 @@ export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log">): (d
 }
 
 /** The outcome of `work`, or a failure once `timeoutMs` have passed. The work itself goes on; it is safe to have it twice. */
-async function within<T>(timeoutMs: number, store: string, work: Promise<T>): Promise<T> {
-  const timer = new AbortController();
-  const late = delay(timeoutMs, undefined, { signal: timer.signal }).then(() => {
-    throw new Error(`${store} gave no answer within ${timeoutMs} ms`);
+function within<T>(timeoutMs: number, store: string, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new Error(`${store} gave no answer within ${timeoutMs} ms`));
+    const timer = setTimeout(late, timeoutMs);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
   });
-  late.catch(() => {}); // Cancelled, or lost the race: the outcome is told by the race alone.
-  work.catch(() => {});
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    timer.abort();
-  }
 }

@@ -6,7 +6,7 @@ import { DeliveryFault } from "./fault.ts";
 import { acceptDelivery, InboxUnavailableError, openDispatch } from "./inbox.ts";
 import { InboxWriter } from "./inbox-writer.ts";
 import { Outage } from "./outage.ts";
-import { verifiedText } from "./verify.ts";
+import { requireSigned } from "./verify.ts";
 
 type Receiving = Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "log">;
 
@@ -43,8 +43,8 @@ export function receiver(ctx: Receiving): (app: FastifyInstance) => Promise<void
     app.post("/webhooks", async (request, reply) => {
       const receivedAt = ctx.clock.now();
       const body = await readBody(request.raw);
-      const text = await verifiedText(body, single(request, "x-hub-signature-256"), ctx.config.webhookSecrets);
-      const delivery = readEnvelope(request.headers, text, receivedAt);
+      requireSigned(body, single(request, "x-hub-signature-256"), ctx.config.webhookSecrets);
+      const delivery = readEnvelope(request.headers, body, receivedAt);
       const { status, postgresError } = await acceptDelivery(ctx, into, delivery);
       stores.met();
       if (postgresError) postgres.missed(postgresError);
