@@ -9,6 +9,7 @@ import { ensureRepositoryHook } from "../src/upstream/hooks.ts";
 import { buildWeb } from "../src/web.ts";
 import { openWorkers } from "../workers/main.ts";
 import { type BenchDatabase, benchRedis, openBenchDatabase } from "./databases.ts";
+import { shared } from "./measure.ts";
 
 export interface History extends AsyncDisposable {
   simulator: Simulator;
@@ -18,8 +19,19 @@ export interface History extends AsyncDisposable {
   payloadBytes: { median: number; mean: number; most: number };
 }
 
+/** `TAIN_LARGE=1`: 100,000 deliveries. */
+const DELIVERIES = Number(process.env.DELIVERIES ?? (process.env.TAIN_LARGE === "1" ? 100_000 : 2_000));
+
+let opened: Promise<History> | undefined;
+
+/** The one history of this run, which ends with it. */
+export function sharedHistory(): Promise<History> {
+  opened ??= openHistory(DELIVERIES).then((history) => shared.use(history));
+  return opened;
+}
+
 /** An upstream that was mirrored, and then went on, while nobody applied what it sent. */
-export async function openHistory(atLeast: number): Promise<History> {
+async function openHistory(atLeast: number): Promise<History> {
   const resources = new AsyncDisposableStack();
   const simulator = resources.use(
     await openSimulator({
@@ -31,7 +43,7 @@ export async function openHistory(atLeast: number): Promise<History> {
   // GraphQL shows a limit as a 32-bit integer.
   for (const limit of Object.keys(simulator.quota.limits) as (keyof typeof simulator.quota.limits)[])
     simulator.quota.limits[limit] = 1_000_000_000;
-  generateWorld(simulator.world, { seed: 1, repositories: 12, issues: 1_200, pulls: 500 });
+  generateWorld(simulator.world, { seed: 1, repositories: 12, issues: 600, pulls: 250 });
   const prepared = resources.use(await openBenchDatabase());
   await using mirror = await openMirror(prepared, simulator, "set-up");
   const { ctx } = mirror;
@@ -118,4 +130,3 @@ export async function waitFor(ctx: Context, countLeft: string): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
 }
-

@@ -1,5 +1,6 @@
 import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import pg from "pg";
+import { raiseTouched } from "./revisions.ts";
 
 export type Database = NodePgDatabase & { $client: pg.Pool };
 export type Transaction = Parameters<Parameters<Database["transaction"]>[0]>[0];
@@ -8,7 +9,7 @@ export type Queries = Pick<Database, "execute" | "select" | "insert" | "update" 
 
 /**
  * Opens a pool. `maxConnections` bounds it; a connection is made when it is first needed, so opening never fails.
- * Close it with `database.$client.end()`.
+ * Close it with `database.$client.end()`. Its transactions raise the revisions of what was touched in them.
  */
 export function openDatabase(
   url: string,
@@ -25,5 +26,13 @@ export function openDatabase(
   // One that breaks between two statements of a transaction reports to nobody else, and would end the process; the
   // transaction learns of it by its next statement.
   pool.on("connect", (client) => client.on("error", () => {}));
-  return drizzle(pool);
+  const database = drizzle(pool);
+  const transaction = database.transaction.bind(database);
+  database.transaction = (run, config) =>
+    transaction(async (tx) => {
+      const result = await run(tx);
+      await raiseTouched(tx);
+      return result;
+    }, config);
+  return database;
 }

@@ -216,6 +216,13 @@ export const settings = {
     about:
       "Whether a route that Tain does not mirror is asked of upstream for callers who show a token of upstream's, with that token and at the cost of its quota (`on` or `off`). Off, and for everyone else, such a route is a 404 that says so.",
   },
+  pageCacheBytes: {
+    name: "PAGE_CACHE_BYTES",
+    read: (text) => (text === "0" ? 0 : size(text)),
+    default: "64MB",
+    about:
+      "How much memory each web process spends on answers that it has given more than once, to give them again while nothing of what they show has changed; 0 is off.",
+  },
   staleAfterMs: {
     name: "STALE_AFTER",
     read: span,

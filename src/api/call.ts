@@ -4,6 +4,7 @@ import type { Sight } from "../mirror/sight.ts";
 import type { Caller, User } from "./caller.ts";
 import { ApiFault } from "./fault.ts";
 import type { MediaType } from "./media-type.ts";
+import type { Page } from "./page-cache.ts";
 import type { CallerQuota } from "./quota.ts";
 import type { ApiVersion } from "./version.ts";
 
@@ -29,6 +30,8 @@ export interface Call {
   body: string;
   /** In which form the answer is asked for. */
   media: MediaType;
+  /** The repositories of which the answer has shown something so far. */
+  met: Set<number>;
   /** The caller asked for what upstream says now. */
   isFresh: boolean;
   /** Names this request in error bodies and logs. */
@@ -54,6 +57,8 @@ export interface Answer {
   notFresh?: string;
   /** Has no validators and may not be kept. */
   isUncached?: true;
+  /** Where the body is kept; `body` is null then. */
+  page?: Page;
 }
 
 export function ok(body: string, extra: Omit<Answer, "status" | "body"> = {}): Answer {

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { Context } from "../context.ts";
 import type { Sight } from "../mirror/sight.ts";
 import type { Fields } from "../mirror/template.ts";
@@ -5,18 +6,28 @@ import type { Upstream, WriteRequest } from "../upstream/client.ts";
 import type { OwnRequest } from "../upstream/on-behalf.ts";
 import type { Received } from "../upstream/transport.ts";
 import { ApiFault } from "./fault.ts";
-import { type ApiToken, ApiTokens } from "./tokens.ts";
+import { type ApiToken, ApiTokens, hashOf } from "./tokens.ts";
 import { type RepositoryPermission, type UpstreamCaller, UpstreamCallers } from "./upstream-callers.ts";
 
-/** Somebody with a token. */
-export interface User {
+/** Somebody with a token, as far as their quota is concerned. */
+export interface Payer {
   kind: "user";
-  /** The account that they answer as. */
-  userId: number;
   /** Names the quota that they draw on: their user's, or one of their token's own. */
   quotaName: string;
   /** Requests, and points, an hour of that quota; 0: no limit. Null: what the settings say. */
   hourlyLimit: number | null;
+}
+
+/** Names a token that was shown, without telling it: one of ours, or one of upstream's. */
+export interface Credential {
+  of: "own" | "upstream";
+  hash: string;
+}
+
+/** Somebody with a token. */
+export interface User extends Payer {
+  /** The account that they answer as. */
+  userId: number;
   /** By what they were known. */
   by:
     | { of: "own"; token: ApiToken }
@@ -31,7 +42,13 @@ export interface User {
 }
 
 /** Who is asking. */
-export type Caller = User | { kind: "anonymous"; address: string };
+export type Caller = User | Stranger;
+
+/** Somebody without a token, who is told from others by their address. */
+export interface Stranger {
+  kind: "anonymous";
+  address: string;
+}
 
 /** Knows callers by our own tokens and by upstream's, as `AUTH_MODE` allows. */
 export class Callers {
@@ -57,6 +74,22 @@ export class Callers {
     return user;
   }
 
+  /** What a caller is recognised by who shows the same again; null for what is no credential. */
+  credentialOf(authorization: string): Credential | null {
+    const text = credential(authorization);
+    return text === null ? null : { of: text.startsWith("tain_") ? "own" : "upstream", hash: hashOf(text) };
+  }
+
+  /** Who that is, as far as it is known without asking; null: ask. */
+  recall({ of, hash }: Credential): (Payer & { class: string }) | null {
+    if (of === "own") {
+      const token = this.#mode === "upstream" ? null : this.#tokens.recall(hash);
+      return token ? { ...payerOf(token), class: classBy(of, token) } : null;
+    }
+    const known = this.#mode === "tokens" ? null : this.#upstream.recall(hash);
+    return known ? { ...payerBy(known), class: classBy(of, known) } : null;
+  }
+
   async close(): Promise<void> {
     await Promise.all([this.#tokens.close(), this.#upstream.close()]);
   }
@@ -66,9 +99,7 @@ export class Callers {
     if (text.startsWith("tain_")) {
       const token = this.#mode === "upstream" ? null : await this.#tokens.find(text);
       if (!token) return null;
-      const { userId, hourlyLimit } = token;
-      const quotaName = hourlyLimit === null ? `u${userId}` : `t${token.id}`;
-      return { kind: "user", userId, quotaName, hourlyLimit, by: { of: "own", token } };
+      return { ...payerOf(token), userId: token.userId, by: { of: "own", token } };
     }
     const known = this.#mode === "tokens" ? null : await this.#upstream.find(text);
     if (!known) return null;
@@ -76,8 +107,16 @@ export class Callers {
     const forward = (request: Omit<OwnRequest, "token">) => this.#upstream.forward({ ...request, token: text });
     const mutate = (query: string, variables: Fields) => this.#upstream.mutate(text, query, variables);
     const by = { of: "upstream", known, write, forward, mutate } as const;
-    return { kind: "user", userId: known.userId, quotaName: `u${known.userId}`, hourlyLimit: null, by };
+    return { ...payerBy(known), userId: known.userId, by };
   }
+}
+
+function payerOf({ id, userId, hourlyLimit }: ApiToken): Payer {
+  return { kind: "user", quotaName: hourlyLimit === null ? `u${userId}` : `t${id}`, hourlyLimit };
+}
+
+function payerBy({ userId }: UpstreamCaller): Payer {
+  return { kind: "user", quotaName: `u${userId}`, hourlyLimit: null };
 }
 
 /** What of the mirror a caller sees beside what is public. */
@@ -86,6 +125,26 @@ export function sightOf(caller: Caller): Sight {
   return {
     privateRepositories: caller.by.of === "own" ? caller.by.token.repositories : [...caller.by.known.rights.keys()],
   };
+}
+
+const classes = new WeakMap<object, string>();
+
+/** Callers of one class are shown the same of every repository. */
+export function classOf(caller: Caller): string {
+  if (caller.kind === "anonymous") return "";
+  return caller.by.of === "own" ? classBy("own", caller.by.token) : classBy("upstream", caller.by.known);
+}
+
+function classBy(of: Credential["of"], known: ApiToken | UpstreamCaller): string {
+  let text = classes.get(known);
+  if (text === undefined) {
+    const rights = "rights" in known ? [...known.rights] : [known.canWrite, known.repositories];
+    text = createHash("sha256")
+      .update(JSON.stringify([of, rights]))
+      .digest("base64");
+    classes.set(known, text);
+  }
+  return text;
 }
 
 /** Whether a caller's write to this repository is passed on. Upstream itself judges those who show a token of its own. */

@@ -4,6 +4,7 @@ import type { FastifyInstance } from "fastify";
 /** Smaller answers gain nothing by it. */
 const THRESHOLD_BYTES = 1_024;
 const ENCODINGS = ["br", "gzip"] as const;
+export type Encoding = (typeof ENCODINGS)[number];
 
 /** Answers of this app travel by brotli or gzip where the caller takes them. */
 export async function compressAnswers(app: FastifyInstance): Promise<void> {
@@ -26,12 +27,21 @@ export async function compressAnswers(app: FastifyInstance): Promise<void> {
 }
 
 /** Whether a body travels compressed to a caller who sent this `Accept-Encoding`. Pure. */
-export function travelsCompressed(body: string, acceptEncoding: string | string[] | undefined): boolean {
-  const accepted = [acceptEncoding ?? ""].flat().join(",").toLowerCase().split(",");
-  const takes = accepted.some((one) => {
-    const [encoding = "", ...parameters] = one.split(";").map((part) => part.trim());
-    const isRefused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-    return !isRefused && (encoding === "*" || ENCODINGS.some((known) => known === encoding));
-  });
-  return takes && Buffer.byteLength(body) >= THRESHOLD_BYTES;
+export function travelsCompressed(body: string | Buffer, acceptEncoding: string | string[] | undefined): boolean {
+  return encodingOf(body, acceptEncoding) !== null;
+}
+
+/** The encoding in which a body travels to whoever sent this `Accept-Encoding`: of those they like best our own first. Pure. */
+export function encodingOf(body: string | Buffer, acceptEncoding: string | string[] | undefined): Encoding | null {
+  let chosen: { encoding: Encoding; weight: number } | null = null;
+  for (const one of [acceptEncoding ?? ""].flat().join(",").toLowerCase().split(",")) {
+    const [name = "", ...parameters] = one.split(";").map((part) => part.trim());
+    // Whoever takes anything surely takes the older one.
+    const encoding = name === "*" ? "gzip" : ENCODINGS.find((known) => known === name);
+    const weight = Number(parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? 1);
+    if (!encoding || !(weight > 0)) continue;
+    if (!chosen || weight > chosen.weight || (weight === chosen.weight && encoding === ENCODINGS[0]))
+      chosen = { encoding, weight };
+  }
+  return chosen && Buffer.byteLength(body) >= THRESHOLD_BYTES ? chosen.encoding : null;
 }

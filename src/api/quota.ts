@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
-import type { Caller } from "./caller.ts";
+import type { Payer, Stranger } from "./caller.ts";
 
 /** What our callers spend: REST requests (`core`), searches by REST, or GraphQL points. */
 export type Bucket = "core" | "search" | "graphql";
@@ -71,6 +71,13 @@ interface Window {
   pending: Promise<void> | null;
 }
 
+/** What was taken without asking; it can be given back. */
+export interface Taken {
+  /** Null: there is no limit. */
+  readonly window: Window | null;
+  readonly cost: number;
+}
+
 type QuotaContext = Pick<Context, "config" | "redis" | "clock" | "log">;
 
 /**
@@ -94,17 +101,36 @@ export class CallerQuota {
     this.#timer.unref();
   }
 
+  /** Takes `cost` where nobody has to be asked; null where somebody has, or there may not be that much left. */
+  take(caller: Payer | Stranger, bucket: Bucket, cost: number): Taken | null {
+    const window = this.#window(caller, bucket);
+    return window && !this.#takeFrom(window, cost) ? null : { window, cost };
+  }
+
+  /** Gives back what was taken. */
+  undo({ window, cost }: Taken): void {
+    if (window?.resetAt) window.left = Math.min(window.left + cost, window.used);
+  }
+
+  /** How the window stands of which it was taken; null where there is no limit. */
+  figuresOf({ window }: Taken): QuotaFigures | null {
+    return window && figuresOf(window);
+  }
+
+  #takeFrom(window: Window, cost: number): boolean {
+    this.#touch(window);
+    if (window.left < cost) return false;
+    window.left -= cost;
+    return true;
+  }
+
   /** Takes `cost` from the caller's quota, unless there is not that much left. */
-  async spend(caller: Caller, bucket: Bucket, cost: number): Promise<Spending> {
+  async spend(caller: Payer | Stranger, bucket: Bucket, cost: number): Promise<Spending> {
     const window = this.#window(caller, bucket);
     if (!window) return { isSpent: false, figures: null };
     // Another request may take what this one has leased, so the bound; each turn is a lease.
     for (let turn = 0; turn < 100; turn++) {
-      this.#touch(window);
-      if (window.left >= cost) {
-        window.left -= cost;
-        return { isSpent: false, figures: figuresOf(window) };
-      }
+      if (this.#takeFrom(window, cost)) return { isSpent: false, figures: figuresOf(window) };
       if (window.resetAt > 0 && window.used >= window.limit && window.touchedAt < window.askedAt + ASK_AGAIN_MS) break;
       window.pending ??= this.#lease(window, cost - window.left).finally(() => {
         window.pending = null;
@@ -115,7 +141,7 @@ export class CallerQuota {
   }
 
   /** Gives back what a request turned out not to cost. */
-  refund(caller: Caller, bucket: Bucket, cost: number): QuotaFigures | null {
+  refund(caller: Payer | Stranger, bucket: Bucket, cost: number): QuotaFigures | null {
     const window = this.#window(caller, bucket);
     if (!window) return null;
     this.#touch(window);
@@ -124,7 +150,7 @@ export class CallerQuota {
   }
 
   /** The caller's figures, asked of Redis when this process knows none. Costs nothing. */
-  async figures(caller: Caller, bucket: Bucket): Promise<QuotaFigures | null> {
+  async figures(caller: Payer | Stranger, bucket: Bucket): Promise<QuotaFigures | null> {
     const window = this.#window(caller, bucket);
     if (!window) return null;
     this.#touch(window);
@@ -144,7 +170,7 @@ export class CallerQuota {
     await Promise.all(this.#returns);
   }
 
-  #window(caller: Caller, bucket: Bucket): Window | null {
+  #window(caller: Payer | Stranger, bucket: Bucket): Window | null {
     const limit = this.#limit(caller, bucket);
     if (limit === 0) return null;
     const name = `${bucket}:${caller.kind === "user" ? caller.quotaName : `a${caller.address}`}`;
@@ -168,7 +194,7 @@ export class CallerQuota {
     return window;
   }
 
-  #limit(caller: Caller, bucket: Bucket): number {
+  #limit(caller: Payer | Stranger, bucket: Bucket): number {
     const { rateLimitUser, rateLimitAnonymous, rateLimitGraphql, rateLimitSearchUser, rateLimitSearchAnonymous } =
       this.#ctx.config;
     if (bucket === "search") return caller.kind === "user" ? rateLimitSearchUser : rateLimitSearchAnonymous;

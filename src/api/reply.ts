@@ -21,6 +21,9 @@ const COMMON_HEADERS = {
   "Content-Security-Policy": "default-src 'none'",
 };
 
+/** Of one page, for as many callers. */
+const MAX_TAGS = 100;
+
 const VARY = "Accept-Encoding, Accept, X-Requested-With";
 
 export const jsonType = "application/json; charset=utf-8";
@@ -34,7 +37,7 @@ export function commonHeaders(requestId: string): Record<string, string> {
 export function send(
   reply: FastifyReply,
   status: number,
-  body: string | null,
+  body: string | Buffer | null,
   headers: Record<string, string>,
   requestId: string,
 ): FastifyReply {
@@ -49,8 +52,12 @@ export function send(
 const READ_BY_PEOPLE = /curl|Wget|Safari|Firefox/;
 
 /** JSON as this agent gets it. */
-export function laidOut(body: string, agent: string | undefined): string {
-  return READ_BY_PEOPLE.test(agent ?? "") ? `${JSON.stringify(JSON.parse(body), null, 2)}\n` : body;
+export function laidOut<Body extends string | Buffer>(body: Body, agent: string | undefined): Body | string {
+  return isLaidOut(agent) ? `${JSON.stringify(JSON.parse(body.toString()), null, 2)}\n` : body;
+}
+
+export function isLaidOut(agent: string | undefined): boolean {
+  return READ_BY_PEOPLE.test(agent ?? "");
 }
 
 export function quotaHeaders(figures: QuotaFigures | null, resource: Bucket): Record<string, string> {
@@ -71,13 +78,14 @@ export function versionHeaders(version: ApiVersion, media: MediaType): Record<st
 /** The headers by which an answer may be kept and asked for again. */
 export function cacheHeaders(answer: Answer, caller: Caller, request: RequestHeaders): Record<string, string> {
   if (answer.isUncached) return { "Cache-Control": "no-cache" };
-  if (answer.body === null || answer.status > 299) return {};
+  const body = answer.page?.bytes ?? answer.body;
+  if (body === null || answer.status > 299) return {};
   const isAnonymous = caller.kind === "anonymous";
   const vary = isAnonymous ? ["Accept"] : ["Accept", "Authorization", "Cookie", "X-GitHub-OTP"];
-  const tag = `"${entityTag(answer.body, vary, request)}"`;
+  const tag = `"${entityTag(answer, body, vary, request)}"`;
   return {
     // It is made of what is compressed, so it is a weak one then. GitHub was recorded to do so, but for a 201.
-    ETag: answer.status !== 201 && travelsCompressed(answer.body, request["accept-encoding"]) ? `W/${tag}` : tag,
+    ETag: answer.status !== 201 && travelsCompressed(body, request["accept-encoding"]) ? `W/${tag}` : tag,
     "Cache-Control": `${isAnonymous ? "public" : "private"}, max-age=60, s-maxage=60`,
     Vary: `${vary.join(", ")}, ${VARY}`,
     ...(answer.lastModified ? { "Last-Modified": answer.lastModified.toUTCString() } : {}),
@@ -85,19 +93,29 @@ export function cacheHeaders(answer: Answer, caller: Caller, request: RequestHea
 }
 
 /** SHA-256 of the request headers that the answer varies by and of the body, as GitHub was found to make it. */
-function entityTag(body: string, vary: string[], request: RequestHeaders): string {
-  const hash = createHash("sha256");
+function entityTag({ page }: Answer, body: string | Buffer, vary: string[], request: RequestHeaders): string {
+  const varied = createHash("sha256");
   for (const name of ["Accept", "Authorization", "Cookie"]) {
     const value = vary.includes(name) ? request[name.toLowerCase()] : undefined;
-    if (value !== undefined) hash.update(`${value}:`);
+    if (value !== undefined) varied.update(`${value}:`);
   }
-  return hash.update(body).digest("hex");
+  // It takes a while to go through a long body, and the same callers come again.
+  const key = page && varied.copy().digest("base64");
+  const known = key && page.tags.get(key);
+  if (known) return known;
+  const tag = varied.update(body).digest("hex");
+  if (key) {
+    if (page.tags.size >= MAX_TAGS) page.tags.clear();
+    page.tags.set(key, tag);
+  }
+  return tag;
 }
 
 /** Whether the caller has this very answer. With both validators sent, the ETag decides. */
 export function isUnchanged(headers: Record<string, string>, request: RequestHeaders): boolean {
   const [tags, since] = [request["if-none-match"], request["if-modified-since"]];
-  if (tags !== undefined) return headers.ETag !== undefined && matches(String(tags), headers.ETag);
+  if (tags !== undefined)
+    return headers.ETag !== undefined && (tags === headers.ETag || matches(String(tags), headers.ETag));
   if (since === undefined || headers["Last-Modified"] === undefined) return false;
   const known = Date.parse(String(since));
   return !Number.isNaN(known) && Date.parse(headers["Last-Modified"]) <= known;

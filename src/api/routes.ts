@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isPostgresOutage } from "../../db/outage.ts";
 import {
@@ -12,7 +11,7 @@ import { apiAddress, enterprisePrefix } from "./addresses.ts";
 import { inForm } from "./body-form.ts";
 import type { Answer, ApiContext, Call, RepositoryCall } from "./call.ts";
 import { type Caller, Callers, sightOf } from "./caller.ts";
-import { compressAnswers } from "./compression.ts";
+import { compressAnswers, type Encoding, encodingOf } from "./compression.ts";
 import { registerDescription } from "./description/routes.ts";
 import { ApiFault, faultBody, notFound } from "./fault.ts";
 import { freshnessHeaders, refreshShown } from "./freshness.ts";
@@ -21,12 +20,25 @@ import { openGraphql } from "./graphql/endpoint.ts";
 import { MarkdownRenderer } from "./markdown.ts";
 import { type MediaType, mediaType } from "./media-type.ts";
 import { storeOutage } from "./outage.ts";
+import { encoded, keyOf, PageCache } from "./page-cache.ts";
 import { passThrough } from "./pass-through.ts";
 import { type Bucket, CallerQuota, type QuotaFigures } from "./quota.ts";
-import { cacheHeaders, isUnchanged, jsonType, laidOut, quotaHeaders, send, versionHeaders } from "./reply.ts";
+import {
+  cacheHeaders,
+  commonHeaders,
+  isLaidOut,
+  isUnchanged,
+  jsonType,
+  laidOut,
+  quotaHeaders,
+  send,
+  versionHeaders,
+} from "./reply.ts";
+import { newRequestId } from "./request-id.ts";
 import { restOperations } from "./rest/operations.ts";
 import { numberParam } from "./rest/page.ts";
 import type { Match } from "./router.ts";
+import { Shortcut } from "./shortcut.ts";
 import { type ApiVersion, apiVersion, apiVersions } from "./version.ts";
 
 const DOCS = "https://docs.github.com/rest";
@@ -58,6 +70,9 @@ export async function registerApi(
   const quota = new CallerQuota(ctx);
   const changes = new ChangeStreams(ctx);
   const graphql = openGraphql({ ctx, callers, quota, timeoutMs: graphqlTimeoutMs, changes });
+  const pages = new PageCache(ctx);
+  const shortcut = new Shortcut(ctx, { callers, quota, pages });
+  shortcut.open(app);
   const operations = restOperations();
   const markdown = new MarkdownRenderer();
 
@@ -67,6 +82,7 @@ export async function registerApi(
     api.addHook("onClose", async () => {
       await quota.close();
       await callers.close();
+      await pages[Symbol.asyncDispose]();
     });
     await compressAnswers(api);
     // Bodies stay as they were sent: they are passed on, or read by the operation that knows what they are.
@@ -145,6 +161,7 @@ export async function registerApi(
         version,
         requestId,
         media,
+        met: new Set(),
         isFresh: isFresh && isRead(request.method) && caller.kind === "user",
         method: request.method,
         api: apiAddress(ctx.config, { protocol: request.protocol, host: request.host, isEnterprise }),
@@ -154,9 +171,13 @@ export async function registerApi(
         headers: request.headers,
         body: typeof request.body === "string" ? request.body : "",
       };
-      const answer = match ? await run(call, match) : ctx.config.passThrough ? await passThrough(call) : null;
+      const answer = match
+        ? await pages.answer(call, match, async () => formed(await run(call, match), media))
+        : ctx.config.passThrough
+          ? await passThrough(call)
+          : null;
       if (!answer) throw notMirrored(request.method);
-      return deliver(reply, call, answer, figures, bucket);
+      return await deliver(reply, call, answer, figures, bucket);
     } catch (error) {
       if (!(error instanceof ApiFault)) throw error;
       const headers = {
@@ -185,35 +206,68 @@ export async function registerApi(
     }
   }
 
-  function deliver(
+  function formed(answer: Answer, { form }: MediaType): Answer {
+    return isOurJson(answer) ? { ...answer, body: inForm(answer.body, form, markdown) } : answer;
+  }
+
+  async function deliver(
     reply: FastifyReply,
     call: Call,
-    ran: Answer,
+    answer: Answer,
     figures: QuotaFigures | null,
     bucket: Bucket,
-  ): FastifyReply {
+  ): Promise<FastifyReply> {
     const { caller, version, media, requestId, headers: request } = call;
-    // Another media type is text, or upstream's own answer, which stays as it is.
-    const isOurJson = ran.body !== null && ran.contentType === undefined;
-    const answer = isOurJson ? { ...ran, body: inForm(ran.body as string, media.form, markdown) } : ran;
-    const headers: Record<string, string> = {
+    const { page } = answer;
+    const lasting: Record<string, string> = {
       ...versionHeaders(version, media),
       ...cacheHeaders(answer, caller, request),
-      ...freshnessHeaders(answer, { now: ctx.clock.now(), staleAfterMs: ctx.config.staleAfterMs }),
       ...answer.headers,
       ...(answer.link ? { Link: answer.link } : {}),
     };
+    const headers = {
+      ...freshnessHeaders(answer, { now: ctx.clock.now(), staleAfterMs: ctx.config.staleAfterMs }),
+      ...lasting,
+    };
+    let encoding: Encoding | null = null;
+    const agent = reply.request.headers["user-agent"];
+    if (page && call.method === "GET" && !isLaidOut(agent)) {
+      encoding = request["x-no-compression"] === undefined ? encodingOf(page.bytes, request["accept-encoding"]) : null;
+      const bodyHeaders = { "Content-Type": jsonType, ...(encoding && { "Content-Encoding": encoding }) };
+      const common = commonHeaders(requestId);
+      delete common["X-GitHub-Request-Id"];
+      shortcut.remember(reply.request.raw, {
+        caller,
+        key: keyOf(call),
+        page,
+        bucket,
+        encoding,
+        headers: { ...common, ...lasting },
+        bodyHeaders,
+      });
+    }
     if (isRead(call.method) && answer.status === 200 && isUnchanged(headers, request)) {
       // GitHub docs: a 304 is free to those who are authorised.
       const left = caller.kind === "user" ? quota.refund(caller, bucket, 1) : figures;
       return send(reply, 304, null, { ...headers, ...quotaHeaders(left, bucket) }, requestId);
     }
+    if (page) {
+      if (encoding) headers["Content-Encoding"] = encoding;
+      const bytes = encoding ? await encoded(page, encoding) : laidOut(page.bytes, agent);
+      const all = { ...quotaHeaders(figures, bucket), ...headers, "Content-Type": jsonType };
+      return send(reply, answer.status, bytes, all, requestId);
+    }
     if (answer.body !== null) headers["Content-Type"] = answer.contentType ?? jsonType;
-    const body = isOurJson ? laidOut(answer.body as string, reply.request.headers["user-agent"]) : answer.body;
+    const body = isOurJson(answer) ? laidOut(answer.body, agent) : answer.body;
     // Upstream's own 304 is as free as ours, and its own figures, where it sends some, are those that count.
     const left = answer.status === 304 && caller.kind === "user" ? quota.refund(caller, bucket, 1) : figures;
     return send(reply, answer.status, body, { ...quotaHeaders(left, bucket), ...headers }, requestId);
   }
+}
+
+/** Another media type is text, or upstream's own answer, which stays as it is. */
+function isOurJson(answer: Answer): answer is Answer & { body: string } {
+  return answer.body !== null && answer.contentType === undefined;
 }
 
 function hasAgent({ headers }: FastifyRequest): boolean {
@@ -237,6 +291,7 @@ async function run(call: Call, { route, repository: named }: Match): Promise<Ans
   if (!named) throw new Error(`A route below a repository was matched without one: ${call.path}`);
   const found = await findNamed(call, named);
   if (found === null) throw notFound();
+  call.met.add(found.repository.id);
   const path = `/repositories/${found.repository.id}${named.rest}`;
   if (found.isMoved) return moved(call, path);
   const below: RepositoryCall = { ...call, repository: found.repository, path };
@@ -303,9 +358,4 @@ function quotaSpent(caller: Caller, requestId: string, now: Date): ApiFault {
   return new ApiFault(403, message, {
     documentationUrl: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api",
   });
-}
-
-function newRequestId(): string {
-  const hex = randomBytes(16).toString("hex").toUpperCase();
-  return [hex.slice(0, 4), hex.slice(4, 10), hex.slice(10, 16), hex.slice(16, 24), hex.slice(24)].join(":");
 }

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
 import { observe } from "../mirror/observation.ts";
@@ -11,6 +10,7 @@ import { type OnBehalf, type OwnRequest, openOnBehalf } from "../upstream/on-beh
 import { limitOf } from "../upstream/quota-headers.ts";
 import type { Received } from "../upstream/transport.ts";
 import { ApiFault } from "./fault.ts";
+import { hashOf } from "./tokens.ts";
 
 const REMEMBERED = 10_000;
 /** While upstream cannot be asked, whoever it confirmed within this time is believed. */
@@ -57,12 +57,20 @@ export class UpstreamCallers {
     this.#upstream = openOnBehalf(ctx);
   }
 
+  /** Whom upstream said not long ago that the token with this hash is; undefined where it would have to be asked. */
+  recall(hash: string): UpstreamCaller | null | undefined {
+    const known = this.#known.get(hash);
+    const isRecent =
+      known && this.#ctx.clock.now().getTime() - known.confirmedAt < this.#ctx.config.upstreamCallerTtlMs;
+    return isRecent ? known.caller : undefined;
+  }
+
   /**
    * Null: upstream does not accept the token.
    * @throws ApiFault 503 when upstream cannot say whose it is and has not said so lately; 403 as upstream words it
    */
   async find(token: string): Promise<UpstreamCaller | null> {
-    const hash = createHash("sha256").update(token).digest("hex");
+    const hash = hashOf(token);
     const now = this.#ctx.clock.now().getTime();
     const known = this.#known.get(hash);
     if (known && now - known.confirmedAt < this.#ctx.config.upstreamCallerTtlMs) return known.caller;

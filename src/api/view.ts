@@ -5,11 +5,12 @@ import type { Fields, Json } from "../mirror/template.ts";
 import type { Call } from "./call.ts";
 import { hasMirrorsRights, type Permissions, permissionsOf } from "./caller.ts";
 
-type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller" | "sight">;
+type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller" | "sight"> &
+  Partial<Pick<Call, "met">>;
 
 /** Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. */
 export async function showEach(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
-  const texts = await renderDocuments(call.ctx.db, documents, { api: call.api });
+  const texts = await renderDocuments(call.ctx.db, documents, { api: call.api, met: call.met });
   return texts.map((text) => restrict(text, call));
 }
 

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Transaction } from "../../db/connection.ts";
+import { PEOPLE, touch } from "../../db/revisions.ts";
 import type { Stored } from "./merge-rule.ts";
 import { type Kind, type Resource, resources } from "./resource.ts";
 import { layoutFor, type Row } from "./rows.ts";
@@ -9,12 +10,29 @@ import { referenceId } from "./template.ts";
 /** What other tables hold of these rows: who carries a label, who is assigned, which names a repository had. */
 export async function followRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<void> {
   if (rows.length === 0) return;
+  touchRows(tx, resource, rows);
   if (resource.kind === "issue") {
     await followList(tx, rows, "labels", "issue_labels", "label_id");
     await followList(tx, rows, "assignees", "issue_assignees", "user_id");
     await buryChildren(tx, rows);
   }
   if (resource.kind === "repository") await rememberFormerNames(tx, rows);
+}
+
+/** Nobody shows a person who is met for the first time but what is stored along with them. */
+function touchRows(tx: Transaction, { kind }: Resource, rows: Row[]): void {
+  if (kind === "user") {
+    if (rows.some(({ before }) => before)) touch(tx, [PEOPLE]);
+  } else if (kind === "repository") {
+    const names = rows.flatMap(({ stored, before }) => [stored.fields.full_name, before?.stored.fields.full_name]);
+    touch(
+      tx,
+      rows.map(({ seen }) => seen.key),
+      names.filter((name) => typeof name === "string"),
+    );
+  } else {
+    touch(tx, new Set(rows.map(({ seen }) => seen.repositoryId)));
+  }
 }
 
 /** What lies under an issue or pull request, and the column that says under which. */

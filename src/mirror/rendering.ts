@@ -16,6 +16,8 @@ export interface StoredDocument {
 export interface Addresses {
   /** The API's address as the caller wrote it, without a trailing slash. */
   api: string;
+  /** Where the repositories are noted that are shown, or would be if they were known. */
+  met?: Set<number> | undefined;
 }
 
 interface Repository {
@@ -45,7 +47,7 @@ export async function renderDocuments(
   documents: StoredDocument[],
   addresses: Addresses,
 ): Promise<string[]> {
-  const related = await loadRelated(queries, documents);
+  const related = await loadRelated(queries, documents, addresses.met);
   const rendered = new Map<string, string>();
   return documents.map((one) => renderDocument(one, related, addresses, rendered));
 }
@@ -162,7 +164,11 @@ function escaped(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-async function loadRelated(queries: Queries, documents: StoredDocument[]): Promise<Related> {
+async function loadRelated(
+  queries: Queries,
+  documents: StoredDocument[],
+  met: Set<number> | undefined,
+): Promise<Related> {
   const related: Related = {
     users: new Map(),
     repositories: new Map(),
@@ -174,6 +180,7 @@ async function loadRelated(queries: Queries, documents: StoredDocument[]): Promi
   let wanted = wantedBy(documents, shapes);
   for (const { repositoryId } of documents) if (repositoryId !== 0) wanted.repositories.add(repositoryId);
   while (wanted.users.size + wanted.repositories.size + wanted.labels.size + wanted.milestones.size > 0) {
+    for (const id of wanted.repositories) met?.add(id);
     const loaded = await loadLevel(queries, wanted, related);
     wanted = onlyNew(wantedBy(loaded, shapes), related);
   }

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Database, Queries } from "../../db/connection.ts";
+import { PEOPLE, touch } from "../../db/revisions.ts";
 import { origin } from "../../db/schema/origin.ts";
 
 /** The origin of the demonstration's databases. Its world is another one at each start, so no address names it. */
@@ -38,6 +39,7 @@ export const mirrorTables = [
   "installations",
   "installation_repositories",
   "token_owners",
+  "revisions",
 ] as const;
 
 // A process that was left running holds its locks only for the length of a statement.
@@ -68,6 +70,7 @@ export async function claimOrigin(db: Database, upstream: string): Promise<"clai
     if (known === SIMULATOR) {
       const tables = upstream === SIMULATOR ? mirrorTables : [...mirrorTables, "api_tokens"];
       await tx.execute(sql.raw(`truncate ${tables.join(", ")}`));
+      touch(tx, [PEOPLE]);
       await tx.update(origin).set({ upstream, claimedAt: new Date() });
       return "emptied";
     }

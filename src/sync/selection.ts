@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import { touch } from "../../db/revisions.ts";
 import type { Context } from "../context.ts";
 import { observe } from "../mirror/observation.ts";
 import { mergeObserved } from "../mirror/store.ts";
@@ -167,6 +168,7 @@ async function beginMirroring(
       on conflict (repository_id) do update set state = 'backfilling', problem = null
         where repository_syncs.state = 'gone' and (${isNamed} or repository_syncs.problem is distinct from ${REMOVED_HERE})`);
     const isNew = (rowCount ?? 0) > 0;
+    touch(tx, [repositoryId]);
     if (isNew) await tx.execute(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
     return isNew;
   });
@@ -259,7 +261,11 @@ async function purgeRepository(ctx: Pick<Context, "db">, repositoryId: number): 
   await ctx.db.$client.query("delete from validators where path = $1 or path like $1 || '/%'", [
     `/repositories/${repositoryId}`,
   ]);
-  await ctx.db.$client.query("delete from repositories where id = $1", [repositoryId]);
+  // Others may show it as what they were forked from.
+  await ctx.db.transaction(async (tx) => {
+    await tx.execute(sql`delete from repositories where id = ${repositoryId}`);
+    touch(tx, [repositoryId]);
+  });
 }
 
 function escapeLike(text: string): string {

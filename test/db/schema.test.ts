@@ -14,6 +14,7 @@ import { origin } from "../../db/schema/origin.ts";
 import { pullRequests } from "../../db/schema/pull-requests.ts";
 import { formerNames, repositories } from "../../db/schema/repositories.ts";
 import { pullRequestReviewComments, pullRequestReviews } from "../../db/schema/reviews.ts";
+import { revisions } from "../../db/schema/revisions.ts";
 import { shapes } from "../../db/schema/shapes.ts";
 import {
   auditPages,
@@ -58,6 +59,7 @@ const tables = [
   selections,
   validators,
   users,
+  revisions,
 ];
 
 async function withClient<T>(url: string, act: (client: pg.Client) => Promise<T>): Promise<T> {

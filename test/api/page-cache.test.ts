@@ -1,0 +1,387 @@
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import { sql } from "drizzle-orm";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { touch } from "../../db/revisions.ts";
+import { restOperations } from "../../src/api/rest/operations.ts";
+import type { Kind } from "../../src/mirror/resource.ts";
+import type { Fields, Json } from "../../src/mirror/template.ts";
+import { removeSelection } from "../../src/sync/selection.ts";
+import { openLink } from "../receiver/breakable-link.ts";
+import { type Answered, type ApiWorld, type Asking, askAt, openApiWorld, store } from "./api-world.ts";
+
+// What is answered again is what would be answered anew: never less new, never to others, and with the same headers.
+
+/** `PAGE_CACHE_STEPS=1000 npm test -- test/api/page-cache` makes as many changes, and reads after each. */
+const STEPS = Number(process.env.PAGE_CACHE_STEPS ?? 15);
+const WRITES = Number(process.env.PAGE_CACHE_WRITES ?? 100);
+
+let world: ApiWorld;
+/** Other processes' worth of API: one that keeps pages, one that keeps none. */
+let keeping: string;
+let plain: string;
+let aheadMs = 0;
+
+beforeAll(async () => {
+  world = await openApiWorld({
+    repositories: 3,
+    issues: 40,
+    clock: { now: () => new Date(Date.now() + aheadMs) },
+    env: { RATE_LIMIT_USER: "1000000", RATE_LIMIT_ANONYMOUS: "1000000", UPSTREAM_CALLER_TTL: "1m" },
+  });
+  keeping = await world.openSibling();
+  plain = await world.openSibling({ PAGE_CACHE_BYTES: "0" });
+  world.upstream.tokens.create({ token: "ghp_outsider", login: "outsider" });
+}, 60_000);
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+/** Once to learn what the page shows, once to keep it, once to remember the request. */
+async function warm(path: string, asking: Asking): Promise<void> {
+  for (let time = 0; time < 3; time++) await askAt(keeping, "GET", path, asking);
+}
+
+/** Everything but what differs between any two requests, and which server was asked. */
+function shape({ status, headers, text }: Answered, url: string): unknown {
+  // A page that is compressed beforehand has a length; one that is compressed while it is sent has none.
+  const own = /^(date|x-github-request-id|x-ratelimit-(remaining|used|reset)|age|content-length|transfer-encoding)$/;
+  const kept = [...headers]
+    .filter(([name]) => !own.test(name))
+    .map(([name, value]) => [name, value.replaceAll(url, "URL")]);
+  return {
+    status,
+    headers: Object.fromEntries(kept.filter(([name]) => name !== "etag")),
+    text: text.replaceAll(url, "URL"),
+  };
+}
+
+const busiest = () => world.repositories[0] as ApiWorld["repositories"][number];
+
+/** A path for each read below a repository. */
+async function readPaths(fullName: string): Promise<string[]> {
+  const at = `/repos/${fullName}`;
+  const list = async (path: string) => (await world.get(`${at}${path}`)).body as Fields[];
+  const [issue] = await list("/issues?state=all");
+  const [comment] = await list("/issues/comments");
+  const [remark] = await list("/pulls/comments");
+  const [label] = await list("/labels");
+  const [milestone] = await list("/milestones?state=all");
+  const pulls = await list("/pulls?state=all&per_page=100");
+  let review: Fields | undefined;
+  let pull = pulls[0];
+  for (const one of pulls) {
+    [review] = await list(`/pulls/${one.number}/reviews`);
+    if (!review) continue;
+    pull = one;
+    break;
+  }
+  const values: [RegExp, unknown][] = [
+    [/^\/issues\/comments\/:id/, `/issues/comments/${comment?.id}`],
+    [/^\/pulls\/comments\/:id/, `/pulls/comments/${remark?.id}`],
+    [/^\/issues\/:number/, `/issues/${issue?.number}`],
+    [/^\/pulls\/:number\/reviews\/:id/, `/pulls/${pull?.number}/reviews/${review?.id}`],
+    [/^\/pulls\/:number/, `/pulls/${pull?.number}`],
+    [/^\/labels\/:name/, `/labels/${encodeURIComponent(String(label?.name))}`],
+    [/^\/milestones\/:number/, `/milestones/${milestone?.number}`],
+    [/^\/assignees\/:assignee/, `/assignees/${fullName.split("/")[0]}`],
+  ];
+  return restOperations()
+    .routes.filter(({ route }) => route.run.of === "repository" && route.method === "GET")
+    .map(({ path }) => {
+      const [form, value] = values.find(([form]) => form.test(path)) ?? [/^\/$/, ""];
+      return `${at}${path.replace(form, String(value))}`;
+    });
+}
+
+describe("the same from memory as anew", () => {
+  const askers: [string, () => Asking][] = [
+    ["nobody", () => ({ token: null })],
+    ["our token", () => ({ token: world.token })],
+    ["our token that reads", () => ({ token: world.readToken })],
+    ["upstream's token", () => ({ token: "ghp_outsider" })],
+    ["the newer version", () => ({ token: world.token, headers: { "x-github-api-version": "2026-03-10" } })],
+    ["HTML", () => ({ token: world.token, headers: { accept: "application/vnd.github.html+json" } })],
+    ["gzip", () => ({ token: world.token, headers: { "accept-encoding": "gzip" } })],
+    ["no compression", () => ({ token: world.token, headers: { "accept-encoding": "identity" } })],
+    ["a person", () => ({ token: world.token, headers: { "user-agent": "curl/8" } })],
+    ["an enterprise client", () => ({ token: world.token })],
+  ];
+  test.each(askers)("%s", async (name, asking) => {
+    const public_ = world.repositories.find(({ private: isPrivate }) => !isPrivate);
+    if (!public_) throw new Error("The world needs a public repository");
+    const prefix = name === "an enterprise client" ? "/api/v3" : "";
+    for (const path of await readPaths(public_.fullName)) {
+      for (const more of name === "our token" ? ["", "?per_page=3&page=2"] : [""]) {
+        const at = `${prefix}${path}${more}`;
+        const wanted = await askAt(plain, "GET", at, asking());
+        await warm(at, asking());
+        const again = await askAt(keeping, "GET", at, asking());
+        expect(shape(again, keeping), at).toEqual(shape(wanted, plain));
+        const etag = again.headers.get("etag");
+        if (!etag) continue;
+        const { headers, ...rest } = asking();
+        const known = { ...rest, headers: { ...headers, "if-none-match": etag } };
+        const unchanged = await askAt(keeping, "GET", at, known);
+        expect(unchanged.status, at).toBe(304);
+        const tag = wanted.headers.get("etag") ?? "";
+        const anew = await askAt(plain, "GET", at, { ...known, headers: { ...known.headers, "if-none-match": tag } });
+        expect(shape(unchanged, keeping), at).toEqual(shape(anew, plain));
+      }
+    }
+  });
+
+  test("what is kept is answered without a look at the rows, and no longer than until they change", async () => {
+    const { id, fullName } = busiest();
+    const path = `/repos/${fullName}/labels?per_page=100`;
+    const asking = { token: world.token };
+    await warm(path, asking);
+    const before = await askAt(keeping, "GET", path, asking);
+    // Behind the back of everything that tells of changes.
+    const changed = before.body[0].description === "x" ? "y" : "x";
+    await world.ctx.db.execute(
+      sql`update labels set document = (document::jsonb || jsonb_build_object('description', ${changed}::text))::json where id = ${before.body[0].id}`,
+    );
+    expect((await askAt(plain, "GET", path, asking)).body[0].description).toBe(changed);
+    expect((await askAt(keeping, "GET", path, asking)).text).toBe(before.text);
+    await touchRepository(id);
+    expect((await askAt(keeping, "GET", path, asking)).body[0].description).toBe(changed);
+  });
+
+  test("a request that comes again takes the short way", async () => {
+    const path = `/repos/${busiest().fullName}/labels?page=1`;
+    const asking = { token: world.token };
+    const isShort = async () => (await rawNames(keeping + path, world.token)).includes("X-GitHub-Request-Id");
+    for (let time = 0; time < 2; time++) expect(await isShort()).toBe(false);
+    expect(await isShort()).toBe(true);
+    await touchRepository(busiest().id);
+    expect(await isShort()).toBe(false);
+    expect((await askAt(keeping, "GET", path, asking)).status).toBe(200);
+  });
+
+  test("each answer costs what it costs anew, and a 304 nothing", async () => {
+    const path = `/repos/${busiest().fullName}/labels`;
+    const asking = { token: world.token };
+    await warm(path, asking);
+    const used = async (headers: Record<string, string> = {}) => {
+      const answer = await askAt(keeping, "GET", path, { ...asking, headers });
+      return { used: Number(answer.headers.get("x-ratelimit-used")), etag: answer.headers.get("etag") ?? "" };
+    };
+    const first = await used();
+    const second = await used();
+    expect(second.used).toBe(first.used + 1);
+    expect((await used({ "if-none-match": first.etag })).used).toBe(second.used);
+    expect((await used()).used).toBe(second.used + 1);
+  });
+});
+
+/** The names of an answer's headers as they were sent: the usual way sends them in lower case. */
+async function rawNames(url: string, token: string): Promise<string[]> {
+  const asking = request(url, { headers: { "user-agent": "test", authorization: `Bearer ${token}` } });
+  asking.end();
+  const [answer] = (await once(asking, "response")) as [IncomingMessage];
+  answer.resume();
+  await once(answer, "end");
+  return answer.rawHeaders.filter((_, at) => at % 2 === 0);
+}
+
+async function touchRepository(id: number): Promise<void> {
+  await world.ctx.db.transaction(async (tx) => touch(tx, [id]));
+}
+
+/** How a resource is now, changed. */
+async function changed(path: string, kind: Kind, change: (was: Fields) => Fields, deleted = false): Promise<void> {
+  const was = (await world.getUpstream(path)).body as Fields;
+  const at = /^\/repos\/([^/]+\/[^/]+)/.exec(path)?.[1] ?? "";
+  const home = world.repositories.find(({ fullName }) => fullName === at);
+  const page = `${world.upstream.url}/${at}`;
+  aheadMs += 60_000;
+  await store(
+    world.ctx,
+    world.upstream,
+    kind,
+    { ...was, ...change(was), ...(was.updated_at ? { updated_at: world.ctx.clock.now().toISOString() } : {}) } as Json,
+    home && { id: home.id, fullName: at, htmlUrl: page },
+    { deleted },
+  );
+}
+
+test(`${WRITES} writes, each shown by every read that begins after it, while others read all the time`, async () => {
+  const { id, fullName } = busiest();
+  const path = `/repos/${fullName}/labels?per_page=100`;
+  const asking = { token: world.token };
+  const [label] = (await askAt(keeping, "GET", path, asking)).body as Fields[];
+  const numbered = (await world.getUpstream(`/repos/${fullName}/labels/${encodeURIComponent(String(label?.name))}`))
+    .body as Fields;
+  const at = { id, fullName, htmlUrl: `${world.upstream.url}/${fullName}` };
+  let written = 0;
+  let isOver = false;
+  const stale: string[] = [];
+  const read = async () => {
+    while (!isOver) {
+      const least = written;
+      const { body } = await askAt(keeping, "GET", path, asking);
+      const found = (body as Fields[]).find((one) => one.id === label?.id)?.description;
+      if (Number(found) < least) stale.push(`${found} after ${least}`);
+    }
+  };
+  const begin = async (description: number) => {
+    aheadMs += 60_000;
+    await store(world.ctx, world.upstream, "label", { ...numbered, description: String(description) }, at);
+  };
+  await begin(0);
+  const readers = Array.from({ length: 4 }, read);
+  for (let number = 1; number <= WRITES; number++) {
+    await begin(number);
+    written = number;
+  }
+  isOver = true;
+  await Promise.all(readers);
+  expect(stale).toEqual([]);
+}, 600_000);
+
+describe("who may see it", () => {
+  test("whose right upstream takes back is not answered from memory", async () => {
+    const hidden = world.repositories.find(({ private: isPrivate }) => isPrivate) ?? busiest();
+    await changed(`/repos/${hidden.fullName}`, "repository", () => ({ private: true, full_name: hidden.fullName }));
+    world.upstream.tokens.create({ token: "ghp_leaver", login: "leaver", repositories: [hidden.fullName] });
+    const ask = () => world.get(`/repos/${hidden.fullName}/labels`, { token: "ghp_leaver" });
+    for (let time = 0; time < 5; time++) expect((await ask()).status).toBe(200);
+    world.upstream.tokens.delete("ghp_leaver");
+    world.upstream.tokens.create({ token: "ghp_leaver", login: "leaver", repositories: [] });
+    aheadMs += 61_000;
+    expect((await ask()).status).toBe(404);
+  });
+
+  test("one caller's page is not another's", async () => {
+    const { fullName } = busiest();
+    const path = `/repos/${fullName}`;
+    await changed(path, "repository", () => ({ private: false }));
+    await warm(path, { token: world.token });
+    const [mine, theirs] = [
+      await askAt(keeping, "GET", path, { token: world.token }),
+      await askAt(keeping, "GET", path, { token: null }),
+    ];
+    expect(mine.body.permissions).toBeDefined();
+    expect(theirs.body.permissions).toBeUndefined();
+    expect(theirs.headers.get("cache-control")).toMatch(/^public/);
+  });
+});
+
+test("with Postgres away nothing is answered from memory, and again once it is back", async () => {
+  await using link = await openLink(world.ctx.config.databaseUrl);
+  const url = await world.openSibling({ DATABASE_URL: link.url });
+  const ask = () => askAt(url, "GET", `/repos/${busiest().fullName}/labels`, { token: world.token });
+  for (let time = 0; time < 4; time++) expect((await ask()).status).toBe(200);
+  await link.cut();
+  expect((await ask()).status).toBe(503);
+  await link.mend();
+  let { status } = await ask();
+  for (let time = 0; time < 50 && status !== 200; time++) {
+    await delay(20);
+    ({ status } = await ask());
+  }
+  expect(status).toBe(200);
+});
+
+test(`${STEPS} changes of every kind, each shown by the next read of a process that kept what was before`, async () => {
+  const { id, fullName } = busiest();
+  const at = `/repos/${fullName}`;
+  const { login } = (await world.getUpstream(at)).body.owner;
+  const lists = async (path: string) => (await world.getUpstream(`${at}${path}`)).body as Fields[];
+  const issues = await lists("/issues?state=all&per_page=5");
+  const labels = await lists("/labels");
+  const pulls = await lists("/pulls?state=all&per_page=100");
+  const forked = pulls.find((one) => (one.head as Fields | null)?.repo && ((one.head as Fields).repo as Fields).fork);
+  const author = (issues[0] as { user: Fields } | undefined)?.user.login;
+  const label = encodeURIComponent(String(labels[0]?.name));
+  const word = (step: number) => `changed ${step}`;
+  const kinds: [string, (step: number) => Promise<void>][] = [
+    ["a title", (step) => changed(`${at}/issues/${issues[0]?.number}`, "issue", () => ({ title: word(step) }))],
+    ["a label", (step) => changed(`${at}/labels/${label}`, "label", () => ({ description: word(step) }))],
+    ["a person's name", (step) => changed(`/users/${author}`, "user", () => ({ login: `${author}-${step}` }))],
+    ["the repository", (step) => changed(at, "repository", () => ({ description: word(step) }))],
+    [
+      "its name",
+      (step) => changed(at, "repository", () => ({ full_name: `${login}/renamed-${step}`, name: `renamed-${step}` })),
+    ],
+    ["its name back", () => changed(at, "repository", () => ({}))],
+    ["who may see it", (step) => changed(at, "repository", () => ({ private: step % 2 === 0 }))],
+    ["that it is followed", () => removeSelection(world.ctx, fullName, { purge: false }).then(() => {})],
+    [
+      "that it is followed again",
+      async () => {
+        await world.ctx.db.$client.query("update repository_syncs set state = 'live' where repository_id = $1", [id]);
+      },
+    ],
+    [
+      "when it was confirmed",
+      async () => {
+        await world.ctx.db.$client.query("update repository_syncs set confirmed_at = now() where repository_id = $1", [
+          id,
+        ]);
+      },
+    ],
+    [
+      "a milestone or none",
+      async (step) => {
+        const [milestone] = await lists("/milestones?state=all");
+        if (milestone)
+          await changed(`${at}/milestones/${milestone.number}`, "milestone", () => ({ title: word(step) }));
+      },
+    ],
+    [
+      "a label's deletion",
+      async () => {
+        const last = labels.at(-1);
+        await changed(`${at}/labels/${encodeURIComponent(String(last?.name))}`, "label", () => ({}), true);
+      },
+    ],
+    [
+      "a fork",
+      async (step) => {
+        const fork = forked && ((forked.head as Fields).repo as Fields);
+        if (fork) await changed(`/repos/${fork.full_name}`, "repository", () => ({ description: word(step) }));
+      },
+    ],
+    [
+      "the same name elsewhere",
+      async () => {
+        const other = world.repositories[1]?.fullName;
+        await changed(`/repos/${other}`, "repository", () => ({
+          full_name: fullName,
+          name: fullName.split("/")[1] as string,
+        }));
+      },
+    ],
+    ["its own name again", async () => changed(`/repos/${world.repositories[1]?.fullName}`, "repository", () => ({}))],
+  ];
+  const paths = [
+    at,
+    `${at}/issues?state=all&creator=${author}`,
+    `${at}/issues/${issues[0]?.number}`,
+    `${at}/labels?per_page=100`,
+    `${at}/milestones?state=all`,
+    `${at}/pulls/${forked?.number ?? pulls[0]?.number}`,
+    `/repositories/${id}/pulls?state=all&per_page=100`,
+  ];
+  const askers = [{ token: null }, { token: world.token }];
+  let random = Number(process.env.PAGE_CACHE_SEED ?? 1);
+  const draw = (below: number) => {
+    random = (Math.imul(random, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((random / 2 ** 32) * below);
+  };
+  for (const path of paths) for (const asking of askers) await warm(path, asking);
+  for (let step = 0; step < STEPS; step++) {
+    // Each kind once, in their order; then as they come.
+    const [name, change] = kinds[step < kinds.length ? step : draw(kinds.length)] as (typeof kinds)[number];
+    await change(step);
+    for (const path of paths) {
+      for (const asking of askers) {
+        const shown = await askAt(keeping, "GET", path, asking);
+        const wanted = await askAt(plain, "GET", path, asking);
+        expect(shape(shown, keeping), `after ${name} (${step}), ${path}`).toEqual(shape(wanted, plain));
+        for (let time = 0; time < 2; time++) await askAt(keeping, "GET", path, asking);
+      }
+    }
+  }
+}, 600_000);

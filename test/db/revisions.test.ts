@@ -1,0 +1,86 @@
+import { sql } from "drizzle-orm";
+import { expect, test } from "vitest";
+import { type Database, openDatabase } from "../../db/connection.ts";
+import { PEOPLE, touch } from "../../db/revisions.ts";
+import { Revisions } from "../../src/mirror/revisions.ts";
+import { openTestDatabase } from "../support/database.ts";
+
+async function opened(): Promise<{ db: Database; revisions: Revisions } & AsyncDisposable> {
+  const resources = new AsyncDisposableStack();
+  const { url: databaseUrl } = resources.use(await openTestDatabase());
+  const db = openDatabase(databaseUrl);
+  resources.defer(() => db.$client.end());
+  const revisions = resources.use(new Revisions({ databaseUrl }));
+  return { db, revisions, [Symbol.asyncDispose]: () => resources.disposeAsync() };
+}
+
+const revisionOf = async (revisions: Revisions, id: number) => (await revisions.now([id])).get(id)?.revision;
+
+test("a revision is another one once the transaction that touched it is committed, and not before or without", async () => {
+  await using mirror = await opened();
+  const { db, revisions } = mirror;
+  expect(await revisionOf(revisions, 5)).toBeNull();
+  await db.transaction(async (tx) => {
+    touch(tx, [5]);
+    await tx.execute(sql`select 1`);
+    expect(await revisionOf(revisions, 5)).toBeNull();
+  });
+  const first = await revisionOf(revisions, 5);
+  expect(first).toMatch(/^\d+$/);
+  expect(await revisionOf(revisions, PEOPLE)).toBeNull();
+  const undone = db.transaction(async (tx) => {
+    touch(tx, [5]);
+    throw new Error("undone");
+  });
+  await expect(undone).rejects.toThrow("undone");
+  await db.transaction(async (tx) => void (await tx.execute(sql`select 1`)));
+  expect(await revisionOf(revisions, 5)).toBe(first);
+  await db.transaction(async (tx) => touch(tx, [5, PEOPLE]));
+  expect(await revisionOf(revisions, 5)).not.toBe(first);
+  expect(await revisionOf(revisions, PEOPLE)).toMatch(/^\d+$/);
+});
+
+test("transactions that touch the same in any order wait for each other and none fails", async () => {
+  await using mirror = await opened();
+  const { db, revisions } = mirror;
+  const seen = new Set<string>();
+  const ids = [1, 2, 3, 4, 5];
+  await Promise.all(
+    Array.from({ length: 60 }, (_, at) =>
+      db.transaction(async (tx) => {
+        touch(tx, [ids[at % 5] as number]);
+        await tx.execute(sql`select pg_sleep(0.001)`);
+        touch(tx, at % 2 === 0 ? ids : ids.toReversed());
+      }),
+    ),
+  );
+  for (const id of ids) seen.add(String(await revisionOf(revisions, id)));
+  expect(seen.size).toBe(5);
+  expect(seen).not.toContain("null");
+});
+
+test("whoever asks while an answer is under way is told of what was committed before they asked", async () => {
+  await using mirror = await opened();
+  const { db, revisions } = mirror;
+  const stale: string[] = [];
+  let committed = "0";
+  let isOver = false;
+  const ask = async () => {
+    while (!isOver) {
+      const least = BigInt(committed);
+      const revision = (await revisionOf(revisions, 9)) ?? "0";
+      if (BigInt(revision) < least) stale.push(`${revision} < ${least}`);
+    }
+  };
+  const asking = Array.from({ length: 8 }, ask);
+  for (let time = 0; time < 100; time++) {
+    await db.transaction(async (tx) => touch(tx, [9]));
+    const { rows } = await db.$client.query<{ revision: string }>(
+      "select revision from revisions where repository_id = 9",
+    );
+    committed = rows[0]?.revision ?? "0";
+  }
+  isOver = true;
+  await Promise.all(asking);
+  expect(stale).toEqual([]);
+});
