@@ -277,17 +277,17 @@ const reviewComment: Resource = {
 };
 
 /**
- * In the order in which they are written: every transaction takes its locks in this one. Nearly every delivery changes its
- * repository, and many a milestone, so these come last and are held for no longer than the commit takes.
+ * In the order in which they are written: every transaction takes its locks in this one. What transactions about different
+ * issues share comes last, so that it is held for no longer than the commit takes: nearly every delivery changes its repository.
  */
 export const resources: readonly Resource[] = [
-  user,
-  label,
   issue,
   pullRequest,
   issueComment,
   review,
   reviewComment,
+  user,
+  label,
   milestone,
   repository,
 ];

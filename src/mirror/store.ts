@@ -25,7 +25,6 @@ const MAX_ROUNDS = 10;
  * merge the same resources wait for each other's writing, but never deadlock.
  */
 export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed): Promise<Merged[]> {
-  await storeShapes(tx, shapes);
   const groups = new Map<Kind, Groups>();
   for (const [kind, ofKind] of Map.groupBy(seen, (one) => one.kind)) groups.set(kind, groupByKey(ofKind));
   const known = await readKnown(tx, groups);
@@ -38,6 +37,7 @@ export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed)
     merged.push(...outcomes);
     if (resource.kind === "issue" || resource.kind === "pull_request") changes.push(...written.map(changeOf));
   }
+  await storeShapes(tx, shapes);
   await announceChanges(tx, changes);
   return merged;
 }
