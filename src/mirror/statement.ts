@@ -62,3 +62,19 @@ export async function inTransaction<Row extends QueryResultRow>(
   const statement = tx._.session.prepareQuery({ sql: text, params: values }, undefined, name, false);
   return ((await statement.execute()) as { rows: Row[] }).rows;
 }
+
+/**
+ * What comes of statements of one transaction that are sent without waiting for each other's answers; they are run in order.
+ * @throws what went wrong first, once none is under way any more
+ */
+export async function together<T>(statements: readonly Promise<T>[]): Promise<T[]> {
+  const outcomes = await Promise.allSettled(statements);
+  const failures = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as Error] : []));
+  if (failures.length > 0) throw failures.find((failure) => !isAftermath(failure)) ?? failures[0];
+  return outcomes.map((one) => (one as PromiseFulfilledResult<T>).value);
+}
+
+/** 25P02, in_failed_sql_transaction: an earlier statement has failed. */
+function isAftermath({ cause }: Error): boolean {
+  return (cause as { code?: unknown } | undefined)?.code === "25P02";
+}

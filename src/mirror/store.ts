@@ -5,7 +5,7 @@ import { type Folded, fold, type Stored } from "./merge-rule.ts";
 import type { Observed, Seen } from "./observation.ts";
 import { type Kind, type Resource, type ResourceKey, resources } from "./resource.ts";
 import { type Known, type KnownRow, knownOf, layoutFor, type Row, recordset, selectKnown } from "./rows.ts";
-import { inTransaction } from "./statement.ts";
+import { inTransaction, together } from "./statement.ts";
 
 export type { Transaction } from "../../db/connection.ts";
 
@@ -16,35 +16,39 @@ export interface Merged extends ResourceKey {
 /** All that was observed of each resource of one kind, by `repositoryId/key`, in the order of their keys. */
 type Groups = Map<string, Seen[]>;
 
-/** Rows that others change or insert at the same moment are folded again; each round is lost to another's progress. */
+/** Rows that others insert at the same moment are folded again; each round is lost to another's progress. */
 const MAX_ROUNDS = 10;
 
 /**
  * Merges observations in one transaction and says for each what came of it. Upstream should be asked about the tied
- * ones (refresh). All is read and folded first and rows are locked only to be written, in one order: two workers that
- * merge the same resources wait for each other's writing, but never deadlock.
+ * ones (refresh). All is read and folded first, and rows are locked only to be written, in one order: two workers that
+ * merge the same resources wait for each other's writing and do not deadlock. Only of two that insert the same row at once
+ * one may, rarely, have to be tried again as a whole.
  */
 export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed): Promise<Merged[]> {
-  const groups = new Map<Kind, Groups>();
-  for (const [kind, ofKind] of Map.groupBy(seen, (one) => one.kind)) groups.set(kind, groupByKey(ofKind));
-  const known = await readKnown(tx, groups);
-  const merged: Merged[] = [];
+  const merged = new Map<string, Merged>();
   const changes: Change[] = [];
-  for (const resource of resources) {
-    const ofKind = groups.get(resource.kind);
-    if (!ofKind) continue;
-    const { outcomes, written } = await mergeKind(tx, resource, ofKind, known.get(resource.kind) ?? new Map());
-    merged.push(...outcomes);
-    if (resource.kind === "issue" || resource.kind === "pull_request") changes.push(...written.map(changeOf));
+  let left = groupByKind(seen);
+  for (let round = 0; left.size > 0; round++) {
+    if (round === MAX_ROUNDS) throw new Error(`Rows were inserted by others ${MAX_ROUNDS} times over`);
+    const folded = foldKnown(left, await readKnown(tx, left), merged);
+    const { own, lost } = await takeRows(tx, left, folded, merged);
+    // What is deleted buries what lies under it only once that was written, too.
+    await together([
+      ...own.map(({ resource, rows }) => updateRows(tx, resource, rows)),
+      ...own.map(({ resource, rows }) => followRows(tx, resource, rows)),
+    ]);
+    for (const { resource, rows } of own)
+      if (resource.kind === "issue" || resource.kind === "pull_request") changes.push(...rows.map(changeOf));
+    left = lost;
   }
-  await storeShapes(tx, shapes);
-  await announceChanges(tx, changes);
-  return merged;
+  await together([storeShapes(tx, shapes), announceChanges(tx, changes)]);
+  return [...merged.values()];
 }
 
 /** What is stored of these resources of one kind, by `repositoryId/key`; tombstones are among them. */
 export async function findStored(tx: Transaction, kind: Kind, keys: readonly Seen[]): Promise<Map<string, Stored>> {
-  const known = await readKnown(tx, new Map([[kind, groupByKey([...keys])]]));
+  const known = await readKnown(tx, groupByKind(keys));
   return new Map([...(known.get(kind) ?? [])].map(([key, { stored }]) => [key, stored]));
 }
 
@@ -61,33 +65,73 @@ async function storeShapes(tx: Transaction, shapes: Map<string, string>): Promis
   );
 }
 
-async function mergeKind(
-  tx: Transaction,
-  resource: Resource,
-  groups: Groups,
-  found: Map<string, Known>,
-): Promise<{ outcomes: Merged[]; written: Row[] }> {
-  const outcomes = new Map<string, Merged>();
-  const written: Row[] = [];
-  let [left, known] = [groups, found];
-  for (let round = 0; left.size > 0; round++) {
-    if (round === MAX_ROUNDS)
-      throw new Error(`${left.size} rows of ${resource.kind} were changed by others ${MAX_ROUNDS} times over`);
-    if (round > 0) known = (await readKnown(tx, new Map([[resource.kind, left]]))).get(resource.kind) ?? new Map();
+/** The rows of one kind that are to be written. */
+interface RowsOfKind {
+  resource: Resource;
+  rows: Row[];
+}
+
+/** Says in `merged` what comes of each, and answers the rows in which something is new, in the order of their locks. */
+function foldKnown(
+  groups: Map<Kind, Groups>,
+  known: Map<Kind, Map<string, Known>>,
+  merged: Map<string, Merged>,
+): RowsOfKind[] {
+  return resources.map((resource) => {
     const rows: Row[] = [];
-    for (const [key, group] of left) {
-      const before = known.get(key);
+    for (const [key, group] of groups.get(resource.kind) ?? []) {
+      const before = known.get(resource.kind)?.get(key);
       const { outcome, next } = foldAll(before?.stored, group);
-      outcomes.set(key, { ...identity(first(group)), outcome });
+      merged.set(`${resource.kind} ${key}`, { ...identity(first(group)), outcome });
       if (next) rows.push({ key, seen: first(group), group, stored: next, before });
     }
-    const lost = await writeRows(tx, resource, rows);
-    const kept = rows.filter((row) => !lost.has(row.key));
-    await followRows(tx, resource, kept);
-    written.push(...kept);
-    left = new Map([...left].filter(([key]) => lost.has(key)));
-  }
-  return { outcomes: [...outcomes.values()], written };
+    return { resource, rows };
+  });
+}
+
+/**
+ * Inserts what is new and locks what is to be updated, which is folded again where another transaction has changed it since
+ * it was read. `lost`: another has inserted these meanwhile.
+ */
+async function takeRows(
+  tx: Transaction,
+  groups: Map<Kind, Groups>,
+  folded: RowsOfKind[],
+  merged: Map<string, Merged>,
+): Promise<{ own: RowsOfKind[]; lost: Map<Kind, Groups> }> {
+  const taken = await together(
+    folded.flatMap(({ resource, rows }) => [
+      insertRows(
+        tx,
+        resource,
+        rows.filter(({ before }) => !before),
+      ),
+      lockRows(
+        tx,
+        resource,
+        rows.filter(({ before }) => before),
+      ),
+    ]),
+  );
+  const lost = new Map<Kind, Groups>();
+  const changed = new Map<Kind, Groups>();
+  const own = folded.map(({ resource, rows }, at) => {
+    const ofKind = groups.get(resource.kind) as Groups;
+    const [inserted, locked] = [taken[2 * at], taken[2 * at + 1]] as [Map<string, string>, Map<string, string>];
+    const isLost = ({ key, before }: Row) => !(before ? locked : inserted).has(key);
+    const isChanged = ({ key, before }: Row) => before !== undefined && locked.get(key) !== before.revision;
+    const among = (some: Row[]): Groups => new Map(some.map(({ key }) => [key, ofKind.get(key) as Seen[]]));
+    const [gone, moved] = [rows.filter(isLost), rows.filter((row) => !isLost(row) && isChanged(row))];
+    if (gone.length > 0) lost.set(resource.kind, among(gone));
+    if (moved.length > 0) changed.set(resource.kind, among(moved));
+    return { resource, rows: rows.filter((row) => !isLost(row) && !isChanged(row)) };
+  });
+  if (changed.size === 0) return { own, lost };
+  const again = foldKnown(changed, await readKnown(tx, changed), merged);
+  return {
+    own: own.map(({ resource, rows }, at) => ({ resource, rows: [...rows, ...(again[at]?.rows ?? [])] })),
+    lost,
+  };
 }
 
 function foldAll(stored: Stored | undefined, group: Seen[]): { outcome: Folded["outcome"]; next: Stored | null } {
@@ -101,9 +145,15 @@ function foldAll(stored: Stored | undefined, group: Seen[]): { outcome: Folded["
   return { outcome, next: current === stored ? null : (current ?? null) };
 }
 
-function groupByKey(seen: Seen[]): Groups {
+function groupByKind(seen: readonly Seen[]): Map<Kind, Groups> {
   const sorted = [...seen].sort((a, b) => a.repositoryId - b.repositoryId || a.key - b.key);
-  return Map.groupBy(sorted, ({ repositoryId, key }) => `${repositoryId}/${key}`);
+  const groups = new Map<Kind, Groups>();
+  for (const [kind, ofKind] of Map.groupBy(sorted, (one) => one.kind))
+    groups.set(
+      kind,
+      Map.groupBy(ofKind, ({ repositoryId, key }) => `${repositoryId}/${key}`),
+    );
+  return groups;
 }
 
 function first(group: Seen[]): Seen {
@@ -134,31 +184,9 @@ async function readKnown(tx: Transaction, groups: Map<Kind, Groups>): Promise<Ma
   return known;
 }
 
-/** Answers the keys of those that another transaction has changed since they were read; these were not written. */
-async function writeRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Set<string>> {
-  const inserts = rows.filter(({ before }) => !before);
-  const inserted = await insertRows(tx, resource, inserts);
-  const updates = rows.filter(({ before }) => before);
-  const unchanged = await lockUnchanged(tx, resource, updates);
-  const texts = TEXTS.filter((name) => layoutFor(resource).names.includes(name));
-  const isReworded = ({ stored, before }: Row) =>
-    texts.some((name) => stored.fields[name] !== before?.stored.fields[name]);
-  const locked = updates.filter(({ key }) => unchanged.has(key));
-  await updateRows(tx, resource, locked.filter(isReworded));
-  await updateRows(
-    tx,
-    resource,
-    locked.filter((row) => !isReworded(row)),
-    texts,
-  );
-  return new Set(rows.map(({ key }) => key).filter((key) => !inserted.has(key) && !unchanged.has(key)));
-}
-
-/** What few changes change, and what is dear to write: it may be long, and words to search by are made of it. */
-const TEXTS = ["title", "body"];
-
-async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Set<string>> {
-  if (rows.length === 0) return new Set();
+/** Answers the revisions of those that were not there. */
+async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Map<string, string>> {
+  if (rows.length === 0) return new Map();
   const { table, hasRepository, keyColumn } = layoutFor(resource);
   const { table: x, columns, values } = recordset(resource, rows);
   // A delivery about a comment may come after the deletion of what it stood under.
@@ -167,22 +195,22 @@ async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
     parent && column === "deleted_at" ? "coalesce(x.deleted_at, i.deleted_at)" : `x.${column}`,
   );
   const join = parent ? ` left join issues i on i.repository_id = x.repository_id and i.number = x.${parent}` : "";
-  const inserted = await inTransaction<{ key: string }>(
+  const inserted = await inTransaction<{ key: string; revision: string }>(
     tx,
     `insert into ${table} (${columns.join(", ")}) select ${sources.join(", ")} from ${x}${join}
       on conflict (${resource.keyColumns.join(", ")}) do nothing
-      returning ${hasRepository ? "repository_id" : "0"} || '/' || ${keyColumn} as key`,
+      returning ${hasRepository ? "repository_id" : "0"} || '/' || ${keyColumn} as key, revision::text as revision`,
     values,
   );
-  return new Set(inserted.map(({ key }) => key));
+  return new Map(inserted.map(({ key, revision }) => [key, revision]));
 }
 
 /**
- * Locks the rows and answers those that are still as they were read. A second worker that does the same at this moment waits
- * here, and then finds a new revision at what the first has written.
+ * Locks the rows and answers their revisions. A second worker that does the same at this moment waits here, and then finds
+ * a new revision at what the first has written.
  */
-async function lockUnchanged(tx: Transaction, resource: Resource, rows: Row[]): Promise<Set<string>> {
-  if (rows.length === 0) return new Set();
+async function lockRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Map<string, string>> {
+  if (rows.length === 0) return new Map();
   const { table, hasRepository, keyColumn } = layoutFor(resource);
   const locked = await inTransaction<{ key: string; revision: string }>(
     tx,
@@ -192,11 +220,30 @@ async function lockUnchanged(tx: Transaction, resource: Resource, rows: Row[]): 
       order by ${resource.keyColumns.map((column) => `t.${column}`).join(", ")} for no key update of t`,
     [rows.map(({ seen }) => seen.repositoryId), rows.map(({ seen }) => seen.key)],
   );
-  const revisions = new Map(locked.map(({ key, revision }) => [key, revision]));
-  return new Set(rows.filter(({ key, before }) => revisions.get(key) === before?.revision).map(({ key }) => key));
+  return new Map(locked.map(({ key, revision }) => [key, revision]));
 }
 
-async function updateRows(
+/** What few changes change, and what is dear to write: it may be long, and words to search by are made of it. */
+const TEXTS = ["title", "body"];
+
+/** Those that are not new; they are locked. */
+async function updateRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<void> {
+  const texts = TEXTS.filter((name) => layoutFor(resource).names.includes(name));
+  const isReworded = ({ stored, before }: Row) =>
+    texts.some((name) => stored.fields[name] !== before?.stored.fields[name]);
+  const updates = rows.filter(({ before }) => before);
+  await together([
+    update(tx, resource, updates.filter(isReworded)),
+    update(
+      tx,
+      resource,
+      updates.filter((row) => !isReworded(row)),
+      texts,
+    ),
+  ]);
+}
+
+async function update(
   tx: Transaction,
   resource: Resource,
   rows: Row[],
