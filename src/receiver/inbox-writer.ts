@@ -5,11 +5,14 @@ import type { Delivery } from "./envelope.ts";
 // Upstream gives up after 10 s. Two stores are tried one after the other, so each may take this long.
 export const STORE_TIMEOUT_MS = 3_000;
 
-/** What one statement stores at most; more saves little. A single delivery may be larger. */
-const MOST = 32;
+/**
+ * What one statement stores at most. More saves little, and takes the socket to Postgres several turns. A single delivery may
+ * be larger.
+ */
+const MOST = 16;
 const MOST_BYTES = 4_000_000;
 /** While one waits for the disk, the next is on its way. */
-const AT_ONCE = 2;
+const AT_ONCE = 3;
 
 interface Waiting {
   delivery: Delivery;
