@@ -27,7 +27,6 @@ const MAX_ROUNDS = 10;
  */
 export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed): Promise<Merged[]> {
   const merged = new Map<string, Merged>();
-  const changes: Change[] = [];
   let left = groupByKind(seen);
   for (let round = 0; left.size > 0; round++) {
     if (round === MAX_ROUNDS) throw new Error(`Rows were inserted by others ${MAX_ROUNDS} times over`);
@@ -37,12 +36,12 @@ export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed)
     await together([
       ...own.map(({ resource, rows }) => updateRows(tx, resource, rows)),
       ...own.map(({ resource, rows }) => followRows(tx, resource, rows)),
+      announceChanges(tx, own.flatMap(changesOf)),
+      // Last, since two that meet a new shape at once wait for each other.
+      round === 0 ? storeShapes(tx, shapes) : Promise.resolve(),
     ]);
-    for (const { resource, rows } of own)
-      if (resource.kind === "issue" || resource.kind === "pull_request") changes.push(...rows.map(changeOf));
     left = lost;
   }
-  await together([storeShapes(tx, shapes), announceChanges(tx, changes)]);
   return [...merged.values()];
 }
 
@@ -55,13 +54,11 @@ export async function findStored(tx: Transaction, kind: Kind, keys: readonly See
 async function storeShapes(tx: Transaction, shapes: Map<string, string>): Promise<void> {
   if (shapes.size === 0) return;
   const ids = [...shapes.keys()].sort();
-  const known = await inTransaction<{ id: string }>(tx, "select id from shapes where id = any($1::text[])", [ids]);
-  const unknown = ids.filter((id) => !known.some((row) => row.id === id));
-  if (unknown.length === 0) return;
   await inTransaction(
     tx,
-    "insert into shapes (id, keys) select id, keys from unnest($1::text[], $2::text[]) as x(id, keys) on conflict do nothing",
-    [unknown, unknown.map((id) => shapes.get(id))],
+    `insert into shapes (id, keys) select x.id, x.keys from unnest($1::text[], $2::text[]) as x(id, keys)
+      where not exists (select from shapes known where known.id = x.id) order by x.id on conflict do nothing`,
+    [ids, ids.map((id) => shapes.get(id))],
   );
 }
 
@@ -165,9 +162,12 @@ function identity({ kind, repositoryId, key }: ResourceKey): ResourceKey {
 }
 
 /** A pull request is announced as one also when its issue side was changed. */
-function changeOf({ seen, stored }: Row): Change {
-  const isPull = seen.kind === "pull_request" || stored.fields.pull_request != null;
-  return { repositoryId: seen.repositoryId, kind: isPull ? "pull_request" : "issue", number: seen.key };
+function changesOf({ resource: { kind }, rows }: RowsOfKind): Change[] {
+  if (kind !== "issue" && kind !== "pull_request") return [];
+  return rows.map(({ seen, stored }) => {
+    const isPull = kind === "pull_request" || stored.fields.pull_request != null;
+    return { repositoryId: seen.repositoryId, kind: isPull ? "pull_request" : "issue", number: seen.key };
+  });
 }
 
 /** One statement for all kinds. Nothing is locked. */
