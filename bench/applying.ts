@@ -87,8 +87,8 @@ async function postgresCpuSeconds({ db }: Pick<Context, "db">): Promise<number> 
   const ticks = await Promise.all(
     rows.map(async ({ pid }) => {
       const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
-      const [, ...fields] = stat.slice(stat.lastIndexOf(")")).split(" ");
-      return Number(fields[10]) + Number(fields[11]);
+      const fields = stat.slice(stat.lastIndexOf(")")).split(" ");
+      return Number(fields[12]) + Number(fields[13]);
     }),
   );
   return ticks.reduce((sum, one) => sum + one, 0) / TICKS_PER_SECOND;

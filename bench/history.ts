@@ -87,7 +87,7 @@ export interface Mirror extends AsyncDisposable {
 
 export async function openMirror(
   database: BenchDatabase,
-  simulator: Simulator,
+  upstream: Pick<Simulator, "url">,
   name: string,
   aheadMs: () => number = () => 0,
 ): Promise<Mirror> {
@@ -97,7 +97,7 @@ export async function openMirror(
     DATABASE_URL: database.url,
     REDIS_URL: redis.url,
     REDIS_PREFIX: redis.prefix,
-    UPSTREAM_URL: simulator.url,
+    UPSTREAM_URL: upstream.url,
     UPSTREAM_TOKEN: "bench-token",
     WEBHOOK_SECRET: "bench-secret",
     LOG_LEVEL: process.env.LOG_LEVEL ?? "error",
@@ -123,10 +123,10 @@ export async function openMirror(
 }
 
 /** Until nothing is left to be done. */
-export async function waitFor(ctx: Context, countLeft: string): Promise<void> {
+export async function waitFor(ctx: Context, countLeft: string, everyMs = 200): Promise<void> {
   for (;;) {
     const { rows } = await ctx.db.$client.query<{ left: number }>(countLeft);
     if (rows[0]?.left === 0) return;
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
 }
