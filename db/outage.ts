@@ -3,11 +3,19 @@
  * full. The work itself is not to blame, and may succeed later.
  */
 export function isPostgresOutage(error: unknown): boolean {
+  return hasCause(error, ({ code, message }) => isOutageCode(code) || MESSAGES.test(String(message)));
+}
+
+/** Whether the transaction lost against another one and was undone: done again it may succeed. */
+export function isPostgresConflict(error: unknown): boolean {
+  return hasCause(error, ({ code }) => code === "40001" || code === "40P01"); // serialization_failure, deadlock_detected
+}
+
+function hasCause(error: unknown, isSo: (cause: { code?: unknown; message?: unknown }) => boolean): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     // A host with several addresses fails with an error for each.
     const parts = cause instanceof AggregateError ? [cause, ...cause.errors] : [cause];
-    if (parts.some((part) => isOutageCode((part as { code?: unknown }).code) || MESSAGES.test(String(part?.message))))
-      return true;
+    if (parts.some((part) => isSo(part ?? {}))) return true;
   }
   return false;
 }

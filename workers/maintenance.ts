@@ -29,7 +29,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
         case "schedule-catch-up":
           return scheduleCatchUps(ctx);
         case "sweep":
-          return sweep(ctx, signal);
+          return sweep(ctx, { signal });
         case "check-deliveries":
           return checkDeliveries(ctx, signal);
         case "schedule-audits":

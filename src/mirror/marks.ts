@@ -1,11 +1,18 @@
 import { sql } from "drizzle-orm";
 import type { Queries } from "../../db/connection.ts";
 import { REPLICA_LAG_MS } from "./merge-rule.ts";
-import type { ResourceKey } from "./resource.ts";
+import type { Seen } from "./observation.ts";
+import type { Kind, ResourceKey } from "./resource.ts";
 import type { Merged } from "./store.ts";
 
-/** A resource about which upstream must be asked, and when. */
-export interface Mark extends ResourceKey {
+/** What upstream can be asked about: a resource, or whether the open pull requests of a repository can be merged. */
+export interface MarkKey extends Omit<ResourceKey, "kind"> {
+  /** "mergeability": of all open pull requests of which it is not known; the key is the repository's id. */
+  kind: Kind | "mergeability";
+}
+
+/** Something about which upstream must be asked, and when. */
+export interface Mark extends MarkKey {
   /** The newest reason to ask; only a read that begins later, by more than upstream's replicas lag, settles it. */
   askedAt: Date;
   notBefore: Date;
@@ -21,6 +28,41 @@ export function marksForTies(merged: Merged[], askedAt: Date): Mark[] {
   return merged
     .filter(({ outcome }) => outcome === "tied")
     .map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key, askedAt, notBefore: askedAt }));
+}
+
+/** How long upstream is given to work out whether a pull request can be merged before it is asked again. */
+export const MERGEABILITY_WAIT_MS = 15_000;
+
+/** Of a row of `pull_requests`: upstream has still to say whether it can be merged, or as which commit. */
+export const IS_MERGEABILITY_UNKNOWN = `id is not null and state = 'open' and deleted_at is null
+  and (mergeable is null or (mergeable and merge_commit_sha is null))`;
+
+/**
+ * Upstream works out whether a pull request can be merged only once it is asked, which it was by what showed these; so it
+ * has to be asked again. One mark for each repository in which something is open in this.
+ */
+export async function marksForMergeability(
+  queries: Pick<Queries, "execute">,
+  seen: readonly Seen[],
+  askedAt: Date,
+): Promise<Mark[]> {
+  const isUnknown = ({ kind, fields, deleted }: Seen) =>
+    kind === "pull_request" &&
+    !deleted &&
+    fields.state !== "closed" &&
+    (fields.mergeable === null || fields.merge_commit_sha === null);
+  const keys = seen.filter(isUnknown).map(({ repositoryId, key }) => ({ r: repositoryId, k: key }));
+  if (keys.length === 0) return [];
+  const { rows } = await queries.execute<{ id: string }>(sql`
+    select distinct p.repository_id as id from pull_requests p
+      join json_to_recordset(${JSON.stringify(keys)}::json) as x(r bigint, k integer) on p.repository_id = x.r and p.number = x.k
+      where ${sql.raw(IS_MERGEABILITY_UNKNOWN)} order by 1`);
+  return rows.map(({ id }) => mergeabilityMark(Number(id), askedAt));
+}
+
+export function mergeabilityMark(repositoryId: number, askedAt: Date): Mark {
+  const notBefore = new Date(askedAt.getTime() + MERGEABILITY_WAIT_MS);
+  return { kind: "mergeability", repositoryId, key: repositoryId, askedAt, notBefore };
 }
 
 /** Stores marks with what gave reason to them, so that no loss of the queue forgets them. */

@@ -36,7 +36,8 @@ type RefreshKind =
   | "pull_request"
   | "issue_comment"
   | "review"
-  | "review_comment";
+  | "review_comment"
+  | "mergeability";
 
 export interface RefreshJob {
   kind: RefreshKind;

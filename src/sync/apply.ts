@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { afterLag, marksForTies, storeMarks } from "../mirror/marks.ts";
+import { afterLag, marksForMergeability, marksForTies, storeMarks } from "../mirror/marks.ts";
 import { FRESH_MS } from "../mirror/merge-rule.ts";
 import {
   InvalidRepresentationError,
@@ -64,10 +64,12 @@ export async function applyDeliveries(
     const taken = open.filter(({ payload }) => payload !== null);
     for (const { id, payload } of open) if (payload === null) outcomes.delete(id);
     const read = await readPayloads(ctx, tx, taken, outcomes);
-    const merged = await mergeObserved(tx, joinObserved(read.flatMap(({ observed }) => observed)));
+    const observed = joinObserved(read.flatMap((one) => one.observed));
+    const merged = await mergeObserved(tx, observed);
     const askedAt = ctx.clock.now();
     const asked = read.flatMap(({ asks }) => asks.map((key) => ({ ...key, askedAt, notBefore: afterLag(askedAt) })));
-    const marks = [...marksForTies(merged, askedAt), ...asked];
+    const unknown = await marksForMergeability(tx, observed.seen, askedAt);
+    const marks = [...marksForTies(merged, askedAt), ...asked, ...unknown];
     await together<unknown>([storeMarks(tx, marks), settle(ctx, tx, read)]);
     for (const { deletedRepositoryId } of read) {
       if (deletedRepositoryId !== null)
@@ -301,6 +303,8 @@ const readings: Record<string, Reading> = {
   },
   pull_request_review: {
     observe: (payload, at) => [...one("pull_request", payload.pull_request, at), ...one("review", payload.review, at)],
+    // That moves `updated_at` on both sides of the pull request, and the event shows one.
+    ask: ({ action, pull_request }) => (action === "dismissed" ? [{ kind: "issue", key: numberOf(pull_request) }] : []),
   },
   pull_request_review_comment: {
     observe: (payload, at) => [

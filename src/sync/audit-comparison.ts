@@ -43,7 +43,12 @@ export async function compareWithStored(
 }
 
 /** Upstream works these out only once somebody asks. */
-export const MERGEABILITY: ReadonlySet<string> = new Set(["mergeable", "rebaseable", "mergeable_state"]);
+export const MERGEABILITY: ReadonlySet<string> = new Set([
+  "mergeable",
+  "rebaseable",
+  "mergeable_state",
+  "merge_commit_sha",
+]);
 
 function compareOne(seen: Seen, known: Parameters<typeof fold>[0]): { found: Drift | null; same: boolean } {
   const { kind, key } = seen;

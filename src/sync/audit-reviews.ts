@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
-import { storeMarks } from "../mirror/marks.ts";
+import { marksForMergeability, storeMarks } from "../mirror/marks.ts";
 import type { Seen } from "../mirror/observation.ts";
 import { mergeObserved } from "../mirror/store.ts";
 import { compareWithStored, MERGEABILITY, overruling } from "./audit-comparison.ts";
@@ -35,7 +35,10 @@ export async function auditReviews(
     // Users are seen here with less than REST shows of them, and are compared by their own pages.
     const compared = { ...observed, seen: observed.seen.filter((one) => one.kind !== "user") };
     const found = await compareWithStored(tx, compared, { withParts: true });
-    if (repair) await mergeObserved(tx, observed);
+    if (repair) {
+      await mergeObserved(tx, observed);
+      marks.push(...(await marksForMergeability(tx, observed.seen, page.seenAt)));
+    }
     await storeMarks(tx, marks);
     return found.drift;
   });

@@ -1,9 +1,9 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
-import { storeMarks } from "../mirror/marks.ts";
+import { mergeabilityMark, storeMarks } from "../mirror/marks.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import { enqueueMarks } from "./marks.ts";
-import { storeMergeabilityAfter } from "./mergeability.ts";
+import { isMergeabilityKnown, storeMergeabilityAfter } from "./mergeability.ts";
 import { reviewLists, type StoredPage, storePage } from "./pages.ts";
 import { learnPullDetails, marksForUnclear, pullsAPoint, readPullDetails, storePullDetails } from "./pull-details.ts";
 
@@ -106,7 +106,14 @@ async function storeWhole(
       rememberPlace(tx, placeAfter(number)),
     );
     if (last !== null) return placeAfter(last);
-    await ctx.db.transaction((tx) => rememberPlace(tx, null));
+    const marks = (await isMergeabilityKnown(ctx.db, repository.id))
+      ? []
+      : [mergeabilityMark(repository.id, ctx.clock.now())];
+    await ctx.db.transaction(async (tx) => {
+      await storeMarks(tx, marks);
+      await rememberPlace(tx, null);
+    });
+    await enqueueMarks(ctx, marks);
     return null;
   }
   return storePullsPage(ctx, repository, place, known === null, signal, remember);

@@ -32,6 +32,9 @@ const followed: readonly Following[] = [
   },
 ];
 
+/** Whether they can be merged upstream never knows of some: of which nothing was heard for so long are not asked about again. */
+const HEARD_MS = 15 * 60_000;
+
 /**
  * Reads what changed in a repository since the watermarks, up to now. A watermark only moves to what was seen, so an
  * unchanged list is asked for by the same address again, and that costs nothing. A repository that upstream shows again
@@ -59,7 +62,11 @@ export async function catchUp(
     for (const following of followed) changed.set(following.kind, await follow(ctx, repository, following, signal));
     await readMissingComments(ctx, repository, changed.get("issue") ?? [], "catch-up");
     await followPulls(ctx, repository, signal);
-    await storeMergeability(ctx, repository, "catch-up", signal);
+    await storeMergeability(ctx, repository, {
+      heardSince: new Date(startedAt.getTime() - HEARD_MS),
+      priority: "catch-up",
+      signal,
+    });
     await ctx.db.$client.query(
       "update repository_syncs set state = 'live', problem = null, confirmed_at = $2 where repository_id = $1 and state <> 'gone'",
       [repositoryId, startedAt],

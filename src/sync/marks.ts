@@ -1,8 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Queries } from "../../db/connection.ts";
 import type { Context } from "../context.ts";
-import type { Mark } from "../mirror/marks.ts";
-import type { Kind, ResourceKey } from "../mirror/resource.ts";
+import type { Mark, MarkKey } from "../mirror/marks.ts";
 import { enqueueRefreshes, QueueUnavailableError } from "../operations/queues.ts";
 
 /** Queues the refresh of marks that are stored already. With Redis down the scheduler finds them later. */
@@ -26,7 +25,7 @@ export async function enqueueMarks(
 }
 
 interface MarkRow extends Record<string, unknown> {
-  kind: Kind;
+  kind: Mark["kind"];
   repository_id: string;
   key: string;
   asked_at: Date;
@@ -48,7 +47,7 @@ export async function dispatchMarks(ctx: Pick<Context, "db" | "queues" | "redis"
   return marks.length;
 }
 
-export async function findMark(db: Context["db"], { kind, repositoryId, key }: ResourceKey): Promise<Mark | null> {
+export async function findMark(db: Context["db"], { kind, repositoryId, key }: MarkKey): Promise<Mark | null> {
   const { rows } = await db.$client.query<MarkRow>(
     "select * from refresh_marks where kind = $1 and repository_id = $2 and key = $3",
     [kind, repositoryId, key],

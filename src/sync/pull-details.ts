@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
-import { type Mark, storeMarks } from "../mirror/marks.ts";
+import { type Mark, marksForMergeability, storeMarks } from "../mirror/marks.ts";
 import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";
 import type { Observed } from "../mirror/observation.ts";
 import { mergeObserved } from "../mirror/store.ts";
@@ -10,6 +10,7 @@ import { type GoneAccounts, learnGoneAccounts, mergedByGone, reviewedByGone } fr
 import { enqueueMarks } from "./marks.ts";
 import { readReviewLists } from "./pages.ts";
 import { COMMIT_COUNT, observePulls, PULL_FIELDS, type Pull } from "./pull-observations.ts";
+import { RATE_LIMIT, readSinglePulls } from "./single-pulls.ts";
 
 /**
  * What REST shows only one pull request at a time (its reviews, whether it was merged, its size) GraphQL shows for many
@@ -31,7 +32,6 @@ export interface PullDetails {
   unclear: number[];
 }
 
-const RATE_LIMIT = "rateLimit { cost limit nodeCount remaining resetAt used }";
 const pageDocument = (fields: string) => `query($id: ID!, $first: Int!, $after: String) { ${RATE_LIMIT} node(id: $id) {
   ... on Repository { pullRequests(first: $first, after: $after, orderBy: { field: CREATED_AT, direction: ASC }) {
     pageInfo { hasNextPage endCursor } nodes { ${fields} } } } } }`;
@@ -143,35 +143,12 @@ export async function storePullDetails(
     const marks = marksForUnclear(ctx, repository, unclear);
     await ctx.db.transaction(async (tx) => {
       await mergeObserved(tx, observed);
+      marks.push(...(await marksForMergeability(tx, observed.seen, page.seenAt)));
       await storeMarks(tx, marks);
     });
     await enqueueMarks(ctx, marks);
     await readReviewLists(ctx, repository, unfinished, priority);
   }
-}
-
-/** Reads these pull requests in one query, each by its number. Those that are gone are left out. */
-export async function readSinglePulls<Fields>(
-  ctx: Pick<Context, "upstream">,
-  repository: MirroredRepository,
-  numbers: readonly number[],
-  fields: string,
-  read: { priority: Priority; signal?: AbortSignal },
-): Promise<{ pulls: Fields[]; seenAt: Date }> {
-  const aliases = numbers.map((number) => `p${number}: pullRequest(number: ${number}) { ...Wanted }`).join("\n");
-  const document = `query($id: ID!) { ${RATE_LIMIT} node(id: $id) { ... on Repository { ${aliases} } } }
-    fragment Wanted on PullRequest { ${fields} }`;
-  const { data, errors, seenAt } = await ctx.upstream.graphql<{ node: Record<string, Fields | null> | null }>(
-    document,
-    { id: repository.nodeId },
-    { ...read, repository: repository.id },
-  );
-  const fault = errors.find((error) => error.type !== "NOT_FOUND");
-  if (fault || !data.node)
-    throw new Error(
-      `Upstream's GraphQL does not show pull requests of ${repository.fullName}: ${fault?.message ?? "no such node"}`,
-    );
-  return { pulls: Object.values(data.node).filter((pull) => pull !== null), seenAt };
 }
 
 export function marksForUnclear(

@@ -35,6 +35,8 @@ export interface Mergeability {
   mergeable: "MERGEABLE" | "CONFLICTING" | "UNKNOWN";
   mergeStateStatus: string;
   canBeRebased: boolean;
+  state: "OPEN" | "CLOSED" | "MERGED";
+  potentialMergeCommit: { oid: string } | null;
 }
 
 export interface Pull extends Mergeability {
@@ -51,7 +53,8 @@ export interface Pull extends Mergeability {
 
 const ACTOR =
   "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId }";
-export const MERGEABILITY_FIELDS = "number updatedAt mergeable mergeStateStatus canBeRebased";
+export const MERGEABILITY_FIELDS =
+  "number updatedAt state mergeable mergeStateStatus canBeRebased potentialMergeCommit { oid }";
 /** One connection: a request for each pull request, by upstream's way of counting. */
 export const PULL_FIELDS = `${MERGEABILITY_FIELDS} merged maintainerCanModify additions deletions changedFiles
   mergedBy { ${ACTOR} }
@@ -148,9 +151,18 @@ function withField({ seen, shapes }: Observed, kind: Seen["kind"], key: string, 
 }
 
 /** Upstream works it out only once it is asked; until then it is unknown, which REST spells null. */
-function mergeabilityView({ number, mergeable, canBeRebased, mergeStateStatus }: Mergeability): Fields {
+function mergeabilityView({
+  number,
+  state,
+  mergeable,
+  canBeRebased,
+  mergeStateStatus,
+  potentialMergeCommit,
+}: Mergeability): Fields {
   return {
     number,
+    // Of one that is closed REST shows another commit: the one as which it was merged.
+    ...(state === "OPEN" && potentialMergeCommit ? { merge_commit_sha: potentialMergeCommit.oid } : {}),
     mergeable: mergeable === "UNKNOWN" ? null : mergeable === "MERGEABLE",
     rebaseable: mergeable === "UNKNOWN" ? null : canBeRebased,
     mergeable_state: mergeStateStatus.toLowerCase(),

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../mirror/find-repository.ts";
-import { afterLag, type Mark, marksForTies, storeMarks } from "../mirror/marks.ts";
+import { afterLag, type Mark, type MarkKey, marksForMergeability, marksForTies, storeMarks } from "../mirror/marks.ts";
 import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";
 import { joinObserved, type Observed, observe, type Seen } from "../mirror/observation.ts";
 import type { Kind, ResourceKey } from "../mirror/resource.ts";
@@ -9,13 +9,22 @@ import { findStored, mergeObserved } from "../mirror/store.ts";
 import type { Json } from "../mirror/template.ts";
 import type { Answer, Priority } from "../upstream/client.ts";
 import { enqueueMarks, findMark, postponeMark, settleMark } from "./marks.ts";
+import { refreshMergeability } from "./mergeability.ts";
 import { PAGE_SIZE, sightingOf, storePage } from "./pages.ts";
 
 /**
  * Reads one resource anew, with authority. A read that a lagging replica may have answered does not settle the mark: the
  * resource is asked for once more. Answers "unknown" when the mirror does not know where to ask.
  */
-export async function refresh(ctx: Context, wanted: ResourceKey): Promise<"merged" | "deleted" | "kept" | "unknown"> {
+export async function refresh(ctx: Context, wanted: MarkKey): Promise<"merged" | "deleted" | "kept" | "unknown"> {
+  return isResource(wanted) ? refreshResource(ctx, wanted) : refreshMergeability(ctx, wanted.repositoryId);
+}
+
+function isResource(wanted: MarkKey): wanted is ResourceKey {
+  return wanted.kind !== "mergeability";
+}
+
+async function refreshResource(ctx: Context, wanted: ResourceKey): ReturnType<typeof refresh> {
   const mark = await findMark(ctx.db, wanted);
   const repository = wanted.repositoryId === 0 ? null : await findMirroredRepository(ctx.db, wanted.repositoryId);
   const path = repository?.state === "gone" ? null : await pathOf(ctx, wanted);
@@ -34,8 +43,8 @@ export async function refresh(ctx: Context, wanted: ResourceKey): Promise<"merge
     await enqueueMarks(ctx, again);
     return "kept";
   }
-  const ties = await store(ctx, overruling(observed, wanted), mark, startedAt);
-  await enqueueMarks(ctx, ties);
+  const marks = await store(ctx, overruling(observed, wanted), mark, startedAt);
+  await enqueueMarks(ctx, marks);
   if (repository && wanted.kind === "issue" && outcome === "merged")
     await readMissingComments(ctx, repository, [wanted.key], "refresh");
   return outcome;
@@ -191,33 +200,19 @@ async function store(ctx: Context, observed: Observed, mark: Mark | null, starte
       ...tie,
       notBefore: afterLag(startedAt),
     }));
-    await storeMarks(tx, ties);
-    if (!mark) return ties;
-    const isCertain = startedAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS;
+    const asks = [...ties, ...(await marksForMergeability(tx, observed.seen, startedAt))];
+    await storeMarks(tx, asks);
+    if (!mark) return asks;
     const isTiedAgain = ties.some((tie) => tie.kind === mark.kind && tie.key === mark.key);
-    if (isTiedAgain) return ties;
-    const notBefore = isCertain ? whenMergeable(observed, mark, startedAt) : afterLag(mark.askedAt);
-    if (notBefore === null) {
+    if (isTiedAgain) return asks;
+    if (startedAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS) {
       await settleMark(tx, mark);
-      return ties;
+      return asks;
     }
+    const notBefore = afterLag(mark.askedAt);
     await postponeMark(tx, mark, notBefore);
-    return [...ties, { ...mark, notBefore }];
+    return [...asks, { ...mark, notBefore }];
   });
-}
-
-const MERGEABILITY_PATIENCE_MS = 5 * 60_000;
-
-/**
- * Reading an open pull request makes upstream work out whether it can be merged; until then it says null. When to ask again,
- * ever less often; null: it is known, or upstream takes too long.
- */
-function whenMergeable({ seen }: Observed, mark: Mark, startedAt: Date): Date | null {
-  const pull =
-    mark.kind === "pull_request" ? seen.find((one) => one.kind === "pull_request" && one.extent !== "part") : undefined;
-  const age = startedAt.getTime() - mark.askedAt.getTime();
-  const isOpen = pull?.fields.mergeable === null && pull.fields.state === "open";
-  return isOpen && age < MERGEABILITY_PATIENCE_MS ? new Date(startedAt.getTime() + age) : null;
 }
 
 /** Where upstream shows the resource; null when the mirror does not know it well enough to say. */

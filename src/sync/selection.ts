@@ -40,9 +40,14 @@ export async function resolveSelections(ctx: Context): Promise<void> {
   const { rows } = await ctx.db.$client.query<{ pattern: string; resolved_at: Date | null }>(
     "select pattern, resolved_at from selections order by added_at, pattern",
   );
+  const followed = await followedAmong(
+    ctx,
+    rows.map(({ pattern }) => pattern),
+  );
   for (const { pattern, resolved_at } of rows) {
     const [owner = "", name = ""] = pattern.split("/");
-    if (name !== "*" && (await isFollowed(ctx, pattern))) continue;
+    // What an earlier wish has just begun is not asked for again.
+    if (followed.has(pattern) || (name !== "*" && (await followedAmong(ctx, [pattern])).size > 0)) continue;
     const problem =
       name === "*"
         ? (await isInstalledAlone(ctx, owner))
@@ -190,14 +195,15 @@ async function countCopies({ db }: Pick<Context, "db">, fullName: string): Promi
   return Math.max(1, rows[0]?.count ?? 1);
 }
 
-async function isFollowed(ctx: Pick<Context, "db">, fullName: string): Promise<boolean> {
-  const { rows } = await ctx.db.$client.query(
-    `select from repositories r join repository_syncs s on s.repository_id = r.id
-      where s.state <> 'gone' and (lower(r.full_name) = $1
-        or exists (select from former_names f where f.repository_id = r.id and f.full_name = $1))`,
-    [fullName],
+/** Which of the full names, in lower case, are or were those of mirrored repositories. */
+async function followedAmong(ctx: Pick<Context, "db">, fullNames: readonly string[]): Promise<Set<string>> {
+  const { rows } = await ctx.db.$client.query<{ name: string }>(
+    `with named as (select lower(full_name) as name, id from repositories where lower(full_name) = any($1)
+        union all select full_name, repository_id from former_names where full_name = any($1))
+      select n.name from named n join repository_syncs s on s.repository_id = n.id where s.state <> 'gone'`,
+    [fullNames],
   );
-  return rows.length > 0;
+  return new Set(rows.map(({ name }) => name));
 }
 
 /**

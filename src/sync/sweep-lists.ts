@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Context } from "../context.ts";
 import type { Validator } from "../upstream/validators.ts";
 import { PAGE_SIZE } from "./pages.ts";
@@ -20,7 +20,7 @@ export interface OurCounts {
 }
 
 /** A page at the end of a list, as it was last seen. */
-interface End {
+export interface End {
   /** null: upstream did not show it. */
   digest: string | null;
   /** How many rows upstream's list has, at least; null where that is not to be seen. */
@@ -54,12 +54,17 @@ export interface Probed {
 
 export async function probeLists(
   ctx: Pick<Context, "upstream">,
-  { repositoryId, ours, before }: { repositoryId: number; ours: OurCounts; before: Ends | null },
+  {
+    repositoryId,
+    ours,
+    before,
+    except,
+  }: { repositoryId: number; ours: OurCounts; before: Ends | null; except: readonly List[] },
 ): Promise<Probed> {
   const ends: Ends = {};
   const validators: Validator[] = [];
   let needsAudit = false;
-  for (const probe of probesFor(ours)) {
+  for (const probe of probesFor(ours, except)) {
     const known = before?.[probe.path];
     const answer = await ctx.upstream.get(`/repositories/${repositoryId}/${probe.path}`, {
       priority: "catch-up",
@@ -72,19 +77,26 @@ export async function probeLists(
       end.theirs = known?.theirs ?? null;
     } else if (answer.kind === "ok") {
       const rows = answer.body as unknown[];
-      end.digest = createHash("sha256").update(JSON.stringify(rows)).digest("base64url");
+      end.digest = digestOf(rows);
       if (probe.before !== null) end.theirs = probe.before + rows.length + (answer.links.next ? 1 : 0);
       if (answer.validator) validators.push(answer.validator);
     }
-    const isStill = known !== undefined && known.theirs === end.theirs && known.ours === end.ours;
-    end.audited = isStill && known.audited;
-    if (!end.audited && isAmiss(end, known)) {
-      end.audited = true;
-      needsAudit = true;
-    }
+    if (judge(end, known)) needsAudit = true;
     ends[probe.path] = end;
   }
   return { ends, validators, needsAudit };
+}
+
+/** Answers whether an audit is needed because of it, and none was asked for yet; then notes in it that one is. */
+export function judge(end: End, known: End | undefined): boolean {
+  end.audited = known !== undefined && known.theirs === end.theirs && known.ours === end.ours && known.audited;
+  if (end.audited || !isAmiss(end, known)) return false;
+  end.audited = true;
+  return true;
+}
+
+export function digestOf(rows: readonly unknown[]): string {
+  return hash("sha256", JSON.stringify(rows), "base64url");
 }
 
 /** What is longer upstream is left to the catch-up at first, which finds whatever is new by its date. */
@@ -99,10 +111,14 @@ export function hasMoved(before: Ends | null, now: Ends): boolean {
   return before === null || digests(before) !== digests(now);
 }
 
+/** What may be asked for otherwise. */
+export type List = "milestones";
+
 /** Pure. The order of the parameters is ours alone: a list that is read to be merged has validators of its own. */
-export function probesFor(ours: OurCounts): Probe[] {
+export function probesFor(ours: OurCounts, except: readonly List[] = []): Probe[] {
   const ordered = "sort=updated&direction=asc";
-  const probes = [...whole("labels?", ours.labels), ...whole("milestones?state=all&", ours.milestones)];
+  const probes = whole("labels?", ours.labels);
+  if (!except.includes("milestones")) probes.push(...whole("milestones?state=all&", ours.milestones));
   if (ours.issues <= MAX_NUMBERED_ISSUES) probes.push(lastPage(`issues?${ordered}&state=all&`, ours.issues));
   else
     probes.push({

@@ -6,14 +6,33 @@ import { enqueueAudit, enqueueCatchUp } from "../operations/queues.ts";
 import { GraphqlTooHeavyError } from "../upstream/errors.ts";
 import { saveValidator } from "../upstream/validators.ts";
 import { alone } from "./alone.ts";
-import { type Ends, hasMoved, type OurCounts, probeLists } from "./sweep-lists.ts";
+import {
+  digestOf,
+  type End,
+  type Ends,
+  hasMoved,
+  judge,
+  type List,
+  type OurCounts,
+  probeLists,
+} from "./sweep-lists.ts";
 
 /** Up to so many repositories each is simply caught up with at every interval; above, sweeps say where it is needed. */
 export const SMALL_FLEET = 20;
+/**
+ * Above so many, REST's pace (900 requests a minute, four or five lists each) does not suffice for all lists at every
+ * interval. Then points are spent on milestones, seven for a thousand repositories.
+ */
+const LARGE_FLEET = 600;
 
 /** GitHub docs: `nodes` takes a hundred ids; without connections a query is a point, however many of them it has. */
 const IDS_A_FIELD = 100;
 const FIELDS_A_QUERY = 10;
+/** GitHub docs: a connection in each is a request each, and requests are divided by a hundred and rounded. */
+const CONNECTIONS_A_POINT = 145;
+/** The newest by change, so that of several that change within one of upstream's seconds none is missed. */
+const MILESTONES = `milestones(first: 5, orderBy: { field: UPDATED_AT, direction: DESC }) {
+  totalCount nodes { number title description state dueOn updatedAt } }`;
 /** How many repositories' lists are asked for at once. */
 const PROBES_AT_ONCE = 8;
 /** How long a repository whose webhooks were lost is asked more often. */
@@ -28,6 +47,14 @@ interface Shown {
   pushedAt: string | null;
   isArchived: boolean;
   isPrivate: boolean;
+  /** Only of large fleets. */
+  milestones?: End;
+}
+
+export interface SweepOptions {
+  signal?: AbortSignal | undefined;
+  /** From how many repositories on points are spent on what REST's pace leaves no room for. */
+  largeFleet?: number;
 }
 
 /**
@@ -35,15 +62,18 @@ interface Shown {
  * repositories themselves are asked for by GraphQL, a point for a thousand; then the ends of their lists, conditionally,
  * which costs nothing while they stay the same. What the pace of requests holds up goes on where it stopped.
  */
-export async function sweep(ctx: Context, signal?: AbortSignal): Promise<{ swept: number; changed: number }> {
-  return (await alone(ctx, "sweep", () => sweepDue(ctx, signal))) ?? { swept: 0, changed: 0 };
+export async function sweep(ctx: Context, options: SweepOptions = {}): Promise<{ swept: number; changed: number }> {
+  return (await alone(ctx, "sweep", () => sweepDue(ctx, options))) ?? { swept: 0, changed: 0 };
 }
 
-async function sweepDue(ctx: Context, signal: AbortSignal | undefined): Promise<{ swept: number; changed: number }> {
+async function sweepDue(
+  ctx: Context,
+  { signal, largeFleet = LARGE_FLEET }: SweepOptions,
+): Promise<{ swept: number; changed: number }> {
   const changed = new Set<number>();
   let swept = 0;
   try {
-    await sweepRepositories(ctx, changed);
+    await sweepRepositories(ctx, changed, await asksMilestones(ctx, largeFleet));
     const due = await findListsDue(ctx);
     while (swept < due.length && !signal?.aborted) {
       const some = due.slice(swept, swept + PROBES_AT_ONCE);
@@ -58,44 +88,77 @@ async function sweepDue(ctx: Context, signal: AbortSignal | undefined): Promise<
   return { swept, changed: changed.size };
 }
 
+/** Whether milestones are asked for with the repositories. An App is told of changes, so there the free question will do. */
+async function asksMilestones({ db, config }: Context, largeFleet: number): Promise<boolean> {
+  if (config.appId !== null) return false;
+  const { rows } = await db.$client.query<{ live: number }>(
+    "select count(*)::int as live from repository_syncs where state = 'live'",
+  );
+  return (rows[0]?.live ?? 0) >= largeFleet;
+}
+
 interface DueRepository {
   id: number;
   nodeId: string;
   /** As it was stored; null: never asked for, or not shown. */
-  shown: string | null;
+  shown: Shown | null;
   shownAt: Date | null;
+  /** How many we have. */
+  milestones: number;
+  isAuditUnderWay: boolean;
 }
 
-async function sweepRepositories(ctx: Context, changed: Set<number>): Promise<void> {
+async function sweepRepositories(ctx: Context, changed: Set<number>, withMilestones: boolean): Promise<void> {
   const due = await findDue(ctx);
   const byId = new Map(due.map((one) => [one.id, one]));
   // Each group is asked about by who sees all of it: an App's installations see only their own.
   const groups = await ctx.upstream.groups([...byId.keys()]);
-  for (const some of groups.flatMap((ids) => batches(ids.flatMap((id) => byId.get(id) ?? [])))) {
+  const size = withMilestones ? CONNECTIONS_A_POINT : IDS_A_FIELD * FIELDS_A_QUERY;
+  for (const some of groups.flatMap((ids) =>
+    batches(
+      ids.flatMap((id) => byId.get(id) ?? []),
+      size,
+    ),
+  )) {
     const now = ctx.clock.now();
-    const { shown, unclear } = await readShown(ctx, some);
-    const rows: { one: DueRepository; text: string | null }[] = [];
+    const { shown, unclear } = await readShown(ctx, some, withMilestones);
+    const rows: { one: DueRepository; shown: Shown | null }[] = [];
+    const amiss: number[] = [];
     for (const one of some) {
       const answer = shown.get(one.id);
       // Neither shown nor said to be absent: the next sweep asks again.
-      if (answer || !unclear) rows.push({ one, text: answer ? JSON.stringify(answer) : null });
+      if (!answer && unclear) continue;
+      if (answer?.milestones) {
+        answer.milestones.ours = one.milestones;
+        if (judge(answer.milestones, one.shown?.milestones)) {
+          amiss.push(one.id);
+          // An audit that is under way may be past them, so the next sweep has to find the difference again.
+          if (one.isAuditUnderWay) answer.milestones.audited = false;
+        }
+      }
+      rows.push({ one, shown: answer ?? null });
     }
-    const moved = rows.filter(({ one, text }) => text !== one.shown || one.shownAt === null);
+    const moved = rows.filter((row) => signOf(row.shown) !== signOf(row.one.shown) || row.one.shownAt === null);
     for (const { one } of moved) changed.add(one.id);
     await ctx.db.transaction(async (tx) => {
       await tx.execute(sql`insert into sweeps (repository_id, shown, shown_at, changed_at)
         select id, shown, ${now.toISOString()}::timestamptz, case when id = any(${sql.param(moved.map(({ one }) => one.id))}::bigint[]) then ${now.toISOString()}::timestamptz end
-        from unnest(${sql.param(rows.map(({ one }) => one.id))}::bigint[], ${sql.param(rows.map(({ text }) => text))}::text[]) as x(id, shown) order by id
+        from unnest(${sql.param(rows.map(({ one }) => one.id))}::bigint[], ${sql.param(rows.map((row) => row.shown && JSON.stringify(row.shown)))}::text[]) as x(id, shown) order by id
         on conflict (repository_id) do update set shown = excluded.shown, shown_at = excluded.shown_at,
           changed_at = coalesce(excluded.changed_at, sweeps.changed_at)`);
       const sinces = moved.flatMap(({ one }) => (one.shownAt ? [{ id: one.id, since: one.shownAt }] : []));
       await noteUntold(tx, sinces, now);
     });
+    for (const repositoryId of amiss) await enqueueAudit(ctx, { repositoryId });
   }
 }
 
-function batches(due: DueRepository[]): DueRepository[][] {
-  const size = IDS_A_FIELD * FIELDS_A_QUERY;
+/** What is the same as long as upstream shows no change. Pure. */
+function signOf(shown: Shown | null): string {
+  return JSON.stringify(shown && { ...shown, milestones: shown.milestones?.digest });
+}
+
+function batches(due: DueRepository[], size: number): DueRepository[][] {
   return Array.from({ length: Math.ceil(due.length / size) }, (_, at) => due.slice(at * size, (at + 1) * size));
 }
 
@@ -117,32 +180,47 @@ async function findDue(ctx: Context): Promise<DueRepository[]> {
     node_id: string;
     shown: string | null;
     shown_at: Date | null;
+    milestones: number;
+    audit_under_way: boolean;
   }>(
-    `select r.id, r.node_id, w.shown, w.shown_at from repository_syncs s join repositories r on r.id = s.repository_id
-      left join sweeps w on w.repository_id = s.repository_id
+    `select r.id, r.node_id, w.shown, w.shown_at, ${count("milestones")} as milestones, ${AUDIT_UNDER_WAY} as audit_under_way
+      from repository_syncs s join repositories r on r.id = s.repository_id
+      left join sweeps w on w.repository_id = s.repository_id left join audits a on a.repository_id = s.repository_id
       where s.state = 'live' and r.node_id is not null
         and (w.shown_at is null or w.shown_at <= $1 or (w.untold_at > $2 and w.shown_at <= $3)) order by r.id`,
     // Unlike the lists it is never free, and less happens to it.
-    dueSince(ctx, ctx.config.sweepIntervalMs * 1.25),
+    [...dueSince(ctx, ctx.config.sweepIntervalMs * 1.25), settledBefore(ctx)],
   );
-  return rows.map((row) => ({ id: Number(row.id), nodeId: row.node_id, shown: row.shown, shownAt: row.shown_at }));
+  return rows.map((row) => ({
+    id: Number(row.id),
+    nodeId: row.node_id,
+    shown: row.shown === null ? null : (JSON.parse(row.shown) as Shown),
+    shownAt: row.shown_at,
+    milestones: row.milestones,
+    isAuditUnderWay: row.audit_under_way,
+  }));
 }
 
-interface Answered extends Shown {
+interface Answered extends Omit<Shown, "milestones"> {
   databaseId: number;
+  milestones?: { totalCount: number; nodes: unknown[] } | null;
 }
 
 /** `unclear`: something could not be resolved, so that an absent repository is not known to be absent. */
 async function readShown(
   ctx: Context,
   some: DueRepository[],
+  withMilestones: boolean,
 ): Promise<{ shown: Map<number, Shown>; unclear: boolean }> {
   try {
-    return await readShownAtOnce(ctx, some);
+    return await readShownAtOnce(ctx, some, withMilestones);
   } catch (error) {
     if (!(error instanceof GraphqlTooHeavyError) || some.length === 1) throw error;
     const middle = Math.ceil(some.length / 2);
-    const halves = [await readShown(ctx, some.slice(0, middle)), await readShown(ctx, some.slice(middle))];
+    const halves = [
+      await readShown(ctx, some.slice(0, middle), withMilestones),
+      await readShown(ctx, some.slice(middle), withMilestones),
+    ];
     return {
       shown: new Map(halves.flatMap(({ shown }) => [...shown])),
       unclear: halves.some(({ unclear }) => unclear),
@@ -153,27 +231,36 @@ async function readShown(
 async function readShownAtOnce(
   ctx: Context,
   some: DueRepository[],
+  withMilestones: boolean,
 ): Promise<{ shown: Map<number, Shown>; unclear: boolean }> {
   const groups = Array.from({ length: Math.ceil(some.length / IDS_A_FIELD) }, (_, index) =>
     some.slice(index * IDS_A_FIELD, (index + 1) * IDS_A_FIELD),
   );
   const document = `query(${groups.map((_, index) => `$i${index}: [ID!]!`).join(", ")}) {
     rateLimit { cost limit nodeCount remaining resetAt used }
-    ${groups.map((_, index) => `n${index}: nodes(ids: $i${index}) { ... on Repository { databaseId nameWithOwner updatedAt pushedAt isArchived isPrivate } }`).join("\n")} }`;
+    ${groups.map((_, index) => `n${index}: nodes(ids: $i${index}) { ... on Repository { databaseId nameWithOwner updatedAt pushedAt isArchived isPrivate ${withMilestones ? MILESTONES : ""} } }`).join("\n")} }`;
   const variables = Object.fromEntries(groups.map((group, index) => [`i${index}`, group.map(({ nodeId }) => nodeId)]));
   const { data, errors } = await ctx.upstream.graphql<Record<string, unknown>>(document, variables, {
     priority: "catch-up",
     ...(some[0] ? { repository: some[0].id } : {}),
   });
   const shown = new Map<number, Shown>();
+  let unclear = errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN");
   for (const index of groups.keys()) {
     for (const one of (data[`n${index}`] ?? []) as (Answered | null)[]) {
       if (!one) continue;
-      const { databaseId, nameWithOwner, updatedAt, pushedAt, isArchived, isPrivate } = one;
-      shown.set(databaseId, { nameWithOwner, updatedAt, pushedAt, isArchived, isPrivate });
+      const { databaseId, milestones, nameWithOwner, updatedAt, pushedAt, isArchived, isPrivate } = one;
+      const plain = { nameWithOwner, updatedAt, pushedAt, isArchived, isPrivate };
+      // Upstream leaves out what it has no time for.
+      if (withMilestones && !milestones) unclear = true;
+      else shown.set(databaseId, milestones ? { ...plain, milestones: endOf(milestones) } : plain);
     }
   }
-  return { shown, unclear: errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN") };
+  return { shown, unclear };
+}
+
+function endOf({ totalCount, nodes }: { totalCount: number; nodes: unknown[] }): End {
+  return { digest: digestOf(nodes), theirs: totalCount, ours: 0, audited: false };
 }
 
 interface DueLists {
@@ -182,17 +269,24 @@ interface DueLists {
   /** null: they were never asked for. */
   ends: Ends | null;
   sweptAt: Date | null;
-  isArchived: boolean;
+  shown: Shown;
   isAuditUnderWay: boolean;
 }
 
 /** What was seen by us so shortly before may be unknown to the replica that answers. */
-const SETTLED = "seen_at < $4";
+function settledBefore({ clock }: Pick<Context, "clock">): Date {
+  return new Date(clock.now().getTime() - REPLICA_LAG_MS);
+}
+
+/** How many the repository of a row `s` has of what was seen before the fourth parameter. */
+function count(table: string, more = ""): string {
+  return `(select count(*)::int from ${table} t where t.repository_id = s.repository_id and t.deleted_at is null and t.seen_at < $4 ${more})`;
+}
+
+const AUDIT_UNDER_WAY = "coalesce(a.started_at is not null and a.finished_at is null, false)";
 
 /** The longest neglected first. */
 async function findListsDue(ctx: Context): Promise<DueLists[]> {
-  const count = (table: string, more = "") =>
-    `(select count(*)::int from ${table} t where t.repository_id = w.repository_id and t.deleted_at is null and t.${SETTLED} ${more})`;
   const { rows } = await ctx.db.$client.query<
     OurCounts & {
       repository_id: string;
@@ -202,32 +296,33 @@ async function findListsDue(ctx: Context): Promise<DueLists[]> {
       audit_under_way: boolean;
     }
   >(
-    `select w.repository_id, w.lists, w.swept_at, w.shown, coalesce(a.started_at is not null and a.finished_at is null, false) as audit_under_way,
+    `select w.repository_id, w.lists, w.swept_at, w.shown, ${AUDIT_UNDER_WAY} as audit_under_way,
         ${count("labels")} as labels, ${count("milestones")} as milestones, ${count("issues", "and t.id is not null")} as issues,
         ${count("issue_comments")} as comments, ${count("pull_request_review_comments")} as "reviewComments"
       from sweeps w join repository_syncs s using (repository_id) left join audits a using (repository_id)
       where s.state = 'live' and w.shown is not null
         and (w.swept_at is null or w.swept_at <= $1 or (w.untold_at > $2 and w.swept_at <= $3))
       order by w.swept_at nulls first, w.repository_id`,
-    [...dueSince(ctx, ctx.config.sweepIntervalMs), new Date(ctx.clock.now().getTime() - REPLICA_LAG_MS)],
+    [...dueSince(ctx, ctx.config.sweepIntervalMs), settledBefore(ctx)],
   );
   return rows.map(({ repository_id, lists, swept_at, shown, audit_under_way, ...ours }) => ({
     repositoryId: Number(repository_id),
     ours,
     ends: lists === null ? null : (JSON.parse(lists) as Ends),
     sweptAt: swept_at,
-    isArchived: (JSON.parse(shown) as Shown).isArchived,
+    shown: JSON.parse(shown) as Shown,
     isAuditUnderWay: audit_under_way,
   }));
 }
 
 /** Answers whether one of the lists moved. What was asked and what that says are stored together. */
 async function sweepLists(ctx: Context, due: DueLists): Promise<boolean> {
-  const { repositoryId, ours, sweptAt } = due;
+  const { repositoryId, ours, sweptAt, shown } = due;
   const now = ctx.clock.now();
   // What is archived can only be read, and that it no longer is shows in the repository.
-  const isFrozen = due.isArchived && due.ends !== null;
-  const probed = isFrozen ? null : await probeLists(ctx, { repositoryId, ours, before: due.ends });
+  const isFrozen = shown.isArchived && due.ends !== null;
+  const except: List[] = shown.milestones ? ["milestones"] : [];
+  const probed = isFrozen ? null : await probeLists(ctx, { repositoryId, ours, before: due.ends, except });
   const ends = probed?.ends ?? due.ends;
   const moved = probed !== null && hasMoved(due.ends, probed.ends);
   await ctx.db.transaction(async (tx) => {

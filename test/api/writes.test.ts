@@ -1,6 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type pg from "pg";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { renameRepository } from "../../src/simulator/changes/repositories.ts";
 import { testRedis } from "../support/database.ts";
@@ -96,6 +97,46 @@ describe("a created issue", () => {
     );
     expect(again.body.data.createIssue.issue.number).toBe(issue.number + 1);
   });
+});
+
+describe("when the store falters after upstream has done it, the answer comes once it is stored:", () => {
+  let number: number;
+  beforeAll(async () => {
+    number = (await post("issues", { title: "before" })).body.number;
+  });
+
+  /** Holds the issue's row, so that the write waits for it; then `strike` at the waiting transaction. */
+  async function editStruck(title: string, strike: (client: pg.PoolClient, pid: number) => Promise<unknown>) {
+    const client = await world.ctx.db.$client.connect();
+    try {
+      await client.query("begin");
+      await client.query("select from issues where repository_id = $1 and number = $2 for update", [repoId, number]);
+      const edit = world.send("PATCH", `/repos/${repo}/issues/${number}`, { body: JSON.stringify({ title }) });
+      const waiting =
+        "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+      const { pid } = await vi.waitUntil(
+        async () => (await world.ctx.db.$client.query<{ pid: number }>(waiting)).rows[0],
+        20_000,
+      );
+      await strike(client, pid);
+      await client.query("commit");
+      const edited = await edit;
+      expect(edited.status, edited.text).toBe(200);
+      expect(edited.body.title).toBe(title);
+    } finally {
+      client.release(true);
+    }
+    expect((await world.get(`/repos/${repo}/issues/${number}`)).body.title).toBe(title);
+  }
+
+  test("its connection breaks", () =>
+    editStruck("connected anew", (client, pid) => client.query("select pg_terminate_backend($1)", [pid])));
+
+  test("it loses a deadlock", () =>
+    editStruck("unlocked", async (client) => {
+      await client.query("set local deadlock_timeout = '1min'");
+      await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [`tain write ${repoId}`]);
+    }));
 });
 
 async function graphql(query: string, variables: object = {}, token = world.token) {

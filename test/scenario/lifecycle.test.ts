@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { mutate } from "../../src/simulator/mutations.ts";
-import type { Issue, Repository } from "../../src/simulator/records.ts";
+import type { Issue, Repository, Review } from "../../src/simulator/records.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { audit } from "../../src/sync/audit.ts";
 import { compare } from "../support/comparison.ts";
@@ -67,6 +67,20 @@ const openIssueOf = (repository: Repository): Issue => {
   for (const issue of repository.rows.issuesByCreated.ascending())
     if (!issue.pull && issue.state === "open" && !issue.locked) return issue;
   throw new Error("No issue is open");
+};
+
+/** A review that can be dismissed; it is still the same one when it was. */
+const decisionIn = ({ simulator }: TestWorld, repository: Repository): Review => {
+  const decisions = ["APPROVED", "CHANGES_REQUESTED", "DISMISSED"];
+  for (const review of simulator.world.reviews.values())
+    if (review.issue.repository === repository && decisions.includes(review.state)) return review;
+  throw new Error("Nobody has decided on a pull request");
+};
+
+const reviewShown = async (town: Town) => {
+  const { id, issue } = decisionIn(town.world, town.first);
+  const path = `/repos/${town.name(town.first)}/pulls/${issue.number}/reviews/${id}`;
+  return (await town.world.get(path)).body;
 };
 
 const status = async ({ world }: Town, path: string) => (await world.get(path)).status;
@@ -192,6 +206,15 @@ const cases: Case[] = [
       change({ op: "lockIssue", repository: name(first), number: issueOf(first).number, reason: "spam" }),
   },
   {
+    // What is left of it in the repository is an issue that ends so; the discussion is not mirrored.
+    name: "an issue converted to a discussion",
+    happen: ({ change, first, name }) => {
+      const { number } = openIssueOf(first);
+      change({ op: "editIssue", repository: name(first), number, state: "closed" });
+      change({ op: "lockIssue", repository: name(first), number });
+    },
+  },
+  {
     name: "an issue converted to a pull request",
     happen: ({ change, first, name }) =>
       change({
@@ -200,6 +223,17 @@ const cases: Case[] = [
         number: openIssueOf(first).number,
         head: "converted",
       }),
+  },
+  {
+    name: "a review edited",
+    happen: ({ change, first, world }) =>
+      change({ op: "editReview", review: decisionIn(world, first).id, body: "on second thoughts" }),
+    shows: async (town) => expect(await reviewShown(town)).toMatchObject({ body: "on second thoughts" }),
+  },
+  {
+    name: "a review dismissed",
+    happen: ({ change, first, world }) => change({ op: "dismissReview", review: decisionIn(world, first).id }),
+    shows: async (town) => expect(await reviewShown(town)).toMatchObject({ state: "DISMISSED" }),
   },
   {
     name: "a label renamed",
@@ -246,7 +280,7 @@ const cases: Case[] = [
   },
 ];
 
-/** What no webhook tells of, so that with them it still takes an audit. */
+/** What no webhook tells of, or not all of it, so that with them it still takes a catch-up or an audit. */
 const untold = new Set([
   "an issue converted to a pull request", // What was said under it has other addresses.
   "a repository transferred to another owner", // Who is a member is one of the owner's.

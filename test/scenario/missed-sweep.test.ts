@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
+import { backfill } from "../../src/sync/backfill.ts";
+import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
 import { sweep } from "../../src/sync/sweep.ts";
 import { probesFor } from "../../src/sync/sweep-lists.ts";
+import type { Upstream } from "../../src/upstream/client.ts";
 import { openWorld } from "../support/world.ts";
 
 test("two sweeps at once are one", async () => {
@@ -11,6 +14,41 @@ test("two sweeps at once are one", async () => {
   await world.mirror(world.first);
   const both = await Promise.all([sweep(world.ctx), sweep(world.ctx)]);
   expect(both.map(({ swept }) => swept).sort()).toEqual([0, 1]);
+});
+
+test("milestones that upstream left out of its answer are asked for again, and what it showed before stands", async () => {
+  await using world = await openWorld({
+    workers: false,
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 9, repositories: 1, issues: 3, pulls: 2 }),
+  });
+  const { ctx } = world;
+  await addSelections(ctx, [world.first]);
+  await resolveSelections(ctx);
+  const { rows } = await ctx.db.$client.query<{ id: string }>("select repository_id as id from repository_syncs");
+  await backfill(ctx, { repositoryId: Number(rows[0]?.id) }, new AbortController().signal);
+  world.advance(6 * 60_000);
+  const stored = async () => (await ctx.db.$client.query("select shown, shown_at from sweeps")).rows[0];
+  await sweep(ctx, { largeFleet: 1 });
+  const before = await stored();
+  expect(JSON.parse(before.shown)).toMatchObject({ milestones: { theirs: expect.any(Number) } });
+
+  world.advance(6 * 60_000);
+  const upstream: Upstream = Object.create(ctx.upstream, {
+    graphql: {
+      value: async (...request: Parameters<Upstream["graphql"]>) => {
+        const answer = await ctx.upstream.graphql<Record<string, { milestones: null }[]>>(...request);
+        for (const one of answer.data.n0 ?? []) one.milestones = null;
+        return answer;
+      },
+    },
+    get: { value: ctx.upstream.get.bind(ctx.upstream) },
+    groups: { value: ctx.upstream.groups.bind(ctx.upstream) },
+  });
+  await sweep({ ...ctx, upstream }, { largeFleet: 1 });
+  expect(await stored()).toEqual(before);
+  await sweep(ctx, { largeFleet: 1 });
+  expect((await stored()).shown).toBe(before.shown);
+  expect((await stored()).shown_at).not.toEqual(before.shown_at);
 });
 
 test.each([1, 29, 99, 100, 101, 9_900, 60_000])(

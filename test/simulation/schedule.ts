@@ -19,6 +19,7 @@ export const faultKinds = {
   lag: "upstream's replicas show an older state",
   quota: "another user of the token spends the quota",
   rotate: "a token is replaced, and the old one revoked",
+  revoke: "a token is refused for a while, and then accepted again",
   kill: "a process ends by kill -9 and is started again",
   flush: "Redis forgets everything",
   redis: "Redis is away for a while",
@@ -38,6 +39,7 @@ export type Deed =
   | { readonly kind: "redeliver"; readonly count: number }
   | { readonly kind: "quota"; readonly remaining: number }
   | { readonly kind: "rotate" }
+  | { readonly kind: "revoke"; readonly index: number; readonly awaySteps: number }
   | { readonly kind: "kill"; readonly part: Part; readonly index: number; readonly awaySteps: number }
   | { readonly kind: "flush" }
   | { readonly kind: "redis" | "postgres"; readonly awayMs: number };
@@ -70,6 +72,7 @@ const FREQUENCIES = {
   redeliver: 0.02,
   quota: 0.002,
   rotate: 0.003,
+  revoke: 0.006,
   kill: 0.012,
   flush: 0.006,
   redis: 0.003,
@@ -77,6 +80,8 @@ const FREQUENCIES = {
 };
 /** Each costs seconds of real time. */
 const AT_MOST = { redis: 1, postgres: 1, rotate: 1, kill: 6 };
+/** How many tokens the mirror has. */
+export const TOKENS = 2;
 /** The weather changes after so many steps on average. */
 const WEATHER_STEPS = 25;
 /** How much of it belongs to the last moments, of which later changes do not wipe the traces away. */
@@ -90,8 +95,10 @@ const MAX_LAG_MS = 9_000;
 export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
   const random = seededRandom(seed);
   const left: Record<string, number> = { ...AT_MOST };
-  const happens = (kind: keyof typeof FREQUENCIES) => {
-    const hit = random.chance(FREQUENCIES[kind]);
+  // What was added later draws from a row of its own, so that a seed goes on being the same in all else.
+  const later = seededRandom(seed * 104_729 + 1);
+  const happens = (kind: keyof typeof FREQUENCIES, drawn = random) => {
+    const hit = drawn.chance(FREQUENCIES[kind]);
     if (!hit || !faults.has(kind)) return false;
     const count = left[kind] ?? Number.POSITIVE_INFINITY;
     left[kind] = count - 1;
@@ -113,6 +120,8 @@ export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
     if (happens("redeliver")) deeds.push({ kind: "redeliver", count: random.int(1, 20) });
     if (happens("quota")) deeds.push({ kind: "quota", remaining: random.int(0, 60) });
     if (happens("rotate")) deeds.push({ kind: "rotate" });
+    if (happens("revoke", later))
+      deeds.push({ kind: "revoke", index: later.int(0, TOKENS - 1), awaySteps: later.int(1, 40) });
     if (happens("kill")) deeds.push(killOf(random, workers));
     if (happens("flush")) deeds.push({ kind: "flush" });
     if (happens("redis")) deeds.push({ kind: "redis", awayMs: random.int(0, 1_500) });

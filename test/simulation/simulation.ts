@@ -16,7 +16,7 @@ import { testConfig, testEnvironment } from "../support/config.ts";
 import type { OwnStores } from "../support/own-stores.ts";
 import type { SharedClock } from "./clock.ts";
 import { Mirror } from "./mirror.ts";
-import { type Deed, type Plan, type PlanOptions, planOf } from "./schedule.ts";
+import { type Deed, type Plan, type PlanOptions, planOf, TOKENS } from "./schedule.ts";
 import { isTold } from "./told.ts";
 
 export interface SimulationOptions extends PlanOptions {
@@ -95,6 +95,7 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
   const world = new World({ seed });
   const simulator = resources.use(await openSimulator({ world, seed }));
   const { repositories } = generateWorld(world, { seed, repositories: 2, issues: 24, pulls: 12, people: 12 });
+  if (LOGINS.length !== TOKENS) throw new Error(`The schedule counts on ${TOKENS} tokens`);
   const tokens = LOGINS.map((login, index) => newToken(simulator, seed, login, index));
   const redis = { url: stores.redis.url, prefix: `{s${seed}}` };
   const places = { database: database.url, redis, upstream: simulator.url };
@@ -151,8 +152,10 @@ class Run {
   readonly #began = performance.now();
   readonly #ended: Record<string, number> = {};
   readonly #log: string[] = [];
-  /** By step: which of the killed processes are started again. */
+  /** By step: which of the killed processes are started again, and which tokens accepted. */
   readonly #returning = new Map<number, (() => void)[]>();
+  /** Tokens that are refused for a while, with whose they are. */
+  readonly #revoked = new Map<string, string>();
 
   constructor(stage: Stage) {
     this.#stage = stage;
@@ -283,14 +286,17 @@ class Run {
         mirror.deploy({ UPSTREAM_TOKEN: tokens.join() });
         return;
       }
-      case "kill": {
-        await mirror.kill(deed.part, deed.index);
-        const at = Math.min(step + 1 + deed.awaySteps, plan.steps.length - 1);
-        const returning = this.#returning.get(at) ?? [];
-        returning.push(() => mirror.restart(deed.part, deed.index));
-        this.#returning.set(at, returning);
+      case "revoke": {
+        const token = this.#stage.tokens[deed.index] ?? "";
+        if (!simulator.tokens.delete(token)) return; // It is refused already.
+        this.#revoked.set(token, LOGINS[deed.index] ?? "");
+        this.#later(step + 1 + deed.awaySteps, () => this.#restore(token));
         return;
       }
+      case "kill":
+        await mirror.kill(deed.part, deed.index);
+        this.#later(step + 1 + deed.awaySteps, () => mirror.restart(deed.part, deed.index));
+        return;
       case "flush":
         // Where Redis is just away there is nothing to forget.
         await ctx.redis.flushall().catch((error: Error) => this.#note(step, `no flush: ${error.message}`));
@@ -304,6 +310,18 @@ class Run {
       default:
         deed satisfies never;
     }
+  }
+
+  #later(step: number, back: () => void): void {
+    const at = Math.min(step, this.#stage.plan.steps.length - 1);
+    this.#returning.set(at, [...(this.#returning.get(at) ?? []), back]);
+  }
+
+  /** One that was replaced meanwhile stays refused. */
+  #restore(token: string): void {
+    const { simulator, tokens } = this.#stage;
+    const login = this.#revoked.get(token);
+    if (login !== undefined && this.#revoked.delete(token) && tokens.includes(token)) allow(simulator, token, login);
   }
 
   #redeliver(count: number, step: number): void {
@@ -333,6 +351,7 @@ class Run {
     const { simulator, mirror } = this.#stage;
     this.#countStruck();
     simulator.setFaults({});
+    for (const token of this.#revoked.keys()) this.#restore(token);
     await mirror.start();
     await simulator.quiet();
   }
@@ -449,8 +468,12 @@ class Run {
 /** A token of this account that no earlier one had the value of; the same each time a seed is played. */
 function newToken(simulator: Simulator, seed: number, login: string, index: number): string {
   const token = `ghp_${seededRandom(seed * 31 + index).hex(36)}`;
-  simulator.tokens.create({ token, login, repositories: "all", write: true });
+  allow(simulator, token, login);
   return token;
+}
+
+function allow(simulator: Simulator, token: string, login: string): void {
+  simulator.tokens.create({ token, login, repositories: "all", write: true });
 }
 
 async function cloneDatabase(server: string, template: string, name: string) {

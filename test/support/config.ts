@@ -21,7 +21,7 @@ export function testEnvironment(
     UPSTREAM_TOKEN: "test-upstream-token",
     WEBHOOK_SECRET: "test-webhook-secret",
     HOST: "127.0.0.1",
-    LOG_LEVEL: "silent",
+    LOG_LEVEL: process.env.LOG_LEVEL ?? "silent",
     ...env,
   };
 }

@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "drizzle-orm";
-import { storeMarks } from "../../mirror/marks.ts";
+import { isPostgresConflict, isPostgresOutage } from "../../../db/outage.ts";
+import { marksForMergeability, storeMarks } from "../../mirror/marks.ts";
 import { type Stored, writtenAt } from "../../mirror/merge-rule.ts";
 import { joinObserved, type Observed, observe, type Seen, type Sighting } from "../../mirror/observation.ts";
 import type { Kind, ResourceKey } from "../../mirror/resource.ts";
@@ -107,15 +109,17 @@ export async function settle(
     const readings = await Promise.all(
       (write.reads?.(answer) ?? []).map((read) => (read.awaits ? awaitShown(ctx, read) : readNow(ctx, read))),
     );
-    await ctx.db.transaction(async (tx) => {
+    await storeAtLast(ctx, async (tx) => {
       // Two writes under one issue at once would both count from the same number.
       await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`tain write ${id}`}, 0))`);
       const find: Find = (kind, key) => findOne(tx, id, kind, key);
       const sayings = await write.says({ answer, at, doneBy, readings }, find);
       const { observed, doubts } = await fold(sayings, readings, at, find);
-      const merged = await mergeObserved(tx, joinObserved([...observed, ...buried(sayings.gone ?? [], answeredAt)]));
+      const all = joinObserved([...observed, ...buried(sayings.gone ?? [], answeredAt)]);
+      const merged = await mergeObserved(tx, all);
       const ties = merged.filter(({ outcome }) => outcome === "tied");
-      await storeMarks(tx, marksFor([...doubts, ...ties], answeredAt));
+      const unknown = await marksForMergeability(tx, all.seen, answeredAt);
+      await storeMarks(tx, [...marksFor([...doubts, ...ties], answeredAt), ...unknown]);
     });
     return true;
   } catch (error) {
@@ -125,6 +129,29 @@ export async function settle(
       "A write took effect at upstream and could not be stored",
     );
     return false;
+  }
+}
+
+/** The answer waits so long for a store that falters. */
+const STORING_PATIENCE_MS = 10_000;
+/** The first wait; each is twice as long as the one before. */
+const FIRST_WAIT_MS = 50;
+
+/**
+ * Runs a transaction again while Postgres is away or it loses against another's locks: who made the change reads next, and
+ * would find the state before it.
+ */
+async function storeAtLast({ db, log }: Writer["ctx"], store: (tx: Transaction) => Promise<void>): Promise<void> {
+  const startedAt = performance.now();
+  for (let waitMs = FIRST_WAIT_MS; ; waitMs *= 2) {
+    try {
+      return await db.transaction(store);
+    } catch (error) {
+      const isPassing = isPostgresOutage(error) || isPostgresConflict(error);
+      if (!isPassing || performance.now() - startedAt + waitMs > STORING_PATIENCE_MS) throw error;
+      log.warn({ err: error, waitMs }, "What a write changed could not be stored yet");
+      await sleep(waitMs);
+    }
   }
 }
 

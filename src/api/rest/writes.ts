@@ -73,7 +73,7 @@ async function shown(
   return { ...plain, headers };
 }
 
-/** Null: the mirror does not show it, such as a review that is pending. */
+/** Null: the mirror does not show it, such as a review that is pending, or cannot now; the write took effect all the same. */
 async function readBack(
   call: RepositoryCall,
   { as, by }: NonNullable<WriteOperation["shows"]>,
@@ -83,8 +83,10 @@ async function readBack(
   try {
     return await as({ ...call, query: new URLSearchParams(), params: Object.fromEntries(params) });
   } catch (error) {
-    if (error instanceof ApiFault && (error.status === 404 || error.status === 410)) return null;
-    throw error;
+    const isHidden = error instanceof ApiFault && (error.status === 404 || error.status === 410);
+    if (!isHidden)
+      call.ctx.log.warn({ err: error, requestId: call.requestId }, "What was written could not be read back");
+    return null;
   }
 }
 

@@ -1,0 +1,188 @@
+import { expect, test } from "vitest";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { mutate } from "../../src/simulator/mutations.ts";
+import type { PullIssue, Repository } from "../../src/simulator/records.ts";
+import { openView } from "../../src/simulator/views/view.ts";
+import { audit } from "../../src/sync/audit.ts";
+import { refresh } from "../../src/sync/refresh.ts";
+import { compare } from "../support/comparison.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+/** So long upstream takes to work out whether a pull request can be merged, once it was asked. */
+const JOB_MS = 3_600_000;
+const PULLS = 30;
+
+interface Asked {
+  world: TestWorld;
+  repository: Repository;
+  open: PullIssue[];
+  differences(): Promise<string[]>;
+}
+
+/** A mirror without a webhook that has asked for everything and given up asking what upstream does not know yet. */
+async function openUnknowing(): Promise<Asked> {
+  const world = await openWorld({
+    simulator: { worldOptions: { mergeableDelayMs: JOB_MS } },
+    fill: ({ world: upstream }) => {
+      const [repository] = generateWorld(upstream, {
+        seed: 11,
+        repositories: 1,
+        issues: 10,
+        pulls: PULLS,
+        people: 8,
+      }).repositories;
+      // The commit of the test merge is worked out with the rest.
+      if (repository) for (const { pull } of openPulls(repository)) pull.mergeCommitSha = null;
+    },
+  });
+  await world.mirror(world.first);
+  await world.settleMarks();
+  world.advance(JOB_MS);
+  const [repository] = world.simulator.world.repositories.values();
+  if (!repository) throw new Error("The generated repository is not there");
+  const open = openPulls(repository);
+  if (open.filter(({ pull }) => pull.mergeable).length < 2) throw new Error("No pull requests can be merged");
+  return {
+    world,
+    repository,
+    open,
+    differences: async () => (await compare(world.ctx, world.simulator, world.first)).differences,
+  };
+}
+
+function openPulls(repository: Repository): PullIssue[] {
+  return [...repository.rows.issuesByCreated.ascending()].filter(
+    (one): one is PullIssue => one.pull !== null && one.state === "open",
+  );
+}
+
+/** Upstream has forgotten, as it does when nobody has asked for long. */
+function forget(open: readonly PullIssue[]): void {
+  for (const { pull } of open) pull.mergeableKnownAt = null;
+}
+
+function endJobs({ simulator }: TestWorld): void {
+  (simulator.world.clock as SettableClock).advance(JOB_MS);
+}
+
+test("what upstream does not know is asked again a few times, all of it for a point, and then left alone", async () => {
+  const { world, open } = await openUnknowing();
+  await using _ = world;
+  const { rows } = await world.ctx.db.$client.query(
+    "select from pull_requests where mergeable is null and state = 'open'",
+  );
+  expect(rows).toHaveLength(open.length);
+  const { rows: marks } = await world.ctx.db.$client.query("select * from refresh_marks");
+  expect(marks).toEqual([]);
+  const meter = world.simulator.meter.read();
+  expect(meter.routes["GET /repositories/:id/pulls/:number"]).toBeUndefined();
+  // The copy itself: the details, and the first question about those not known.
+  expect(meter.points).toBeLessThanOrEqual(2 + 5);
+});
+
+test("what an audit was the first to ask for is asked again once upstream has had time, the merge commit included", async () => {
+  const { world, repository, open, differences } = await openUnknowing();
+  await using _ = world;
+  forget(open);
+  await audit(world.ctx, { repositoryId: repository.id, repair: true, signal: new AbortController().signal });
+  endJobs(world);
+  expect((await differences()).length).toBeGreaterThan(0);
+  world.simulator.meter.reset();
+  await world.settleMarks();
+  expect(await differences()).toEqual([]);
+  expect(world.simulator.meter.read()).toMatchObject({ points: 1, charged: 1 });
+});
+
+test("an audit that repairs nothing asks nothing more", async () => {
+  const { world, repository, open } = await openUnknowing();
+  await using _ = world;
+  forget(open);
+  await audit(world.ctx, { repositoryId: repository.id, repair: false, signal: new AbortController().signal });
+  const { rows } = await world.ctx.db.$client.query("select * from refresh_marks");
+  expect(rows).toEqual([]);
+});
+
+test("a refresh that comes long after its reason still has its own question answered", async () => {
+  const { world, repository, open, differences } = await openUnknowing();
+  await using _ = world;
+  endJobs(world);
+  await audit(world.ctx, { repositoryId: repository.id, repair: true, signal: new AbortController().signal });
+  await world.settleMarks();
+  expect(await differences()).toEqual([]);
+  const [one] = open.filter(({ pull }) => pull.mergeable);
+  if (!one) throw new Error("No pull request can be merged");
+  forget([one]);
+  await world.ctx.db.$client.query(
+    "insert into refresh_marks (kind, repository_id, key, asked_at, not_before) values ('pull_request', $1, $2, $3, $3)",
+    [repository.id, one.number, world.ctx.clock.now()],
+  );
+  world.advance(JOB_MS);
+  await refresh(world.ctx, { kind: "pull_request", repositoryId: repository.id, key: one.number });
+  endJobs(world);
+  expect((await differences()).length).toBeGreaterThan(0);
+  await world.settleMarks();
+  expect(await differences()).toEqual([]);
+});
+
+test("a merge commit that a list does not show yet is asked for where all else is known", async () => {
+  const { world, repository, open, differences } = await openUnknowing();
+  await using _ = world;
+  endJobs(world);
+  await audit(world.ctx, { repositoryId: repository.id, repair: true, signal: new AbortController().signal });
+  await world.settleMarks();
+  const [one] = open.filter(({ pull }) => pull.mergeable);
+  await world.ctx.db.$client.query(
+    `update pull_requests set merge_commit_sha = null,
+      document = jsonb_set(document::jsonb, '{merge_commit_sha}', 'null')::json where number = $1`,
+    [one?.number],
+  );
+  expect((await differences()).length).toBe(1);
+  world.advance(60_000);
+  await refresh(world.ctx, { kind: "mergeability", repositoryId: repository.id, key: repository.id });
+  expect(await differences()).toEqual([]);
+});
+
+test("a catch-up that finds a pull request changed asks again, and so does a write", async () => {
+  const { world, open, differences } = await openUnknowing();
+  await using _ = world;
+  const { simulator } = world;
+  const view = openView({
+    world: simulator.world,
+    apiUrl: simulator.url,
+    htmlUrl: simulator.htmlUrl,
+    roleOf: () => "admin",
+  });
+  forget(open);
+  const [first, second] = open.filter(({ pull }) => pull.mergeable);
+  mutate(simulator.world, view, { op: "editPull", repository: world.first, number: first?.number, title: "anew" });
+  await world.catchUp();
+  const write = await fetch(`${world.url}/repos/${world.first}/pulls/${second?.number}`, {
+    method: "PATCH",
+    headers: { authorization: `token ${world.token}`, "user-agent": "test" },
+    body: JSON.stringify({ title: "through the mirror" }),
+  });
+  expect(write.status).toBe(200);
+  endJobs(world);
+  await world.settleMarks();
+  const about = (await differences()).filter((line) => /mergeab|merge_commit/.test(line));
+  const numbers = [first, second].map((one) => `pull_request ${one?.number} `);
+  expect(about.filter((line) => numbers.some((start) => line.startsWith(start)))).toEqual([]);
+});
+
+test("a repository whose pull requests upstream does not show any more is not asked about without end", async () => {
+  const { world, repository, open } = await openUnknowing();
+  await using _ = world;
+  forget(open);
+  await audit(world.ctx, { repositoryId: repository.id, repair: true, signal: new AbortController().signal });
+  const view = openView({
+    world: world.simulator.world,
+    apiUrl: world.simulator.url,
+    htmlUrl: world.simulator.htmlUrl,
+    roleOf: () => "admin",
+  });
+  mutate(world.simulator.world, view, { op: "deleteRepository", repository: world.first });
+  await world.settleMarks();
+  const { rows } = await world.ctx.db.$client.query("select * from refresh_marks where kind = 'mergeability'");
+  expect(rows).toEqual([]);
+});
