@@ -2,18 +2,24 @@ import { parseConfig } from "../src/config.ts";
 import { openContext } from "../src/context.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
-import { aborted, shutdownSignal } from "../src/operations/shutdown.ts";
 import { openDeliveriesWorker } from "../workers/deliveries.ts";
+import { announce } from "./processes.ts";
 
 /** A worker process that only applies deliveries, as `workers/main.ts` does beside everything else. */
 await runProcess(async () => {
   const config = parseConfig(process.env);
-  await using resources = new AsyncDisposableStack();
+  const resources = new AsyncDisposableStack();
   const ctx = await openContext(config, resources, { name: "bench-apply" });
-  const stopping = shutdownSignal({ log: ctx.log, timeoutMs: config.shutdownMs });
   const jobs = openWorkerRedis(ctx, "bench-apply");
   resources.defer(() => jobs.disconnect());
-  const worker = openDeliveriesWorker({ ...ctx, jobs, stopping });
+  const stopping = new AbortController();
+  const worker = openDeliveriesWorker({ ...ctx, jobs, stopping: stopping.signal });
   resources.defer(() => worker.close());
-  await aborted(stopping);
+  const over = Promise.withResolvers<void>();
+  announce("the queue", async () => {
+    stopping.abort();
+    await resources.disposeAsync();
+    over.resolve();
+  });
+  await over.promise;
 });

@@ -12,6 +12,8 @@ export interface Load {
   seconds: number;
   /** Every answer must have it. */
   status: number;
+  /** Where these zeros stand in a request, each gets a number that no other had. */
+  numberAt?: string;
   /** How many are begun in a second, however long answers take; absent: each connection asks again once it is answered. */
   perSecond?: number;
 }
@@ -86,8 +88,11 @@ interface Connection {
   dueAt: number | null;
 }
 
-async function ask({ url, requests, connections, seconds, status, perSecond }: Load): Promise<Loaded> {
+let lastNumber = 0;
+
+async function ask({ url, requests, connections, seconds, status, perSecond, numberAt }: Load): Promise<Loaded> {
   const { hostname, port } = new URL(url);
+  const places = requests.map((request) => (numberAt === undefined ? -1 : Buffer.from(request).indexOf(numberAt)));
   const latencies: number[] = [];
   let [next, bytes] = [0, 0];
   const { promise: over, resolve: finish, reject: fail } = Promise.withResolvers<void>();
@@ -103,7 +108,15 @@ async function ask({ url, requests, connections, seconds, status, perSecond }: L
   let waiting: number[] = [];
   const begin = (connection: Connection, dueAt: number) => {
     connection.dueAt = dueAt;
-    connection.socket.write(requests[next % requests.length] as Uint8Array);
+    const index = next % requests.length;
+    let request = requests[index] as Uint8Array;
+    if (numberAt !== undefined) {
+      // What was written before may still wait in the socket.
+      request = Buffer.from(request);
+      lastNumber += 1;
+      (request as Buffer).write(String(lastNumber).padStart(numberAt.length, "0"), places[index] as number, "latin1");
+    }
+    connection.socket.write(request);
     next += 1;
   };
   const answered = (connection: Connection) => {

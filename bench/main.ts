@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { parseArgs, styleText } from "node:util";
-import type { Benchmark, Goal, Measured } from "./measure.ts";
+import { type Benchmark, type Goal, type Measured, shared } from "./measure.ts";
 import { profileSelf } from "./profile.ts";
 
 /** Each is a file of this folder. In the order of docs/performance.md. */
@@ -67,6 +67,7 @@ for (const name of names.filter((one) => asked.length === 0 || asked.includes(on
   }
   await stopProfile();
 }
+await shared.disposeAsync();
 
 function line(name: string, { notes, goal, met, ...figures }: Omit<Measured, "part">) {
   return { name, ...figures, goal: wanted(goal), met, ...notes };

@@ -27,6 +27,9 @@ export interface Benchmark {
   run(): Promise<Measured | Measured[]>;
 }
 
+/** Closed when all benchmarks of the run are over: what several of them share. */
+export const shared = new AsyncDisposableStack();
+
 /** At least five, so that one disturbed round is not the median. */
 export const ROUNDS = Number(process.env.ROUNDS ?? 5);
 

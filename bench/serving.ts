@@ -7,7 +7,7 @@ const SLICES = 4;
 const SLICE_SECONDS = 0.25;
 
 /** What one of the two is asked, and how it answers. */
-export interface Side extends Pick<Load, "requests" | "status"> {
+export interface Side extends Pick<Load, "requests" | "status" | "numberAt"> {
   server: ServerProcess;
 }
 
@@ -67,17 +67,11 @@ export async function alternateServers(
   };
 }
 
-async function measure(
-  loader: Loader,
-  sum: Sum,
-  { server, requests, status }: Side,
-  connections: number,
-): Promise<void> {
+async function measure(loader: Loader, sum: Sum, { server, ...asked }: Side, connections: number): Promise<void> {
   const before = await server.cpuSeconds();
   const { answers, perSecond } = await loader.load({
     url: server.url,
-    requests,
-    status,
+    ...asked,
     connections,
     seconds: SLICE_SECONDS,
   });

@@ -3,6 +3,7 @@ import pg from "pg";
 import { raiseTouched } from "./revisions.ts";
 
 export type Database = NodePgDatabase & { $client: pg.Pool };
+export type Transaction = Parameters<Parameters<Database["transaction"]>[0]>[0];
 /** A database or a transaction in it. */
 export type Queries = Pick<Database, "execute" | "select" | "insert" | "update" | "delete">;
 
@@ -19,6 +20,8 @@ export function openDatabase(
     max: options.maxConnections ?? 10,
     application_name: options.applicationName ?? "tain",
     connectionTimeoutMillis: 5_000,
+    // Statements that do not need each other's answers go out together; whoever waits for each notices nothing.
+    pipeline: true,
   });
   // An idle connection that breaks (Postgres restarts) leaves the pool by itself; the next query tells its caller.
   pool.on("error", () => {});

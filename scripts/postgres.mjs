@@ -22,16 +22,24 @@ const stopTimeoutMs = 30_000;
 const lockRetryMs = 3_000; // Backends outlive a killed postmaster for a moment and keep its shared memory.
 
 const durableSettings = { shared_buffers: "256MB", max_wal_size: "2GB", random_page_cost: "1.1" };
-/** Nothing in a throw-away cluster is worth waiting for a disk. */
+/** Nothing in a throw-away cluster is worth waiting for a disk, unless it is to be measured. */
 const throwAwaySettings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_wal_size: "4GB" };
 
 /**
  * Starts the Postgres of `state`, or adopts the one that runs there. `user` as from findPostgresUser.
  * Returns `{ name, url, says, pid, exited, stop }`; `exited` resolves to a sentence when the server ends by itself.
  */
-export async function openPostgres({ state, user, throwAway = false }) {
+export async function openPostgres({ state, user, throwAway = false, durable = !throwAway }) {
   const native = await preparePostgresBinaries(user);
-  const cluster = { state, user, native, throwAway, data: join(state, "postgres"), log: join(state, "postgres.log") };
+  const cluster = {
+    state,
+    user,
+    native,
+    throwAway,
+    durable,
+    data: join(state, "postgres"),
+    log: join(state, "postgres.log"),
+  };
 
   const running = await adopt(cluster);
   if (running) return running;
@@ -151,9 +159,9 @@ async function start(cluster) {
   }
 }
 
-async function launch({ data, log, native, user, throwAway }, port) {
+async function launch({ data, log, native, user, durable }, port) {
   const settings = { listen_addresses: "127.0.0.1", unix_socket_directories: "", max_connections: "200" };
-  Object.assign(settings, throwAway ? throwAwaySettings : durableSettings);
+  Object.assign(settings, durable ? durableSettings : throwAwaySettings);
   const output = await open(log, "a", 0o600);
   const { size: before } = await output.stat();
   const child = spawn(

@@ -12,8 +12,11 @@ import { openStores } from "./stores.mjs";
 
 const prefix = "tain-throw-away-";
 
-/** Like openStores; `close` also removes everything. TEST_DATABASE_URL and TEST_REDIS_URL name stores to use instead. */
-export async function openThrowAwayStores(signalToStop) {
+/**
+ * Like openStores; `close` also removes everything. TEST_DATABASE_URL and TEST_REDIS_URL name stores to use instead.
+ * `durable`: they write as those do that are kept.
+ */
+export async function openThrowAwayStores(signalToStop, { durable = false } = {}) {
   const given = { databaseUrl: process.env.TEST_DATABASE_URL, redisUrl: process.env.TEST_REDIS_URL };
   await removeLeftovers();
   const { state, user } = await throwAwayState(prefix);
@@ -22,7 +25,7 @@ export async function openThrowAwayStores(signalToStop) {
     await writeSecret(join(state, "owner.json"), JSON.stringify(await recordOf(process.pid)));
     const stores = await openStores({
       given,
-      postgres: async () => ({ state, user, throwAway: true }),
+      postgres: async () => ({ state, user, throwAway: true, durable }),
       redis: async () => ({
         state,
         programs: await openStateDirectory(tainHome()),

@@ -117,6 +117,7 @@ function foldIntoTombstone(stored: Stored & { deletedAt: number }, seen: Observa
 }
 
 function foldKeys(stored: Stored, seen: Observation): Folded {
+  if (repeats(stored, seen)) return { outcome: "known" };
   const fields: Fields = { ...stored.fields };
   const keyStamps: Record<string, Stamp> = { ...stored.keyStamps };
   const isNewer = seen.extent !== "part" && order(seen, stored.stamp) === "newer";
@@ -164,8 +165,26 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
   return hasChanged ? { outcome: "merged", next } : { outcome: "known" };
 }
 
+/**
+ * Whether each of its keys is stored as it is, by an observation that is no older by `updated_at`. Whichever knew better, there
+ * would be nothing to learn. Most of what is seen is so (each payload shows its sender), and this takes a fraction of the time.
+ */
+function repeats(stored: Stored, { fields, stamp, extent }: Observation): boolean {
+  if (extent === "single") return false;
+  for (const key in fields) {
+    const value = fields[key];
+    const known = stored.fields[key];
+    if (known === undefined || (stored.keyStamps[key] ?? stored.stamp).updatedAt < stamp.updatedAt) return false;
+    if (known !== value && (typeof value !== "object" || JSON.stringify(known) !== JSON.stringify(value))) return false;
+  }
+  return !hasBecomePull(stored, { extent, stamp, fields });
+}
+
 /** What upstream showed of the issue it no longer shows of the pull request, and lists leave nothing else out of either. */
-function hasBecomePull(stored: Stored, { extent, stamp, fields }: Observation): boolean {
+function hasBecomePull(
+  stored: Stored,
+  { extent, stamp, fields }: Pick<Observation, "extent" | "stamp" | "fields">,
+): boolean {
   return extent === "whole" && stamp.read && "pull_request" in fields && !("pull_request" in stored.fields);
 }
 

@@ -276,17 +276,20 @@ const reviewComment: Resource = {
   isVersioned: true,
 };
 
-/** In the order in which they are written: every transaction takes its locks in this one. */
+/**
+ * In the order in which they are written: every transaction takes its locks in this one. What transactions about different
+ * issues share comes last, so that it is held for no longer than the commit takes: nearly every delivery changes its repository.
+ */
 export const resources: readonly Resource[] = [
-  user,
-  repository,
-  label,
-  milestone,
   issue,
   pullRequest,
   issueComment,
   review,
   reviewComment,
+  user,
+  label,
+  milestone,
+  repository,
 ];
 
 export function resourceOf(kind: Kind): Resource {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { QueryConfig, QueryResultRow } from "pg";
-import type { Database } from "../../db/connection.ts";
+import type { Database, Transaction } from "../../db/connection.ts";
 
 /** A connection keeps each named statement, so only so many texts get a name; filters can be combined without end. */
 const MAX_NAMED = 300;
@@ -49,4 +49,32 @@ function prepared(text: string, values: unknown[]): QueryConfig {
     names.set(text, name);
   }
   return { name, text, values };
+}
+
+/** Runs a text in a transaction, planned once per connection. */
+export async function inTransaction<Row extends QueryResultRow>(
+  tx: Transaction,
+  text: string,
+  values: unknown[],
+): Promise<Row[]> {
+  const { name } = prepared(text, values);
+  // Drizzle's own way to a named statement; what it is told of fields would only map the rows.
+  const statement = tx._.session.prepareQuery({ sql: text, params: values }, undefined, name, false);
+  return ((await statement.execute()) as { rows: Row[] }).rows;
+}
+
+/**
+ * What comes of statements of one transaction that are sent without waiting for each other's answers; they are run in order.
+ * @throws what went wrong first, once none is under way any more
+ */
+export async function together<T>(statements: readonly Promise<T>[]): Promise<T[]> {
+  const outcomes = await Promise.allSettled(statements);
+  const failures = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as Error] : []));
+  if (failures.length > 0) throw failures.find((failure) => !isAftermath(failure)) ?? failures[0];
+  return outcomes.map((one) => (one as PromiseFulfilledResult<T>).value);
+}
+
+/** 25P02, in_failed_sql_transaction: an earlier statement has failed. */
+function isAftermath({ cause }: Error): boolean {
+  return (cause as { code?: unknown } | undefined)?.code === "25P02";
 }

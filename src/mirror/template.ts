@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { LRUCache } from "lru-cache";
 
 /**
  * Documents are stored as templates of what upstream sent: whole, in its key order, unknown keys included, except
@@ -49,31 +50,42 @@ export function strip(resource: Fields, home: Home): Stripped {
   const shared: Shared[] = [];
   const shapes = new Map<string, string>();
 
-  const stripObject = (object: Fields, at: Home): Fields => {
+  const stripObject = (object: Fields, at: Addresses): Fields => {
     const fields: Fields = {};
-    for (const [key, value] of Object.entries(object)) fields[key] = stripValue(value, key, at);
+    for (const key of Object.keys(object)) fields[key] = stripValue(object[key] as Json, key, at);
     return fields;
   };
-  const stripValue = (value: Json, key: string, at: Home): Json => {
+  const stripValue = (value: Json, key: string, at: Addresses): Json => {
     if (typeof value === "string") return isAddressKey(key) ? stripAddress(value, at) : escapeMark(value);
     if (value === null || typeof value !== "object") return value;
     if (Array.isArray(value)) return value.map((element) => stripValue(element, key, at));
     const kind = sharedKind(value, key);
     if (!kind) return stripObject(value, at);
     const id = value.id as number;
-    shared.push({ kind, id, fields: stripObject(value, kind === "r" ? repositoryHome(value, at.api) : at) });
+    shared.push({ kind, id, fields: stripObject(value, kind === "r" ? repositoryAddresses(value, at.api) : at) });
     const shape = shapeOf(Object.keys(value));
     shapes.set(shape.id, shape.keys);
     return `\u0005${kind}${id}:${shape.id}`;
   };
 
-  const fields = stripObject(resource, home);
+  const fields = stripObject(resource, addressesOf(home));
   return { fields, shared, shapes };
 }
 
+/** What the addresses in a document may begin with. */
+interface Addresses {
+  api: string;
+  repository: string | null;
+  page: string | null;
+}
+
+function addressesOf({ api, fullName, htmlUrl }: Home): Addresses {
+  return { api, repository: fullName === undefined ? null : `${api}/repos/${fullName}`, page: htmlUrl ?? null };
+}
+
 /** A repository's own document keeps the address of its page, from which those of its resources are made. */
-function repositoryHome(repository: Fields, api: string): Home {
-  return { api, fullName: repository.full_name as string };
+function repositoryAddresses(repository: Fields, api: string): Addresses {
+  return addressesOf({ api, fullName: repository.full_name as string });
 }
 
 /** Only these keys hold addresses of upstream's; a body that begins with one is a person's text and stays so. */
@@ -81,16 +93,16 @@ function isAddressKey(key: string): boolean {
   return key === "url" || key === "href" || key.endsWith("_url");
 }
 
-function stripAddress(text: string, { api, fullName, htmlUrl }: Home): string {
-  if (fullName !== undefined) {
-    const rest = after(text, `${api}/repos/${fullName}`);
+function stripAddress(text: string, { api, repository, page }: Addresses): string {
+  if (repository !== null) {
+    const rest = after(text, repository);
     if (rest !== null) return `\u0001${rest}`;
   }
   const rest = after(text, api);
   if (rest !== null) return `\u0002${rest}`;
-  if (htmlUrl !== undefined) {
-    const page = after(text, htmlUrl);
-    if (page !== null) return `\u0003${page}`;
+  if (page !== null) {
+    const below = after(text, page);
+    if (below !== null) return `\u0003${below}`;
   }
   return escapeMark(text);
 }
@@ -129,9 +141,17 @@ function sharedKind(value: Fields, key: string): SharedKind | null {
   return null;
 }
 
+/** Of the shapes met lately; upstream has a few dozen. */
+const shapeIds = new LRUCache<string, string>({ max: 1_000 });
+
 function shapeOf(keyNames: string[]): { id: string; keys: string } {
   const keys = keyNames.join(",");
-  return { id: createHash("sha256").update(keys).digest("hex").slice(0, 8), keys };
+  let id = shapeIds.get(keys);
+  if (id === undefined) {
+    id = createHash("sha256").update(keys).digest("hex").slice(0, 8);
+    shapeIds.set(keys, id);
+  }
+  return { id, keys };
 }
 
 /** A mark that stands for a shared resource. */

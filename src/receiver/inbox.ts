@@ -1,10 +1,7 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../context.ts";
 import { enqueueDeliveries, enqueueInbox, type InboxJob } from "../operations/queues.ts";
 import { type Delivery, keysOf } from "./envelope.ts";
-
-// Upstream gives up after 10 s. Two stores are tried one after the other, so each may take this long.
-const STORE_TIMEOUT_MS = 3_000;
+import { type InboxWriter, STORE_TIMEOUT_MS, storeDelivery } from "./inbox-writer.ts";
 
 /** Neither Postgres nor Redis can keep the delivery. It must not be acknowledged. */
 export class InboxUnavailableError extends Error {
@@ -24,12 +21,13 @@ export interface Accepted {
  * @throws InboxUnavailableError when neither store takes it
  */
 export async function acceptDelivery(
-  ctx: Pick<Context, "db" | "redis" | "queues" | "log">,
+  ctx: Pick<Context, "redis" | "queues">,
+  { inbox, dispatch }: { inbox: InboxWriter; dispatch: (deliveryId: string) => void },
   delivery: Delivery,
 ): Promise<Accepted> {
   let stored: string | null;
   try {
-    stored = await within(STORE_TIMEOUT_MS, "Postgres", storeDelivery(ctx, delivery));
+    stored = await within(STORE_TIMEOUT_MS, "Postgres", inbox.store(delivery));
   } catch (error) {
     const postgresError = error as Error;
     await acceptIntoRedis(ctx, delivery, postgresError);
@@ -37,7 +35,7 @@ export async function acceptDelivery(
   }
   if (stored === null) return { status: "known", postgresError: null };
   // It is safe already. Upstream need not wait for Redis, and when Redis is away the dispatcher asks again.
-  dispatch(ctx, stored);
+  dispatch(stored);
   return { status: "accepted", postgresError: null };
 }
 
@@ -57,29 +55,7 @@ export async function storeWaitingDelivery(
     payload,
     receivedAt: new Date(job.receivedAt),
   });
-  if (stored !== null) dispatch(ctx, stored);
-}
-
-/**
- * Answers the row's id when the delivery is to be applied, null when it was settled before.
- *
- * One statement, so that of two copies arriving at once one inserts and the other finds it. A redelivery of what failed
- * makes it pending again; a redelivery of what is pending changes nothing but is dispatched again, since its job may be lost.
- */
-async function storeDelivery({ db }: Pick<Context, "db">, delivery: Delivery): Promise<string | null> {
-  const { hookId, guid, event, action, repositoryId, payload, receivedAt } = delivery;
-  const { rows } = await db.$client.query<{ id: string }>({
-    name: "store-delivery",
-    text: `insert into deliveries (hook_id, guid, event, action, repository_id, payload, received_at)
-      values ($1, $2, $3, $4, $5, $6, $7)
-      on conflict (hook_id, guid) do update set status = 'pending', reason = null, settled_at = null
-        where deliveries.status in ('pending', 'failed')
-      returning id`,
-    values: [hookId, guid, event, action, repositoryId, payload, receivedAt],
-    // A connection whose server stopped answering is thrown away, not waited for.
-    query_timeout: STORE_TIMEOUT_MS,
-  } as { text: string });
-  return rows[0]?.id ?? null;
+  if (stored !== null) openDispatch(ctx)(stored);
 }
 
 /**
@@ -122,23 +98,29 @@ async function acceptIntoRedis(
   }
 }
 
-function dispatch(ctx: Pick<Context, "redis" | "queues" | "log">, deliveryId: string): void {
-  enqueueDeliveries(ctx, [deliveryId]).catch((error: Error) => {
-    ctx.log.debug({ deliveryId, reason: error.message }, "A delivery could not be queued; the dispatcher will find it");
-  });
+/** Asks for deliveries to be applied: all those of one moment at once, behind the answers to upstream. */
+export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log">): (deliveryId: string) => void {
+  let waiting: string[] = [];
+  const ask = () => {
+    const deliveryIds = waiting;
+    waiting = [];
+    enqueueDeliveries(ctx, deliveryIds).catch((error: Error) => {
+      ctx.log.debug(
+        { deliveryIds, reason: error.message },
+        "Deliveries could not be queued; the dispatcher will find them",
+      );
+    });
+  };
+  return (deliveryId) => {
+    if (waiting.push(deliveryId) === 1) setImmediate(ask);
+  };
 }
 
 /** The outcome of `work`, or a failure once `timeoutMs` have passed. The work itself goes on; it is safe to have it twice. */
-async function within<T>(timeoutMs: number, store: string, work: Promise<T>): Promise<T> {
-  const timer = new AbortController();
-  const late = delay(timeoutMs, undefined, { signal: timer.signal }).then(() => {
-    throw new Error(`${store} gave no answer within ${timeoutMs} ms`);
+function within<T>(timeoutMs: number, store: string, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = () => reject(new Error(`${store} gave no answer within ${timeoutMs} ms`));
+    const timer = setTimeout(late, timeoutMs);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
   });
-  late.catch(() => {}); // Cancelled, or lost the race: the outcome is told by the race alone.
-  work.catch(() => {});
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    timer.abort();
-  }
 }

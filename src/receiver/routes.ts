@@ -3,9 +3,10 @@ import type { Context } from "../context.ts";
 import { readBody } from "./body.ts";
 import { readEnvelope } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
-import { acceptDelivery, InboxUnavailableError } from "./inbox.ts";
+import { acceptDelivery, InboxUnavailableError, openDispatch } from "./inbox.ts";
+import { InboxWriter } from "./inbox-writer.ts";
 import { Outage } from "./outage.ts";
-import { verifiedText } from "./verify.ts";
+import { requireSigned } from "./verify.ts";
 
 type Receiving = Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "log">;
 
@@ -22,6 +23,8 @@ export function receiver(ctx: Receiving): (app: FastifyInstance) => Promise<void
     // nothing is parsed here, and the route reads the request itself.
     app.removeAllContentTypeParsers();
     app.addContentTypeParser("*", (_request, _payload, done) => done(null));
+
+    const into = { inbox: new InboxWriter(ctx), dispatch: openDispatch(ctx) };
 
     // Deliveries come by the hundred; an outage is one event.
     const postgres = new Outage(ctx.log, "warn", {
@@ -40,9 +43,9 @@ export function receiver(ctx: Receiving): (app: FastifyInstance) => Promise<void
     app.post("/webhooks", async (request, reply) => {
       const receivedAt = ctx.clock.now();
       const body = await readBody(request.raw);
-      const text = await verifiedText(body, single(request, "x-hub-signature-256"), ctx.config.webhookSecrets);
-      const delivery = readEnvelope(request.headers, text, receivedAt);
-      const { status, postgresError } = await acceptDelivery(ctx, delivery);
+      requireSigned(body, single(request, "x-hub-signature-256"), ctx.config.webhookSecrets);
+      const delivery = readEnvelope(request.headers, body, receivedAt);
+      const { status, postgresError } = await acceptDelivery(ctx, into, delivery);
       stores.met();
       if (postgresError) postgres.missed(postgresError);
       else postgres.met();

@@ -1,4 +1,3 @@
-import { sql } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import { afterLag, marksForMergeability, marksForTies, storeMarks } from "../mirror/marks.ts";
 import { FRESH_MS } from "../mirror/merge-rule.ts";
@@ -10,6 +9,7 @@ import {
   type Sighting,
 } from "../mirror/observation.ts";
 import type { Kind, ResourceKey } from "../mirror/resource.ts";
+import { inTransaction, together } from "../mirror/statement.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import type { Fields, Json } from "../mirror/template.ts";
 import { enqueueTask, QueueUnavailableError } from "../operations/queues.ts";
@@ -28,14 +28,24 @@ export type Applied = "applied" | "ignored" | "known";
 /** Payloads of one transaction, in bytes; parsed they take several times as much. A single one may be larger. */
 const MAX_BATCH_BYTES = 8_000_000;
 
-interface DeliveryRow extends Record<string, unknown> {
+interface DeliveryRow {
   id: string;
   event: string;
-  bytes: number;
-  status: "pending" | "applied" | "ignored" | "failed";
+  /** Null for what is too large to go along. */
+  payload: string | null;
   /** Epoch milliseconds. */
   received_ms: number;
 }
+
+// The locks make a second worker with the same deliveries wait, and then find them settled. The receiver takes nothing that
+// is not UTF-8; as text a payload is half as long on the way here.
+const TAKE_OPEN = `with held as materialized
+    (select id, event, payload, status, received_at from deliveries where id = any($1::uuid[]) order by id for update),
+  sized as (select *, row_number() over going as place, sum(octet_length(payload)) over going as bytes
+    from held where status in ('pending', 'failed') window going as (order by received_at, id))
+  select id, event, extract(epoch from received_at)::float8 * 1000 as received_ms,
+    case when place = 1 or bytes <= ${MAX_BATCH_BYTES} then convert_from(payload, 'UTF8') end as payload
+  from sized order by place`;
 
 /**
  * Applies deliveries of the inbox, in one transaction with their new status: done twice, they have one effect. What their
@@ -49,15 +59,10 @@ export async function applyDeliveries(
 ): Promise<Map<string, Applied | InvalidPayloadError>> {
   const outcomes = new Map<string, Applied | InvalidPayloadError>();
   const { marks, selects } = await ctx.db.transaction(async (tx) => {
-    // The locks make a second worker with the same deliveries wait, and then find them settled.
-    const { rows } = await tx.execute<DeliveryRow>(
-      sql`select id, event, octet_length(payload) as bytes, status, extract(epoch from received_at)::float8 * 1000 as received_ms
-        from deliveries where id = any(${sql.param([...deliveryIds])}::uuid[]) order by id for update`,
-    );
+    const open = await inTransaction<DeliveryRow & Record<string, unknown>>(tx, TAKE_OPEN, [[...deliveryIds]]);
     for (const id of deliveryIds) outcomes.set(id, "known");
-    const open = rows.filter(({ status }) => status === "pending" || status === "failed");
-    const taken = withinBytes(open.sort((a, b) => a.received_ms - b.received_ms));
-    for (const { id } of open.slice(taken.length)) outcomes.delete(id);
+    const taken = open.filter(({ payload }) => payload !== null);
+    for (const { id, payload } of open) if (payload === null) outcomes.delete(id);
     const read = await readPayloads(ctx, tx, taken, outcomes);
     const observed = joinObserved(read.flatMap((one) => one.observed));
     const merged = await mergeObserved(tx, observed);
@@ -65,13 +70,12 @@ export async function applyDeliveries(
     const asked = read.flatMap(({ asks }) => asks.map((key) => ({ ...key, askedAt, notBefore: afterLag(askedAt) })));
     const unknown = await marksForMergeability(tx, observed.seen, askedAt);
     const marks = [...marksForTies(merged, askedAt), ...asked, ...unknown];
-    await storeMarks(tx, marks);
+    await together<unknown>([storeMarks(tx, marks), settle(ctx, tx, read)]);
     for (const { deletedRepositoryId } of read) {
       if (deletedRepositoryId !== null)
         await setSyncState(tx, deletedRepositoryId, "gone", "upstream says it was deleted");
     }
     for (const { id, ignored } of read) outcomes.set(id, ignored === null ? "applied" : "ignored");
-    await settle(ctx, tx, read);
     return { marks, selects: read.some(({ selects }) => selects) };
   });
   if (selects) await select(ctx);
@@ -86,15 +90,6 @@ async function select(ctx: Context): Promise<void> {
   } catch (error) {
     if (!(error instanceof QueueUnavailableError)) throw error;
   }
-}
-
-function withinBytes(rows: DeliveryRow[]): DeliveryRow[] {
-  let bytes = 0;
-  const end = rows.findIndex((row, index) => {
-    bytes += row.bytes;
-    return index > 0 && bytes > MAX_BATCH_BYTES;
-  });
-  return end === -1 ? rows : rows.slice(0, end);
 }
 
 /** What one delivery shows, and what it leaves open. */
@@ -117,14 +112,10 @@ async function readPayloads(
   outcomes: Map<string, Applied | InvalidPayloadError>,
 ): Promise<Read[]> {
   if (taken.length === 0) return [];
-  const { rows } = await tx.execute<{ id: string; payload: Buffer }>(
-    sql`select id, payload from deliveries where id = any(${sql.param(taken.map(({ id }) => id))}::uuid[])`,
-  );
-  const payloads = new Map(rows.map(({ id, payload }) => [id, payload]));
   const parsed: { row: DeliveryRow; payload: Payload; repository: Fields | null }[] = [];
   for (const row of taken) {
     try {
-      const payload = parsePayload(payloads.get(row.id) as Buffer);
+      const payload = parsePayload(row.payload as string);
       parsed.push({ row, payload, repository: repositoryOf(payload) });
     } catch (error) {
       outcomes.set(row.id, asInvalid(row.event, error));
@@ -159,10 +150,13 @@ function asInvalid(event: string, error: unknown): InvalidPayloadError {
 
 async function settle(ctx: Context, tx: Transaction, read: Read[]): Promise<void> {
   if (read.length === 0) return;
-  await tx.execute(sql`update deliveries d set status = case when x.reason is null then 'applied' else 'ignored' end,
-      reason = x.reason, settled_at = ${ctx.clock.now().toISOString()}::timestamptz, attempts = attempts + 1
-    from unnest(${sql.param(read.map(({ id }) => id))}::uuid[], ${sql.param(read.map(({ ignored }) => ignored))}::text[]) as x(id, reason)
-    where d.id = x.id`);
+  await inTransaction(
+    tx,
+    `update deliveries d set status = case when x.reason is null then 'applied' else 'ignored' end, reason = x.reason,
+        settled_at = $3, attempts = attempts + 1
+      from unnest($1::uuid[], $2::text[]) as x(id, reason) where d.id = x.id`,
+    [read.map(({ id }) => id), read.map(({ ignored }) => ignored), ctx.clock.now()],
+  );
 }
 
 type Payload = Fields & { action?: string };
@@ -345,10 +339,10 @@ function numberOf(value: Json | undefined): number {
   return value.number;
 }
 
-function parsePayload(bytes: Buffer): Payload {
+function parsePayload(text: string): Payload {
   let payload: unknown;
   try {
-    payload = JSON.parse(bytes.toString("utf8"));
+    payload = JSON.parse(text);
   } catch (error) {
     throw new InvalidPayloadError("The payload is not JSON", { cause: error });
   }

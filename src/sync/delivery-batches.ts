@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import { type Applied, applyDeliveries, InvalidPayloadError } from "./apply.ts";
 
 /** So many go into one transaction. More saves little, and holds rows for longer. */
-const BATCH = 64;
+const BATCH = 128;
 /** While Postgres works on one batch, the payloads of another are read. */
 const AT_ONCE = 2;
 

@@ -164,7 +164,83 @@ test("what was said under an issue goes with it, also what is heard of only afte
     { id: "1" },
     { id: "2" },
   ]);
+  // What changed it just before is heard of together with the end of what it stood under.
+  await mirror.merge(observe("issue", issue({ id: 12, number: 2 }), at(3)));
+  const under = (body: string, second: number): Fields => ({
+    ...comment(3),
+    body,
+    issue_url: `${API}/repos/octo/demo/issues/2`,
+    updated_at: `2026-01-01T00:00:0${second}Z`,
+  });
+  await mirror.merge(observe("issue_comment", under("first", 3), at(3, false)));
+  await mirror.merge(
+    observe("issue_comment", under("edited", 4), at(4, false)),
+    observe("issue", issue({ id: 12, number: 2 }), { ...at(5, false), deleted: true }),
+  );
+  expect(
+    await mirror.rows("select body, deleted_at is not null as is_deleted from issue_comments where id = 3"),
+  ).toEqual([{ body: "edited", is_deleted: true }]);
 });
+
+test("what another has changed since it was read is folded again before it is written", async () => {
+  await using mirror = await openMirror();
+  await mirror.merge(observe("issue", issue(), at(0, false)));
+  const written = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  const first = mirror.db.transaction(async (tx) => {
+    const newer = issue({ title: "newer", updated_at: "2026-01-01T00:00:05Z" });
+    await mergeObserved(tx, observe("issue", newer, at(5, false)));
+    written.resolve();
+    await go.promise;
+  });
+  await written.promise;
+  const older = issue({ title: "older", updated_at: "2026-01-01T00:00:03Z", state_reason: "reopened" });
+  const second = mirror.merge(observe("issue", older, at(6, false)));
+  await waitUntil(async () => {
+    const waiting = await mirror.rows(
+      "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    );
+    return waiting.length > 0;
+  });
+  go.resolve();
+  await Promise.all([first, second]);
+  expect(await mirror.rows("select title, state_reason, updated_at from issues")).toEqual([
+    { title: "newer", state_reason: "reopened", updated_at: new Date("2026-01-01T00:00:05Z") },
+  ]);
+});
+
+test("many workers that merge what others merge at the same moment end with the newest of everything", async () => {
+  await using mirror = await openMirror();
+  const label = (second: number): Fields => ({ id: 5, name: `v${second}`, color: "fff", default: false });
+  const comment = (id: number, second: number): Fields => ({
+    id,
+    body: `v${second}`,
+    issue_url: `${API}/repos/octo/demo/issues/${id}`,
+    created_at: "2026-01-01T00:00:00Z",
+    updated_at: `2026-01-01T00:00:${String(second).padStart(2, "0")}Z`,
+  });
+  const batch = (second: number) => {
+    const updated_at = `2026-01-01T00:00:${String(second).padStart(2, "0")}Z`;
+    return [1, 2, 3, 4, 5, 6].flatMap((number) => [
+      observe(
+        "issue",
+        issue({ id: 100 + number, number, title: `v${second}`, updated_at, labels: [label(second)] }),
+        at(second),
+      ),
+      observe("issue_comment", comment(number, second), at(second)),
+    ]);
+  };
+  const seconds = Array.from({ length: 24 }, (_, index) => ((index * 7) % 24) + 1);
+  await Promise.all(seconds.map((second) => mirror.merge(...(second % 2 ? batch(second) : batch(second).reverse()))));
+  expect(await mirror.rows("select distinct title from issues")).toEqual([{ title: "v24" }]);
+  expect(await mirror.rows("select distinct body from issue_comments")).toEqual([{ body: "v24" }]);
+  expect(await mirror.rows("select name from labels")).toEqual([{ name: "v24" }]);
+  expect(await mirror.rows("select count(*)::int as count from issue_labels")).toEqual([{ count: 6 }]);
+});
+
+async function waitUntil(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 10));
+}
 
 test("a key that upstream shows no more to a request for the resource alone is gone", async () => {
   await using mirror = await openMirror();

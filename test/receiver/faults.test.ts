@@ -1,8 +1,8 @@
 import { createHmac } from "node:crypto";
 import { connect } from "node:net";
-import { sign } from "@octokit/webhooks-methods";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MAX_BODY_BYTES } from "../../src/receiver/body.ts";
+import { requireSigned } from "../../src/receiver/verify.ts";
 import { OLDER_SECRET, opened, openReceiverWorld, type ReceiverWorld, SECRET, type Sending } from "./receiver-world.ts";
 
 let world: ReceiverWorld;
@@ -175,8 +175,9 @@ describe("what is legal is taken", () => {
 
   test("the documented example of a signature", async () => {
     // GitHub docs, "Validating webhook deliveries".
-    expect(await sign("It's a Secret to Everybody", "Hello, World!")).toBe(
-      "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17",
-    );
+    const signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+    expect(() =>
+      requireSigned(Buffer.from("Hello, World!"), signature, ["another", "It's a Secret to Everybody"]),
+    ).not.toThrow();
   });
 });

@@ -1,0 +1,73 @@
+import { addSelections, resolveSelections } from "../src/sync/selection.ts";
+import { type Exchange, openTap } from "../test/support/upstream-tap.ts";
+import { openBenchDatabase } from "./databases.ts";
+import { openMirror, waitFor } from "./history.ts";
+import { alternate, type Benchmark } from "./measure.ts";
+import { startServer } from "./processes.ts";
+import { fetchPages } from "./reference/backfill.ts";
+
+/** `TAIN_LARGE=1`: 40,000 issues and pull requests. */
+const SIZE =
+  process.env.TAIN_LARGE === "1"
+    ? { REPOSITORIES: "4", ISSUES: "30000", PULLS: "10000" }
+    : { REPOSITORIES: "4", ISSUES: "1500", PULLS: "500" };
+/** As many as a worker process copies at once. */
+const AT_ONCE = 2;
+
+export const benchmark: Benchmark = {
+  about:
+    "resources copied per second from a simulator on the same machine, against fetching the same pages with undici and throwing them away",
+  async run() {
+    await using upstream = await startServer("simulator-server.ts", SIZE);
+    const { pages, resources } = await recordPages(upstream.url);
+    const measured = await alternate(
+      {
+        subject: async () => resources / (await copy(upstream.url)).seconds,
+        reference: async () => resources / (await fetchPages(upstream.url, pages, AT_ONCE)),
+      },
+      { unit: "resources/s", goal: { atLeast: 0.6 } },
+    );
+    return { ...measured, notes: { resources, pages: pages.length } };
+  },
+};
+
+/** What a first copy asks for that is a page of resources, and how many it then has. */
+async function recordPages(url: string): Promise<{ pages: Exchange[]; resources: number }> {
+  await using tap = await openTap(url);
+  const { resources } = await copy(tap.url);
+  const pages = tap.exchanges.filter(
+    ({ status, path, body }) => status === 200 && (/[?&]per_page=/.test(path) || body.includes("pullRequests")),
+  );
+  return { pages, resources };
+}
+
+/** From when the repositories are known to when all of them are copied. */
+async function copy(url: string): Promise<{ seconds: number; resources: number }> {
+  await using database = await openBenchDatabase();
+  await using mirror = await openMirror(database, { url }, "backfill");
+  const { ctx } = mirror;
+  await addSelections(ctx, await repositoriesAt(url));
+  await resolveSelections(ctx);
+  const startedAt = performance.now();
+  await using workers = await mirror.work();
+  void workers;
+  await waitFor(ctx, "select count(*)::int as left from repository_syncs where state <> 'live'", 20);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const { rows } = await ctx.db.$client.query<{ resources: number }>(
+    `select ((select count(*) from labels) + (select count(*) from milestones) + (select count(*) from issues)
+      + (select count(*) from pull_requests) + (select count(*) from issue_comments) + (select count(*) from pull_request_reviews)
+      + (select count(*) from pull_request_review_comments))::int as resources`,
+  );
+  return { seconds, resources: rows[0]?.resources ?? 0 };
+}
+
+/** All that are no forks, by name. */
+export async function repositoriesAt(url: string): Promise<string[]> {
+  const answer = await fetch(`${url}/user/repos?per_page=100`, {
+    headers: { authorization: "Bearer bench-token", "user-agent": "bench" },
+  });
+  if (!answer.ok) throw new Error(`GET /user/repos: ${answer.status} ${await answer.text()}`);
+  return ((await answer.json()) as { full_name: string; fork: boolean }[])
+    .filter(({ fork }) => !fork)
+    .map(({ full_name }) => full_name);
+}

@@ -1,0 +1,136 @@
+import examples from "@octokit/webhooks-examples";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { keysOf, readEnvelope } from "../../src/receiver/envelope.ts";
+import { openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";
+
+let world: ReceiverWorld;
+beforeAll(async () => {
+  world = await openReceiverWorld();
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+const headers = {
+  "content-type": "application/json",
+  "x-github-event": "issues",
+  "x-github-delivery": "a-guid-of-ours",
+};
+const read = (body: string | Buffer) => readEnvelope(headers, Buffer.from(body), new Date());
+/** Long enough to be read at sight. */
+const filling = "x".repeat(5_000);
+
+describe("the keys of a payload that is read at sight are those that it has", () => {
+  test("of each example that upstream gives", () => {
+    let large = 0;
+    for (const payload of (examples as unknown as { examples: object[] }[]).flatMap((one) => one.examples)) {
+      const body = JSON.stringify(payload);
+      if (body.length > 4_096) large += 1;
+      expect(read(body)).toMatchObject(keysOf(payload));
+    }
+    expect(large).toBeGreaterThan(100);
+  });
+
+  test.each([
+    ["the action elsewhere", { filling, action: "opened", repository: { id: 7, name: "a" } }],
+    ["no action", { filling, repository: { id: 7, name: "a" } }],
+    ["an action that is none", { action: "a b", filling, repository: { id: 7, name: "a" } }],
+    ["no repository", { action: "opened", filling }],
+    [
+      "another repository inside",
+      { action: "opened", check: { repository: { id: 8, name: "b" } }, filling, repository: { id: 7, name: "a" } },
+    ],
+    [
+      "words that look like one",
+      { action: "opened", body: '"repository":{"id":9,', filling, repository: { id: 7, name: "a" } },
+    ],
+    ["an id beyond exact numbers", { action: "opened", filling, repository: { id: 2 ** 60, name: "a" } }],
+    ["an id that is no whole number", { action: "opened", filling, repository: { id: 1.5, name: "a" } }],
+  ])("%s", (_, payload) => {
+    for (const indent of [0, 2]) expect(read(JSON.stringify(payload, null, indent))).toMatchObject(keysOf(payload));
+  });
+
+  test("JSON that is cut in a large payload is refused where it shows at the end", () => {
+    const body = JSON.stringify({ action: "opened", filling, repository: { id: 7, name: "a" }, sender: 1 });
+    expect(() => read(body.slice(0, -1))).toThrow("not valid JSON");
+  });
+});
+
+describe("deliveries that come together", () => {
+  const payloadOf = (index: number) => ({
+    action: "opened",
+    index,
+    title: `caf\u00e9 ${index} ${"\u{1f980}".repeat(index)}`,
+  });
+
+  test("each is stored whole and once, and answered; a copy among them is known for what it is", async () => {
+    const sent = Array.from({ length: 120 }, (_, index) => ({
+      guid: `together-${index % 100}`,
+      payload: payloadOf(index % 100),
+    }));
+    const answers = await Promise.all(sent.map((one) => world.deliver(one)));
+    expect(answers.map(({ status, body }) => [status, body.delivery, body.status])).toEqual(
+      sent.map(({ guid }) => [202, guid, "accepted"]),
+    );
+    const rows = await world.inbox();
+    expect(rows).toHaveLength(100);
+    for (const { guid, payload, status } of rows) {
+      expect(JSON.parse(payload.toString("utf8"))).toEqual(payloadOf(Number(guid.slice("together-".length))));
+      expect(status).toBe("pending");
+    }
+    const jobs = await world.stores.queues.deliveries.getJobs(["waiting"]);
+    expect(jobs.map((job) => job.data.deliveryId).sort()).toEqual(rows.map(({ id }) => id).sort());
+  });
+
+  test("among new ones, what was applied stays so and what failed is pending again", async () => {
+    const { $client } = world.stores.db;
+    await $client.query("update deliveries set status = 'applied' where guid = 'together-1'");
+    await $client.query("update deliveries set status = 'failed', reason = 'no' where guid = 'together-2'");
+    const guids = ["together-1", "brand-new-one", "together-2", "brand-new-two", "together-1"];
+    const answers = await Promise.all(guids.map((guid) => world.deliver({ guid, payload: payloadOf(1) })));
+    expect(answers.map(({ status, body }) => [status, body.status])).toEqual([
+      [202, "known"],
+      [202, "accepted"],
+      [202, "accepted"],
+      [202, "accepted"],
+      [202, "known"],
+    ]);
+    const rows = new Map((await world.inbox()).map((row) => [row.guid, row]));
+    expect(rows.get("together-1")).toMatchObject({ status: "applied" });
+    expect(rows.get("together-2")).toMatchObject({ status: "pending", reason: null });
+    expect(rows.size).toBe(102);
+  });
+
+  test("one that is held by whoever applies it keeps no other waiting", async () => {
+    const holder = await world.stores.db.$client.connect();
+    try {
+      await holder.query("begin");
+      await holder.query("select from deliveries where guid = 'together-3' for update");
+      const held = world.deliver({ guid: "together-3", payload: payloadOf(3) });
+      const others = await Promise.all(
+        Array.from({ length: 40 }, (_, index) => world.deliver({ guid: `beside-${index}`, payload: payloadOf(1) })),
+      );
+      expect(new Set(others.map(({ status }) => status))).toEqual(new Set([202]));
+      await holder.query("commit");
+      expect(await held).toMatchObject({ status: 202, body: { status: "accepted" } });
+    } finally {
+      holder.release();
+    }
+  });
+
+  test("one that Postgres refuses takes no other with it", async () => {
+    const { $client } = world.stores.db;
+    await $client.query("alter table deliveries add constraint refused check (event <> 'refused')");
+    try {
+      const events = ["issues", "refused", "issues", "issues"];
+      const answers = await Promise.all(
+        events.map((event, index) => world.deliver({ event, guid: `refusal-${index}`, payload: payloadOf(1) })),
+      );
+      // What Postgres does not take waits in Redis.
+      expect(answers.map(({ status }) => status)).toEqual([202, 202, 202, 202]);
+      const stored = (await world.inbox()).filter(({ guid }) => guid.startsWith("refusal-"));
+      expect(stored.map(({ guid }) => guid).sort()).toEqual(["refusal-0", "refusal-2", "refusal-3"]);
+      expect(await world.stores.queues.inbox.getWaitingCount()).toBe(1);
+    } finally {
+      await $client.query("alter table deliveries drop constraint refused");
+    }
+  });
+});
