@@ -158,7 +158,9 @@ async function inVain(what: string, tap: UpstreamTap, program: Program): Promise
 async function untilLive(ctx: Context): Promise<void> {
   await until("the repository is live and nothing is left to be read again", async () => {
     const { rows } = await ctx.db.$client.query(
-      "select from repository_syncs where state = 'live' and not exists (select from refresh_marks)",
+      // Whether pull requests can be merged is never known here, and so is still to be asked about.
+      `select from repository_syncs where state = 'live'
+        and not exists (select from refresh_marks where kind <> 'mergeability')`,
     );
     return rows.length > 0;
   });
