@@ -28,10 +28,10 @@ async function openCopied(isGhost: (place: number) => boolean): Promise<TestWorl
     },
   });
   await world.mirror(world.first);
-  await world.settleMarks();
-  // By now upstream has worked out what can be merged.
+  // By then upstream has worked out what can be merged.
   (world.simulator.world.clock as SettableClock).advance(60_000);
   world.advance(60_000);
+  await world.settleMarks();
   await world.catchUp();
   return world;
 }
