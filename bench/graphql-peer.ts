@@ -1,4 +1,3 @@
-import { createRequire } from "node:module";
 import { type Corpus, openCorpus } from "./corpus.ts";
 import { startCorpusWeb } from "./corpus-web.ts";
 import { type BenchDatabase, openBenchDatabase } from "./databases.ts";
@@ -7,11 +6,10 @@ import { READ_SIZE } from "./list.ts";
 import { postRequest } from "./load.ts";
 import type { Benchmark, Measured } from "./measure.ts";
 import { preparePeerTables } from "./peer-tables.ts";
+import { installPeers } from "./peers/install.ts";
 import { startServer } from "./processes.ts";
 import { alternateServers } from "./serving.ts";
 
-/** Found in `bench/` or above it. It brings another graphql-js than ours, so it is no dependency of the project. */
-const PEER = "postgraphile";
 const PAGES = 100;
 
 /** The same question in PostGraphile's words, by the names that it gives to the tables of `peer-tables.ts`. */
@@ -42,10 +40,7 @@ export const benchmark: Benchmark = {
   about:
     "gh's own query for 100 issues with labels, assignees, author and milestone, the pages that gh asks for, and any page of 100,000 issues while nothing is kept, against the same question to PostGraphile over equivalent tables",
   async run() {
-    if (!isInstalled()) {
-      console.error(`${PEER} is not installed: npm install --prefix bench --no-save ${PEER}@5.1.5`);
-      return [];
-    }
+    await installPeers();
     const corpus = await openCorpus(READ_SIZE);
     await using database = await openBenchDatabase(corpus.database);
     await preparePeerTables(database);
@@ -64,7 +59,7 @@ async function measure(
 ): Promise<Measured> {
   const { server, headers } = await startCorpusWeb(corpus, settings);
   await using subject = server;
-  await using reference = await startServer("reference/postgraphile.ts", {
+  await using reference = await startServer("peers/postgraphile.ts", {
     DATABASE_URL: database.url,
     NODE_ENV: "production",
     GRAPHILE_ENV: "production",
@@ -90,16 +85,6 @@ async function measure(
   );
 }
 
-function isInstalled(): boolean {
-  try {
-    createRequire(import.meta.url).resolve(PEER);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "MODULE_NOT_FOUND") return false;
-    throw error;
-  }
-}
-
 interface PeerAnswer {
   repositoryByFullName: {
     issuesByRepositoryId: {
@@ -118,7 +103,7 @@ async function ask(url: string, query: string, variables: object): Promise<PeerA
     body: JSON.stringify({ query, variables }),
   });
   const { data, errors } = (await answer.json()) as { data: PeerAnswer; errors?: unknown };
-  if (errors) throw new Error(`${PEER} answers ${JSON.stringify(errors)}`);
+  if (errors) throw new Error(`PostGraphile answers ${JSON.stringify(errors)}`);
   return data;
 }
 
@@ -140,5 +125,5 @@ function requireSame(
   const yours = theirs.nodes.map((one) => [one.number, one.title, one.issueLabelsByRepositoryIdAndNumber.totalCount]);
   const [left, right] = [JSON.stringify([ours.totalCount, mine]), JSON.stringify([theirs.totalCount, yours])];
   if (left !== right)
-    throw new Error(`${PEER} answers otherwise: ${right.slice(0, 300)} instead of ${left.slice(0, 300)}`);
+    throw new Error(`PostGraphile answers otherwise: ${right.slice(0, 300)} instead of ${left.slice(0, 300)}`);
 }

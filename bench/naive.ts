@@ -1,21 +1,19 @@
-import { existsSync } from "node:fs";
 import { openCorpus } from "./corpus.ts";
 import { inTurn, startCorpusWeb, warmUp } from "./corpus-web.ts";
 import { AT_ONCE, READ_SIZE, randomPages, requestsOf } from "./list.ts";
 import type { Benchmark } from "./measure.ts";
+import { installPeers } from "./peers/install.ts";
 import { startServer } from "./processes.ts";
 import { alternateServers } from "./serving.ts";
-
-/** Otherwise plain node:http stands in for it, which is quicker. */
-const HAS_EXPRESS = existsSync(new URL("reference/node_modules/express/package.json", import.meta.url));
 
 export const benchmark: Benchmark = {
   about: "the pages of `list`, against express, a relational query of drizzle's over the same tables, and res.json",
   async run() {
+    await installPeers();
     const corpus = await openCorpus(READ_SIZE);
     const { server, headers } = await startCorpusWeb(corpus);
     await using subject = server;
-    await using reference = await startServer("reference/naive.ts", { DATABASE_URL: corpus.database.url });
+    await using reference = await startServer("peers/express.ts", { DATABASE_URL: corpus.database.url });
     const pages = randomPages(corpus);
     const sample = pages[0] ?? { ours: "", theirs: "" };
     const [ours, theirs] = await Promise.all([
@@ -43,8 +41,7 @@ export const benchmark: Benchmark = {
       ),
     };
     await warmUp([sides.subject, sides.reference]);
-    const measured = await alternateServers(sides, { goal: { atLeast: 4 } });
-    return { ...measured, notes: { ...measured.notes, express: HAS_EXPRESS } };
+    return await alternateServers(sides, { goal: { atLeast: 4 } });
   },
 };
 

@@ -1,5 +1,3 @@
-import { existsSync } from "node:fs";
-import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { and, desc, eq, lt, relations, type SQL } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
@@ -202,20 +200,10 @@ interface Express {
 const announceAt = (server: { address(): AddressInfo | string | null }) =>
   announce(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 
-// Without express, plain node:http stands in for it, which is quicker.
-if (existsSync(new URL("node_modules/express/package.json", import.meta.url))) {
-  const name = "express";
-  const { default: express } = (await import(name)) as { default: () => Express };
-  const app = express();
-  app.get("/repositories/:id/issues", async (request, response) => {
-    response.json(await page(Number(request.params.id), Number(request.query.before)));
-  });
-  const server = app.listen(0, "127.0.0.1", () => announceAt(server));
-} else {
-  const server = createServer(async (request, response) => {
-    const { pathname, searchParams } = new URL(request.url ?? "", "http://localhost");
-    const rows = await page(Number(pathname.split("/")[2]), Number(searchParams.get("before")));
-    response.writeHead(200, { "Content-Type": "application/json; charset=utf-8" }).end(JSON.stringify(rows));
-  });
-  server.listen(0, "127.0.0.1", () => announceAt(server));
-}
+const name = "express";
+const { default: express } = (await import(name)) as { default: () => Express };
+const app = express();
+app.get("/repositories/:id/issues", async (request, response) => {
+  response.json(await page(Number(request.params.id), Number(request.query.before)));
+});
+const server = app.listen(0, "127.0.0.1", () => announceAt(server));
