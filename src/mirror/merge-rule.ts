@@ -145,16 +145,21 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
     const isShown = VOLATILE.has(key) ? !seen.isLate : isFresh(seen.stamp);
     const wins = verdict === "newer" || (verdict === "tied" && !isSame && isLater && isShown);
     if (verdict === "tied" && !isSame && !VOLATILE.has(key)) isTied = true;
+    // Webhooks embed shared resources with fewer keys than reads; the shape that upstream serves is that of a read.
+    const isShapeKnown = wins || (verdict === "tied" && !known.read);
+    const isReshaped =
+      isSame && seen.stamp.read && isShapeKnown && JSON.stringify(fields[key]) !== JSON.stringify(value);
+    if (isReshaped) {
+      fields[key] = value;
+      hasChanged = true;
+    }
     if (wins) {
       // Within one second nothing is learnt from an equal value, and most of what is read again is equal.
       const isLearnt = !isSame || seen.stamp.updatedAt > known.updatedAt;
       if (isNewer) delete keyStamps[key];
       else if (isLearnt) keyStamps[key] = seen.stamp;
       if (isLearnt) hasChanged = true;
-      // Webhooks embed shared resources with fewer keys than reads; the shape that upstream serves is that of a read.
-      const isReshaped = isSame && seen.stamp.read && JSON.stringify(fields[key]) !== JSON.stringify(value);
-      if (isReshaped) hasChanged = true;
-      if (!isSame || isReshaped) fields[key] = value;
+      if (!isSame) fields[key] = value;
     } else if (isNewer) {
       keyStamps[key] = known;
     }

@@ -324,3 +324,29 @@ test("what a write was answered stands, within its second, against lagging reads
   expect(fold(written, seen("before", answeredAt + 5_500, false))).toEqual({ outcome: "tied", next: null });
   expect(next(written, seen("later", answeredAt + REPLICA_LAG_MS + 1, true))?.fields.title).toBe("later");
 });
+
+test("a read that knows no better than the webhook before it still tells in which shape a shared resource is served", () => {
+  const updatedAt = START;
+  const fields = (shape: string) => ({
+    title: "a",
+    user: `\u0005u1:${shape}`,
+    updated_at: new Date(START).toISOString(),
+  });
+  const webhook: Observation = {
+    fields: fields("pushed00"),
+    stamp: { updatedAt, seenAt: START + 1_000, read: false },
+    deleted: false,
+    extent: "whole",
+  };
+  const read: Observation = {
+    ...webhook,
+    fields: fields("read0000"),
+    stamp: { updatedAt, seenAt: START + 2_000, read: true },
+  };
+  for (const seen of [
+    [webhook, read],
+    [read, webhook],
+    [webhook, read, webhook],
+  ])
+    expect(run(seen)?.fields.user).toBe("\u0005u1:read0000");
+});
