@@ -4,6 +4,7 @@ import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { renameRepository } from "../../src/simulator/changes/repositories.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
 import { testRedis } from "../support/database.ts";
 import { type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
 
@@ -157,6 +158,22 @@ test("a created pull request is in the mirror, among the pull requests and among
   const issue = await world.get(`/repos/${repo}/issues/${number}`);
   expect(issue.status).toBe(200);
   expect(issue.body.pull_request.url).toBe(`${world.url}/repos/${repo}/pulls/${number}`);
+});
+
+test("a pull request that is edited and closed within one of upstream's seconds shows who closed it", async () => {
+  const { world: upstream } = world.upstream;
+  const repository = upstream.repositories.get(repoId);
+  if (!repository) throw new Error("The repository is not in the world");
+  pushBranch(upstream, world.userId, repository, "edited-and-closed");
+  const made = await post("pulls", { title: "t", head: "edited-and-closed", base: repository.defaultBranch });
+  const path = `/repos/${repo}/pulls/${made.body.number}`;
+  // A second begins, and both fall into it. The first answer says of the issue's side that nobody has closed it.
+  (upstream.clock as SettableClock).set(Math.ceil(upstream.clock.now() / 1_000) * 1_000);
+  await world.send("PATCH", path.replace("/pulls/", "/issues/"), { body: '{"title":"edited"}' });
+  const closed = await world.send("PATCH", path, { body: '{"state":"closed"}' });
+  expect(closed.status, closed.text).toBe(200);
+  const issue = await world.get(path.replace("/pulls/", "/issues/"));
+  expect(issue.body.closed_by).toMatchObject({ login: expect.stringMatching(/^mirror-owner/) });
 });
 
 describe("a refused write", () => {

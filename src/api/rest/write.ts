@@ -171,19 +171,23 @@ async function fold(
   const repositoryId = at.repository?.id ?? 0;
   const observed = [...shown];
   const doubts: ResourceKey[] = [];
+  const confirmed = new Set<Reading>();
   for (const one of implied) {
     const key = { kind: one.kind, repositoryId: one.kind === "repository" ? 0 : repositoryId, key: one.key };
     const stored = await find(one.kind, one.key);
     const reading = readings.find(({ kind, key: number }) => kind === one.kind && number === one.key);
     const read = reading?.body ? mainOf(reading, observeReading(reading, at)) : {};
     const isConfirmed = shows(read, one, stored);
+    if (reading && isConfirmed) confirmed.add(reading);
     if ((reading && !isConfirmed) || one.isGuess) doubts.push(key);
     if (!stored || stored.deletedAt !== null) continue;
     const exact = isConfirmed && one.movedAt !== null ? { ...one, movedAt: String(read.updated_at) } : one;
     observed.push({ seen: seenAs(exact, key, stored, at), shapes: new Map() });
   }
   for (const reading of readings) {
-    if (reading.body) observed.push(observeReading(reading, at));
+    // What shows the write is as good as its answer: else that of a write within the same second before would stand.
+    const seenAt = confirmed.has(reading) ? at.seenAt : reading.seenAt;
+    if (reading.body) observed.push(observeReading({ ...reading, seenAt }, at));
   }
   return { observed, doubts };
 }
