@@ -197,8 +197,10 @@ class Run {
         found.differences,
         "before the audit",
       );
+      // A sweep may have asked for one earlier, before the last words arrived.
+      const toldAt = Date.now();
       this.#stage.clock.advance(plan.auditPeriodMs);
-      await this.#until("audit", () => this.#unauditedSince(quietAt), 10 * SECOND);
+      await this.#until("audit", () => this.#unauditedSince(toldAt), 10 * SECOND);
       await this.#compare(
         () => {
           found.drift += 1;
@@ -426,11 +428,11 @@ class Run {
     return this.#busy();
   }
 
-  async #unauditedSince(quietAt: number): Promise<string | null> {
+  async #unauditedSince(toldAt: number): Promise<string | null> {
     const { rows } = await this.#stage.ctx.db.$client.query(
       `select s.repository_id, s.state, a.phase, a.started_at, a.finished_at from repository_syncs s left join audits a using (repository_id)
         where a.started_at is null or a.finished_at is null or a.started_at < $1`,
-      [new Date(quietAt + LONG_LAG_MS)],
+      [new Date(toldAt)],
     );
     if (rows.length > 0) return `not audited: ${JSON.stringify(rows)}`;
     return this.#busy();
