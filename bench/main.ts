@@ -3,7 +3,7 @@ import { parseArgs, styleText } from "node:util";
 import { type Benchmark, type Goal, type Measured, shared } from "./measure.ts";
 import { profileSelf } from "./profile.ts";
 
-/** Each is a file of this folder. In the order of docs/performance.md. */
+/** Each is a file of this folder. */
 const names = [
   "receive",
   "receive-p99",
