@@ -1,15 +1,21 @@
 import { availableParallelism } from "node:os";
-import { type Applied, applyBy } from "./applying.ts";
+import { type Applied, applyBy, driftOf } from "./applying.ts";
 import { sharedHistory } from "./history.ts";
-import { alternate, type Benchmark, median } from "./measure.ts";
+import { alternate, type Benchmark, median, ROUNDS } from "./measure.ts";
 
 export const benchmark: Benchmark = {
   about: "deliveries applied per second by two worker processes, against one",
   async run() {
     const history = await sharedHistory();
     const costs: Applied[] = [];
+    let left = ROUNDS;
+    let drift: string[] = [];
     const by = async (processes: number) => {
-      const applied = await applyBy(processes, history);
+      if (processes === 2) left -= 1;
+      const applied = await applyBy(processes, history, async (database) => {
+        // The last time two worked together the mirror is compared with upstream.
+        if (processes === 2 && left === 0) drift = await driftOf(database, history);
+      });
       costs.push(applied);
       return applied.perSecond;
     };
@@ -26,6 +32,8 @@ export const benchmark: Benchmark = {
         // What all cores could do together if they did nothing else: neither one worker nor two can do more.
         mostPerSecond: Math.round((cores * 1e6) / micros),
         lost: costs.reduce((sum, { lost }) => sum + lost, 0),
+        drift: drift.length,
+        ...(drift.length > 0 ? { differences: drift.slice(0, 10) } : {}),
       },
     };
   },
