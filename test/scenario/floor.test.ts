@@ -46,6 +46,7 @@ async function copyTwice(size: FloorSize, most: { first: Cost; again: Cost }): P
   await using world = await openWorld({
     simulator: { quota: { limits } },
     fill: (simulator) => void fillFloorWorld(simulator, size),
+    copiedWithinMs: 1_800_000,
   });
   const { meter } = world.simulator;
   const costs: Record<string, Cost> = { floor: { rest: floorOf(size).requests, points: floorOf(size).points } };

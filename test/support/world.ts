@@ -49,6 +49,8 @@ export interface TestWorldOptions {
   fill?: (simulator: Simulator) => void | Promise<void>;
   env?: NodeJS.ProcessEnv;
   workers?: boolean;
+  /** How long a first copy may take. */
+  copiedWithinMs?: number;
 }
 
 export async function openWorld({
@@ -56,6 +58,7 @@ export async function openWorld({
   fill,
   env,
   workers = true,
+  copiedWithinMs = 120_000,
 }: TestWorldOptions = {}): Promise<TestWorld> {
   const resources = new AsyncDisposableStack();
   const database = resources.use(await openTestDatabase());
@@ -108,7 +111,7 @@ export async function openWorld({
           const { rows } = await ctx.db.execute<{ state: string }>(sql`select state from repository_syncs`);
           return rows.length > 0 && rows.every((row) => row.state === "live");
         },
-        120_000,
+        copiedWithinMs,
       );
     },
     async listen(...fullNames) {
