@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -350,12 +351,14 @@ class Run {
 
   /** Ends the faults, and waits until upstream has said what it has to say. */
   async #calm(): Promise<void> {
-    const { simulator, mirror } = this.#stage;
+    const { simulator, mirror, ctx } = this.#stage;
     this.#countStruck();
     simulator.setFaults({});
     for (const token of this.#revoked.keys()) this.#restore(token);
     await mirror.start();
     await simulator.quiet();
+    // It may have been the last to be struck, and what is left to do is read there.
+    if (ctx.redis.status !== "ready") await once(ctx.redis, "ready", { signal: AbortSignal.timeout(PATIENCE_MS) });
   }
 
   /**
