@@ -13,6 +13,8 @@ const untold: readonly RegExp[] = [
   /(^|\.)author_association$/,
   // A comment that was deleted moves only the count.
   /(^|\.)(comments|review_comments)$/,
+  // Upstream is not known to move anything when an issue is locked.
+  /^(locked|active_lock_reason)$/,
   // Worked out once somebody asks, and never announced.
   /^(mergeable|rebaseable|mergeable_state|merge_commit_sha)$/,
   // A user renamed or deleted: there is no webhook.
