@@ -126,7 +126,8 @@ export class Mirror implements AsyncDisposable {
         if (level >= 50) this.errors[msg.slice(0, 200)] = (this.errors[msg.slice(0, 200)] ?? 0) + 1;
       });
     }
-    const exited = once(child, "exit").then(([code, signal]) => {
+    // Not at its exit already: its last words may come after that.
+    const exited = once(child, "close").then(([code, signal]) => {
       resolve();
       log.end();
       if (this.#ending.delete(child)) return;
