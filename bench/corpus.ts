@@ -269,7 +269,8 @@ const COPIES = [
       replace(replace(replace(replace(replace(replace(t.text, '⟦number⟧', x.n::text), '⟦id⟧', x.id::text),
         '⟦node⟧', 'I_' || x.id), '⟦created⟧', ${instantText("x.created")}), '⟦updated⟧', ${instantText("x.updated")}),
         '⟦author⟧', x.author::text)::json, t.seen_at, t.seen_by_read ${COPIED_ISSUES}`,
-  `insert into issue_labels (repository_id, label_id, number) select $1, l.label_id, x.n ${COPIED_ISSUES} join corpus_labels l on l.number = t.number`,
+  `insert into issue_labels (repository_id, label_id, number, state, is_pull_request, is_shown, created_at)
+    select $1, l.label_id, x.n, t.state, t.is_pull_request, true, x.created ${COPIED_ISSUES} join corpus_labels l on l.number = t.number`,
   `insert into issue_assignees (repository_id, user_id, number) select $1, a.user_id, x.n ${COPIED_ISSUES} join corpus_assignees a on a.number = t.number`,
   `insert into issue_comments (repository_id, id, node_id, issue_number, user_id, author_association, body, created_at, updated_at, search, document, seen_at, seen_by_read)
     select $1, y.id, 'IC_' || y.id, x.n, case when c.user_id is not null then x.author end, c.author_association, c.body, y.created, y.created, c.search,

@@ -37,15 +37,22 @@ export const issues = pgTable(
   (table) => [primaryKey({ columns: [table.repositoryId, table.number] })],
 );
 
-/** One row says that an issue or pull request carries a label. */
+/**
+ * One row says that an issue or pull request carries a label. What lists by label ask of the issue stands in it again; a
+ * trigger keeps that true.
+ */
 export const issueLabels = pgTable(
   "issue_labels",
   {
     repositoryId: id("repository_id").notNull(),
     labelId: id("label_id").notNull(),
     number: integer("number").notNull(),
+    state: text("state").notNull(),
+    isPullRequest: boolean("is_pull_request").notNull(),
+    isShown: boolean("is_shown").notNull(),
+    createdAt: instant("created_at").notNull(),
   },
-  (table) => [primaryKey({ columns: [table.repositoryId, table.labelId, table.number] })],
+  (table) => [primaryKey({ columns: [table.repositoryId, table.number, table.labelId] })],
 );
 
 /** One row says that an issue or pull request is assigned to a user. */

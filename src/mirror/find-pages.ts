@@ -7,6 +7,8 @@ import { Statement } from "./statement.ts";
 export interface PageSource {
   /** Tables, e.g. `issues i`. Conditions may refer to the parent as `x.r` (an id) and `x.n` (a number or an id). */
   from: string;
+  /** A table `s` of lists under each parent, which are read one by one; a row may stand in several of them. */
+  lists?: (statement: Statement) => string;
   /** The columns that make a stored document. */
   repositoryId: string;
   document: string;
@@ -63,6 +65,7 @@ export async function findPages(
 ): Promise<PageRow[][]> {
   const statement = new Statement();
   const [ids, numbers] = [statement.value(parents.map(({ r }) => r)), statement.value(parents.map(({ n }) => n))];
+  const lists = source.lists ? ` cross join ${source.lists(statement)}` : "";
   const conditions = source.conditions(statement);
   const ascending = source.direction === "asc";
   for (const [position, isLater] of [
@@ -76,15 +79,18 @@ export async function findPages(
   const direction = ascending === request.fromEnd ? "desc" : "asc";
   const body = request.withBody && !request.withoutDocuments ? source.body : undefined;
   const columns = `${source.repositoryId} as repository_id, ${request.withoutDocuments ? "''" : `${source.document}::text`} as document, ${source.detail ?? "null"}::text as detail, ${body ?? "null"} as body`;
-  const text = `select x.at::integer, p.repository_id::float8, p.document, p.detail, p.body, p.sort_text, p.tie::float8 from unnest(${ids}::bigint[], ${numbers}::bigint[]) with ordinality x(r, n, at)
+  const text = `select x.at::integer, p.repository_id::float8, p.document, p.detail, p.body, p.sort_text, p.tie::float8 from unnest(${ids}::bigint[], ${numbers}::bigint[]) with ordinality x(r, n, at)${lists}
     cross join lateral (select ${columns}, ${source.key} as sort_key, (${source.key})::text as sort_text, ${source.tie} as tie
       from ${source.from} where ${conditions.join(" and ")}
       order by ${source.key} ${direction}, ${source.tie} ${direction} limit ${statement.value(request.limit + 1)}) p
     order by x.at, p.sort_key ${direction}, p.tie ${direction}`;
   const rows = await run(db, statement, text);
   const pages: PageRow[][] = parents.map(() => []);
-  for (const { at, sort_text, tie, repository_id, document, detail, body } of rows)
-    pages[at - 1]?.push({ key: sort_text, tie, stored: { repositoryId: repository_id, document, detail, body } });
+  for (const { at, sort_text, tie, repository_id, document, detail, body } of rows) {
+    const page = pages[at - 1];
+    if (!page || page.length > request.limit || page.at(-1)?.tie === tie) continue;
+    page.push({ key: sort_text, tie, stored: { repositoryId: repository_id, document, detail, body } });
+  }
   return request.fromEnd ? pages.map((page) => page.reverse()) : pages;
 }
 
@@ -107,17 +113,19 @@ export async function findIssueDocuments(
 /** How many rows each parent has, and the sum of `measure` over them where one is given. */
 export async function countPages(
   db: Database,
-  source: Pick<PageSource, "from" | "conditions">,
+  source: Pick<PageSource, "from" | "lists" | "conditions" | "tie">,
   parents: Parent[],
   measure = "0",
 ): Promise<{ count: number; sum: number }[]> {
   const statement = new Statement();
   const [ids, numbers] = [statement.value(parents.map(({ r }) => r)), statement.value(parents.map(({ n }) => n))];
+  const lists = source.lists ? `${source.lists(statement)} cross join ` : "";
+  const count = source.lists ? `count(distinct ${source.tie})` : "count(*)";
   const conditions = source.conditions(statement);
   const rows = await statement.rows<{ count: string; sum: string | null }>(
     db,
     `select p.* from unnest(${ids}::bigint[], ${numbers}::bigint[]) with ordinality x(r, n, at)
-      cross join lateral (select count(*) as count, sum(${measure}) as sum from ${source.from} where ${conditions.join(" and ")}) p order by x.at`,
+      cross join lateral (select ${count} as count, sum(${measure}) as sum from ${lists}${source.from} where ${conditions.join(" and ")}) p order by x.at`,
   );
   return rows.map(({ count, sum }) => ({ count: Number(count), sum: Number(sum ?? 0) }));
 }

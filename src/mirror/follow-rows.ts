@@ -12,8 +12,8 @@ export async function followRows(tx: Transaction, resource: Resource, rows: Row[
   if (rows.length === 0) return;
   touchRows(tx, resource, rows);
   if (resource.kind === "issue") {
-    await followList(tx, rows, "labels", "issue_labels", "label_id");
-    await followList(tx, rows, "assignees", "issue_assignees", "user_id");
+    await followList(tx, rows, "labels", LABELS);
+    await followList(tx, rows, "assignees", ASSIGNEES);
     await buryChildren(tx, rows);
   }
   if (resource.kind === "repository") await rememberFormerNames(tx, rows);
@@ -42,7 +42,31 @@ export const childNumberColumns: Partial<Record<Kind, string>> = {
   review_comment: "pull_number",
 };
 
-async function followList(tx: Transaction, rows: Row[], key: string, table: string, column: string): Promise<void> {
+/** Where it lies who stands in a list of an issue's. */
+interface Listed {
+  table: string;
+  column: string;
+  /** What the table repeats of the issue `i`: columns, and where they come from. */
+  repeated?: { columns: string; values: string };
+}
+
+const LABELS: Listed = {
+  table: "issue_labels",
+  column: "label_id",
+  repeated: {
+    columns: ", state, is_pull_request, is_shown, created_at",
+    values: ", i.state, i.is_pull_request, i.id is not null and i.deleted_at is null, i.created_at",
+  },
+};
+const ASSIGNEES: Listed = { table: "issue_assignees", column: "user_id" };
+
+/** The issues' own rows were written and are locked. */
+async function followList(
+  tx: Transaction,
+  rows: Row[],
+  key: string,
+  { table, column, repeated }: Listed,
+): Promise<void> {
   const idsOf = (stored: Stored | undefined) => {
     const list = stored?.fields[key];
     return Array.isArray(list) ? [...new Set(list.map(referenceId).filter((id) => id !== null))] : [];
@@ -65,7 +89,8 @@ async function followList(tx: Transaction, rows: Row[], key: string, table: stri
   if (come.length > 0)
     await inTransaction(
       tx,
-      `insert into ${table} (repository_id, ${column}, number) select r, i, n from ${places} on conflict do nothing`,
+      `insert into ${table} (repository_id, ${column}, number${repeated?.columns ?? ""}) select x.r, x.i, x.n${repeated?.values ?? ""}
+        from ${places}${repeated ? " join issues i on i.repository_id = x.r and i.number = x.n" : ""} on conflict do nothing`,
       columnsOf(come),
     );
 }

@@ -1,9 +1,16 @@
 /** Which rows the connections page through, and in what order. Pure. */
 
-import { type IssueFilter, issueConditions, labelCondition } from "../../mirror/find-issues.ts";
+import {
+  type IssueFilter,
+  isNarrow,
+  issueConditions,
+  labelCondition,
+  listedConditions,
+} from "../../mirror/find-issues.ts";
 import type { PageSource } from "../../mirror/find-pages.ts";
 import { MIRRORED_REPOSITORIES } from "../../mirror/find-repositories.ts";
 import { assignable } from "../../mirror/find-users.ts";
+import { type IssueState, inLabelList, labelLists } from "../../mirror/label-lists.ts";
 import { type Sight, visible } from "../../mirror/sight.ts";
 import type { Statement } from "../../mirror/statement.ts";
 
@@ -51,10 +58,8 @@ function under(alias: string, above: Above): string {
 }
 
 /** Issues without pull requests. `labels` matches any of them, those of `filterBy` all. */
-export function issues(
-  { orderBy, states, labels, filterBy }: IssuesArguments,
-  above: Above = "repository",
-): PageSource {
+export function issues(args: IssuesArguments, above: Above = "repository"): PageSource {
+  const { orderBy, states, labels, filterBy } = args;
   const filter: IssueFilter = {
     state: "all",
     since: filterBy?.since ? new Date(filterBy.since) : undefined,
@@ -65,11 +70,28 @@ export function issues(
     milestone: choice(filterBy?.milestoneNumber, Number),
   };
   const wanted = [states, filterBy?.states].filter((one) => one != null && one.length > 0) as string[][];
-  return {
-    from: "issues i",
+  const parts = {
     repositoryId: "i.repository_id",
     document: "i.document",
     body: "i.body",
+    direction: direction(orderBy),
+  };
+  const list = labelList(filter, args, above);
+  if (list) {
+    return {
+      ...parts,
+      lists: (statement) =>
+        labelLists(statement, { repository: "x.r", label: list.label, states: statesOf(wanted), arePulls: false }),
+      from: "issue_labels il join issues i on i.repository_id = il.repository_id and i.number = il.number",
+      conditions: (statement) => [inLabelList("x.r"), ...listedConditions(statement, "x.r", list.filter)],
+      key: "il.created_at",
+      keyType: "timestamptz",
+      tie: "il.number",
+    };
+  }
+  return {
+    ...parts,
+    from: "issues i",
     conditions: (statement) => [
       `${under("i", above)} and not i.is_pull_request`,
       ...issueConditions(statement, filter),
@@ -79,8 +101,26 @@ export function issues(
     ],
     ...issueKey("i", orderBy),
     tie: "i.number",
-    direction: direction(orderBy),
   };
+}
+
+/** By which label they are listed, and what else they have to be; null: there is a shorter way. */
+function labelList(
+  filter: IssueFilter,
+  { orderBy, labels, filterBy }: IssuesArguments,
+  above: Above,
+): { label: readonly string[] | string; filter: IssueFilter } | null {
+  if (above === "milestone" || filterBy?.milestone !== undefined || isNarrow(filter)) return null;
+  if (orderBy && orderBy.field !== "CREATED_AT") return null;
+  const anyOf = labels && labels.length > 0 ? labels : undefined;
+  if (above === "label") return anyOf ? null : { label: "x.n", filter };
+  if (anyOf) return { label: anyOf, filter };
+  const [first, ...others] = filter.labels ?? [];
+  return first === undefined ? null : { label: [first], filter: { ...filter, labels: others } };
+}
+
+function statesOf(wanted: readonly (readonly string[])[]): IssueState[] {
+  return (["open", "closed"] as const).filter((state) => wanted.every((some) => some.includes(state.toUpperCase())));
 }
 
 /** Written out, so that indexes of open issues alone can serve. */
