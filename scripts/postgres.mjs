@@ -6,6 +6,7 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { chown, mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { totalmem } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { readIfThere, writeSecret } from "./files.mjs";
@@ -21,7 +22,14 @@ const startTimeoutMs = 120_000; // Recovery after a crash reads the log since th
 const stopTimeoutMs = 30_000;
 const lockRetryMs = 3_000; // Backends outlive a killed postmaster for a moment and keep its shared memory.
 
-const durableSettings = { shared_buffers: "256MB", max_wal_size: "2GB", random_page_cost: "1.1" };
+/** Postgres's own advice is a quarter of the machine's memory; a mirror of some millions of issues fits into the largest. */
+const buffersMb = Math.round(Math.min(Math.max(memoryBytes() / 4, 128 * 2 ** 20), 8 * 2 ** 30) / 2 ** 20);
+const durableSettings = {
+  shared_buffers: `${buffersMb}MB`,
+  effective_cache_size: `${2 * buffersMb}MB`,
+  max_wal_size: "2GB",
+  random_page_cost: "1.1",
+};
 /** Nothing in a throw-away cluster is worth waiting for a disk, unless it is to be measured. */
 const throwAwaySettings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_wal_size: "4GB" };
 
@@ -46,6 +54,12 @@ export async function openPostgres({ state, user, throwAway = false, durable = !
   if (!(await isInitialised(cluster))) await initialise(cluster);
   await trimLog(cluster);
   return await start(cluster);
+}
+
+/** What there is for all processes together: a container may have less than its machine. */
+function memoryBytes() {
+  // Node 18 knows of no limit; others answer 0 or more than there is where there is none.
+  return Math.min(totalmem(), process.constrainedMemory?.() || Number.POSITIVE_INFINITY);
 }
 
 /** Where a server of `data` runs: its record, its port and its state; undefined when none does. */
