@@ -16,7 +16,7 @@ alter table issue_labels drop constraint issue_labels_pkey;
 drop index issue_labels_number;
 insert into issue_labels select * from labelled;
 alter table issue_labels add primary key (repository_id, number, label_id);
-create index issue_labels_listed on issue_labels (repository_id, label_id, is_pull_request, state, created_at, number) where is_shown;
+create index issue_labels_listed on issue_labels (repository_id, label_id, is_shown, is_pull_request, state, created_at, number);
 
 comment on column issue_labels.state is 'issues.state.';
 comment on column issue_labels.is_pull_request is 'issues.is_pull_request.';

@@ -7,6 +7,8 @@ import { Statement } from "./statement.ts";
 export interface PageSource {
   /** Tables, e.g. `issues i`. Conditions may refer to the parent as `x.r` (an id) and `x.n` (a number or an id). */
   from: string;
+  /** Those of them that suffice to count; absent: all. */
+  counted?: string;
   /** A table `s` of lists under each parent, which are read one by one; a row may stand in several of them. */
   lists?: (statement: Statement) => string;
   /** The columns that make a stored document. */
@@ -113,7 +115,7 @@ export async function findIssueDocuments(
 /** How many rows each parent has, and the sum of `measure` over them where one is given. */
 export async function countPages(
   db: Database,
-  source: Pick<PageSource, "from" | "lists" | "conditions" | "tie">,
+  source: Pick<PageSource, "from" | "counted" | "lists" | "conditions" | "tie">,
   parents: Parent[],
   measure = "0",
 ): Promise<{ count: number; sum: number }[]> {
@@ -125,7 +127,7 @@ export async function countPages(
   const rows = await statement.rows<{ count: string; sum: string | null }>(
     db,
     `select p.* from unnest(${ids}::bigint[], ${numbers}::bigint[]) with ordinality x(r, n, at)
-      cross join lateral (select ${count} as count, sum(${measure}) as sum from ${lists}${source.from} where ${conditions.join(" and ")}) p order by x.at`,
+      cross join lateral (select ${count} as count, sum(${measure}) as sum from ${lists}${source.counted ?? source.from} where ${conditions.join(" and ")}) p order by x.at`,
   );
   return rows.map(({ count, sum }) => ({ count: Number(count), sum: Number(sum ?? 0) }));
 }

@@ -205,7 +205,7 @@ export const issueQualifiers: ReadonlyMap<string, Qualifier> = new Map<string, Q
       {
         from: "issue_labels t join labels l on l.repository_id = t.repository_id and l.id = t.label_id and l.deleted_at is null",
         number: "t.number",
-        where: `lower(l.name) = any(${statement.value(values.map((value) => value.toLowerCase()))}::text[]) and t.is_shown`,
+        where: `lower(l.name) = any(${statement.value(values.map((value) => value.toLowerCase()))}::text[])`,
       },
     ],
   ],

@@ -1,4 +1,4 @@
-import { readdir } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { getTableConfig } from "drizzle-orm/pg-core";
 import pg from "pg";
 import { expect, test } from "vitest";
@@ -135,4 +135,38 @@ test("a migration that fails leaves nothing behind and names itself", async () =
     client.query("select to_regclass('users') as users, (select count(*)::int from schema_migrations) as applied"),
   );
   expect(rows).toEqual([{ users: null, applied: 0 }]);
+});
+
+test("a mirror of before 0012 has beside its labels what its issues say", async () => {
+  await using database = await openTestDatabase();
+  await withClient(database.url, async (client) => {
+    await client.query("drop schema public cascade; create schema public");
+    await client.query(
+      "create table schema_migrations (version integer primary key, name text not null, applied_at timestamptz not null default now())",
+    );
+    const folder = new URL("../../db/migrations/", import.meta.url);
+    for (const name of (await readdir(folder)).filter((one) => one.endsWith(".sql") && one < "0012").sort()) {
+      await client.query(await readFile(new URL(name, folder), "utf8"));
+      await client.query("insert into schema_migrations (version, name) values ($1, $2)", [
+        Number(name.slice(0, 4)),
+        name,
+      ]);
+    }
+    await client.query(`insert into issues (repository_id, number, id, is_pull_request, title, state, created_at, updated_at, document, seen_at, seen_by_read, deleted_at)
+      values (7, 1, 11, false, 'a', 'open', '2026-01-01Z', '2026-01-02Z', '{}', now(), true, null),
+        (7, 2, 12, true, 'b', 'closed', '2026-01-03Z', '2026-01-04Z', '{}', now(), true, now()),
+        (7, 3, null, true, 'c', 'open', '2026-01-05Z', '2026-01-06Z', '{}', now(), true, null);
+      insert into issue_labels (repository_id, label_id, number) values (7, 1, 1), (7, 2, 1), (7, 1, 2), (7, 1, 3), (7, 1, 4)`);
+  });
+  await migrate(database.url);
+  const { rows } = await withClient(database.url, (client) =>
+    client.query(`select number, label_id::integer as label, state, is_pull_request as pull, is_shown as shown, extract(day from created_at)::integer as day
+      from issue_labels order by number, label_id`),
+  );
+  expect(rows).toEqual([
+    { number: 1, label: 1, state: "open", pull: false, shown: true, day: 1 },
+    { number: 1, label: 2, state: "open", pull: false, shown: true, day: 1 },
+    { number: 2, label: 1, state: "closed", pull: true, shown: false, day: 3 },
+    { number: 3, label: 1, state: "open", pull: true, shown: false, day: 5 },
+  ]);
 });

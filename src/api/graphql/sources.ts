@@ -83,6 +83,7 @@ export function issues(args: IssuesArguments, above: Above = "repository"): Page
       lists: (statement) =>
         labelLists(statement, { repository: "x.r", label: list.label, states: statesOf(wanted), arePulls: false }),
       from: "issue_labels il join issues i on i.repository_id = il.repository_id and i.number = il.number",
+      counted: "issue_labels il",
       conditions: (statement) => [inLabelList("x.r"), ...listedConditions(statement, "x.r", list.filter)],
       key: "il.created_at",
       keyType: "timestamptz",
