@@ -80,7 +80,7 @@ async function cpuSecondsOf(processes: readonly { cpuSeconds(): Promise<number> 
 const TICKS_PER_SECOND = 100;
 
 /** Of the server processes that serve this database now; NaN where Postgres runs elsewhere or the kernel does not say. */
-async function postgresCpuSeconds({ db }: Pick<Context, "db">): Promise<number> {
+export async function postgresCpuSeconds({ db }: Pick<Context, "db">): Promise<number> {
   const { rows } = await db.$client.query<{ pid: number }>(
     "select pid from pg_stat_activity where datname = current_database()",
   );

@@ -1,9 +1,11 @@
+import { availableParallelism } from "node:os";
 import { addSelections, resolveSelections } from "../src/sync/selection.ts";
 import { type Exchange, openTap } from "../test/support/upstream-tap.ts";
+import { postgresCpuSeconds } from "./applying.ts";
 import { openBenchDatabase } from "./databases.ts";
 import { openMirror, waitFor } from "./history.ts";
-import { alternate, type Benchmark } from "./measure.ts";
-import { startServer } from "./processes.ts";
+import { alternate, type Benchmark, median } from "./measure.ts";
+import { type ServerProcess, startServer } from "./processes.ts";
 import { fetchPages } from "./reference/backfill.ts";
 
 /** `TAIN_LARGE=1`: 40,000 issues and pull requests. */
@@ -19,22 +21,61 @@ export const benchmark: Benchmark = {
     "resources copied per second from a simulator on the same machine, against fetching the same pages with undici and throwing them away",
   async run() {
     await using upstream = await startServer("simulator-server.ts", SIZE);
-    const { pages, resources } = await recordPages(upstream.url);
+    const { pages, resources } = await recordPages(upstream);
+    const copies: Copied[] = [];
+    const fetches: number[] = [];
     const measured = await alternate(
       {
-        subject: async () => resources / (await copy(upstream.url)).seconds,
-        reference: async () => resources / (await fetchPages(upstream.url, pages, AT_ONCE)),
+        subject: async () => {
+          const copied = await copy(upstream, upstream.url);
+          copies.push(copied);
+          return resources / copied.seconds;
+        },
+        reference: async () => {
+          const before = await upstream.cpuSeconds();
+          const seconds = await fetchPages(upstream.url, pages, AT_ONCE);
+          fetches.push((await upstream.cpuSeconds()) - before);
+          return resources / seconds;
+        },
       },
       { unit: "resources/s", goal: { atLeast: 0.6 } },
     );
-    return { ...measured, notes: { resources, pages: pages.length } };
+    const microsPerPage = (seconds: number[]) => Math.round((median(seconds) / pages.length) * 1e6);
+    const [worker, postgres, simulator] = [
+      microsPerPage(copies.map((one) => one.workerSeconds)),
+      microsPerPage(copies.map((one) => one.postgresSeconds)),
+      microsPerPage(copies.map((one) => one.simulatorSeconds)),
+    ];
+    const cores = availableParallelism();
+    return {
+      ...measured,
+      notes: {
+        resources,
+        pages: pages.length,
+        workerMicrosPerPage: worker,
+        postgresMicrosPerPage: postgres,
+        simulatorMicrosPerPage: simulator,
+        referenceSimulatorMicrosPerPage: microsPerPage(fetches),
+        // What all cores could do together if they did nothing else.
+        mostPerSecond: Math.round((cores * 1e6 * resources) / pages.length / (worker + postgres + simulator)),
+      },
+    };
   },
 };
 
+interface Copied {
+  seconds: number;
+  resources: number;
+  /** Of CPU time: of the process that copies, of the server processes of Postgres, and of upstream. */
+  workerSeconds: number;
+  postgresSeconds: number;
+  simulatorSeconds: number;
+}
+
 /** What a first copy asks for that is a page of resources, and how many it then has. */
-async function recordPages(url: string): Promise<{ pages: Exchange[]; resources: number }> {
-  await using tap = await openTap(url);
-  const { resources } = await copy(tap.url);
+async function recordPages(upstream: ServerProcess): Promise<{ pages: Exchange[]; resources: number }> {
+  await using tap = await openTap(upstream.url);
+  const { resources } = await copy(upstream, tap.url);
   const pages = tap.exchanges.filter(
     ({ status, path, body }) => status === 200 && (/[?&]per_page=/.test(path) || body.includes("pullRequests")),
   );
@@ -42,23 +83,35 @@ async function recordPages(url: string): Promise<{ pages: Exchange[]; resources:
 }
 
 /** From when the repositories are known to when all of them are copied. */
-async function copy(url: string): Promise<{ seconds: number; resources: number }> {
+async function copy(upstream: ServerProcess, url: string): Promise<Copied> {
   await using database = await openBenchDatabase();
   await using mirror = await openMirror(database, { url }, "backfill");
   const { ctx } = mirror;
   await addSelections(ctx, await repositoriesAt(url));
   await resolveSelections(ctx);
+  const upstreamBefore = await upstream.cpuSeconds();
+  const postgresBefore = await postgresCpuSeconds(ctx);
+  const before = process.cpuUsage();
   const startedAt = performance.now();
   await using workers = await mirror.work();
   void workers;
   await waitFor(ctx, "select count(*)::int as left from repository_syncs where state <> 'live'", 20);
   const seconds = (performance.now() - startedAt) / 1_000;
+  const { user, system } = process.cpuUsage(before);
+  const postgresSeconds = (await postgresCpuSeconds(ctx)) - postgresBefore;
+  const simulatorSeconds = (await upstream.cpuSeconds()) - upstreamBefore;
   const { rows } = await ctx.db.$client.query<{ resources: number }>(
     `select ((select count(*) from labels) + (select count(*) from milestones) + (select count(*) from issues)
       + (select count(*) from pull_requests) + (select count(*) from issue_comments) + (select count(*) from pull_request_reviews)
       + (select count(*) from pull_request_review_comments))::int as resources`,
   );
-  return { seconds, resources: rows[0]?.resources ?? 0 };
+  return {
+    seconds,
+    resources: rows[0]?.resources ?? 0,
+    workerSeconds: (user + system) / 1e6,
+    postgresSeconds,
+    simulatorSeconds,
+  };
 }
 
 /** All that are no forks, by name. */

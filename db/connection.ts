@@ -30,11 +30,17 @@ export function openDatabase(
   pool.on("connect", (client) => client.on("error", () => {}));
   const database = drizzle(pool);
   const transaction = database.transaction.bind(database);
-  database.transaction = (run, config) =>
-    transaction(async (tx) => {
+  database.transaction = async (run, config) => {
+    let raised: Promise<void> | undefined;
+    const result = await transaction(async (tx) => {
       const result = await run(tx);
-      await raiseTouched(tx);
+      // The commit is sent behind it without waiting for its answer, and is a rollback where it is refused.
+      raised = raiseTouched(tx);
+      raised.catch(() => {});
       return result;
     }, config);
+    await raised;
+    return result;
+  };
   return database;
 }

@@ -11,7 +11,13 @@ export async function fetchPages(url: string, pages: readonly Exchange[], atOnce
       const answer = await request(url + path, {
         method: method as "GET" | "POST",
         ...(body === "" ? {} : { body }),
-        headers: { authorization: "Bearer bench-token", "user-agent": "bench", accept: "application/vnd.github+json" },
+        headers: {
+          authorization: "Bearer bench-token",
+          "user-agent": "bench",
+          accept: "application/vnd.github+json",
+          // As the mirror is sent them: upstream packs a page for whoever can unpack it.
+          "accept-encoding": "gzip",
+        },
         dispatcher,
       });
       if (answer.statusCode !== 200) throw new Error(`${method} ${path}: ${answer.statusCode}`);

@@ -33,6 +33,8 @@ interface DeliveryRow {
   event: string;
   /** Null for what is too large to go along. */
   payload: string | null;
+  /** As the receiver read it. */
+  repository_id: string | null;
   /** Epoch milliseconds. */
   received_ms: number;
 }
@@ -40,12 +42,15 @@ interface DeliveryRow {
 // The locks make a second worker with the same deliveries wait, and then find them settled. The receiver takes nothing that
 // is not UTF-8; as text a payload is half as long on the way here.
 const TAKE_OPEN = `with held as materialized
-    (select id, event, payload, status, received_at from deliveries where id = any($1::uuid[]) order by id for update),
+    (select id, event, payload, status, received_at, repository_id from deliveries where id = any($1::uuid[]) order by id for update),
   sized as (select *, row_number() over going as place, sum(octet_length(payload)) over going as bytes
     from held where status in ('pending', 'failed') window going as (order by received_at, id))
-  select id, event, extract(epoch from received_at)::float8 * 1000 as received_ms,
+  select id, event, repository_id, extract(epoch from received_at)::float8 * 1000 as received_ms,
     case when place = 1 or bytes <= ${MAX_BATCH_BYTES} then convert_from(payload, 'UTF8') end as payload
   from sized order by place`;
+
+const MIRRORED_OF = `select repository_id from repository_syncs where state <> 'gone'
+  and repository_id in (select repository_id from deliveries where id = any($1::uuid[]))`;
 
 /**
  * Applies deliveries of the inbox, in one transaction with their new status: done twice, they have one effect. What their
@@ -59,18 +64,18 @@ export async function applyDeliveries(
 ): Promise<Map<string, Applied | InvalidPayloadError>> {
   const outcomes = new Map<string, Applied | InvalidPayloadError>();
   const { marks, selects } = await ctx.db.transaction(async (tx) => {
-    const open = await inTransaction<DeliveryRow & Record<string, unknown>>(tx, TAKE_OPEN, [[...deliveryIds]]);
+    const { open, mirrored } = await takeOpen(tx, deliveryIds);
     for (const id of deliveryIds) outcomes.set(id, "known");
     const taken = open.filter(({ payload }) => payload !== null);
     for (const { id, payload } of open) if (payload === null) outcomes.delete(id);
-    const read = await readPayloads(ctx, tx, taken, outcomes);
+    const read = await readPayloads(ctx, tx, taken, mirrored, outcomes);
     const observed = joinObserved(read.flatMap((one) => one.observed));
-    const merged = await mergeObserved(tx, observed);
+    const [merged] = await together([mergeObserved(tx, observed), settle(ctx, tx, read)]);
     const askedAt = ctx.clock.now();
     const asked = read.flatMap(({ asks }) => asks.map((key) => ({ ...key, askedAt, notBefore: afterLag(askedAt) })));
     const unknown = await marksForMergeability(tx, observed.seen, askedAt);
     const marks = [...marksForTies(merged, askedAt), ...asked, ...unknown];
-    await together<unknown>([storeMarks(tx, marks), settle(ctx, tx, read)]);
+    await storeMarks(tx, marks);
     for (const { deletedRepositoryId } of read) {
       if (deletedRepositoryId !== null)
         await setSyncState(tx, deletedRepositoryId, "gone", "upstream says it was deleted");
@@ -81,6 +86,18 @@ export async function applyDeliveries(
   if (selects) await select(ctx);
   await enqueueMarks(ctx, marks);
   return outcomes;
+}
+
+/** Locks those that are not settled, and says which of the repositories that they name are mirrored. */
+async function takeOpen(
+  tx: Transaction,
+  deliveryIds: readonly string[],
+): Promise<{ open: DeliveryRow[]; mirrored: Set<number> }> {
+  const [open, mirrored] = await together([
+    inTransaction<DeliveryRow & Record<string, unknown>>(tx, TAKE_OPEN, [[...deliveryIds]]),
+    inTransaction<{ repository_id: string }>(tx, MIRRORED_OF, [[...deliveryIds]]),
+  ]);
+  return { open, mirrored: new Set(mirrored.map((row) => Number(row.repository_id))) };
 }
 
 /** Asks for what is to be mirrored at once; the scheduler asks within a minute anyway. */
@@ -109,6 +126,7 @@ async function readPayloads(
   ctx: Context,
   tx: Transaction,
   taken: DeliveryRow[],
+  named: ReadonlySet<number>,
   outcomes: Map<string, Applied | InvalidPayloadError>,
 ): Promise<Read[]> {
   if (taken.length === 0) return [];
@@ -121,10 +139,11 @@ async function readPayloads(
       outcomes.set(row.id, asInvalid(row.event, error));
     }
   }
-  const mirrored = await findMirrored(
-    tx,
-    parsed.flatMap(({ repository }) => (repository ? [repository.id as number] : [])),
+  // The receiver does not parse every payload, so it may have named another.
+  const unnamed = parsed.flatMap(({ row, repository }) =>
+    repository && repository.id !== Number(row.repository_id) ? [repository.id as number] : [],
   );
+  const mirrored = unnamed.length === 0 ? named : named.union(await findMirrored(tx, unnamed));
   const read: Read[] = [];
   for (const { row, payload, repository } of parsed) {
     try {

@@ -3,6 +3,7 @@ import type { MirroredRepository } from "../mirror/find-repository.ts";
 import { type Mark, marksForTies, storeMarks } from "../mirror/marks.ts";
 import { joinObserved, type Observed, observe, type Sighting } from "../mirror/observation.ts";
 import type { Kind } from "../mirror/resource.ts";
+import { together } from "../mirror/statement.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import type { Json } from "../mirror/template.ts";
 import type { Answer, Priority } from "../upstream/client.ts";
@@ -53,9 +54,11 @@ export async function storePage(
   let marks: Mark[] = [];
   await ctx.db.transaction(async (tx) => {
     marks = marksForTies(await mergeObserved(tx, page.observed), ctx.clock.now());
-    await storeMarks(tx, marks);
-    if (answer.kind === "ok" && answer.validator) await saveValidator(tx, answer.validator);
-    await remember(tx, page);
+    await together([
+      storeMarks(tx, marks),
+      answer.kind === "ok" && answer.validator ? saveValidator(tx, answer.validator) : Promise.resolve(),
+      remember(tx, page),
+    ]);
   });
   await enqueueMarks(ctx, marks);
   return page;

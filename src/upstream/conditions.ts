@@ -135,7 +135,7 @@ export class Conditions {
    */
   async bodyOf(
     validator: Validator,
-    { headers, text }: Pick<Received, "headers" | "text">,
+    { headers, text, packed }: Pick<Received, "headers" | "text" | "packed">,
     sent: Record<string, string>,
   ): Promise<Pick<Validator, "body" | "variesBy">> {
     const nothing = { body: null, variesBy: null };
@@ -147,7 +147,7 @@ export class Conditions {
       this.#ctx.log.info({ route }, "Upstream makes this route's ETags in another way: they are not computed for now");
       return nothing;
     }
-    const body = await gzipAsync(text);
+    const body = packed ?? (await gzipAsync(text));
     return body.length > maxBodyBytes ? nothing : { body, variesBy: varies };
   }
 

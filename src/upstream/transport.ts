@@ -23,6 +23,8 @@ export interface Received {
   /** Names in lower case. */
   headers: Headers;
   text: string;
+  /** The body as it came, if that was gzipped. */
+  packed?: Buffer;
 }
 
 /** Sends single requests over a bounded pool of connections. Repeats nothing and judges no status. */
@@ -72,8 +74,11 @@ export class Transport {
         signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
       });
       const packed = Buffer.from(await answer.body.arrayBuffer());
-      const text = await unpack(packed, answer.headers["content-encoding"], this.#limits.maxBodyBytes);
-      return { status: answer.statusCode, headers: answer.headers, text };
+      const received = { status: answer.statusCode, headers: answer.headers };
+      if (answer.headers["content-encoding"] !== "gzip" || packed.length === 0)
+        return { ...received, text: packed.toString("utf8") };
+      const unpacked = await gunzipAsync(packed, { maxOutputLength: this.#limits.maxBodyBytes });
+      return { ...received, text: unpacked.toString("utf8"), packed };
     } catch (error) {
       signal?.throwIfAborted();
       const outage = outageOf(error);
@@ -138,8 +143,3 @@ function outageOf(error: unknown): Outage | null {
 }
 
 const gunzipAsync = promisify(gunzip);
-
-async function unpack(packed: Buffer, encoding: string | string[] | undefined, maxBytes: number): Promise<string> {
-  if (encoding !== "gzip" || packed.length === 0) return packed.toString("utf8");
-  return (await gunzipAsync(packed, { maxOutputLength: maxBytes })).toString("utf8");
-}

@@ -26,19 +26,24 @@ const pruneBatch = 1_000;
  */
 export async function saveValidator(tx: Queries, validator: Validator): Promise<void> {
   const { credential, path, ...rest } = validator;
-  await tx
-    .insert(validators)
-    .values(validator)
-    .onConflictDoUpdate({
-      target: [validators.credential, validators.path],
-      set: rest,
-      setWhere: lte(validators.seenAt, validator.seenAt),
-    });
-  await tx
-    .delete(validators)
-    .where(
-      and(eq(validators.path, path), ne(validators.credential, credential), lte(validators.seenAt, validator.seenAt)),
-    );
+  // They concern different rows, and neither needs the other's answer.
+  await Promise.all([
+    tx
+      .insert(validators)
+      .values(validator)
+      .onConflictDoUpdate({
+        target: [validators.credential, validators.path],
+        set: rest,
+        setWhere: lte(validators.seenAt, validator.seenAt),
+      })
+      .execute(),
+    tx
+      .delete(validators)
+      .where(
+        and(eq(validators.path, path), ne(validators.credential, credential), lte(validators.seenAt, validator.seenAt)),
+      )
+      .execute(),
+  ]);
 }
 
 /** What says that we have the page, by credential: all of one answer, the newest. */

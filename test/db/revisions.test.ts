@@ -84,3 +84,18 @@ test("whoever asks while an answer is under way is told of what was committed be
   await Promise.all(asking);
   expect(stale).toEqual([]);
 });
+
+test("a transaction whose revisions cannot be raised leaves nothing, and says why", async () => {
+  await using mirror = await opened();
+  const { db, revisions } = mirror;
+  const refused = db.transaction(async (tx) => {
+    await tx.execute(sql`insert into former_names (full_name, repository_id) values ('octo/left', 1)`);
+    touch(tx, [5, 0.5]);
+  });
+  await expect(refused).rejects.toMatchObject({ cause: { message: expect.stringContaining("0.5") } });
+  expect((await db.execute(sql`select from former_names`)).rows).toHaveLength(0);
+  expect(await revisionOf(revisions, 5)).toBeNull();
+  // The connection goes back as it was.
+  await db.transaction(async (tx) => touch(tx, [5]));
+  expect(await revisionOf(revisions, 5)).toMatch(/^\d+$/);
+});
