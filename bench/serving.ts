@@ -27,7 +27,7 @@ export async function alternateServers(
     subject,
     reference,
     connections = 16,
-    warmUps = 1,
+    warmUps = 5,
   }: { subject: Side; reference: Side; connections?: number; warmUps?: number },
   as: { goal: Goal; part?: string },
 ): Promise<Measured> {
