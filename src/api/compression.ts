@@ -35,8 +35,9 @@ export function travelsCompressed(body: string | Buffer, acceptEncoding: string 
 
 /** The encoding in which a body travels to whoever sent this `Accept-Encoding`: of those they like best our own first. Pure. */
 export function encodingOf(body: string | Buffer, acceptEncoding: string | string[] | undefined): Encoding | null {
+  if (acceptEncoding === undefined || Buffer.byteLength(body) < THRESHOLD_BYTES) return null;
   let chosen: { encoding: Encoding; weight: number } | null = null;
-  for (const one of [acceptEncoding ?? ""].flat().join(",").toLowerCase().split(",")) {
+  for (const one of [acceptEncoding].flat().join(",").toLowerCase().split(",")) {
     const [name = "", ...parameters] = one.split(";").map((part) => part.trim());
     // Whoever takes anything surely takes the older one.
     const encoding = name === "*" ? "gzip" : ENCODINGS.find((known) => known === name);
@@ -45,7 +46,7 @@ export function encodingOf(body: string | Buffer, acceptEncoding: string | strin
     if (!chosen || weight > chosen.weight || (weight === chosen.weight && encoding === ENCODINGS[0]))
       chosen = { encoding, weight };
   }
-  return chosen && Buffer.byteLength(body) >= THRESHOLD_BYTES ? chosen.encoding : null;
+  return chosen?.encoding ?? null;
 }
 
 /** How hard brotli tries: what is sent often is worth more of it. */

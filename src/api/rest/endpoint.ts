@@ -41,10 +41,10 @@ const PREFLIGHT = {
 };
 
 /** What of a request its answer is made of, whoever has read it. */
-export type Asked = Pick<FastifyRequest, "method" | "url" | "headers" | "ip" | "protocol" | "host" | "body" | "raw">;
+type Asked = Pick<FastifyRequest, "method" | "url" | "headers" | "ip" | "protocol" | "host" | "body" | "raw">;
 
 /** Where a request's address leads. */
-export interface Target {
+interface Target {
   /** Below the API's address. */
   path: string;
   search: string;
