@@ -3,7 +3,7 @@ import { createApiToken } from "../src/api/tokens.ts";
 import { renderDocuments } from "../src/mirror/rendering.ts";
 import type { Corpus, CorpusRepository } from "./corpus.ts";
 import { benchRedis } from "./databases.ts";
-import { openLoader } from "./load.ts";
+import { getRequest } from "./load.ts";
 import { type ServerProcess, startServer } from "./processes.ts";
 import type { Side } from "./serving.ts";
 
@@ -119,17 +119,25 @@ export function inTurn(server: ServerProcess, requests: readonly Uint8Array[], c
   };
 }
 
-const WARM_UP_ANSWERS = 2_000;
-const LONGEST_WARM_UP_SECONDS = 12;
+/** The same question, as each of two servers is asked it. */
+export interface Question {
+  ours: string;
+  theirs: string;
+}
 
-/** Asks until a process has met most of what it will meet, and its code is compiled for that. */
-export async function warmUp(sides: readonly Side[]): Promise<void> {
-  await using loader = openLoader();
-  for (const side of sides) {
-    let answered = 0;
-    for (let second = 0; second < LONGEST_WARM_UP_SECONDS && answered < WARM_UP_ANSWERS; second++) {
-      const { server, requests, status } = side;
-      answered += (await loader.load({ url: server.url, requests, status, connections: 16, seconds: 1 })).answers;
-    }
-  }
+/** Both servers with their questions; see `inTurn`. */
+export function sidesOf(
+  questions: readonly Question[],
+  {
+    subject,
+    reference,
+    headers,
+  }: { subject: ServerProcess; reference: ServerProcess; headers: Record<string, string> },
+  count: number,
+): { subject: Side; reference: Side } {
+  const [ours, theirs] = [
+    questions.map((one) => getRequest(subject.url, one.ours, headers)),
+    questions.map((one) => getRequest(reference.url, one.theirs)),
+  ];
+  return { subject: inTurn(subject, ours, count), reference: inTurn(reference, theirs, count) };
 }

@@ -1,7 +1,6 @@
 import { writeCursor } from "../src/api/cursor.ts";
 import { type Corpus, createdAt, openCorpus } from "./corpus.ts";
-import { drawIssue, draws, inTurn, prepareReadyIssues, startCorpusWeb } from "./corpus-web.ts";
-import { getRequest } from "./load.ts";
+import { drawIssue, draws, prepareReadyIssues, type Question, sidesOf, startCorpusWeb } from "./corpus-web.ts";
 import type { Benchmark } from "./measure.ts";
 import { startServer } from "./processes.ts";
 import { alternateServers } from "./serving.ts";
@@ -26,33 +25,13 @@ export const benchmark: Benchmark = {
     await using reference = await startServer("reference/list.ts", { DATABASE_URL: corpus.database.url });
     const pages = randomPages(corpus);
     await requireSameBody(subject.url + (pages[0]?.ours ?? ""), headers, reference.url + (pages[0]?.theirs ?? ""));
-    return await alternateServers(
-      {
-        subject: inTurn(
-          subject,
-          requestsOf(
-            pages.map(({ ours }) => ours),
-            subject.url,
-            headers,
-          ),
-          AT_ONCE,
-        ),
-        reference: inTurn(
-          reference,
-          requestsOf(
-            pages.map(({ theirs }) => theirs),
-            reference.url,
-          ),
-          AT_ONCE,
-        ),
-      },
-      { goal: { atLeast: 0.8 } },
-    );
+    const sides = sidesOf(pages, { subject, reference, headers }, AT_ONCE);
+    return await alternateServers(sides, { goal: { atLeast: 0.8 } });
   },
 };
 
 /** Pages that begin behind a random issue, as both servers are asked for them. */
-export function randomPages(corpus: Corpus): { ours: string; theirs: string }[] {
+export function randomPages(corpus: Corpus): Question[] {
   const draw = draws(1);
   return Array.from({ length: PAGES }, () => {
     const { repository, number } = drawIssue(corpus, draw);
@@ -64,10 +43,6 @@ export function randomPages(corpus: Corpus): { ours: string; theirs: string }[] 
       theirs: `/repositories/${repository.id}/issues?before=${before}`,
     };
   });
-}
-
-export function requestsOf(paths: readonly string[], url: string, headers: Record<string, string> = {}): Uint8Array[] {
-  return paths.map((path) => getRequest(url, path, headers));
 }
 
 /** @throws Error when two servers that are to be compared do not answer the same */

@@ -1,6 +1,6 @@
 import { openCorpus } from "./corpus.ts";
-import { inTurn, startCorpusWeb, warmUp } from "./corpus-web.ts";
-import { AT_ONCE, READ_SIZE, randomPages, requestsOf } from "./list.ts";
+import { sidesOf, startCorpusWeb } from "./corpus-web.ts";
+import { AT_ONCE, READ_SIZE, randomPages } from "./list.ts";
 import type { Benchmark } from "./measure.ts";
 import { installPeers } from "./peers/install.ts";
 import { startServer } from "./processes.ts";
@@ -21,26 +21,7 @@ export const benchmark: Benchmark = {
       numbers(reference.url + sample.theirs),
     ]);
     if (ours !== theirs) throw new Error(`The reference lists other issues: ${theirs} instead of ${ours}`);
-    const sides = {
-      subject: inTurn(
-        subject,
-        requestsOf(
-          pages.map(({ ours }) => ours),
-          subject.url,
-          headers,
-        ),
-        AT_ONCE,
-      ),
-      reference: inTurn(
-        reference,
-        requestsOf(
-          pages.map(({ theirs }) => theirs),
-          reference.url,
-        ),
-        AT_ONCE,
-      ),
-    };
-    await warmUp([sides.subject, sides.reference]);
+    const sides = sidesOf(pages, { subject, reference, headers }, AT_ONCE);
     return await alternateServers(sides, { goal: { atLeast: 4 } });
   },
 };

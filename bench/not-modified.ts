@@ -12,7 +12,7 @@ export const benchmark: Benchmark = {
       status: 304,
     });
     return await alternateServers(
-      { subject: side(page.subject), reference: side(page.reference), connections: CONNECTIONS, warmUps: 5 },
+      { subject: side(page.subject), reference: side(page.reference), connections: CONNECTIONS },
       { goal: { atLeast: 0.7 } },
     );
   },

@@ -1,6 +1,6 @@
 import { openCorpus } from "./corpus.ts";
-import { drawIssue, draws, inTurn, prepareReadyIssues, startCorpusWeb } from "./corpus-web.ts";
-import { READ_SIZE, requestsOf, requireSameBody } from "./list.ts";
+import { drawIssue, draws, prepareReadyIssues, sidesOf, startCorpusWeb } from "./corpus-web.ts";
+import { READ_SIZE, requireSameBody } from "./list.ts";
 import type { Benchmark } from "./measure.ts";
 import { startServer } from "./processes.ts";
 import { alternateServers } from "./serving.ts";
@@ -19,33 +19,13 @@ export const benchmark: Benchmark = {
     await using subject = server;
     await using reference = await startServer("reference/one.ts", { DATABASE_URL: corpus.database.url });
     const draw = draws(2);
-    const paths = Array.from({ length: ISSUES }, () => {
+    const issues = Array.from({ length: ISSUES }, () => {
       const { repository, number } = drawIssue(corpus, draw);
       return { ours: `/repos/${repository.fullName}/issues/${number}`, theirs: `/${repository.id}/${number}` };
     });
-    const [first] = paths;
+    const [first] = issues;
     await requireSameBody(subject.url + first?.ours, headers, reference.url + first?.theirs);
-    return await alternateServers(
-      {
-        subject: inTurn(
-          subject,
-          requestsOf(
-            paths.map(({ ours }) => ours),
-            subject.url,
-            headers,
-          ),
-          AT_ONCE,
-        ),
-        reference: inTurn(
-          reference,
-          requestsOf(
-            paths.map(({ theirs }) => theirs),
-            reference.url,
-          ),
-          AT_ONCE,
-        ),
-      },
-      { goal: { atLeast: 0.8 } },
-    );
+    const sides = sidesOf(issues, { subject, reference, headers }, AT_ONCE);
+    return await alternateServers(sides, { goal: { atLeast: 0.8 } });
   },
 };

@@ -5,6 +5,8 @@ import type { ServerProcess } from "./processes.ts";
 /** A round is made of slices, in turn, so that what else the machine does falls on both sides. */
 const SLICES = 4;
 const SLICE_SECONDS = 0.25;
+/** After fewer of them much of our code, which is longer than that of any reference, was still interpreted. */
+const WARM_UPS = 5;
 
 /** What one of the two is asked, and how it answers. */
 export interface Side extends Pick<Load, "requests" | "status" | "numberAt"> {
@@ -19,21 +21,16 @@ interface Sum {
 
 /**
  * Answers per second of two servers, each in a process of its own, asked in turn by as many connections, after rounds that
- * count for nothing: the shorter an answer takes, the more of them until its code is compiled. Beside it the CPU time that
- * each takes for an answer (Postgres' own is not in it), which tells the same on a machine that others use too.
+ * count for nothing, until the code is compiled. Beside it the CPU time that each takes for an answer (Postgres' own is not in
+ * it), which tells the same on a machine that others use too.
  */
 export async function alternateServers(
-  {
-    subject,
-    reference,
-    connections = 16,
-    warmUps = 1,
-  }: { subject: Side; reference: Side; connections?: number; warmUps?: number },
+  { subject, reference, connections = 16 }: { subject: Side; reference: Side; connections?: number },
   as: { goal: Goal; part?: string },
 ): Promise<Measured> {
   await using loader = openLoader();
   const rounds: { subject: Sum; reference: Sum }[] = [];
-  for (let round = -warmUps; round < ROUNDS; round++) {
+  for (let round = -WARM_UPS; round < ROUNDS; round++) {
     const sums = {
       subject: { answers: 0, seconds: 0, cpuSeconds: 0 },
       reference: { answers: 0, seconds: 0, cpuSeconds: 0 },

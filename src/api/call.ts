@@ -41,6 +41,10 @@ export interface Call {
   requestId: string;
 }
 
+export function isRead(method: string): boolean {
+  return method === "GET" || method === "HEAD";
+}
+
 /** A call below `/repos/{owner}/{repo}` or `/repositories/{id}`: its repository is mirrored and the caller may see it. */
 export interface RepositoryCall extends Call {
   repository: MirroredRepository;

@@ -1,3 +1,5 @@
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip } from "node:zlib";
 import compress from "@fastify/compress";
 import type { FastifyInstance } from "fastify";
 
@@ -33,8 +35,9 @@ export function travelsCompressed(body: string | Buffer, acceptEncoding: string 
 
 /** The encoding in which a body travels to whoever sent this `Accept-Encoding`: of those they like best our own first. Pure. */
 export function encodingOf(body: string | Buffer, acceptEncoding: string | string[] | undefined): Encoding | null {
+  if (acceptEncoding === undefined || Buffer.byteLength(body) < THRESHOLD_BYTES) return null;
   let chosen: { encoding: Encoding; weight: number } | null = null;
-  for (const one of [acceptEncoding ?? ""].flat().join(",").toLowerCase().split(",")) {
+  for (const one of [acceptEncoding].flat().join(",").toLowerCase().split(",")) {
     const [name = "", ...parameters] = one.split(";").map((part) => part.trim());
     // Whoever takes anything surely takes the older one.
     const encoding = name === "*" ? "gzip" : ENCODINGS.find((known) => known === name);
@@ -43,5 +46,18 @@ export function encodingOf(body: string | Buffer, acceptEncoding: string | strin
     if (!chosen || weight > chosen.weight || (weight === chosen.weight && encoding === ENCODINGS[0]))
       chosen = { encoding, weight };
   }
-  return chosen && Buffer.byteLength(body) >= THRESHOLD_BYTES ? chosen.encoding : null;
+  return chosen?.encoding ?? null;
+}
+
+/** How hard brotli tries: what is sent often is worth more of it. */
+const BROTLI_QUALITY = { once: 4, often: 5 };
+
+/** A body as it travels, in full. */
+export async function compressed(
+  body: string | Buffer,
+  encoding: Encoding,
+  sent: keyof typeof BROTLI_QUALITY,
+): Promise<Buffer> {
+  if (encoding === "gzip") return promisify(gzip)(body);
+  return promisify(brotliCompress)(body, { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY[sent] } });
 }

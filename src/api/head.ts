@@ -27,8 +27,8 @@ export const takesLines: boolean = (() => {
  * Answers with lines that were made and checked before. A `writeHead` with twenty headers checks each of them by itself,
  * which takes longer than all the rest of a 304. Node.js writes its own lines (`Date`, `Connection`) as ever.
  */
-export function sendLines(response: ServerResponse, status: number, lines: string, body: Buffer | null): void {
-  response.writeHead(status, body === null ? {} : { "Content-Length": body.length });
+export function sendLines(response: ServerResponse, status: number, lines: string, body: Buffer | string | null): void {
+  response.writeHead(status, body === null ? {} : { "Content-Length": Buffer.byteLength(body) });
   const head = response as WithHead;
   head._header = `${(head._header as string).slice(0, -2)}${lines}\r\n`;
   if (body === null) response.end();

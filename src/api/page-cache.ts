@@ -1,12 +1,10 @@
-import { promisify } from "node:util";
-import { brotliCompress, constants, gzip } from "node:zlib";
 import { LRUCache } from "lru-cache";
 import { PEOPLE } from "../../db/revisions.ts";
 import type { Config } from "../config.ts";
 import { Revisions, type Standing } from "../mirror/revisions.ts";
 import type { Answer, Call } from "./call.ts";
 import { classOf } from "./caller.ts";
-import type { Encoding } from "./compression.ts";
+import { compressed, type Encoding } from "./compression.ts";
 import type { Match } from "./router.ts";
 
 /** An answer of status 200 as it was rendered, which may be given again as long as none of `revisions` has changed. */
@@ -100,16 +98,10 @@ export function standingOf(page: Page, standings: ReadonlyMap<number, Standing>)
 export async function encoded(page: Pick<Page, "bytes" | "encoded">, encoding: Encoding): Promise<Buffer> {
   const known = page.encoded.get(encoding);
   if (known) return known;
-  const bytes = await encode[encoding](page.bytes);
+  const bytes = await compressed(page.bytes, encoding, "often");
   page.encoded.set(encoding, bytes);
   return bytes;
 }
-
-const encode: Record<Encoding, (bytes: Buffer) => Promise<Buffer>> = {
-  // A page is compressed once and sent often, so better than what is compressed for one answer.
-  br: (bytes) => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
-  gzip: (bytes) => promisify(gzip)(bytes),
-};
 
 /** Names what is asked for, in which form, and as how much of it is shown to whom. */
 export function keyOf(call: Pick<Call, "path" | "query" | "api" | "version" | "media" | "caller">): string {

@@ -1,8 +1,11 @@
 import { createHash } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
 import type { Answer } from "./call.ts";
 import type { Caller } from "./caller.ts";
-import { travelsCompressed } from "./compression.ts";
+import { compressed, encodingOf, travelsCompressed } from "./compression.ts";
+import type { Way } from "./front.ts";
+import { headLines, sendLines } from "./head.ts";
 import { type MediaType, mediaTypeHeader } from "./media-type.ts";
 import type { Bucket, QuotaFigures } from "./quota.ts";
 import type { ApiVersion } from "./version.ts";
@@ -28,9 +31,19 @@ const VARY = "Accept-Encoding, Accept, X-Requested-With";
 
 export const jsonType = "application/json; charset=utf-8";
 
+const COMMON_LINES = headLines(COMMON_HEADERS);
+
 /** The headers of every answer. */
 export function commonHeaders(requestId: string): Record<string, string> {
   return { ...COMMON_HEADERS, "X-GitHub-Request-Id": requestId, Vary: VARY };
+}
+
+/** What is sent of an answer, with the headers that every answer has. */
+export interface Outgoing {
+  status: number;
+  body: string | Buffer | null;
+  headers: Record<string, string>;
+  requestId: string;
 }
 
 /** Sends text with the headers that every answer has. A HEAD gets the length of what it does not get. */
@@ -46,6 +59,36 @@ export function send(
   if (reply.request.method !== "HEAD") return reply.send(body);
   if (travelsCompressed(body, reply.request.headers["accept-encoding"])) return reply.send();
   return reply.header("Content-Length", String(Buffer.byteLength(body))).send();
+}
+
+/** The same without the app, for a GET. */
+export async function sendDirectly(
+  { headers: asked }: IncomingMessage,
+  response: ServerResponse,
+  { status, body, headers, requestId }: Outgoing,
+  { isClosing }: Pick<Way, "isClosing">,
+): Promise<void> {
+  let bytes = body;
+  const own: Record<string, string> = { "X-GitHub-Request-Id": requestId, Vary: VARY, ...headers };
+  if (body !== null && headers["Content-Encoding"] === undefined && asked["x-no-compression"] === undefined) {
+    const encoding = encodingOf(body, asked["accept-encoding"]);
+    if (encoding) {
+      bytes = await compressed(body, encoding, "once");
+      own["Content-Encoding"] = encoding;
+    }
+  }
+  if (isClosing()) response.shouldKeepAlive = false;
+  sendLines(response, status, COMMON_LINES + headLines(own), bytes);
+}
+
+const AGENT_MISSING = `Request forbidden by administrative rules. Please make sure your request has a User-Agent header (https://docs.github.com/rest/overview/resources-in-the-rest-api#user-agent-required). Check https://developer.github.com for other possible causes.\n`;
+
+export function agentMissing(requestId: string): Outgoing {
+  return { status: 403, body: AGENT_MISSING, headers: { "Content-Type": "text/html; charset=utf-8" }, requestId };
+}
+
+export function hasAgent(headers: { "user-agent"?: string | undefined }): boolean {
+  return (headers["user-agent"] ?? "").trim() !== "";
 }
 
 /** People read what these ask for, so the service indents it, after the ETag was made. */

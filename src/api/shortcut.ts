@@ -1,19 +1,19 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { FastifyInstance } from "fastify";
 import { LRUCache } from "lru-cache";
 import type { Standing } from "../mirror/revisions.ts";
 import type { ApiContext } from "./call.ts";
 import { type Caller, type Callers, type Credential, classOf } from "./caller.ts";
 import type { Encoding } from "./compression.ts";
 import { freshnessHeaders } from "./freshness.ts";
-import { headLines, sendLines, takesLines } from "./head.ts";
+import type { Way } from "./front.ts";
+import { headLines, sendLines } from "./head.ts";
 import { type Page, type PageCache, standingOf } from "./page-cache.ts";
 import type { Bucket, CallerQuota, QuotaFigures, Taken } from "./quota.ts";
 import { isUnchanged } from "./reply.ts";
 import { newRequestId } from "./request-id.ts";
 
 /** How a request was answered that may come again as it is. */
-export interface Way {
+export interface Known {
   caller: Caller;
   /** Names the page in the cache. */
   key: string;
@@ -57,13 +57,14 @@ export class Shortcut {
   readonly #quota: CallerQuota;
   readonly #pages: PageCache;
   readonly #ways: LRUCache<string, Remembered>;
-  #isOpen = false;
+  readonly #isOn: boolean;
 
   constructor(ctx: ApiContext, { callers, quota, pages }: { callers: Callers; quota: CallerQuota; pages: PageCache }) {
     this.#ctx = ctx;
     this.#callers = callers;
     this.#quota = quota;
     this.#pages = pages;
+    this.#isOn = ctx.config.pageCacheBytes > 0;
     this.#ways = new LRUCache({
       maxSize: Math.max(1, Math.floor(ctx.config.pageCacheBytes * PART)),
       sizeCalculation: ({ lines, linesWithBody }, signature) =>
@@ -71,27 +72,9 @@ export class Shortcut {
     });
   }
 
-  /** Goes in front of everything else that the app does with a request. When the app closes, nothing is answered here any more. */
-  open(app: FastifyInstance): void {
-    if (!takesLines || this.#ctx.config.pageCacheBytes === 0) return;
-    const { server } = app;
-    const usual = server.listeners("request") as ((request: IncomingMessage, response: ServerResponse) => void)[];
-    const pass = (request: IncomingMessage, response: ServerResponse) => {
-      for (const listener of usual) listener.call(server, request, response);
-    };
-    server.removeAllListeners("request");
-    server.on("request", (request: IncomingMessage, response: ServerResponse) => {
-      if (!this.#take(request, response, pass)) pass(request, response);
-    });
-    this.#isOpen = true;
-    app.addHook("preClose", async () => {
-      this.#isOpen = false;
-    });
-  }
-
   /** Remembers how this request was answered with a page that is kept. */
-  remember(request: IncomingMessage, { caller, key, page, bucket, encoding, headers, bodyHeaders }: Way): void {
-    const asked = this.#isOpen ? read(request) : null;
+  remember(request: IncomingMessage, { caller, key, page, bucket, encoding, headers, bodyHeaders }: Known): void {
+    const asked = this.#isOn ? read(request) : null;
     if (!asked) return;
     const { authorization } = request.headers;
     const credential = authorization === undefined ? null : this.#callers.credentialOf(authorization);
@@ -111,12 +94,13 @@ export class Shortcut {
     });
   }
 
-  #take(
-    request: IncomingMessage,
-    response: ServerResponse,
-    pass: (request: IncomingMessage, response: ServerResponse) => void,
-  ): boolean {
-    const asked = this.#isOpen ? read(request) : null;
+  /** Answers the request, or passes it on. */
+  take(request: IncomingMessage, response: ServerResponse, way: Way): void {
+    if (!this.#begin(request, response, way)) way.pass(request, response);
+  }
+
+  #begin(request: IncomingMessage, response: ServerResponse, { pass, isClosing }: Way): boolean {
+    const asked = this.#isOn ? read(request) : null;
     const way = asked && this.#ways.get(asked.signature);
     if (!way || (asked.isForwarded && !this.#isDirect(way))) return false;
     const page = this.#pages.find(way.key);
@@ -138,6 +122,8 @@ export class Shortcut {
         const standing = standingOf(page, standings);
         if (!standing) return usual();
         try {
+          // The app has been told to close meanwhile, which a connection that stays would hold up.
+          if (isClosing()) response.shouldKeepAlive = false;
           this.#answer(response, { way, body, standing, taken, validators: asked.validators });
         } catch (error) {
           // Others wait for the same word.
@@ -161,8 +147,6 @@ export class Shortcut {
       validators,
     }: { way: Remembered; body: Buffer; standing: Standing; taken: Taken; validators: Validators },
   ): void {
-    // The app has been told to close meanwhile, which a connection that stays would hold up.
-    if (!this.#isOpen) response.shouldKeepAlive = false;
     const own = `X-GitHub-Request-Id: ${newRequestId()}\r\n${this.#freshnessLines(way, standing)}`;
     if (isUnchanged(way.validators, validators)) {
       // GitHub docs: a 304 is free to those who are authorised.

@@ -151,7 +151,7 @@ describe("the same from memory as anew", () => {
   test("a request that comes again takes the short way", async () => {
     const path = `/repos/${busiest().fullName}/labels?page=1`;
     const asking = { token: world.token };
-    const isShort = async () => (await rawNames(keeping + path, world.token)).includes("X-GitHub-Request-Id");
+    const isShort = async () => isShortHead((await rawNames(keeping + path, world.token)).join("\n"));
     for (let time = 0; time < 2; time++) expect(await isShort()).toBe(false);
     expect(await isShort()).toBe(true);
     await touchRepository(busiest().id);
@@ -178,7 +178,7 @@ describe("the same from memory as anew", () => {
     const closing = lines(path, "Connection: close\r\n");
     const text = await texts(short + usual + short + lines("/zen") + closing);
     expect(text.match(/HTTP\/1.1 \d+/g)).toEqual(Array.from({ length: 5 }, () => "HTTP/1.1 200"));
-    const order = [...text.matchAll(/^(x-github-request-id): /gim)].map(([, name]) => name === "X-GitHub-Request-Id");
+    const order = text.split("HTTP/1.1 200").slice(1).map(isShortHead);
     expect(order).toEqual([true, false, true, false, true]);
     // Whoever leaves before the answer is in nobody's way.
     for (let time = 0; time < 20; time++) {
@@ -206,6 +206,11 @@ describe("the same from memory as anew", () => {
 });
 
 /** The names of an answer's headers as they were sent: the usual way sends them in lower case. */
+/** The short way has lines ready, and writes what is new in each answer behind them. */
+function isShortHead(head: string): boolean {
+  return head.search(/^X-GitHub-Request-Id/m) > head.search(/^ETag/m);
+}
+
 async function rawNames(url: string, token: string): Promise<string[]> {
   const asking = request(url, { headers: { "user-agent": "test", authorization: `Bearer ${token}` } });
   asking.end();

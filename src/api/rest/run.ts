@@ -1,0 +1,94 @@
+import { PEOPLE } from "../../../db/revisions.ts";
+import {
+  confirmRecalled,
+  findOldestConfirmation,
+  findRenamedRepository,
+  findRepositoryById,
+  findRepositoryByName,
+  type MirroredRepository,
+  recallRepository,
+} from "../../mirror/find-repositories.ts";
+import { type Answer, type Call, isRead, type RepositoryCall } from "../call.ts";
+import { notFound } from "../fault.ts";
+import { refreshShown } from "../freshness.ts";
+import type { Match, Route } from "../router.ts";
+import { numberParam } from "./page.ts";
+
+/** What says nothing of upstream. */
+const OWN = new Set(["/", "/meta", "/versions", "/zen", "/rate_limit"]);
+
+/** Runs the operation that was asked for, below a repository once it is known that the caller may see it. */
+export async function run(call: Call, { route, repository: named }: Match): Promise<Answer> {
+  if (route.run.of === "service") {
+    const answer = await route.run.with(call);
+    if (OWN.has(call.path) || answer.confirmedAt !== undefined || answer.status > 299) return answer;
+    const notFresh = call.isFresh ? { notFresh: "this answer cannot be refreshed by itself" } : {};
+    return { ...answer, ...notFresh, confirmedAt: await findOldestConfirmation(call.ctx.db, call.sight) };
+  }
+  if (!named) throw new Error(`A route below a repository was matched without one: ${call.path}`);
+  const { with: answerWith } = route.run;
+  const ahead = await runAhead(call, named, route);
+  if (ahead) return ahead;
+  const found = await findNamed(call, named);
+  if (found === null) throw notFound();
+  call.met.add(found.repository.id);
+  const path = `/repositories/${found.repository.id}${named.rest}`;
+  if (found.isMoved) return moved(call, path);
+  const below: RepositoryCall = { ...call, repository: found.repository, path };
+  const refreshed = call.isFresh ? await refreshShown(below, named.rest) : {};
+  const answer = await answerWith(below);
+  return { confirmedAt: found.repository.confirmedAt, ...refreshed, ...answer };
+}
+
+/**
+ * Reads of the repository that had the name when it was last asked for, and asks meanwhile whether it has it still, as it was.
+ * Null: it has not, or none is remembered; then whatever was read counts for nothing.
+ */
+async function runAhead(
+  call: Call,
+  { fullName, rest }: { fullName: string | null; rest: string },
+  { run: operation, learnsStanding }: Route,
+): Promise<Answer | null> {
+  const recalled =
+    fullName !== null && isRead(call.method) && !call.isFresh
+      ? recallRepository(call.ctx.db, fullName, call.sight)
+      : undefined;
+  if (!recalled || operation.of !== "repository") return null;
+  const { repository, named } = recalled;
+  const met = new Set([repository.id]);
+  const below: RepositoryCall = { ...call, repository, met, path: `/repositories/${repository.id}${rest}` };
+  const ask = () => call.revisions.now([PEOPLE, ...named.map((one) => one.repository.id)]);
+  const [answer, asked] = await Promise.allSettled([operation.with(below), learnsStanding ? null : ask()]);
+  if (asked.status === "rejected") throw asked.reason;
+  const confirmed = confirmRecalled(recalled, asked.value ?? (await ask()));
+  if (!confirmed) return null;
+  if (answer.status === "rejected") throw answer.reason;
+  for (const id of met) call.met.add(id);
+  return { confirmedAt: confirmed.confirmedAt, ...answer.value };
+}
+
+async function findNamed(
+  { ctx: { db }, sight }: Call,
+  { fullName, id }: { fullName: string | null; id: string | null },
+): Promise<{ repository: MirroredRepository; isMoved: boolean } | null> {
+  if (fullName === null) {
+    const number = numberParam(id ?? undefined);
+    const repository = number === null ? null : await findRepositoryById(db, number, sight);
+    return repository && { repository, isMoved: false };
+  }
+  const repository = await findRepositoryByName(db, fullName, sight);
+  if (repository) return { repository, isMoved: false };
+  const renamed = await findRenamedRepository(db, fullName, sight);
+  return renamed && { repository: renamed, isMoved: true };
+}
+
+/** Reads may be repeated anywhere; a write must be repeated as the write that it is. */
+function moved({ method, api, query }: Call, path: string): Answer {
+  const location = `${api}${path}${query.size > 0 ? `?${query}` : ""}`;
+  const body = JSON.stringify({
+    message: isRead(method) ? "Moved Permanently" : "Temporary Redirect",
+    url: location,
+    documentation_url: "https://docs.github.com/rest/guides/best-practices-for-using-the-rest-api#follow-redirects",
+  });
+  return { status: isRead(method) ? 301 : 307, body, headers: { Location: location } };
+}
