@@ -1,15 +1,11 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { addSelections, resolveSelections } from "../src/sync/selection.ts";
 import { repositoriesAt } from "./backfill.ts";
 import { openBenchDatabase } from "./databases.ts";
 import { openMirror, waitFor } from "./history.ts";
 import { type Benchmark, comparison, ROUNDS } from "./measure.ts";
-import { startServer } from "./processes.ts";
-import { profileFlags } from "./profile.ts";
+import { startProgram, startServer } from "./processes.ts";
 
 const LARGE = process.env.TAIN_LARGE === "1";
 /** The first copy of a thousand takes upstream's pace a quarter of an hour; at rest fewer differ little. */
@@ -30,7 +26,7 @@ export const benchmark: Benchmark = {
     await addSelections(ctx, await repositoriesAt(upstream.url));
     await resolveSelections(ctx);
     await using children = new AsyncDisposableStack();
-    const pids = PROCESSES.map((file) => start(file, env, children).pid as number);
+    const pids = PROCESSES.map((file) => children.use(startProgram(file, env)).pid);
     await waitFor(ctx, "select count(*)::int as left from repository_syncs where state <> 'live'");
     await waitFor(ctx, "select count(*)::int as left from refresh_marks");
     await delay(3_000);
@@ -44,19 +40,6 @@ export const benchmark: Benchmark = {
     return { ...measured, notes: { repositories: REPOSITORIES, seconds: SECONDS } };
   },
 };
-
-function start(file: string, env: NodeJS.ProcessEnv, children: AsyncDisposableStack): ChildProcess {
-  const child = spawn(process.execPath, [...profileFlags(), fileURLToPath(new URL(file, import.meta.url))], {
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ["ignore", "inherit", "inherit"],
-  });
-  children.defer(async () => {
-    const exited = once(child, "exit");
-    child.kill("SIGTERM");
-    await exited;
-  });
-  return child;
-}
 
 /** Of these processes since each began, as the kernel counts it. */
 async function cpuSeconds(pids: readonly number[]): Promise<number> {

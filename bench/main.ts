@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { parseArgs, styleText } from "node:util";
-import { type Benchmark, type Goal, type Measured, shared } from "./measure.ts";
+import { type Benchmark, type Goal, type Measured, shared, type Trial } from "./measure.ts";
 import { profileSelf } from "./profile.ts";
 
 /** Each is a file of this folder. */
@@ -25,14 +25,18 @@ const names = [
   "idle",
   "disk",
 ].filter((name) => existsSync(new URL(`${name}.ts`, import.meta.url)));
+/** Run only when they are asked for: they take their time, and have no reference. */
+const trials = ["mixed"];
 
 const usage = `npm run bench -- [--only NAME[,NAME…]] [--json] [--cpu-prof FOLDER] [--heap-prof FOLDER]
 
   ${names.join(" ")}
+  ${trials.join(" ")}  (only when it is named)
 
 --cpu-prof, --heap-prof  each process of the benchmark leaves a profile there, for Chrome's or any other viewer
 ROUNDS=5                 how often subject and reference take turns
 TAIN_LARGE=1             the sizes that the goals are stated for, where the usual run is smaller
+SECONDS=60               how long \`mixed\` goes on; docs/performance.md has its other settings
 `;
 
 const { values } = parseArgs({
@@ -49,21 +53,28 @@ if (values.help) {
   process.exit(0);
 }
 const asked = (values.only ?? []).flatMap((one) => one.split(","));
-const unknown = asked.filter((name) => !names.includes(name));
+const known = [...names, ...trials];
+const unknown = asked.filter((name) => !known.includes(name));
 if (unknown.length > 0) {
-  process.stderr.write(`There is no benchmark ${unknown.join(", ")}: ${names.join(", ")}\n`);
+  process.stderr.write(`There is no benchmark ${unknown.join(", ")}: ${known.join(", ")}\n`);
   process.exit(2);
 }
 if (values["cpu-prof"] !== undefined) process.env.BENCH_CPU_PROF = values["cpu-prof"];
 if (values["heap-prof"] !== undefined) process.env.BENCH_HEAP_PROF = values["heap-prof"];
 
-for (const name of names.filter((one) => asked.length === 0 || asked.includes(one))) {
-  const { benchmark } = (await import(`./${name}.ts`)) as { benchmark: Benchmark };
-  if (!values.json) console.log(`${styleText("bold", name)}: ${benchmark.about}`);
+for (const name of asked.length === 0 ? names : known.filter((one) => asked.includes(one))) {
+  const { benchmark, trial } = (await import(`./${name}.ts`)) as { benchmark: Benchmark; trial?: Trial };
+  if (!values.json) console.log(`${styleText("bold", name)}: ${(trial ?? benchmark).about}`);
   const stopProfile = await profileSelf(name);
-  for (const { part, ...measured } of [await benchmark.run()].flat()) {
-    const whole = part === undefined ? name : `${name}/${part}`;
-    console.log(values.json ? JSON.stringify(line(whole, measured)) : readable(whole, measured));
+  if (trial) {
+    const { figures, problems } = await trial.run();
+    console.log(JSON.stringify({ name, ...figures, problems }, null, values.json ? 0 : 2));
+    if (problems.length > 0) process.exitCode = 1;
+  } else {
+    for (const { part, ...measured } of [await benchmark.run()].flat()) {
+      const whole = part === undefined ? name : `${name}/${part}`;
+      console.log(values.json ? JSON.stringify(line(whole, measured)) : readable(whole, measured));
+    }
   }
   await stopProfile();
 }

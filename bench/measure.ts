@@ -27,6 +27,14 @@ export interface Benchmark {
   run(): Promise<Measured | Measured[]>;
 }
 
+/** A long run that is compared with nothing: it goes well, or it does not. In a file of its own that bears its name. */
+export interface Trial {
+  /** What is done, in words. */
+  about: string;
+  /** `problems` says what went wrong, in words; none: the trial is passed. */
+  run(): Promise<{ figures: Record<string, unknown>; problems: string[] }>;
+}
+
 /** Closed when all benchmarks of the run are over: what several of them share. */
 export const shared = new AsyncDisposableStack();
 

@@ -1,10 +1,13 @@
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { profileFlags } from "./profile.ts";
 
 /** A server in a process of its own. */
 export interface ServerProcess extends AsyncDisposable {
+  readonly pid: number;
   /** Without a trailing slash. */
   readonly url: string;
   /** Seconds of CPU that it has used since it was started. */
@@ -33,6 +36,7 @@ export async function startServer(
     return (await told(child, file)) as { cpuSeconds: number; residentBytes: number };
   };
   return {
+    pid: child.pid as number,
     url: listening,
     cpuSeconds: async () => (await usage()).cpuSeconds,
     residentBytes: async () => (await usage()).residentBytes,
@@ -43,6 +47,42 @@ export async function startServer(
       await exited;
     },
   };
+}
+
+/** A program of the project, as its users start it. */
+export interface Program extends AsyncDisposable {
+  readonly pid: number;
+  /** Resolves to how it ended, in words. */
+  readonly ended: Promise<string>;
+}
+
+/** Starts a file, named from this folder, with these settings beside PATH alone. `onLine` is given each line that it prints. */
+export function startProgram(
+  file: string,
+  env: NodeJS.ProcessEnv,
+  onLine: (line: string) => void = (line) => console.error(line),
+): Program {
+  const child = spawn(process.execPath, [...profileFlags(), fileURLToPath(new URL(file, import.meta.url))], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  createInterface({ input: child.stdout }).on("line", onLine);
+  const ended = once(child, "exit").then(([code, signal]) => `${file} ended (${code ?? signal})`);
+  return {
+    pid: child.pid as number,
+    ended,
+    [Symbol.asyncDispose]: async () => {
+      child.kill("SIGTERM");
+      await ended;
+    },
+  };
+}
+
+/** Bytes that a process holds in memory now, and the most that it ever held, as Linux counts them. */
+export async function residentBytesOf(pid: number): Promise<{ now: number; peak: number }> {
+  const status = await readFile(`/proc/${pid}/status`, "utf8");
+  const bytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) * 1_024;
+  return { now: bytes("VmRSS"), peak: bytes("VmHWM") };
 }
 
 /** @throws Error when the process ends instead */

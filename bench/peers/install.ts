@@ -1,16 +1,17 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const here = new URL("./", import.meta.url);
 
 /**
- * Installs what this folder's package-lock.json asks for, unless that was done. It is no dependency of the project: nothing
+ * Installs what this folder's package-lock.json asks for, unless that was done since it last changed. It is no dependency of the project: nothing
  * else needs it, and PostGraphile brings another graphql-js than ours.
  */
 export async function installPeers(): Promise<void> {
-  if (existsSync(new URL("node_modules/.package-lock.json", here))) return;
+  const installed = statSync(new URL("node_modules/.package-lock.json", here), { throwIfNoEntry: false });
+  if (installed && installed.mtimeMs > statSync(new URL("package-lock.json", here)).mtimeMs) return;
   console.error("Installing what we compare with into bench/peers (once)");
   const child = spawn("npm", ["ci", "--ignore-scripts", "--loglevel=error", "--no-progress"], {
     cwd: fileURLToPath(here),

@@ -30,7 +30,7 @@ export interface Comparison {
 /** Compares everything the mirror holds of a repository with upstream's whole truth, field by field. */
 export async function compare(
   ctx: Context,
-  simulator: Simulator,
+  simulator: Pick<Simulator, "url">,
   fullName: string,
   ignore: (kind: Kind, path: string, mine: Json | undefined) => boolean = () => false,
 ): Promise<Comparison> {

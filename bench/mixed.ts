@@ -1,0 +1,265 @@
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { createApiToken } from "../src/api/tokens.ts";
+import type { Context } from "../src/context.ts";
+import { type Queues, queueNames } from "../src/operations/queues.ts";
+import { readViewer } from "../src/sync/selection.ts";
+import { driftOf } from "./applying.ts";
+import { openBenchDatabase } from "./databases.ts";
+import { openMirror } from "./history.ts";
+import type { Trial } from "./measure.ts";
+import { copyOn, mirrorOne, untilCopied } from "./mixed/copies.ts";
+import { control, type Sent, sendOn } from "./mixed/deliveries.ts";
+import { probeFreshness } from "./mixed/freshness.ts";
+import { Problems } from "./mixed/problems.ts";
+import { type ReadRepository, type Reads, readOn } from "./mixed/readers.ts";
+import { course, sampleOn } from "./mixed/samples.ts";
+import { startProgram, startServer } from "./processes.ts";
+
+const { env } = process;
+const SECONDS = Number(env.SECONDS ?? 60);
+const DELIVERIES = Number(env.DELIVERIES ?? 200);
+const LIVE_STEPS = Number(env.LIVE_STEPS ?? 100);
+const READERS = Number(env.READERS ?? 32);
+const READS = Number(env.READS ?? 20);
+const PROBES = Number(env.PROBES ?? 4);
+/** Before what is measured: code is compiled, caches and pools fill. */
+const WARM_UP_SECONDS = Number(env.WARM_UP_SECONDS ?? Math.min(30, SECONDS / 4));
+/** Upstream's pace holds for each account: one alone would be asked about more doubts in a minute than it answers. */
+const TOKENS = Number(env.TOKENS ?? 4);
+/** Mirrored before the load begins; as many again are copied meanwhile. */
+const REPOSITORIES = 12;
+const SIZE = { REPOSITORIES: String(REPOSITORIES * 2), ISSUES: "4800", PULLS: "1600" };
+const LONGEST_REST_MS = 60_000;
+const PROGRAMS = { web: "../src/web.ts", worker: "../workers/main.ts", scheduler: "../workers/scheduler.ts" };
+
+export const trial: Trial = {
+  about: `${SECONDS} s of deliveries (${DELIVERIES}/s), reads from ${READERS} connections (${READS}/s each), first copies and a living upstream at once, by the whole tree of processes`,
+  async run() {
+    const problems = new Problems();
+    await using upstream = await startServer("simulator-server.ts", SIZE);
+    await using database = await openBenchDatabase();
+    const extraTokens = Array.from({ length: TOKENS - 1 }, (_, at) => `bench-token-${at + 2}`);
+    for (const token of extraTokens)
+      await control(upstream.url, "POST", "tokens", { token, login: token, repositories: "all", write: true });
+    await using mirror = await openMirror(database, upstream, "mixed");
+    const { ctx } = mirror;
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}`;
+    const webhooks = `${url}/webhooks`;
+    const settings = {
+      ...mirror.env,
+      PORT: String(port),
+      UPSTREAM_TOKEN: ["bench-token", ...extraTokens].join(),
+      LOG_LEVEL: "warn",
+    };
+    await using programs = new AsyncDisposableStack();
+    const pids: Record<string, number> = {};
+    const isStopping = new AbortController();
+    for (const [name, file] of Object.entries(PROGRAMS)) {
+      const program = programs.use(startProgram(file, settings, (line) => noteLine(problems, name, line)));
+      pids[name] = program.pid;
+      void program.ended.then((how) => {
+        if (!isStopping.signal.aborted) problems.add(`${name} ended`, how);
+      });
+    }
+    await untilReady(url);
+    const upstreamHeaders = { authorization: "Bearer bench-token", "user-agent": "bench" };
+    const all = await repositoriesOf(upstream.url, upstreamHeaders);
+    const nameOf = async (id: number) => {
+      const answer = await fetch(`${upstream.url}/repositories/${id}`, { headers: upstreamHeaders });
+      return ((await answer.json()) as { full_name: string }).full_name;
+    };
+    const mirrored = all.slice(0, REPOSITORIES);
+    for (const { fullName } of mirrored) await mirrorOne(ctx, webhooks, fullName);
+    await untilCopied(ctx);
+    const token = await createApiToken(ctx, { userId: await readViewer(ctx), canWrite: false, hourlyLimit: 1e9 });
+    const parties = {
+      mirror: { url, headers: { authorization: `Bearer ${token}`, "user-agent": "bench" } },
+      upstream: { url: upstream.url, headers: upstreamHeaders },
+      repositories: mirrored,
+      problems,
+    };
+
+    const over = new AbortController();
+    const { signal } = over;
+    const startedAt = new Date();
+    const sending = sendOn({
+      ctx,
+      upstream: upstream.url,
+      webhooks,
+      secret: ctx.config.webhookSecrets[0] as string,
+      perSecond: DELIVERIES,
+      liveSteps: LIVE_STEPS,
+      problems,
+      signal,
+    });
+    const copying = copyOn({ ctx, webhooks, ids: all.slice(REPOSITORIES).map(({ id }) => id), nameOf, signal });
+    // What is read before all is warm counts for errors alone.
+    const warmUp = AbortSignal.timeout(WARM_UP_SECONDS * 1_000);
+    const readers = { ...parties, connections: READERS, perSecond: READS };
+    await Promise.all([
+      readOn({ ...readers, signal: warmUp }),
+      probeFreshness({ ...parties, perSecond: PROBES, signal: warmUp }),
+    ]);
+    const warmAt = new Date();
+    const measuring = Promise.all([
+      readOn({ ...readers, signal }),
+      probeFreshness({ ...parties, perSecond: PROBES, signal }),
+      sampleOn(ctx, { ...pids, upstream: upstream.pid }, signal),
+    ]);
+    await delay(startedAt.getTime() + SECONDS * 1_000 - Date.now());
+    over.abort();
+    const [[reads, probes, samples], sent, copies] = await Promise.all([measuring, sending, copying]);
+    const measuredSeconds = SECONDS - WARM_UP_SECONDS;
+
+    await untilSettled(ctx, problems);
+    const deliveries = await accountFor(ctx, sent, startedAt, problems);
+    await noteFailedJobs(ctx, problems);
+    isStopping.abort();
+    await programs.disposeAsync();
+    const drift = await driftOf(database, { simulator: upstream });
+    if (drift.length > 0) problems.add("differs from upstream in the end", drift[0] as string, drift.length);
+    return {
+      figures: {
+        seconds: SECONDS,
+        settings: {
+          deliveriesPerSecond: DELIVERIES,
+          liveSteps: LIVE_STEPS,
+          readers: READERS,
+          readsPerSecond: READS,
+          tokens: TOKENS,
+        },
+        errors: problems.counts,
+        deliveries,
+        copies,
+        reads: readFigures(reads, measuredSeconds),
+        freshnessMs: { shown: spread(probes), settled: await settledMs(ctx, warmAt) },
+        waiting: Object.fromEntries([...samples.waiting].map(([name, figures]) => [name, course(figures)])),
+        residentMiB: Object.fromEntries(
+          [...samples.residentBytes].map(([name, figures]) => [name, course(figures, 2 ** 20)]),
+        ),
+      },
+      problems: problems.sentences,
+    };
+  },
+};
+
+/** A port that nobody listened to a moment ago. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+async function untilReady(url: string): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    const answer = await fetch(`${url}/-/ready`).catch(() => null);
+    if (answer?.ok) return;
+    if (attempt > 300) throw new Error(`${url} was not ready within a minute`);
+    await delay(200);
+  }
+}
+
+/** All that are no forks. */
+async function repositoriesOf(url: string, headers: Record<string, string>): Promise<ReadRepository[]> {
+  const get = async (path: string) => {
+    const answer = await fetch(url + path, { headers });
+    if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${await answer.text()}`);
+    return (await answer.json()) as Record<string, unknown>[];
+  };
+  const listed = (await get("/user/repos?per_page=100")).filter(({ fork }) => fork === false);
+  return await Promise.all(
+    listed.map(async ({ id, full_name: fullName }) => {
+      const [newest] = await get(`/repos/${fullName}/issues?state=all&per_page=1`);
+      return { id: id as number, fullName: fullName as string, issues: (newest?.number as number) ?? 1 };
+    }),
+  );
+}
+
+/** A process that warns has something to say; only an error is a problem. */
+function noteLine(problems: Problems, name: string, line: string): void {
+  console.error(`${name}: ${line}`);
+  try {
+    const { level, msg } = JSON.parse(line) as { level: number; msg: string };
+    if (level >= 50) problems.add(`${name} logs: ${msg}`, line);
+  } catch {
+    problems.add(`${name} says`, line);
+  }
+}
+
+async function untilSettled(ctx: Context, problems: Problems): Promise<void> {
+  const deadline = Date.now() + LONGEST_REST_MS;
+  for (;;) {
+    const { rows } = await ctx.db.$client.query<{ left: number }>(
+      "select count(*)::int as left from deliveries where status = 'pending'",
+    );
+    const left = rows[0]?.left ?? 0;
+    if (left === 0) return;
+    if (Date.now() > deadline)
+      return problems.add("deliveries that stay pending", `${left} after a minute of rest`, left);
+    await delay(200);
+  }
+}
+
+/** What became of the deliveries since then. */
+async function accountFor(ctx: Context, sent: Sent, since: Date, problems: Problems) {
+  const { rows } = await ctx.db.$client.query<{ status: string; deliveries: number; reason: string }>(
+    `select status, count(*)::int as deliveries, min(reason) as reason from deliveries where received_at >= $1 group by status`,
+    [since],
+  );
+  const counts = Object.fromEntries(rows.map(({ status, deliveries }) => [status, deliveries]));
+  const { pending = 0, applied = 0, ignored = 0, failed = 0 } = counts;
+  const lost = sent.live + sent.repeated - pending - applied - ignored - failed;
+  if (lost !== 0)
+    problems.add("lost deliveries", `${JSON.stringify(sent)} and in the inbox ${JSON.stringify(counts)}`, lost);
+  if (failed > 0)
+    problems.add("failed deliveries", rows.find(({ status }) => status === "failed")?.reason ?? "", failed);
+  return { ...sent, applied, ignored, failed, pending, lost };
+}
+
+async function noteFailedJobs(ctx: Context, problems: Problems): Promise<void> {
+  for (const [key, name] of Object.entries(queueNames)) {
+    const failed = await ctx.queues[key as keyof Queues].getFailed();
+    for (const job of failed) problems.add(`failed job of ${name}`, job.failedReason);
+  }
+}
+
+/** From when a delivery was received to when it was applied, of all since then. */
+async function settledMs(ctx: Context, since: Date) {
+  const { rows } = await ctx.db.$client.query<{ median: number; p99: number; most: number }>(
+    `select percentile_cont(0.5) within group (order by ms) as median, percentile_cont(0.99) within group (order by ms) as p99,
+      max(ms) as most
+      from (select extract(epoch from settled_at - received_at)::float8 * 1000 as ms from deliveries
+        where received_at >= $1 and settled_at is not null) settled`,
+    [since],
+  );
+  const { median = 0, p99 = 0, most = 0 } = rows[0] ?? {};
+  return { median: rounded(median), p99: rounded(p99), most: rounded(most) };
+}
+
+function readFigures({ latencies, statuses }: Reads, seconds: number) {
+  const all = Object.values(latencies).flat();
+  return {
+    perSecond: rounded(all.length / seconds),
+    statuses,
+    latencyMs: {
+      all: spread(all),
+      ...Object.fromEntries(Object.entries(latencies).map(([kind, some]) => [kind, spread(some)])),
+    },
+  };
+}
+
+function spread(figures: readonly number[]) {
+  const sorted = Float64Array.from(figures).sort();
+  const at = (part: number) =>
+    rounded(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN);
+  return { count: sorted.length, median: at(0.5), p99: at(0.99), most: at(1) };
+}
+
+function rounded(figure: number): number {
+  return Number(figure.toFixed(1));
+}
