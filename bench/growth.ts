@@ -18,7 +18,7 @@ const sized = (issues: number): CorpusSize => ({
 
 /** What is large here, and what it is compared with. */
 export const GROWN: CorpusSize = LARGE ? sized(LARGE) : READ_SIZE;
-const SMALL: CorpusSize = LARGE ? sized(LARGE / 100) : { issues: 10_000, repositories: 10 };
+export const SMALL: CorpusSize = LARGE ? sized(LARGE / 100) : { issues: 10_000, repositories: 10 };
 
 const ASKED = 60_000;
 /** More than are answered in a slice. */
@@ -55,7 +55,8 @@ const COLD = { PAGE_CACHE_BYTES: "0" };
 
 type Requests = (corpus: Corpus, url: string, headers: Record<string, string>) => Uint8Array[];
 
-const PARTS: Record<string, Requests> = {
+/** What is asked of a corpus, by kind of read. */
+export const PARTS: Record<string, Requests> = {
   list: (corpus, url, headers) => randomPages(corpus).map(({ ours }) => getRequest(url, ours, headers)),
   one: (corpus, url, headers) => {
     const draw = draws(3);

@@ -20,7 +20,7 @@ import { startProgram, startServer } from "./processes.ts";
 const { env } = process;
 const SECONDS = Number(env.SECONDS ?? 60);
 const DELIVERIES = Number(env.DELIVERIES ?? 200);
-const LIVE_STEPS = Number(env.LIVE_STEPS ?? 100);
+const CHANGES = Number(env.CHANGES ?? 100);
 const READERS = Number(env.READERS ?? 32);
 const READS = Number(env.READS ?? 20);
 const PROBES = Number(env.PROBES ?? 4);
@@ -91,7 +91,7 @@ export const trial: Trial = {
       webhooks,
       secret: ctx.config.webhookSecrets[0] as string,
       perSecond: DELIVERIES,
-      liveSteps: LIVE_STEPS,
+      changesPerSecond: CHANGES,
       problems,
       signal,
     });
@@ -126,7 +126,7 @@ export const trial: Trial = {
         seconds: SECONDS,
         settings: {
           deliveriesPerSecond: DELIVERIES,
-          liveSteps: LIVE_STEPS,
+          changesPerSecond: CHANGES,
           readers: READERS,
           readsPerSecond: READS,
           tokens: TOKENS,

@@ -14,7 +14,7 @@ export interface Sending {
   /** Deliveries in a second, upstream's and the repeated ones together. */
   perSecond: number;
   /** Changes that people make upstream in a second; most of them are told by a webhook. */
-  liveSteps: number;
+  changesPerSecond: number;
   problems: Problems;
   signal: AbortSignal;
 }
@@ -49,11 +49,11 @@ const CHOSEN = 500;
  * `perSecond`: they come late and say what is known, or was true once. Resolves when each was answered.
  */
 export async function sendOn(sending: Sending): Promise<Sent> {
-  const { upstream, perSecond, liveSteps, problems, signal } = sending;
+  const { upstream, perSecond, changesPerSecond, problems, signal } = sending;
   const agent = new Agent({ connections: CONNECTIONS });
   const before = await tallyOf(upstream);
   const startedAt = performance.now();
-  await control(upstream, "POST", "live", { ratePerSecond: liveSteps, seed: 1 });
+  await control(upstream, "POST", "live", { ratePerSecond: changesPerSecond, seed: 1 });
   let repeated = 0;
   let letters: Letter[] = [];
   let chosenAt = Number.NEGATIVE_INFINITY;

@@ -27,7 +27,13 @@ describe.each(pages)("%s", (page) => {
   });
 
   test("each setting that it names exists", () => {
-    const known = [...Object.values(settings).map(({ name }) => name), "NODE_ENV", "TAIN_DEBUG", "TAIN_REDIS_FROM"];
+    const known = [
+      ...Object.values(settings).map(({ name }) => name),
+      "NODE_ENV",
+      "TAIN_DEBUG",
+      "TAIN_LARGE",
+      "TAIN_REDIS_FROM",
+    ];
     const named = codeSpansOf(text).map((span) => /^([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(=.*)?$/.exec(span)?.[1]);
     expect(named.filter((name) => name !== undefined && !known.includes(name))).toEqual([]);
   });

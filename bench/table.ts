@@ -1,0 +1,148 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { cpus, platform, totalmem } from "node:os";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { median } from "./measure.ts";
+
+/** A line of `npm run bench -- --json`, as far as the tables show it. */
+export interface Line {
+  name: string;
+  unit: string;
+  subject: number;
+  reference: number;
+  ratio: number;
+  spread: [number, number];
+  goal: string;
+  met: boolean;
+  /** The same ratio by the CPU time of the two server processes, where a benchmark compares two. */
+  cpuRatio?: number;
+}
+
+/** What `mixed` prints, as far as the tables show it. */
+export interface MixedLine {
+  name: "mixed";
+  seconds: number;
+  settings: Record<string, number>;
+  deliveries: Record<string, number>;
+  copies: Record<string, number>;
+  reads: { perSecond: number; statuses: Record<string, number>; latencyMs: Record<string, Spread> };
+  freshnessMs: { shown: Spread; settled: Spread };
+  waiting: Record<string, Course>;
+  residentMiB: Record<string, Course>;
+  problems: string[];
+}
+
+interface Spread {
+  median: number | null;
+  p99: number | null;
+}
+
+interface Course {
+  first: number;
+  last: number;
+  most: number;
+  aMinute: number;
+}
+
+/** What a file of `--json` output says: one JSON document a line. @throws SyntaxError for a line that is none */
+export function linesOf(text: string): (Line | MixedLine)[] {
+  return text
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as Line | MixedLine);
+}
+
+/** A row for each benchmark, over as many runs as there are: medians, the ratio of each run, and the lowest and highest round of all. Pure. */
+export function benchmarkTable(runs: readonly (readonly Line[])[]): string {
+  const names = [...new Set(runs.flatMap((run) => run.map(({ name }) => name)))];
+  const rows = names.map((name) => {
+    const lines = runs.flatMap((run) => run.filter((line) => line.name === name));
+    const { unit, goal } = lines[0] as Line;
+    const figure = (of: (line: Line) => number) => shown(median(lines.map(of)));
+    const lowest = Math.min(...lines.map(({ spread }) => spread[0]));
+    const highest = Math.max(...lines.map(({ spread }) => spread[1]));
+    const byCpu = lines.flatMap(({ cpuRatio }) => (cpuRatio === undefined ? [] : [cpuRatio]));
+    const met = lines.filter((line) => line.met).length;
+    return [
+      `\`${name}\``,
+      `${figure(({ subject }) => subject)} ${unit}`,
+      `${figure(({ reference }) => reference)} ${unit}`,
+      `${lines.map(({ ratio }) => shown(ratio)).join(", ")} (${shown(lowest)}–${shown(highest)})`,
+      byCpu.length === 0 ? "" : shown(median(byCpu)),
+      goal,
+      met === lines.length ? "yes" : met === 0 ? "no" : `${met} of ${lines.length}`,
+    ];
+  });
+  return table(["name", "subject", "reference", "ratio of each run (rounds)", "by CPU time", "goal", "met"], rows);
+}
+
+/** What came of a mixed load. Pure. */
+export function mixedTable(line: MixedLine): string {
+  const { deliveries, copies, reads, freshnessMs, waiting, residentMiB, settings } = line;
+  const times = ({ median: middle, p99 }: Spread) => `${shown(middle)} ms, p99 ${shown(p99)} ms`;
+  const course = ({ first, last, most, aMinute }: Course, unit = "") =>
+    `${shown(first)}${unit} at first, ${shown(last)}${unit} at last, ${shown(most)}${unit} at most, ${aMinute < 0 ? "" : "+"}${shown(aMinute)}${unit} a minute`;
+  const counts = (of: Record<string, number>) =>
+    Object.entries(of)
+      .map(([name, count]) => `${name} ${count.toLocaleString("en")}`)
+      .join(", ");
+  return table(
+    ["of the mixed load", ""],
+    [
+      ["seconds", shown(line.seconds)],
+      ["settings", counts(settings)],
+      ["deliveries", counts(deliveries)],
+      ["copies of repositories", counts(copies)],
+      ["from a change upstream to an answer that shows it, median", times(freshnessMs.shown)],
+      ["from receipt to applied, median", times(freshnessMs.settled)],
+      ["reads", `${shown(reads.perSecond)}/s: ${counts(reads.statuses)}`],
+      ...Object.entries(reads.latencyMs).map(([kind, spread]) => [`reads: ${kind}, median`, times(spread)]),
+      ...Object.entries(waiting).map(([name, one]) => [name, course(one)]),
+      ...Object.entries(residentMiB).map(([name, one]) => [`memory of ${name}`, course(one, " MiB")]),
+      ["problems", line.problems.length === 0 ? "none" : line.problems.join("; ").replaceAll("|", "\\|")],
+    ],
+  );
+}
+
+/** The page with this between `<!-- name -->` and `<!-- /name -->`. Pure. @throws Error for a page without those marks */
+export function withPart(page: string, name: string, part: string): string {
+  const [begin, end] = [`<!-- ${name} -->`, `<!-- /${name} -->`];
+  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`The page has no place for this: ${begin} … ${end}`);
+  return `${page.slice(0, from + begin.length)}\n\n${part}\n\n${page.slice(to)}`;
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
+}
+
+/** Three figures are more than any run repeats. */
+function shown(figure: number | null): string {
+  if (figure === null || !Number.isFinite(figure)) return "–";
+  return (Math.abs(figure) >= 100 ? Math.round(figure) : Number(figure.toPrecision(3))).toLocaleString("en");
+}
+
+function machine(): string {
+  const [first] = cpus();
+  const memory = `${Math.round(totalmem() / 2 ** 30)} GiB of memory`;
+  return `${cpus().length} × ${first?.model.trim()}, ${memory}, ${platform()}, Node ${process.versions.node}; Postgres, Redis, what is measured and who asks share it.`;
+}
+
+if (import.meta.main) {
+  const { positionals } = parseArgs({ allowPositionals: true });
+  if (positionals.length === 0) {
+    process.stderr.write("Usage: node bench/table.ts FILE…   one file for each run of npm run bench -- --json\n");
+    process.exit(2);
+  }
+  const file = fileURLToPath(new URL("../docs/performance.md", import.meta.url));
+  const runs = await Promise.all(positionals.map(async (path) => linesOf(await readFile(path, "utf8"))));
+  const benchmarks = runs
+    .map((run) => run.filter((line): line is Line => "ratio" in line))
+    .filter((run) => run.length > 0);
+  const mixed = runs.flat().findLast((line): line is MixedLine => line.name === "mixed");
+  let page = await readFile(file, "utf8");
+  if (benchmarks.length > 0) page = withPart(page, "benchmarks", `${machine()}\n\n${benchmarkTable(benchmarks)}`);
+  if (mixed) page = withPart(page, "mixed", mixedTable(mixed));
+  await writeFile(file, page);
+}

@@ -1,0 +1,81 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { benchmarkTable, type Line, linesOf, type MixedLine, mixedTable, withPart } from "../../bench/table.ts";
+import { readPage } from "../docs/markdown.ts";
+
+const line: Line = {
+  name: "list",
+  unit: "answers/s",
+  subject: 1_234.5,
+  reference: 1_000,
+  ratio: 0.9,
+  spread: [0.85, 0.95],
+  goal: "≥ 0.80",
+  met: true,
+};
+
+test("a benchmark's row has medians over the runs, each run's ratio, the extremes of all rounds, and how many runs met the goal", () => {
+  const rows = benchmarkTable([
+    [{ ...line, cpuRatio: 1.1 }],
+    [{ ...line, subject: 900, ratio: 0.7, spread: [0.65, 0.75], met: false, cpuRatio: 0.9 }],
+    [{ ...line, subject: 1_300, ratio: 1, spread: [0.99, 1.04], cpuRatio: 1 }],
+  ]).split("\n");
+  expect(rows.slice(2)).toEqual([
+    "| `list` | 1,235 answers/s | 1,000 answers/s | 0.9, 0.7, 1 (0.65–1.04) | 1 | ≥ 0.80 | 2 of 3 |",
+  ]);
+});
+
+test("a benchmark that only one of the runs has is shown with that run alone", () => {
+  const rows = benchmarkTable([[line], [line, { ...line, name: "disk", met: false }]]).split("\n");
+  expect(rows.length).toBe(4);
+  expect(rows[3]).toBe("| `disk` | 1,235 answers/s | 1,000 answers/s | 0.9 (0.85–0.95) |  | ≥ 0.80 | no |");
+});
+
+test("what else a run prints is no line of it, and a line that was cut off is refused", () => {
+  const text = `tain: Redis on 127.0.0.1:1\n${JSON.stringify(line)}\n\n`;
+  expect(linesOf(text)).toEqual([line]);
+  expect(() => linesOf(text.slice(0, -10))).toThrow(SyntaxError);
+});
+
+const course = { first: 1, last: 2, most: 3, aMinute: -0.5 };
+const spread = { median: 1, p99: 2 };
+const mixed: MixedLine = {
+  name: "mixed",
+  seconds: 600,
+  settings: { readers: 32 },
+  deliveries: { live: 100, lost: 0 },
+  copies: { first: 2, again: 0 },
+  reads: { perSecond: 640, statuses: { "200": 3, "304": 1_000 }, latencyMs: { all: spread } },
+  freshnessMs: { shown: { median: null, p99: null }, settled: spread },
+  waiting: { marks: course },
+  residentMiB: { web: course },
+  problems: [],
+};
+
+test("a mixed load's table tells of each figure, also of one that nothing was measured for, and of what went wrong", () => {
+  const text = mixedTable(mixed);
+  expect(text).toContain("| marks | 1 at first, 2 at last, 3 at most, -0.5 a minute |");
+  expect(text).toContain("| memory of web | 1 MiB at first, 2 MiB at last, 3 MiB at most, -0.5 MiB a minute |");
+  expect(text).toContain("| from a change upstream to an answer that shows it, median | – ms, p99 – ms |");
+  expect(text).toContain("| reads | 640/s: 200 3, 304 1,000 |");
+  expect(text).toContain("| problems | none |");
+  expect(mixedTable({ ...mixed, problems: ["2 × lost", "a | b"] })).toContain("| problems | 2 × lost; a \\| b |");
+});
+
+test("a table takes the place of the one before and leaves the rest of the page alone", () => {
+  const page = "# P\n\n<!-- a -->\n\nold\n\n<!-- /a -->\n\nrest\n";
+  expect(withPart(page, "a", "new")).toBe("# P\n\n<!-- a -->\n\nnew\n\n<!-- /a -->\n\nrest\n");
+  expect(() => withPart(page, "b", "new")).toThrow("no place");
+});
+
+test("the page about performance has a place for both tables, and says of each benchmark what bounds it", () => {
+  const page = readPage("docs/performance.md");
+  expect(withPart(withPart(page, "benchmarks", "x"), "mixed", "y")).not.toBe(page);
+  const main = readFileSync(new URL("../../bench/main.ts", import.meta.url), "utf8");
+  const list = main.slice(main.indexOf("const names = ["), main.indexOf("]", main.indexOf("const names = [")));
+  const names = [...list.matchAll(/"([\w-]+)"/g)].map(([, name]) => name);
+  expect(names.length).toBeGreaterThan(15);
+  const [, bounds = ""] = /^## What bounds each$([\s\S]*?)^## /m.exec(page) ?? [];
+  const described = [...bounds.matchAll(/^- `([\w-]+)`/gm)].map(([, name]) => name);
+  expect(described).toEqual(names);
+});
