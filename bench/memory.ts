@@ -17,7 +17,7 @@ const READS = 150;
 const DELIVERIES = 40;
 const CONNECTIONS = 16;
 /** Issues that the deliveries are about. */
-const CHANGED = 300;
+const CHANGED = 200;
 const SECRET = "bench-secret";
 const NUMBER = "000000000000";
 const WORK_EVERY_MS = 500;
@@ -134,15 +134,17 @@ async function deliveriesTo(
   const draw = draws(5);
   const updated_at = new Date().toISOString().replace(/\.\d+Z$/, "Z");
   const requests: Uint8Array[] = [];
+  const repositories = new Map<string, Record<string, unknown>>();
   for (let one = 0; one < CHANGED; one++) {
     const { repository, number } = drawIssue(corpus, draw);
-    const whole = await read(`/repos/${repository.fullName}`);
+    const whole = repositories.get(repository.fullName) ?? (await read(`/repos/${repository.fullName}`));
+    repositories.set(repository.fullName, whole);
     const issue = await read(`/repos/${repository.fullName}/issues/${number}`);
     const payload = {
       action: "edited",
       issue: { ...issue, title: `${issue.title} (${one})`, updated_at },
       repository: whole,
-      sender: issue.user,
+      sender: whole.owner,
     };
     const body = Buffer.from(JSON.stringify(payload));
     requests.push(

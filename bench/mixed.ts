@@ -30,7 +30,12 @@ const WARM_UP_SECONDS = Number(env.WARM_UP_SECONDS ?? Math.min(30, SECONDS / 4))
 const TOKENS = Number(env.TOKENS ?? 4);
 /** Mirrored before the load begins; as many again are copied meanwhile. */
 const REPOSITORIES = 12;
-const SIZE = { REPOSITORIES: String(REPOSITORIES * 2), ISSUES: "4800", PULLS: "1600" };
+const ISSUES = Number(env.ISSUES ?? 4_800);
+const SIZE = {
+  REPOSITORIES: String(REPOSITORIES * 2),
+  ISSUES: String(ISSUES),
+  PULLS: String(Math.ceil(ISSUES / 3)),
+};
 const LONGEST_REST_MS = 60_000;
 const PROGRAMS = { web: "../src/web.ts", worker: "../workers/main.ts", scheduler: "../workers/scheduler.ts" };
 
@@ -82,6 +87,8 @@ export const trial: Trial = {
       problems,
     };
 
+    // What upstream says of new webhooks is no part of the load.
+    await control(upstream.url, "POST", "quiet");
     const over = new AbortController();
     const { signal } = over;
     const startedAt = new Date();
