@@ -1,4 +1,5 @@
 import { createHmac } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { createApiToken } from "../src/api/tokens.ts";
 import { parseConfig } from "../src/config.ts";
 import { type Context, openContext } from "../src/context.ts";
@@ -91,6 +92,7 @@ async function peakUnderLoad({ corpus, database }: Copy): Promise<{ web: number;
   const deliveries = await deliveriesTo(web.url, corpus, headers);
   const worker = resources.use(startProgram("../workers/main.ts", env));
 
+  while ((await ctx.queues.deliveries.getWorkers()).length === 0) await delay(100);
   const over = AbortSignal.timeout(SECONDS * 1_000);
   const reader = resources.use(openLoader());
   const sender = resources.use(openLoader());
@@ -168,6 +170,6 @@ async function giveWork(ctx: Context, { repositories }: Corpus, over: AbortSigna
       await enqueueAudit(ctx, { repositoryId });
       await enqueueCatchUp(ctx, { repositoryId }, { atOnce: true });
     }
-    await new Promise((resolve) => setTimeout(resolve, WORK_EVERY_MS));
+    await delay(WORK_EVERY_MS);
   }
 }

@@ -92,33 +92,44 @@ export const trial: Trial = {
     const over = new AbortController();
     const { signal } = over;
     const startedAt = new Date();
-    const sending = sendOn({
-      ctx,
-      upstream: upstream.url,
-      webhooks,
-      secret: ctx.config.webhookSecrets[0] as string,
-      perSecond: DELIVERIES,
-      changesPerSecond: CHANGES,
-      problems,
-      signal,
-    });
-    const copying = copyOn({ ctx, webhooks, ids: all.slice(REPOSITORIES).map(({ id }) => id), nameOf, signal });
+    // What fails here itself is told with the rest, and not in its place.
+    const kept = <T>(name: string, work: Promise<T>, otherwise: T) =>
+      work.catch((error: Error) => {
+        problems.add(`${name} ended early`, error.stack ?? error.message);
+        return otherwise;
+      });
+    const sending = kept(
+      "sending",
+      sendOn({
+        ctx,
+        upstream: upstream.url,
+        webhooks,
+        secret: ctx.config.webhookSecrets[0] as string,
+        perSecond: DELIVERIES,
+        changesPerSecond: CHANGES,
+        problems,
+        signal,
+      }),
+      { live: 0, repeated: 0 },
+    );
+    const ids = all.slice(REPOSITORIES).map(({ id }) => id);
+    const copying = kept("copying", copyOn({ ctx, webhooks, ids, nameOf, signal }), { first: 0, again: 0 });
     // What is read before all is warm counts for errors alone.
     const warmUp = AbortSignal.timeout(WARM_UP_SECONDS * 1_000);
     const readers = { ...parties, connections: READERS, perSecond: READS };
     await Promise.all([
       readOn({ ...readers, signal: warmUp }),
-      probeFreshness({ ...parties, perSecond: PROBES, signal: warmUp }),
+      kept("probing", probeFreshness({ ...parties, perSecond: PROBES, signal: warmUp }), []),
     ]);
     const warmAt = new Date();
-    const measuring = Promise.all([
-      readOn({ ...readers, signal }),
-      probeFreshness({ ...parties, perSecond: PROBES, signal }),
-      sampleOn(ctx, { ...pids, upstream: upstream.pid }, signal),
-    ]);
+    const probing = kept("probing", probeFreshness({ ...parties, perSecond: PROBES, signal }), []);
+    const noSamples = { waiting: new Map(), residentBytes: new Map() };
+    const sampling = kept("sampling", sampleOn(ctx, { ...pids, upstream: upstream.pid }, signal), noSamples);
+    const reading = readOn({ ...readers, signal });
     await delay(startedAt.getTime() + SECONDS * 1_000 - Date.now());
     over.abort();
-    const [[reads, probes, samples], sent, copies] = await Promise.all([measuring, sending, copying]);
+    const [reads, probes, samples] = await Promise.all([reading, probing, sampling]);
+    const [sent, copies] = await Promise.all([sending, copying]);
     const measuredSeconds = SECONDS - WARM_UP_SECONDS;
 
     await untilSettled(ctx, problems);
