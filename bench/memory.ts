@@ -13,7 +13,7 @@ import { type Load, openLoader, postRequest } from "./load.ts";
 import { type Benchmark, comparison, ROUNDS } from "./measure.ts";
 import { residentBytesOf, startProgram, startServer } from "./processes.ts";
 
-const SECONDS = process.env.TAIN_LARGE === "1" ? 60 : 8;
+const SECONDS = process.env.TAIN_LARGE ? 60 : 8;
 /** Reads and deliveries in a second: what two processes on a small machine bear beside the worker's own reads. */
 const READS = 150;
 const DELIVERIES = 40;
