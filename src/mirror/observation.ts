@@ -44,7 +44,7 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
   const home: Home =
     kind === "repository"
       ? { api: at.api, fullName: requireString(kind, resource, "full_name") }
-      : { api: at.api, fullName: at.repository?.fullName, htmlUrl: at.repository?.htmlUrl ?? undefined };
+      : homeOf(resource, at);
   const { fields, shared, shapes } = strip(resource, home);
   if (kind === "review") unifyReview(fields);
 
@@ -65,6 +65,22 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
   requireColumns(main);
   seen.push(main, ...projections(main));
   return { seen, shapes };
+}
+
+/**
+ * A webhook names its repository. What is read is about one that we know, maybe by another name than it had when upstream
+ * answered: there was a rename of which we hear later, or a replica that lags behind. So it goes by the name in its address.
+ */
+function homeOf({ url, pull_request_url: pullUrl }: Fields, { api, repository, read }: Sighting): Home {
+  if (!repository) return { api };
+  const { fullName } = repository;
+  const htmlUrl = repository.htmlUrl ?? undefined;
+  const address = typeof url === "string" ? url : pullUrl;
+  const below = `${api}/repos/`;
+  if (!read || typeof address !== "string" || !address.startsWith(below)) return { api, fullName, htmlUrl };
+  const shownName = address.slice(below.length).split("/", 2).join("/");
+  if (shownName === fullName || !htmlUrl?.endsWith(fullName)) return { api, fullName: shownName, htmlUrl };
+  return { api, fullName: shownName, htmlUrl: htmlUrl.slice(0, -fullName.length) + shownName };
 }
 
 export function joinObserved(parts: Observed[]): Observed {

@@ -1,9 +1,12 @@
 import { expect, test } from "vitest";
+import { findMirroredRepository } from "../../src/mirror/find-repository.ts";
 import { storeMarks } from "../../src/mirror/marks.ts";
 import { createComment, deleteComment } from "../../src/simulator/changes/comments.ts";
 import { createIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
+import { renameRepository } from "../../src/simulator/changes/repositories.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
+import { storePage } from "../../src/sync/pages.ts";
 import { refresh } from "../../src/sync/refresh.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld } from "../support/world.ts";
@@ -112,4 +115,32 @@ test("a replica that does not show yet what was told of a moment ago takes nothi
   pass(60_000);
   await world.settleMarks();
   expect((await world.get(path)).status).toBe(404);
+});
+
+test("what is read while a repository is renamed shows its next name as well", async () => {
+  const { world, pass, differences } = await openUntold();
+  await using _ = world;
+  const { simulator, ctx } = world;
+  const [issue] = [...simulator.world.issues.values()];
+  if (!issue) throw new Error("There is no issue");
+  const { repository } = issue;
+  const known = await findMirroredRepository(ctx.db, repository.id);
+  if (!known) throw new Error("The repository is not mirrored");
+  simulator.setFaults({ webhooks: { drop: 1 } });
+  pass(60_000);
+  renameRepository(simulator.world, repository.ownerId, repository, "renamed-once");
+  createComment(simulator.world, repository.ownerId, issue, "said under the second name");
+  // Whoever reads the list took the repository to have its first name still.
+  for (const [kind, list] of [
+    ["issue", "issues?state=all"],
+    ["issue_comment", "issues/comments?sort=created"],
+    ["pull_request", "pulls?state=all"],
+  ] as const)
+    await storePage(ctx, known, kind, `/repositories/${known.id}/${list}&per_page=100`, "catch-up", async () => {});
+  pass(60_000);
+  renameRepository(simulator.world, repository.ownerId, repository, "renamed-twice");
+  await world.catchUp();
+  await world.settleMarks();
+  world.first = simulator.world.fullName(repository);
+  expect(await differences()).toEqual([]);
 });
