@@ -20,7 +20,7 @@ grant usage on schema public to tain_reader;
 -- What upstream showed.
 grant select on
   former_names, users, labels, milestones,
-  issues, issue_labels, issue_assignees, issue_comments,
+  issues, issue_transfers, issue_labels, issue_assignees, issue_comments,
   pull_requests, pull_request_reviews, pull_request_review_comments
 to tain_reader;
 

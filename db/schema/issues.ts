@@ -37,6 +37,18 @@ export const issues = pgTable(
   (table) => [primaryKey({ columns: [table.repositoryId, table.number] })],
 );
 
+/** One row is an issue that left for another repository, of which upstream answers with its new place. */
+export const issueTransfers = pgTable(
+  "issue_transfers",
+  {
+    repositoryId: id("repository_id").notNull(),
+    number: integer("number").notNull(),
+    toRepositoryId: id("to_repository_id").notNull(),
+    toNumber: integer("to_number").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.repositoryId, table.number] })],
+);
+
 /**
  * One row says that an issue or pull request carries a label. What lists by label ask of the issue stands in it again; a
  * trigger keeps that true.

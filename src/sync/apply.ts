@@ -12,6 +12,7 @@ import type { Kind, ResourceKey } from "../mirror/resource.ts";
 import { inTransaction, together } from "../mirror/statement.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import type { Fields, Json } from "../mirror/template.ts";
+import { type IssuePlace, storeTransfer } from "../mirror/transfers.ts";
 import { enqueueTask, QueueUnavailableError } from "../operations/queues.ts";
 import { noteInstallation } from "./installations.ts";
 import { enqueueMarks } from "./marks.ts";
@@ -76,6 +77,7 @@ export async function applyDeliveries(
     const unknown = await marksForMergeability(tx, observed.seen, askedAt);
     const marks = [...marksForTies(merged, askedAt), ...asked, ...unknown];
     await storeMarks(tx, marks);
+    for (const { transfer } of read) if (transfer) await storeTransfer(tx, transfer.from, transfer.to);
     for (const { deletedRepositoryId } of read) {
       if (deletedRepositoryId !== null)
         await setSyncState(tx, deletedRepositoryId, "gone", "upstream says it was deleted");
@@ -117,6 +119,8 @@ interface Read {
   observed: Observed[];
   asks: ResourceKey[];
   deletedRepositoryId: number | null;
+  /** An issue that left for another repository. */
+  transfer: { from: IssuePlace; to: IssuePlace } | null;
   /** It may have changed what is to be mirrored. */
   selects: boolean;
 }
@@ -188,7 +192,7 @@ function repositoryOf(payload: Payload): Fields | null {
 }
 
 function ignore(reason: string): Omit<Read, "id"> {
-  return { ignored: reason, observed: [], asks: [], deletedRepositoryId: null, selects: false };
+  return { ignored: reason, observed: [], asks: [], deletedRepositoryId: null, transfer: null, selects: false };
 }
 
 async function readInstallation(
@@ -234,8 +238,16 @@ function readPayload(
       repositoryId: key.kind === "repository" ? 0 : repositoryId,
     })),
     deletedRepositoryId: event === "repository" && payload.action === "deleted" ? repositoryId : null,
+    transfer: event === "issues" && payload.action === "transferred" ? transferOf(payload, repositoryId) : null,
     selects: false,
   };
+}
+
+/** Null: the payload does not say where the issue is now. */
+function transferOf({ issue, changes }: Payload, repositoryId: number): Read["transfer"] {
+  const { new_issue: to, new_repository: there } = isObject(changes) ? changes : {};
+  if (!isObject(to) || !isObject(there) || typeof there.id !== "number") return null;
+  return { from: { repositoryId, number: numberOf(issue) }, to: { repositoryId: there.id, number: numberOf(to) } };
 }
 
 const SUBJECTS = ["issue", "pull_request", "comment", "review", "milestone", "repository"];

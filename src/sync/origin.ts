@@ -22,6 +22,7 @@ export const mirrorTables = [
   "issue_assignees",
   "issue_labels",
   "issues",
+  "issue_transfers",
   "pull_requests",
   "issue_comments",
   "pull_request_review_comments",

@@ -7,6 +7,7 @@ import { joinObserved, type Observed, observe, type Seen } from "../mirror/obser
 import type { Kind, ResourceKey } from "../mirror/resource.ts";
 import { findStored, mergeObserved } from "../mirror/store.ts";
 import type { Json } from "../mirror/template.ts";
+import { placeIn, storeTransfer } from "../mirror/transfers.ts";
 import type { Answer, Priority } from "../upstream/client.ts";
 import { enqueueMarks, findMark, postponeMark, settleMark } from "./marks.ts";
 import { refreshMergeability } from "./mergeability.ts";
@@ -128,6 +129,8 @@ export async function readAnew(
   }
   if (!repository || !(await isDeletion(ctx, repository, answer, priority)))
     return { observed: joinObserved([]), outcome: "kept" };
+  const place = answer.kind === "moved" && wanted.kind === "issue" ? placeIn(answer.location) : null;
+  if (place) await storeTransfer(ctx.db, { repositoryId: wanted.repositoryId, number: wanted.key }, place);
   const isAbsent = answer.kind === "missing" && answer.status === 404;
   return { observed: tombstonesOf(ctx, wanted), outcome: "deleted", isAbsent };
 }

@@ -7,7 +7,7 @@ import { apiTokens } from "../../db/schema/api-tokens.ts";
 import { issueComments } from "../../db/schema/comments.ts";
 import { deliveries } from "../../db/schema/deliveries.ts";
 import { installationRepositories, installations, tokenOwners } from "../../db/schema/installations.ts";
-import { issueAssignees, issueLabels, issues } from "../../db/schema/issues.ts";
+import { issueAssignees, issueLabels, issues, issueTransfers } from "../../db/schema/issues.ts";
 import { labels } from "../../db/schema/labels.ts";
 import { milestones } from "../../db/schema/milestones.ts";
 import { origin } from "../../db/schema/origin.ts";
@@ -43,6 +43,7 @@ const tables = [
   deliveries,
   issueAssignees,
   issueLabels,
+  issueTransfers,
   issues,
   labels,
   milestones,

@@ -148,6 +148,19 @@ const cases: Case[] = [
     name: "an issue transferred from one mirrored repository to another",
     happen: ({ change, first, second, name }) =>
       change({ op: "transferIssue", repository: name(first), number: issueOf(first).number, to: name(second) }),
+    // GitHub docs: an issue that was transferred is answered with 301 to where it is; its comments' old address with 404.
+    shows: async ({ world, first, second, name }) => {
+      const [number] = [...first.rows.tombstones.keys()];
+      const headers = { authorization: `token ${world.token}`, "user-agent": "test" };
+      const old = `${world.url}/repos/${name(first)}/issues/${number}`;
+      const answer = await fetch(old, { headers, redirect: "manual" });
+      expect(answer.status).toBe(301);
+      expect(answer.headers.get("location")).toMatch(`${world.url}/repositories/${second.id}/issues/`);
+      expect(await (await fetch(old, { headers })).json()).toMatchObject({
+        repository_url: `${world.url}/repos/${name(second)}`,
+      });
+      expect((await fetch(`${old}/comments`, { headers, redirect: "manual" })).status).toBe(404);
+    },
   },
   {
     name: "an issue deleted with all that was said under it",

@@ -8,14 +8,17 @@ import {
   type ListedIssue,
 } from "../../mirror/find-issues.ts";
 import { findMilestone } from "../../mirror/find-milestones.ts";
+import { findRepositoryById } from "../../mirror/find-repositories.ts";
 import { ReadersRevisions } from "../../mirror/readers-revisions.ts";
 import type { Json } from "../../mirror/template.ts";
+import { findTransfer } from "../../mirror/transfers.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { readCursor, writeCursor } from "../cursor.ts";
 import { ApiFault, invalid, notFound } from "../fault.ts";
 import { cursorLink, numberedLink } from "../link.ts";
 import { choice, direction, moment, pageNumber, pageSize } from "../query.ts";
 import { showList, showOne } from "../view.ts";
+import { moved } from "./moved.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
 
 /** GitHub was seen to refuse page 100 of 100 rows (go-github issues 3565, 3976); nearer depths are not known. */
@@ -130,19 +133,40 @@ async function milestoneNumber(text: string, { db }: RepositoryCall["ctx"], repo
 }
 
 export async function getIssue(call: RepositoryCall): Promise<Answer> {
-  const { document, body, updatedAt } = await requireIssue(call);
+  const issue = await lookUpIssue(call);
+  if ("path" in issue) return moved(call, issue.path);
+  const { document, body, updatedAt } = issue;
   return ok(await showOne(call, { repositoryId: call.repository.id, document, body }), { lastModified: updatedAt });
 }
 
-/** @throws ApiFault 404, or 410 for an issue that was deleted */
-export async function requireIssue({ ctx, repository, params, revisions }: RepositoryCall): Promise<FoundIssue> {
+/** @throws ApiFault 404, which is also what lies below a transferred issue, or 410 for an issue that was deleted */
+export async function requireIssue(call: RepositoryCall): Promise<FoundIssue> {
+  const issue = await lookUpIssue(call);
+  if ("path" in issue) throw notFound();
+  return issue;
+}
+
+/**
+ * The issue, or the path of where it was transferred to.
+ * @throws ApiFault 404, also where the caller may not see where it is, or 410 for an issue that was deleted
+ */
+async function lookUpIssue({
+  ctx,
+  repository,
+  params,
+  revisions,
+  sight,
+}: RepositoryCall): Promise<FoundIssue | { path: string }> {
   const number = smallNumberParam(params.number);
   if (number === null) throw notFound();
   const { issue, standings } = await findIssue(ctx.db, repository.id, number);
   if (revisions instanceof ReadersRevisions) revisions.learn(standings);
-  if (issue === "deleted") throw new ApiFault(410, "This issue was deleted");
   if (!issue) throw notFound();
-  return issue;
+  if (issue !== "deleted") return issue;
+  const place = await findTransfer(ctx.db, { repositoryId: repository.id, number });
+  if (!place) throw new ApiFault(410, "This issue was deleted");
+  if (!(await findRepositoryById(ctx.db, place.repositoryId, sight))) throw notFound();
+  return { path: `/repositories/${place.repositoryId}/issues/${place.number}` };
 }
 
 /** In the order in which the issue carries them. */

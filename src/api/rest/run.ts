@@ -12,6 +12,7 @@ import { type Answer, type Call, isRead, type RepositoryCall } from "../call.ts"
 import { notFound } from "../fault.ts";
 import { refreshShown } from "../freshness.ts";
 import type { Match, Route } from "../router.ts";
+import { moved } from "./moved.ts";
 import { numberParam } from "./page.ts";
 
 /** What says nothing of upstream. */
@@ -80,15 +81,4 @@ async function findNamed(
   if (repository) return { repository, isMoved: false };
   const renamed = await findRenamedRepository(db, fullName, sight);
   return renamed && { repository: renamed, isMoved: true };
-}
-
-/** Reads may be repeated anywhere; a write must be repeated as the write that it is. */
-function moved({ method, api, query }: Call, path: string): Answer {
-  const location = `${api}${path}${query.size > 0 ? `?${query}` : ""}`;
-  const body = JSON.stringify({
-    message: isRead(method) ? "Moved Permanently" : "Temporary Redirect",
-    url: location,
-    documentation_url: "https://docs.github.com/rest/guides/best-practices-for-using-the-rest-api#follow-redirects",
-  });
-  return { status: isRead(method) ? 301 : 307, body, headers: { Location: location } };
 }
