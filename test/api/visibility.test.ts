@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { restOperations } from "../../src/api/rest/operations.ts";
 import { createApiToken, revokeApiTokens } from "../../src/api/tokens.ts";
+import { storeTransfer } from "../../src/mirror/transfers.ts";
 import { type Answered, type ApiWorld, openApiWorld, store } from "./api-world.ts";
 
 // Who sees what: every kind of caller, every visibility, every operation, as the router and the schema list them.
@@ -12,6 +13,8 @@ let tokens: Record<string, string | null>;
 let open: Target;
 let hidden: Target;
 let other: Target;
+/** An issue that left the open repository for the hidden one. */
+let transferred: number;
 
 /** A repository and one of each thing in it, by what paths and ids call them. */
 interface Target {
@@ -46,6 +49,18 @@ beforeAll(async () => {
     GONE_NAME,
     hidden.id,
   ]);
+  const { number } = open.params;
+  const left = await ctx.db.$client.query<{ number: number }>(
+    `update issues set deleted_at = now() where repository_id = $1 and number =
+      (select max(number) from issues where repository_id = $1 and number <> $2 and not is_pull_request) returning number`,
+    [open.id, number],
+  );
+  transferred = left.rows[0]?.number ?? 0;
+  await storeTransfer(
+    ctx.db,
+    { repositoryId: open.id, number: transferred },
+    { repositoryId: hidden.id, number: Number(hidden.params.number) },
+  );
   const scope = (id: number) => ({ repositoryIds: [id], ownerIds: [] });
   const revoked = await createApiToken(ctx, { userId, canWrite: true });
   await revokeApiTokens(ctx, [(await import("../../src/api/tokens.ts")).apiTokenId(revoked)]);
@@ -181,6 +196,13 @@ describe.each(callers)("%s", (caller) => {
     expect(shape(await ask(caller, "GET", `/repositories/${hidden.id}${pathOf(path, hidden)}`))).toEqual(
       shape(unknown),
     );
+  });
+
+  test("an issue that was transferred to it", async () => {
+    const { status, headers } = await ask(caller, "GET", `/repos/${open.fullName}/issues/${transferred}`);
+    expect(status).toBe(isRefused(caller) ? 401 : sees[caller] ? 301 : 404);
+    const place = `/repositories/${hidden.id}/issues/${hidden.params.number}`;
+    expect(headers.get("location")?.endsWith(place) ?? false).toBe(sees[caller]);
   });
 
   test.each(writes)("%s /repos/{owner}/{repo}%s", async (method, path) => {
