@@ -192,7 +192,9 @@ function onlyIfUnknown({ seen, shapes }: Observed): Observed {
 }
 
 function reviewView(review: Review, user: Json, repository: MirroredRepository, api: string, number: number): Fields {
-  const pull_request_url = `${api}/repos/${repository.fullName}/pulls/${number}`;
+  // The name that the repository had when upstream answered, which may be another than we know.
+  const [, shownName = repository.fullName] = /\/([^/]+\/[^/]+)\/pull\/\d+/.exec(review.url) ?? [];
+  const pull_request_url = `${api}/repos/${shownName}/pulls/${number}`;
   return {
     id: Number(review.fullDatabaseId),
     node_id: review.id,

@@ -1,12 +1,14 @@
 import { expect, test } from "vitest";
 import { findMirroredRepository } from "../../src/mirror/find-repository.ts";
 import { storeMarks } from "../../src/mirror/marks.ts";
+import { mergeObserved } from "../../src/mirror/store.ts";
 import { createComment, deleteComment } from "../../src/simulator/changes/comments.ts";
 import { createIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
 import { renameRepository } from "../../src/simulator/changes/repositories.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { storePage } from "../../src/sync/pages.ts";
+import { learnPullDetails, readPullDetails } from "../../src/sync/pull-details.ts";
 import { refresh } from "../../src/sync/refresh.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld } from "../support/world.ts";
@@ -137,6 +139,10 @@ test("what is read while a repository is renamed shows its next name as well", a
     ["pull_request", "pulls?state=all"],
   ] as const)
     await storePage(ctx, known, kind, `/repositories/${known.id}/${list}&per_page=100`, "catch-up", async () => {});
+  const page = await readPullDetails(ctx, known, null, { withCommits: false, priority: "catch-up" });
+  expect(page.pulls.some(({ reviews }) => reviews.nodes.length > 0)).toBe(true);
+  const { observed } = await learnPullDetails(ctx, known, page, "catch-up");
+  await ctx.db.transaction((tx) => mergeObserved(tx, observed));
   pass(60_000);
   renameRepository(simulator.world, repository.ownerId, repository, "renamed-twice");
   await world.catchUp();
