@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
-import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { touch } from "../../db/revisions.ts";
@@ -10,6 +9,7 @@ import type { Kind } from "../../src/mirror/resource.ts";
 import type { Fields, Json } from "../../src/mirror/template.ts";
 import { removeSelection } from "../../src/sync/selection.ts";
 import { openLink } from "../receiver/breakable-link.ts";
+import { until } from "../support/world.ts";
 import { type Answered, type ApiWorld, type Asking, askAt, openApiWorld, store } from "./api-world.ts";
 
 // What is answered again is what would be answered anew: never less new, never to others, and with the same headers.
@@ -311,12 +311,7 @@ test("with Postgres away nothing is answered from memory, and again once it is b
   await link.cut();
   expect((await ask()).status).toBe(503);
   await link.mend();
-  let { status } = await ask();
-  for (let time = 0; time < 50 && status !== 200; time++) {
-    await delay(20);
-    ({ status } = await ask());
-  }
-  expect(status).toBe(200);
+  await until("the process has Postgres again", async () => (await ask()).status === 200);
 });
 
 test(`${STEPS} changes of every kind, each shown by the next read of a process that kept what was before`, async () => {
