@@ -5,6 +5,7 @@ import { Revisions, type Standing } from "../mirror/revisions.ts";
 import type { Answer, Call } from "./call.ts";
 import { classOf } from "./caller.ts";
 import { compressed, type Encoding } from "./compression.ts";
+import { ownBytes } from "./own-bytes.ts";
 import type { Match } from "./router.ts";
 
 /** An answer of status 200 as it was rendered, which may be given again as long as none of `revisions` has changed. */
@@ -98,7 +99,7 @@ export function standingOf(page: Page, standings: ReadonlyMap<number, Standing>)
 export async function encoded(page: Pick<Page, "bytes" | "encoded">, encoding: Encoding): Promise<Buffer> {
   const known = page.encoded.get(encoding);
   if (known) return known;
-  const bytes = await compressed(page.bytes, encoding, "often");
+  const bytes = ownBytes(await compressed(page.bytes, encoding, "often"));
   page.encoded.set(encoding, bytes);
   return bytes;
 }
@@ -142,7 +143,7 @@ function pageOf(
   lastId += 1;
   return {
     id: lastId,
-    bytes: typeof body === "string" ? Buffer.from(body) : body,
+    bytes: ownBytes(body),
     link: link ?? null,
     lastModified: lastModified ?? null,
     repositoryId,

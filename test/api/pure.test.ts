@@ -1,8 +1,11 @@
+import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { compressed } from "../../src/api/compression.ts";
 import { readCursor, writeCursor } from "../../src/api/cursor.ts";
 import { decodeId } from "../../src/api/graphql/node-id.ts";
 import { cursorLink, numberedLink } from "../../src/api/link.ts";
+import { ownBytes } from "../../src/api/own-bytes.ts";
 
 describe("cursors", () => {
   test("what is written is read again, in both alphabets", () => {
@@ -90,5 +93,25 @@ describe("Link", () => {
       '<https://h/repositories/1/issues?per_page=5&state=all&after=abc%3D%3D&page=3>; rel="next", <https://h/repositories/1/issues?per_page=5&state=all&before=xyz&page=1>; rel="prev"',
     );
     expect(cursorLink("https://h", query, { page: 1, next: null, previous: null })).toBeNull();
+  });
+});
+
+describe("bytes that are kept", () => {
+  test("lie in memory of their own, however short the text or the body was", async () => {
+    const kept = [
+      ownBytes("a"),
+      ownBytes("…€𐍈"),
+      ownBytes(Buffer.from("short")),
+      ownBytes(await compressed("x".repeat(2_000), "gzip", "often")),
+      ownBytes(await compressed("x".repeat(2_000), "br", "often")),
+    ];
+    for (const bytes of kept) expect(bytes.buffer.byteLength).toBe(bytes.length);
+    expect(kept.slice(0, 3).map(String)).toEqual(["a", "…€𐍈", "short"]);
+    expect(gunzipSync(kept[3] as Buffer).toString()).toBe("x".repeat(2_000));
+  });
+
+  test("are not copied when they lie so already", () => {
+    const whole = Buffer.allocUnsafeSlow(10);
+    expect(ownBytes(whole)).toBe(whole);
   });
 });

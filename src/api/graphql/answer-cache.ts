@@ -4,6 +4,7 @@ import { PEOPLE } from "../../../db/revisions.ts";
 import type { Revisions, Standing } from "../../mirror/revisions.ts";
 import { classOf, type User } from "../caller.ts";
 import type { Encoding } from "../compression.ts";
+import { ownBytes } from "../own-bytes.ts";
 
 /** An answer without errors, which may be given again as long as none of `revisions` has changed. */
 interface KeptAnswer {
@@ -84,7 +85,7 @@ export class AnswerCache {
       }
       revisions.set(id, standing.revision);
     }
-    this.#entries.set(key, { bytes: Buffer.from(body), encoded: new Map(), points, shown: [...shown], revisions });
+    this.#entries.set(key, { bytes: ownBytes(body), encoded: new Map(), points, shown: [...shown], revisions });
   }
 }
 
