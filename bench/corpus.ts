@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { readdirSync } from "node:fs";
 import pg from "pg";
 import { type Database, openDatabase } from "../db/connection.ts";
 import { joinObserved, observe, type Sighting } from "../src/mirror/observation.ts";
@@ -5,7 +7,7 @@ import { mergeObserved } from "../src/mirror/store.ts";
 import type { Fields } from "../src/mirror/template.ts";
 import { generateWorld } from "../src/simulator/generate.ts";
 import { openSimulator } from "../src/simulator/simulator.ts";
-import { type BenchDatabase, openBenchDatabase } from "./databases.ts";
+import { type BenchDatabase, openBenchDatabase, openKeptDatabase } from "./databases.ts";
 
 /** How much there is to read. */
 export interface CorpusSize {
@@ -38,9 +40,33 @@ const corpora = new Map<string, Promise<Corpus>>();
 /** A database with so many issues, filled once per run and size: only to be read. Whoever writes, copies it. */
 export function openCorpus(size: CorpusSize): Promise<Corpus> {
   const key = JSON.stringify(size);
-  const known = corpora.get(key) ?? openBenchDatabase().then((database) => fillCorpus(database, size));
+  const known = corpora.get(key) ?? (isKept(size) ? openKept(key, size) : openFilled(size));
   corpora.set(key, known);
   return known;
+}
+
+/**
+ * `KEEP_CORPORA=1`, with a server of one's own (`TEST_DATABASE_URL`): what takes minutes to be filled stays there for later
+ * runs, until the schema changes. No benchmark writes to corpora so large.
+ */
+const isKept = ({ issues }: CorpusSize) => process.env.KEEP_CORPORA === "1" && issues >= 1_000_000;
+
+async function openKept(key: string, size: CorpusSize): Promise<Corpus> {
+  const schema = readdirSync(new URL("../db/migrations", import.meta.url))
+    .sort()
+    .join();
+  const name = `corpus_${createHash("sha256").update(`${key}\n${schema}`).digest("hex").slice(0, 12)}`;
+  return corpusIn(await openKeptDatabase(name, (database) => fillCorpus(database, size)), size);
+}
+
+async function openFilled(size: CorpusSize): Promise<Corpus> {
+  const database = await openBenchDatabase();
+  await fillCorpus(database, size);
+  return corpusIn(database, size);
+}
+
+function corpusIn(database: BenchDatabase, size: CorpusSize): Corpus {
+  return { database, repositories: repositoriesOf(size), userId: FIRST_USER };
 }
 
 /** Issues that are merged as upstream sends them; all others are made of these by SQL. */
@@ -61,7 +87,7 @@ const CONNECTIONS = 2;
  * their rows, with numbers, ids, times, authors and addresses of their own, make up the rest. The words to search by are
  * copied too: their columns are not generated any more, which only writers would notice.
  */
-export async function fillCorpus(database: BenchDatabase, size: CorpusSize): Promise<Corpus> {
+export async function fillCorpus(database: BenchDatabase, size: CorpusSize): Promise<void> {
   const db = openDatabase(database.url, { maxConnections: CONNECTIONS, applicationName: "bench corpus" });
   try {
     const template = await mergeTemplate(db, size.commentsPerIssue ?? 2);
@@ -82,7 +108,6 @@ export async function fillCorpus(database: BenchDatabase, size: CorpusSize): Pro
     };
     await Promise.all(Array.from({ length: CONNECTIONS }, fill));
     await finish(db, template.id, indexes);
-    return { database, repositories, userId: FIRST_USER };
   } finally {
     await db.$client.end();
   }

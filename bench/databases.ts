@@ -18,8 +18,28 @@ export async function openBenchDatabase(original?: BenchDatabase): Promise<Bench
   if (!original) await migrate(address.href);
   return {
     url: address.href,
-    [Symbol.asyncDispose]: () => administer(server, `drop database if exists ${name} with (force)`),
+    [Symbol.asyncDispose]: async () => void (await administer(server, `drop database if exists ${name} with (force)`)),
   };
+}
+
+/**
+ * The database of this name, which stays for later runs on the same server. `fill` is given an empty, migrated one, and
+ * nobody sees what it has only begun.
+ */
+export async function openKeptDatabase(
+  name: string,
+  fill: (database: BenchDatabase) => Promise<unknown>,
+): Promise<BenchDatabase> {
+  const server = serverUrl();
+  const [found] = await administer(server, "select from pg_database where datname = $1", [name]);
+  if (!found) {
+    const begun = await openBenchDatabase();
+    await fill(begun);
+    await administer(server, `alter database ${new URL(begun.url).pathname.slice(1)} rename to ${name}`);
+  }
+  const address = new URL(server);
+  address.pathname = `/${name}`;
+  return { url: address.href, [Symbol.asyncDispose]: async () => {} };
 }
 
 /** The Redis of the run, and a prefix of the caller's own. */
@@ -27,11 +47,11 @@ export function benchRedis(): { url: string; prefix: string } {
   return { url: required("TEST_REDIS_URL"), prefix: `{b-${randomBytes(3).toString("hex")}}` };
 }
 
-async function administer(server: string, statement: string): Promise<void> {
+async function administer(server: string, statement: string, values: unknown[] = []): Promise<unknown[]> {
   const client = new pg.Client({ connectionString: server });
   await client.connect();
   try {
-    await client.query(statement);
+    return (await client.query(statement, values)).rows;
   } finally {
     await client.end();
   }

@@ -22,12 +22,12 @@ const SECONDS = Number(env.SECONDS ?? 60);
 const DELIVERIES = Number(env.DELIVERIES ?? 200);
 const CHANGES = Number(env.CHANGES ?? 100);
 const READERS = Number(env.READERS ?? 32);
-const READS = Number(env.READS ?? 20);
+const READS = Number(env.READS ?? 8);
 const PROBES = Number(env.PROBES ?? 4);
 /** Before what is measured: code is compiled, caches and pools fill. */
 const WARM_UP_SECONDS = Number(env.WARM_UP_SECONDS ?? Math.min(30, SECONDS / 4));
 /** Upstream's pace holds for each account: one alone would be asked about more doubts in a minute than it answers. */
-const TOKENS = Number(env.TOKENS ?? 4);
+const TOKENS = Number(env.TOKENS ?? 8);
 /** Mirrored before the load begins; as many again are copied meanwhile. */
 const REPOSITORIES = 12;
 const ISSUES = Number(env.ISSUES ?? 4_800);

@@ -22,15 +22,19 @@ export async function sampleOn(
   };
   for (let due = performance.now() + 1_000; !signal.aborted; due += 1_000) {
     await delay(Math.max(0, due - performance.now()));
-    const { rows } = await ctx.db.$client.query<{ pending: number; marks: number }>(
+    const { rows } = await ctx.db.$client.query<{ pending: number; marks: number; overdue: number }>(
       `select (select count(*)::int from deliveries where status = 'pending') as pending,
-        (select count(*)::int from refresh_marks) as marks`,
+        (select count(*)::int from refresh_marks) as marks,
+        (select count(*)::int from refresh_marks where not_before < now() - interval '1 second') as overdue`,
     );
     add(waiting, "pending deliveries", rows[0]?.pending ?? 0);
-    add(waiting, "marks", rows[0]?.marks ?? 0);
+    add(waiting, "marks, those of the last seconds included", rows[0]?.marks ?? 0);
+    add(waiting, "marks overdue", rows[0]?.overdue ?? 0);
     const queues = await queueCounts(ctx);
-    for (const [queue, counts] of Object.entries(queues))
-      add(waiting, `queue ${queue}`, counts.waiting + counts.active + counts.delayed);
+    for (const [queue, counts] of Object.entries(queues)) {
+      add(waiting, `queue ${queue}`, counts.waiting + counts.active);
+      add(waiting, `queue ${queue}, for later`, counts.delayed);
+    }
     for (const [name, pid] of Object.entries(pids)) add(residentBytes, name, (await residentBytesOf(pid)).now);
   }
   return { waiting, residentBytes };

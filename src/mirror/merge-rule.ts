@@ -88,7 +88,10 @@ export const VOLATILE: ReadonlySet<string> = new Set([
 
 /** Folds an observation into what is stored, never backwards. */
 export function fold(stored: Stored | undefined, seen: Observation): Folded {
-  if (!stored) return isBareTombstone(seen) ? { outcome: "known" } : { outcome: "merged", next: firstSeen(seen) };
+  if (!stored)
+    return isBareTombstone(seen) || isTooLittle(seen)
+      ? { outcome: "known" }
+      : { outcome: "merged", next: firstSeen(seen) };
   if (stored.deletedAt !== null) return foldIntoTombstone({ ...stored, deletedAt: stored.deletedAt }, seen);
   if (seen.deleted) return { outcome: "merged", next: { ...stored, deletedAt: seen.stamp.seenAt } };
   return foldKeys(stored, seen);
@@ -97,6 +100,11 @@ export function fold(stored: Stored | undefined, seen: Observation): Folded {
 /** A deletion of what was never seen leaves nothing to keep. */
 function isBareTombstone({ deleted, fields }: Observation): boolean {
   return deleted && Object.keys(fields).length === 0;
+}
+
+/** What is known of a resource before any list or webhook has shown it: what that is, they will show, and this be read again. */
+function isTooLittle({ extent, fields }: Observation): boolean {
+  return extent === "part" && !("title" in fields);
 }
 
 function firstSeen({ fields, stamp, deleted, extent }: Observation): Stored {

@@ -4,6 +4,7 @@ import { storeMarks } from "../../src/mirror/marks.ts";
 import { mergeObserved } from "../../src/mirror/store.ts";
 import { createComment, deleteComment } from "../../src/simulator/changes/comments.ts";
 import { createIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
+import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { renameRepository } from "../../src/simulator/changes/repositories.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -148,5 +149,30 @@ test("what is read while a repository is renamed shows its next name as well", a
   await world.catchUp();
   await world.settleMarks();
   world.first = simulator.world.fullName(repository);
+  expect(await differences()).toEqual([]);
+});
+
+test("what is read of pull requests that no list has shown yet holds nothing up, and they are found whole", async () => {
+  const { world, pass, differences } = await openUntold();
+  await using _ = world;
+  const { simulator, ctx } = world;
+  const repository = [...simulator.world.repositories.values()].find(
+    (one) => simulator.world.fullName(one) === world.first,
+  );
+  const known = repository && (await findMirroredRepository(ctx.db, repository.id));
+  if (!known) throw new Error("The repository is not mirrored");
+  simulator.setFaults({ webhooks: { drop: 1 } });
+  pass(60_000);
+  const by = repository.ownerId;
+  pushBranch(simulator.world, by, repository, "late-branch");
+  const branches = { headRepository: repository, headRef: "late-branch", baseRef: repository.defaultBranch };
+  const pull = createPull(simulator.world, by, { repository, title: "untold", ...branches });
+  const page = await readPullDetails(ctx, known, null, { withCommits: true, priority: "backfill" });
+  expect(page.pulls.some(({ number }) => number === pull.number)).toBe(true);
+  const { observed } = await learnPullDetails(ctx, known, page, "backfill");
+  await ctx.db.transaction((tx) => mergeObserved(tx, observed));
+  pass(60_000);
+  await world.catchUp();
+  await world.settleMarks();
   expect(await differences()).toEqual([]);
 });
