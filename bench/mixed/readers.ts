@@ -127,13 +127,21 @@ async function readOnce(
     redirect: "manual",
   });
   const text = Buffer.from(await theirs.arrayBuffer());
-  const isAlike = theirs.status === status && (kind !== "graphql" || hasErrors(text));
+  const isAlike =
+    (theirs.status === status && (kind !== "graphql" || hasErrors(text))) || (await isBeyond(reading, status, theirs));
   if (!isAlike)
     problems.add(
       `read ${kind}: ${status}${status === 200 ? " with errors" : ""}`,
       `${path}: ${bytes.toString("utf8")}, and upstream ${theirs.status}`,
     );
   else if (status === 301 || kind === "graphql") await findNewName(reading, repository);
+}
+
+/** Whether it is gone here because it went where nobody knows, or to a repository that is not mirrored. */
+async function isBeyond({ mirror }: Reading, status: number, theirs: Response): Promise<boolean> {
+  if ((status !== 404 && status !== 410) || theirs.status !== 301) return false;
+  const [repository] = /\/repositories\/\d+/.exec(theirs.headers.get("location") ?? "") ?? [];
+  return repository === undefined || !(await fetch(mirror.url + repository, { headers: mirror.headers })).ok;
 }
 
 /** GraphQL writes errors before or after the data; this one asks for no field of that name. */
