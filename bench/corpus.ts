@@ -270,7 +270,7 @@ const COPY_USERS = `
   insert into users (id, node_id, login, type, name, avatar_url, site_admin, updated_at, document, seen_at, seen_by_read)
   select x.id, 'U_' || x.id, x.login, t.type, t.name, t.avatar_url, t.site_admin, t.updated_at,
     replace(replace(replace(t.text, '⟦id⟧', x.id::text), '⟦node⟧', 'U_' || x.id), '⟦login⟧', x.login)::json, t.seen_at, t.seen_by_read
-  from (select n, $1::bigint + n as id, 'person-' || to_hex(n * 7919) as login from generate_series(0, $2::integer - 1) as n) x
+  from (select n, $1::bigint + n as id, 'person-' || to_hex(n::bigint * 7919) as login from generate_series(0, $2::integer - 1) as n) x
   join corpus_users t on t.at = x.n % (select count(*) from corpus_users)`;
 
 /**
