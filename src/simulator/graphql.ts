@@ -84,7 +84,9 @@ export class Graphql {
       hideSuggestions: true,
     });
     if (coerced.errors) return failed(coerced.errors.map(executionError));
-    const cost = priceOperation(this.#schema, reading.document, operation, coerced.variableValues.coerced);
+    const { chargeCounts } = this.#quota;
+    const variables = coerced.variableValues.coerced;
+    const cost = priceOperation(this.#schema, reading.document, operation, variables, { chargeCounts });
     if (cost.nodeCount > NODE_LIMIT) return failed([executionError(tooManyNodes(cost))]);
 
     const isMutation = operation.operation === "mutation";
@@ -96,7 +98,7 @@ export class Graphql {
     if (secondary)
       return secondarilyRefused(secondary.limit === "content", this.#quota.status, secondary.retryAfterSeconds);
 
-    const dryRun = dryRunOf(reading.document, operation, coerced.variableValues.coerced);
+    const dryRun = dryRunOf(reading.document, operation, variables);
     const points = dryRun ? 0 : cost.points;
     if (points > 0 && !this.#quota.charge(spender, "graphql", points)) return exhausted(spender.name);
     const state = this.#quota.state(spender, "graphql");

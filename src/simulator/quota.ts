@@ -96,6 +96,12 @@ export interface QuotaOptions {
   readonly retryAfter?: boolean;
   /** Status of refusals. Default 403; the service may use 429. */
   readonly status?: 403 | 429;
+  /**
+   * Whether a GraphQL connection that is only counted (neither `first` nor `last`) is charged a request per parent, like one
+   * that is paged. Default false. Which of the two the service does is unconfirmed: GitHub docs say "assume every request
+   * will reach the `first` or `last` argument limits", and nothing of a connection without them.
+   */
+  readonly chargeCounts?: boolean;
 }
 
 export type SecondaryLimit = "concurrency" | "points" | "content";
@@ -113,6 +119,7 @@ export class Quota {
   readonly limits: QuotaLimits;
   retryAfter: boolean;
   status: 403 | 429;
+  readonly chargeCounts: boolean;
   readonly #clock: Clock;
   readonly #windows = new Map<string, Window>();
   readonly #running = new Map<string, number>();
@@ -124,6 +131,7 @@ export class Quota {
     this.limits = { ...SERVICE_LIMITS, ...options.limits };
     this.retryAfter = options.retryAfter ?? true;
     this.status = options.status ?? 403;
+    this.chargeCounts = options.chargeCounts ?? false;
   }
 
   limitOf(caller: Caller, bucket: Bucket): number {

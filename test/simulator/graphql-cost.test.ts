@@ -3,9 +3,10 @@ import { expect, test } from "vitest";
 import { priceOperation } from "../../src/simulator/graphql/cost.ts";
 import { simulatorSchema } from "../../src/simulator/graphql/schema.ts";
 
-function price(query: string, variables: Record<string, unknown> = {}) {
+function price(query: string, variables: Record<string, unknown> = {}, options?: { chargeCounts: boolean }) {
   const document = parse(query);
-  return priceOperation(simulatorSchema(), document, document.definitions[0] as OperationDefinitionNode, variables);
+  const operation = document.definitions[0] as OperationDefinitionNode;
+  return priceOperation(simulatorSchema(), document, operation, variables, options);
 }
 
 test("the documentation's example of repositories, issues and labels costs 51 points", () => {
@@ -72,4 +73,26 @@ test("a fragment that is spread twice is one selection, aliases are several", ()
 test("nodes(ids:) multiplies what is below it", () => {
   const query = "query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Issue { comments(first: 10) { totalCount } } } }";
   expect(price(query, { ids: ["a", "b", "c"] })).toMatchObject({ requests: 3, nodeCount: 30 });
+});
+
+const PULLS = `query ($n: Int!, $last: Int) { repository(owner: "o", name: "r") { pullRequests(first: $n) { nodes {
+  reviews(first: 100) { nodes { id } } commits(last: $last) { totalCount } } } } }`;
+
+test.each([
+  { pulls: 100, chargeCounts: false, requests: 1 + 100, points: 1 },
+  { pulls: 74, chargeCounts: true, requests: 1 + 2 * 74, points: 1 },
+  { pulls: 75, chargeCounts: true, requests: 1 + 2 * 75, points: 2 },
+  { pulls: 100, chargeCounts: true, requests: 1 + 2 * 100, points: 2 },
+])(
+  "$pulls pull requests with their reviews and counts of commits cost $points (charged for counts: $chargeCounts)",
+  ({ pulls, chargeCounts, requests, points }) => {
+    // A connection without bounds returns no nodes, whatever it costs.
+    const nodeCount = pulls + pulls * 100;
+    expect(price(PULLS, { n: pulls }, { chargeCounts })).toEqual({ requests, points, nodeCount });
+  },
+);
+
+test("a count with bounds is paged, and is charged whatever the reading", () => {
+  for (const chargeCounts of [false, true])
+    expect(price(PULLS, { n: 100, last: 1 }, { chargeCounts })).toMatchObject({ requests: 201, nodeCount: 10_200 });
 });

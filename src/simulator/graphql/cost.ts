@@ -4,6 +4,9 @@
  * GitHub docs: "Add up the number of requests needed to fulfill each unique connection in the call. Assume every request
  * will reach the `first` or `last` argument limits. Divide the number by 100 and round the result to the nearest whole
  * number." The node limit adds up, over the same connections, how many nodes they may return.
+ *
+ * A connection with neither argument is only counted. Of it the docs say nothing, and nobody is known to have measured it:
+ * it asks for no page, so it is taken to need no request, unless `chargeCounts` says that it needs one per parent, too.
  */
 import {
   type DocumentNode,
@@ -44,6 +47,7 @@ export function priceOperation(
   document: DocumentNode,
   operation: OperationDefinitionNode,
   variables: Readonly<Record<string, unknown>>,
+  { chargeCounts = false }: { readonly chargeCounts?: boolean } = {},
 ): Cost {
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const definition of document.definitions) {
@@ -120,10 +124,11 @@ export function priceOperation(
       const type = getNamedType(definition.type);
       if (!isCompositeType(type)) continue;
       if (isConnection(definition)) {
-        const size = pageSize(argument(field, "first")) ?? pageSize(argument(field, "last")) ?? 0;
-        requests += parents;
-        nodeCount += parents * size;
-        price(type, inner, parents * size);
+        const size = pageSize(argument(field, "first")) ?? pageSize(argument(field, "last"));
+        if (size !== undefined || chargeCounts) requests += parents;
+        const nodes = parents * (size ?? 0);
+        nodeCount += nodes;
+        price(type, inner, nodes);
       } else {
         const ids =
           field.name.value === "nodes" && owner === schema.getQueryType() ? argument(field, "ids") : undefined;
