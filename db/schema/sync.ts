@@ -38,7 +38,7 @@ export const backfillPhases = pgTable(
   {
     repositoryId: id("repository_id").notNull(),
     phase: text("phase").notNull(),
-    /** Where to go on: a URL path or a GraphQL cursor; null before the first page. */
+    /** Where to go on: a URL path, or a place among the pull requests as JSON; null before the first page. */
     cursor: text("cursor"),
     pages: integer("pages").notNull().default(0),
     resources: integer("resources").notNull().default(0),
@@ -99,7 +99,7 @@ export const audits = pgTable("audits", {
   finishedAt: instant("finished_at"),
   /** The phase under way; what it read up to is in `audit_pages`. */
   phase: text("phase").notNull(),
-  /** The page to go on with, a URL path or a GraphQL cursor; null: the phase's first. */
+  /** The page to go on with, a URL path or a place among the pull requests as JSON; null: the phase's first. */
   cursor: text("cursor"),
   report: jsonText("report").notNull(),
 });

@@ -9,18 +9,23 @@ import { auditPage } from "./audit-page.ts";
 import type { Drift } from "./audit-report.ts";
 import { enqueueMarks } from "./marks.ts";
 import { PAGE_SIZE } from "./pages.ts";
-import { marksForUnclear, pullDetailsOf, readPullDetails } from "./pull-details.ts";
+import { marksForUnclear, type PullsPlace, pullDetailsOf, readPullDetails } from "./pull-details.ts";
 
 /**
  * Compares the reviews and details of a page of pull requests, for a point. Reviews that GraphQL does not show well
- * enough (by people who are gone, or more than a hundred) are read by REST.
+ * enough (by people who are gone, or more than a hundred) are read by REST. `cursor` and `next` are places as text.
  */
 export async function auditReviews(
   ctx: Context,
   repository: MirroredRepository,
-  { after, repair, startedAt, signal }: { after: string | null; repair: boolean; startedAt: Date; signal: AbortSignal },
+  {
+    cursor,
+    repair,
+    startedAt,
+    signal,
+  }: { cursor: string | null; repair: boolean; startedAt: Date; signal: AbortSignal },
 ): Promise<{ next: string | null; keys: number[]; drift: Drift[] }> {
-  const page = await readPullDetails(ctx, repository, after, { priority: "audit", withCommits: true, signal });
+  const page = await readPullDetails(ctx, repository, placeOf(cursor), { priority: "audit", signal });
   const read = await pullDetailsOf(ctx, repository, page);
   const computing = await beingComputed(ctx, repository, read.observed.seen);
   const observed = overruling({
@@ -57,7 +62,21 @@ export async function auditReviews(
   for (const key of await reviewsUnder(ctx, repository, numbers, startedAt)) {
     if (!met.has(key)) drift.push(...(await auditUnmet(ctx, repository, "review", key, repair)));
   }
-  return { next: page.next, keys: [...met], drift };
+  return {
+    next: page.next === null ? null : placeText({ after: page.next, pageSize: page.pageSize }),
+    keys: [...met],
+    drift,
+  };
+}
+
+/** Earlier versions stored GraphQL's cursor by itself, which is base64 and so never begins like an object. */
+function placeOf(cursor: string | null): PullsPlace {
+  return cursor?.startsWith("{") ? (JSON.parse(cursor) as PullsPlace) : { after: cursor, pageSize: PAGE_SIZE };
+}
+
+/** As text for the cursor column. */
+function placeText(place: PullsPlace): string {
+  return JSON.stringify(place);
 }
 
 /**

@@ -136,12 +136,12 @@ async function beginOrResume(
   return { repository, startedAt, repair, phase, cursor: null, report };
 }
 
-/** One page, or for reviews a hundred pull requests; at a list's end also what stood on none of its pages. */
+/** One page, or for reviews as many pull requests as a point buys; at a list's end also what stood on none of its pages. */
 async function step(ctx: Context, run: Run, signal: AbortSignal): Promise<void> {
   const { repository, repair, phase } = run;
   if (phase === "reviews") {
     const reviews = await auditReviews(ctx, repository, {
-      after: run.cursor,
+      cursor: run.cursor,
       repair,
       startedAt: run.startedAt,
       signal,

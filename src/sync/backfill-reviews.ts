@@ -4,8 +4,8 @@ import { mergeabilityMark, storeMarks } from "../mirror/marks.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import { enqueueMarks } from "./marks.ts";
 import { isMergeabilityKnown, storeMergeabilityAfter } from "./mergeability.ts";
-import { reviewLists, type StoredPage, storePage } from "./pages.ts";
-import { learnPullDetails, marksForUnclear, pullsAPoint, readPullDetails, storePullDetails } from "./pull-details.ts";
+import { PAGE_SIZE, reviewLists, type StoredPage, storePage } from "./pages.ts";
+import { learnPullDetails, marksForUnclear, readPullDetails, storePullDetails } from "./pull-details.ts";
 
 /**
  * The last phase of a copy: what the lists of pull requests do not show. A whole copy goes through GraphQL's pages, the
@@ -19,8 +19,8 @@ interface WholePlace {
   lists: string[];
   /** Null until GraphQL's last page; from then on the last open pull request that was asked about again. */
   openAfter: number | null;
-  /** Whether GraphQL's pages tell how many commits there are; if not, the first audit does. */
-  withCommits?: boolean;
+  /** How many pull requests the next of GraphQL's pages is asked for; places that earlier versions stored do not say. */
+  pageSize?: number;
 }
 
 /** ISO 8601, by upstream's clock. */
@@ -85,7 +85,7 @@ async function storeWhole(
   signal: AbortSignal,
   remember: RememberStep,
 ): Promise<string | null> {
-  const place = known ?? (await firstPlace(ctx, repository));
+  const place = known ?? { after: null, lists: [], openAfter: null };
   // Progress counts pull requests, and GraphQL's pages have them all.
   const rememberPlace = (tx: Transaction, next: string | null) =>
     remember(tx, { next, pages: 0, resources: 0, pageCount: null });
@@ -127,17 +127,18 @@ async function storePullsPage(
   signal: AbortSignal,
   remember: RememberStep,
 ): Promise<string | null> {
-  const withCommits = place.withCommits ?? false;
-  const page = await readPullDetails(ctx, repository, place.after, { priority: "backfill", withCommits, signal });
+  const { after, pageSize = PAGE_SIZE } = place;
+  const page = await readPullDetails(ctx, repository, { after, pageSize }, { priority: "backfill", signal });
   const details = await learnPullDetails(ctx, repository, page, "backfill");
   const next = placeText({
-    withCommits,
     after: page.next,
+    pageSize: page.pageSize,
     lists: reviewLists(repository, details.unfinished),
     openAfter: page.next === null ? 0 : null,
   });
   const marks = marksForUnclear(ctx, repository, details.unclear);
-  const pageCount = isFirst ? Math.ceil((await countPulls(ctx, repository)) / pullsAPoint(withCommits)) : null;
+  const left = isFirst && page.next !== null ? (await countPulls(ctx, repository)) - page.pulls.length : 0;
+  const pageCount = isFirst ? 1 + Math.ceil(Math.max(0, left) / page.pageSize) : null;
   await ctx.db.transaction(async (tx) => {
     // Reads of details that tie with a webhook are settled by that webhook's own mark.
     await mergeObserved(tx, details.observed);
@@ -146,15 +147,6 @@ async function storePullsPage(
   });
   await enqueueMarks(ctx, marks);
   return next;
-}
-
-/** How many points more the counts of commits may cost in a first copy, where they hold up everything else. */
-const MOST_FOR_COMMITS = 8;
-
-async function firstPlace(ctx: Context, repository: MirroredRepository): Promise<WholePlace> {
-  const pulls = await countPulls(ctx, repository);
-  const points = (withCommits: boolean) => Math.ceil(pulls / pullsAPoint(withCommits));
-  return { after: null, lists: [], openAfter: null, withCommits: points(true) - points(false) <= MOST_FOR_COMMITS };
 }
 
 async function countPulls(ctx: Pick<Context, "db">, repository: MirroredRepository): Promise<number> {

@@ -9,7 +9,7 @@ import { GraphqlTooHeavyError } from "../upstream/errors.ts";
 import { type GoneAccounts, learnGoneAccounts, mergedByGone, reviewedByGone } from "./gone-accounts.ts";
 import { enqueueMarks } from "./marks.ts";
 import { readReviewLists } from "./pages.ts";
-import { COMMIT_COUNT, observePulls, PULL_FIELDS, type Pull } from "./pull-observations.ts";
+import { observePulls, PULL_FIELDS, type Pull } from "./pull-observations.ts";
 import { RATE_LIMIT, readSinglePulls } from "./single-pulls.ts";
 
 /**
@@ -20,7 +20,17 @@ export interface PullDetailsPage {
   pulls: Pull[];
   /** The GraphQL cursor to go on from; null: this was the last page. */
   next: string | null;
+  /** How many to ask for in the pages after this one. */
+  pageSize: number;
   seenAt: Date;
+}
+
+/** Where a walk through a repository's pull requests stands. */
+export interface PullsPlace {
+  /** GraphQL's cursor; null: before the first page. */
+  after: string | null;
+  /** How many to ask for. A walk begins with `PAGE_SIZE`. */
+  pageSize: number;
 }
 
 /** The same in REST's words. */
@@ -32,32 +42,32 @@ export interface PullDetails {
   unclear: number[];
 }
 
-const pageDocument = (fields: string) => `query($id: ID!, $first: Int!, $after: String) { ${RATE_LIMIT} node(id: $id) {
+const PAGE = `query($id: ID!, $first: Int!, $after: String) { ${RATE_LIMIT} node(id: $id) {
   ... on Repository { pullRequests(first: $first, after: $after, orderBy: { field: CREATED_AT, direction: ASC }) {
-    pageInfo { hasNextPage endCursor } nodes { ${fields} } } } } }`;
-const PAGE = pageDocument(PULL_FIELDS);
-const PAGE_WITH_COMMITS = pageDocument(`${PULL_FIELDS} ${COMMIT_COUNT}`);
+    pageInfo { hasNextPage endCursor } nodes { ${PULL_FIELDS} } } } } }`;
 
 /**
- * How many pull requests a point buys. GitHub docs: a request for each connection of each parent, a hundred requests to
- * the point, rounded; so 1 + 100 reviews, or 1 + 74 reviews + 74 counts of commits.
+ * How many pull requests a point buys where upstream charges for counts of commits. GitHub docs: a request for each
+ * connection of each parent, a hundred requests to the point, rounded; so 1 + 74 reviews + 74 counts. Where it does not, a
+ * whole page is a point: 1 + 100 reviews.
  */
-export const pullsAPoint = (withCommits: boolean) => (withCommits ? 74 : 100);
+const PULLS_A_POINT = 74;
 
 /**
- * Reads the details of a page of pull requests, by age. When upstream finds that too heavy the page is halved.
+ * Reads the details of a page of pull requests, by age. When upstream finds that too heavy the page is halved; when it
+ * charges more than a point, the pages after it are smaller.
  * @throws GraphqlTooHeavyError when even one pull request is too much
  */
 export async function readPullDetails(
   ctx: Pick<Context, "upstream">,
   repository: MirroredRepository,
-  after: string | null,
-  { withCommits, ...read }: { withCommits: boolean; priority: Priority; signal?: AbortSignal },
+  { after, pageSize }: PullsPlace,
+  read: { priority: Priority; signal?: AbortSignal },
 ): Promise<PullDetailsPage> {
-  const document = withCommits ? PAGE_WITH_COMMITS : PAGE;
-  for (let first = pullsAPoint(withCommits); ; first = Math.floor(first / 2)) {
+  for (let first = pageSize; ; first = Math.floor(first / 2)) {
     try {
-      return await readPage(ctx, repository, document, { after, first }, read);
+      const { cost, ...page } = await readPage(ctx, repository, { after, first }, read);
+      return { ...page, pageSize: cost !== null && cost > 1 ? Math.min(pageSize, PULLS_A_POINT) : pageSize };
     } catch (error) {
       if (!(error instanceof GraphqlTooHeavyError) || first === 1) throw error;
     }
@@ -71,12 +81,11 @@ interface PageData {
 async function readPage(
   ctx: Pick<Context, "upstream">,
   repository: MirroredRepository,
-  document: string,
   page: { after: string | null; first: number },
   read: { priority: Priority; signal?: AbortSignal },
-): Promise<PullDetailsPage> {
+): Promise<Omit<PullDetailsPage, "pageSize"> & { cost: number | null }> {
   const variables = { id: repository.nodeId, ...page };
-  const { data, errors, seenAt } = await ctx.upstream.graphql<PageData>(document, variables, {
+  const { data, errors, seenAt, cost } = await ctx.upstream.graphql<PageData>(PAGE, variables, {
     ...read,
     repository: repository.id,
   });
@@ -86,7 +95,7 @@ async function readPage(
       `Upstream's GraphQL does not show the pull requests of ${repository.fullName}: ${errors[0]?.message ?? "no such node"}`,
     );
   const { pageInfo, nodes } = data.node.pullRequests;
-  return { pulls: nodes, next: pageInfo.hasNextPage ? pageInfo.endCursor : null, seenAt };
+  return { pulls: nodes, next: pageInfo.hasNextPage ? pageInfo.endCursor : null, seenAt, cost };
 }
 
 /** @param gone what is known of how REST shows accounts that are gone; what is not has to be read by REST */
@@ -135,7 +144,7 @@ export async function storePullDetails(
 ): Promise<void> {
   for (let start = 0; start < numbers.length; start += PULLS_A_QUERY) {
     const some = numbers.slice(start, start + PULLS_A_QUERY);
-    const page = await readSinglePulls<Pull>(ctx, repository, some, `${PULL_FIELDS} ${COMMIT_COUNT}`, {
+    const page = await readSinglePulls<Pull>(ctx, repository, some, PULL_FIELDS, {
       priority,
       ...(signal ? { signal } : {}),
     });

@@ -46,8 +46,7 @@ export interface Pull extends Mergeability {
   additions: number;
   deletions: number;
   changedFiles: number;
-  /** Only where it was asked for. */
-  commits?: { totalCount: number };
+  commits: { totalCount: number };
   reviews: { pageInfo: { hasNextPage: boolean }; nodes: Review[] };
 }
 
@@ -55,13 +54,14 @@ const ACTOR =
   "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId }";
 export const MERGEABILITY_FIELDS =
   "number updatedAt state mergeable mergeStateStatus canBeRebased potentialMergeCommit { oid }";
-/** One connection: a request for each pull request, by upstream's way of counting. */
+/**
+ * By upstream's way of counting a request for the reviews of each pull request, and perhaps one for the count of its commits:
+ * a connection without bounds, of which GitHub docs do not say what it costs.
+ */
 export const PULL_FIELDS = `${MERGEABILITY_FIELDS} merged maintainerCanModify additions deletions changedFiles
-  mergedBy { ${ACTOR} }
+  commits { totalCount } mergedBy { ${ACTOR} }
   reviews(first: 100) { pageInfo { hasNextPage } nodes {
     id fullDatabaseId authorAssociation body state url submittedAt updatedAt commit { oid } author { ${ACTOR} } } }`;
-/** A second connection, though it is only counted. */
-export const COMMIT_COUNT = "commits { totalCount }";
 
 /** @param gone how REST shows accounts that were deleted, as far as that is known; reviews and merges by others are left out */
 export async function observePulls(
@@ -120,7 +120,7 @@ function observePull(
       merged: pull.merged,
       ...(isMergerGone && gone.merger === undefined ? {} : { merged_by: userOf(pull.mergedBy) }),
       review_comments: reviewComments,
-      ...(pull.commits ? { commits: pull.commits.totalCount } : {}),
+      commits: pull.commits.totalCount,
       additions: pull.additions,
       deletions: pull.deletions,
       changed_files: pull.changedFiles,

@@ -140,7 +140,7 @@ test("what is read while a repository is renamed shows its next name as well", a
     ["pull_request", "pulls?state=all"],
   ] as const)
     await storePage(ctx, known, kind, `/repositories/${known.id}/${list}&per_page=100`, "catch-up", async () => {});
-  const page = await readPullDetails(ctx, known, null, { withCommits: false, priority: "catch-up" });
+  const page = await readPullDetails(ctx, known, { after: null, pageSize: 100 }, { priority: "catch-up" });
   expect(page.pulls.some(({ reviews }) => reviews.nodes.length > 0)).toBe(true);
   const { observed } = await learnPullDetails(ctx, known, page, "catch-up");
   await ctx.db.transaction((tx) => mergeObserved(tx, observed));
@@ -167,7 +167,7 @@ test("what is read of pull requests that no list has shown yet holds nothing up,
   pushBranch(simulator.world, by, repository, "late-branch");
   const branches = { headRepository: repository, headRef: "late-branch", baseRef: repository.defaultBranch };
   const pull = createPull(simulator.world, by, { repository, title: "untold", ...branches });
-  const page = await readPullDetails(ctx, known, null, { withCommits: true, priority: "backfill" });
+  const page = await readPullDetails(ctx, known, { after: null, pageSize: 100 }, { priority: "backfill" });
   expect(page.pulls.some(({ number }) => number === pull.number)).toBe(true);
   const { observed } = await learnPullDetails(ctx, known, page, "backfill");
   await ctx.db.transaction((tx) => mergeObserved(tx, observed));
