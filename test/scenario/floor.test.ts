@@ -18,17 +18,23 @@ const wantsLarge = process.env.TAIN_LARGE === "1";
 const LONG_MS = 10 * 60_000;
 
 test.each([
-  { reading: "costs nothing", chargeCounts: false, pointsOf: (size: FloorSize) => floorOf(size).points },
+  {
+    reading: "costs nothing",
+    chargeCounts: false,
+    size: sizeDividedBy(25),
+    pointsOf: (size: FloorSize) => floorOf(size).points,
+  },
   {
     reading: "costs like any other",
     chargeCounts: true,
+    // Of a size at which whole pages would cost more.
+    size: sizeDividedBy(40),
     // The first page tells the price, for two points; in those after it a point buys 74.
     pointsOf: ({ pulls }: FloorSize) => 2 + Math.ceil((pulls - 100) / 74),
   },
 ])(
   "where a connection that is only counted $reading, a repository is copied whole for hardly more than upstream's rules make the least, and again for nothing",
-  async ({ chargeCounts, pointsOf }) => {
-    const size = sizeDividedBy(25);
+  async ({ chargeCounts, size, pointsOf }) => {
     // The repository by its name, and a few samples each of reviews and merges by accounts that are gone; how much there is,
     // and what can be merged.
     const first = { rest: floorOf(size).requests + 1 + 10, points: pointsOf(size) + 2 };

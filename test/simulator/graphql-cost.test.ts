@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { priceOperation } from "../../src/simulator/graphql/cost.ts";
 import { simulatorSchema } from "../../src/simulator/graphql/schema.ts";
 
-function price(query: string, variables: Record<string, unknown> = {}, options?: { chargeCounts: boolean }) {
+function price(query: string, variables: Record<string, unknown> = {}, options?: { chargeCounts?: boolean }) {
   const document = parse(query);
   const operation = document.definitions[0] as OperationDefinitionNode;
   return priceOperation(simulatorSchema(), document, operation, variables, options);
@@ -79,6 +79,7 @@ const PULLS = `query ($n: Int!, $last: Int) { repository(owner: "o", name: "r") 
   reviews(first: 100) { nodes { id } } commits(last: $last) { totalCount } } } } }`;
 
 test.each([
+  { pulls: 100, chargeCounts: undefined, requests: 1 + 100, points: 1 },
   { pulls: 100, chargeCounts: false, requests: 1 + 100, points: 1 },
   { pulls: 74, chargeCounts: true, requests: 1 + 2 * 74, points: 1 },
   { pulls: 75, chargeCounts: true, requests: 1 + 2 * 75, points: 2 },
@@ -88,7 +89,11 @@ test.each([
   ({ pulls, chargeCounts, requests, points }) => {
     // A connection without bounds returns no nodes, whatever it costs.
     const nodeCount = pulls + pulls * 100;
-    expect(price(PULLS, { n: pulls }, { chargeCounts })).toEqual({ requests, points, nodeCount });
+    expect(price(PULLS, { n: pulls }, chargeCounts === undefined ? {} : { chargeCounts })).toEqual({
+      requests,
+      points,
+      nodeCount,
+    });
   },
 );
 

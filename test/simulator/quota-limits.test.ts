@@ -153,3 +153,14 @@ test("the meter counts requests, charges, 304 and points by caller, bucket and r
   await it.control("POST", "/-/meter/reset");
   expect((await it.control("GET", "/-/meter")).body.requests).toBe(0);
 });
+
+test.each([
+  ["unless it is told to, it does not charge", {}, 1],
+  ["told to, it charges", { quota: { chargeCounts: true } }, 2],
+])("%s for connections that are only counted", async (_name, options, cost) => {
+  await using it = await openSimulated(options);
+  const query = `{ rateLimit { cost used } repository(owner: "octo", name: "demo") {
+    pullRequests(first: 100) { nodes { reviews(first: 100) { totalCount } commits { totalCount } } } } }`;
+  const { body } = await it.ask("POST", "/graphql", { body: { query } });
+  expect(body.data.rateLimit).toEqual({ cost, used: cost });
+});
