@@ -141,12 +141,13 @@ async function ask({ url, requests, connections, seconds, status, perSecond, num
   let pacing: NodeJS.Timeout | undefined;
   if (perSecond === undefined) for (const connection of all) begin(connection, startedAt);
   else {
-    let due = 0;
+    let [due, turn] = [0, 0];
     pacing = setInterval(() => {
       const now = performance.now();
       for (; due < ((now - startedAt) / 1_000) * perSecond; due++) waiting.push(startedAt + (due * 1_000) / perSecond);
-      for (const connection of all) {
-        if (waiting.length === 0) break;
+      // In turn, since Node.js closes a connection that asks for nothing.
+      for (let tried = 0; tried < all.length && waiting.length > 0; tried++, turn++) {
+        const connection = all[turn % all.length] as Connection;
         if (connection.dueAt === null) begin(connection, waiting.shift() as number);
       }
     }, 1);
