@@ -2,6 +2,8 @@ import { parseConfig } from "../src/config.ts";
 import { openContext } from "../src/context.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
+import { DeliveryBatches } from "../src/sync/delivery-batches.ts";
+import { openBurstsWorker } from "../workers/bursts.ts";
 import { openDeliveriesWorker } from "../workers/deliveries.ts";
 import { announce } from "./processes.ts";
 
@@ -13,8 +15,12 @@ await runProcess(async () => {
   const jobs = openWorkerRedis(ctx, "bench-apply");
   resources.defer(() => jobs.disconnect());
   const stopping = new AbortController();
-  const worker = openDeliveriesWorker({ ...ctx, jobs, stopping: stopping.signal });
-  resources.defer(() => worker.close());
+  const working = { ...ctx, jobs, stopping: stopping.signal };
+  const batches = new DeliveryBatches(working);
+  const workers = [openDeliveriesWorker(working, batches), openBurstsWorker(working, batches)];
+  resources.defer(async () => {
+    await Promise.all(workers.map((worker) => worker.close()));
+  });
   const over = Promise.withResolvers<void>();
   announce("the queue", async () => {
     stopping.abort();

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Context } from "../src/context.ts";
 import type { Kind, ResourceKey } from "../src/mirror/resource.ts";
-import { enqueueDeliveries } from "../src/operations/queues.ts";
+import { enqueueBursts } from "../src/operations/queues.ts";
 import type { Simulator } from "../src/simulator/simulator.ts";
 import { catchUp } from "../src/sync/catch-up.ts";
 import { refresh } from "../src/sync/refresh.ts";
@@ -42,7 +42,7 @@ async function applyFrom(
     "select id from deliveries where status = 'pending' order by received_at, id",
   );
   for (let start = 0; start < ids.length; start += 1_000)
-    await enqueueDeliveries(
+    await enqueueBursts(
       ctx,
       ids.slice(start, start + 1_000).map(({ id }) => id),
     );

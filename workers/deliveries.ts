@@ -5,8 +5,10 @@ import { DELIVERIES_AT_ONCE, DeliveryBatches } from "../src/sync/delivery-batche
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Applies deliveries to the mirror. One whose job has failed for good is settled as failed, with the reason. */
-export function openDeliveriesWorker(ctx: WorkerContext): Worker<DeliveryJob> {
-  const batches = new DeliveryBatches(ctx);
+export function openDeliveriesWorker(
+  ctx: WorkerContext,
+  batches: DeliveryBatches = new DeliveryBatches(ctx),
+): Worker<DeliveryJob> {
   const worker = openWorker<DeliveryJob>(ctx, queueNames.deliveries, { concurrency: DELIVERIES_AT_ONCE }, (job) =>
     batches.apply(job.data),
   );

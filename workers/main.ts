@@ -4,8 +4,10 @@ import { runProcess } from "../src/operations/entry.ts";
 import { enqueueTask } from "../src/operations/queues.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
 import { aborted, shutdownSignal } from "../src/operations/shutdown.ts";
+import { DeliveryBatches } from "../src/sync/delivery-batches.ts";
 import { openAuditWorker } from "./audit.ts";
 import { openBackfillWorker } from "./backfill.ts";
+import { openBurstsWorker } from "./bursts.ts";
 import { openCatchUpWorker } from "./catch-up.ts";
 import { openDeliveriesWorker } from "./deliveries.ts";
 import { openInboxWorker } from "./inbox.ts";
@@ -15,9 +17,11 @@ import type { WorkerContext } from "./worker.ts";
 
 /** Every queue's worker; `resources` closes them: running jobs finish or stop where they can go on, waiting ones stay queued. */
 export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack): void {
+  const batches = new DeliveryBatches(ctx);
   const workers: { close(): Promise<void> }[] = [
     openInboxWorker(ctx),
-    openDeliveriesWorker(ctx),
+    openDeliveriesWorker(ctx, batches),
+    openBurstsWorker(ctx, batches),
     openRefreshWorker(ctx),
     openCatchUpWorker(ctx),
     openAuditWorker(ctx),

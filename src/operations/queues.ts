@@ -23,6 +23,11 @@ export interface DeliveryJob {
   deliveryId: string;
 }
 
+export interface BurstJob {
+  /** `deliveries.id` of those that arrived together, at most `BURST`. */
+  deliveryIds: string[];
+}
+
 export interface RepositoryJob {
   repositoryId: number;
 }
@@ -61,6 +66,7 @@ export type MaintenanceTask =
 export interface Queues {
   inbox: Queue<InboxJob>;
   deliveries: Queue<DeliveryJob>;
+  bursts: Queue<BurstJob>;
   backfill: Queue<RepositoryJob>;
   catchUp: Queue<RepositoryJob>;
   audit: Queue<RepositoryJob>;
@@ -72,6 +78,7 @@ export interface Queues {
 export const queueNames = {
   inbox: "inbox",
   deliveries: "deliveries",
+  bursts: "bursts",
   backfill: "backfill",
   catchUp: "catch-up",
   audit: "audit",
@@ -94,6 +101,8 @@ const options: Record<keyof Queues, JobsOptions> = {
   // The delivery exists nowhere else until it is in Postgres, so one that cannot be stored is kept until someone acts.
   inbox: { ...kept, removeOnComplete: true, removeOnFail: false },
   deliveries: { ...kept, attempts: 8, backoff, removeOnComplete: true },
+  // Whoever could not be applied has a job of its own by then; the dispatcher finds what was in a job that broke.
+  bursts: { attempts: 1, removeOnComplete: true, removeOnFail: true },
   // Long work that goes on at the last page: about twenty minutes of failures in a row, then it rests until it is asked for again.
   backfill: { ...kept, attempts: 20, backoff },
   catchUp: { ...kept, attempts: 8, backoff },
@@ -154,12 +163,16 @@ export class QueueUnavailableError extends Error {
  * @throws QueueUnavailableError when Redis cannot be reached
  */
 export async function enqueueInbox(ctx: Enqueuing, job: InboxJob): Promise<void> {
-  await adding(ctx, () => ctx.queues.inbox.add("store", job, { deduplication: { id: `${job.hookId}:${job.guid}` } }));
+  await asking(ctx, () => ctx.queues.inbox.add("store", job, { deduplication: { id: `${job.hookId}:${job.guid}` } }));
 }
 
-/** Asks for deliveries to be applied. One that already waits or runs is not asked for twice. */
+/**
+ * Asks for deliveries to be applied, each by a job of its own. One for which such a job already waits or runs is not asked
+ * for twice.
+ */
 export async function enqueueDeliveries(ctx: Enqueuing, deliveryIds: string[]): Promise<void> {
-  await adding(ctx, () =>
+  if (deliveryIds.length === 0) return;
+  await asking(ctx, () =>
     ctx.queues.deliveries.addBulk(
       deliveryIds.map((deliveryId) => ({
         name: "apply",
@@ -168,6 +181,51 @@ export async function enqueueDeliveries(ctx: Enqueuing, deliveryIds: string[]): 
       })),
     ),
   );
+}
+
+/** How many deliveries share a job at most. Of more each costs hardly less, and workers have smaller parts to share. */
+export const BURST = 16;
+
+/**
+ * Asks for deliveries that arrived together to be applied. A job for each would take longer than all else that the receiver
+ * does with it, so they share jobs; a lone one has its own, as `enqueueDeliveries` gives it.
+ */
+export async function enqueueBursts(ctx: Enqueuing, deliveryIds: string[]): Promise<void> {
+  const jobs: { name: string; data: BurstJob }[] = [];
+  let start = 0;
+  for (; deliveryIds.length - start > 1; start += BURST)
+    jobs.push({ name: "apply", data: { deliveryIds: deliveryIds.slice(start, start + BURST) } });
+  if (jobs.length > 0) await asking(ctx, () => ctx.queues.bursts.addBulk(jobs));
+  await enqueueDeliveries(ctx, deliveryIds.slice(start));
+}
+
+type OpenState = "waiting" | "prioritized" | "active" | "delayed";
+const OPEN_STATES: OpenState[] = ["waiting", "prioritized", "active", "delayed"];
+/** How many jobs are read from Redis at once. */
+const JOBS_READ = 1_000;
+
+/**
+ * The deliveries that are named by the bursts in these states; one may be named by several.
+ * @throws QueueUnavailableError when Redis cannot be reached
+ */
+export async function deliveriesInBursts(
+  { queues: { bursts }, redis }: Pick<Context, "queues" | "redis">,
+  states: OpenState[] = OPEN_STATES,
+): Promise<string[]> {
+  return await asking({ redis }, async () => {
+    const jobIds = await bursts.getRanges(states, 0, -1);
+    const deliveryIds: string[] = [];
+    for (let start = 0; start < jobIds.length; start += JOBS_READ) {
+      const reading = redis.pipeline();
+      for (const jobId of jobIds.slice(start, start + JOBS_READ)) reading.hget(bursts.toKey(jobId), "data");
+      for (const [error, data] of (await reading.exec()) ?? []) {
+        if (error) throw error;
+        // Null: it was done meanwhile.
+        if (typeof data === "string") deliveryIds.push(...(JSON.parse(data) as BurstJob).deliveryIds);
+      }
+    }
+    return deliveryIds;
+  });
 }
 
 /**
@@ -180,7 +238,7 @@ export async function enqueueBackfill(
   { rank = 1 }: { rank?: number } = {},
 ): Promise<void> {
   const opts = { priority: Math.min(rank, MAX_PRIORITY), deduplication: { id: String(job.repositoryId) } };
-  await adding(ctx, () => ctx.queues.backfill.add("backfill", job, opts));
+  await asking(ctx, () => ctx.queues.backfill.add("backfill", job, opts));
 }
 
 /** BullMQ's own bound. */
@@ -196,7 +254,7 @@ export async function enqueueCatchUp(
   { atOnce = false }: { atOnce?: boolean } = {},
 ): Promise<void> {
   const id = String(job.repositoryId);
-  await adding(ctx, async () => {
+  await asking(ctx, async () => {
     await ctx.queues.catchUp.add("catch-up", job, { deduplication: { id, keepLastIfActive: true } });
     if (!atOnce) return;
     const waiting = await ctx.queues.catchUp.getDeduplicationJobId(id);
@@ -207,7 +265,7 @@ export async function enqueueCatchUp(
 
 /** Asks for the next part of an audit. One that waits or runs already is not asked for twice. */
 export async function enqueueAudit(ctx: Enqueuing, job: RepositoryJob): Promise<void> {
-  await adding(ctx, () => ctx.queues.audit.add("audit", job, { deduplication: { id: String(job.repositoryId) } }));
+  await asking(ctx, () => ctx.queues.audit.add("audit", job, { deduplication: { id: String(job.repositoryId) } }));
 }
 
 /**
@@ -222,13 +280,13 @@ export async function enqueueRefreshes(ctx: Enqueuing, asks: { job: RefreshJob; 
     const id = `${job.kind}-${job.repositoryId}-${job.key}`;
     return { name: "refresh", data: job, opts: { delay: delayMs, deduplication: { id, keepLastIfActive: true } } };
   });
-  await adding(ctx, () => ctx.queues.refresh.addBulk(jobs));
+  await asking(ctx, () => ctx.queues.refresh.addBulk(jobs));
 }
 
 /** Asks for a maintenance task now, beside its schedule. One that waits or runs already is not asked for twice. */
 export async function enqueueTask(ctx: Enqueuing, task: MaintenanceTask): Promise<void> {
   // Asked while it runs, it runs once more: what the caller has just stored may have come too late for the running one.
-  await adding(ctx, () =>
+  await asking(ctx, () =>
     ctx.queues.maintenance.add(task, {}, { deduplication: { id: task, keepLastIfActive: true } }),
   );
 }
@@ -240,27 +298,41 @@ export interface QueueCounts {
   failed: number;
 }
 
-/** What stands in each queue, by its name. */
-export async function queueCounts({ queues }: Pick<Context, "queues">): Promise<Record<string, QueueCounts>> {
-  const counted = Object.entries(queueNames).map(async ([key, name]) => {
-    const counts = await queues[key as keyof Queues].getJobCounts(
-      "waiting",
-      "prioritized",
-      "active",
-      "delayed",
-      "failed",
-    );
-    const { waiting = 0, prioritized = 0, active = 0, delayed = 0, failed = 0 } = counts;
-    return [name, { waiting: waiting + prioritized, active, delayed, failed }] as const;
+/** What stands in each queue, by its name. Deliveries are counted, whether each has a job or many share one. */
+export async function queueCounts(ctx: Pick<Context, "queues" | "redis">): Promise<Record<string, QueueCounts>> {
+  const { bursts: _, ...counted } = queueNames;
+  const counts = Object.entries(counted).map(async ([key, name]) => {
+    const own = await jobCounts(ctx.queues[key as keyof Queues]);
+    return [name, key === "deliveries" ? await withBursts(ctx, own) : own] as const;
   });
-  return Object.fromEntries(await Promise.all(counted));
+  return Object.fromEntries(await Promise.all(counts));
 }
 
-/** Runs `add`, or says that Redis cannot take a job: away (BullMQ would wait for it without end), or too slow. */
-async function adding({ redis }: Pick<Context, "redis">, add: () => Promise<unknown>): Promise<void> {
+async function jobCounts(queue: Queue): Promise<QueueCounts> {
+  const counts = await queue.getJobCounts("waiting", "prioritized", "active", "delayed", "failed");
+  const { waiting = 0, prioritized = 0, active = 0, delayed = 0, failed = 0 } = counts;
+  return { waiting: waiting + prioritized, active, delayed, failed };
+}
+
+async function withBursts(ctx: Pick<Context, "queues" | "redis">, own: QueueCounts): Promise<QueueCounts> {
+  const [waiting, active, delayed] = await Promise.all([
+    deliveriesInBursts(ctx, ["waiting", "prioritized"]),
+    deliveriesInBursts(ctx, ["active"]),
+    deliveriesInBursts(ctx, ["delayed"]),
+  ]);
+  return {
+    waiting: own.waiting + waiting.length,
+    active: own.active + active.length,
+    delayed: own.delayed + delayed.length,
+    failed: own.failed,
+  };
+}
+
+/** Runs `ask`, or says that Redis does not serve its queues: away (BullMQ would wait for it without end), or too slow. */
+async function asking<T>({ redis }: Pick<Context, "redis">, ask: () => Promise<T>): Promise<T> {
   if (redis.status !== "ready") throw new QueueUnavailableError("Redis cannot be reached, so no job can be added");
   try {
-    await add();
+    return await ask();
   } catch (error) {
     throw new QueueUnavailableError(`Redis took no job: ${(error as Error).message}`, { cause: error });
   }

@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { enqueueDeliveries } from "../operations/queues.ts";
+import { deliveriesInBursts, enqueueDeliveries } from "../operations/queues.ts";
 
 /** A younger one is most likely on its way through the queue already. */
 const OVERDUE_MS = 5_000;
@@ -9,12 +9,13 @@ const MAX_BATCHES = 20;
 
 /**
  * Queues every delivery that has been pending for longer than it should: its job was lost with Redis, or was never added.
- * Those that still have a job are not doubled. Answers how many were asked for.
+ * Those that still have a job, or share one, are not doubled. Answers how many were asked for.
  */
 export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queues" | "clock">): Promise<number> {
   const overdue = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
   let asked = 0;
   let last: { id: string; position: string } | undefined;
+  let inBursts: ReadonlySet<string> | undefined;
   for (let batch = 0; batch < MAX_BATCHES; batch++) {
     const { rows } = await ctx.db.$client.query<{ id: string; position: string }>(
       // As text, since a Date would round the microseconds off and find rows a second time.
@@ -23,12 +24,12 @@ export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queue
         order by received_at, id limit ${BATCH}`,
       [overdue, last?.position ?? null, last?.id ?? null],
     );
-    if (rows.length > 0)
-      await enqueueDeliveries(
-        ctx,
-        rows.map((row) => row.id),
-      );
-    asked += rows.length;
+    if (rows.length === 0) break;
+    // One that is applied between the two questions is asked for once more, and found settled.
+    inBursts ??= new Set(await deliveriesInBursts(ctx));
+    const lost = rows.flatMap(({ id }) => (inBursts?.has(id) ? [] : [id]));
+    await enqueueDeliveries(ctx, lost);
+    asked += lost.length;
     last = rows.at(-1);
     if (rows.length < BATCH) break;
   }

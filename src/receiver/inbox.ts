@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { enqueueDeliveries, enqueueInbox, type InboxJob } from "../operations/queues.ts";
+import { enqueueBursts, enqueueInbox, type InboxJob } from "../operations/queues.ts";
 import { type Delivery, keysOf } from "./envelope.ts";
 import { type InboxWriter, STORE_TIMEOUT_MS, storeDelivery } from "./inbox-writer.ts";
 
@@ -102,9 +102,10 @@ async function acceptIntoRedis(
 export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log">): (deliveryId: string) => void {
   let waiting: string[] = [];
   const ask = () => {
-    const deliveryIds = waiting;
+    // Copies of one that arrive at once are one.
+    const deliveryIds = [...new Set(waiting)];
     waiting = [];
-    enqueueDeliveries(ctx, deliveryIds).catch((error: Error) => {
+    enqueueBursts(ctx, deliveryIds).catch((error: Error) => {
       ctx.log.debug(
         { deliveryIds, reason: error.message },
         "Deliveries could not be queued; the dispatcher will find them",

@@ -38,6 +38,22 @@ export class DeliveryBatches {
     });
   }
 
+  /**
+   * Applies deliveries that arrived together, and answers which of them could not be. Why is for a job of its own to find
+   * out, which can be tried again without the others.
+   * @throws what says that Postgres is away; then none need be tried by itself
+   */
+  async applyBurst({ deliveryIds }: { deliveryIds: readonly string[] }): Promise<string[]> {
+    const failed: string[] = [];
+    const outcomes = await Promise.allSettled(deliveryIds.map((deliveryId) => this.apply({ deliveryId })));
+    for (const [index, outcome] of outcomes.entries()) {
+      if (outcome.status === "fulfilled") continue;
+      if (isPostgresOutage(outcome.reason)) throw outcome.reason;
+      failed.push(deliveryIds[index] as string);
+    }
+    return failed;
+  }
+
   #next(): void {
     if (this.#running === AT_ONCE || this.#waiting.length === 0) return;
     this.#running += 1;

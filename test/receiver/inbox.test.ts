@@ -1,5 +1,6 @@
+import { Worker } from "bullmq";
 import { describe, expect, test, vi } from "vitest";
-import { enqueueDeliveries } from "../../src/operations/queues.ts";
+import { enqueueBursts, enqueueDeliveries, queueCounts } from "../../src/operations/queues.ts";
 import { dispatchPending, pruneDeliveries } from "../../src/receiver/dispatch.ts";
 import { failDelivery, storeWaitingDelivery } from "../../src/receiver/inbox.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
@@ -195,6 +196,45 @@ describe("dispatching what lost its job", () => {
     expect(await dispatchPending(world.stores)).toBe(2_500);
     expect(await dispatchPending(world.stores)).toBe(2_500);
     expect(await world.stores.queues.deliveries.getWaitingCount()).toBe(2_500);
+  });
+
+  test("those that wait in a burst are not asked for again, in whatever state it is; what it does not name is, once it is overdue", async () => {
+    await using world = await openReceiverWorld();
+    const { db, queues } = world.stores;
+    const { rows } = await db.$client.query<{ id: string }>(
+      `insert into deliveries (hook_id, guid, event, payload, received_at)
+        select 1, 'g-' || n, 'issues', '{}', now() - interval '1 minute' from generate_series(1, 50) n returning id`,
+    );
+    const ids = rows.map(({ id }) => id);
+    const lost = ids.slice(48);
+    await enqueueBursts(world.stores, ids.slice(0, 48));
+    expect(await queues.bursts.getWaitingCount()).toBe(3);
+    // One is taken up, one waits for Postgres.
+    const worker = new Worker(queues.bursts.name, null, {
+      connection: { url: testRedis().url },
+      prefix: world.stores.config.redisPrefix,
+      autorun: false,
+    });
+    try {
+      await worker.getNextJob("active");
+      const delayed = await worker.getNextJob("delayed");
+      await delayed?.moveToDelayed(Date.now() + 60_000, "delayed");
+      expect(await queues.bursts.getJobCounts("waiting", "active", "delayed")).toEqual({
+        waiting: 1,
+        active: 1,
+        delayed: 1,
+      });
+      expect(await dispatchPending(world.stores)).toBe(2);
+      expect(await dispatchPending(world.stores)).toBe(2);
+      expect(await queued(world)).toEqual([...lost].sort());
+      expect((await queueCounts(world.stores)).deliveries).toEqual({ waiting: 18, active: 16, delayed: 16, failed: 0 });
+    } finally {
+      await worker.close();
+    }
+    // Redis forgets them all.
+    for (const queue of [queues.bursts, queues.deliveries]) await queue.obliterate({ force: true });
+    expect(await dispatchPending(world.stores)).toBe(50);
+    expect(await queued(world)).toEqual([...ids].sort());
   });
 
   test("a delivery just received is left to the job that its receiver adds, and a settled one to itself", async () => {
