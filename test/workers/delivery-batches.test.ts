@@ -1,66 +1,8 @@
-import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
-import { generateWorld } from "../../src/simulator/generate.ts";
 import { InvalidPayloadError } from "../../src/sync/apply.ts";
 import { DeliveryBatches } from "../../src/sync/delivery-batches.ts";
-import { openWorld, type TestWorld } from "../support/world.ts";
-
-/** Set before each test to what upstream shows of the mirrored repository. */
-let repository: { id: number; [key: string]: unknown };
-
-async function openMirrored(): Promise<TestWorld> {
-  const world = await openWorld({
-    workers: false,
-    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 3, pulls: 1 }),
-  });
-  const headers = { authorization: "token test-upstream-token", "user-agent": "test" };
-  repository = (await (await fetch(`${world.simulator.url}/repos/${world.first}`, { headers })).json()) as never;
-  await world.ctx.db.execute(
-    sql`insert into repository_syncs (repository_id, state, added_at) values (${repository.id}, 'live', now())`,
-  );
-  return world;
-}
-
-function opened(number: number, title: string, updatedAt: string, more: object = {}): object {
-  return {
-    action: "edited",
-    issue: { id: 1_000 + number, number, title, created_at: "2026-01-01T00:00:00Z", updated_at: updatedAt, ...more },
-    repository,
-  };
-}
-
-let guids = 0;
-
-/** Stores deliveries as the receiver does, each a second after the one before. */
-async function arrive({ ctx }: TestWorld, payloads: (object | string)[]): Promise<string[]> {
-  const ids: string[] = [];
-  for (const [index, payload] of payloads.entries()) {
-    const text = typeof payload === "string" ? payload : JSON.stringify(payload);
-    const { rows } = await ctx.db.$client.query<{ id: string }>(
-      `insert into deliveries (hook_id, guid, event, repository_id, payload, received_at)
-        values (1, $1, 'issues', $2, $3, timestamptz '2026-01-02' + $4 * interval '1 second') returning id`,
-      [`guid-${guids++}`, repository.id, Buffer.from(text), index],
-    );
-    ids.push(rows[0]?.id as string);
-  }
-  return ids;
-}
-
-const statuses = async ({ ctx }: TestWorld, ids: string[]) => {
-  const { rows } = await ctx.db.$client.query<{ status: string }>(
-    "select d.status from unnest($1::uuid[]) with ordinality x(id, n) join deliveries d using (id) order by n",
-    [ids],
-  );
-  return rows.map(({ status }) => status);
-};
-
-const titles = async ({ ctx }: TestWorld) => {
-  const { rows } = await ctx.db.$client.query<{ number: number; title: string }>(
-    "select number, title from issues where repository_id = $1 order by number",
-    [repository.id],
-  );
-  return rows.map(({ number, title }) => `${number} ${title}`);
-};
+import type { TestWorld } from "../support/world.ts";
+import { arrive, opened, openMirrored, statuses, titles } from "./arrived.ts";
 
 const applied = (world: TestWorld, ids: string[]) => {
   const batches = new DeliveryBatches(world.ctx);
@@ -70,10 +12,10 @@ const applied = (world: TestWorld, ids: string[]) => {
 test("deliveries of one batch are merged in the order in which they were received, whatever order they are asked for in", async () => {
   await using world = await openMirrored();
   const ids = await arrive(world, [
-    opened(1, "first", "2026-01-01T00:00:01Z"),
-    opened(2, "other", "2026-01-01T00:00:01Z"),
-    opened(1, "third", "2026-01-01T00:00:03Z"),
-    opened(1, "second, late", "2026-01-01T00:00:02Z"),
+    opened(world, 1, "first", "2026-01-01T00:00:01Z"),
+    opened(world, 2, "other", "2026-01-01T00:00:01Z"),
+    opened(world, 1, "third", "2026-01-01T00:00:03Z"),
+    opened(world, 1, "second, late", "2026-01-01T00:00:02Z"),
   ]);
   const outcomes = await applied(world, ids.toReversed());
   expect(outcomes.map((outcome) => outcome.status === "fulfilled" && outcome.value)).toEqual(Array(4).fill("applied"));
@@ -86,11 +28,11 @@ test("deliveries of one batch are merged in the order in which they were receive
 test("a payload that cannot be fails alone, and is left for whoever settles it", async () => {
   await using world = await openMirrored();
   const ids = await arrive(world, [
-    opened(1, "good", "2026-01-01T00:00:01Z"),
+    opened(world, 1, "good", "2026-01-01T00:00:01Z"),
     "{ not json",
-    { action: "opened", issue: { number: 2, title: "no id, no dates" }, repository },
-    { action: "opened", issue: {}, repository: { ...repository, id: 78 } },
-    opened(3, "good as well", "2026-01-01T00:00:01Z"),
+    { action: "opened", issue: { number: 2, title: "no id, no dates" }, repository: world.repository },
+    { action: "opened", issue: {}, repository: { ...world.repository, id: 78 } },
+    opened(world, 3, "good as well", "2026-01-01T00:00:01Z"),
   ]);
   const outcomes = await applied(world, ids);
   expect(outcomes.map((one) => (one.status === "fulfilled" ? one.value : one.reason.constructor))).toEqual([
@@ -106,10 +48,10 @@ test("a payload that cannot be fails alone, and is left for whoever settles it",
 test("what Postgres refuses in one delivery does not keep its neighbours from being applied", async () => {
   await using world = await openMirrored();
   const ids = await arrive(world, [
-    opened(1, "good", "2026-01-01T00:00:01Z"),
+    opened(world, 1, "good", "2026-01-01T00:00:01Z"),
     // The column holds 32 bits.
-    opened(2, "refused", "2026-01-01T00:00:01Z", { comments: 9_999_999_999 }),
-    opened(3, "good as well", "2026-01-01T00:00:01Z"),
+    opened(world, 2, "refused", "2026-01-01T00:00:01Z", { comments: 9_999_999_999 }),
+    opened(world, 3, "good as well", "2026-01-01T00:00:01Z"),
   ]);
   const outcomes = await applied(world, ids);
   expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
@@ -121,7 +63,7 @@ test("payloads that are too large to go together are applied one after the other
   const large = "x".repeat(5_000_000);
   const ids = await arrive(
     world,
-    [1, 2, 3].map((number) => opened(number, `large ${number}`, "2026-01-01T00:00:01Z", { body: large })),
+    [1, 2, 3].map((number) => opened(world, number, `large ${number}`, "2026-01-01T00:00:01Z", { body: large })),
   );
   expect((await applied(world, ids)).map((one) => one.status === "fulfilled" && one.value)).toEqual(
     Array(3).fill("applied"),
@@ -133,12 +75,12 @@ test("every name that a repository had in between leads to it", async () => {
   await using world = await openMirrored();
   const named = (name: string, updatedAt: string) => ({
     action: "renamed",
-    repository: { ...repository, name, full_name: `octo/${name}`, updated_at: updatedAt },
+    repository: { ...world.repository, name, full_name: `octo/${name}`, updated_at: updatedAt },
   });
   const ids = await arrive(world, [
-    { ...opened(1, "one", "2026-01-01T00:00:01Z"), ...named("seven", "2026-01-01T00:00:01Z") },
-    { ...opened(1, "one", "2026-01-01T00:00:01Z"), ...named("eight", "2026-01-01T00:00:02Z") },
-    { ...opened(1, "one", "2026-01-01T00:00:01Z"), ...named("nine", "2026-01-01T00:00:03Z") },
+    { ...opened(world, 1, "one", "2026-01-01T00:00:01Z"), ...named("seven", "2026-01-01T00:00:01Z") },
+    { ...opened(world, 1, "one", "2026-01-01T00:00:01Z"), ...named("eight", "2026-01-01T00:00:02Z") },
+    { ...opened(world, 1, "one", "2026-01-01T00:00:01Z"), ...named("nine", "2026-01-01T00:00:03Z") },
   ]);
   await applied(world, ids);
   const { rows } = await world.ctx.db.$client.query("select full_name from former_names order by full_name");
@@ -147,7 +89,10 @@ test("every name that a repository had in between leads to it", async () => {
 
 test("with Postgres away every delivery of the batch waits, and none is tried by itself", async () => {
   await using world = await openMirrored();
-  const ids = await arrive(world, [opened(1, "a", "2026-01-01T00:00:01Z"), opened(2, "b", "2026-01-01T00:00:01Z")]);
+  const ids = await arrive(world, [
+    opened(world, 1, "a", "2026-01-01T00:00:01Z"),
+    opened(world, 2, "b", "2026-01-01T00:00:01Z"),
+  ]);
   let transactions = 0;
   const outage = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
   const batches = new DeliveryBatches({

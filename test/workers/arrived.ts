@@ -1,0 +1,73 @@
+import { sql } from "drizzle-orm";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+export interface MirroredWorld extends TestWorld {
+  /** What upstream shows of the mirrored repository. */
+  repository: { id: number; [key: string]: unknown };
+}
+
+/** A world without workers, in which one repository is mirrored and nothing of it is stored yet. */
+export async function openMirrored(): Promise<MirroredWorld> {
+  const world = await openWorld({
+    workers: false,
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 5, repositories: 1, issues: 3, pulls: 1 }),
+  });
+  const headers = { authorization: "token test-upstream-token", "user-agent": "test" };
+  const answer = await fetch(`${world.simulator.url}/repos/${world.first}`, { headers });
+  const repository = (await answer.json()) as MirroredWorld["repository"];
+  await world.ctx.db.execute(
+    sql`insert into repository_syncs (repository_id, state, added_at) values (${repository.id}, 'live', now())`,
+  );
+  return { ...world, repository };
+}
+
+/** What upstream sends when an issue was changed. */
+export function opened(
+  { repository }: MirroredWorld,
+  number: number,
+  title: string,
+  updatedAt: string,
+  more: object = {},
+): object {
+  return {
+    action: "edited",
+    issue: { id: 1_000 + number, number, title, created_at: "2026-01-01T00:00:00Z", updated_at: updatedAt, ...more },
+    repository,
+  };
+}
+
+let guids = 0;
+
+/** Stores deliveries as the receiver does, each a second after the one before. Answers their ids. */
+export async function arrive({ ctx, repository }: MirroredWorld, payloads: (object | string)[]): Promise<string[]> {
+  const ids: string[] = [];
+  for (const [index, payload] of payloads.entries()) {
+    const text = typeof payload === "string" ? payload : JSON.stringify(payload);
+    const { rows } = await ctx.db.$client.query<{ id: string }>(
+      `insert into deliveries (hook_id, guid, event, repository_id, payload, received_at)
+        values (1, $1, 'issues', $2, $3, timestamptz '2026-01-02' + $4 * interval '1 second') returning id`,
+      [`guid-${guids++}`, repository.id, Buffer.from(text), index],
+    );
+    ids.push(rows[0]?.id as string);
+  }
+  return ids;
+}
+
+/** In the order of the ids. */
+export const statuses = async ({ ctx }: TestWorld, ids: string[]) => {
+  const { rows } = await ctx.db.$client.query<{ status: string }>(
+    "select d.status from unnest($1::uuid[]) with ordinality x(id, n) join deliveries d using (id) order by n",
+    [ids],
+  );
+  return rows.map(({ status }) => status);
+};
+
+/** `number title` of each issue. */
+export const titles = async ({ ctx, repository }: MirroredWorld) => {
+  const { rows } = await ctx.db.$client.query<{ number: number; title: string }>(
+    "select number, title from issues where repository_id = $1 order by number",
+    [repository.id],
+  );
+  return rows.map(({ number, title }) => `${number} ${title}`);
+};
