@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
+import type { Way } from "../operations/front.ts";
 import type { Answer } from "./call.ts";
 import type { Caller } from "./caller.ts";
 import { compressed, encodingOf, travelsCompressed } from "./compression.ts";
-import type { Way } from "./front.ts";
 import { headLines, sendLines } from "./head.ts";
 import { type MediaType, mediaTypeHeader } from "./media-type.ts";
 import type { Bucket, QuotaFigures } from "./quota.ts";

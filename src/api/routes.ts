@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { isPostgresOutage } from "../../db/outage.ts";
+import { goInFront, type Listener } from "../operations/front.ts";
 import type { ApiContext } from "./call.ts";
 import { Callers } from "./caller.ts";
 import { compressAnswers } from "./compression.ts";
 import { registerDescription } from "./description/routes.ts";
 import { DirectReads } from "./direct.ts";
 import { ApiFault, faultBody } from "./fault.ts";
-import { goInFront, type Listener } from "./front.ts";
 import { ChangeStreams } from "./graphql/change-streams.ts";
 import { openGraphql } from "./graphql/endpoint.ts";
 import { takesLines } from "./head.ts";

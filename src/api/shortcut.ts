@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { LRUCache } from "lru-cache";
 import type { Standing } from "../mirror/revisions.ts";
+import type { Way } from "../operations/front.ts";
 import type { ApiContext } from "./call.ts";
 import { type Caller, type Callers, type Credential, classOf } from "./caller.ts";
 import type { Encoding } from "./compression.ts";
 import { freshnessHeaders } from "./freshness.ts";
-import type { Way } from "./front.ts";
 import { headLines, sendLines } from "./head.ts";
 import { type Page, type PageCache, standingOf } from "./page-cache.ts";
 import type { Bucket, CallerQuota, QuotaFigures, Taken } from "./quota.ts";

@@ -124,10 +124,11 @@ async function storeNew(db: Context["db"], deliveries: Delivery[]): Promise<Map<
   });
   const { rows } = await db.$client.query<{ id: string; hook_id: string; guid: string }>({
     name: "store-deliveries",
-    // The payloads are one parameter: an array of them would be sent as text, twice as long.
+    // The payloads are one parameter: an array of them would be sent as text, twice as long. It is the last one, since the
+    // client would copy all that it has written to make room for another.
     text: `insert into deliveries (${COLUMNS})
-      select hook_id, guid, event, action, repository_id, substring($6::bytea from start for length), received_at
-      from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $7::integer[], $8::integer[], $9::timestamptz[])
+      select hook_id, guid, event, action, repository_id, substring($9::bytea from start for length), received_at
+      from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::integer[], $7::integer[], $8::timestamptz[])
         as x(hook_id, guid, event, action, repository_id, start, length, received_at)
       on conflict (hook_id, guid) do nothing returning id, hook_id, guid`,
     values: [
@@ -136,10 +137,10 @@ async function storeNew(db: Context["db"], deliveries: Delivery[]): Promise<Map<
       of("event"),
       of("action"),
       of("repositoryId"),
-      Buffer.concat(of("payload")),
       starts,
       deliveries.map(({ payload }) => payload.length),
       of("receivedAt"),
+      Buffer.concat(of("payload")),
     ],
     query_timeout: STORE_TIMEOUT_MS,
   } as { text: string });

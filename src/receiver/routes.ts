@@ -1,9 +1,11 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { FastifyInstance } from "fastify";
 import type { Context } from "../context.ts";
+import { goInFront, type Way } from "../operations/front.ts";
 import { readBody } from "./body.ts";
 import { readEnvelope } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
-import { acceptDelivery, InboxUnavailableError, openDispatch } from "./inbox.ts";
+import { type Accepted, acceptDelivery, InboxUnavailableError, openDispatch } from "./inbox.ts";
 import { InboxWriter } from "./inbox-writer.ts";
 import { Outage } from "./outage.ts";
 import { requireSigned } from "./verify.ts";
@@ -12,6 +14,15 @@ type Receiving = Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | 
 
 /** How long upstream's redelivery should wait when neither store can keep a delivery. */
 const RETRY_AFTER_S = 30;
+
+const PATH = "/webhooks";
+
+/** What an acknowledged delivery is answered with. */
+interface Receipt {
+  /** Its GUID. */
+  delivery: string;
+  status: Accepted["status"];
+}
 
 /**
  * `POST /webhooks`. Answers 202 with `{delivery, status: "accepted" | "known"}` once the delivery can no longer be lost, 503
@@ -35,14 +46,18 @@ export function receiver(ctx: Receiving): (app: FastifyInstance) => Promise<void
       begins: "Deliveries cannot be kept and are not acknowledged",
       ends: "Deliveries can be kept again",
     });
-    app.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
+    const refuse = (error: Error & { statusCode?: number }, from: string): Answer => {
       if (error instanceof InboxUnavailableError) stores.missed(error);
-      return answerFault(ctx, error, reply);
+      return faultAnswer(ctx, error, from);
+    };
+    app.setErrorHandler((error: Error, request, reply) => {
+      const { status, headers, body } = refuse(error, request.ip);
+      return reply.code(status).headers(headers).send(body);
     });
 
-    app.post("/webhooks", async (request, reply) => {
+    const receive = async (request: IncomingMessage): Promise<Receipt> => {
       const receivedAt = ctx.clock.now();
-      const body = await readBody(request.raw);
+      const body = await readBody(request);
       requireSigned(body, single(request, "x-hub-signature-256"), ctx.config.webhookSecrets);
       const delivery = readEnvelope(request.headers, body, receivedAt);
       const { status, postgresError } = await acceptDelivery(ctx, into, delivery);
@@ -51,12 +66,33 @@ export function receiver(ctx: Receiving): (app: FastifyInstance) => Promise<void
       else postgres.met();
       const { guid, event, action } = delivery;
       ctx.log.debug({ guid, event, action, status, reason: postgresError?.message }, "A delivery arrived");
-      return reply.code(202).send({ delivery: delivery.guid, status });
+      return { delivery: guid, status };
+    };
+
+    // The way through the app to the route and back takes as long as half of all that is done for a delivery. So it is
+    // received in front of the app. What cannot be acknowledged goes on to the route, which knows behind which proxy the
+    // sender is; but once the app has begun to close it would say only that.
+    const refused = new WeakMap<IncomingMessage, Promise<Receipt>>();
+    goInFront(app, (request, response, way) => {
+      if (request.method !== "POST" || request.url !== PATH) return way.pass(request, response);
+      const receiving = receive(request);
+      receiving.then(
+        (receipt) => answer(response, { status: 202, headers: {}, body: receipt }, way),
+        (error: Error) => {
+          if (way.isClosing()) return answer(response, refuse(error, request.socket.remoteAddress ?? ""), way);
+          refused.set(request, receiving);
+          way.pass(request, response);
+        },
+      );
+    });
+    app.post(PATH, async (request, reply) => {
+      const receipt = await (refused.get(request.raw) ?? receive(request.raw));
+      return reply.code(202).send(receipt);
     });
 
     app.route({
       method: ["GET", "PUT", "PATCH", "DELETE"],
-      url: "/webhooks",
+      url: PATH,
       handler: async (request, reply) =>
         reply
           .code(405)
@@ -66,34 +102,52 @@ export function receiver(ctx: Receiving): (app: FastifyInstance) => Promise<void
   };
 }
 
-function answerFault(
-  { log }: Pick<Context, "log">,
-  error: Error & { statusCode?: number },
-  reply: FastifyReply,
-): FastifyReply {
+interface Answer {
+  status: number;
+  headers: Record<string, string>;
+  body: object;
+}
+
+/** As the app answers, which closes connections when it is to stop. */
+function answer(
+  response: ServerResponse,
+  { status, headers, body }: Answer,
+  { isClosing }: Pick<Way, "isClosing">,
+): void {
+  const text = JSON.stringify(body);
+  if (isClosing()) response.shouldKeepAlive = false;
+  response
+    .writeHead(status, {
+      "Content-Type": "application/json; charset=utf-8",
+      "Content-Length": Buffer.byteLength(text),
+      ...headers,
+    })
+    .end(text);
+}
+
+function faultAnswer({ log }: Pick<Context, "log">, error: Error & { statusCode?: number }, from: string): Answer {
   if (error instanceof DeliveryFault) {
-    log.warn({ status: error.status, from: reply.request.ip, reason: error.message }, "A request is no delivery");
-    return reply.code(error.status).send({ message: error.message });
+    log.warn({ status: error.status, from, reason: error.message }, "A request is no delivery");
+    return { status: error.status, headers: {}, body: { message: error.message } };
   }
   if (error instanceof InboxUnavailableError) {
-    return reply
-      .code(503)
-      .header("retry-after", String(RETRY_AFTER_S))
-      .send({ message: "The delivery cannot be kept at the moment: send it again later" });
+    return {
+      status: 503,
+      headers: { "retry-after": String(RETRY_AFTER_S) },
+      body: { message: "The delivery cannot be kept at the moment: send it again later" },
+    };
   }
   if (error.statusCode === 415) {
     // Fastify refuses a Content-Type that cannot be read at all before the route is entered.
-    return reply
-      .code(415)
-      .send({ message: "Content-Type is malformed: send application/json or application/x-www-form-urlencoded" });
+    const message = "Content-Type is malformed: send application/json or application/x-www-form-urlencoded";
+    return { status: 415, headers: {}, body: { message } };
   }
   log.error({ err: error }, "The receiver failed");
-  return reply
-    .code(500)
-    .send({ message: "The delivery was not taken because of a fault of ours: send it again later" });
+  const message = "The delivery was not taken because of a fault of ours: send it again later";
+  return { status: 500, headers: {}, body: { message } };
 }
 
-function single(request: FastifyRequest, name: string): string | undefined {
+function single(request: IncomingMessage, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value.join(", ") : value;
 }
