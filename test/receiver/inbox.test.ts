@@ -91,6 +91,45 @@ describe("a delivery is kept once, whatever arrives", () => {
   });
 });
 
+describe("who is received is answered", () => {
+  test("a delivery under way when the server closes is acknowledged, and its connection closed", async () => {
+    const world = await openReceiverWorld();
+    const { $client } = world.stores.db;
+    const holder = await $client.connect();
+    await holder.query("begin");
+    await holder.query("lock table deliveries");
+    const guid = crypto.randomUUID();
+    const answer = world.deliver({ guid });
+    await vi.waitFor(
+      async () => {
+        const { rows } = await $client.query(
+          "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+        );
+        expect(rows).toHaveLength(1);
+      },
+      { timeout: 2_500 },
+    );
+    const closed = world[Symbol.asyncDispose]();
+    await vi.waitFor(() => expect(fetch(`${world.url}/webhooks`)).rejects.toThrow("fetch failed"));
+    await holder.query("rollback");
+    holder.release();
+    expect(await answer).toMatchObject({ status: 202, body: { delivery: guid, status: "accepted" } });
+    expect((await answer).headers.get("connection")).toBe("close");
+    await closed;
+  });
+
+  test("a hook's address may have a query", async () => {
+    await using world = await openReceiverWorld();
+    const guid = crypto.randomUUID();
+    expect(await world.deliver({ guid, query: "?from=octo" })).toMatchObject({
+      status: 202,
+      body: { delivery: guid, status: "accepted" },
+    });
+    expect(await world.deliver({ query: "?from=octo", secret: "not the secret" })).toMatchObject({ status: 401 });
+    expect(await world.inbox()).toMatchObject([{ guid }]);
+  });
+});
+
 describe("one of the two stores may be away", () => {
   test("Redis away: the delivery is in the inbox, and is dispatched when Redis is back", async () => {
     await using link = await openLink(testRedis().url);

@@ -28,6 +28,8 @@ export interface Sending {
   /** Instead of the JSON of `payload`. */
   body?: string | Uint8Array;
   secret?: string;
+  /** Of the address, with its question mark. */
+  query?: string;
   /** Added to, or with null taken from, what upstream sends. */
   headers?: Record<string, string | null>;
 }
@@ -111,6 +113,6 @@ async function deliver(
     if (value === null) headers.delete(name);
     else headers.set(name, value);
   }
-  const answer = await fetch(`${url}/webhooks`, { method: "POST", headers, body });
+  const answer = await fetch(`${url}/webhooks${sending.query ?? ""}`, { method: "POST", headers, body });
   return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Record<string, unknown> };
 }
