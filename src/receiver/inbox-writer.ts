@@ -1,3 +1,4 @@
+import { queryWithBytes } from "../../db/bytes.ts";
 import { isPostgresOutage } from "../../db/outage.ts";
 import type { Context } from "../context.ts";
 import type { Delivery } from "./envelope.ts";
@@ -98,20 +99,24 @@ export class InboxWriter {
  */
 export async function storeDelivery({ db }: Pick<Context, "db">, delivery: Delivery): Promise<string | null> {
   const { hookId, guid, event, action, repositoryId, payload, receivedAt } = delivery;
-  const { rows } = await db.$client.query<{ id: string }>({
-    name: "store-delivery",
-    text: `insert into deliveries (${COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7)
-      on conflict (hook_id, guid) do update set status = 'pending', reason = null, settled_at = null
-        where deliveries.status in ('pending', 'failed')
-      returning id`,
-    values: [hookId, guid, event, action, repositoryId, payload, receivedAt],
-    // A connection whose server stopped answering is thrown away, not waited for.
-    query_timeout: STORE_TIMEOUT_MS,
-  } as { text: string });
+  const { rows } = await queryWithBytes<{ id: string }>(
+    db.$client,
+    {
+      name: "store-delivery",
+      text: `insert into deliveries (${COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7)
+        on conflict (hook_id, guid) do update set status = 'pending', reason = null, settled_at = null
+          where deliveries.status in ('pending', 'failed')
+        returning id`,
+      values: [hookId, guid, event, action, repositoryId, receivedAt],
+      // A connection whose server stopped answering is thrown away, not waited for.
+      queryTimeoutMs: STORE_TIMEOUT_MS,
+    },
+    [payload],
+  );
   return rows[0]?.id ?? null;
 }
 
-const COLUMNS = "hook_id, guid, event, action, repository_id, payload, received_at";
+const COLUMNS = "hook_id, guid, event, action, repository_id, received_at, payload";
 
 /** The ids of those that are new, by hook and GUID. Of two copies among them the first is new. */
 async function storeNew(db: Context["db"], deliveries: Delivery[]): Promise<Map<string, string>> {
@@ -122,28 +127,30 @@ async function storeNew(db: Context["db"], deliveries: Delivery[]): Promise<Map<
     end += payload.length;
     return start;
   });
-  const { rows } = await db.$client.query<{ id: string; hook_id: string; guid: string }>({
-    name: "store-deliveries",
-    // The payloads are one parameter: an array of them would be sent as text, twice as long. It is the last one, since the
-    // client would copy all that it has written to make room for another.
-    text: `insert into deliveries (${COLUMNS})
-      select hook_id, guid, event, action, repository_id, substring($9::bytea from start for length), received_at
-      from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::integer[], $7::integer[], $8::timestamptz[])
-        as x(hook_id, guid, event, action, repository_id, start, length, received_at)
-      on conflict (hook_id, guid) do nothing returning id, hook_id, guid`,
-    values: [
-      of("hookId"),
-      of("guid"),
-      of("event"),
-      of("action"),
-      of("repositoryId"),
-      starts,
-      deliveries.map(({ payload }) => payload.length),
-      of("receivedAt"),
-      Buffer.concat(of("payload")),
-    ],
-    query_timeout: STORE_TIMEOUT_MS,
-  } as { text: string });
+  const { rows } = await queryWithBytes<{ id: string; hook_id: string; guid: string }>(
+    db.$client,
+    {
+      name: "store-deliveries",
+      // The payloads are one parameter: an array of them would be sent as text, twice as long.
+      text: `insert into deliveries (${COLUMNS})
+        select hook_id, guid, event, action, repository_id, received_at, substring($9::bytea from start for length)
+        from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::integer[], $8::integer[])
+          as x(hook_id, guid, event, action, repository_id, received_at, start, length)
+        on conflict (hook_id, guid) do nothing returning id, hook_id, guid`,
+      values: [
+        of("hookId"),
+        of("guid"),
+        of("event"),
+        of("action"),
+        of("repositoryId"),
+        of("receivedAt"),
+        starts,
+        deliveries.map(({ payload }) => payload.length),
+      ],
+      queryTimeoutMs: STORE_TIMEOUT_MS,
+    },
+    of("payload"),
+  );
   return new Map(rows.map(({ id, hook_id, guid }) => [`${hook_id} ${guid}`, id]));
 }
 
