@@ -171,16 +171,12 @@ export async function enqueueInbox(ctx: Enqueuing, job: InboxJob): Promise<void>
  * for twice.
  */
 export async function enqueueDeliveries(ctx: Enqueuing, deliveryIds: string[]): Promise<void> {
-  if (deliveryIds.length === 0) return;
-  await asking(ctx, () =>
-    ctx.queues.deliveries.addBulk(
-      deliveryIds.map((deliveryId) => ({
-        name: "apply",
-        data: { deliveryId },
-        opts: { deduplication: { id: deliveryId } },
-      })),
-    ),
-  );
+  const jobs = deliveryIds.map((deliveryId) => ({
+    name: "apply",
+    data: { deliveryId },
+    opts: { deduplication: { id: deliveryId } },
+  }));
+  await addAll(ctx, ctx.queues.deliveries, jobs);
 }
 
 /** How many deliveries share a job at most. Of more each costs hardly less, and workers have smaller parts to share. */
@@ -195,8 +191,23 @@ export async function enqueueBursts(ctx: Enqueuing, deliveryIds: string[]): Prom
   let start = 0;
   for (; deliveryIds.length - start > 1; start += BURST)
     jobs.push({ name: "apply", data: { deliveryIds: deliveryIds.slice(start, start + BURST) } });
-  if (jobs.length > 0) await asking(ctx, () => ctx.queues.bursts.addBulk(jobs));
+  await addAll(ctx, ctx.queues.bursts, jobs);
   await enqueueDeliveries(ctx, deliveryIds.slice(start));
+}
+
+async function addAll<Payload>(
+  ctx: Enqueuing,
+  queue: Queue<Payload>,
+  jobs: { name: string; data: Payload; opts?: JobsOptions }[],
+): Promise<void> {
+  const [first, ...others] = jobs;
+  if (!first) return;
+  await asking<unknown>(ctx, () =>
+    // A pipeline takes longer to set up than a job does to add, and mostly there is one.
+    others.length === 0
+      ? queue.add(first.name as never, first.data as never, first.opts)
+      : queue.addBulk(jobs as Parameters<typeof queue.addBulk>[0]),
+  );
 }
 
 type OpenState = "waiting" | "prioritized" | "active" | "delayed";

@@ -2,7 +2,7 @@ import { Worker } from "bullmq";
 import { describe, expect, test, vi } from "vitest";
 import { enqueueBursts, enqueueDeliveries, queueCounts } from "../../src/operations/queues.ts";
 import { dispatchPending, pruneDeliveries } from "../../src/receiver/dispatch.ts";
-import { failDelivery, storeWaitingDelivery } from "../../src/receiver/inbox.ts";
+import { failDelivery, openDispatch, storeWaitingDelivery } from "../../src/receiver/inbox.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 import { openLink } from "./breakable-link.ts";
 import { NOWHERE, opened, openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";
@@ -222,6 +222,18 @@ describe("one of the two stores may be away", () => {
     expect(await world.stores.queues.inbox.getWaitingCount()).toBe(1);
     await world.stores.queues.inbox.obliterate();
   });
+});
+
+test("what is asked for at one moment shares jobs of sixteen; a lone one has its own, and copies of one are one", async () => {
+  await using world = await openReceiverWorld();
+  const { queues } = world.stores;
+  const dispatch = openDispatch(world.stores);
+  const ids = Array.from({ length: 33 }, () => crypto.randomUUID());
+  for (const id of [...ids, ...ids]) dispatch(id);
+  await vi.waitFor(async () => expect(await queued(world)).toEqual([ids[32]]));
+  const bursts = await queues.bursts.getJobs(["waiting"], 0, -1, true);
+  expect(bursts.map((job) => job.data.deliveryIds)).toEqual([ids.slice(0, 16), ids.slice(16, 32)]);
+  expect((await queueCounts(world.stores)).deliveries).toMatchObject({ waiting: 33 });
 });
 
 describe("dispatching what lost its job", () => {
