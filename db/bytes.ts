@@ -1,7 +1,6 @@
 import pg from "pg";
 
 interface Connection {
-  stream: { write(bytes: Buffer): unknown };
   _send(message: Buffer): unknown;
 }
 

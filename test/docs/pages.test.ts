@@ -29,10 +29,13 @@ describe.each(pages)("%s", (page) => {
   test("each setting that it names exists", () => {
     const known = [
       ...Object.values(settings).map(({ name }) => name),
+      "KEEP_CORPORA",
       "NODE_ENV",
       "TAIN_DEBUG",
       "TAIN_LARGE",
       "TAIN_REDIS_FROM",
+      "TEST_DATABASE_URL",
+      "TEST_REDIS_URL",
     ];
     const named = codeSpansOf(text).map((span) => /^([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(=.*)?$/.exec(span)?.[1]);
     expect(named.filter((name) => name !== undefined && !known.includes(name))).toEqual([]);
