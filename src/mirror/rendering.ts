@@ -3,7 +3,6 @@ import { PEOPLE } from "../../db/revisions.ts";
 import type { Revisions } from "./revisions.ts";
 import {
   joinObjects,
-  keptText,
   type SharedKey,
   type SharedRow,
   type SharedRows,
@@ -193,7 +192,7 @@ function renderShared(found: Reference, home: Home): string {
   // It is gone, or was never stored.
   if (!row || row.isGone) return "null";
   const variant = found.kind === "u" ? usersVariants.of(found.shape) : `${found.shape}\n${home.variant}`;
-  const known = keptText(row, variant);
+  const known = row.texts.get(variant);
   if (known !== undefined) return known;
   if (row.document === null) throw new Error(`${name} was loaded without what it is rendered from`);
   const fields = JSON.parse(row.document) as Fields;
@@ -205,7 +204,7 @@ function renderShared(found: Reference, home: Home): string {
   }
   const at = found.kind === "r" ? homeOf(found.id, home.answer) : home;
   const text = restore(inForm(JSON.stringify(shown), form), marksOf(at, null));
-  shared.keepText(name, row, { variant, text, word: typeof fields.login === "string" ? fields.login : "" });
+  shared.keepText(name, row, variant, text);
   return text;
 }
 
@@ -320,7 +319,7 @@ async function loadRelated(
   const unrendered = new Map<string, SharedKey>();
   for (const { name, key, variant } of users) {
     const row = rows.get(name);
-    if (row?.document === null && !row.texts.some((one) => one.variant === variant)) unrendered.set(name, key);
+    if (row?.document === null && !row.texts.has(variant)) unrendered.set(name, key);
   }
   if (unrendered.size > 0) await load(unrendered, true);
   return { rows, shapes: await shared.loadShapes(queries, shapes) };

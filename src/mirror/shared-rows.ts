@@ -2,7 +2,6 @@ import { sql } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import type { Database, Queries } from "../../db/connection.ts";
 import { GatheredRead } from "./gathered.ts";
-import { condense, expand, lengthOf, type RepeatingText } from "./repeating-text.ts";
 import { type Reference, references, type SharedKind } from "./template.ts";
 
 /** Which row: labels and milestones belong to a repository, users and repositories to none (0). */
@@ -27,24 +26,12 @@ export interface SharedRow {
   htmlUrl: string;
   /** The revision of its repository, or of people, for which it is known to be so; undefined: none. */
   asOf?: string | null;
-  /** What it was rendered as; see `keepText`. */
-  texts: readonly KeptText[];
+  /** What it was rendered as, by shape and addresses; see `keepText`. */
+  texts: ReadonlyMap<string, string>;
 }
 
-interface KeptText {
-  /** Names the shape and the addresses. */
-  variant: string;
-  text: RepeatingText | string;
-}
-
-/** Most rows have none of either. */
-const NO_REFERENCES: readonly Reference[] = [];
-const NO_TEXTS: readonly KeptText[] = [];
-
-/** So many characters a process remembers, roughly: of some 50,000 people what is shown of them. */
-const REMEMBERED = 28 * 1024 * 1024;
-/** Of a row, beside its texts. */
-const OVERHEAD = 350;
+/** So many characters a process remembers, roughly: of some 20,000 people what is shown of them. */
+const REMEMBERED = 40 * 1024 * 1024;
 const REMEMBERED_SHAPES = 5_000;
 /** Callers choose the address in a text, so there may be any number. */
 const MAX_TEXTS = 4;
@@ -113,19 +100,14 @@ export class SharedRows {
 
   /**
    * Keeps what a row was rendered as; only of one that refers to no other, which could change without it. Of a user, of whom
-   * there are most, nothing else is kept then. `word`: what comes again and again in it.
+   * there are most, nothing else is kept then.
    */
-  keepText(
-    name: string,
-    row: SharedRow,
-    { variant, text, word }: { variant: string; text: string; word: string },
-  ): void {
+  keepText(name: string, row: SharedRow, variant: string, text: string): void {
     if (row.references.length > 0) return;
     const known = this.#rows.peek(name);
     // Another may have been loaded in the meantime.
     if (known?.revision !== row.revision) return;
-    const others = known.texts.length < MAX_TEXTS ? known.texts : NO_TEXTS;
-    const texts = [...others.filter((one) => one.variant !== variant), { variant, text: condense(text, word) }];
+    const texts = new Map(known.texts.size < MAX_TEXTS ? known.texts : []).set(variant, text);
     this.#rows.set(name, { ...known, document: name.startsWith("u") ? null : known.document, texts });
   }
 
@@ -167,17 +149,16 @@ export class SharedRows {
         continue;
       }
       const whole = detail === null ? document : joinObjects(document, detail);
-      const referred = references(whole);
       const row: SharedRow = {
         revision,
         document: whole,
-        references: referred.length === 0 ? NO_REFERENCES : referred,
+        references: references(whole),
         // Users are shown as they were when upstream deletes them.
         isGone: deleted && KINDS[kind] !== "u",
         isDeleted: deleted,
         fullName: full_name ?? "",
         htmlUrl: html_url ?? "",
-        texts: NO_TEXTS,
+        texts: new Map(),
       };
       loaded.set(name, row);
       this.#rows.set(name, row);
@@ -210,15 +191,9 @@ export class SharedRows {
   }
 }
 
-/** What the row was rendered as in this variant, if that is kept. */
-export function keptText({ texts }: SharedRow, variant: string): string | undefined {
-  for (const one of texts) if (one.variant === variant) return expand(one.text);
-  return undefined;
-}
-
 function sizeOf({ document, texts }: SharedRow): number {
-  let size = OVERHEAD + (document?.length ?? 0);
-  for (const { text } of texts) size += lengthOf(text);
+  let size = 500 + (document?.length ?? 0);
+  for (const text of texts.values()) size += text.length;
   return size;
 }
 
