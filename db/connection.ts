@@ -1,5 +1,5 @@
-import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
 import pg from "pg";
+import { drizzle, type NodePgDatabase } from "./drizzle.ts";
 import { raiseTouched } from "./revisions.ts";
 
 export type Database = NodePgDatabase & { $client: pg.Pool };

@@ -1,4 +1,4 @@
-import { type SQL, sql } from "drizzle-orm";
+import { type SQL, sql } from "./drizzle.ts";
 
 /** What of the mirror a transaction changes, as far as readers have to know. */
 interface Touched {

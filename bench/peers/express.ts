@@ -1,7 +1,6 @@
 import type { AddressInfo } from "node:net";
-import { and, desc, eq, lt, relations, type SQL } from "drizzle-orm";
-import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
+import { and, desc, drizzle, eq, lt, relations, type SQL } from "../../db/drizzle.ts";
 import { issueAssignees, issueLabels, issues } from "../../db/schema/issues.ts";
 import { labels } from "../../db/schema/labels.ts";
 import { milestones } from "../../db/schema/milestones.ts";

@@ -1,4 +1,4 @@
-import { bigint, boolean, integer, pgTable, text } from "drizzle-orm/pg-core";
+import { bigint, boolean, integer, pgTable, text } from "../drizzle.ts";
 import { id, instant } from "./columns.ts";
 
 /** One row is one token of our own, which a caller of the read API shows. */

@@ -1,5 +1,4 @@
-import { sql } from "drizzle-orm";
-import { bigint, customType, timestamp } from "drizzle-orm/pg-core";
+import { bigint, customType, sql, timestamp } from "../drizzle.ts";
 
 /**
  * JSON kept as its text, in upstream's own key order. Neither the driver nor Postgres parses it on the way out,

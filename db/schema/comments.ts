@@ -1,5 +1,4 @@
-import { sql } from "drizzle-orm";
-import { integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { integer, pgTable, primaryKey, sql, text } from "../drizzle.ts";
 import { id, instant, observed, words } from "./columns.ts";
 
 /** One row is one comment in the conversation of an issue or pull request. */

@@ -1,5 +1,4 @@
-import { sql } from "drizzle-orm";
-import { check, customType, integer, pgTable, text, unique, uuid } from "drizzle-orm/pg-core";
+import { check, customType, integer, pgTable, sql, text, unique, uuid } from "../drizzle.ts";
 import { id, instant } from "./columns.ts";
 
 const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => "bytea" });

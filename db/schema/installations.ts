@@ -1,4 +1,4 @@
-import { index, integer, pgTable, text } from "drizzle-orm/pg-core";
+import { index, integer, pgTable, text } from "../drizzle.ts";
 import { id, instant, jsonText } from "./columns.ts";
 
 /** One row is one account on which our GitHub App is installed, as upstream last showed it. */

@@ -1,5 +1,4 @@
-import { sql } from "drizzle-orm";
-import { boolean, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { boolean, integer, pgTable, primaryKey, sql, text } from "../drizzle.ts";
 import { id, instant, observed, words } from "./columns.ts";
 
 /**

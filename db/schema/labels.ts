@@ -1,4 +1,4 @@
-import { boolean, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { boolean, pgTable, primaryKey, text } from "../drizzle.ts";
 import { id, instant, observed } from "./columns.ts";
 
 /** One row is one label of one repository. */

@@ -1,4 +1,4 @@
-import { integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { integer, pgTable, primaryKey, text } from "../drizzle.ts";
 import { id, instant, observed } from "./columns.ts";
 
 /** One row is one milestone of one repository. */

@@ -1,5 +1,4 @@
-import { sql } from "drizzle-orm";
-import { boolean, check, pgTable, text } from "drizzle-orm/pg-core";
+import { boolean, check, pgTable, sql, text } from "../drizzle.ts";
 import { instant } from "./columns.ts";
 
 /** The one row says what this database mirrors, so that no start mixes two upstreams in it. */

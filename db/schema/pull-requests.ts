@@ -1,4 +1,4 @@
-import { boolean, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { boolean, integer, pgTable, primaryKey, text } from "../drizzle.ts";
 import { id, instant, jsonText, observed } from "./columns.ts";
 
 /** One row is one pull request; the issue side of it is the row of `issues` with the same number. */

@@ -1,4 +1,4 @@
-import { boolean, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { boolean, integer, pgTable, primaryKey, text } from "../drizzle.ts";
 import { id, instant, jsonText, observed } from "./columns.ts";
 
 /** One row is one repository that upstream showed us: a mirrored one, or one met as the head of a pull request. */

@@ -1,4 +1,4 @@
-import { integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { integer, pgTable, primaryKey, text } from "../drizzle.ts";
 import { id, instant, jsonText, observed } from "./columns.ts";
 
 /** One row is one review of a pull request. */

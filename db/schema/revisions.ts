@@ -1,4 +1,4 @@
-import { bigint, pgTable } from "drizzle-orm/pg-core";
+import { bigint, pgTable } from "../drizzle.ts";
 import { id } from "./columns.ts";
 
 /** One row is what tells readers whether anything of a repository may have changed; 0 stands for people. */

@@ -1,4 +1,4 @@
-import { pgTable, text } from "drizzle-orm/pg-core";
+import { pgTable, text } from "../drizzle.ts";
 
 /** One row is one ordered set of keys in which upstream was seen to embed a shared resource in another. */
 export const shapes = pgTable("shapes", {

@@ -1,5 +1,4 @@
-import { sql } from "drizzle-orm";
-import { boolean, check, index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { boolean, check, index, integer, pgTable, primaryKey, sql, text } from "../drizzle.ts";
 import { bytes, id, idList, instant, jsonText } from "./columns.ts";
 
 /** One row is one wish of what to mirror: `owner/name`, or `owner/*`. */

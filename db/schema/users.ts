@@ -1,4 +1,4 @@
-import { boolean, pgTable, text } from "drizzle-orm/pg-core";
+import { boolean, pgTable, text } from "../drizzle.ts";
 import { id, instant, observed } from "./columns.ts";
 
 /** One row is one account: a person, bot or organisation, mirrored once however often it is embedded. */

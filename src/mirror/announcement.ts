@@ -1,6 +1,6 @@
-import { sql } from "drizzle-orm";
 import pg from "pg";
 import type { Queries } from "../../db/connection.ts";
+import { sql } from "../../db/drizzle.ts";
 
 /** An issue or pull request that a committed transaction has changed, deleted or stored for the first time. */
 export interface Change {

@@ -1,5 +1,5 @@
-import { sql } from "drizzle-orm";
 import type { Transaction } from "../../db/connection.ts";
+import { sql } from "../../db/drizzle.ts";
 import { PEOPLE, touch } from "../../db/revisions.ts";
 import type { Stored } from "./merge-rule.ts";
 import { type Kind, type Resource, resources } from "./resource.ts";

@@ -1,5 +1,5 @@
-import { sql } from "drizzle-orm";
 import type { Queries } from "../../db/connection.ts";
+import { sql } from "../../db/drizzle.ts";
 import { REPLICA_LAG_MS } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
 import type { Kind, ResourceKey } from "./resource.ts";

@@ -1,4 +1,4 @@
-import type { PgTable } from "drizzle-orm/pg-core";
+import type { PgTable } from "../../db/drizzle.ts";
 import { issueComments } from "../../db/schema/comments.ts";
 import { issues } from "../../db/schema/issues.ts";
 import { labels } from "../../db/schema/labels.ts";

@@ -1,4 +1,4 @@
-import { getTableConfig } from "drizzle-orm/pg-core";
+import { getTableConfig } from "../../db/drizzle.ts";
 import type { Stamp, Stored } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
 import { type Kind, type Resource, resources } from "./resource.ts";

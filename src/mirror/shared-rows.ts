@@ -1,6 +1,6 @@
-import { sql } from "drizzle-orm";
 import { LRUCache } from "lru-cache";
 import type { Database, Queries } from "../../db/connection.ts";
+import { sql } from "../../db/drizzle.ts";
 import { GatheredRead } from "./gathered.ts";
 import { type Reference, references, type SharedKind } from "./template.ts";
 

@@ -1,5 +1,5 @@
-import { and, eq } from "drizzle-orm";
 import type { Database, Queries } from "../../db/connection.ts";
+import { and, eq } from "../../db/drizzle.ts";
 import { issueTransfers } from "../../db/schema/issues.ts";
 
 /** An issue by its repository's id and its number there. */

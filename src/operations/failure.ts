@@ -1,4 +1,4 @@
-import { DrizzleQueryError } from "drizzle-orm/errors";
+import { DrizzleQueryError } from "../../db/drizzle.ts";
 
 /** What Postgres and Drizzle add to an error that may hold the rows themselves: people's words, at worst secrets. */
 const CONTENTS = ["query", "params", "detail", "where", "internalQuery", "parameters"];

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { getTableName, sql } from "drizzle-orm";
+import { getTableName, sql } from "../../db/drizzle.ts";
 import { fold, VOLATILE } from "../mirror/merge-rule.ts";
 import type { Observed, Seen } from "../mirror/observation.ts";
 import { renderDocuments } from "../mirror/rendering.ts";

@@ -1,4 +1,4 @@
-import { getTableName, sql } from "drizzle-orm";
+import { getTableName, sql } from "../../db/drizzle.ts";
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/find-repository.ts";
 import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { sql } from "drizzle-orm";
+import { sql } from "../../db/drizzle.ts";
 import type { Context } from "../context.ts";
 import type { Transaction } from "../mirror/store.ts";
 import type { Fields, Json } from "../mirror/template.ts";

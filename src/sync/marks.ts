@@ -1,5 +1,5 @@
-import { sql } from "drizzle-orm";
 import type { Queries } from "../../db/connection.ts";
+import { sql } from "../../db/drizzle.ts";
 import type { Context } from "../context.ts";
 import type { Mark, MarkKey } from "../mirror/marks.ts";
 import { enqueueRefreshes, QueueUnavailableError } from "../operations/queues.ts";

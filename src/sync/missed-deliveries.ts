@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { sql } from "../../db/drizzle.ts";
 import type { Context } from "../context.ts";
 import { enqueueCatchUp } from "../operations/queues.ts";
 import { failureOf } from "../upstream/answer.ts";

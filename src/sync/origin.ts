@@ -1,5 +1,5 @@
-import { sql } from "drizzle-orm";
 import type { Database, Queries } from "../../db/connection.ts";
+import { sql } from "../../db/drizzle.ts";
 import { PEOPLE, touch } from "../../db/revisions.ts";
 import { origin } from "../../db/schema/origin.ts";
 

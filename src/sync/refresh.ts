@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { sql } from "../../db/drizzle.ts";
 import type { Context } from "../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../mirror/find-repository.ts";
 import { afterLag, type Mark, type MarkKey, marksForMergeability, marksForTies, storeMarks } from "../mirror/marks.ts";

@@ -1,5 +1,5 @@
-import { sql } from "drizzle-orm";
 import type { Queries } from "../../db/connection.ts";
+import { sql } from "../../db/drizzle.ts";
 
 /**
  * - backfilling: the first full copy is under way; what it has is served.

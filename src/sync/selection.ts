@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { sql } from "../../db/drizzle.ts";
 import { touch } from "../../db/revisions.ts";
 import type { Context } from "../context.ts";
 import { observe } from "../mirror/observation.ts";

@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { sql } from "../../db/drizzle.ts";
 import type { Context } from "../context.ts";
 import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";
 import type { Transaction } from "../mirror/store.ts";

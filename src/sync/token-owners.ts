@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { sql } from "../../db/drizzle.ts";
 import type { Context } from "../context.ts";
 import { parseTokens } from "../upstream/credentials.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError } from "../upstream/errors.ts";

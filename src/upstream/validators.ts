@@ -1,5 +1,5 @@
-import { and, eq, getTableColumns, lt, lte, ne, sql } from "drizzle-orm";
 import type { Database, Queries } from "../../db/connection.ts";
+import { and, eq, getTableColumns, lt, lte, ne, sql } from "../../db/drizzle.ts";
 import { validators } from "../../db/schema/sync.ts";
 import type { Context } from "../context.ts";
 

@@ -1,5 +1,5 @@
-import { sql } from "drizzle-orm";
 import Fastify from "fastify";
+import { sql } from "../../db/drizzle.ts";
 import { registerApi } from "../../src/api/routes.ts";
 import { createApiToken } from "../../src/api/tokens.ts";
 import type { Context } from "../../src/context.ts";

@@ -1,6 +1,7 @@
 /** What a process remembers for GraphQL is never shown once it has changed, whichever process changed it. */
-import { sql } from "drizzle-orm";
+
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { sql } from "../../db/drizzle.ts";
 import { createApiToken } from "../../src/api/tokens.ts";
 import type { Kind } from "../../src/mirror/resource.ts";
 import type { Fields } from "../../src/mirror/template.ts";

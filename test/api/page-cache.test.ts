@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
-import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sql } from "../../db/drizzle.ts";
 import { touch } from "../../db/revisions.ts";
 import { restOperations } from "../../src/api/rest/operations.ts";
 import type { Kind } from "../../src/mirror/resource.ts";

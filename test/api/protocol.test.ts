@@ -1,5 +1,5 @@
-import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sql } from "../../db/drizzle.ts";
 import { testRedis } from "../support/database.ts";
 import { type Answered, type ApiWorld, askAt, openApiWorld, store } from "./api-world.ts";
 

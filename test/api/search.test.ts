@@ -1,6 +1,7 @@
 /** Searches: each finds exactly what a plain filter over upstream's truth finds, and nothing that its caller may not see. */
-import { sql } from "drizzle-orm";
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sql } from "../../db/drizzle.ts";
 import type { Issue } from "../../src/simulator/records.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 

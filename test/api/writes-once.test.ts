@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sql } from "../../db/drizzle.ts";
 import { testRedis } from "../support/database.ts";
 import { type Answered, type ApiWorld, askAt, openApiWorld, UPSTREAM_TOKEN } from "./api-world.ts";
 

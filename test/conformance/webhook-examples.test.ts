@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from "node:crypto";
 import examples from "@octokit/webhooks-examples";
-import { getTableName, sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { getTableName, sql } from "../../db/drizzle.ts";
 import { renderDocuments } from "../../src/mirror/rendering.ts";
 import { type Kind, resourceOf } from "../../src/mirror/resource.ts";
 import type { Fields } from "../../src/mirror/template.ts";

@@ -1,6 +1,6 @@
-import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
 import { openDatabase } from "../../db/connection.ts";
+import { sql } from "../../db/drizzle.ts";
 import { withoutContents } from "../../src/operations/failure.ts";
 import { openTestDatabase } from "../support/database.ts";
 

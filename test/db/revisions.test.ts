@@ -1,6 +1,6 @@
-import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
 import { type Database, openDatabase } from "../../db/connection.ts";
+import { sql } from "../../db/drizzle.ts";
 import { PEOPLE, touch } from "../../db/revisions.ts";
 import { Revisions } from "../../src/mirror/revisions.ts";
 import { openTestDatabase } from "../support/database.ts";

@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
-import { getTableConfig } from "drizzle-orm/pg-core";
 import pg from "pg";
 import { expect, test } from "vitest";
+import { getTableConfig } from "../../db/drizzle.ts";
 import { migrate, SchemaTooNewError } from "../../db/migrate.ts";
 import { apiTokens } from "../../db/schema/api-tokens.ts";
 import { issueComments } from "../../db/schema/comments.ts";

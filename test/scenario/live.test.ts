@@ -1,5 +1,5 @@
-import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
+import { sql } from "../../db/drizzle.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld, until } from "../support/world.ts";

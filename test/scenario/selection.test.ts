@@ -1,5 +1,5 @@
-import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
+import { sql } from "../../db/drizzle.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addSelections, removeSelection, resolveSelections } from "../../src/sync/selection.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";

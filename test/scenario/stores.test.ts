@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
+import { sql } from "../../db/drizzle.ts";
 import { migrate } from "../../db/migrate.ts";
 import type { Kind } from "../../src/mirror/resource.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";

@@ -1,4 +1,4 @@
-import { getTableName, sql } from "drizzle-orm";
+import { getTableName, sql } from "../../db/drizzle.ts";
 import type { Context } from "../../src/context.ts";
 import { renderDocuments } from "../../src/mirror/rendering.ts";
 import { type Kind, resourceOf } from "../../src/mirror/resource.ts";

@@ -1,5 +1,5 @@
 import type { AddressInfo } from "node:net";
-import { sql } from "drizzle-orm";
+import { sql } from "../../db/drizzle.ts";
 import { createApiToken } from "../../src/api/tokens.ts";
 import { type Context, openContext } from "../../src/context.ts";
 import { queueCounts } from "../../src/operations/queues.ts";

@@ -1,5 +1,5 @@
 import { generateKeyPairSync, verify } from "node:crypto";
-import { sql } from "drizzle-orm";
+import { sql } from "../../db/drizzle.ts";
 import { json, openUpstreamWorld, type Play, quotaHeaders, type UpstreamWorld, type WorldOptions } from "./world.ts";
 
 const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });

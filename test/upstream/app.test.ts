@@ -1,6 +1,6 @@
 import { createHash, generateKeyPairSync } from "node:crypto";
-import { sql } from "drizzle-orm";
 import { expect, test } from "vitest";
+import { sql } from "../../db/drizzle.ts";
 import { CredentialRejectedError, QuotaSpentError } from "../../src/upstream/errors.ts";
 import { quotaReport } from "../../src/upstream/quota.ts";
 import { loadValidators, saveValidator } from "../../src/upstream/validators.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
-import { sql } from "drizzle-orm";
 import { expect, onTestFinished, test } from "vitest";
+import { sql } from "../../db/drizzle.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";

@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { sql } from "../../db/drizzle.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

@@ -1,7 +1,6 @@
-import { DrizzleQueryError } from "drizzle-orm/errors";
-import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
+import { DrizzleQueryError, drizzle } from "../../db/drizzle.ts";
 import { isPostgresOutage } from "../../db/outage.ts";
 import { InvalidPayloadError } from "../../src/sync/apply.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../src/upstream/errors.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { sql } from "drizzle-orm";
+import { sql } from "../../../db/drizzle.ts";
 import { isPostgresConflict, isPostgresOutage } from "../../../db/outage.ts";
 import { marksForMergeability, storeMarks } from "../../mirror/marks.ts";
 import { type Stored, writtenAt } from "../../mirror/merge-rule.ts";
