@@ -10,9 +10,10 @@ export default defineConfig({
     // Processes, not threads: a test file may signal, exit or leak without touching its neighbours.
     pool: "forks",
     maxWorkers: 2,
-    // Generous, since the machine may be busy with something else: only what hangs should fail by it.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // Generous, since the machine may be many times slower than usual: only what hangs should fail by it.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+    expect: { poll: { timeout: 300_000 } },
     // Scenarios with killed processes and stopped stores meet real races of the machine they run on. Where nobody watches, one
     // that failed is tried once more; at a desk it shows at once.
     retry: process.env.CI ? 1 : 0,

@@ -21,10 +21,14 @@ export async function findRuntime() {
   );
 }
 
-/** The environment for a program run by `runtime`, so that what it starts finds the same Node. */
+/**
+ * The environment for a program run by `runtime`, so that what it starts finds the same Node, and what Node has compiled
+ * before. Where that cannot be written, Node does without.
+ */
 export function runtimeEnvironment(runtime, additions) {
-  const path = [dirname(runtime), join(checkout, "node_modules", ".bin"), process.env.PATH ?? ""];
-  return { ...process.env, PATH: path.join(delimiter), ...additions };
+  const path = [dirname(runtime), join(checkout, "node_modules", ".bin"), process.env.PATH ?? ""].join(delimiter);
+  const compiled = process.env.NODE_COMPILE_CACHE ?? join(checkout, "node_modules", ".cache", "compiled");
+  return { ...process.env, PATH: path, NODE_COMPILE_CACHE: compiled, ...additions };
 }
 
 function packageName() {

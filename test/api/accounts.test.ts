@@ -7,7 +7,7 @@ let busiest: string;
 beforeAll(async () => {
   world = await openApiWorld({ issues: 40, repositories: 4 });
   busiest = world.repositories[0]?.fullName as string;
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 const same = async (path: string, asUpstream = path) => {

@@ -8,7 +8,7 @@ let large: string;
 beforeAll(async () => {
   world = await openApiWorld({ repositories: 1, issues: 20 });
   large = `/repos/${world.repositories[0]?.fullName}/issues?state=all`;
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 interface Raw {

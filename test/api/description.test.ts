@@ -19,7 +19,7 @@ beforeAll(async () => {
   served = await askAt(world.url, "GET", "/-/openapi.json");
   document = served.body;
   page = await askAt(world.url, "GET", "/-/docs");
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 /** Every object within a value, with the keys that lead to it. */

@@ -19,7 +19,7 @@ beforeAll(async () => {
   spent = await world.openSibling({ RATE_LIMIT_USER: "1", REDIS_PREFIX: "{spent}" });
   await askAt(spent, "GET", "/versions", { token: world.token });
   cut = await world.openSibling({ DATABASE_URL: "postgres://tain:tain@127.0.0.1:1/tain", REDIS_PREFIX: "{cut}" });
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 interface Case {

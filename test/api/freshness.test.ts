@@ -13,7 +13,7 @@ beforeEach(async () => {
   });
   repo = world.repositories[0] as typeof repo;
   await confirm(new Date());
-}, 60_000);
+});
 afterEach(() => world?.[Symbol.asyncDispose]());
 
 const confirm = (at: Date | null) => world.ctx.db.$client.query("update repository_syncs set confirmed_at = $1", [at]);

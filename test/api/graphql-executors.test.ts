@@ -1,4 +1,5 @@
 /** Queries are answered by our own executor; graphql-js's is the judge of what the answer is. */
+
 import {
   buildSchema,
   execute,
@@ -18,6 +19,7 @@ import { Plans } from "../../src/api/graphql/plan.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { Revisions } from "../../src/mirror/revisions.ts";
 import { type GeneratedQuery, generateQuery, type Pools } from "../support/graphql-queries.ts";
+import { PATIENCE_MS } from "../support/patience.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 const SEEDS = Number(process.env.GRAPHQL_SEEDS ?? 120);
@@ -49,7 +51,7 @@ async function answersOf(
   if (coerced.errors) return null;
   const plan = new Plans(schema).of(document.definitions, operation, coerced.variableValues);
   if (!plan) throw new Error("A query was not planned");
-  const signal = AbortSignal.timeout(20_000);
+  const signal = AbortSignal.timeout(PATIENCE_MS);
   const ours: Executed[] = [];
   for (let time = 0; time < TIMES; time++)
     ours.push(await executePlan({ plan, variables: coerced.variableValues, context: newContext(true), signal }));
@@ -202,7 +204,7 @@ function withoutRaces({ data, errors }: Shown): Shown {
 let world: ApiWorld;
 beforeAll(async () => {
   world = await openApiWorld({ issues: 40 });
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async () => {

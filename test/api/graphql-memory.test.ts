@@ -19,7 +19,7 @@ beforeAll(async () => {
   fullName = open.fullName;
   at = { id: open.id, fullName, htmlUrl: (await upstream("")).html_url };
   processes = [world.url, await world.openSibling()];
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 const ISSUES = `query($owner: String!, $name: String!, $first: Int = 100) { repository(owner: $owner, name: $name) { nameWithOwner description owner { login }

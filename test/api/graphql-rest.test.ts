@@ -8,7 +8,7 @@ import { type ApiWorld, openApiWorld } from "./api-world.ts";
 let world: ApiWorld;
 beforeAll(async () => {
   world = await openApiWorld({ issues: 80 });
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 // biome-ignore lint/suspicious/noExplicitAny: two spellings of one thing are compared

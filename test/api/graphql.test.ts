@@ -7,7 +7,7 @@ let name: string;
 beforeAll(async () => {
   world = await openApiWorld({ issues: 80 });
   [owner, name] = (world.repositories[0]?.fullName ?? "/").split("/") as [string, string];
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are picked from, not trusted

@@ -25,7 +25,7 @@ beforeAll(async () => {
     (await world.send("POST", `/repos/${repo}${path}`, { body: JSON.stringify(body) })).body;
   ids.milestone = (await send("/milestones", { title: "m" })).node_id;
   ids.label = (await send("/labels", { name: "l" })).node_id;
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 async function mutate(name: string, input: object, selection: string) {

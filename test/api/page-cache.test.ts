@@ -9,7 +9,8 @@ import type { Kind } from "../../src/mirror/resource.ts";
 import type { Fields, Json } from "../../src/mirror/template.ts";
 import { removeSelection } from "../../src/sync/selection.ts";
 import { openLink } from "../receiver/breakable-link.ts";
-import { until } from "../support/world.ts";
+import { until } from "../support/patience.ts";
+
 import { type Answered, type ApiWorld, type Asking, askAt, openApiWorld, store } from "./api-world.ts";
 
 // What is answered again is what would be answered anew: never less new, never to others, and with the same headers.
@@ -34,7 +35,7 @@ beforeAll(async () => {
   keeping = await world.openSibling();
   plain = await world.openSibling({ PAGE_CACHE_BYTES: "0" });
   world.upstream.tokens.create({ token: "ghp_outsider", login: "outsider" });
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 /** Once to learn what the page shows, once to keep it, once to remember the request. */
@@ -273,7 +274,7 @@ test(`${WRITES} writes, each shown by every read that begins after it, while oth
   isOver = true;
   await Promise.all(readers);
   expect(stale).toEqual([]);
-}, 600_000);
+});
 
 describe("who may see it", () => {
   test("whose right upstream takes back is not answered from memory", async () => {
@@ -415,4 +416,4 @@ test(`${STEPS} changes of every kind, each shown by the next read of a process t
       }
     }
   }
-}, 600_000);
+});

@@ -14,7 +14,7 @@ beforeAll(async () => {
   hidden = world.repositories.find((row) => row.private)?.fullName as string;
   world.upstream.tokens.create({ token: TOKEN, login: "person", repositories: [repo] });
   on = await world.openSibling({ PASS_THROUGH: "on" });
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 // The simulator has this route and the mirror does not.
@@ -116,7 +116,7 @@ test("what is passed on never keeps upstream from being asked who somebody is", 
     hanging.closeAllConnections();
     hanging.close();
   }
-}, 20_000);
+});
 
 test("what leads out of the API, what is no text, and an upstream that is away are refused", async () => {
   const seen: string[] = [];

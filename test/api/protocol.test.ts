@@ -11,7 +11,7 @@ beforeAll(async () => {
   const [first] = world.repositories;
   if (!first) throw new Error("The generated world has no repository");
   ({ fullName: repo, id: repoId } = first);
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 const fault = (status: number, message: string, path: string) => ({

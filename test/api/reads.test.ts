@@ -10,7 +10,7 @@ beforeAll(async () => {
   if (!first) throw new Error("The generated world has no repository");
   busiest = first.fullName;
   busiestId = first.id;
-}, 60_000);
+});
 afterAll(() => world[Symbol.asyncDispose]());
 
 const below = (path: string) => `/repos/${busiest}${path}`;

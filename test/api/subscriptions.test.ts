@@ -9,7 +9,7 @@ beforeAll(async () => {
   world = await openApiWorld({ issues: 12 });
   repository = world.repositories[0] as ApiWorld["repositories"][number];
   repositoryId = (await world.get(`/repos/${repository.fullName}`)).body.node_id;
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 // biome-ignore lint/suspicious/noExplicitAny: events are picked from, not trusted

@@ -16,7 +16,7 @@ beforeAll(async () => {
   world = await openApiWorld({ repositories: 3, issues: 10, clock });
   hidden = world.repositories.find((one) => one.private)?.fullName ?? "";
   open = world.repositories.find((one) => !one.private)?.fullName ?? "";
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 let made = 0;

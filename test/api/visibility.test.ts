@@ -77,7 +77,7 @@ beforeAll(async () => {
     "a revoked token": revoked,
     "a token of nobody": "ghp_invented",
   };
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 async function targetOf({ id, fullName }: { id: number; fullName: string }): Promise<Target> {

@@ -40,7 +40,7 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => between.listen(0, "127.0.0.1", resolve));
   number = (await world.send("POST", `/repos/${repo}/issues`, { body: '{"title":"target"}' })).body.number;
-}, 60_000);
+});
 afterAll(async () => {
   between?.closeAllConnections();
   await new Promise<void>((resolve) => (between ? between.close(() => resolve()) : resolve()));

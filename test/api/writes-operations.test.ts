@@ -24,7 +24,7 @@ beforeAll(async () => {
   [repo, repository] = [first.fullName, found];
   // The hourly limits of one account are not what this is about.
   Object.assign(world.upstream.quota.limits, { contentPerMinute: Infinity, contentPerHour: Infinity });
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 /** What earlier steps made. */

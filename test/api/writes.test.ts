@@ -6,6 +6,7 @@ import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { renameRepository } from "../../src/simulator/changes/repositories.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { testRedis } from "../support/database.ts";
+import { PATIENCE_MS } from "../support/patience.ts";
 import { type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
@@ -16,7 +17,7 @@ beforeAll(async () => {
   const [first] = world.repositories;
   if (!first) throw new Error("The generated world has no repository");
   ({ fullName: repo, id: repoId } = first);
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 const post = (what: "issues" | "pulls", body: object | string, headers: Record<string, string> = {}) =>
@@ -117,7 +118,7 @@ describe("when the store falters after upstream has done it, the answer comes on
         "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
       const { pid } = await vi.waitUntil(
         async () => (await world.ctx.db.$client.query<{ pid: number }>(waiting)).rows[0],
-        20_000,
+        PATIENCE_MS,
       );
       await strike(client, pid);
       await client.query("commit");

@@ -5,6 +5,7 @@ import { callerOf } from "../../src/simulator/quota.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { audit } from "../../src/sync/audit.ts";
 import { compare } from "../support/comparison.ts";
+import { inherited } from "../support/config.ts";
 import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
 import { Run } from "./tain.ts";
 import { tainOn } from "./tain-on.ts";
@@ -87,7 +88,7 @@ test("drift of every kind is told without a change, repaired when that is asked 
   const equal = await tainOn(world, ["audit", world.first]);
   expect(equal).toMatchObject({ code: 0, stderr: "" });
   expect(equal.stdout).toContain(`${world.first}: equal to upstream; `);
-}, 60_000);
+});
 
 test("what cannot be compared is said with its reason, and nothing is changed", async () => {
   const { world, repository } = await openCopied();
@@ -106,7 +107,7 @@ test("what cannot be compared is said with its reason, and nothing is changed", 
     repository.id,
   ]);
   expect((await tainOn(world, ["audit", world.first])).stderr).toContain("is being copied");
-}, 60_000);
+});
 
 test("with the quota spent it waits and says until when; Ctrl-C ends it; another audit meanwhile is refused", async () => {
   const { world, repository } = await openCopied();
@@ -116,7 +117,7 @@ test("with the quota spent it waits and says until when; Ctrl-C ends it; another
   world.simulator.quota.setRemaining(callerOf(token, ""), "core", 0);
   const { databaseUrl, redisUrl, redisPrefix, upstreamUrl } = world.ctx.config;
   const run = new Run(["audit", world.first], {
-    ...{ PATH: process.env.PATH, TAIN_HOME: "/nonexistent/tain", DATABASE_URL: databaseUrl, REDIS_URL: redisUrl },
+    ...{ ...inherited, TAIN_HOME: "/nonexistent/tain", DATABASE_URL: databaseUrl, REDIS_URL: redisUrl },
     ...{ REDIS_PREFIX: redisPrefix, UPSTREAM_URL: upstreamUrl, UPSTREAM_TOKEN },
   });
   await run.said(/The core quota is spent until .*; the audit goes on then/);
@@ -126,4 +127,4 @@ test("with the quota spent it waits and says until when; Ctrl-C ends it; another
   );
   run.signal("SIGINT");
   expect(await run.exited).toMatchObject({ code: 130 });
-}, 60_000);
+});

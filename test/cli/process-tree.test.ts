@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { type Part, ProcessTree } from "../../src/cli/process-tree.ts";
-import { until } from "./tain.ts";
+import { until } from "../support/patience.ts";
 
 const entry = new URL("fixture-part.ts", import.meta.url);
 

@@ -1,3 +1,4 @@
+import { inherited } from "../support/config.ts";
 import type { TestWorld } from "../support/world.ts";
 import { type Ended, Run } from "./tain.ts";
 
@@ -9,7 +10,7 @@ export async function tainOn(
   // biome-ignore lint/suspicious/noExplicitAny: documents are JSON, and tests look into them as programs do.
 ): Promise<Ended & { json: any }> {
   const run = new Run(args, {
-    PATH: process.env.PATH,
+    ...inherited,
     TAIN_HOME: "/nonexistent/tain",
     DATABASE_URL: config.databaseUrl,
     REDIS_URL: config.redisUrl,

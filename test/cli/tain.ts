@@ -9,7 +9,9 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Instance } from "../../src/cli/instance.ts";
 import type { Status } from "../../src/operations/status.ts";
+import { inherited } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
+import { PATIENCE_MS, until } from "../support/patience.ts";
 
 const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
@@ -77,7 +79,7 @@ export class Tain {
     const database = await openTestDatabase();
     const redis = testRedis();
     const stores = { DATABASE_URL: database.url, REDIS_URL: redis.url, REDIS_PREFIX: redis.prefix };
-    const own = { PATH: process.env.PATH, TAIN_HOME: home, HOST: "127.0.0.1", PORT: String(await freePort()) };
+    const own = { ...inherited, TAIN_HOME: home, HOST: "127.0.0.1", PORT: String(await freePort()) };
     return new Tain(home, { ...stores, ...own, ...env }, database.drop);
   }
 
@@ -104,7 +106,7 @@ export class Tain {
   async close({ failed = false } = {}): Promise<void> {
     for (const run of this.#runs) {
       run.signal("SIGTERM");
-      const ended = await Promise.race([run.exited.catch(() => null), delay(20_000, "late" as const)]);
+      const ended = await Promise.race([run.exited.catch(() => null), delay(PATIENCE_MS, "late" as const)]);
       if (ended === "late") {
         for (const pid of await descendants(run.pid)) process.kill(pid, "SIGKILL");
         run.signal("SIGKILL");
@@ -117,11 +119,6 @@ export class Tain {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
-}
-
-export async function until(what: string, isSo: () => Promise<boolean>, timeoutMs = 100_000): Promise<void> {
-  for (const deadline = Date.now() + timeoutMs; Date.now() < deadline; await delay(50)) if (await isSo()) return;
-  throw new Error(`Not so after ${timeoutMs / 1_000} s: ${what}`);
 }
 
 /** The processes below a process, with the files that they run: pid to command line. */

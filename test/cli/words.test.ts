@@ -8,6 +8,7 @@ import { completed, type Instance } from "../../src/cli/instance.ts";
 import { counted, openOutput, spanOf, table } from "../../src/cli/output.ts";
 import { readNames, readPatterns } from "../../src/cli/patterns.ts";
 import { token } from "../../src/cli/token.ts";
+import { inherited } from "../support/config.ts";
 
 const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
@@ -23,7 +24,7 @@ function tain(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
     execFile(
       process.execPath,
       [main, ...args],
-      { env: { PATH: process.env.PATH, TAIN_HOME: "/nonexistent/tain", ...env } },
+      { env: { ...inherited, TAIN_HOME: "/nonexistent/tain", ...env } },
       (error, stdout, stderr) => {
         resolve({ code: typeof error?.code === "number" ? error.code : error ? -1 : 0, stdout, stderr });
       },

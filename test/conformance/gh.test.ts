@@ -42,7 +42,7 @@ beforeAll(async () => {
   repo = world.repositories.find((one) => !one.private)?.fullName ?? "";
   gh = await openGh(world, resources);
   await readTruth();
-}, 60_000);
+});
 afterAll(() => resources.disposeAsync());
 
 /** What a command prints; it must have succeeded. */

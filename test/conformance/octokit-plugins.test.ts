@@ -10,7 +10,7 @@ let repo: string;
 beforeAll(async () => {
   world = await openApiWorld({ issues: 20, repositories: 1 });
   [owner, repo] = (world.repositories[0]?.fullName ?? "/").split("/") as [string, string];
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 interface Told {

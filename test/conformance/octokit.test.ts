@@ -10,7 +10,7 @@ let repo: string;
 beforeAll(async () => {
   world = await openApiWorld({ issues: 150, repositories: 2, env: { RATE_LIMIT_ANONYMOUS: "500" } });
   [owner, repo] = (world.repositories[0]?.fullName ?? "/").split("/") as [string, string];
-}, 60_000);
+});
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 describe.each([

@@ -107,7 +107,7 @@ test("every read of a generated world has the shape that the service's descripti
     env: { RATE_LIMIT_USER: "0" },
   });
   expect(await problems(world, world.repositories[0]?.fullName as string)).toEqual([]);
-}, 60_000);
+});
 
 test.skipIf(!existsSync(archive))(
   "and so has every read of a real history (skipped without ../shared/data)",
@@ -120,5 +120,4 @@ test.skipIf(!existsSync(archive))(
     const absent = [":repository/milestones/:number", ":repository/milestones/:number/labels"];
     expect(await problems(world, "tlswg/tls13-spec", absent)).toEqual([]);
   },
-  120_000,
 );

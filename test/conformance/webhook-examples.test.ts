@@ -5,7 +5,8 @@ import { getTableName, sql } from "../../db/drizzle.ts";
 import { renderDocuments } from "../../src/mirror/rendering.ts";
 import { type Kind, resourceOf } from "../../src/mirror/resource.ts";
 import type { Fields } from "../../src/mirror/template.ts";
-import { openWorld, type TestWorld, until } from "../support/world.ts";
+import { until } from "../support/patience.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
 
 /** GitHub's own example payloads, delivered signed. */
 const GITHUB = "https://api.github.com";

@@ -9,7 +9,8 @@ import { settings } from "../../src/config.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 import { openTestDatabase } from "../support/database.ts";
-import { openWorld, until } from "../support/world.ts";
+import { until } from "../support/patience.ts";
+import { openWorld } from "../support/world.ts";
 import { blocksOf, codeSpansOf, pages, projectRoot, readPage } from "./markdown.ts";
 
 const run = promisify(execFile);
@@ -202,6 +203,6 @@ describe("what is run", () => {
 
     expect((await world.get("/user")).status).toBe(200);
     await sql.query(revoke?.text ?? "");
-    await until("the token is refused", async () => (await world.get("/user")).status === 401, 15_000);
+    await until("the token is refused", async () => (await world.get("/user")).status === 401);
   });
 });

@@ -115,7 +115,7 @@ beforeAll(async () => {
   await world.ctx.db.$client.query(file); // As after an upgrade.
   reader = new pg.Client({ connectionString: world.ctx.config.databaseUrl, options: `-c role=${ROLE}` });
   await reader.connect();
-}, 120_000);
+});
 
 afterAll(async () => {
   await reader?.end();

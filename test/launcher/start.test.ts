@@ -3,7 +3,8 @@ import { mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/prom
 import { createServer } from "node:net";
 import { join } from "node:path";
 import pg from "pg";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
+import { until } from "../support/patience.ts";
 import { answers, Home, isRunning } from "./launcher.ts";
 
 async function query(url: unknown, text: string): Promise<unknown[]> {
@@ -96,7 +97,7 @@ test("a Ctrl-C that arrives twice, from the terminal and from npm, is one reques
   const launcher = home.run(["start", "--slow"]);
   await launcher.told("started");
   launcher.child.kill("SIGINT");
-  await vi.waitUntil(() => launcher.stderr.includes("stopping"), { timeout: 5_000 });
+  await until("it is stopping", () => launcher.stderr.includes("stopping"));
   launcher.child.kill("SIGINT");
   expect(await launcher.exited).toBe(0);
 });
@@ -106,13 +107,10 @@ test("an app that does not stop is ended when asked again, and that is not a cle
   const launcher = home.run(["start", "--deaf"]);
   const app = await launcher.told("started");
   launcher.child.kill("SIGTERM");
-  await vi.waitUntil(
-    () => {
-      launcher.child.kill("SIGTERM");
-      return launcher.stderr.includes("ending it because you asked again");
-    },
-    { timeout: 5_000, interval: 200 },
-  );
+  await until("it ends the app", () => {
+    launcher.child.kill("SIGTERM");
+    return launcher.stderr.includes("ending it because you asked again");
+  });
   expect(await launcher.exited).toBe(1);
   expect(launcher.stderr).toContain("Tain did not stop cleanly (SIGKILL)");
   expect(await isRunning(app.pid)).toBe(false);
@@ -125,7 +123,7 @@ test("started by npm, the launcher stops everything when npm is killed", async (
   const app = await npm.told("started");
   npm.child.kill("SIGKILL");
   await npm.told("stopping");
-  await vi.waitUntil(async () => !(await answers(String(app.DATABASE_URL))), { timeout: 10_000 });
+  await until("Postgres has stopped", async () => !(await answers(String(app.DATABASE_URL))));
   expect(await isRunning(app.pid)).toBe(false);
   expect(await answers(String(app.REDIS_URL))).toBe(false);
 });

@@ -4,6 +4,7 @@ import { joinObserved, observe, type Sighting } from "../../src/mirror/observati
 import { mergeObserved } from "../../src/mirror/store.ts";
 import type { Fields } from "../../src/mirror/template.ts";
 import { openTestDatabase } from "../support/database.ts";
+import { until } from "../support/patience.ts";
 
 const API = "https://api.example.com";
 const at = (seconds: number, read = true): Sighting => ({
@@ -196,7 +197,7 @@ test("what another has changed since it was read is folded again before it is wr
   await written.promise;
   const older = issue({ title: "older", updated_at: "2026-01-01T00:00:03Z", state_reason: "reopened" });
   const second = mirror.merge(observe("issue", older, at(6, false)));
-  await waitUntil(async () => {
+  await until("the second waits", async () => {
     const waiting = await mirror.rows(
       "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
     );
@@ -237,10 +238,6 @@ test("many workers that merge what others merge at the same moment end with the 
   expect(await mirror.rows("select name from labels")).toEqual([{ name: "v24" }]);
   expect(await mirror.rows("select count(*)::int as count from issue_labels")).toEqual([{ count: 6 }]);
 });
-
-async function waitUntil(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 10));
-}
 
 test("a key that upstream shows no more to a request for the resource alone is gone", async () => {
   await using mirror = await openMirror();

@@ -1,9 +1,10 @@
 import { Worker } from "bullmq";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { enqueueBursts, enqueueDeliveries, queueCounts } from "../../src/operations/queues.ts";
 import { dispatchPending, pruneDeliveries } from "../../src/receiver/dispatch.ts";
 import { failDelivery, openDispatch, storeWaitingDelivery } from "../../src/receiver/inbox.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
+import { eventually } from "../support/patience.ts";
 import { openLink } from "./breakable-link.ts";
 import { NOWHERE, opened, openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";
 
@@ -35,7 +36,7 @@ describe("a delivery is kept once, whatever arrives", () => {
         payload: Buffer.from(JSON.stringify(opened)),
       },
     ]);
-    await vi.waitFor(async () => expect(await queued(world)).toEqual([rows[0]?.id]));
+    await eventually(async () => expect(await queued(world)).toEqual([rows[0]?.id]));
   });
 
   test("fifty copies at once are one row and one job", async () => {
@@ -44,7 +45,7 @@ describe("a delivery is kept once, whatever arrives", () => {
     const answers = await Promise.all(Array.from({ length: 50 }, () => world.deliver({ guid })));
     expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([202]));
     expect(await world.inbox()).toHaveLength(1);
-    await vi.waitFor(async () => expect(await queued(world)).toHaveLength(1));
+    await eventually(async () => expect(await queued(world)).toHaveLength(1));
   });
 
   test("one event at two hooks is two deliveries", async () => {
@@ -60,7 +61,7 @@ describe("a delivery is kept once, whatever arrives", () => {
     const guid = crypto.randomUUID();
     await world.deliver({ guid });
     await settle(world, guid, status);
-    await vi.waitFor(async () => expect(await queued(world)).toHaveLength(1));
+    await eventually(async () => expect(await queued(world)).toHaveLength(1));
     await world.stores.queues.deliveries.drain();
     expect(await world.deliver({ guid })).toMatchObject({ status: 202, body: { delivery: guid, status: "known" } });
     expect(await world.inbox()).toMatchObject([{ status, reason: "because" }]);
@@ -100,17 +101,14 @@ describe("who is received is answered", () => {
     await holder.query("lock table deliveries");
     const guid = crypto.randomUUID();
     const answer = world.deliver({ guid });
-    await vi.waitFor(
-      async () => {
-        const { rows } = await $client.query(
-          "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-        );
-        expect(rows).toHaveLength(1);
-      },
-      { timeout: 2_500 },
-    );
+    await eventually(async () => {
+      const { rows } = await $client.query(
+        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+      );
+      expect(rows).toHaveLength(1);
+    });
     const closed = world[Symbol.asyncDispose]();
-    await vi.waitFor(() => expect(fetch(`${world.url}/webhooks`)).rejects.toThrow("fetch failed"));
+    await eventually(() => expect(fetch(`${world.url}/webhooks`)).rejects.toThrow("fetch failed"));
     await holder.query("rollback");
     holder.release();
     expect(await answer).toMatchObject({ status: 202, body: { delivery: guid, status: "accepted" } });
@@ -141,7 +139,7 @@ describe("one of the two stores may be away", () => {
     await world.stores.db.$client.query("update deliveries set received_at = $1", [seconds(6)]);
     await expect(dispatchPending(world.stores)).rejects.toThrow("Redis cannot be reached");
     await link.mend();
-    await vi.waitFor(async () => expect(await dispatchPending(world.stores)).toBe(1), { timeout: 5_000 });
+    await eventually(async () => expect(await dispatchPending(world.stores)).toBe(1));
     expect(await queued(world)).toEqual([row?.id]);
     await world.stores.queues.deliveries.obliterate();
   });
@@ -184,7 +182,7 @@ describe("one of the two stores may be away", () => {
         status: "pending",
       },
     ]);
-    await vi.waitFor(async () => expect(await queued(world)).toHaveLength(1));
+    await eventually(async () => expect(await queued(world)).toHaveLength(1));
     expect(await world.deliver()).toMatchObject({ status: 202 });
     expect(await world.inbox()).toHaveLength(2);
   });
@@ -216,9 +214,7 @@ describe("one of the two stores may be away", () => {
     expect(refused).toMatchObject({ status: 503, body: { message: expect.stringContaining("again later") } });
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     await link.mend();
-    await vi.waitFor(async () => expect(await world.deliver({ guid })).toMatchObject({ status: 202 }), {
-      timeout: 5_000,
-    });
+    await eventually(async () => expect(await world.deliver({ guid })).toMatchObject({ status: 202 }));
     expect(await world.stores.queues.inbox.getWaitingCount()).toBe(1);
     await world.stores.queues.inbox.obliterate();
   });
@@ -230,7 +226,7 @@ test("what is asked for at one moment shares jobs of sixteen; a lone one has its
   const dispatch = openDispatch(world.stores);
   const ids = Array.from({ length: 33 }, () => crypto.randomUUID());
   for (const id of [...ids, ...ids]) dispatch(id);
-  await vi.waitFor(async () => expect(await queued(world)).toEqual([ids[32]]));
+  await eventually(async () => expect(await queued(world)).toEqual([ids[32]]));
   const bursts = await queues.bursts.getJobs(["waiting"], 0, -1, true);
   expect(bursts.map((job) => job.data.deliveryIds)).toEqual([ids.slice(0, 16), ids.slice(16, 32)]);
   expect((await queueCounts(world.stores)).deliveries).toMatchObject({ waiting: 33 });
@@ -301,7 +297,7 @@ describe("dispatching what lost its job", () => {
     await world.deliver({ guid: "in-progress" });
     await world.stores.db.$client.query("update deliveries set received_at = $1", [seconds(60)]);
     const [{ id } = { id: "" }] = await world.inbox();
-    await vi.waitFor(async () => expect(await queued(world)).toEqual([id]));
+    await eventually(async () => expect(await queued(world)).toEqual([id]));
     await Promise.all([dispatchPending(world.stores), enqueueDeliveries(world.stores, [id])]);
     expect(await queued(world)).toEqual([id]);
   });

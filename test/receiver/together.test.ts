@@ -1,6 +1,7 @@
 import examples from "@octokit/webhooks-examples";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { keysOf, readEnvelope } from "../../src/receiver/envelope.ts";
+import { eventually } from "../support/patience.ts";
 import { openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";
 
 let world: ReceiverWorld;
@@ -76,7 +77,7 @@ describe("deliveries that come together", () => {
       expect(JSON.parse(payload.toString("utf8"))).toEqual(payloadOf(Number(guid.slice("together-".length))));
       expect(status).toBe("pending");
     }
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { queues } = world.stores;
       const alone = (await queues.deliveries.getJobs(["waiting"])).map((job) => job.data.deliveryId);
       const inBursts = (await queues.bursts.getJobs(["waiting"])).map((job) => job.data.deliveryIds);

@@ -12,7 +12,8 @@ import { resolveSelections } from "../../src/sync/selection.ts";
 import { sweep } from "../../src/sync/sweep.ts";
 import { openUpstream } from "../../src/upstream/client.ts";
 import { quotaReport } from "../../src/upstream/quota.ts";
-import { openWorld, type TestWorld, until } from "../support/world.ts";
+import { until } from "../support/patience.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
 
 const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const APP_PRIVATE_KEY = String(pair.privateKey.export({ type: "pkcs1", format: "pem" }));
@@ -138,7 +139,7 @@ test("what the App is installed on is mirrored; once every token has changed, a 
   const reports = await quotaReport(world.ctx);
   expect(reports.map(({ name }) => name)).toContain(`installation on ${world.owner}`);
   expect(reports.every(({ problem }) => problem === null)).toBe(true);
-}, 60_000);
+});
 
 test("REPOSITORIES chooses among what is installed, and more can be added later", async () => {
   await using world = await openAppWorld({
@@ -151,83 +152,77 @@ test("REPOSITORIES chooses among what is installed, and more can be added later"
   expect(Object.keys(await world.states())).toEqual(["small/part-0", "small/part-1", "small/part-2"]);
 });
 
-test.each<How>(["webhook", "look"])(
-  "the fleet follows the App's installations, by %s",
-  async (how) => {
-    await using world = await openAppWorld({
-      ...{ small: 2 },
-      installations: () => [{ account: "small", repositories: ["small/part-0"] }],
-    });
-    const { apps, world: upstream } = world.simulator;
-    await resolveSelections(world.ctx);
-    await world.all("live");
-    expect(Object.keys(await world.states())).toEqual(["small/part-0"]);
-    deafen(world, how);
-    const small = world.installation("small");
+test.each<How>(["webhook", "look"])("the fleet follows the App's installations, by %s", async (how) => {
+  await using world = await openAppWorld({
+    ...{ small: 2 },
+    installations: () => [{ account: "small", repositories: ["small/part-0"] }],
+  });
+  const { apps, world: upstream } = world.simulator;
+  await resolveSelections(world.ctx);
+  await world.all("live");
+  expect(Object.keys(await world.states())).toEqual(["small/part-0"]);
+  deafen(world, how);
+  const small = world.installation("small");
 
-    // Added, and removed again.
-    apps.choose(small, world.by, ["small/part-0", "small/part-1"].map(world.repository));
-    await world.hear(how);
-    await until("the new one is live", async () => (await world.states())["small/part-1"]?.state === "live");
-    apps.choose(small, world.by, [world.repository("small/part-0")]);
-    await world.hear(how);
-    expect((await world.states())["small/part-1"]).toMatchObject({
-      state: "paused",
-      problem: expect.stringMatching(/taken out of the installation on small.*`tain remove`/),
-    });
-    expect((await world.states())["small/part-0"]).toMatchObject({ state: "live", problem: null });
-    // Catch-ups that come meanwhile neither delete nor hide why.
-    await world.catchUp();
-    expect((await world.states())["small/part-1"]?.problem).toMatch(/taken out/);
-    expect((await world.get("/repos/small/part-1")).status).toBe(200);
-    apps.choose(small, world.by, "all");
-    await world.hear(how);
-    await world.all("live");
+  // Added, and removed again.
+  apps.choose(small, world.by, ["small/part-0", "small/part-1"].map(world.repository));
+  await world.hear(how);
+  await until("the new one is live", async () => (await world.states())["small/part-1"]?.state === "live");
+  apps.choose(small, world.by, [world.repository("small/part-0")]);
+  await world.hear(how);
+  expect((await world.states())["small/part-1"]).toMatchObject({
+    state: "paused",
+    problem: expect.stringMatching(/taken out of the installation on small.*`tain remove`/),
+  });
+  expect((await world.states())["small/part-0"]).toMatchObject({ state: "live", problem: null });
+  // Catch-ups that come meanwhile neither delete nor hide why.
+  await world.catchUp();
+  expect((await world.states())["small/part-1"]?.problem).toMatch(/taken out/);
+  expect((await world.get("/repos/small/part-1")).status).toBe(200);
+  apps.choose(small, world.by, "all");
+  await world.hear(how);
+  await world.all("live");
 
-    // Suspended, and not any more.
-    apps.suspend(small, world.by, true);
-    await world.hear(how);
-    for (const { state, problem } of Object.values(await world.states())) {
-      expect(state).toBe("paused");
-      expect(problem).toMatch(/installation on small is suspended.*unsuspend/);
-    }
-    await world.catchUp();
-    const said = (await quotaReport(world.ctx)).find(({ name }) => name === "installation on small");
-    expect(said?.problem).toMatch(/small has suspended/);
-    apps.suspend(small, world.by, false);
-    await world.hear(how);
-    await world.all("live");
+  // Suspended, and not any more.
+  apps.suspend(small, world.by, true);
+  await world.hear(how);
+  for (const { state, problem } of Object.values(await world.states())) {
+    expect(state).toBe("paused");
+    expect(problem).toMatch(/installation on small is suspended.*unsuspend/);
+  }
+  await world.catchUp();
+  const said = (await quotaReport(world.ctx)).find(({ name }) => name === "installation on small");
+  expect(said?.problem).toMatch(/small has suspended/);
+  apps.suspend(small, world.by, false);
+  await world.hear(how);
+  await world.all("live");
 
-    // New permissions are known; a new repository of an account that chose all joins.
-    apps.acceptPermissions(small, world.by, {
-      permissions: { issues: "write", pull_requests: "read" },
-      events: EVENTS,
-    });
-    upstream.addRepository({ ownerId: small.accountId, name: "part-2" });
-    await world.hear(how);
-    const { rows } = await world.ctx.db.$client.query("select permissions from installations");
-    expect(rows[0]?.permissions).toMatchObject({ issues: "write" });
-    if (how === "look") await until("it is live", async () => (await world.states())["small/part-2"]?.state === "live");
+  // New permissions are known; a new repository of an account that chose all joins.
+  apps.acceptPermissions(small, world.by, {
+    permissions: { issues: "write", pull_requests: "read" },
+    events: EVENTS,
+  });
+  upstream.addRepository({ ownerId: small.accountId, name: "part-2" });
+  await world.hear(how);
+  const { rows } = await world.ctx.db.$client.query("select permissions from installations");
+  expect(rows[0]?.permissions).toMatchObject({ issues: "write" });
+  if (how === "look") await until("it is live", async () => (await world.states())["small/part-2"]?.state === "live");
 
-    // Another account, and the first one leaves.
-    apps.install(world.app, world.by, { account: world.owner });
-    await world.hear(how);
-    await until("all of the other are live", async () =>
-      Object.entries(await world.states()).some(
-        ([name, { state }]) => name.startsWith(world.owner) && state === "live",
-      ),
-    );
-    apps.uninstall(small, world.by);
-    await world.hear(how);
-    for (const [name, { state, problem }] of Object.entries(await world.states())) {
-      if (!name.startsWith("small/")) continue;
-      expect(state).toBe("paused");
-      expect(problem).toMatch(/no longer installed on small/);
-    }
-    expect((await world.get("/repos/small/part-0")).status).toBe(200);
-  },
-  90_000,
-);
+  // Another account, and the first one leaves.
+  apps.install(world.app, world.by, { account: world.owner });
+  await world.hear(how);
+  await until("all of the other are live", async () =>
+    Object.entries(await world.states()).some(([name, { state }]) => name.startsWith(world.owner) && state === "live"),
+  );
+  apps.uninstall(small, world.by);
+  await world.hear(how);
+  for (const [name, { state, problem }] of Object.entries(await world.states())) {
+    if (!name.startsWith("small/")) continue;
+    expect(state).toBe("paused");
+    expect(problem).toMatch(/no longer installed on small/);
+  }
+  expect((await world.get("/repos/small/part-0")).status).toBe(200);
+});
 
 test("when an installation is suspended, a token takes over what it sees", async () => {
   await using world = await openAppWorld({
@@ -335,4 +330,4 @@ test("a sweep asks of each installation about its own private repositories, and 
   expect(await sweep(world.ctx)).toEqual({ swept: Object.keys(await world.states()).length, changed: 0 });
   const { rows } = await world.ctx.db.$client.query("select repository_id from sweeps where shown is null");
   expect(rows).toEqual([]);
-}, 60_000);
+});

@@ -44,7 +44,6 @@ test.each([
       audit: { rest: 0, points: pointsOf(size) },
     });
   },
-  300_000,
 );
 
 test.skipIf(!wantsLarge)(

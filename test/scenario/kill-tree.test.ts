@@ -10,4 +10,4 @@ test("the whole tree, killed three times in a backfill, costs a page each time a
     { during: "reviews of one pull request", nth: 2, when: "waiting", costs: 2 },
     { during: "mergeability", nth: 1, when: "waiting" },
   ]);
-}, 90_000);
+});

@@ -11,4 +11,4 @@ test("a worker that is killed three times in a backfill costs a page each time a
     { during: "issue comments", nth: 4, when: "waiting" },
     { during: "reviews", nth: 2, when: "waiting" },
   ]);
-}, 90_000);
+});

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { sql } from "../../db/drizzle.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { compare } from "../support/comparison.ts";
-import { openWorld, until } from "../support/world.ts";
+import { until } from "../support/patience.ts";
+import { openWorld } from "../support/world.ts";
 
 const fill = ({ world: upstream }: Parameters<NonNullable<NonNullable<Parameters<typeof openWorld>[0]>["fill"]>>[0]) =>
   void generateWorld(upstream, { seed: 7, repositories: 1, issues: 60, pulls: 30 });
@@ -65,7 +66,6 @@ test.each(seeds)(
     );
     expect(differences).toEqual([]);
   },
-  120_000,
 );
 
 async function currentName(world: Awaited<ReturnType<typeof openWorld>>): Promise<string> {

@@ -52,5 +52,4 @@ test.each(seeds.flatMap((seed) => [0.3, 1].map((drop) => ({ seed, drop }))))(
     );
     expect(differences).toEqual([]);
   },
-  120_000,
 );

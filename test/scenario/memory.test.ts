@@ -4,8 +4,9 @@ import { openContext } from "../../src/context.ts";
 import { resolveSelections } from "../../src/sync/selection.ts";
 import { testConfig, testEnvironment } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
+import { until } from "../support/patience.ts";
 import { startProgram } from "../support/program.ts";
-import { UPSTREAM_TOKEN, until } from "../support/world.ts";
+import { UPSTREAM_TOKEN } from "../support/world.ts";
 
 /** Peak memory is read from Linux's /proc. */
 const canMeasure = platform() === "linux";
@@ -19,14 +20,10 @@ const smallNursery = ["--max-semi-space-size=1"];
 /** Minutes of work, so it has to be asked for. */
 const wantsLarge = process.env.TAIN_LARGE === "1";
 
-test.skipIf(!canMeasure)(
-  "a worker's memory does not grow with the repository it copies",
-  async () => {
-    // So small that pools and caches still fill; what kept every resource would need more than twice as much.
-    await compareMemory(1_500, 6_000, smallNursery, 1.5);
-  },
-  120_000,
-);
+test.skipIf(!canMeasure)("a worker's memory does not grow with the repository it copies", async () => {
+  // So small that pools and caches still fill; what kept every resource would need more than twice as much.
+  await compareMemory(1_500, 6_000, smallNursery, 1.5);
+});
 
 test.skipIf(!canMeasure || !wantsLarge).each<[string, readonly string[]]>([
   ["as it runs", []],
@@ -74,7 +71,7 @@ async function copied(issues: number, nodeFlags: readonly string[]): Promise<Cop
       limits,
     ],
   ]);
-  await until("upstream listens", async () => upstream.lines.some((line) => line.ready === true), 120_000);
+  await until("upstream listens", async () => upstream.lines.some((line) => line.ready === true));
   const { url, repositories } = upstream.lines.find((line) => line.ready === true) as unknown as {
     url: string;
     repositories: string[];

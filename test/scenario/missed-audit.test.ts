@@ -122,7 +122,7 @@ test("an audit finds what nobody told and no list of changes shows, repairs it o
   expect(meter.routes["POST /graphql"]?.requests).toBe(1);
   expect(meter.charged - meter.points).toBeLessThanOrEqual(2);
   expect(meter.points).toBeLessThanOrEqual(2);
-}, 60_000);
+});
 
 test("a row that claims a later moment than upstream ever had is put right", async () => {
   const { world, repository } = await openCopied(10, 3);
@@ -223,7 +223,6 @@ test.each(seeds)(
     const name = world.simulator.world.fullName(repository);
     expect((await compare(world.ctx, world.simulator, name)).differences).toEqual([]);
   },
-  120_000,
 );
 
 async function countTombstones({ ctx }: TestWorld): Promise<number> {

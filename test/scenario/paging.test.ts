@@ -55,5 +55,4 @@ test.each(seeds)(
     }
     expect(live.count).toBeGreaterThan(50);
   },
-  60_000,
 );

@@ -27,5 +27,4 @@ test.skipIf(!existsSync(archive))(
       review_comments: 1_306,
     });
   },
-  120_000,
 );

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Instance } from "../../src/cli/instance.ts";
-import { family, isAlive, type Run, Tain, until } from "../cli/tain.ts";
+import { family, isAlive, type Run, Tain } from "../cli/tain.ts";
+import { until } from "../support/patience.ts";
 
 // One instance after another in one home, as a person has them; each test goes on where the one before it stopped.
 let tain: Tain;
@@ -17,12 +18,12 @@ beforeAll(async () => {
   run = tain.start(["up"]);
   await run.said(/Ctrl-C stops everything/);
   instance = await tain.instance();
-}, 60_000);
+});
 
 afterAll(async () => await tain?.close({ failed }), 60_000);
 
 function check(name: string, run: () => Promise<void>): void {
-  test(name, { timeout: 60_000 }, async () => {
+  test(name, async () => {
     failed = true;
     await run();
     failed = false;
@@ -52,7 +53,6 @@ async function arrives(number: number, { owner, name }: { owner: string; name: s
   await until(
     `issue ${number} of ${owner}/${name} is in the mirror`,
     async () => (await get(`/repos/${owner}/${name}/issues/${number}`)).status === 200,
-    20_000,
   );
 }
 
@@ -199,5 +199,5 @@ check("after kill -9 of the parent its processes end by themselves", async () =>
   const processes = await family(run.pid);
   expect(processes.size).toBe(4);
   run.signal("SIGKILL");
-  for (const [pid, args] of processes) await until(`${args} has ended`, async () => !(await isAlive(pid)), 20_000);
+  for (const [pid, args] of processes) await until(`${args} has ended`, async () => !(await isAlive(pid)));
 });

@@ -3,7 +3,8 @@ import { createServer } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
-import { type Run, Tain, until } from "../cli/tain.ts";
+import { type Run, Tain } from "../cli/tain.ts";
+import { until } from "../support/patience.ts";
 
 // Upstream is given, as it is outside of the demonstration; here the simulator plays it. Each test goes on where the one
 // before it stopped.
@@ -22,15 +23,15 @@ beforeAll(async () => {
   tain = await Tain.open({ UPSTREAM_URL: simulator.url, UPSTREAM_TOKEN: TOKEN, REPOSITORIES: names[0] ?? "" });
   run = tain.start(["up"]);
   await run.said(/Ctrl-C stops everything/);
-}, 60_000);
+});
 
 afterAll(async () => {
   await tain?.close({ failed });
   await simulator?.close();
-}, 60_000);
+});
 
 function check(name: string, run: () => Promise<void>): void {
-  test(name, { timeout: 60_000 }, async () => {
+  test(name, async () => {
     failed = true;
     await run();
     failed = false;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { openDatabase } from "../../db/connection.ts";
 import { sql } from "../../db/drizzle.ts";
 import { openTestDatabase } from "../support/database.ts";
-import { until } from "../support/world.ts";
+import { until } from "../support/patience.ts";
 
 test("a connection that Postgres ends between two statements fails the transaction, not the process", async () => {
   const database = await openTestDatabase();

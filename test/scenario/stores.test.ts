@@ -8,8 +8,9 @@ import type { Simulator } from "../../src/simulator/simulator.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks.ts";
 import { compare } from "../support/comparison.ts";
 import { openOwnStores } from "../support/own-stores.ts";
+import { until } from "../support/patience.ts";
 import { type Program, startProgram } from "../support/program.ts";
-import { openWorld, type TestWorld, UPSTREAM_TOKEN, until } from "../support/world.ts";
+import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
 
 /** How long each store stays away. */
 const AWAY_MS = 3_000;
@@ -114,7 +115,7 @@ test("with Redis stopped, then Postgres, then both, each acknowledged delivery i
   await settled(world, all);
   expect(await revision(world)).toBe(before);
   expect(await programs.web.stop()).toBe(0);
-}, 120_000);
+});
 
 /** Who has become a contributor is one in everything they ever wrote, and upstream neither says so nor moves a date. */
 function isUnheard(_kind: Kind, path: string): boolean {
@@ -157,7 +158,7 @@ async function settled(world: TestWorld, guids: Set<string>): Promise<number> {
     );
     return rows;
   };
-  await until("each delivery is settled", async () => (await settledRows()).length === guids.size, 40_000);
+  await until("each delivery is settled", async () => (await settledRows()).length === guids.size);
   const rows = await settledRows();
   expect(
     rows.filter(({ status, attempts }) => (status !== "applied" && status !== "ignored") || attempts !== 1),

@@ -4,6 +4,7 @@ import { createWriteStream, type WriteStream } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { inherited } from "../support/config.ts";
 import { CLOCK_FILE } from "./clock.ts";
 import type { Part } from "./schedule.ts";
 
@@ -108,7 +109,7 @@ export class Mirror implements AsyncDisposable {
     const { root, clock, logDirectory } = this.#options;
     const child = spawn(process.execPath, ["--import", clockModule, join(root, entries[part])], {
       // Without what this process was given: the tests' stores, the person's own settings.
-      env: { PATH: process.env.PATH, ...this.#env, [CLOCK_FILE]: clock },
+      env: { ...inherited, ...this.#env, [CLOCK_FILE]: clock },
       // The channel tells the process when this one has gone.
       stdio: ["ignore", "pipe", "pipe", "ipc"],
     });

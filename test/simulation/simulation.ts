@@ -113,7 +113,6 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
     AUDIT_PERIOD: `${plan.auditPeriodMs / SECOND}s`,
     SHUTDOWN_TIMEOUT: "5s",
     LOG_LEVEL: "info",
-    NODE_COMPILE_CACHE: join(options.root, "node_modules", ".cache", "simulation"),
   };
   const mirror = resources.use(
     new Mirror({

@@ -1,5 +1,11 @@
 import { type Config, parseConfig } from "../../src/config.ts";
 
+/** What the processes of a test get of its own environment: where programs are, and what has been compiled before. */
+export const inherited: NodeJS.ProcessEnv = {
+  PATH: process.env.PATH,
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+};
+
 /** A configuration on a test's own stores. `env` adds to it or overrides it. */
 export function testConfig(
   { database, redis, upstream }: { database: string; redis: { url: string; prefix: string }; upstream: string },

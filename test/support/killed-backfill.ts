@@ -9,11 +9,10 @@ import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts"
 import { compare } from "./comparison.ts";
 import { testConfig, testEnvironment } from "./config.ts";
 import { openTestDatabase, testRedis } from "./database.ts";
+import { PATIENCE_MS, until } from "./patience.ts";
 import type { Program } from "./program.ts";
 import { type Exchange, openTap, type UpstreamTap } from "./upstream-tap.ts";
-import { UPSTREAM_TOKEN, until } from "./world.ts";
-
-const PATIENCE_MS = 20_000;
+import { UPSTREAM_TOKEN } from "./world.ts";
 
 /** A repository to be copied by programs that are killed while they do it. */
 export interface KilledBackfill extends AsyncDisposable {

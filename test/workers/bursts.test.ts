@@ -7,8 +7,9 @@ import { openDeliveriesWorker } from "../../workers/deliveries.ts";
 import { openLink } from "../receiver/breakable-link.ts";
 import { testEnvironment } from "../support/config.ts";
 import { openTestDatabase } from "../support/database.ts";
+import { until } from "../support/patience.ts";
 import { startProgram } from "../support/program.ts";
-import { until } from "../support/world.ts";
+
 import { arrive, type MirroredWorld, opened, openMirrored, titles } from "./arrived.ts";
 import { openWorkerWorld } from "./worker-world.ts";
 
@@ -26,7 +27,7 @@ async function outcomes({ ctx }: Pick<MirroredWorld, "ctx">, ids: string[]): Pro
 }
 
 const settled = (world: Pick<MirroredWorld, "ctx">, ids: string[]) =>
-  until("all are settled", async () => (await outcomes(world, ids)).every((one) => !one.startsWith("pending")), 30_000);
+  until("all are settled", async () => (await outcomes(world, ids)).every((one) => !one.startsWith("pending")));
 
 test("what cannot be applied ends as failed with its own attempts and reason; its neighbours are applied, once each", async () => {
   await using world = await openMirrored();
@@ -89,7 +90,7 @@ test("a worker killed in the middle of a burst leaves all of it to another, whic
   await settled(world, ids);
   expect(await outcomes(world, ids)).toEqual(Array(4).fill("applied 1"));
   expect(await titles(world)).toEqual(["1 edited 1", "2 edited 2", "3 edited 3", "4 edited 4"]);
-}, 60_000);
+});
 
 test("bursts that Redis forgot are found by the dispatcher; one that is asked for twice is applied once", async () => {
   await using world = await openMirrored();
@@ -128,7 +129,7 @@ test("with Postgres away a burst waits as a whole, at no cost of attempts, and n
   const batches = new DeliveryBatches(world.ctx);
   for (const worker of [openBurstsWorker(world.ctx, batches), openDeliveriesWorker(world.ctx, batches)])
     world.defer(() => worker.close());
-  await until("the burst waits", async () => (await queues.bursts.getDelayedCount()) === 1, 10_000);
+  await until("the burst waits", async () => (await queues.bursts.getDelayedCount()) === 1);
   expect((await queues.bursts.getDelayed())[0]).toMatchObject({ attemptsMade: 0 });
   expect(await queueCounts(world.ctx)).toMatchObject({ deliveries: { waiting: 0, active: 0, delayed: 3, failed: 0 } });
   expect(await queues.deliveries.getJobCounts()).toMatchObject({ waiting: 0, delayed: 0, failed: 0 });

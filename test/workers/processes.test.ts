@@ -1,8 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { SECRET } from "../receiver/receiver-world.ts";
+import { inherited } from "../support/config.ts";
+import { eventually } from "../support/patience.ts";
 import { openWorkerWorld } from "./worker-world.ts";
 
 interface Started {
@@ -15,7 +17,7 @@ interface Started {
 function start(entry: string, env: Record<string, string>): Started {
   const child = spawn(process.execPath, [entry], {
     env: {
-      PATH: process.env.PATH,
+      ...inherited,
       UPSTREAM_URL: "http://127.0.0.1:1",
       UPSTREAM_TOKEN: "test-upstream-token",
       WEBHOOK_SECRET: SECRET,
@@ -34,14 +36,11 @@ function start(entry: string, env: Record<string, string>): Started {
 }
 
 const said = async (started: Started, message: string) =>
-  await vi.waitFor(
-    () => {
-      const line = started.lines.find((candidate) => candidate.msg === message);
-      expect(line, JSON.stringify(started.lines)).toBeDefined();
-      return line as Record<string, unknown>;
-    },
-    { timeout: 15_000 },
-  );
+  await eventually(() => {
+    const line = started.lines.find((candidate) => candidate.msg === message);
+    expect(line, JSON.stringify(started.lines)).toBeDefined();
+    return line as Record<string, unknown>;
+  });
 
 describe("each process of the Procfile", () => {
   test.each([

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Job, Worker } from "bullmq";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { enqueueCatchUp, enqueueDeliveries, type RepositoryJob } from "../../src/operations/queues.ts";
 import { InvalidPayloadError } from "../../src/sync/apply.ts";
 import { QuotaSpentError } from "../../src/upstream/errors.ts";
@@ -11,6 +11,7 @@ import { upsertSchedules } from "../../workers/scheduler.ts";
 import { openWorker, type WorkerContext } from "../../workers/worker.ts";
 import { openLink } from "../receiver/breakable-link.ts";
 import { openTestDatabase } from "../support/database.ts";
+import { eventually } from "../support/patience.ts";
 import { openWorkerWorld, type WorkerWorld } from "./worker-world.ts";
 
 /** A worker on the catch-up queue that does what the test says. */
@@ -43,7 +44,7 @@ describe("the retry policy in BullMQ", () => {
     });
     const done = finished(worker);
     await enqueueCatchUp(world.ctx, { repositoryId: 1 });
-    await vi.waitFor(async () => expect(await seeing(world)).toMatchObject({ delayed: 1, active: 0, failed: 0 }));
+    await eventually(async () => expect(await seeing(world)).toMatchObject({ delayed: 1, active: 0, failed: 0 }));
     const job = await done;
     expect(runs).toHaveLength(2);
     expect(runs[1]).toBeGreaterThanOrEqual(resetAt.getTime());
@@ -73,7 +74,7 @@ describe("the retry policy in BullMQ", () => {
     });
     worker.on("failed", (job) => finals.push(job?.finishedOn !== undefined));
     await world.ctx.queues.catchUp.add("catch-up", { repositoryId: 1 }, { attempts: 2 });
-    await vi.waitFor(() => expect(finals).toEqual([false, true]), { timeout: 5_000 });
+    await eventually(() => expect(finals).toEqual([false, true]));
     const [job] = await world.ctx.queues.catchUp.getJobs(["failed"]);
     expect(job).toMatchObject({ failedReason: "perhaps transient", attemptsMade: 2 });
     isMended = true;
@@ -91,10 +92,10 @@ describe("the retry policy in BullMQ", () => {
       await gate;
     });
     await enqueueCatchUp(world.ctx, { repositoryId: 1 });
-    await vi.waitFor(() => expect(runs.begun).toBe(1));
+    await eventually(() => expect(runs.begun).toBe(1));
     for (let i = 0; i < 3; i++) await enqueueCatchUp(world.ctx, { repositoryId: 1 });
     open();
-    await vi.waitFor(async () => expect(await seeing(world)).toMatchObject({ completed: 2, waiting: 0, active: 0 }));
+    await eventually(async () => expect(await seeing(world)).toMatchObject({ completed: 2, waiting: 0, active: 0 }));
     expect(runs.begun).toBe(2);
   });
 });
@@ -106,7 +107,7 @@ describe("stopping and dying", () => {
       await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
     });
     await enqueueCatchUp(world.ctx, { repositoryId: 1 });
-    await vi.waitFor(async () => expect(await seeing(world)).toMatchObject({ active: 1 }));
+    await eventually(async () => expect(await seeing(world)).toMatchObject({ active: 1 }));
     world.stop();
     await first.close();
     expect(await seeing(world)).toMatchObject({ waiting: 1, active: 0, failed: 0 });
@@ -120,7 +121,7 @@ describe("stopping and dying", () => {
     const { promise: gate, resolve: open } = Promise.withResolvers<void>();
     const worker = work(world, () => gate);
     await enqueueCatchUp(world.ctx, { repositoryId: 1 });
-    await vi.waitFor(async () => expect(await seeing(world)).toMatchObject({ active: 1 }));
+    await eventually(async () => expect(await seeing(world)).toMatchObject({ active: 1 }));
     world.stop();
     const closed = worker.close();
     open();
@@ -159,23 +160,18 @@ describe("acknowledged deliveries reach the mirror", () => {
     );
     const worker = openInboxWorker(world.ctx);
     world.defer(() => worker.close());
-    await vi.waitFor(async () => expect((await queues.inbox.getDelayed())[0]?.attemptsStarted).toBeGreaterThan(1), {
-      timeout: 10_000,
-    });
+    await eventually(async () => expect((await queues.inbox.getDelayed())[0]?.attemptsStarted).toBeGreaterThan(1));
     await link.mend();
-    await vi.waitFor(
-      async () => {
-        const { rows } = await db.$client.query("select guid, status, received_at from deliveries");
-        expect(rows).toEqual([{ guid: "waiting-1", status: "pending", received_at: new Date(receivedAt) }]);
-      },
-      { timeout: 20_000 },
-    );
+    await eventually(async () => {
+      const { rows } = await db.$client.query("select guid, status, received_at from deliveries");
+      expect(rows).toEqual([{ guid: "waiting-1", status: "pending", received_at: new Date(receivedAt) }]);
+    });
     expect(await queues.inbox.getJobCounts("waiting", "delayed", "failed")).toEqual({
       waiting: 0,
       delayed: 0,
       failed: 0,
     });
-    await vi.waitFor(async () => expect(await queues.deliveries.getWaitingCount()).toBe(1));
+    await eventually(async () => expect(await queues.deliveries.getWaitingCount()).toBe(1));
   });
 
   test("one that Postgres can never store is kept with its reason", async () => {
@@ -212,16 +208,13 @@ describe("acknowledged deliveries reach the mirror", () => {
     await enqueueDeliveries(world.ctx, [deliveryId]);
     const worker = openDeliveriesWorker(world.ctx);
     world.defer(() => worker.close());
-    await vi.waitFor(async () => expect(await queues.deliveries.getDelayedCount()).toBe(1), { timeout: 10_000 });
+    await eventually(async () => expect(await queues.deliveries.getDelayedCount()).toBe(1));
     expect((await queues.deliveries.getDelayed())[0]).toMatchObject({ attemptsMade: 0 });
     await link.mend();
-    await vi.waitFor(
-      async () => {
-        const settled = await db.$client.query("select status, reason from deliveries");
-        expect(settled.rows).toEqual([{ status: "failed", reason: expect.stringContaining("issues") }]);
-      },
-      { timeout: 10_000 },
-    );
+    await eventually(async () => {
+      const settled = await db.$client.query("select status, reason from deliveries");
+      expect(settled.rows).toEqual([{ status: "failed", reason: expect.stringContaining("issues") }]);
+    });
   });
 });
 
@@ -250,11 +243,11 @@ describe("schedules", () => {
     const upkeep = setInterval(() => void upsertSchedules(world.ctx).catch(() => {}), 300);
     try {
       const dispatched = () => runs.filter((name) => name === "dispatch").length;
-      await vi.waitFor(() => expect(dispatched()).toBeGreaterThanOrEqual(3), { timeout: 10_000 });
+      await eventually(() => expect(dispatched()).toBeGreaterThanOrEqual(3));
       const keys = await world.ctx.redis.keys(`${world.ctx.config.redisPrefix}:*`);
       await world.ctx.redis.del(keys);
       runs.length = 0;
-      await vi.waitFor(() => expect(dispatched()).toBeGreaterThanOrEqual(3), { timeout: 10_000 });
+      await eventually(() => expect(dispatched()).toBeGreaterThanOrEqual(3));
     } finally {
       clearInterval(upkeep);
     }
