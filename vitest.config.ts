@@ -9,7 +9,8 @@ export default defineConfig({
     globalSetup: ["test/support/global-setup.ts"],
     // Processes, not threads: a test file may signal, exit or leak without touching its neighbours.
     pool: "forks",
-    maxWorkers: 2,
+    // More than cores: half of the time a file waits for a process or a store.
+    maxWorkers: 3,
     // Generous, since the machine may be many times slower than usual: only what hangs should fail by it.
     testTimeout: 600_000,
     hookTimeout: 600_000,
