@@ -5,7 +5,7 @@ import { createApiToken } from "../src/api/tokens.ts";
 import { listenForChanges } from "../src/mirror/announcement.ts";
 import { openCorpus } from "./corpus.ts";
 import { benchRedis, openBenchDatabase } from "./databases.ts";
-import { alternate, type Benchmark, median } from "./measure.ts";
+import { alternate, type Benchmark, median, ROUNDS } from "./measure.ts";
 import { type ServerProcess, startServer } from "./processes.ts";
 import { openStages } from "./reference/fresh.ts";
 
@@ -81,7 +81,7 @@ export const benchmark: Benchmark = {
       },
       { unit: "ms", goal: { atMost: 2 } },
     );
-    return { ...measured, notes: told };
+    return { ...measured, notes: { ...told, ...show.took() } };
   },
 };
 
@@ -101,13 +101,15 @@ async function openFreshness(
   fullName: string,
   headers: Record<string, string>,
   nextChange: () => Promise<void>,
-): Promise<{ body: Buffer; delivery: () => Promise<void> }> {
+): Promise<{ body: Buffer; delivery: () => Promise<void>; took: () => Record<string, number> }> {
   const read = async (path: string): Promise<Record<string, unknown>> => {
     const answer = await fetch(url + path, { headers });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${text}`);
     return JSON.parse(text) as Record<string, unknown>;
   };
+  /** Milliseconds of each delivery, step by step. */
+  const steps = { acknowledged: [] as number[], announced: [] as number[], read: [] as number[] };
   const path = `/repos/${fullName}/issues/1`;
   const issue = await read(path);
   const repository = await read(`/repos/${fullName}`);
@@ -126,6 +128,7 @@ async function openFreshness(
       const title = randomUUID();
       const body = bodyOf(title);
       const changed = nextChange();
+      const sentAt = performance.now();
       const answer = await fetch(`${url}/webhooks`, {
         method: "POST",
         body,
@@ -139,8 +142,18 @@ async function openFreshness(
       });
       if (answer.status !== 202) throw new Error(`POST /webhooks: ${answer.status} ${await answer.text()}`);
       await answer.arrayBuffer();
+      const acknowledgedAt = performance.now();
       await Promise.race([changed, sleep(30_000, undefined, { ref: false })]);
+      const announcedAt = performance.now();
       if ((await read(path)).title !== title) throw new Error("What was announced is not shown");
+      steps.acknowledged.push(acknowledgedAt - sentAt);
+      steps.announced.push(announcedAt - acknowledgedAt);
+      steps.read.push(performance.now() - announcedAt);
     },
+    took: () => ({
+      acknowledgedMs: median(steps.acknowledged.slice(-ROUNDS * TIMES)),
+      thenAnnouncedMs: median(steps.announced.slice(-ROUNDS * TIMES)),
+      thenReadMs: median(steps.read.slice(-ROUNDS * TIMES)),
+    }),
   };
 }

@@ -22,5 +22,7 @@ export async function tainOn(
     ...env,
   });
   const ended = await run.exited;
-  return { ...ended, json: args.includes("--json") && ended.stdout ? JSON.parse(ended.stdout) : null };
+  // Before the last line a machine that is slow may have been told of progress.
+  const last = args.includes("--json") ? ended.stdout.trimEnd().split("\n").at(-1) : "";
+  return { ...ended, json: last ? JSON.parse(last) : null };
 }

@@ -42,7 +42,7 @@ test("whatever goes wrong on the way, the mirror becomes equal to a quiet upstre
   expect(outcomes.every(({ deliveries, faults }) => deliveries > 0 && Object.keys(faults).length > 0)).toBe(true);
   expect(code).toBe(0);
   await rm(logs, { recursive: true }); // Kept when the test fails: the logs of the seed are there.
-});
+}, 3_600_000);
 
 test("a seed is the same each time it is played, and the faults that are not wished for do not happen", () => {
   const faults = new Set(Object.keys(faultKinds)) as Parameters<typeof planOf>[0]["faults"];

@@ -75,7 +75,7 @@ const LONG_LAG_MS = 30 * SECOND;
 /** In this time upstream's list of deliveries has been looked at three times, which is as often as one is asked for. */
 const LAST_WORDS_MS = 6 * MINUTE;
 /** Real time in which the mirror must have come to an end. */
-const PATIENCE_MS = 180_000;
+const PATIENCE_MS = 600_000;
 
 /** Thrown when the mirror does not come to an end; the message says with what. */
 class HangError extends Error {
