@@ -30,6 +30,7 @@ describe.each(pages)("%s", (page) => {
     const known = [
       ...Object.values(settings).map(({ name }) => name),
       "KEEP_CORPORA",
+      "NODE_COMPILE_CACHE",
       "NODE_ENV",
       "TAIN_DEBUG",
       "TAIN_LARGE",
