@@ -95,6 +95,9 @@ export async function postgresCpuSeconds({ db }: Pick<Context, "db">): Promise<n
   return ticks.reduce((sum, one) => sum + one, 0) / TICKS_PER_SECOND;
 }
 
+/** Who has become a contributor, and what became of the fork that a pull request came from: no webhook and no date says so. */
+const AUDITED = /^(author_association$|head\.(repo|user)(\.|$))/;
+
 /** What differs from upstream after one catch-up, and once every doubt was asked about; what only an audit can tell is left out. */
 export async function driftOf(
   database: BenchDatabase,
@@ -117,7 +120,7 @@ export async function driftOf(
   }
   const differences: string[] = [];
   for (const { id } of rows) {
-    const found = await compare(ctx, simulator, id, (_kind, path) => path === "author_association");
+    const found = await compare(ctx, simulator, id, (_kind, path) => AUDITED.test(path));
     differences.push(...found.differences);
   }
   return differences;
