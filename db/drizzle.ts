@@ -1,7 +1,7 @@
 /**
  * The parts of drizzle-orm that are in use, loaded as CommonJS. Node.js 26.10 reads the `exports` of a package anew for
- * each of its ES modules; drizzle-orm's are 170 kB long and 106 of its modules are loaded, which took every process two
- * seconds of processor time to start, and takes a tenth of that so.
+ * each of its ES modules; drizzle-orm's are 170 kB long and 106 of its modules are loaded. As ES modules they took
+ * 2.1 s of processor time where they take 0.3 so.
  */
 import { createRequire } from "node:module";
 

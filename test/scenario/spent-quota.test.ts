@@ -102,6 +102,7 @@ test.each([
     const { simulator, ctx } = world;
     await spent.work();
     const leftMs = Math.max(size.leftMs, Math.round(3 * (performance.now() - openedAt)));
+    const withinMs = Math.max(PATIENCE_MS, 2 * leftMs);
     // What is left of the window that has begun: seconds, long enough to use it up, longer where the machine is slow.
     // What was learnt of it before is forgotten.
     const clock = simulator.world.clock as SettableClock;
@@ -111,7 +112,7 @@ test.each([
     await spent.begin();
 
     const windowEnds = coreOf(world).reset;
-    await untilAllWait(spent, Math.max(PATIENCE_MS, 2 * leftMs));
+    await untilAllWait(spent, withinMs);
     const first = coreOf(world);
     expect(first.reset, "the window ended before it was used up: this machine is too busy").toBe(windowEnds);
     const spentMs = leftMs - (first.reset * 1_000 - simulator.world.clock.now());
@@ -129,10 +130,10 @@ test.each([
     expect(written.status).toBe(201);
     expect(resumed(), "the write waited until work resumed").toBeUndefined();
 
-    await until("work resumes", async () => resumed() !== undefined, Math.max(PATIENCE_MS, 2 * leftMs));
+    await until("work resumes", async () => resumed() !== undefined, withinMs);
     expect(simulator.world.clock.now()).toBeGreaterThanOrEqual(first.reset * 1_000);
     const lateMs = simulator.world.clock.now() - first.reset * 1_000;
-    await untilAllWait(spent, Math.max(PATIENCE_MS, 2 * leftMs));
+    await untilAllWait(spent, withinMs);
     const second = coreOf(world);
     expect(second.reset).toBeGreaterThan(first.reset);
     expect(second.used).toBeGreaterThanOrEqual(size.limit * 0.8);
