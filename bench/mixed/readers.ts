@@ -128,13 +128,22 @@ async function readOnce(
   });
   const text = Buffer.from(await theirs.arrayBuffer());
   const isAlike =
-    (theirs.status === status && (kind !== "graphql" || hasErrors(text))) || (await isBeyond(reading, status, theirs));
+    (theirs.status === status && (kind !== "graphql" || hasErrors(text))) ||
+    (await isRenamed(upstream, status, theirs)) ||
+    (await isBeyond(reading, status, theirs));
   if (!isAlike)
     problems.add(
       `read ${kind}: ${status}${status === 200 ? " with errors" : ""}`,
       `${path}: ${bytes.toString("utf8")}, and upstream ${theirs.status}`,
     );
   else if (status === 301 || kind === "graphql") await findNewName(reading, repository);
+}
+
+/** Whether upstream says the same under a name that the repository has had for a moment only. */
+async function isRenamed({ headers }: Party, status: number, theirs: Response): Promise<boolean> {
+  const location = theirs.headers.get("location");
+  if (theirs.status !== 301 || location === null) return false;
+  return (await fetch(new URL(location, theirs.url), { headers })).status === status;
 }
 
 /** Whether it is gone here because it went where nobody knows, or to a repository that is not mirrored. */

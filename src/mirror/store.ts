@@ -11,6 +11,8 @@ export type { Transaction } from "../../db/connection.ts";
 
 export interface Merged extends ResourceKey {
   outcome: Folded["outcome"];
+  /** What is stored of it now; undefined where there is nothing. */
+  stored: Stored | undefined;
 }
 
 /** All that was observed of each resource of one kind, by `repositoryId/key`, in the order of their keys. */
@@ -79,7 +81,7 @@ function foldKnown(
     for (const [key, group] of groups.get(resource.kind) ?? []) {
       const before = known.get(resource.kind)?.get(key);
       const { outcome, next } = foldAll(before?.stored, group);
-      merged.set(`${resource.kind} ${key}`, { ...identity(first(group)), outcome });
+      merged.set(`${resource.kind} ${key}`, { ...identity(first(group)), outcome, stored: next ?? before?.stored });
       if (next) rows.push({ key, seen: first(group), group, stored: next, before });
     }
     return { resource, rows };

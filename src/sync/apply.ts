@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
 import { afterLag, marksForMergeability, marksForTies, storeMarks } from "../mirror/marks.ts";
-import { FRESH_MS } from "../mirror/merge-rule.ts";
+import { FRESH_MS, type Stored } from "../mirror/merge-rule.ts";
 import {
   InvalidRepresentationError,
   joinObserved,
@@ -73,7 +73,11 @@ export async function applyDeliveries(
     const observed = joinObserved(read.flatMap((one) => one.observed));
     const [merged] = await together([mergeObserved(tx, observed), settle(ctx, tx, read)]);
     const askedAt = ctx.clock.now();
-    const asked = read.flatMap(({ asks }) => asks.map((key) => ({ ...key, askedAt, notBefore: afterLag(askedAt) })));
+    const stored = new Map(merged.map((one) => [keyOf(one), one.stored]));
+    const asked = read
+      .flatMap(({ asks }) => asks)
+      .filter((ask) => isOpen(stored.get(keyOf(ask)), ask))
+      .map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key, askedAt, notBefore: afterLag(askedAt) }));
     const unknown = await marksForMergeability(tx, observed.seen, askedAt);
     const marks = [...marksForTies(merged, askedAt), ...asked, ...unknown];
     await storeMarks(tx, marks);
@@ -88,6 +92,22 @@ export async function applyDeliveries(
   if (selects) await select(ctx);
   await enqueueMarks(ctx, marks);
   return outcomes;
+}
+
+function keyOf({ kind, repositoryId, key }: ResourceKey): string {
+  return `${kind} ${repositoryId}/${key}`;
+}
+
+/**
+ * Not once upstream has been seen at the moment of the event or after it: most events come more than once, by several
+ * webhooks or sent again.
+ */
+function isOpen(stored: Stored | undefined, { of }: Ask): boolean {
+  if (!stored || !of) return true;
+  const known = stored.keyStamps[of.field] ?? stored.stamp;
+  // Payloads show it, too.
+  const isSeen = known.read || of.field === "updated_at";
+  return !(isSeen && known.updatedAt >= of.updatedAt);
 }
 
 /** Locks those that are not settled, and says which of the repositories that they name are mirrored. */
@@ -111,13 +131,19 @@ async function select(ctx: Context): Promise<void> {
   }
 }
 
+/** A resource that changed in more than the payload shows. */
+interface Ask extends ResourceKey {
+  /** The field of which the payload tells no more than that it has changed, and `updated_at` since, in ms; absent: who knows. */
+  of?: { field: "updated_at" | "closed_by" | "mergeable"; updatedAt: number };
+}
+
 /** What one delivery shows, and what it leaves open. */
 interface Read {
   id: string;
   /** Why nothing is done; null when it is applied. */
   ignored: string | null;
   observed: Observed[];
-  asks: ResourceKey[];
+  asks: Ask[];
   deletedRepositoryId: number | null;
   /** An issue that left for another repository. */
   transfer: { from: IssuePlace; to: IssuePlace } | null;
@@ -288,7 +314,7 @@ function hasSubject(payload: Payload): boolean {
 /** How one event is read: what it shows, and what it does not show though it has changed. */
 interface Reading {
   observe: (payload: Payload, at: Sighting) => Observed[];
-  ask?: (payload: Payload) => { kind: Kind; key: number }[];
+  ask?: (payload: Payload) => Omit<Ask, "repositoryId">[];
 }
 
 const readings: Record<string, Reading> = {
@@ -305,12 +331,12 @@ const readings: Record<string, Reading> = {
     // Payloads have no `closed_by`, and some leave the state out. What was transferred here brings comments along, of which
     // no event tells.
     ask: (payload) => {
+      const key = numberOf(payload.issue);
       const isPart =
-        payload.action === "closed" ||
-        payload.action === "reopened" ||
         (payload.issue as Fields).state === undefined ||
         (isObject(payload.changes) && isObject(payload.changes.old_issue));
-      return isPart ? [{ kind: "issue", key: numberOf(payload.issue) }] : [];
+      if (isPart) return [{ kind: "issue", key }];
+      return movesState(payload) ? [{ kind: "issue", key, of: fieldOf("closed_by", payload.issue) }] : [];
     },
   },
   pull_request: {
@@ -323,7 +349,9 @@ const readings: Record<string, Reading> = {
       const key = numberOf(payload.pull_request);
       // The event shows one side of the pull request; and whether it can be merged is worked out later.
       const isUnsettled = ["opened", "synchronize", "reopened"].includes(payload.action ?? "");
-      return [{ kind: "issue" as const, key }, ...(isUnsettled ? [{ kind: "pull_request" as const, key }] : [])];
+      const side = fieldOf(movesState(payload) ? "closed_by" : "updated_at", payload.pull_request);
+      const pull = { kind: "pull_request" as const, key, of: fieldOf("mergeable", payload.pull_request) };
+      return [{ kind: "issue" as const, key, of: side }, ...(isUnsettled ? [pull] : [])];
     },
   },
   issue_comment: {
@@ -335,7 +363,8 @@ const readings: Record<string, Reading> = {
   pull_request_review: {
     observe: (payload, at) => [...one("pull_request", payload.pull_request, at), ...one("review", payload.review, at)],
     // That moves `updated_at` on both sides of the pull request, and the event shows one.
-    ask: ({ action, pull_request }) => (action === "dismissed" ? [{ kind: "issue", key: numberOf(pull_request) }] : []),
+    ask: ({ action, pull_request: pull }) =>
+      action === "dismissed" ? [{ kind: "issue", key: numberOf(pull), of: fieldOf("updated_at", pull) }] : [],
   },
   pull_request_review_comment: {
     observe: (payload, at) => [
@@ -355,6 +384,14 @@ const readings: Record<string, Reading> = {
   },
   public: { observe: () => [] },
 };
+
+function movesState({ action }: Payload): boolean {
+  return action === "closed" || action === "reopened";
+}
+
+function fieldOf(field: NonNullable<Ask["of"]>["field"], subject: Json | undefined): NonNullable<Ask["of"]> {
+  return { field, updatedAt: isObject(subject) ? Date.parse(String(subject.updated_at)) : Number.NaN };
+}
 
 function one(kind: Kind, value: Json | undefined, at: Sighting, deleted = false): Observed[] {
   return [observe(kind, value ?? null, deleted ? { ...at, deleted } : at)];

@@ -1,13 +1,16 @@
 import { expect, test } from "vitest";
+import type { Context } from "../../src/context.ts";
 import { findMirroredRepository } from "../../src/mirror/find-repository.ts";
 import { storeMarks } from "../../src/mirror/marks.ts";
 import { mergeObserved } from "../../src/mirror/store.ts";
 import { createComment, deleteComment } from "../../src/simulator/changes/comments.ts";
-import { createIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
-import { createPull, pushBranch } from "../../src/simulator/changes/pulls.ts";
+import { createIssue, editIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
+import { createPull, editPull, pushBranch, pushToPull } from "../../src/simulator/changes/pulls.ts";
 import { renameRepository } from "../../src/simulator/changes/repositories.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
+import type { PullIssue } from "../../src/simulator/records.ts";
+import { applyDeliveries } from "../../src/sync/apply.ts";
 import { storePage } from "../../src/sync/pages.ts";
 import { learnPullDetails, readPullDetails } from "../../src/sync/pull-details.ts";
 import { refresh } from "../../src/sync/refresh.ts";
@@ -119,6 +122,52 @@ test("a replica that does not show yet what was told of a moment ago takes nothi
   await world.settleMarks();
   expect((await world.get(path)).status).toBe(404);
 });
+
+test("what a second webhook tells of again is asked about once", async () => {
+  const { world, pass, differences } = await openUntold();
+  await using _ = world;
+  await world.catchUp();
+  await world.settleMarks();
+  pass(60_000);
+  const { simulator, ctx } = world;
+  const rows = [...simulator.world.issues.values()];
+  const pull = rows.find((one): one is PullIssue => one.pull !== null && one.state === "open");
+  const issue = rows.find((one) => one.pull === null && one.state === "open");
+  if (!pull || !issue) throw new Error("Nothing is open");
+  const since = ctx.clock.now();
+  const by = issue.repository.ownerId;
+  pushToPull(simulator.world, by, pull);
+  await simulator.quiet();
+  pass(2_000);
+  editPull(simulator.world, by, pull, { state: "closed" });
+  editIssue(simulator.world, by, issue, { state: "closed" });
+  await world.settle();
+  expect(await markedKeys(ctx)).toEqual([
+    `issue ${issue.number}`,
+    `issue ${pull.number}`,
+    `pull_request ${pull.number}`,
+  ]);
+  await world.settleMarks();
+  pass(60_000);
+
+  const { rows: repeated } = await ctx.db.$client.query<{ id: string }>(
+    `insert into deliveries (hook_id, guid, event, action, repository_id, payload, received_at)
+      select hook_id + 1, guid, event, action, repository_id, payload, $2 from deliveries where received_at >= $1 returning id`,
+    [since, ctx.clock.now()],
+  );
+  const ids = repeated.map(({ id }) => id);
+  expect(ids.length).toBeGreaterThanOrEqual(3);
+  expect([...(await applyDeliveries(ctx, ids)).values()]).toEqual(ids.map(() => "applied"));
+  expect(await markedKeys(ctx)).toEqual([]);
+  expect(await differences()).toEqual([]);
+});
+
+async function markedKeys({ db }: Pick<Context, "db">): Promise<string[]> {
+  const { rows } = await db.$client.query<{ marked: string }>(
+    "select kind || ' ' || key as marked from refresh_marks where kind <> 'mergeability' order by kind, key",
+  );
+  return rows.map(({ marked }) => marked);
+}
 
 test("what is read while a repository is renamed shows its next name as well", async () => {
   const { world, pass, differences } = await openUntold();
