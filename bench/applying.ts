@@ -4,7 +4,7 @@ import type { Kind, ResourceKey } from "../src/mirror/resource.ts";
 import { enqueueBursts } from "../src/operations/queues.ts";
 import type { Simulator } from "../src/simulator/simulator.ts";
 import { catchUp } from "../src/sync/catch-up.ts";
-import { refresh } from "../src/sync/refresh.ts";
+import { Refreshes } from "../src/sync/refresh.ts";
 import { compare } from "../test/support/comparison.ts";
 import { type BenchDatabase, openBenchDatabase } from "./databases.ts";
 import { type History, openMirror, waitFor } from "./history.ts";
@@ -111,12 +111,13 @@ export async function driftOf(
     "select repository_id as id from repository_syncs where state = 'live'",
   );
   for (const { id } of rows) await catchUp(ctx, { repositoryId: Number(id) }, new AbortController().signal);
+  const refreshes = new Refreshes(ctx);
   for (let { marks } = await openMarks(ctx); marks.length > 0; { marks } = await openMarks(ctx)) {
     // The pace that upstream asks for is kept by a clock that runs ahead.
     aheadMs += 60_000;
     const some = marks.slice(0, 500);
     for (let start = 0; start < some.length; start += 8)
-      await Promise.all(some.slice(start, start + 8).map((mark) => refresh(ctx, mark)));
+      await Promise.all(some.slice(start, start + 8).map((mark) => refreshes.refresh(mark)));
   }
   const differences: string[] = [];
   for (const { id } of rows) {

@@ -66,8 +66,17 @@ export function mergeabilityMark(repositoryId: number, askedAt: Date): Mark {
 }
 
 /** Stores marks with what gave reason to them, so that no loss of the queue forgets them. */
-export async function storeMarks(queries: Pick<Queries, "execute">, marks: Mark[]): Promise<void> {
+export async function storeMarks(queries: Pick<Queries, "execute">, marks: readonly Mark[]): Promise<void> {
   if (marks.length === 0) return;
+  await queries.execute(sql`
+    insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
+    select distinct on (kind, r, k) kind, r, k, a, n from ${recordsetOf(marks)} order by kind, r, k, n
+    on conflict (kind, repository_id, key) do update set
+      asked_at = greatest(refresh_marks.asked_at, excluded.asked_at), not_before = least(refresh_marks.not_before, excluded.not_before)`);
+}
+
+/** The marks as a table `x`: kind, repository, key, and when they were asked and are due. */
+export function recordsetOf(marks: readonly Mark[]) {
   const rows = marks.map(({ kind, repositoryId, key, askedAt, notBefore }) => ({
     kind,
     r: repositoryId,
@@ -75,10 +84,5 @@ export async function storeMarks(queries: Pick<Queries, "execute">, marks: Mark[
     a: askedAt,
     n: notBefore,
   }));
-  await queries.execute(sql`
-    insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
-    select distinct on (kind, r, k) kind, r, k, a, n
-      from json_to_recordset(${JSON.stringify(rows)}::json) as x(kind text, r bigint, k bigint, a timestamptz, n timestamptz) order by kind, r, k, n
-    on conflict (kind, repository_id, key) do update set
-      asked_at = greatest(refresh_marks.asked_at, excluded.asked_at), not_before = least(refresh_marks.not_before, excluded.not_before)`);
+  return sql`json_to_recordset(${JSON.stringify(rows)}::json) as x(kind text, r bigint, k bigint, a timestamptz, n timestamptz)`;
 }

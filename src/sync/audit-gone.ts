@@ -8,7 +8,7 @@ import type { Answer } from "../upstream/client.ts";
 import { compareWithStored, overruling } from "./audit-comparison.ts";
 import type { Drift } from "./audit-report.ts";
 import { PAGE_SIZE } from "./pages.ts";
-import { pathOf, readAnew } from "./refresh.ts";
+import { pathOf, readAnew } from "./read-anew.ts";
 
 /** Lists shift while they are read, so a row that was on no page is only suspected: what was seen here since is not. */
 export async function findUnmet(

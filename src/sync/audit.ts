@@ -11,7 +11,7 @@ import { type AuditReport, addDrift, type Drift, newReport } from "./audit-repor
 import { auditReviews } from "./audit-reviews.ts";
 import { InterruptedError } from "./backfill.ts";
 import { PAGE_SIZE } from "./pages.ts";
-import { tombstonesOf } from "./refresh.ts";
+import { tombstonesOf } from "./read-anew.ts";
 
 /**
  * A full comparison of mirror and upstream, for about one request per hundred resources, and for nothing where upstream

@@ -1,6 +1,7 @@
 import { isPostgresOutage } from "../../db/outage.ts";
 import type { Context } from "../context.ts";
-import { type Applied, applyDeliveries, InvalidPayloadError } from "./apply.ts";
+import { type Applied, applyDeliveries } from "./apply.ts";
+import { Batches } from "./batches.ts";
 
 /** So many go into one transaction. More saves little, and holds rows for longer. */
 const BATCH = 128;
@@ -10,32 +11,20 @@ const AT_ONCE = 2;
 /** How many deliveries a process should take up at once, so that each batch finds the next one waiting. */
 export const DELIVERIES_AT_ONCE = BATCH * AT_ONCE;
 
-interface Waiting {
-  deliveryId: string;
-  resolve: (applied: Applied) => void;
-  reject: (error: unknown) => void;
-}
-
-/**
- * Applies what is asked for one by one in batches: whatever has come while the ones before were applied. A lone delivery
- * waits for nobody, and one that cannot be applied fails alone.
- */
+/** Applies what is asked for one by one in batches. */
 export class DeliveryBatches {
-  readonly #ctx: Context;
-  readonly #waiting: Waiting[] = [];
-  #running = 0;
+  readonly #batches: Batches<string, Applied>;
 
   constructor(ctx: Context) {
-    this.#ctx = ctx;
+    this.#batches = new Batches(ctx, { size: BATCH, atOnce: AT_ONCE }, async (ids) => {
+      const outcomes = await applyDeliveries(ctx, ids);
+      return ids.map((id) => outcomes.get(id));
+    });
   }
 
   /** @throws InvalidPayloadError when the payload cannot be what its event says */
   apply({ deliveryId }: { deliveryId: string }): Promise<Applied> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ deliveryId, resolve, reject });
-      // The callers of one moment make one batch.
-      queueMicrotask(() => this.#next());
-    });
+    return this.#batches.add(deliveryId);
   }
 
   /**
@@ -53,44 +42,4 @@ export class DeliveryBatches {
     }
     return failed;
   }
-
-  #next(): void {
-    if (this.#running === AT_ONCE || this.#waiting.length === 0) return;
-    this.#running += 1;
-    this.#run(this.#waiting.splice(0, BATCH)).finally(() => {
-      this.#running -= 1;
-      this.#next();
-    });
-  }
-
-  async #run(batch: Waiting[]): Promise<void> {
-    try {
-      this.#settle(batch, await applyDeliveries(this.#ctx, ids(batch)));
-    } catch (error) {
-      if (batch.length === 1 || isPostgresOutage(error)) {
-        for (const { reject } of batch) reject(error);
-        return;
-      }
-      this.#ctx.log.debug(
-        { deliveries: batch.length, err: error },
-        "A batch failed; its deliveries are applied singly",
-      );
-      for (const one of batch) await this.#run([one]);
-    }
-  }
-
-  #settle(batch: Waiting[], outcomes: Map<string, Applied | InvalidPayloadError>): void {
-    const left: Waiting[] = [];
-    for (const one of batch) {
-      const outcome = outcomes.get(one.deliveryId);
-      if (outcome === undefined) left.push(one);
-      else if (outcome instanceof InvalidPayloadError) one.reject(outcome);
-      else one.resolve(outcome);
-    }
-    this.#waiting.unshift(...left);
-  }
-}
-
-function ids(batch: Waiting[]): string[] {
-  return batch.map(({ deliveryId }) => deliveryId);
 }

@@ -7,7 +7,7 @@ import type { Priority } from "../upstream/client.ts";
 import { enqueueMarks } from "./marks.ts";
 import { readReviewLists } from "./pages.ts";
 import type { Pull } from "./pull-observations.ts";
-import { readAnew } from "./refresh.ts";
+import { readAnew } from "./read-anew.ts";
 
 /**
  * Accounts that were deleted. GraphQL shows null in their place; REST shows the user `ghost` in most places and null in

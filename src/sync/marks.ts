@@ -1,7 +1,9 @@
 import type { Queries } from "../../db/connection.ts";
 import { sql } from "../../db/drizzle.ts";
 import type { Context } from "../context.ts";
-import type { Mark, MarkKey } from "../mirror/marks.ts";
+import { GatheredRead } from "../mirror/gathered.ts";
+import { type Mark, type MarkKey, recordsetOf } from "../mirror/marks.ts";
+import { Statement } from "../mirror/statement.ts";
 import { enqueueRefreshes, QueueUnavailableError } from "../operations/queues.ts";
 
 /** Queues the refresh of marks that are stored already. With Redis down the scheduler finds them later. */
@@ -47,31 +49,44 @@ export async function dispatchMarks(ctx: Pick<Context, "db" | "queues" | "redis"
   return marks.length;
 }
 
-export async function findMark(db: Context["db"], { kind, repositoryId, key }: MarkKey): Promise<Mark | null> {
-  const { rows } = await db.$client.query<MarkRow>(
-    "select * from refresh_marks where kind = $1 and repository_id = $2 and key = $3",
-    [kind, repositoryId, key],
+/** Those who ask at the same time are answered by one statement. */
+const MARKS = new GatheredRead(async (db, keys: MarkKey[]): Promise<(Mark | null)[]> => {
+  const statement = new Statement();
+  const kinds = statement.value(keys.map(({ kind }) => kind));
+  const repositories = statement.value(keys.map(({ repositoryId }) => repositoryId));
+  const rows = await statement.rows<MarkRow & { at: number }>(
+    db,
+    `select x.at::integer as at, m.*
+      from unnest(${kinds}::text[], ${repositories}::bigint[], ${statement.value(keys.map(({ key }) => key))}::bigint[]) with ordinality as x(kind, r, k, at)
+      join refresh_marks m on m.kind = x.kind and m.repository_id = x.r and m.key = x.k`,
   );
-  return rows[0] ? toMark(rows[0]) : null;
+  const found = new Map(rows.map((row) => [row.at - 1, toMark(row)]));
+  return keys.map((_, at) => found.get(at) ?? null);
+});
+
+export function findMark(db: Context["db"], key: MarkKey): Promise<Mark | null> {
+  return MARKS.find(db, key);
 }
 
-/** Takes a mark away, unless a newer reason to ask has arisen since `mark` was read. */
-export async function settleMark(
-  queries: Pick<Queries, "execute">,
-  { kind, repositoryId, key, askedAt }: Mark,
-): Promise<void> {
-  await queries.execute(sql`delete from refresh_marks
-    where kind = ${kind} and repository_id = ${repositoryId} and key = ${key} and asked_at <= ${askedAt.toISOString()}::timestamptz`);
+/** Locks marks that will be stored, settled or postponed, in the order in which others store them. */
+export async function lockMarks(queries: Pick<Queries, "execute">, marks: readonly Mark[]): Promise<void> {
+  if (marks.length === 0) return;
+  await queries.execute(sql`select from refresh_marks m join ${recordsetOf(marks)}
+    on m.kind = x.kind and m.repository_id = x.r and m.key = x.k order by m.kind, m.repository_id, m.key for update of m`);
 }
 
-/** The resource will be asked for again; the mark stays. */
-export async function postponeMark(
-  queries: Pick<Queries, "execute">,
-  { kind, repositoryId, key }: Mark,
-  notBefore: Date,
-): Promise<void> {
-  await queries.execute(sql`update refresh_marks set not_before = ${notBefore.toISOString()}::timestamptz
-    where kind = ${kind} and repository_id = ${repositoryId} and key = ${key}`);
+/** Takes marks away, unless a newer reason to ask has arisen since they were read. */
+export async function settleMarks(queries: Pick<Queries, "execute">, marks: readonly Mark[]): Promise<void> {
+  if (marks.length === 0) return;
+  await queries.execute(sql`delete from refresh_marks m using ${recordsetOf(marks)}
+    where m.kind = x.kind and m.repository_id = x.r and m.key = x.k and m.asked_at <= x.a`);
+}
+
+/** The resources will be asked for again at their `notBefore`; the marks stay. */
+export async function postponeMarks(queries: Pick<Queries, "execute">, marks: readonly Mark[]): Promise<void> {
+  if (marks.length === 0) return;
+  await queries.execute(sql`update refresh_marks m set not_before = x.n from ${recordsetOf(marks)}
+    where m.kind = x.kind and m.repository_id = x.r and m.key = x.k`);
 }
 
 function toMark(row: MarkRow): Mark {

@@ -4,7 +4,7 @@ import { IS_MERGEABILITY_UNKNOWN, MERGEABILITY_WAIT_MS, mergeabilityMark } from 
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import type { Priority } from "../upstream/client.ts";
 import { GraphqlTooHeavyError } from "../upstream/errors.ts";
-import { enqueueMarks, findMark, postponeMark, settleMark } from "./marks.ts";
+import { enqueueMarks, findMark, postponeMarks, settleMarks } from "./marks.ts";
 import { MERGEABILITY_FIELDS, type Mergeability, observeMergeability } from "./pull-observations.ts";
 import { PullsNotShownError, readSinglePulls } from "./single-pulls.ts";
 
@@ -23,7 +23,7 @@ export async function refreshMergeability(ctx: Context, repositoryId: number): P
     mergeabilityMark(repositoryId, ctx.clock.now());
   const repository = await findMirroredRepository(ctx.db, repositoryId);
   if (!repository || repository.state === "gone") {
-    await settleMark(ctx.db, mark);
+    await settleMarks(ctx.db, [mark]);
     return "unknown";
   }
   const startedAt = ctx.clock.now();
@@ -33,17 +33,18 @@ export async function refreshMergeability(ctx: Context, repositoryId: number): P
     if (!(error instanceof PullsNotShownError)) throw error;
     // Catch-ups and audits find out why, and give a new reason to ask when it is over.
     ctx.log.warn({ repository: repository.fullName, reason: error.message }, "Upstream does not show pull requests");
-    await settleMark(ctx.db, mark);
+    await settleMarks(ctx.db, [mark]);
     return "kept";
   }
   const age = startedAt.getTime() - mark.askedAt.getTime();
   if (age >= PATIENCE_MS || (await isMergeabilityKnown(ctx.db, repositoryId))) {
-    await settleMark(ctx.db, mark);
+    await settleMarks(ctx.db, [mark]);
     return "merged";
   }
   const notBefore = new Date(startedAt.getTime() + Math.max(2 * age, MERGEABILITY_WAIT_MS));
-  await postponeMark(ctx.db, mark, notBefore);
-  await enqueueMarks(ctx, [{ ...mark, notBefore }]);
+  const postponed = [{ ...mark, notBefore }];
+  await postponeMarks(ctx.db, postponed);
+  await enqueueMarks(ctx, postponed);
   return "kept";
 }
 

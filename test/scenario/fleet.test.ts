@@ -10,7 +10,7 @@ import { AUDIT_TICK_MS, auditPart, scheduleAudits } from "../../src/sync/audit-s
 import { backfill } from "../../src/sync/backfill.ts";
 import { catchUp, scheduleCatchUps } from "../../src/sync/catch-up.ts";
 import { checkDeliveries } from "../../src/sync/missed-deliveries.ts";
-import { refresh } from "../../src/sync/refresh.ts";
+import { Refreshes } from "../../src/sync/refresh.ts";
 import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
 import { sweep } from "../../src/sync/sweep.ts";
 import { QuotaSpentError } from "../../src/upstream/errors.ts";
@@ -66,6 +66,7 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
       }
     }
   };
+  const refreshes = new Refreshes(ctx);
   const drain = async () => {
     for (;;) {
       const jobs: Job[] = [];
@@ -78,7 +79,7 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
       };
       await take(ctx.queues.catchUp, (data) => catchUp(ctx, data, signal));
       await take(ctx.queues.audit, (data) => auditPart(ctx, data, signal));
-      await take(ctx.queues.refresh, (data) => refresh(ctx, data));
+      await take(ctx.queues.refresh, (data) => refreshes.refresh(data));
       if (jobs.length === 0) return;
     }
   };

@@ -1,19 +1,19 @@
 import { expect, test } from "vitest";
 import type { Context } from "../../src/context.ts";
 import { findMirroredRepository } from "../../src/mirror/find-repository.ts";
-import { storeMarks } from "../../src/mirror/marks.ts";
+import { afterLag, storeMarks } from "../../src/mirror/marks.ts";
 import { mergeObserved } from "../../src/mirror/store.ts";
 import { createComment, deleteComment } from "../../src/simulator/changes/comments.ts";
-import { createIssue, editIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
+import { createIssue, deleteIssue, editIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
 import { createPull, editPull, pushBranch, pushToPull } from "../../src/simulator/changes/pulls.ts";
 import { renameRepository } from "../../src/simulator/changes/repositories.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import type { PullIssue } from "../../src/simulator/records.ts";
+import type { Issue, PullIssue } from "../../src/simulator/records.ts";
 import { applyDeliveries } from "../../src/sync/apply.ts";
 import { storePage } from "../../src/sync/pages.ts";
 import { learnPullDetails, readPullDetails } from "../../src/sync/pull-details.ts";
-import { refresh } from "../../src/sync/refresh.ts";
+import { Refreshes } from "../../src/sync/refresh.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld } from "../support/world.ts";
 
@@ -111,7 +111,7 @@ test("a replica that does not show yet what was told of a moment ago takes nothi
 
   const now = ctx.clock.now();
   await storeMarks(ctx.db, [{ ...comment, askedAt: new Date(now.getTime() - 60_000), notBefore: now }]);
-  expect(await refresh(ctx, comment)).toBe("kept");
+  expect(await new Refreshes(ctx).refresh(comment)).toBe("kept");
   expect((await world.get(path)).status).toBe(200);
   // What is really gone is believed to be once no replica can lag behind.
   simulator.setFaults({ webhooks: { drop: 1 } });
@@ -168,6 +168,40 @@ async function markedKeys({ db }: Pick<Context, "db">): Promise<string[]> {
   );
   return rows.map(({ marked }) => marked);
 }
+
+test("of what is read together each mark is settled or asked for again by itself, and what is deleted goes", async () => {
+  const { world, pass, differences } = await openUntold();
+  await using _ = world;
+  await world.catchUp();
+  await world.settleMarks();
+  pass(60_000);
+  const { simulator, ctx } = world;
+  const rows = [...simulator.world.issues.values()].filter((one) => one.pull === null).slice(0, 4);
+  const [settled, postponed, unasked, deleted] = rows;
+  if (!settled || !postponed || !unasked || !deleted) throw new Error("There are too few issues");
+  simulator.setFaults({ webhooks: { drop: 1 } });
+  const { ownerId, id: repositoryId } = settled.repository;
+  for (const one of [settled, postponed, unasked])
+    editIssue(simulator.world, ownerId, one, { title: `renamed ${one.number}` });
+  deleteIssue(simulator.world, ownerId, deleted);
+  const now = ctx.clock.now();
+  const earlier = new Date(now.getTime() - 30_000);
+  const keyOf = ({ number: key }: Issue) => ({ kind: "issue" as const, repositoryId, key });
+  await storeMarks(ctx.db, [
+    { ...keyOf(settled), askedAt: earlier, notBefore: earlier },
+    { ...keyOf(postponed), askedAt: now, notBefore: earlier },
+    { ...keyOf(deleted), askedAt: earlier, notBefore: earlier },
+  ]);
+  const refreshes = new Refreshes(ctx);
+  const outcomes = await Promise.all(rows.map((one) => refreshes.refresh(keyOf(one))));
+  expect(outcomes).toEqual(["merged", "merged", "merged", "deleted"]);
+  const { rows: left } = await ctx.db.$client.query("select key::integer, not_before from refresh_marks");
+  expect(left).toEqual([{ key: postponed.number, not_before: afterLag(now) }]);
+  pass(60_000);
+  await world.settleMarks();
+  await world.catchUp();
+  expect(await differences()).toEqual([]);
+});
 
 test("what is read while a repository is renamed shows its next name as well", async () => {
   const { world, pass, differences } = await openUntold();

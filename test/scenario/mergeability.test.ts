@@ -5,7 +5,7 @@ import { mutate } from "../../src/simulator/mutations.ts";
 import type { PullIssue, Repository } from "../../src/simulator/records.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { audit } from "../../src/sync/audit.ts";
-import { refresh } from "../../src/sync/refresh.ts";
+import { Refreshes } from "../../src/sync/refresh.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
@@ -118,7 +118,7 @@ test("a refresh that comes long after its reason still has its own question answ
     [repository.id, one.number, world.ctx.clock.now()],
   );
   world.advance(JOB_MS);
-  await refresh(world.ctx, { kind: "pull_request", repositoryId: repository.id, key: one.number });
+  await new Refreshes(world.ctx).refresh({ kind: "pull_request", repositoryId: repository.id, key: one.number });
   endJobs(world);
   expect((await differences()).length).toBeGreaterThan(0);
   await world.settleMarks();
@@ -139,7 +139,7 @@ test("a merge commit that a list does not show yet is asked for where all else i
   );
   expect((await differences()).length).toBe(1);
   world.advance(60_000);
-  await refresh(world.ctx, { kind: "mergeability", repositoryId: repository.id, key: repository.id });
+  await new Refreshes(world.ctx).refresh({ kind: "mergeability", repositoryId: repository.id, key: repository.id });
   expect(await differences()).toEqual([]);
 });
 
