@@ -60,7 +60,8 @@ export class PageCache implements AsyncDisposable {
     if (!this.#entries || !isKept(call, match)) return render();
     const key = keyOf(call);
     const known = this.#entries.get(key);
-    const standings = known && (await this.revisions.now(metBy(known)));
+    // A copy: what is learnt later may be newer than what is rendered.
+    const standings = known && new Map(await call.revisions.now(metBy(known)));
     if (known && standings && "bytes" in known) {
       const standing = standingOf(known, standings);
       if (standing) return answerOf(known, standing);

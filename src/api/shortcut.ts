@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { LRUCache } from "lru-cache";
-import type { Standing } from "../mirror/revisions.ts";
+import type { Standing, Standings } from "../mirror/revisions.ts";
 import type { Way } from "../operations/front.ts";
 import type { ApiContext } from "./call.ts";
 import { type Caller, type Callers, type Credential, classOf } from "./caller.ts";
@@ -58,6 +58,7 @@ export class Shortcut {
   readonly #pages: PageCache;
   readonly #ways: LRUCache<string, Remembered>;
   readonly #isOn: boolean;
+  readonly #learnt = new WeakMap<IncomingMessage, Standings>();
 
   constructor(ctx: ApiContext, { callers, quota, pages }: { callers: Callers; quota: CallerQuota; pages: PageCache }) {
     this.#ctx = ctx;
@@ -94,6 +95,11 @@ export class Shortcut {
     });
   }
 
+  /** How repositories stood after this request had come, as far as it was asked before it was passed on. */
+  learnt(request: IncomingMessage): Standings | undefined {
+    return this.#learnt.get(request);
+  }
+
   /** Answers the request, or passes it on. */
   take(request: IncomingMessage, response: ServerResponse, way: Way): void {
     if (!this.#begin(request, response, way)) way.pass(request, response);
@@ -120,7 +126,10 @@ export class Shortcut {
     this.#pages.revisions.ask(page.revisions.keys(), {
       resolve: (standings) => {
         const standing = standingOf(page, standings);
-        if (!standing) return usual();
+        if (!standing) {
+          this.#learnt.set(request, standings);
+          return usual();
+        }
         try {
           // The app has been told to close meanwhile, which a connection that stays would hold up.
           if (isClosing()) response.shouldKeepAlive = false;

@@ -6,8 +6,16 @@ export class ReadersRevisions {
   readonly #standings = new Map<number, Standing>();
   readonly #asked = new Map<number, Promise<void>>();
 
-  constructor(revisions: Pick<Revisions, "now">) {
+  /** @param learnt what was asked before, but since they began */
+  constructor(revisions: Pick<Revisions, "now">, learnt?: Standings) {
     this.#revisions = revisions;
+    if (learnt) this.learn(learnt);
+  }
+
+  /** Whether all of these have been asked for. */
+  knows(repositoryIds: Iterable<number>): boolean {
+    for (const id of repositoryIds) if (!this.#asked.has(id)) return false;
+    return true;
   }
 
   async now(repositoryIds: Iterable<number>): Promise<ReadonlyMap<number, Standing>> {

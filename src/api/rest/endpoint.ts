@@ -122,7 +122,10 @@ export function openRest({ ctx, callers, quota, pages, shortcut, operations }: R
         media,
         met: new Set(),
         // Who writes, or has upstream asked, has to see what has changed since they began.
-        revisions: isRead(method) && !isFresh ? new ReadersRevisions(pages.revisions) : pages.revisions,
+        revisions:
+          isRead(method) && !isFresh
+            ? new ReadersRevisions(pages.revisions, shortcut.learnt(asked.raw))
+            : pages.revisions,
         isFresh: isFresh && isRead(method) && caller.kind === "user",
         method,
         api: apiAddress(ctx.config, { protocol: asked.protocol, host: asked.host, isEnterprise }),

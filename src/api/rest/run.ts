@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { PEOPLE } from "../../../db/revisions.ts";
 import {
   confirmRecalled,
@@ -8,6 +9,7 @@ import {
   type MirroredRepository,
   recallRepository,
 } from "../../mirror/find-repositories.ts";
+import { ReadersRevisions } from "../../mirror/readers-revisions.ts";
 import { type Answer, type Call, isRead, type RepositoryCall } from "../call.ts";
 import { notFound } from "../fault.ts";
 import { refreshShown } from "../freshness.ts";
@@ -42,30 +44,44 @@ export async function run(call: Call, { route, repository: named }: Match): Prom
 }
 
 /**
- * Reads of the repository that had the name when it was last asked for, and asks meanwhile whether it has it still, as it was.
- * Null: it has not, or none is remembered; then whatever was read counts for nothing.
+ * Reads of the repository that had the name when it was last asked for, and asks meanwhile whether it has it still. Null: it
+ * has not, or is not what it was, or none is remembered; then whatever was read counts for nothing.
  */
 async function runAhead(
   call: Call,
   { fullName, rest }: { fullName: string | null; rest: string },
   { run: operation, learnsStanding }: Route,
 ): Promise<Answer | null> {
-  const recalled =
-    fullName !== null && isRead(call.method) && !call.isFresh
-      ? recallRepository(call.ctx.db, fullName, call.sight)
-      : undefined;
-  if (!recalled || operation.of !== "repository") return null;
+  if (fullName === null || !isRead(call.method) || call.isFresh || operation.of !== "repository") return null;
+  const recalled = recallRepository(call.ctx.db, fullName, call.sight);
+  if (!recalled) return null;
   const { repository, named } = recalled;
   const met = new Set([repository.id]);
   const below: RepositoryCall = { ...call, repository, met, path: `/repositories/${repository.id}${rest}` };
-  const ask = () => call.revisions.now([PEOPLE, ...named.map((one) => one.repository.id)]);
-  const [answer, asked] = await Promise.allSettled([operation.with(below), learnsStanding ? null : ask()]);
-  if (asked.status === "rejected") throw asked.reason;
-  const confirmed = confirmRecalled(recalled, asked.value ?? (await ask()));
-  if (!confirmed) return null;
+  const ids = [PEOPLE, ...named.map((one) => one.repository.id)];
+  const confirm = async () =>
+    confirmRecalled(recalled, await call.revisions.now(ids)) ?? (await findUnchanged(call, fullName, repository));
+  const isKnown = call.revisions instanceof ReadersRevisions && call.revisions.knows(ids);
+  const answering = operation.with(below);
+  const [answer, confirmed] = await Promise.allSettled([
+    answering,
+    learnsStanding && !isKnown ? answering.then(confirm, confirm) : confirm(),
+  ]);
+  if (confirmed.status === "rejected") throw confirmed.reason;
+  if (!confirmed.value) return null;
   if (answer.status === "rejected") throw answer.reason;
   for (const id of met) call.met.add(id);
-  return { confirmedAt: confirmed.confirmedAt, ...answer.value };
+  return { confirmedAt: confirmed.value.confirmedAt, ...answer.value };
+}
+
+/** The repository that has this name now, if it is the one that is known, and nothing that operations need of it has changed. */
+async function findUnchanged(
+  { ctx: { db }, sight }: Call,
+  fullName: string,
+  known: MirroredRepository,
+): Promise<MirroredRepository | null> {
+  const found = await findRepositoryByName(db, fullName, sight);
+  return isDeepStrictEqual({ ...found, confirmedAt: null }, { ...known, confirmedAt: null }) ? found : null;
 }
 
 async function findNamed(
