@@ -3,6 +3,7 @@ import type { Stamp, Stored } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
 import { type Kind, type Resource, resources } from "./resource.ts";
 import { type Fields, type Json, literalOf } from "./template.ts";
+import { textArray } from "./text-array.ts";
 
 /** What is stored of a resource, and the revision that shows whether it still is. */
 export interface Known {
@@ -118,7 +119,10 @@ export function recordset(
   return {
     table: `unnest(${arrays.join(", ")}) as x(${quoted.join(", ")})`,
     columns: quoted,
-    values: taken.map((index) => written.map((row) => row[names[index] as string] ?? null)),
+    values: taken.map((index) => {
+      const column = written.map((row) => row[names[index] as string] ?? null);
+      return textArray(types[index] as string, column as (string | null)[]) ?? column;
+    }),
   };
 }
 
