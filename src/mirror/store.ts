@@ -18,20 +18,19 @@ export interface Merged extends ResourceKey {
 /** All that was observed of each resource of one kind, by `repositoryId/key`, in the order of their keys. */
 type Groups = Map<string, Seen[]>;
 
-/** Rows that others insert at the same moment are folded again; each round is lost to another's progress. */
+/** Rows that are there no more once they are to be locked are folded again; each round is lost to another's progress. */
 const MAX_ROUNDS = 10;
 
 /**
  * Merges observations in one transaction and says for each what came of it. Upstream should be asked about the tied
  * ones (refresh). All is read and folded first, and rows are locked only to be written, in one order: two workers that
- * merge the same resources wait for each other's writing and do not deadlock. Only of two that insert the same row at once
- * one may, rarely, have to be tried again as a whole.
+ * merge the same resources wait for each other's writing and do not deadlock.
  */
 export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed): Promise<Merged[]> {
   const merged = new Map<string, Merged>();
   let left = groupByKind(seen);
   for (let round = 0; left.size > 0; round++) {
-    if (round === MAX_ROUNDS) throw new Error(`Rows were inserted by others ${MAX_ROUNDS} times over`);
+    if (round === MAX_ROUNDS) throw new Error(`Rows came and went ${MAX_ROUNDS} times over`);
     const folded = foldKnown(left, await readKnown(tx, left), merged);
     const { own, lost } = await takeRows(tx, left, folded, merged);
     // What is deleted buries what lies under it only once that was written, too.
@@ -89,8 +88,8 @@ function foldKnown(
 }
 
 /**
- * Inserts what is new and locks what is to be updated, which is folded again where another transaction has changed it since
- * it was read. `lost`: another has inserted these meanwhile.
+ * Inserts what is new and locks what is to be updated, which is folded again where another transaction has inserted or changed
+ * it since it was read. `lost`: it is there no more.
  */
 async function takeRows(
   tx: Transaction,
@@ -105,20 +104,17 @@ async function takeRows(
         resource,
         rows.filter(({ before }) => !before),
       ),
-      lockRows(
-        tx,
-        resource,
-        rows.filter(({ before }) => before),
-      ),
+      // Also what another has inserted by now: whoever locked that after what comes later in the order might deadlock.
+      lockRows(tx, resource, rows),
     ]),
   );
   const lost = new Map<Kind, Groups>();
   const changed = new Map<Kind, Groups>();
   const own = folded.map(({ resource, rows }, at) => {
     const ofKind = groups.get(resource.kind) as Groups;
-    const [inserted, locked] = [taken[2 * at], taken[2 * at + 1]] as [Map<string, string>, Map<string, string>];
-    const isLost = ({ key, before }: Row) => !(before ? locked : inserted).has(key);
-    const isChanged = ({ key, before }: Row) => before !== undefined && locked.get(key) !== before.revision;
+    const [inserted, locked] = [taken[2 * at], taken[2 * at + 1]] as [Set<string>, Map<string, string>];
+    const isLost = ({ key }: Row) => !inserted.has(key) && !locked.has(key);
+    const isChanged = ({ key, before }: Row) => !inserted.has(key) && locked.get(key) !== before?.revision;
     const among = (some: Row[]): Groups => new Map(some.map(({ key }) => [key, ofKind.get(key) as Seen[]]));
     const [gone, moved] = [rows.filter(isLost), rows.filter((row) => !isLost(row) && isChanged(row))];
     if (gone.length > 0) lost.set(resource.kind, among(gone));
@@ -186,9 +182,9 @@ async function readKnown(tx: Transaction, groups: Map<Kind, Groups>): Promise<Ma
   return known;
 }
 
-/** Answers the revisions of those that were not there. */
-async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Map<string, string>> {
-  if (rows.length === 0) return new Map();
+/** Answers the keys of those that were not there. */
+async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Set<string>> {
+  if (rows.length === 0) return new Set();
   const { table, hasRepository, keyColumn } = layoutFor(resource);
   const { table: x, columns, values } = recordset(resource, rows);
   // A delivery about a comment may come after the deletion of what it stood under.
@@ -197,18 +193,18 @@ async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
     parent && column === "deleted_at" ? "coalesce(x.deleted_at, i.deleted_at)" : `x.${column}`,
   );
   const join = parent ? ` left join issues i on i.repository_id = x.repository_id and i.number = x.${parent}` : "";
-  const inserted = await inTransaction<{ key: string; revision: string }>(
+  const inserted = await inTransaction<{ key: string }>(
     tx,
     `insert into ${table} (${columns.join(", ")}) select ${sources.join(", ")} from ${x}${join}
       on conflict (${resource.keyColumns.join(", ")}) do nothing
-      returning ${hasRepository ? "repository_id" : "0"} || '/' || ${keyColumn} as key, revision::text as revision`,
+      returning ${hasRepository ? "repository_id" : "0"} || '/' || ${keyColumn} as key`,
     values,
   );
-  return new Map(inserted.map(({ key, revision }) => [key, revision]));
+  return new Set(inserted.map(({ key }) => key));
 }
 
 /**
- * Locks the rows and answers their revisions. A second worker that does the same at this moment waits here, and then finds
+ * Locks the rows, apart from those that were inserted right before, and answers their revisions. A second worker that does the same at this moment waits here, and then finds
  * a new revision at what the first has written.
  */
 async function lockRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Map<string, string>> {
@@ -217,10 +213,14 @@ async function lockRows(tx: Transaction, resource: Resource, rows: Row[]): Promi
   const locked = await inTransaction<{ key: string; revision: string }>(
     tx,
     `select ${hasRepository ? "t.repository_id" : "0"} || '/' || t.${keyColumn} as key, t.revision::text as revision
-      from unnest($1::bigint[], $2::bigint[]) as x(r, k)
+      from unnest($1::bigint[], $2::bigint[], $3::boolean[]) as x(r, k, is_known)
       join ${table} t on ${hasRepository ? "t.repository_id = x.r and " : ""}t.${keyColumn} = x.k
-      order by ${resource.keyColumns.map((column) => `t.${column}`).join(", ")} for no key update of t`,
-    [rows.map(({ seen }) => seen.repositoryId), rows.map(({ seen }) => seen.key)],
+      where x.is_known or t.xmin <> pg_current_xact_id()::xid order by ${resource.keyColumns.map((column) => `t.${column}`).join(", ")} for no key update of t`,
+    [
+      rows.map(({ seen }) => seen.repositoryId),
+      rows.map(({ seen }) => seen.key),
+      rows.map(({ before }) => before !== undefined),
+    ],
   );
   return new Map(locked.map(({ key, revision }) => [key, revision]));
 }

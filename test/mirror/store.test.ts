@@ -210,6 +210,47 @@ test("what another has changed since it was read is folded again before it is wr
   ]);
 });
 
+test("what another has inserted meanwhile is locked in the same order as all else", async () => {
+  await using mirror = await openMirror();
+  await mirror.merge(observe("user", user(1, "mona"), at(0)));
+  const untilWaiting = (transactions: number) =>
+    until("they wait", async () => {
+      const waiting = await mirror.rows(
+        "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+      );
+      return waiting.length === transactions;
+    });
+  const inserted = Promise.withResolvers<void>();
+  const commit = Promise.withResolvers<void>();
+  const first = mirror.db.transaction(async (tx) => {
+    await mergeObserved(tx, observe("issue", issue({ user: null }), at(0, false)));
+    inserted.resolve();
+    await commit.promise;
+  });
+  await inserted.promise;
+  const newer = issue({ title: "newer", updated_at: "2026-01-01T00:00:05Z", user: user(1, "renamed") });
+  const second = mirror.merge(observe("issue", newer, at(60)));
+  await untilWaiting(1);
+  const holder = await mirror.db.$client.connect();
+  try {
+    await holder.query("begin");
+    await holder.query("select from users where id = 1 for update");
+    commit.resolve();
+    await first;
+    await untilWaiting(1);
+    // Whoever took the issue now, and then the user, could deadlock with it.
+    await expect(mirror.rows("select from issues where number = 1 for update nowait")).rejects.toThrow(
+      "could not obtain lock",
+    );
+  } finally {
+    await holder.query("rollback");
+    holder.release();
+    await second;
+  }
+  expect(await mirror.rows("select title from issues")).toEqual([{ title: "newer" }]);
+  expect(await mirror.rows("select login from users")).toEqual([{ login: "renamed" }]);
+});
+
 test("many workers that merge what others merge at the same moment end with the newest of everything", async () => {
   await using mirror = await openMirror();
   const label = (second: number): Fields => ({ id: 5, name: `v${second}`, color: "fff", default: false });
