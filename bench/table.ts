@@ -13,7 +13,6 @@ export interface Line {
   ratio: number;
   spread: [number, number];
   goal: string;
-  met: boolean;
   /** The same ratio by the CPU time of the two server processes, where a benchmark compares two. */
   cpuRatio?: number;
 }
@@ -57,12 +56,13 @@ export function benchmarkTable(runs: readonly (readonly Line[])[]): string {
   const names = [...new Set(runs.flatMap((run) => run.map(({ name }) => name)))];
   const rows = names.map((name) => {
     const lines = runs.flatMap((run) => run.filter((line) => line.name === name));
-    const { unit, goal } = lines[0] as Line;
+    // A goal that was raised since holds for the runs before, too.
+    const { unit, goal } = lines.at(-1) as Line;
     const figure = (of: (line: Line) => number) => shown(median(lines.map(of)));
     const lowest = Math.min(...lines.map(({ spread }) => spread[0]));
     const highest = Math.max(...lines.map(({ spread }) => spread[1]));
     const byCpu = lines.flatMap(({ cpuRatio }) => (cpuRatio === undefined ? [] : [cpuRatio]));
-    const met = lines.filter((line) => line.met).length;
+    const met = lines.filter(({ ratio }) => meets(ratio, goal)).length;
     return [
       `\`${name}\``,
       `${figure(({ subject }) => subject)} ${unit}`,
@@ -74,6 +74,12 @@ export function benchmarkTable(runs: readonly (readonly Line[])[]): string {
     ];
   });
   return table(["name", "subject", "reference", "ratio of each run (rounds)", "by CPU time", "goal", "met"], rows);
+}
+
+/** `goal` as the benchmarks print it: `≥ 0.80` or `≤ 2.00`. */
+function meets(ratio: number, goal: string): boolean {
+  const bound = Number(goal.slice(2));
+  return goal.startsWith("≥") ? ratio >= bound : ratio <= bound;
 }
 
 /** What came of a mixed load. Pure. */

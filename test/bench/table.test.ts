@@ -11,13 +11,12 @@ const line: Line = {
   ratio: 0.9,
   spread: [0.85, 0.95],
   goal: "≥ 0.80",
-  met: true,
 };
 
 test("a benchmark's row has medians over the runs, each run's ratio, the extremes of all rounds, and how many runs met the goal", () => {
   const rows = benchmarkTable([
     [{ ...line, cpuRatio: 1.1 }],
-    [{ ...line, subject: 900, ratio: 0.7, spread: [0.65, 0.75], met: false, cpuRatio: 0.9 }],
+    [{ ...line, subject: 900, ratio: 0.7, spread: [0.65, 0.75], cpuRatio: 0.9 }],
     [{ ...line, subject: 1_300, ratio: 1, spread: [0.99, 1.04], cpuRatio: 1 }],
   ]).split("\n");
   expect(rows.slice(2)).toEqual([
@@ -26,9 +25,14 @@ test("a benchmark's row has medians over the runs, each run's ratio, the extreme
 });
 
 test("a benchmark that only one of the runs has is shown with that run alone", () => {
-  const rows = benchmarkTable([[line], [line, { ...line, name: "disk", met: false }]]).split("\n");
+  const rows = benchmarkTable([[line], [line, { ...line, name: "disk", goal: "≤ 0.80" }]]).split("\n");
   expect(rows.length).toBe(4);
-  expect(rows[3]).toBe("| `disk` | 1,235 answers/s | 1,000 answers/s | 0.9 (0.85–0.95) |  | ≥ 0.80 | no |");
+  expect(rows[3]).toBe("| `disk` | 1,235 answers/s | 1,000 answers/s | 0.9 (0.85–0.95) |  | ≤ 0.80 | no |");
+});
+
+test("a goal that was raised between two runs is asked of both", () => {
+  const [, , row] = benchmarkTable([[line], [{ ...line, ratio: 1.5, goal: "≥ 1.50" }]]).split("\n");
+  expect(row).toContain("| ≥ 1.50 | 1 of 2 |");
 });
 
 test("what else a run prints is no line of it, and a line that was cut off is refused", () => {
