@@ -204,8 +204,8 @@ async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
 }
 
 /**
- * Locks the rows, apart from those that were inserted right before, and answers their revisions. A second worker that does the same at this moment waits here, and then finds
- * a new revision at what the first has written.
+ * Locks the rows, apart from those that were inserted right before, and answers their revisions. A second worker that does the
+ * same at this moment waits here, and then finds a new revision at what the first has written.
  */
 async function lockRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Map<string, string>> {
   if (rows.length === 0) return new Map();

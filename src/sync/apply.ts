@@ -103,7 +103,7 @@ function keyOf({ kind, repositoryId, key }: ResourceKey): string {
  * webhooks or sent again.
  */
 function isOpen(stored: Stored | undefined, { of }: Ask): boolean {
-  if (!stored || !of) return true;
+  if (!stored || !of || !(of.field in stored.fields)) return true;
   const known = stored.keyStamps[of.field] ?? stored.stamp;
   // Payloads show it, too.
   const isSeen = known.read || of.field === "updated_at";

@@ -1,4 +1,7 @@
 import { expect, test } from "vitest";
+import { observe } from "../../src/mirror/observation.ts";
+import { mergeObserved } from "../../src/mirror/store.ts";
+import type { Fields } from "../../src/mirror/template.ts";
 import { InvalidPayloadError } from "../../src/sync/apply.ts";
 import { DeliveryBatches } from "../../src/sync/delivery-batches.ts";
 import type { TestWorld } from "../support/world.ts";
@@ -69,6 +72,24 @@ test("payloads that are too large to go together are applied one after the other
     Array(3).fill("applied"),
   );
   expect(await titles(world)).toEqual(["1 large 1", "2 large 2", "3 large 3"]);
+});
+
+test("who closed an issue is asked also where a list, which does not say, had shown it closed before", async () => {
+  await using world = await openMirrored();
+  const { ctx, repository } = world;
+  const closed = { ...opened(world, 1, "closed", "2026-01-01T00:00:05Z", { state: "closed" }), action: "closed" };
+  const { issue } = closed as unknown as { issue: Fields };
+  const seen = { api: ctx.config.upstreamUrl, seenAt: new Date("2026-01-01T00:01:00Z"), read: true };
+  const at = { ...seen, repository: { id: repository.id, fullName: "octo/demo", htmlUrl: null } };
+  const marks = async () => (await ctx.db.$client.query("select kind, key::integer from refresh_marks")).rows;
+  await ctx.db.transaction((tx) => mergeObserved(tx, observe("issue", issue, at)));
+  await applied(world, await arrive(world, [closed]));
+  expect(await marks()).toEqual([{ kind: "issue", key: 1 }]);
+
+  await ctx.db.$client.query("delete from refresh_marks");
+  await ctx.db.transaction((tx) => mergeObserved(tx, observe("issue", { ...issue, closed_by: null }, at)));
+  await applied(world, await arrive(world, [closed]));
+  expect(await marks()).toEqual([]);
 });
 
 test("every name that a repository had in between leads to it", async () => {
