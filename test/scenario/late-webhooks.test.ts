@@ -54,6 +54,15 @@ async function openUntold() {
   };
 }
 
+/** The same once a catch-up has found the first, and nothing is in doubt. */
+async function openCaughtUp() {
+  const untold = await openUntold();
+  await untold.world.catchUp();
+  await untold.world.settleMarks();
+  untold.pass(60_000);
+  return untold;
+}
+
 test("a webhook that comes long after its successors does not bring a repository's figures back", async () => {
   const { world, redeliver, pass, differences } = await openUntold();
   await using _ = world;
@@ -124,11 +133,8 @@ test("a replica that does not show yet what was told of a moment ago takes nothi
 });
 
 test("what a second webhook tells of again is asked about once", async () => {
-  const { world, pass, differences } = await openUntold();
+  const { world, pass, differences } = await openCaughtUp();
   await using _ = world;
-  await world.catchUp();
-  await world.settleMarks();
-  pass(60_000);
   const { simulator, ctx } = world;
   const rows = [...simulator.world.issues.values()];
   const pull = rows.find((one): one is PullIssue => one.pull !== null && one.state === "open");
@@ -170,11 +176,8 @@ async function markedKeys({ db }: Pick<Context, "db">): Promise<string[]> {
 }
 
 test("of what is read together each mark is settled or asked for again by itself, and what is deleted goes", async () => {
-  const { world, pass, differences } = await openUntold();
+  const { world, pass, differences } = await openCaughtUp();
   await using _ = world;
-  await world.catchUp();
-  await world.settleMarks();
-  pass(60_000);
   const { simulator, ctx } = world;
   const rows = [...simulator.world.issues.values()].filter((one) => one.pull === null).slice(0, 4);
   const [settled, postponed, unasked, deleted] = rows;
