@@ -7,6 +7,7 @@ import { openMirror, waitFor } from "./history.ts";
 import { alternate, type Benchmark, median } from "./measure.ts";
 import { type ServerProcess, startServer } from "./processes.ts";
 import { fetchPages } from "./reference/backfill.ts";
+import { repositoriesAt } from "./upstream.ts";
 
 /** `TAIN_LARGE=1`: 40,000 issues and pull requests. */
 const SIZE =
@@ -87,7 +88,10 @@ async function copy(upstream: ServerProcess, url: string): Promise<Copied> {
   await using database = await openBenchDatabase();
   await using mirror = await openMirror(database, { url }, "backfill");
   const { ctx } = mirror;
-  await addSelections(ctx, await repositoriesAt(url));
+  await addSelections(
+    ctx,
+    (await repositoriesAt(url)).map(({ fullName }) => fullName),
+  );
   await resolveSelections(ctx);
   const upstreamBefore = await upstream.cpuSeconds();
   const postgresBefore = await postgresCpuSeconds(ctx);
@@ -112,15 +116,4 @@ async function copy(upstream: ServerProcess, url: string): Promise<Copied> {
     postgresSeconds,
     simulatorSeconds,
   };
-}
-
-/** All that are no forks, by name. */
-export async function repositoriesAt(url: string): Promise<string[]> {
-  const answer = await fetch(`${url}/user/repos?per_page=100`, {
-    headers: { authorization: "Bearer bench-token", "user-agent": "bench" },
-  });
-  if (!answer.ok) throw new Error(`GET /user/repos: ${answer.status} ${await answer.text()}`);
-  return ((await answer.json()) as { full_name: string; fork: boolean }[])
-    .filter(({ fork }) => !fork)
-    .map(({ full_name }) => full_name);
 }

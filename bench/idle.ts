@@ -1,15 +1,16 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { addSelections, resolveSelections } from "../src/sync/selection.ts";
-import { repositoriesAt } from "./backfill.ts";
 import { openBenchDatabase } from "./databases.ts";
 import { openMirror, waitFor } from "./history.ts";
 import { type Benchmark, comparison, ROUNDS } from "./measure.ts";
 import { startProgram, startServer } from "./processes.ts";
+import { addTokens, repositoriesAt } from "./upstream.ts";
 
 const LARGE = process.env.TAIN_LARGE === "1";
-/** The first copy of a thousand takes upstream's pace a quarter of an hour; at rest fewer differ little. */
 const REPOSITORIES = LARGE ? 1_000 : 30;
+/** Upstream's pace for one account makes the first copy of a thousand take a quarter of an hour. At rest there is one. */
+const COPYING_TOKENS = 8;
 /** Long enough in a large run for a catch-up, a sweep and whatever else comes by the minute. */
 const SECONDS = LARGE ? 60 : 4;
 const PROCESSES = ["../src/web.ts", "../workers/main.ts", "../workers/scheduler.ts"];
@@ -23,12 +24,28 @@ export const benchmark: Benchmark = {
     await using database = await openBenchDatabase();
     await using mirror = await openMirror(database, upstream, "idle");
     const { ctx, env } = mirror;
-    await addSelections(ctx, await repositoriesAt(upstream.url));
+    await addSelections(
+      ctx,
+      (await repositoriesAt(upstream.url)).map(({ fullName }) => fullName),
+    );
     await resolveSelections(ctx);
+    const start = (settings: NodeJS.ProcessEnv, children: AsyncDisposableStack) =>
+      PROCESSES.map((file) => children.use(startProgram(file, settings)).pid);
+    const untilDone = async () => {
+      await waitFor(ctx, "select count(*)::int as left from repository_syncs where state <> 'live'");
+      await waitFor(ctx, "select count(*)::int as left from refresh_marks");
+    };
+    {
+      await using copying = new AsyncDisposableStack();
+      start({ ...env, UPSTREAM_TOKEN: await addTokens(upstream.url, COPYING_TOKENS - 1) }, copying);
+      await untilDone();
+    }
+    const { rows } = await ctx.db.$client.query<{ live: number }>("select count(*)::int as live from repository_syncs");
+    if (rows[0]?.live !== REPOSITORIES)
+      throw new Error(`${rows[0]?.live} repositories are mirrored, not ${REPOSITORIES}`);
     await using children = new AsyncDisposableStack();
-    const pids = PROCESSES.map((file) => children.use(startProgram(file, env)).pid);
-    await waitFor(ctx, "select count(*)::int as left from repository_syncs where state <> 'live'");
-    await waitFor(ctx, "select count(*)::int as left from refresh_marks");
+    const pids = start(env, children);
+    await untilDone();
     await delay(3_000);
     const pairs: [number, number][] = [];
     for (let round = 0; round < ROUNDS; round++) {

@@ -10,12 +10,13 @@ import { openBenchDatabase } from "./databases.ts";
 import { openMirror } from "./history.ts";
 import type { Trial } from "./measure.ts";
 import { copyOn, mirrorOne, untilCopied } from "./mixed/copies.ts";
-import { control, type Sent, sendOn } from "./mixed/deliveries.ts";
+import { type Sent, sendOn } from "./mixed/deliveries.ts";
 import { probeFreshness } from "./mixed/freshness.ts";
 import { Problems } from "./mixed/problems.ts";
 import { type ReadRepository, type Reads, readOn } from "./mixed/readers.ts";
 import { course, sampleOn } from "./mixed/samples.ts";
 import { startProgram, startServer } from "./processes.ts";
+import { addTokens, control, repositoriesAt, UPSTREAM_HEADERS } from "./upstream.ts";
 
 const { env } = process;
 const SECONDS = Number(env.SECONDS ?? 60);
@@ -45,9 +46,7 @@ export const trial: Trial = {
     const problems = new Problems();
     await using upstream = await startServer("simulator-server.ts", SIZE);
     await using database = await openBenchDatabase();
-    const extraTokens = Array.from({ length: TOKENS - 1 }, (_, at) => `bench-token-${at + 2}`);
-    for (const token of extraTokens)
-      await control(upstream.url, "POST", "tokens", { token, login: token, repositories: "all", write: true });
+    const tokens = await addTokens(upstream.url, TOKENS - 1);
     await using mirror = await openMirror(database, upstream, "mixed");
     const { ctx } = mirror;
     const port = await freePort();
@@ -56,7 +55,7 @@ export const trial: Trial = {
     const settings = {
       ...mirror.env,
       PORT: String(port),
-      UPSTREAM_TOKEN: ["bench-token", ...extraTokens].join(),
+      UPSTREAM_TOKEN: tokens,
       LOG_LEVEL: "warn",
     };
     await using programs = new AsyncDisposableStack();
@@ -70,10 +69,9 @@ export const trial: Trial = {
       });
     }
     await untilReady(url);
-    const upstreamHeaders = { authorization: "Bearer bench-token", "user-agent": "bench" };
-    const all = await repositoriesOf(upstream.url, upstreamHeaders);
+    const all = await readRepositories(upstream.url);
     const nameOf = async (id: number) => {
-      const answer = await fetch(`${upstream.url}/repositories/${id}`, { headers: upstreamHeaders });
+      const answer = await fetch(`${upstream.url}/repositories/${id}`, { headers: UPSTREAM_HEADERS });
       return ((await answer.json()) as { full_name: string }).full_name;
     };
     const mirrored = all.slice(0, REPOSITORIES);
@@ -82,7 +80,7 @@ export const trial: Trial = {
     const token = await createApiToken(ctx, { userId: await readViewer(ctx), canWrite: false, hourlyLimit: 1e9 });
     const parties = {
       mirror: { url, headers: { authorization: `Bearer ${token}`, "user-agent": "bench" } },
-      upstream: { url: upstream.url, headers: upstreamHeaders },
+      upstream: { url: upstream.url, headers: UPSTREAM_HEADERS },
       repositories: mirrored,
       problems,
     };
@@ -182,18 +180,16 @@ async function untilReady(url: string): Promise<void> {
   }
 }
 
-/** All that are no forks. */
-async function repositoriesOf(url: string, headers: Record<string, string>): Promise<ReadRepository[]> {
-  const get = async (path: string) => {
-    const answer = await fetch(url + path, { headers });
-    if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${await answer.text()}`);
-    return (await answer.json()) as Record<string, unknown>[];
-  };
-  const listed = (await get("/user/repos?per_page=100")).filter(({ fork }) => fork === false);
+/** All that are no forks, with the number of the newest issue of each. */
+async function readRepositories(url: string): Promise<ReadRepository[]> {
+  const listed = await repositoriesAt(url);
   return await Promise.all(
-    listed.map(async ({ id, full_name: fullName }) => {
-      const [newest] = await get(`/repos/${fullName}/issues?state=all&per_page=1`);
-      return { id: id as number, fullName: fullName as string, issues: (newest?.number as number) ?? 1 };
+    listed.map(async ({ id, fullName }) => {
+      const path = `/repos/${fullName}/issues?state=all&per_page=1`;
+      const answer = await fetch(url + path, { headers: UPSTREAM_HEADERS });
+      if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${await answer.text()}`);
+      const [newest] = (await answer.json()) as { number: number }[];
+      return { id, fullName, issues: newest?.number ?? 1 };
     }),
   );
 }

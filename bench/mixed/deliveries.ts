@@ -2,6 +2,7 @@ import { createHmac, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { Agent, request } from "undici";
 import type { Context } from "../../src/context.ts";
+import { control } from "../upstream.ts";
 import type { Problems } from "./problems.ts";
 
 export interface Sending {
@@ -118,11 +119,4 @@ async function repeat({ webhooks, secret, problems }: Sending, dispatcher: Agent
 /** What the simulator's webhooks have done since it began. */
 async function tallyOf(upstream: string): Promise<Tally> {
   return ((await control(upstream, "GET", "meter")) as { webhooks: Tally }).webhooks;
-}
-
-/** @throws Error for a request that the simulator refuses */
-export async function control(upstream: string, method: string, path: string, body?: object): Promise<unknown> {
-  const answer = await fetch(`${upstream}/-/${path}`, { method, ...(body ? { body: JSON.stringify(body) } : {}) });
-  if (!answer.ok) throw new Error(`${method} /-/${path}: ${answer.status} ${await answer.text()}`);
-  return await answer.json();
 }
