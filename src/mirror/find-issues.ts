@@ -1,6 +1,6 @@
 import type { Database } from "../../db/connection.ts";
+import { GatheredRead } from "../../db/gathered.ts";
 import { PEOPLE } from "../../db/revisions.ts";
-import { GatheredRead } from "./gathered.ts";
 import { alsoLabelled, inLabelList, labelLists } from "./label-lists.ts";
 import type { Standings } from "./revisions.ts";
 import { Statement } from "./statement.ts";

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Database } from "../../db/connection.ts";
-import { GatheredRead } from "./gathered.ts";
+import { GatheredRead } from "../../db/gathered.ts";
 import type { Standing } from "./revisions.ts";
 import { type Sight, sees, visible } from "./sight.ts";
 import { Statement } from "./statement.ts";

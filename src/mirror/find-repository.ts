@@ -1,5 +1,5 @@
 import type { Database } from "../../db/connection.ts";
-import { GatheredRead } from "./gathered.ts";
+import { GatheredRead } from "../../db/gathered.ts";
 import { Statement } from "./statement.ts";
 
 /** What every read and write about a repository begins with. */

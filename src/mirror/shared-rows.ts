@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Database, Queries } from "../../db/connection.ts";
 import { sql } from "../../db/drizzle.ts";
-import { GatheredRead } from "./gathered.ts";
+import { GatheredRead } from "../../db/gathered.ts";
 import { type Reference, references, type SharedKind } from "./template.ts";
 
 /** Which row: labels and milestones belong to a repository, users and repositories to none (0). */

@@ -1,7 +1,7 @@
 import type { Queries } from "../../db/connection.ts";
 import { sql } from "../../db/drizzle.ts";
+import { GatheredRead } from "../../db/gathered.ts";
 import type { Context } from "../context.ts";
-import { GatheredRead } from "../mirror/gathered.ts";
 import { type Mark, type MarkKey, recordsetOf } from "../mirror/marks.ts";
 import { Statement } from "../mirror/statement.ts";
 import { enqueueRefreshes, QueueUnavailableError } from "../operations/queues.ts";

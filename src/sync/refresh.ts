@@ -1,6 +1,6 @@
+import { GatheredRead } from "../../db/gathered.ts";
 import type { Context } from "../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../mirror/find-repository.ts";
-import { GatheredRead } from "../mirror/gathered.ts";
 import { afterLag, type Mark, type MarkKey, marksForMergeability, marksForTies, storeMarks } from "../mirror/marks.ts";
 import { REPLICA_LAG_MS } from "../mirror/merge-rule.ts";
 import { joinObserved, type Observed, type Seen } from "../mirror/observation.ts";

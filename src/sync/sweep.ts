@@ -14,6 +14,7 @@ import {
   judge,
   type List,
   type OurCounts,
+  type Probed,
   probeLists,
 } from "./sweep-lists.ts";
 
@@ -77,8 +78,7 @@ async function sweepDue(
     const due = await findListsDue(ctx);
     while (swept < due.length && !signal?.aborted) {
       const some = due.slice(swept, swept + PROBES_AT_ONCE);
-      const moved = await Promise.all(some.map((one) => sweepLists(ctx, one)));
-      for (const [index, { repositoryId }] of some.entries()) if (moved[index]) changed.add(repositoryId);
+      for (const repositoryId of await sweepLists(ctx, some)) changed.add(repositoryId);
       swept += some.length;
     }
   } finally {
@@ -315,27 +315,57 @@ async function findListsDue(ctx: Context): Promise<DueLists[]> {
   }));
 }
 
-/** Answers whether one of the lists moved. What was asked and what that says are stored together. */
-async function sweepLists(ctx: Context, due: DueLists): Promise<boolean> {
-  const { repositoryId, ours, sweptAt, shown } = due;
+/** How the lists of one repository were found. */
+interface Look {
+  due: DueLists;
+  probed: Probed | null;
+  ends: Ends | null;
+  hasMoved: boolean;
+}
+
+/**
+ * Answers in which of the repositories one of the lists moved. What was asked and what that says are stored together, also where
+ * others could not be asked.
+ */
+async function sweepLists(ctx: Context, some: readonly DueLists[]): Promise<number[]> {
   const now = ctx.clock.now();
+  const settled = await Promise.allSettled(some.map((due) => lookAt(ctx, due)));
+  const looks = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const moved = looks.filter((look) => look.hasMoved);
+  await ctx.db.transaction(async (tx) => {
+    for (const { probed } of looks)
+      for (const validator of probed?.validators ?? []) await saveValidator(tx, validator);
+    const ids = looks.map(({ due }) => due.repositoryId);
+    const lists = looks.map(({ due, probed, ends }) =>
+      // An audit that is under way may be past the list, so the next sweep has to find the difference again.
+      JSON.stringify(due.isAuditUnderWay && probed?.needsAudit ? forgetting(probed.ends) : ends),
+    );
+    await tx.execute(sql`update sweeps w set lists = x.lists, swept_at = ${now.toISOString()}::timestamptz,
+        changed_at = case when x.moved then ${now.toISOString()}::timestamptz else w.changed_at end
+      from unnest(${sql.param(ids)}::bigint[], ${sql.param(lists)}::text[], ${sql.param(looks.map((look) => look.hasMoved))}::boolean[]) as x(id, lists, moved)
+      where w.repository_id = x.id`);
+    // The first sweep finds everything new, and so tells nothing of the webhooks.
+    const sinces = moved.flatMap(({ due }) => (due.sweptAt ? [{ id: due.repositoryId, since: due.sweptAt }] : []));
+    await noteUntold(tx, sinces, now);
+  });
+  for (const { due, probed } of looks)
+    if (probed?.needsAudit) await enqueueAudit(ctx, { repositoryId: due.repositoryId });
+  for (const one of settled) if (one.status === "rejected") throw one.reason;
+  return moved.map(({ due }) => due.repositoryId);
+}
+
+async function lookAt(ctx: Context, due: DueLists): Promise<Look> {
+  const { repositoryId, ours, shown } = due;
   // What is archived can only be read, and that it no longer is shows in the repository.
   const isFrozen = shown.isArchived && due.ends !== null;
   const except: List[] = shown.milestones ? ["milestones"] : [];
   const probed = isFrozen ? null : await probeLists(ctx, { repositoryId, ours, before: due.ends, except });
-  const ends = probed?.ends ?? due.ends;
-  const moved = probed !== null && hasMoved(due.ends, probed.ends);
-  await ctx.db.transaction(async (tx) => {
-    for (const validator of probed?.validators ?? []) await saveValidator(tx, validator);
-    // An audit that is under way may be past the list, so the next sweep has to find the difference again.
-    const stored = due.isAuditUnderWay && probed?.needsAudit ? forgetting(probed.ends) : ends;
-    await tx.execute(sql`update sweeps set lists = ${JSON.stringify(stored)}, swept_at = ${now.toISOString()}::timestamptz,
-      changed_at = case when ${moved} then ${now.toISOString()}::timestamptz else changed_at end where repository_id = ${repositoryId}`);
-    // The first sweep finds everything new, and so tells nothing of the webhooks.
-    if (moved && sweptAt !== null) await noteUntold(tx, [{ id: repositoryId, since: sweptAt }], now);
-  });
-  if (probed?.needsAudit) await enqueueAudit(ctx, { repositoryId });
-  return moved;
+  return {
+    due,
+    probed,
+    ends: probed?.ends ?? due.ends,
+    hasMoved: probed !== null && hasMoved(due.ends, probed.ends),
+  };
 }
 
 function forgetting(ends: Ends): Ends {

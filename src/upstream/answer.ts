@@ -123,7 +123,7 @@ function unreadable(path: string, status: number, why: string, options: ErrorOpt
 
 /** The answer's `message`, or the beginning of its text when it is no JSON of the service's. */
 export function messageOf({ text, status }: Received): string {
-  if (status < 300) return "";
+  if (status < 300 || text === "") return "";
   const body = parseJson(text);
   if (typeof body === "object" && body !== null && "message" in body && typeof body.message === "string")
     return body.message;

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import {
   firstBlockMs,
   longestBlockMs,
@@ -27,6 +28,14 @@ import {
  */
 const hourMs = 3_600_000;
 
+/** A script and the name that Redis has for it. */
+export interface Script {
+  text: string;
+  sha1: string;
+}
+
+const script = (text: string): Script => ({ text, sha1: hash("sha1", text) });
+
 /**
  * KEYS: for each credential its ledger's hash, its bucket's, its requests under way and its points, and its own hash.
  * ARGV: now, cost, floor, share, probes, the request's id, its points, the points allowed, 1 if it writes, then per
@@ -34,7 +43,7 @@ const hourMs = 3_600_000;
  * Answers the credential's index, how it is counted, the window and when to send; or 0, when to come back, and 1 when it is
  * only our own pace that denies it.
  */
-export const leaseScript = `
+export const leaseScript = script(`
 local now, cost, floor, share = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local probes, id, points, allowed = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 local writes = ARGV[9] == '1'
@@ -135,14 +144,14 @@ local asking = field(b[4]) > now and field(b[3]) or 0
 redis.call('HSET', bucket, 'probes', asking + 1, 'probesUntil', text(now + ${probeMs}))
 redis.call('PEXPIRE', bucket, math.max(${hourMs}, redis.call('PTTL', bucket)))
 return {best, 'probe', 0, sendAt}
-`;
+`);
 
 /**
  * KEYS: credential, bucket of its ledger, requests under way. ARGV: now, the request's id, how it was counted, its window, refund, 1 if
  * upstream answered, then limit, remaining, reset, resetAt, or nothing when they were not seen.
  * Answers the bucket as it stands now: limit, remaining, reset, resetAt, spent; or nothing when it is not known.
  */
-export const settleScript = `
+export const settleScript = script(`
 local now, counted, window, refund = tonumber(ARGV[1]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local function field(value) return tonumber(value or 0) end
 local function text(value) return string.format('%.0f', value) end
@@ -188,10 +197,10 @@ end
 redis.call('HSET', KEYS[2], 'limit', limit, 'remaining', remaining, 'reset', reset, 'resetAt', text(resetAt), 'spent', spent)
 redis.call('PEXPIRE', KEYS[2], math.max(resetAt - now, 0) + ${hourMs})
 return standing()
-`;
+`);
 
 /** KEYS: ledger. ARGV: now, startedAt, until or '' when upstream named no moment. Answers until when it is blocked now. */
-export const blockScript = `
+export const blockScript = script(`
 local now, startedAt = tonumber(ARGV[1]), tonumber(ARGV[2])
 local c = redis.call('HMGET', KEYS[1], 'blockedUntil', 'strikes')
 local blockedUntil, strikes = tonumber(c[1] or 0), tonumber(c[2] or 0)
@@ -206,11 +215,11 @@ blockedUntil = math.max(blockedUntil, till)
 redis.call('HSET', KEYS[1], 'blockedUntil', string.format('%.0f', blockedUntil), 'strikes', strikes)
 redis.call('PEXPIRE', KEYS[1], math.max(blockedUntil - now + ${hourMs}, redis.call('PTTL', KEYS[1])))
 return blockedUntil
-`;
+`);
 
 /** KEYS: credential. ARGV: now, until, why in words or ''. */
-export const rejectScript = `
+export const rejectScript = script(`
 redis.call('HSET', KEYS[1], 'rejectedUntil', ARGV[2], 'rejection', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], math.max(ARGV[2] - ARGV[1] + ${hourMs}, redis.call('PTTL', KEYS[1])))
 return 0
-`;
+`);

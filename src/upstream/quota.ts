@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Context } from "../context.ts";
 import { withPatience } from "../operations/redis.ts";
@@ -8,7 +8,7 @@ import { CredentialRejectedError, QuotaSpentError } from "./errors.ts";
 import { type BucketState, type Counted, type Lease, Ledger, leftOf } from "./ledger.ts";
 import { type Api, pointsPerMinute, readPoints, type Toll, writePoints } from "./pace.ts";
 import { bucketName, type Headers, type Limit, least, readQuotaHeaders, readRetryAfter } from "./quota-headers.ts";
-import { blockScript, leaseScript, rejectScript, settleScript } from "./quota-scripts.ts";
+import { blockScript, leaseScript, rejectScript, type Script, settleScript } from "./quota-scripts.ts";
 
 /** The share of every limit that a class leaves untouched, for the classes above it. */
 const floors: Record<Priority, number> = {
@@ -276,7 +276,7 @@ export class Quota {
   }
 
   /** Runs a script, or answers null when Redis is away. */
-  #shared(script: string, keys: string[], values: (string | number)[]): Promise<{ reply: unknown } | null> {
+  #shared(script: Script, keys: string[], values: (string | number)[]): Promise<{ reply: unknown } | null> {
     return this.#redis(() => evaluate(this.#ctx.redis, script, keys, values));
   }
 
@@ -409,15 +409,14 @@ function pointsKey(prefix: string, credential: string, api: Api): string {
 /** Runs a script by its hash; a Redis that has lost it (restart, flush) is given it once more. */
 async function evaluate(
   redis: Context["redis"],
-  script: string,
+  { text, sha1 }: Script,
   keys: string[],
   values: (string | number)[],
 ): Promise<unknown> {
-  const hash = createHash("sha1").update(script).digest("hex");
   try {
-    return await redis.evalsha(hash, keys.length, ...keys, ...values);
+    return await redis.evalsha(sha1, keys.length, ...keys, ...values);
   } catch (error) {
     if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
-    return await redis.eval(script, keys.length, ...keys, ...values);
+    return await redis.eval(text, keys.length, ...keys, ...values);
   }
 }

@@ -1,5 +1,6 @@
 import type { Database, Queries } from "../../db/connection.ts";
 import { and, eq, getTableColumns, lt, lte, ne, sql } from "../../db/drizzle.ts";
+import { GatheredRead } from "../../db/gathered.ts";
 import { validators } from "../../db/schema/sync.ts";
 import type { Context } from "../context.ts";
 
@@ -47,11 +48,23 @@ export async function saveValidator(tx: Queries, validator: Validator): Promise<
 }
 
 /** What says that we have the page, by credential: all of one answer, the newest. */
-export async function loadValidators(db: Pick<Database, "select">, path: string): Promise<Map<string, KnownValidator>> {
-  const rows = await db.select(knownColumns).from(validators).where(eq(validators.path, path));
-  const newest = Math.max(...rows.map(({ seenAt }) => seenAt.getTime()));
-  return new Map(rows.filter(({ seenAt }) => seenAt.getTime() === newest).map((row) => [row.credential, row]));
+export function loadValidators(db: Database, path: string): Promise<Map<string, KnownValidator>> {
+  return gathered.find(db, path);
 }
+
+/** A sweep asks for thousands, several at a time. */
+const gathered = new GatheredRead<string, Map<string, KnownValidator>>(async (db, paths) => {
+  const { rows } = await db.$client.query<KnownValidator>({ name: "validators", text: FIND_KNOWN, values: [paths] });
+  const byPath = Map.groupBy(rows, ({ path }) => path);
+  return paths.map((path) => {
+    const known = byPath.get(path) ?? [];
+    const newest = Math.max(...known.map(({ seenAt }) => seenAt.getTime()));
+    return new Map(known.filter(({ seenAt }) => seenAt.getTime() === newest).map((row) => [row.credential, row]));
+  });
+});
+
+const FIND_KNOWN = `select ${Object.entries(knownColumns).map(([name, column]) => `${column.name} as "${name}"`)}
+  from validators where path = any($1)`;
 
 /** The page as it was stored, gzipped; null when it is gone meanwhile. */
 export async function loadBody(

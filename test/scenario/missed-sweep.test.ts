@@ -5,6 +5,7 @@ import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
 import { sweep } from "../../src/sync/sweep.ts";
 import { probesFor } from "../../src/sync/sweep-lists.ts";
 import type { Upstream } from "../../src/upstream/client.ts";
+import { QuotaSpentError } from "../../src/upstream/errors.ts";
 import { openWorld } from "../support/world.ts";
 
 test("two sweeps at once are one", async () => {
@@ -49,6 +50,51 @@ test("milestones that upstream left out of its answer are asked for again, and w
   await sweep(ctx, { largeFleet: 1 });
   expect((await stored()).shown).toBe(before.shown);
   expect((await stored()).shown_at).not.toEqual(before.shown_at);
+});
+
+test("what could be asked is kept where the quota does not suffice for all, and the next sweep asks for the rest", async () => {
+  await using world = await openWorld({
+    workers: false,
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 9, repositories: 3, issues: 9, pulls: 3 }),
+  });
+  const { ctx } = world;
+  const listed = [...world.simulator.world.repositories.values()].filter(({ fork }) => !fork);
+  await addSelections(
+    ctx,
+    listed.map((one) => world.simulator.world.fullName(one)),
+  );
+  await resolveSelections(ctx);
+  for (const { id } of listed) await backfill(ctx, { repositoryId: id }, new AbortController().signal);
+  world.advance(6 * 60_000);
+  expect(await sweep(ctx)).toMatchObject({ swept: 3 });
+  const swept = async () => {
+    const { rows } = await ctx.db.$client.query<{ repository_id: string; swept_at: Date; lists: string }>(
+      "select repository_id, swept_at, lists from sweeps",
+    );
+    return new Map(rows.map((row) => [Number(row.repository_id), row]));
+  };
+  const before = await swept();
+
+  world.advance(6 * 60_000);
+  const denied = listed[1]?.id as number;
+  const upstream: Upstream = Object.create(ctx.upstream, {
+    graphql: { value: ctx.upstream.graphql.bind(ctx.upstream) },
+    get: {
+      value: (...request: Parameters<Upstream["get"]>) =>
+        request[0].startsWith(`/repositories/${denied}/`)
+          ? Promise.reject(new QuotaSpentError("core", ctx.clock.now()))
+          : ctx.upstream.get(...request),
+    },
+    groups: { value: ctx.upstream.groups.bind(ctx.upstream) },
+  });
+  await expect(sweep({ ...ctx, upstream })).rejects.toBeInstanceOf(QuotaSpentError);
+  const after = await swept();
+  for (const { id } of listed) {
+    expect(after.get(id)?.lists).toBe(before.get(id)?.lists);
+    if (id === denied) expect(after.get(id)?.swept_at).toEqual(before.get(id)?.swept_at);
+    else expect(after.get(id)?.swept_at).not.toEqual(before.get(id)?.swept_at);
+  }
+  expect(await sweep(ctx)).toEqual({ swept: 1, changed: 0 });
 });
 
 test.each([1, 29, 99, 100, 101, 9_900, 60_000])(

@@ -70,15 +70,15 @@ test("Redis and a process by itself keep the same rules", async () => {
               break;
             case "reject":
               ledger.reject(each.credential, now + each.forMs);
-              await redis.eval(rejectScript, 1, `${space}:${each.credential}`, now, now + each.forMs, "");
+              await redis.eval(rejectScript.text, 1, `${space}:${each.credential}`, now, now + each.forMs, "");
               break;
             case "block": {
               const until = each.untilS === null ? null : now + each.untilS * 1_000;
               const startedAt = now - each.agoMs;
               const own = ledger.block(each.credential, { until, startedAt, now });
-              expect(await redis.eval(blockScript, 1, `${space}:${each.credential}`, now, startedAt, until ?? "")).toBe(
-                own,
-              );
+              expect(
+                await redis.eval(blockScript.text, 1, `${space}:${each.credential}`, now, startedAt, until ?? ""),
+              ).toBe(own);
               break;
             }
             case "settle": {
@@ -94,7 +94,7 @@ test("Redis and a process by itself keep the same rules", async () => {
               ledger.settle({ ...settled, credential: lease.credential });
               const figures = state ? [state.limit, state.remaining, state.reset, state.resetAt] : [];
               const values = [now, id, counted, window, refund, answered ? 1 : 0, ...figures];
-              await redis.eval(settleScript, 3, ...keys(lease.credential), ...values);
+              await redis.eval(settleScript.text, 3, ...keys(lease.credential), ...values);
               break;
             }
             case "lease": {
@@ -105,7 +105,7 @@ test("Redis and a process by itself keep the same rules", async () => {
               });
               const flags = credentials.map((name) => (preferred.includes(name) ? 1 : 0));
               const reply = (await redis.eval(
-                leaseScript,
+                leaseScript.text,
                 10,
                 ...credentials.flatMap((name) => [...keys(name), `${space}:${name}:points:${api}`, `${space}:${name}`]),
                 ...[now, cost, floor, share, probes, toll.id, points, pointsPerMinute[api], isWrite ? 1 : 0],
