@@ -213,31 +213,32 @@ test("what another has changed since it was read is folded again before it is wr
 test("what another has inserted meanwhile is locked in the same order as all else", async () => {
   await using mirror = await openMirror();
   await mirror.merge(observe("user", user(1, "mona"), at(0)));
-  const untilWaiting = (transactions: number) =>
-    until("they wait", async () => {
+  const untilWaitingFor = (pid: number) =>
+    until("it waits", async () => {
       const waiting = await mirror.rows(
-        "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+        `select from pg_stat_activity where datname = current_database() and ${pid} = any(pg_blocking_pids(pid))`,
       );
-      return waiting.length === transactions;
+      return waiting.length === 1;
     });
-  const inserted = Promise.withResolvers<void>();
+  const inserted = Promise.withResolvers<number>();
   const commit = Promise.withResolvers<void>();
   const first = mirror.db.transaction(async (tx) => {
     await mergeObserved(tx, observe("issue", issue({ user: null }), at(0, false)));
-    inserted.resolve();
+    const { rows } = await tx.execute<{ pid: number }>("select pg_backend_pid() as pid");
+    inserted.resolve(rows[0]?.pid as number);
     await commit.promise;
   });
-  await inserted.promise;
+  const inserter = await inserted.promise;
   const newer = issue({ title: "newer", updated_at: "2026-01-01T00:00:05Z", user: user(1, "renamed") });
   const second = mirror.merge(observe("issue", newer, at(60)));
-  await untilWaiting(1);
+  await untilWaitingFor(inserter);
   const holder = await mirror.db.$client.connect();
   try {
     await holder.query("begin");
-    await holder.query("select from users where id = 1 for update");
+    const { rows } = await holder.query("select pg_backend_pid() as pid from users where id = 1 for update");
     commit.resolve();
     await first;
-    await untilWaiting(1);
+    await untilWaitingFor(rows[0].pid);
     // Whoever took the issue now, and then the user, could deadlock with it.
     await expect(mirror.rows("select from issues where number = 1 for update nowait")).rejects.toThrow(
       "could not obtain lock",
