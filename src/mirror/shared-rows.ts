@@ -33,6 +33,8 @@ export interface SharedRow {
 /** So many characters a process remembers, roughly: of some 20,000 people what is shown of them. */
 const REMEMBERED = 40 * 1024 * 1024;
 const REMEMBERED_SHAPES = 5_000;
+/** See `#isMetAgain`. */
+const MET = 2 ** 16;
 /** Callers choose the address in a text, so there may be any number. */
 const MAX_TEXTS = 4;
 
@@ -78,10 +80,16 @@ export class SharedRows {
   readonly #rows: LRUCache<string, SharedRow>;
   readonly #gathered = { ifChanged: this.#gather(false), anew: this.#gather(true) };
   readonly #shapes = new LRUCache<string, readonly string[]>({ max: REMEMBERED_SHAPES });
+  /** Whoever was met last of all accounts that share a place here. */
+  readonly #met: Float64Array;
 
-  /** @param maxSize so many characters are remembered, roughly */
-  constructor(maxSize = REMEMBERED) {
+  /**
+   * @param options.maxSize so many characters are remembered, roughly
+   * @param options.met so many accounts are known to have been met
+   */
+  constructor({ maxSize = REMEMBERED, met = MET } = {}) {
     this.#rows = new LRUCache({ maxSize, sizeCalculation: sizeOf });
+    this.#met = new Float64Array(met);
   }
 
   /** By `sharedName`, as it was when it was last asked for; undefined where that is not known. May have changed since. */
@@ -143,7 +151,8 @@ export class SharedRows {
       values.map((list) => `{${list.join(",")}}`),
     );
     for (const { kind, at, revision, document, deleted, full_name, html_url, detail } of rows) {
-      const name = sharedName(asked[KINDS[kind] as SharedKind][at - 1] as SharedKey);
+      const key = asked[KINDS[kind] as SharedKind][at - 1] as SharedKey;
+      const name = sharedName(key);
       if (revision === null) {
         loaded.set(name, null);
         continue;
@@ -161,9 +170,20 @@ export class SharedRows {
         texts: new Map(),
       };
       loaded.set(name, row);
-      this.#rows.set(name, row);
+      if (KINDS[kind] !== "u" || this.#rows.has(name) || this.#isMetAgain(key.id)) this.#rows.set(name, row);
     }
     return loaded;
+  }
+
+  /**
+   * Most accounts of a large mirror come up once in a long while. Were each remembered at once, they would push out those that
+   * come up again and again, and be old before they are forgotten, when it takes longest to collect them.
+   */
+  #isMetAgain(id: number): boolean {
+    const place = id % this.#met.length;
+    if (this.#met[place] === id) return true;
+    this.#met[place] = id;
+    return false;
   }
 
   /** The keys of each shape that is known. */
@@ -204,9 +224,9 @@ export function joinObjects(a: string, b: string): string {
 
 const ofDatabases = new WeakMap<Queries, SharedRows>();
 
-/** What this process remembers of a database; of a transaction, which may see its own changes, nothing. */
+/** What this process remembers of a database; of a transaction, which may see its own changes, nothing beyond its end. */
 export function sharedRowsOf(queries: Queries): SharedRows {
-  if (!isDatabase(queries)) return new SharedRows();
+  if (!isDatabase(queries)) return new SharedRows({ met: 1 });
   const known = ofDatabases.get(queries) ?? new SharedRows();
   ofDatabases.set(queries, known);
   return known;

@@ -62,7 +62,7 @@ export class Unfolding {
     this.#db = db;
     this.#revisionOf = revisionOf;
     this.#api = api;
-    const known = ofDatabases.get(db) ?? new SharedRows(REMEMBERED);
+    const known = ofDatabases.get(db) ?? new SharedRows({ maxSize: REMEMBERED });
     ofDatabases.set(db, known);
     this.#known = known;
   }

@@ -5,6 +5,7 @@ import { findIssue } from "../../src/mirror/find-issues.ts";
 import { type Observed, observe, type Sighting } from "../../src/mirror/observation.ts";
 import { renderDocuments, renderList, type StoredDocument } from "../../src/mirror/rendering.ts";
 import { Revisions } from "../../src/mirror/revisions.ts";
+import { SharedRows, sharedName } from "../../src/mirror/shared-rows.ts";
 import { mergeObserved } from "../../src/mirror/store.ts";
 import type { Fields } from "../../src/mirror/template.ts";
 import { openTestDatabase } from "../support/database.ts";
@@ -139,6 +140,26 @@ test("whatever another process changes of what is embedded is shown by the next 
   });
   await mirror.merge(observe("label", label(22, "docs"), at(90, { deleted: true })));
   expect((await shown()).labels.map(({ name }: Fields) => name)).toEqual(["defect"]);
+});
+
+test("who comes up once is not remembered, who comes up again is, as is all else at once", async () => {
+  await using mirror = await openMirror();
+  await mirror.merge(observe("repository", repository("octo/demo", user(4, "octo")), at(0)));
+  await mirror.merge(observe("issue", issue(1), at(0)));
+  const shared = new SharedRows();
+  const mona = { kind: "u", repositoryId: 0, id: 1 } as const;
+  const bug = { kind: "l", repositoryId: 7, id: 21 } as const;
+  const logins = async () => {
+    const loaded = await shared.load(mirror.reader, [mona, bug], false);
+    return JSON.parse(loaded.get(sharedName(mona))?.document ?? "{}").login;
+  };
+  expect(await logins()).toBe("mona");
+  expect(shared.remembered(sharedName(mona))).toBeUndefined();
+  expect(shared.remembered(sharedName(bug))).toBeDefined();
+  expect(await logins()).toBe("mona");
+  expect(shared.remembered(sharedName(mona))).toBeDefined();
+  await mirror.merge(observe("user", user(1, "renamed"), at(60)));
+  expect(await logins()).toBe("renamed");
 });
 
 test("someone who was not stored when they were first asked for is shown once they are", async () => {
