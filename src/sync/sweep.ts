@@ -120,8 +120,9 @@ async function sweepRepositories(ctx: Context, changed: Set<number>, withMilesto
       size,
     ),
   )) {
-    const now = ctx.clock.now();
+    const askedAt = ctx.clock.now();
     const { shown, unclear } = await readShown(ctx, some, withMilestones);
+    const seenAt = ctx.clock.now();
     const rows: { one: DueRepository; shown: Shown | null }[] = [];
     const amiss: number[] = [];
     for (const one of some) {
@@ -142,12 +143,12 @@ async function sweepRepositories(ctx: Context, changed: Set<number>, withMilesto
     for (const { one } of moved) changed.add(one.id);
     await ctx.db.transaction(async (tx) => {
       await tx.execute(sql`insert into sweeps (repository_id, shown, shown_at, changed_at)
-        select id, shown, ${now.toISOString()}::timestamptz, case when id = any(${sql.param(moved.map(({ one }) => one.id))}::bigint[]) then ${now.toISOString()}::timestamptz end
+        select id, shown, ${askedAt.toISOString()}::timestamptz, case when id = any(${sql.param(moved.map(({ one }) => one.id))}::bigint[]) then ${seenAt.toISOString()}::timestamptz end
         from unnest(${sql.param(rows.map(({ one }) => one.id))}::bigint[], ${sql.param(rows.map((row) => row.shown && JSON.stringify(row.shown)))}::text[]) as x(id, shown) order by id
         on conflict (repository_id) do update set shown = excluded.shown, shown_at = excluded.shown_at,
           changed_at = coalesce(excluded.changed_at, sweeps.changed_at)`);
       const sinces = moved.flatMap(({ one }) => (one.shownAt ? [{ id: one.id, since: one.shownAt }] : []));
-      await noteUntold(tx, sinces, now);
+      await noteUntold(tx, sinces, seenAt);
     });
     for (const repositoryId of amiss) await enqueueAudit(ctx, { repositoryId });
   }
@@ -328,8 +329,10 @@ interface Look {
  * others could not be asked.
  */
 async function sweepLists(ctx: Context, some: readonly DueLists[]): Promise<number[]> {
-  const now = ctx.clock.now();
+  const askedAt = ctx.clock.now();
   const settled = await Promise.allSettled(some.map((due) => lookAt(ctx, due)));
+  // A catch-up that began before that may have been past what changed.
+  const seenAt = ctx.clock.now();
   const looks = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const moved = looks.filter((look) => look.hasMoved);
   await ctx.db.transaction(async (tx) => {
@@ -340,13 +343,13 @@ async function sweepLists(ctx: Context, some: readonly DueLists[]): Promise<numb
       // An audit that is under way may be past the list, so the next sweep has to find the difference again.
       JSON.stringify(due.isAuditUnderWay && probed?.needsAudit ? forgetting(probed.ends) : ends),
     );
-    await tx.execute(sql`update sweeps w set lists = x.lists, swept_at = ${now.toISOString()}::timestamptz,
-        changed_at = case when x.moved then ${now.toISOString()}::timestamptz else w.changed_at end
+    await tx.execute(sql`update sweeps w set lists = x.lists, swept_at = ${askedAt.toISOString()}::timestamptz,
+        changed_at = case when x.moved then ${seenAt.toISOString()}::timestamptz else w.changed_at end
       from unnest(${sql.param(ids)}::bigint[], ${sql.param(lists)}::text[], ${sql.param(looks.map((look) => look.hasMoved))}::boolean[]) as x(id, lists, moved)
       where w.repository_id = x.id`);
     // The first sweep finds everything new, and so tells nothing of the webhooks.
     const sinces = moved.flatMap(({ due }) => (due.sweptAt ? [{ id: due.repositoryId, since: due.sweptAt }] : []));
-    await noteUntold(tx, sinces, now);
+    await noteUntold(tx, sinces, seenAt);
   });
   for (const { due, probed } of looks)
     if (probed?.needsAudit) await enqueueAudit(ctx, { repositoryId: due.repositoryId });
@@ -381,11 +384,15 @@ async function noteUntold(tx: Transaction, changes: { id: number; since: Date }[
     where w.repository_id = x.id and not exists (select from deliveries d where d.repository_id = x.id and d.received_at > x.since)`);
 }
 
-/** Asks for a catch-up wherever the last one began before the change was found: what Redis forgot is asked for again. */
+/**
+ * Asks for a catch-up wherever the last one began before each of upstream's replicas knew of the change: what Redis forgot is
+ * asked for again, and so is what a replica that lags may have hidden.
+ */
 async function enqueueChanged(ctx: Context): Promise<void> {
   const { rows } = await ctx.db.$client.query<{ repository_id: string }>(
     `select w.repository_id from sweeps w join repository_syncs s using (repository_id)
-      where s.state = 'live' and w.changed_at is not null and (s.confirmed_at is null or s.confirmed_at <= w.changed_at)`,
+      where s.state = 'live' and w.changed_at is not null and (s.confirmed_at is null or s.confirmed_at <= w.changed_at + $1::interval)`,
+    [`${REPLICA_LAG_MS} milliseconds`],
   );
   for (const { repository_id } of rows) await enqueueCatchUp(ctx, { repositoryId: Number(repository_id) });
 }

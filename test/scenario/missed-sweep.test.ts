@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { backfill } from "../../src/sync/backfill.ts";
+import { catchUp } from "../../src/sync/catch-up.ts";
 import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
 import { sweep } from "../../src/sync/sweep.ts";
 import { probesFor } from "../../src/sync/sweep-lists.ts";
@@ -95,6 +96,64 @@ test("what could be asked is kept where the quota does not suffice for all, and 
     else expect(after.get(id)?.swept_at).not.toEqual(before.get(id)?.swept_at);
   }
   expect(await sweep(ctx)).toEqual({ swept: 1, changed: 0 });
+});
+
+test("what changes while a sweep asks is caught up with, also where a catch-up has just been past it", async () => {
+  await using world = await openWorld({
+    workers: false,
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 9, repositories: 1, issues: 3, pulls: 2 }),
+  });
+  const { ctx } = world;
+  await addSelections(ctx, [world.first]);
+  await resolveSelections(ctx);
+  const { rows } = await ctx.db.$client.query<{ id: string }>("select repository_id as id from repository_syncs");
+  const repositoryId = Number(rows[0]?.id);
+  const { signal } = new AbortController();
+  await backfill(ctx, { repositoryId }, signal);
+  for (let sweeps = 0; sweeps < 2; sweeps++) {
+    world.advance(6 * 60_000);
+    await sweep(ctx);
+    world.advance(11_000);
+    await catchUp(ctx, { repositoryId }, signal);
+  }
+  const asked = async () => (await ctx.queues.catchUp.getJobs(["waiting", "delayed", "prioritized"])).length;
+  await ctx.queues.catchUp.drain(true);
+  world.advance(6 * 60_000);
+  expect(await sweep(ctx)).toEqual({ swept: 1, changed: 0 });
+  expect(await asked()).toBe(0);
+
+  world.advance(6 * 60_000);
+  let isFirst = true;
+  const upstream: Upstream = Object.create(ctx.upstream, {
+    graphql: { value: ctx.upstream.graphql.bind(ctx.upstream) },
+    get: {
+      value: async (...request: Parameters<Upstream["get"]>) => {
+        if (isFirst) {
+          isFirst = false;
+          world.advance(15_000);
+          await catchUp(ctx, { repositoryId }, signal);
+          world.advance(1_000);
+          const body = JSON.stringify({ title: "changed meanwhile" });
+          await ctx.upstream.write({ method: "PATCH", path: `/repos/${world.first}/issues/1`, body });
+        }
+        return ctx.upstream.get(...request);
+      },
+    },
+    groups: { value: ctx.upstream.groups.bind(ctx.upstream) },
+  });
+  expect(await sweep({ ...ctx, upstream })).toEqual({ swept: 1, changed: 1 });
+  expect(await asked()).toBe(1);
+  // A replica that has not heard of it may have answered the one, but not the other.
+  for (const [waitMs, askedAgain] of [
+    [5_000, 1],
+    [6_000, 0],
+  ] as const) {
+    await ctx.queues.catchUp.drain(true);
+    world.advance(waitMs);
+    await catchUp(ctx, { repositoryId }, signal);
+    expect(await sweep(ctx)).toEqual({ swept: 0, changed: 0 });
+    expect(await asked()).toBe(askedAgain);
+  }
 });
 
 test.each([1, 29, 99, 100, 101, 9_900, 60_000])(
