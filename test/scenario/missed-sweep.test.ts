@@ -7,7 +7,34 @@ import { sweep } from "../../src/sync/sweep.ts";
 import { probesFor } from "../../src/sync/sweep-lists.ts";
 import type { Upstream } from "../../src/upstream/client.ts";
 import { QuotaSpentError } from "../../src/upstream/errors.ts";
-import { openWorld } from "../support/world.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+const { signal } = new AbortController();
+
+const openWithoutWorkers = ({ repositories }: { repositories: number }) =>
+  openWorld({
+    workers: false,
+    fill: ({ world }) => void generateWorld(world, { seed: 9, repositories, issues: 3 * repositories, pulls: 2 }),
+  });
+
+/** Answers the repositories' ids. */
+async function copyAll({ ctx, simulator: { world } }: TestWorld): Promise<number[]> {
+  const listed = [...world.repositories.values()].filter(({ fork }) => !fork);
+  await addSelections(
+    ctx,
+    listed.map((one) => world.fullName(one)),
+  );
+  await resolveSelections(ctx);
+  for (const { id } of listed) await backfill(ctx, { repositoryId: id }, signal);
+  return listed.map(({ id }) => id);
+}
+
+/** The same client, but for what it does otherwise. */
+function changed(upstream: Upstream, otherwise: Partial<Upstream>): Upstream {
+  return new Proxy(upstream, {
+    get: (target, name) => Reflect.get(otherwise, name) ?? Reflect.get(target, name).bind(target),
+  });
+}
 
 test("two sweeps at once are one", async () => {
   await using world = await openWorld({
@@ -19,15 +46,9 @@ test("two sweeps at once are one", async () => {
 });
 
 test("milestones that upstream left out of its answer are asked for again, and what it showed before stands", async () => {
-  await using world = await openWorld({
-    workers: false,
-    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 9, repositories: 1, issues: 3, pulls: 2 }),
-  });
+  await using world = await openWithoutWorkers({ repositories: 1 });
   const { ctx } = world;
-  await addSelections(ctx, [world.first]);
-  await resolveSelections(ctx);
-  const { rows } = await ctx.db.$client.query<{ id: string }>("select repository_id as id from repository_syncs");
-  await backfill(ctx, { repositoryId: Number(rows[0]?.id) }, new AbortController().signal);
+  await copyAll(world);
   world.advance(6 * 60_000);
   const stored = async () => (await ctx.db.$client.query("select shown, shown_at from sweeps")).rows[0];
   await sweep(ctx, { largeFleet: 1 });
@@ -35,16 +56,12 @@ test("milestones that upstream left out of its answer are asked for again, and w
   expect(JSON.parse(before.shown)).toMatchObject({ milestones: { theirs: expect.any(Number) } });
 
   world.advance(6 * 60_000);
-  const upstream: Upstream = Object.create(ctx.upstream, {
-    graphql: {
-      value: async (...request: Parameters<Upstream["graphql"]>) => {
-        const answer = await ctx.upstream.graphql<Record<string, { milestones: null }[]>>(...request);
-        for (const one of answer.data.n0 ?? []) one.milestones = null;
-        return answer;
-      },
+  const upstream = changed(ctx.upstream, {
+    graphql: async <T>(...request: Parameters<Upstream["graphql"]>) => {
+      const answer = await ctx.upstream.graphql<T & { n0: { milestones: unknown }[] }>(...request);
+      for (const one of answer.data.n0) one.milestones = null;
+      return answer;
     },
-    get: { value: ctx.upstream.get.bind(ctx.upstream) },
-    groups: { value: ctx.upstream.groups.bind(ctx.upstream) },
   });
   await sweep({ ...ctx, upstream }, { largeFleet: 1 });
   expect(await stored()).toEqual(before);
@@ -54,18 +71,9 @@ test("milestones that upstream left out of its answer are asked for again, and w
 });
 
 test("what could be asked is kept where the quota does not suffice for all, and the next sweep asks for the rest", async () => {
-  await using world = await openWorld({
-    workers: false,
-    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 9, repositories: 3, issues: 9, pulls: 3 }),
-  });
+  await using world = await openWithoutWorkers({ repositories: 3 });
   const { ctx } = world;
-  const listed = [...world.simulator.world.repositories.values()].filter(({ fork }) => !fork);
-  await addSelections(
-    ctx,
-    listed.map((one) => world.simulator.world.fullName(one)),
-  );
-  await resolveSelections(ctx);
-  for (const { id } of listed) await backfill(ctx, { repositoryId: id }, new AbortController().signal);
+  const ids = await copyAll(world);
   world.advance(6 * 60_000);
   expect(await sweep(ctx)).toMatchObject({ swept: 3 });
   const swept = async () => {
@@ -77,20 +85,16 @@ test("what could be asked is kept where the quota does not suffice for all, and 
   const before = await swept();
 
   world.advance(6 * 60_000);
-  const denied = listed[1]?.id as number;
-  const upstream: Upstream = Object.create(ctx.upstream, {
-    graphql: { value: ctx.upstream.graphql.bind(ctx.upstream) },
-    get: {
-      value: (...request: Parameters<Upstream["get"]>) =>
-        request[0].startsWith(`/repositories/${denied}/`)
-          ? Promise.reject(new QuotaSpentError("core", ctx.clock.now()))
-          : ctx.upstream.get(...request),
-    },
-    groups: { value: ctx.upstream.groups.bind(ctx.upstream) },
+  const denied = ids[1] as number;
+  const upstream = changed(ctx.upstream, {
+    get: (...request) =>
+      request[0].startsWith(`/repositories/${denied}/`)
+        ? Promise.reject(new QuotaSpentError("core", ctx.clock.now()))
+        : ctx.upstream.get(...request),
   });
   await expect(sweep({ ...ctx, upstream })).rejects.toBeInstanceOf(QuotaSpentError);
   const after = await swept();
-  for (const { id } of listed) {
+  for (const id of ids) {
     expect(after.get(id)?.lists).toBe(before.get(id)?.lists);
     if (id === denied) expect(after.get(id)?.swept_at).toEqual(before.get(id)?.swept_at);
     else expect(after.get(id)?.swept_at).not.toEqual(before.get(id)?.swept_at);
@@ -99,17 +103,9 @@ test("what could be asked is kept where the quota does not suffice for all, and 
 });
 
 test("what changes while a sweep asks is caught up with, also where a catch-up has just been past it", async () => {
-  await using world = await openWorld({
-    workers: false,
-    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 9, repositories: 1, issues: 3, pulls: 2 }),
-  });
+  await using world = await openWithoutWorkers({ repositories: 1 });
   const { ctx } = world;
-  await addSelections(ctx, [world.first]);
-  await resolveSelections(ctx);
-  const { rows } = await ctx.db.$client.query<{ id: string }>("select repository_id as id from repository_syncs");
-  const repositoryId = Number(rows[0]?.id);
-  const { signal } = new AbortController();
-  await backfill(ctx, { repositoryId }, signal);
+  const [repositoryId = 0] = await copyAll(world);
   for (let sweeps = 0; sweeps < 2; sweeps++) {
     world.advance(6 * 60_000);
     await sweep(ctx);
@@ -124,22 +120,18 @@ test("what changes while a sweep asks is caught up with, also where a catch-up h
 
   world.advance(6 * 60_000);
   let isFirst = true;
-  const upstream: Upstream = Object.create(ctx.upstream, {
-    graphql: { value: ctx.upstream.graphql.bind(ctx.upstream) },
-    get: {
-      value: async (...request: Parameters<Upstream["get"]>) => {
-        if (isFirst) {
-          isFirst = false;
-          world.advance(15_000);
-          await catchUp(ctx, { repositoryId }, signal);
-          world.advance(1_000);
-          const body = JSON.stringify({ title: "changed meanwhile" });
-          await ctx.upstream.write({ method: "PATCH", path: `/repos/${world.first}/issues/1`, body });
-        }
-        return ctx.upstream.get(...request);
-      },
+  const upstream = changed(ctx.upstream, {
+    get: async (...request) => {
+      if (isFirst) {
+        isFirst = false;
+        world.advance(15_000);
+        await catchUp(ctx, { repositoryId }, signal);
+        world.advance(1_000);
+        const body = JSON.stringify({ title: "changed meanwhile" });
+        await ctx.upstream.write({ method: "PATCH", path: `/repos/${world.first}/issues/1`, body });
+      }
+      return ctx.upstream.get(...request);
     },
-    groups: { value: ctx.upstream.groups.bind(ctx.upstream) },
   });
   expect(await sweep({ ...ctx, upstream })).toEqual({ swept: 1, changed: 1 });
   expect(await asked()).toBe(1);
