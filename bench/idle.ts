@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as delay, setInterval } from "node:timers/promises";
 import type { Context } from "../src/context.ts";
+import { REPLICA_LAG_MS } from "../src/mirror/merge-rule.ts";
 import { addSelections } from "../src/sync/selection.ts";
 import { openBenchDatabase } from "./databases.ts";
 import { openMirror, waitFor } from "./history.ts";
@@ -51,7 +52,7 @@ const UNCOPIED = `select ${REPOSITORIES} - count(*)::int + (select count(*) from
   from repository_syncs where state = 'live'`;
 /** The first look at a repository's lists finds all of them new, and then it is caught up with, once more if that was soon. */
 const UNSWEPT = `select count(*)::int as left from repository_syncs s left join sweeps w using (repository_id)
-  where w.swept_at is null or w.changed_at + interval '10 seconds' >= s.confirmed_at or s.confirmed_at is null`;
+  where w.swept_at is null or w.changed_at + interval '${REPLICA_LAG_MS} milliseconds' >= s.confirmed_at or s.confirmed_at is null`;
 
 /** Upstream's pace would make it half an hour for a thousand: each second the minute begins anew. */
 function hurry({ redis, config }: Context): AsyncDisposable {
