@@ -170,9 +170,15 @@ export class SharedRows {
         texts: new Map(),
       };
       loaded.set(name, row);
-      if (KINDS[kind] !== "u" || this.#rows.has(name) || this.#isMetAgain(key.id)) this.#rows.set(name, row);
+      if (KINDS[kind] !== "u" || this.#rows.has(name) || this.#hasRoom() || this.#isMetAgain(key.id))
+        this.#rows.set(name, row);
     }
     return loaded;
+  }
+
+  /** While half is free, people are remembered at once: all of them in the mirror of a small team. */
+  #hasRoom(): boolean {
+    return this.#rows.calculatedSize < this.#rows.maxSize / 2;
   }
 
   /**

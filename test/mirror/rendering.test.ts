@@ -142,24 +142,28 @@ test("whatever another process changes of what is embedded is shown by the next 
   expect((await shown()).labels.map(({ name }: Fields) => name)).toEqual(["defect"]);
 });
 
-test("who comes up once is not remembered, who comes up again is, as is all else at once", async () => {
+test.each([
+  { room: "much", maxSize: 100_000, isAtOnce: true },
+  { room: "little", maxSize: 1_000, isAtOnce: false },
+])("with $room room left, whoever comes up once is remembered: $isAtOnce", async ({ maxSize, isAtOnce }) => {
   await using mirror = await openMirror();
   await mirror.merge(observe("repository", repository("octo/demo", user(4, "octo")), at(0)));
   await mirror.merge(observe("issue", issue(1), at(0)));
-  const shared = new SharedRows();
+  const shared = new SharedRows({ maxSize });
   const mona = { kind: "u", repositoryId: 0, id: 1 } as const;
   const bug = { kind: "l", repositoryId: 7, id: 21 } as const;
-  const logins = async () => {
-    const loaded = await shared.load(mirror.reader, [mona, bug], false);
+  const login = async () => {
+    const loaded = await shared.load(mirror.reader, [mona], false);
     return JSON.parse(loaded.get(sharedName(mona))?.document ?? "{}").login;
   };
-  expect(await logins()).toBe("mona");
-  expect(shared.remembered(sharedName(mona))).toBeUndefined();
+  await shared.load(mirror.reader, [bug], false);
   expect(shared.remembered(sharedName(bug))).toBeDefined();
-  expect(await logins()).toBe("mona");
+  expect(await login()).toBe("mona");
+  expect(shared.remembered(sharedName(mona)) !== undefined).toBe(isAtOnce);
+  await shared.load(mirror.reader, [mona], true);
   expect(shared.remembered(sharedName(mona))).toBeDefined();
   await mirror.merge(observe("user", user(1, "renamed"), at(60)));
-  expect(await logins()).toBe("renamed");
+  expect(await login()).toBe("renamed");
 });
 
 test("someone who was not stored when they were first asked for is shown once they are", async () => {
