@@ -34,7 +34,7 @@ async function run(): Promise<Measured> {
       },
       warmUps: 0,
     },
-    { unit: "deliveries/s", goal: { atLeast: 3 } },
+    { unit: "deliveries/s", goal: { atLeast: 2 } },
   );
   return {
     ...measured,

@@ -38,7 +38,7 @@ export const benchmark: Benchmark = {
     };
     const measured = await alternate(
       { subject: () => p99("subject"), reference: () => p99("reference") },
-      { unit: "ms", goal: { atMost: 1.5 } },
+      { unit: "ms", goal: { atMost: 2 } },
     );
     return {
       ...measured,
