@@ -10,14 +10,14 @@ import {
   sharedRowsOf,
 } from "./shared-rows.ts";
 import {
+  CUT,
   type Fields,
   type Json,
+  type Piece,
   type Reference,
   reference,
-  referenceMarks,
   referenceOf,
-  restore,
-  restoreInto,
+  takeApart,
 } from "./template.ts";
 
 /** A stored document, as the reads of the mirror answer it. */
@@ -47,6 +47,19 @@ interface Related {
   shapes: Map<string, readonly string[]>;
 }
 
+/** A reference that any number of documents of one repository have. */
+interface Mention {
+  found: Reference;
+  key: SharedKey;
+  /** Its `sharedName`. */
+  name: string;
+  /** Once it is rendered. */
+  text: string | undefined;
+}
+
+/** Of one repository's documents, by marks. */
+type Mentions = Map<string, Mention>;
+
 /**
  * Renders stored documents as upstream's REST JSON: one text for each document, in order. What they refer to is loaded
  * with one statement per level, however many documents there are.
@@ -56,11 +69,10 @@ export async function renderDocuments(
   documents: readonly StoredDocument[],
   addresses: Addresses,
 ): Promise<string[]> {
-  const wholes = documents.map(wholeOf);
-  const answer = await answerOf(queries, documents, wholes, addresses, "text");
+  const answer = await answerOf(queries, takenApart(documents, "text"), addresses);
   return documents.map((document, index) => {
     const parts: string[] = [];
-    renderInto(parts, wholes[index] as string, document, answer);
+    append(parts, index, document, answer);
     return parts.join("");
   });
 }
@@ -75,42 +87,78 @@ export async function renderList(
   documents: readonly StoredDocument[],
   addresses: Addresses,
 ): Promise<Buffer | null> {
-  const wholes = documents.map(wholeOf);
-  if (wholes.some((whole) => whole.includes(EMBEDDED_REPOSITORY))) return null;
-  const answer = await answerOf(queries, documents, wholes, addresses, "bytes");
+  const apart = takenApart(documents, "bytes");
+  for (const mentions of apart.mentions.values())
+    for (const { found } of mentions.values()) if (found.kind === "r") return null;
+  const answer = await answerOf(queries, apart, addresses);
   const parts: string[] = ["["];
   for (const [index, document] of documents.entries()) {
     if (index > 0) parts.push(",");
-    renderInto(parts, wholes[index] as string, document, answer);
+    append(parts, index, document, answer);
   }
   parts.push("]");
   return Buffer.from(parts.join(""), "latin1");
 }
 
-const EMBEDDED_REPOSITORY = '"\\u0005r';
-
-function wholeOf({ document, detail }: StoredDocument): string {
-  return detail ? joinObjects(document, detail) : document;
+/** Documents taken apart, in the form in which they are answered. */
+interface Apart {
+  form: Form;
+  /** Each document's text as it is stored. */
+  wholes: readonly string[];
+  /** Each document's. */
+  pieces: readonly Piece<Mention>[][];
+  /** By repository. */
+  mentions: ReadonlyMap<number, Mentions>;
 }
 
-async function answerOf(
-  queries: Queries,
-  documents: readonly StoredDocument[],
-  wholes: readonly string[],
-  addresses: Addresses,
-  form: Form,
-): Promise<Answer> {
+function takenApart(documents: readonly StoredDocument[], form: Form): Apart {
+  const mentions = new Map<number, Mentions>();
+  const wholes = documents.map(({ document, detail }) => (detail ? joinObjects(document, detail) : document));
+  const pieces = documents.map(({ repositoryId }, index) => {
+    const ofRepository = mentions.get(repositoryId) ?? new Map();
+    mentions.set(repositoryId, ofRepository);
+    return piecesOf(inForm(wholes[index] as string, form), repositoryId, ofRepository);
+  });
+  return { form, wholes, pieces, mentions };
+}
+
+async function answerOf(queries: Queries, apart: Apart, addresses: Addresses): Promise<Answer> {
   const shared = sharedRowsOf(queries);
-  const usersVariants = new UsersVariants(form, addresses);
-  const related = await loadRelated(queries, shared, documents, wholes, addresses, usersVariants);
-  return { shared, related, addresses, form, homes: new Map(), usersVariants };
+  const usersVariants = new UsersVariants(apart.form, addresses);
+  const related = await loadRelated(queries, shared, apart.mentions, addresses, usersVariants);
+  return { ...apart, shared, related, addresses, homes: new Map(), usersVariants };
 }
 
-function renderInto(parts: string[], whole: string, { repositoryId, body }: StoredDocument, answer: Answer): void {
+function piecesOf(document: string, repositoryId: number, mentions: Mentions): Piece<Mention>[] {
+  return takeApart(document, (mark) => {
+    let mention = mentions.get(mark);
+    if (!mention) {
+      const found = referenceOf(mark);
+      const key = keyOf(found, repositoryId);
+      mention = { found, key, name: sharedName(key), text: undefined };
+      mentions.set(mark, mention);
+    }
+    return mention;
+  });
+}
+
+function append(parts: string[], index: number, { repositoryId, body }: StoredDocument, answer: Answer): void {
   const home = homeOf(repositoryId, answer);
-  const { form } = answer;
-  const marks = marksOf(home, body == null ? null : inForm(body, form));
-  restoreInto(parts, inForm(withoutDeleted(whole, home), form), marks);
+  const { form, wholes } = answer;
+  const whole = withoutDeleted(wholes[index] as string, home);
+  const isWhole = whole === wholes[index];
+  const pieces = isWhole ? answer.pieces[index] : piecesOf(inForm(whole, form), repositoryId, home.mentions);
+  appendPieces(parts, pieces as Piece<Mention>[], home, body == null ? null : inForm(body, form));
+}
+
+function appendPieces(parts: string[], pieces: readonly Piece<Mention>[], home: Home, body: string | null): void {
+  for (const piece of pieces) {
+    if (typeof piece === "string") parts.push(piece);
+    else if (typeof piece === "object") {
+      piece.text ??= renderShared(piece, home);
+      parts.push(piece.text);
+    } else parts.push(piece === CUT.body ? JSON.stringify(body) : (home.cuts[piece] as string));
+  }
 }
 
 /** "bytes": each character of a string stands for one byte of it in UTF-8. */
@@ -121,11 +169,10 @@ function inForm(text: string, form: Form): string {
   return form === "text" || Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString("latin1");
 }
 
-interface Answer {
+interface Answer extends Apart {
   shared: SharedRows;
   related: Related;
   addresses: Addresses;
-  form: Form;
   /** By repository. */
   homes: Map<number, Home>;
   usersVariants: UsersVariants;
@@ -135,14 +182,11 @@ interface Answer {
 interface Home {
   repositoryId: number;
   answer: Answer;
-  /** As they stand within JSON strings. */
-  api: string;
-  repository: string;
-  page: string;
+  mentions: Mentions;
+  /** The addresses as they stand within JSON strings, by `CUT`. */
+  cuts: readonly string[];
   /** Names these addresses. */
   variant: string;
-  /** Rendered references, by their marks. */
-  texts: Map<string, string>;
   /** Whether any label that the documents refer to was deleted. */
   hasDeletedLabels: boolean;
 }
@@ -157,37 +201,17 @@ function homeOf(repositoryId: number, answer: Answer): Home {
   const home: Home = {
     repositoryId,
     answer,
-    api: escaped(addresses.api, form),
-    repository: escaped(`${addresses.api}/repos/${fullName}`, form),
-    page: escaped(htmlUrl, form),
+    mentions: answer.mentions.get(repositoryId) ?? new Map(),
+    cuts: ["", `${addresses.api}/repos/${fullName}`, addresses.api, htmlUrl].map((text) => escaped(text, form)),
     variant: `${form}\n${addresses.api}\n${fullName}\n${htmlUrl}`,
-    texts: new Map(),
     hasDeletedLabels: [...related.rows].some(([name, one]) => one?.isGone && name.startsWith(prefix)),
   };
   answer.homes.set(repositoryId, home);
   return home;
 }
 
-function marksOf(home: Home, body: string | null) {
-  return {
-    api: home.api,
-    repository: home.repository,
-    page: home.page,
-    body,
-    shared: (mark: string) => {
-      let text = home.texts.get(mark);
-      if (text === undefined) {
-        text = renderShared(referenceOf(mark), home);
-        home.texts.set(mark, text);
-      }
-      return text;
-    },
-  };
-}
-
-function renderShared(found: Reference, home: Home): string {
+function renderShared({ found, name }: Mention, home: Home): string {
   const { shared, related, form, usersVariants } = home.answer;
-  const name = sharedName(keyOf(found, home.repositoryId));
   const row = related.rows.get(name);
   // It is gone, or was never stored.
   if (!row || row.isGone) return "null";
@@ -203,7 +227,9 @@ function renderShared(found: Reference, home: Home): string {
     if (value !== undefined) shown[key] = value;
   }
   const at = found.kind === "r" ? homeOf(found.id, home.answer) : home;
-  const text = restore(inForm(JSON.stringify(shown), form), marksOf(at, null));
+  const parts: string[] = [];
+  appendPieces(parts, piecesOf(inForm(JSON.stringify(shown), form), at.repositoryId, at.mentions), at, null);
+  const text = parts.join("");
   shared.keepText(name, row, variant, text);
   return text;
 }
@@ -256,31 +282,19 @@ function domainOf({ kind, repositoryId, id }: SharedKey): number {
 async function loadRelated(
   queries: Queries,
   shared: SharedRows,
-  documents: readonly StoredDocument[],
-  wholes: readonly string[],
+  mentions: ReadonlyMap<number, Mentions>,
   { met, revisions }: Addresses,
   usersVariants: UsersVariants,
 ): Promise<Related> {
   const rows: Related["rows"] = new Map();
   const shapes = new Set<string>();
-  const marks = new Map<number, Set<string>>();
-  for (const [index, { repositoryId }] of documents.entries()) {
-    let ofRepository = marks.get(repositoryId);
-    if (!ofRepository) {
-      ofRepository = new Set();
-      marks.set(repositoryId, ofRepository);
-    }
-    referenceMarks(wholes[index] as string, ofRepository);
-  }
-  const standings = revisions && (await revisions.now(new Set([PEOPLE, ...marks.keys()])));
+  const standings = revisions && (await revisions.now(new Set([PEOPLE, ...mentions.keys()])));
 
   let wanted = new Map<string, SharedKey>();
   const users: { name: string; key: SharedKey; variant: string }[] = [];
-  const want = (found: Reference, repositoryId: number) => {
-    const key = keyOf(found, repositoryId);
-    const name = sharedName(key);
-    shapes.add(found.shape);
-    if (key.kind === "u") users.push({ name, key, variant: usersVariants.of(found.shape) });
+  const want = (shape: string, name: string, key: SharedKey) => {
+    shapes.add(shape);
+    if (key.kind === "u") users.push({ name, key, variant: usersVariants.of(shape) });
     wantRow(name, key);
   };
   const wantRow = (name: string, key: SharedKey) => {
@@ -292,12 +306,15 @@ async function loadRelated(
     if (known) wantReferences(key, known);
   };
   const wantReferences = ({ kind, id, repositoryId }: SharedKey, row: SharedRow) => {
-    for (const inner of row.references) want(inner, kind === "r" ? id : repositoryId);
+    for (const inner of row.references) {
+      const innerKey = keyOf(inner, kind === "r" ? id : repositoryId);
+      want(inner.shape, sharedName(innerKey), innerKey);
+    }
   };
-  for (const [repositoryId, ofRepository] of marks) {
+  for (const [repositoryId, ofRepository] of mentions) {
     const home: SharedKey = { kind: "r", repositoryId: 0, id: repositoryId };
     if (repositoryId !== 0) wantRow(sharedName(home), home);
-    for (const mark of ofRepository) want(referenceOf(mark), repositoryId);
+    for (const { found, name, key } of ofRepository.values()) want(found.shape, name, key);
   }
   const load = async (asked: ReadonlyMap<string, SharedKey>, isAnew: boolean) => {
     const loaded = await shared.load(queries, [...asked.values()], isAnew);

@@ -45,7 +45,7 @@ export interface Stripped {
   shapes: Map<string, string>;
 }
 
-/** Cuts out of a resource as upstream sent it what is stored elsewhere. Pure; `restore` is its inverse. */
+/** Cuts out of a resource as upstream sent it what is stored elsewhere. Pure. `takeApart` begins to undo it. */
 export function strip(resource: Fields, home: Home): Stripped {
   const shared: Shared[] = [];
   const shapes = new Map<string, string>();
@@ -193,18 +193,6 @@ export function sameValue(a: Json | undefined, b: Json | undefined): boolean {
   return keys.length === Object.keys(b).length && keys.every((key) => key in b && sameValue(a[key], b[key]));
 }
 
-/** What the marks of one document become: JSON text, or the inside of a JSON string. */
-export interface Marks {
-  /** `https://host/repos/owner/name`, JSON-escaped, without quotes. */
-  repository: string;
-  api: string;
-  page: string;
-  /** The body as it is. */
-  body: string | null;
-  /** A shared resource, as JSON; see `referenceOf`. */
-  shared: (mark: string) => string;
-}
-
 // In JSON text a mark is the escape \u000N right behind a string's opening quote. An opening quote is never preceded by
 // a backslash, and a quote inside a string always is, so nothing that people wrote can be taken for a mark.
 const ESCAPE = "\\u000";
@@ -217,62 +205,51 @@ function isMarkAt(document: string, at: number): boolean {
   return document.charCodeAt(at - 1) === QUOTE && document.charCodeAt(at - 2) !== BACKSLASH;
 }
 
-/** Puts a stored document's cut-out parts back. Text in, text out: nothing is parsed. */
-export function restore(document: string, marks: Marks): string {
-  const parts: string[] = [];
-  restoreInto(parts, document, marks);
-  return parts.join("");
-}
+/** What was cut out where a number stands among the pieces of a document. */
+export const CUT = { repository: 1, api: 2, page: 3, body: 4 } as const;
 
-/** The same as pieces to be joined, with those of other documents: a text that is joined once is not copied over and over. */
-export function restoreInto(parts: string[], document: string, marks: Marks): void {
+/** A piece of a stored document's text: JSON as it is, the number of what was cut out, or what `found` made of a reference. */
+export type Piece<Found extends object> = string | number | Found;
+
+/**
+ * Takes a stored document's text apart, to be joined again with what was cut out. Text in, text out: nothing is parsed.
+ * `found` gets what stands behind the mark of a reference; see `referenceOf`.
+ */
+export function takeApart<Found extends object>(document: string, found: (mark: string) => Found): Piece<Found>[] {
+  const pieces: Piece<Found>[] = [];
   let from = 0;
   for (let at = document.indexOf(ESCAPE); at >= 0; at = document.indexOf(ESCAPE, Math.max(at + 1, from))) {
     if (!isMarkAt(document, at)) continue;
     const rest = at - 1 + MARK_LENGTH;
-    switch (document.charCodeAt(at + ESCAPE.length) - 48) {
-      case 1:
-        parts.push(document.slice(from, at), marks.repository);
+    const code = document.charCodeAt(at + ESCAPE.length) - 48;
+    switch (code) {
+      case CUT.repository:
+      case CUT.api:
+      case CUT.page:
+        pieces.push(document.slice(from, at), code);
         from = rest;
         break;
-      case 2:
-        parts.push(document.slice(from, at), marks.api);
-        from = rest;
-        break;
-      case 3:
-        parts.push(document.slice(from, at), marks.page);
-        from = rest;
-        break;
-      case 4:
-        parts.push(document.slice(from, at - 1), JSON.stringify(marks.body));
+      case CUT.body:
+        pieces.push(document.slice(from, at - 1), code);
         from = rest + 1;
         break;
       case 5: {
         const end = document.indexOf('"', rest);
-        parts.push(document.slice(from, at - 1), marks.shared(document.slice(rest, end)));
+        pieces.push(document.slice(from, at - 1), found(document.slice(rest, end)));
         from = end + 1;
         break;
       }
       case 6:
-        parts.push(document.slice(from, at));
+        pieces.push(document.slice(from, at));
         from = rest;
         break;
       default:
         break;
     }
   }
-  parts.push(from === 0 ? document : document.slice(from));
+  pieces.push(from === 0 ? document : document.slice(from));
+  return pieces;
 }
-
-/** Adds to `into` what stands behind the mark of each reference in a stored document's text; see `referenceOf`. */
-export function referenceMarks(document: string, into: Set<string>): void {
-  for (let at = document.indexOf(REFERENCE); at >= 0; at = document.indexOf(REFERENCE, at + REFERENCE.length)) {
-    if (!isMarkAt(document, at)) continue;
-    const from = at + REFERENCE.length;
-    into.add(document.slice(from, document.indexOf('"', from)));
-  }
-}
-const REFERENCE = `${ESCAPE}5`;
 
 /** `u583231:5f3a9c01` as a reference. */
 export function referenceOf(mark: string): Reference {
@@ -282,6 +259,6 @@ export function referenceOf(mark: string): Reference {
 /** All references in a stored document's text, each once. */
 export function references(document: string): Reference[] {
   const marks = new Set<string>();
-  referenceMarks(document, marks);
+  takeApart(document, (mark) => marks.add(mark));
   return [...marks].map(referenceOf);
 }
