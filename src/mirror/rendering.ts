@@ -2,7 +2,9 @@ import type { Queries } from "../../db/connection.ts";
 import { PEOPLE } from "../../db/revisions.ts";
 import type { Revisions } from "./revisions.ts";
 import {
+  domainOf,
   joinObjects,
+  keyOf,
   type SharedKey,
   type SharedRow,
   type SharedRows,
@@ -184,7 +186,7 @@ interface Home {
   answer: Answer;
   mentions: Mentions;
   /** The addresses as they stand within JSON strings, by `CUT`. */
-  cuts: readonly string[];
+  cuts: Readonly<Record<number, string>>;
   /** Names these addresses. */
   variant: string;
   /** Whether any label that the documents refer to was deleted. */
@@ -202,7 +204,11 @@ function homeOf(repositoryId: number, answer: Answer): Home {
     repositoryId,
     answer,
     mentions: answer.mentions.get(repositoryId) ?? new Map(),
-    cuts: ["", `${addresses.api}/repos/${fullName}`, addresses.api, htmlUrl].map((text) => escaped(text, form)),
+    cuts: {
+      [CUT.repository]: escaped(`${addresses.api}/repos/${fullName}`, form),
+      [CUT.api]: escaped(addresses.api, form),
+      [CUT.page]: escaped(htmlUrl, form),
+    },
     variant: `${form}\n${addresses.api}\n${fullName}\n${htmlUrl}`,
     hasDeletedLabels: [...related.rows].some(([name, one]) => one?.isGone && name.startsWith(prefix)),
   };
@@ -253,10 +259,6 @@ class UsersVariants {
   }
 }
 
-function keyOf({ kind, id }: Reference, repositoryId: number): SharedKey {
-  return { kind, repositoryId: kind === "l" || kind === "m" ? repositoryId : 0, id };
-}
-
 /** Deleting a label takes it off its issues without a word about them, so it is left out here. */
 function withoutDeleted(document: string, { hasDeletedLabels, repositoryId, answer }: Home): string {
   if (!hasDeletedLabels) return document;
@@ -271,11 +273,6 @@ function withoutDeleted(document: string, { hasDeletedLabels, repositoryId, answ
 
 function escaped(text: string, form: Form): string {
   return inForm(JSON.stringify(text).slice(1, -1), form);
-}
-
-/** Whose revision tells of a change of it. */
-function domainOf({ kind, repositoryId, id }: SharedKey): number {
-  return kind === "u" ? PEOPLE : kind === "r" ? id : repositoryId;
 }
 
 /** Loads level by level; what a row referred to when it was last seen is asked for along with it. */

@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { Database, Queries } from "../../db/connection.ts";
 import { sql } from "../../db/drizzle.ts";
 import { GatheredRead } from "../../db/gathered.ts";
+import { PEOPLE } from "../../db/revisions.ts";
 import { type Reference, references, type SharedKind } from "./template.ts";
 
 /** Which row: labels and milestones belong to a repository, users and repositories to none (0). */
@@ -65,6 +66,16 @@ interface ChangedRow extends Record<string, unknown> {
   full_name: string | null;
   html_url: string | null;
   detail: string | null;
+}
+
+/** Which row a reference in a document of this repository stands for. */
+export function keyOf({ kind, id }: Reference, repositoryId: number): SharedKey {
+  return { kind, repositoryId: kind === "l" || kind === "m" ? repositoryId : 0, id };
+}
+
+/** Whose revision tells of a change of it. */
+export function domainOf({ kind, repositoryId, id }: SharedKey): number {
+  return kind === "u" ? PEOPLE : kind === "r" ? id : repositoryId;
 }
 
 /** The name of a row in maps. */

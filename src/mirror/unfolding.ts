@@ -1,7 +1,6 @@
 import type { Database } from "../../db/connection.ts";
-import { PEOPLE } from "../../db/revisions.ts";
 import type { Addresses, StoredDocument } from "./rendering.ts";
-import { type SharedKey, type SharedRow, SharedRows, sharedName } from "./shared-rows.ts";
+import { domainOf, keyOf, type SharedKey, type SharedRow, SharedRows, sharedName } from "./shared-rows.ts";
 import { type Fields, type Json, literalOf, type Reference, reference } from "./template.ts";
 
 /** Where a repository is: from this the addresses of what is in it are made. */
@@ -196,7 +195,7 @@ export class Unfolding {
       if (key.kind === "r") this.met.add(key.id);
       if (this.#rows.has(name) || wanted.has(name)) return;
       const known = this.#known.remembered(name);
-      const revision = this.#revisionOf(ownerOf(key));
+      const revision = this.#revisionOf(domainOf(key));
       if (known && revision !== undefined && known.asOf === revision) this.#know(key, known);
       else wanted.set(name, key);
       // What it referred to when it was last seen is asked for along with it.
@@ -219,7 +218,7 @@ export class Unfolding {
     for (const [name, key] of wanted) {
       const row = rows.get(name) ?? null;
       this.#know(key, row);
-      const revision = this.#revisionOf(ownerOf(key));
+      const revision = this.#revisionOf(domainOf(key));
       if (row && revision !== undefined) row.asOf = revision;
     }
   }
@@ -228,15 +227,6 @@ export class Unfolding {
     this.#rows.set(sharedName(key), row);
     if (row && key.kind === "r") this.settle(key.id, row);
   }
-}
-
-/** Whose revision tells that the row has not changed. */
-function ownerOf({ kind, repositoryId, id }: SharedKey): number {
-  return kind === "u" ? PEOPLE : kind === "r" ? id : repositoryId;
-}
-
-function keyOf({ kind, id }: Reference, repositoryId: number): SharedKey {
-  return { kind, repositoryId: kind === "l" || kind === "m" ? repositoryId : 0, id };
 }
 
 function remember(row: SharedRow, variant: string, fields: Fields): void {
