@@ -179,6 +179,20 @@ export async function enqueueDeliveries(ctx: Enqueuing, deliveryIds: string[]): 
   await addAll(ctx, ctx.queues.deliveries, jobs);
 }
 
+/**
+ * Those of these deliveries for which no job of their own waits or runs. Asking is a tenth of the work of adding them in vain.
+ * @throws QueueUnavailableError when Redis cannot be reached
+ */
+export async function deliveriesWithoutJob(
+  { queues: { deliveries }, redis }: Enqueuing,
+  deliveryIds: string[],
+): Promise<string[]> {
+  if (deliveryIds.length === 0) return [];
+  // BullMQ keeps a job's deduplication under this key for as long as the job is open.
+  const jobs = await asking({ redis }, () => redis.mget(deliveryIds.map((id) => deliveries.toKey(`de:${id}`))));
+  return deliveryIds.filter((_, index) => jobs[index] === null);
+}
+
 /** How many deliveries share a job at most. Of more each costs hardly less, and workers have smaller parts to share. */
 export const BURST = 16;
 

@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { deliveriesInBursts, enqueueDeliveries } from "../operations/queues.ts";
+import { deliveriesInBursts, deliveriesWithoutJob, enqueueDeliveries } from "../operations/queues.ts";
 
 /** A younger one is most likely on its way through the queue already. */
 const OVERDUE_MS = 5_000;
@@ -9,7 +9,8 @@ const MAX_BATCHES = 20;
 
 /**
  * Queues every delivery that has been pending for longer than it should: its job was lost with Redis, or was never added.
- * Those that still have a job, or share one, are not doubled. Answers how many were asked for.
+ * Those that still have a job, or share one, are left to it: a process that has fallen behind must not be given more to do by
+ * its backlog. Answers how many were asked for.
  */
 export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queues" | "clock">): Promise<number> {
   const overdue = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
@@ -27,7 +28,8 @@ export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queue
     if (rows.length === 0) break;
     // One that is applied between the two questions is asked for once more, and found settled.
     inBursts ??= new Set(await deliveriesInBursts(ctx));
-    const lost = rows.flatMap(({ id }) => (inBursts?.has(id) ? [] : [id]));
+    const alone = rows.flatMap(({ id }) => (inBursts?.has(id) ? [] : [id]));
+    const lost = await deliveriesWithoutJob(ctx, alone);
     await enqueueDeliveries(ctx, lost);
     asked += lost.length;
     last = rows.at(-1);
