@@ -98,6 +98,25 @@ describe("the retry policy in BullMQ", () => {
     await eventually(async () => expect(await seeing(world)).toMatchObject({ completed: 2, waiting: 0, active: 0 }));
     expect(runs.begun).toBe(2);
   });
+
+  test("with many at once, the first begins before the last is fetched, since only the locks of those that began are renewed", async () => {
+    await using world = await openWorkerWorld();
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+    let atFirst: ReturnType<typeof seeing> | undefined;
+    const ids = Array.from({ length: 300 }, (_, index) => index + 1);
+    await Promise.all(ids.map((repositoryId) => enqueueCatchUp(world.ctx, { repositoryId })));
+    const worker = openWorker<RepositoryJob>(world.ctx, "catch-up", { concurrency: 256 }, async () => {
+      atFirst ??= seeing(world);
+      await gate;
+    });
+    world.defer(() => worker.close());
+    // Also when it fails: closing waits for what is under way.
+    world.defer(async () => open());
+    await eventually(async () => expect(await seeing(world)).toMatchObject({ active: 256 }));
+    expect((await atFirst)?.active).toBeLessThan(64);
+    open();
+    await eventually(async () => expect(await seeing(world)).toMatchObject({ waiting: 0, active: 0 }));
+  });
 });
 
 describe("stopping and dying", () => {
@@ -119,9 +138,14 @@ describe("stopping and dying", () => {
   test("a worker that stops lets a job that does not listen finish", async () => {
     await using world = await openWorkerWorld();
     const { promise: gate, resolve: open } = Promise.withResolvers<void>();
-    const worker = work(world, () => gate);
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const worker = work(world, async () => {
+      begin();
+      await gate;
+    });
     await enqueueCatchUp(world.ctx, { repositoryId: 1 });
-    await eventually(async () => expect(await seeing(world)).toMatchObject({ active: 1 }));
+    // Not when Redis has it as active: one that was fetched and has not begun goes back to the others.
+    await begun;
     world.stop();
     const closed = worker.close();
     open();
