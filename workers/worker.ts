@@ -30,6 +30,7 @@ export function openWorker<Payload, Name extends string = string>(
   { concurrency }: { concurrency: number },
   run: (job: Job<Payload, void, Name>, signal: AbortSignal, token: string | undefined) => Promise<unknown>,
 ): Worker<Payload, void, Name> {
+  const fewest = Math.min(concurrency, FETCHED_AHEAD);
   let underWay = 0;
   const worker: Worker<Payload, void, Name> = new Worker<Payload, void, Name>(
     name,
@@ -42,13 +43,13 @@ export function openWorker<Payload, Name extends string = string>(
         await withRetryPolicy(ctx, job, token, signal, () => run(job, signal, token));
       } finally {
         underWay -= 1;
-        if (underWay === 0) worker.concurrency = Math.min(concurrency, FETCHED_AHEAD);
+        if (underWay === 0) worker.concurrency = fewest;
       }
     },
     {
       connection: ctx.jobs,
       prefix: ctx.config.redisPrefix,
-      concurrency: Math.min(concurrency, FETCHED_AHEAD),
+      concurrency: fewest,
       lockDuration: LOCK_MS,
       stalledInterval: STALLED_INTERVAL_MS,
       // A job that keeps killing its worker must not do so for ever.

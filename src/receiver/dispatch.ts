@@ -28,8 +28,8 @@ export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queue
     if (rows.length === 0) break;
     // One that is applied between the two questions is asked for once more, and found settled.
     inBursts ??= new Set(await deliveriesInBursts(ctx));
-    const alone = rows.flatMap(({ id }) => (inBursts?.has(id) ? [] : [id]));
-    const lost = await deliveriesWithoutJob(ctx, alone);
+    const unshared = rows.flatMap(({ id }) => (inBursts?.has(id) ? [] : [id]));
+    const lost = await deliveriesWithoutJob(ctx, unshared);
     await enqueueDeliveries(ctx, lost);
     asked += lost.length;
     last = rows.at(-1);

@@ -98,7 +98,9 @@ describe("the retry policy in BullMQ", () => {
     await eventually(async () => expect(await seeing(world)).toMatchObject({ completed: 2, waiting: 0, active: 0 }));
     expect(runs.begun).toBe(2);
   });
+});
 
+describe("fetching jobs", () => {
   test("with many at once, the first begins before the last is fetched, since only the locks of those that began are renewed", async () => {
     await using world = await openWorkerWorld();
     const { promise: gate, resolve: open } = Promise.withResolvers<void>();
