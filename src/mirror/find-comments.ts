@@ -61,8 +61,11 @@ export async function findComments(
   const order = sort === "updated" ? `c.updated_at ${direction}, c.id ${direction}` : `c.id ${direction}`;
   const rows = await statement.rows<RawComment>(
     db,
-    `select c.id, c.document::text as document, c.body, ${updated} as updated_at from ${table} c where ${statement.conditions}
-      order by ${order} limit ${statement.value(limit)} offset ${statement.value(offset)}`,
+    // Documents are read of what is on the page alone, and not of all before it.
+    `select c.id, c.document::text as document, c.body, c.updated_at from (
+        select c.id, c.document, c.body, ${updated} as updated_at from ${table} c where ${statement.conditions}
+          order by ${order} limit ${statement.value(limit)} offset ${statement.value(offset)}) c
+      order by ${order}`,
   );
   return { rows: rows.map(toComment), total };
 }

@@ -103,9 +103,11 @@ export async function findIssues(
   statement.where(`i.repository_id = ${repository}`);
   for (const condition of [...issueConditions(statement, filter), ...behind(key, "i.number")])
     statement.where(condition);
+  const ordered = `order by ${key} ${direction}, i.number ${direction}`;
+  // Documents are read of what is on the page alone, and not of all before it.
   return statement.rows<ListedIssue>(
     db,
-    `select ${columns} from issues i where ${statement.conditions} order by ${key} ${direction}, i.number ${direction} ${page()}`,
+    `select ${columns} from (select i.number, i.document, i.body, ${key} from issues i where ${statement.conditions} ${ordered} ${page()}) i ${ordered}`,
   );
 }
 

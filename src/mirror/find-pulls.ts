@@ -45,10 +45,13 @@ export async function findPulls(
       : "p.created_at";
   const rows = await statement.rows<RawPull>(
     db,
-    `select p.number, p.document::text as document, p.body, p.updated_at from pull_requests p
-      ${byComments ? "left join issues i on i.repository_id = p.repository_id and i.number = p.number" : ""}
-      where ${statement.conditions} order by ${key} ${page.direction}, p.number ${page.direction}
-      limit ${statement.value(page.limit)} offset ${statement.value(page.offset)}`,
+    // Documents are read of what is on the page alone, and not of all before it.
+    `select p.number, p.document::text as document, p.body, p.updated_at from (
+        select p.number, p.document, p.body, p.updated_at, ${key} as key from pull_requests p
+          ${byComments ? "left join issues i on i.repository_id = p.repository_id and i.number = p.number" : ""}
+          where ${statement.conditions} order by key ${page.direction}, p.number ${page.direction}
+          limit ${statement.value(page.limit)} offset ${statement.value(page.offset)}) p
+      order by p.key ${page.direction}, p.number ${page.direction}`,
   );
   return { rows: rows.map(toPull), total };
 }
