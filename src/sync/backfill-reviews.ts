@@ -36,7 +36,7 @@ export function placeOfChanges(changedSince: Date): string {
 /** What a step stores beside its rows, in their transaction. */
 export type RememberStep = (
   tx: Transaction,
-  step: Pick<StoredPage, "next" | "resources" | "pageCount"> & { pages?: number },
+  step: Pick<StoredPage, "next" | "resources" | "pagesLeft"> & { pages?: number },
 ) => Promise<void>;
 
 /** One step from `cursor` on. Answers the next place, null at the end. */
@@ -74,7 +74,7 @@ async function storeChanged(
   if (rows.length > MOST_CHANGED) return false;
   const numbers = rows.map((row) => row.number);
   await storePullDetails(ctx, repository, numbers, "backfill", signal);
-  await ctx.db.transaction((tx) => remember(tx, { next: null, resources: numbers.length, pageCount: 1 }));
+  await ctx.db.transaction((tx) => remember(tx, { next: null, resources: numbers.length, pagesLeft: 1 }));
   return true;
 }
 
@@ -88,7 +88,7 @@ async function storeWhole(
   const place = known ?? { after: null, lists: [], openAfter: null };
   // Progress counts pull requests, and GraphQL's pages have them all.
   const rememberPlace = (tx: Transaction, next: string | null) =>
-    remember(tx, { next, pages: 0, resources: 0, pageCount: null });
+    remember(tx, { next, pages: 0, resources: 0, pagesLeft: null });
 
   const [list, ...lists] = place.lists;
   if (list !== undefined) {
@@ -138,12 +138,12 @@ async function storePullsPage(
   });
   const marks = marksForUnclear(ctx, repository, details.unclear);
   const left = isFirst && page.next !== null ? (await countPulls(ctx, repository)) - page.pulls.length : 0;
-  const pageCount = isFirst ? 1 + Math.ceil(Math.max(0, left) / page.pageSize) : null;
+  const pagesLeft = isFirst ? 1 + Math.ceil(Math.max(0, left) / page.pageSize) : null;
   await ctx.db.transaction(async (tx) => {
     // Reads of details that tie with a webhook are settled by that webhook's own mark.
     await mergeObserved(tx, details.observed);
     await storeMarks(tx, marks);
-    await remember(tx, { next, resources: page.pulls.length, pageCount });
+    await remember(tx, { next, resources: page.pulls.length, pagesLeft });
   });
   await enqueueMarks(ctx, marks);
   return next;

@@ -4,7 +4,7 @@ import { findMirroredRepository, type MirroredRepository } from "../mirror/find-
 import type { Kind } from "../mirror/resource.ts";
 import type { Transaction } from "../mirror/store.ts";
 import { placeOfChanges, storeReviews } from "./backfill-reviews.ts";
-import { PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "./pages.ts";
+import { BY_CHANGE, PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "./pages.ts";
 import { readRepository } from "./read-repository.ts";
 import { isMirrored, OVERLAP_MS, setSyncState } from "./repository-sync.ts";
 
@@ -25,14 +25,17 @@ const backfillPhases = [
 type BackfillPhase = (typeof backfillPhases)[number];
 
 const per = `per_page=${PAGE_SIZE}`;
-/** By creation where upstream lets us choose: rows do not move between pages while they are read. */
+/**
+ * By creation where upstream lets us choose: rows do not move between pages while they are read, and pages of issues, which may
+ * be deleted, begin at a cursor. Comments are deleted and have none, so they are read by change.
+ */
 const lists: Record<Exclude<BackfillPhase, "reviews">, { kind: Kind; path: string }> = {
   labels: { kind: "label", path: `labels?${per}` },
   milestones: { kind: "milestone", path: `milestones?state=all&${per}` },
   issues: { kind: "issue", path: `issues?state=all&sort=created&direction=asc&${per}` },
   pulls: { kind: "pull_request", path: `pulls?state=all&sort=created&direction=asc&${per}` },
-  "issue comments": { kind: "issue_comment", path: `issues/comments?${per}` },
-  "review comments": { kind: "review_comment", path: `pulls/comments?${per}` },
+  "issue comments": { kind: "issue_comment", path: `issues/comments?${BY_CHANGE}&${per}` },
+  "review comments": { kind: "review_comment", path: `pulls/comments?${BY_CHANGE}&${per}` },
 };
 
 /** The work was asked to stop and can be taken up at the page it had come to. */
@@ -193,10 +196,10 @@ async function rememberPage(
   tx: Transaction,
   repositoryId: number,
   phase: BackfillPhase,
-  page: Pick<StoredPage, "next" | "resources" | "pageCount"> & { pages?: number },
+  page: Pick<StoredPage, "next" | "resources" | "pagesLeft"> & { pages?: number },
 ): Promise<void> {
   const finishedAt = page.next === null ? ctx.clock.now().toISOString() : null;
   await tx.execute(sql`update backfill_phases set cursor = ${page.next}, pages = pages + ${page.pages ?? 1}, resources = resources + ${page.resources},
-    expected_pages = coalesce(${page.pageCount}::integer, expected_pages), finished_at = ${finishedAt}::timestamptz
+    expected_pages = coalesce(pages + ${page.pagesLeft}::integer, expected_pages), finished_at = ${finishedAt}::timestamptz
     where repository_id = ${repositoryId} and phase = ${phase}`);
 }

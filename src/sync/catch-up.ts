@@ -6,7 +6,15 @@ import { enqueueBackfill, enqueueCatchUp } from "../operations/queues.ts";
 import { CredentialUnusableError } from "../upstream/errors.ts";
 import { InterruptedError } from "./backfill.ts";
 import { storeMergeability } from "./mergeability.ts";
-import { newestOf, PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "./pages.ts";
+import {
+  BY_CHANGE,
+  newestOf,
+  PAGE_SIZE,
+  pathSince,
+  RepositoryUnavailableError,
+  type StoredPage,
+  storePage,
+} from "./pages.ts";
 import { storePullDetails } from "./pull-details.ts";
 import { readRepository } from "./read-repository.ts";
 import { readMissingComments } from "./refresh.ts";
@@ -21,15 +29,14 @@ interface Following {
 }
 
 const per = `per_page=${PAGE_SIZE}`;
-/** Oldest change first: what changes while we read moves to the end, where it is met again. */
+/**
+ * Oldest change first: what changes while we read moves to the end, where it is met again. Comments come before issues, whose
+ * counts of them then tell which of them no list of changes shows.
+ */
 const followed: readonly Following[] = [
-  { kind: "issue", watermark: "issues_synced_at", path: `issues?state=all&sort=updated&direction=asc&${per}` },
-  { kind: "issue_comment", watermark: "comments_synced_at", path: `issues/comments?sort=updated&direction=asc&${per}` },
-  {
-    kind: "review_comment",
-    watermark: "review_comments_synced_at",
-    path: `pulls/comments?sort=updated&direction=asc&${per}`,
-  },
+  { kind: "issue_comment", watermark: "comments_synced_at", path: `issues/comments?${BY_CHANGE}&${per}` },
+  { kind: "review_comment", watermark: "review_comments_synced_at", path: `pulls/comments?${BY_CHANGE}&${per}` },
+  { kind: "issue", watermark: "issues_synced_at", path: `issues?state=all&${BY_CHANGE}&${per}` },
 ];
 
 /** Whether they can be merged upstream never knows of some: of which nothing was heard for so long are not asked about again. */
@@ -58,9 +65,7 @@ export async function catchUp(
     }
     await readWhole(ctx, repository, "label", `labels?${per}`, signal);
     await readWhole(ctx, repository, "milestone", `milestones?state=all&${per}`, signal);
-    const changed = new Map<Kind, number[]>();
-    for (const following of followed) changed.set(following.kind, await follow(ctx, repository, following, signal));
-    await readMissingComments(ctx, repository, changed.get("issue") ?? [], "catch-up");
+    for (const following of followed) await follow(ctx, repository, following, signal);
     await followPulls(ctx, repository, signal);
     await storeMergeability(ctx, repository, {
       heardSince: new Date(startedAt.getTime() - HEARD_MS),
@@ -126,37 +131,31 @@ async function readWhole(
   }
 }
 
-/**
- * Each page begins where the last one ended by time, not by page number: a row that changes while we read leaves its place,
- * and all behind it move up by one, past the reader. Answers what has changed.
- */
 async function follow(
   ctx: Context,
   repository: MirroredRepository,
   { kind, watermark, path: list }: Following,
   signal: AbortSignal,
-): Promise<number[]> {
-  const changed = new Set<number>();
-  const pathSince = (since: Date) => `/repositories/${repository.id}/${list}&since=${toSeconds(since)}`;
-  let since = new Date((await watermarkOf(ctx, repository.id, watermark)).getTime() - OVERLAP_MS);
-  for (let path: string | null = pathSince(since); path !== null; ) {
+): Promise<void> {
+  const since = new Date((await watermarkOf(ctx, repository.id, watermark)).getTime() - OVERLAP_MS);
+  for (let path: string | null = pathSince(`/repositories/${repository.id}/${list}`, since); path !== null; ) {
     stopIf(signal, repository);
-    const page: StoredPage = await storePage(ctx, repository, kind, path, "catch-up", async (tx, stored) => {
-      const newest = newestOf(stored)?.toISOString() ?? null;
-      await tx.execute(
-        sql`update repository_syncs set ${sql.raw(watermark)} = greatest(${sql.raw(watermark)}, ${newest}::timestamptz) where repository_id = ${repository.id}`,
-      );
-    });
-    for (const { key } of page.rows) changed.add(key);
-    const newest = newestOf(page);
-    if (page.next === null || !newest || newest <= since) {
-      path = page.next; // More than a page within one second: there is no later moment to go on from.
-    } else {
-      since = newest;
-      path = pathSince(since);
-    }
+    const page: StoredPage = await storePage(
+      ctx,
+      repository,
+      kind,
+      path,
+      "catch-up",
+      async (tx, stored) => {
+        const newest = newestOf(stored)?.toISOString() ?? null;
+        await tx.execute(
+          sql`update repository_syncs set ${sql.raw(watermark)} = greatest(${sql.raw(watermark)}, ${newest}::timestamptz) where repository_id = ${repository.id}`,
+        );
+      },
+      (observed) => readMissingComments(ctx, repository, observed, "catch-up"),
+    );
+    path = page.next;
   }
-  return [...changed];
 }
 
 /** Pull requests cannot be asked by `since`: read from the newest change down to the watermark. */
@@ -185,11 +184,6 @@ async function followPulls(ctx: Context, repository: MirroredRepository, signal:
 
 function stopIf(signal: AbortSignal, repository: MirroredRepository): void {
   if (signal.aborted) throw new InterruptedError(`The catch-up of ${repository.fullName} stops before the next page`);
-}
-
-/** As upstream writes moments, and so the same address for the same moment. */
-function toSeconds(moment: Date): string {
-  return moment.toISOString().replace(/\.\d+Z$/, "Z");
 }
 
 async function watermarkOf(ctx: Pick<Context, "db">, repositoryId: number, column: string): Promise<Date> {

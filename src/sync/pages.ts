@@ -7,7 +7,7 @@ import { together } from "../mirror/statement.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import type { Json } from "../mirror/template.ts";
 import type { Answer, Priority } from "../upstream/client.ts";
-import { pageCount } from "../upstream/pagination.ts";
+import { pagesLeft } from "../upstream/pagination.ts";
 import { saveValidator } from "../upstream/validators.ts";
 import { enqueueMarks } from "./marks.ts";
 
@@ -22,8 +22,8 @@ export interface StoredPage {
   /** Where the list goes on; null: this was the last page. */
   next: string | null;
   resources: number;
-  /** How many pages the whole list has, when upstream says so. */
-  pageCount: number | null;
+  /** How many pages the list has from this one on, when upstream says so. */
+  pagesLeft: number | null;
   /** What stood on the page; empty for an unchanged one. `updatedAt` is null where upstream sends none. */
   rows: { key: number; updatedAt: Date | null }[];
 }
@@ -38,7 +38,8 @@ export function newestOf({ rows }: Pick<StoredPage, "rows">): Date | null {
 
 /**
  * Reads one page of a list and stores it, in one transaction with the validator and whatever `remember` writes: after a
- * crash the page was either stored and is not read again, or it was not.
+ * crash the page was either stored and is not read again, or it was not. A list of the oldest change first goes on by time.
+ * @param prepare is given what stands on the page before it is stored
  * @throws RepositoryUnavailableError when upstream does not show the list
  */
 export async function storePage(
@@ -48,15 +49,19 @@ export async function storePage(
   path: string,
   priority: Priority,
   remember: (tx: Transaction, page: StoredPage) => Promise<void>,
+  prepare: (observed: Observed) => Promise<void> = async () => {},
 ): Promise<StoredPage> {
   const answer = await ctx.upstream.get(path, { priority, conditional: true });
   const page = await readPage(ctx, repository, kind, path, answer);
+  await prepare(page.observed);
   let marks: Mark[] = [];
   await ctx.db.transaction(async (tx) => {
     marks = marksForTies(await mergeObserved(tx, page.observed), ctx.clock.now());
     await together([
       storeMarks(tx, marks),
-      answer.kind === "ok" && answer.validator ? saveValidator(tx, answer.validator) : Promise.resolve(),
+      answer.kind === "ok" && answer.validator
+        ? saveValidator(tx, { ...answer.validator, next: page.next })
+        : Promise.resolve(),
       remember(tx, page),
     ]);
   });
@@ -73,18 +78,18 @@ async function readPage(
 ): Promise<StoredPage & { observed: Observed }> {
   switch (answer.kind) {
     case "unchanged":
-      return { observed: joinObserved([]), next: answer.next, resources: 0, pageCount: null, rows: [] };
+      return { observed: joinObserved([]), next: answer.next, resources: 0, pagesLeft: null, rows: [] };
     case "ok": {
       const rows = requireArray(path, answer.body);
       const at = sightingOf(ctx, repository, answer.seenAt);
       const observed = rows.map((row) => observe(kind, row, at));
-      return {
-        observed: joinObserved(observed),
+      const page = {
         next: answer.links.next ?? null,
-        resources: rows.length,
-        pageCount: pageCount(answer.links),
+        pagesLeft: pagesLeft(path, answer.links),
         rows: observed.map((one) => keyAndTime(one, kind)),
       };
+      const place = path.includes(BY_CHANGE) ? afterChanges(path, page) : { resources: rows.length };
+      return { ...page, ...place, observed: joinObserved(observed) };
     }
     case "moved":
     case "missing":
@@ -94,6 +99,36 @@ async function readPage(
     default:
       return answer satisfies never;
   }
+}
+
+/** Of a list in the order of changes, the oldest first. `storePage` follows it by time. */
+export const BY_CHANGE = "sort=updated&direction=asc";
+
+/** The same list, in the order of changes, from the first that is not older than `since`. */
+export function pathSince(path: string, since: Date): string {
+  return `${path.replace(/&(since|page|after)=[^&]*/g, "")}&since=${toSeconds(since)}`;
+}
+
+/**
+ * Where such a list goes on: at the time at which the page ended, not by number. A row that changes or is deleted while
+ * we read leaves its place, and all behind it move up by one, past whoever counts pages. What is of that very second is met
+ * once more, and counts once.
+ */
+function afterChanges(
+  path: string,
+  { next, rows }: Pick<StoredPage, "next" | "rows">,
+): Pick<StoredPage, "next" | "resources"> {
+  const asked = new URLSearchParams(path.slice(path.indexOf("?"))).get("since");
+  const isNewer = (at: Date | null) => asked === null || at === null || at > new Date(asked);
+  const resources = rows.filter(({ updatedAt }) => isNewer(updatedAt)).length;
+  const newest = newestOf({ rows });
+  // More than a page within one second: there is no later moment to go on from.
+  return { resources, next: next === null || !newest || !isNewer(newest) ? next : pathSince(path, newest) };
+}
+
+/** As upstream writes moments, and so the same address for the same moment. */
+function toSeconds(moment: Date): string {
+  return moment.toISOString().replace(/\.\d+Z$/, "Z");
 }
 
 /** Where REST lists all reviews of these pull requests. */

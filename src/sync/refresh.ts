@@ -71,9 +71,8 @@ export class Refreshes {
       await enqueueMarks(ctx, again);
       return "kept";
     }
+    if (repository && wanted.kind === "issue") await readMissingComments(ctx, repository, observed, "refresh");
     await this.#stores.add({ observed: overruling(observed, wanted), mark, startedAt });
-    if (repository && wanted.kind === "issue" && outcome === "merged")
-      await readMissingComments(ctx, repository, [wanted.key], "refresh");
     return outcome;
   }
 }
@@ -93,44 +92,49 @@ function overruling({ seen, shapes }: Observed, { kind, key }: ResourceKey): Obs
 
 /**
  * An issue that was transferred here brought its comments along, as old as they are, so that no list of changes shows them;
- * its count of them tells.
+ * its count of them tells. They are read before the issue is stored, so that whoever is interrupted meets it again.
  */
 export async function readMissingComments(
   ctx: Context,
   repository: MirroredRepository,
-  numbers: readonly number[],
+  { seen }: Observed,
   priority: Priority,
 ): Promise<void> {
-  if (numbers.length === 0) return;
-  for (const number of await LACKING_COMMENTS.find(ctx.db, { repositoryId: repository.id, numbers })) {
+  const counts = seen.flatMap(({ kind, key, extent, deleted, fields: { comments } }) =>
+    kind === "issue" && extent !== "part" && !deleted && typeof comments === "number"
+      ? [{ repositoryId: repository.id, number: key, comments }]
+      : [],
+  );
+  if (counts.length === 0) return;
+  for (const number of await LACKING_COMMENTS.find(ctx.db, counts)) {
     const first = `/repositories/${repository.id}/issues/${number}/comments?per_page=${PAGE_SIZE}`;
     for (let path: string | null = first; path !== null; )
       path = (await storePage(ctx, repository, "issue_comment", path, priority, async () => {})).next;
   }
 }
 
-/** Which issues say that they have more comments than are stored. Those who ask at the same time are answered by one statement. */
-const LACKING_COMMENTS = new GatheredRead(
-  async (db, asked: { repositoryId: number; numbers: readonly number[] }[]): Promise<number[][]> => {
-    const pairs = asked.flatMap(({ repositoryId, numbers }) => numbers.map((number) => ({ repositoryId, number })));
-    const statement = new Statement();
-    const repositories = statement.value(pairs.map(({ repositoryId }) => repositoryId));
-    const rows = await statement.rows<{ repository_id: string; number: number }>(
-      db,
-      `select distinct i.repository_id, i.number
-        from unnest(${repositories}::bigint[], ${statement.value(pairs.map(({ number }) => number))}::integer[]) as x(r, n)
-        join issues i on i.repository_id = x.r and i.number = x.n and i.deleted_at is null
-        where i.comments > (select count(*) from issue_comments c
-          where c.repository_id = i.repository_id and c.issue_number = i.number and c.deleted_at is null) order by i.number`,
-    );
-    return asked.map(({ repositoryId, numbers }) => {
-      const wanted = new Set(numbers);
-      return rows
-        .filter((row) => Number(row.repository_id) === repositoryId && wanted.has(row.number))
-        .map(({ number }) => number);
-    });
-  },
-);
+interface CommentCount {
+  repositoryId: number;
+  number: number;
+  comments: number;
+}
+
+/** Which issues have more comments than are stored. Those who ask at the same time are answered by one statement. */
+const LACKING_COMMENTS = new GatheredRead(async (db, asked: readonly CommentCount[][]): Promise<number[][]> => {
+  const counts = asked.flatMap((some, at) => some.map((one) => ({ ...one, at })));
+  const statement = new Statement();
+  const column = (of: keyof (typeof counts)[number]) => statement.value(counts.map((one) => one[of]));
+  const rows = await statement.rows<{ at: number; number: number }>(
+    db,
+    `select x.at, x.number
+      from unnest(${column("at")}::integer[], ${column("repositoryId")}::bigint[], ${column("number")}::integer[],
+        ${column("comments")}::integer[]) as x(at, repository_id, number, comments)
+      where x.comments > (select count(*) from issue_comments c
+        where c.repository_id = x.repository_id and c.issue_number = x.number and c.deleted_at is null)
+      order by x.number`,
+  );
+  return asked.map((_, at) => rows.filter((row) => row.at === at).map(({ number }) => number));
+});
 
 /** Whether what is absent now was seen so shortly before that the replica that answered may lag behind that. */
 async function wasSeenLately(ctx: Context, { seen }: Observed, startedAt: Date): Promise<boolean> {

@@ -25,9 +25,10 @@ function isPageRelation(relation: string): relation is keyof Links {
   return relation === "next" || relation === "prev" || relation === "first" || relation === "last";
 }
 
-/** How many pages there are, when the last one is named: lists paged by cursor name none, and a single page has no links. */
-export function pageCount(links: Links): number | null {
-  return links.last === undefined ? null : pageNumber(links.last);
+/** How many pages are left from `path` on, when the last one is named: lists paged by cursor name none, nor does a last page. Pure. */
+export function pagesLeft(path: string, { last }: Links): number | null {
+  const lastPage = last === undefined ? null : pageNumber(last);
+  return lastPage === null ? null : lastPage - (pageNumber(path) ?? 1) + 1;
 }
 
 /** The `page` of a path, as a number, so that page 10 comes after page 9. */

@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
+import { deleteComment } from "../../src/simulator/changes/comments.ts";
+import { deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
+import { backfill } from "../../src/sync/backfill.ts";
+import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
 import { compare } from "../support/comparison.ts";
+import { withGet } from "../support/own-get.ts";
 import { openWorld } from "../support/world.ts";
 
 test("a generated repository is mirrored completely, nasty cases included", async () => {
@@ -13,4 +18,72 @@ test("a generated repository is mirrored completely, nasty cases included", asyn
   const { counts, differences } = await compare(world.ctx, world.simulator, world.first);
   expect(differences).toEqual([]);
   expect(counts.issues).toBeGreaterThanOrEqual(380);
+});
+
+/** A mirror that has copied nothing yet of its one repository. */
+async function openUncopied(size: { issues: number; pulls: number; commentsPerIssue: number }) {
+  const world = await openWorld({
+    simulator: { worldOptions: { mergeableDelayMs: 0 } },
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, ...size }),
+    workers: false,
+  });
+  const { ctx } = world;
+  await addSelections(ctx, [world.first]);
+  await resolveSelections(ctx);
+  const rowsOf = async <Row extends object>(statement: string) => (await ctx.db.$client.query<Row>(statement)).rows;
+  const [row] = await rowsOf<{ id: string }>("select repository_id as id from repository_syncs");
+  return {
+    world,
+    rowsOf,
+    /** `then` is told of each path once upstream has answered it. */
+    copy: async (then: (path: string) => void | Promise<void>) => {
+      const listening = withGet(ctx, async (path, options) => {
+        const answer = await ctx.upstream.get(path, options);
+        await then(path);
+        return answer;
+      });
+      await backfill(listening, { repositoryId: Number(row?.id) }, new AbortController().signal);
+    },
+  };
+}
+
+test("comments that are deleted while a copy reads the list hide none of those behind them", async () => {
+  const { world, rowsOf, copy } = await openUncopied({ issues: 100, pulls: 100, commentsPerIssue: 2 });
+  await using _ = world;
+  const upstream = world.simulator.world;
+  const { comments, reviewComments } = upstream;
+  expect(comments.size).toBeGreaterThan(200);
+  expect(reviewComments.size).toBeGreaterThan(100);
+  await copy((path) => {
+    const [comment] = path.includes("/issues/comments?") ? comments.values() : [];
+    if (comment) deleteComment(upstream, comment.issue.repository.ownerId, comment);
+    const [reviewComment] = path.includes("/pulls/comments?") ? reviewComments.values() : [];
+    if (reviewComment) deleteReviewComment(upstream, reviewComment.issue.repository.ownerId, reviewComment);
+  });
+  for (const [table, there] of [
+    ["issue_comments", comments],
+    ["pull_request_review_comments", reviewComments],
+  ] as const) {
+    const stored = new Set((await rowsOf<{ id: string }>(`select id from ${table}`)).map(({ id }) => Number(id)));
+    expect([...there.keys()].filter((id) => !stored.has(id))).toEqual([]);
+  }
+});
+
+test("a copy that reads by change tells how many pages are left, and counts what it meets twice once", async () => {
+  const { world, rowsOf, copy } = await openUncopied({ issues: 150, pulls: 10, commentsPerIssue: 3 });
+  await using _ = world;
+  const phase = "select pages, expected_pages, resources from backfill_phases where phase = 'issue comments'";
+  const progress: unknown[] = [];
+  await copy(async (path) => {
+    if (path.includes("/issues/comments?")) progress.push(...(await rowsOf(phase)));
+  });
+  const { size } = world.simulator.world.comments;
+  const pages = Math.ceil(size / 100);
+  expect(pages).toBeGreaterThan(3);
+  expect(progress.slice(0, 3)).toEqual([
+    { pages: 0, expected_pages: null, resources: 0 },
+    { pages: 1, expected_pages: pages, resources: 100 },
+    { pages: 2, expected_pages: pages, resources: expect.any(Number) },
+  ]);
+  expect(await rowsOf(phase)).toEqual([{ pages, expected_pages: pages, resources: size }]);
 });

@@ -11,10 +11,12 @@ import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Issue, PullIssue } from "../../src/simulator/records.ts";
 import { applyDeliveries } from "../../src/sync/apply.ts";
+import { catchUp } from "../../src/sync/catch-up.ts";
 import { storePage } from "../../src/sync/pages.ts";
 import { learnPullDetails, readPullDetails } from "../../src/sync/pull-details.ts";
 import { Refreshes } from "../../src/sync/refresh.ts";
 import { compare } from "../support/comparison.ts";
+import { withGet } from "../support/own-get.ts";
 import { openWorld } from "../support/world.ts";
 
 /** A mirror that listens, and two issues opened at upstream of which only the second was told of. */
@@ -83,8 +85,9 @@ test("where webhooks of one moment came in another order, the next catch-up puts
   expect(await differences()).toEqual([]);
 });
 
-test("an issue that was transferred here without a word brings its comments by the next catch-up", async () => {
-  await using world = await openWorld({
+/** Two mirrored repositories, and an issue that goes from the first to the second with its comments while nobody tells. */
+async function openTransferred() {
+  const world = await openWorld({
     simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 21, repositories: 2, issues: 12, pulls: 4 }),
   });
@@ -95,12 +98,42 @@ test("an issue that was transferred here without a word brings its comments by t
   if (!issue) throw new Error("Nothing was said under any issue");
   await world.mirror(simulator.world.fullName(from), simulator.world.fullName(to));
   await world.settleMarks();
-  world.advance(3_600_000);
-  (simulator.world.clock as SettableClock).advance(3_600_000);
+  const pass = (ms: number) => {
+    world.advance(ms);
+    (simulator.world.clock as SettableClock).advance(ms);
+  };
+  pass(3_600_000);
   transferIssue(simulator.world, from.ownerId, issue, to);
+  return {
+    world,
+    to,
+    pass,
+    differences: async () => (await compare(world.ctx, simulator, simulator.world.fullName(to))).differences,
+  };
+}
+
+test("an issue that was transferred here without a word brings its comments by the next catch-up", async () => {
+  const { world, differences } = await openTransferred();
+  await using _ = world;
   await world.catchUp();
   await world.settleMarks();
-  expect((await compare(world.ctx, simulator, simulator.world.fullName(to))).differences).toEqual([]);
+  expect(await differences()).toEqual([]);
+});
+
+test("a catch-up that fails over the comments of a transferred issue meets it again", async () => {
+  const { world, to, pass, differences } = await openTransferred();
+  await using _ = world;
+  pass(3_600_000);
+  createIssue(world.simulator.world, to.ownerId, { repository: to, title: "later", body: null, labelIds: [] });
+  const failing = withGet(world.ctx, async (path, options) => {
+    if (/\/issues\/\d+\/comments\?/.test(path)) throw new Error("Upstream is away");
+    return world.ctx.upstream.get(path, options);
+  });
+  const { signal } = new AbortController();
+  await expect(catchUp(failing, { repositoryId: to.id }, signal)).rejects.toThrow("is away");
+  await world.catchUp();
+  await world.settleMarks();
+  expect(await differences()).toEqual([]);
 });
 
 test("a replica that does not show yet what was told of a moment ago takes nothing back", async () => {
