@@ -1,6 +1,7 @@
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { inspect } from "node:util";
 import { createApiToken } from "../src/api/tokens.ts";
 import type { Context } from "../src/context.ts";
 import { type Queues, queueNames } from "../src/operations/queues.ts";
@@ -93,7 +94,7 @@ export const trial: Trial = {
     // What fails here itself is told with the rest, and not in its place.
     const kept = <T>(name: string, work: Promise<T>, otherwise: T) =>
       work.catch((error: Error) => {
-        problems.add(`${name} ended early`, error.stack ?? error.message);
+        problems.add(`${name} ended early`, inspect(error));
         return otherwise;
       });
     const sending = kept(

@@ -10,6 +10,7 @@ import { type AuditedPage, auditPage } from "./audit-page.ts";
 import { type AuditReport, addDrift, type Drift, newReport } from "./audit-report.ts";
 import { auditReviews } from "./audit-reviews.ts";
 import { InterruptedError } from "./backfill.ts";
+import { giveWay } from "./give-way.ts";
 import { PAGE_SIZE } from "./pages.ts";
 import { tombstonesOf } from "./read-anew.ts";
 
@@ -90,6 +91,7 @@ async function auditAlone(ctx: Context, repository: MirroredRepository, input: A
   const run = await beginOrResume(ctx, repository, input);
   let pagesLeft = input.maxPages ?? Number.POSITIVE_INFINITY;
   while (run.report.finishedAt === null && pagesLeft > 0) {
+    await giveWay(ctx, input.signal);
     if (input.signal.aborted)
       throw new InterruptedError(`The audit of ${repository.fullName} stops before the next page of ${run.phase}`);
     try {

@@ -4,6 +4,7 @@ import { findMirroredRepository, type MirroredRepository } from "../mirror/find-
 import type { Kind } from "../mirror/resource.ts";
 import type { Transaction } from "../mirror/store.ts";
 import { placeOfChanges, storeReviews } from "./backfill-reviews.ts";
+import { giveWay } from "./give-way.ts";
 import { BY_CHANGE, PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "./pages.ts";
 import { readRepository } from "./read-repository.ts";
 import { isMirrored, OVERLAP_MS, setSyncState } from "./repository-sync.ts";
@@ -163,6 +164,7 @@ async function runPhase(
   const row = rows[0];
   if (!row || row.finished_at) return;
   for (let cursor: string | null = row.cursor, isLast = false; !isLast; ) {
+    await giveWay(ctx, signal);
     if (signal.aborted)
       throw new InterruptedError(`The backfill of ${repository.fullName} stops before the next page of ${phase}`);
     if (!(await isMirrored(ctx.db, repository.id))) return; // Removed meanwhile.

@@ -1,0 +1,107 @@
+import { expect, test } from "vitest";
+import type { Context } from "../../src/context.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { backfill } from "../../src/sync/backfill.ts";
+import { giveWay } from "../../src/sync/give-way.ts";
+import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
+import { withGet } from "../support/own-get.ts";
+import { openWorld } from "../support/world.ts";
+
+/** A mirror without workers, whose inbox holds as many deliveries, each received so long ago. */
+async function openBehind(deliveries: number, ageMs: number) {
+  const world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 3, pulls: 1 }),
+    workers: false,
+  });
+  const { ctx } = world;
+  const { $client } = ctx.db;
+  await $client.query(
+    `insert into deliveries (hook_id, guid, event, payload, received_at)
+      select 1, n::text, 'ping', '{}', $2::timestamptz from generate_series(1, $1) n`,
+    [deliveries, new Date(ctx.clock.now().getTime() - ageMs)],
+  );
+  let looks = 0;
+  return {
+    world,
+    looks: () => looks,
+    settle: () => $client.query("update deliveries set status = 'applied'"),
+    /** The context, of which `then` is told how many times the inbox has been looked at. */
+    watched: (then: (looks: number) => unknown): Context => {
+      const client = new Proxy($client, {
+        get(_, name: keyof typeof $client) {
+          if (name !== "query") return $client[name];
+          return async (statement: { name?: string }, ...rest: [never]) => {
+            if (statement.name === "give-way") await then(++looks);
+            return $client.query(statement as never, ...rest);
+          };
+        },
+      });
+      const db = new Proxy(ctx.db, {
+        get: (_, name: keyof typeof ctx.db) => (name === "$client" ? client : ctx.db[name]),
+      });
+      return { ...ctx, db };
+    },
+  };
+}
+
+test("whoever gives way waits until deliveries are no longer behind", async () => {
+  const { world, watched, looks, settle } = await openBehind(100, 3_000);
+  await using _ = world;
+  await giveWay(
+    watched((look) => (look === 3 ? settle() : null)),
+    new AbortController().signal,
+  );
+  expect(looks()).toBe(3);
+});
+
+test.each([
+  ["a few that wait long", 99, 3_600_000],
+  ["many that have just come", 150, 0],
+])("%s hold nobody up", async (_name, deliveries, ageMs) => {
+  const { world, watched, looks } = await openBehind(deliveries, ageMs);
+  await using _ = world;
+  await giveWay(
+    watched(() => null),
+    new AbortController().signal,
+  );
+  expect(looks()).toBe(1);
+});
+
+test("under a load that does not end it goes on after a while, and at once when it is to stop", async () => {
+  const { world, watched, looks } = await openBehind(100, 3_000);
+  await using _ = world;
+  await giveWay(
+    watched(() => null),
+    new AbortController().signal,
+  );
+  expect(looks()).toBe(20);
+  const stopping = new AbortController();
+  await giveWay(
+    watched(() => stopping.abort()),
+    stopping.signal,
+  );
+  expect(looks()).toBe(21);
+});
+
+test("a copy asks for no page while deliveries are behind", async () => {
+  const { world, watched, settle } = await openBehind(100, 3_000);
+  await using _ = world;
+  const { ctx } = world;
+  await addSelections(ctx, [world.first]);
+  await resolveSelections(ctx);
+  const { rows } = await ctx.db.$client.query<{ id: string }>("select repository_id as id from repository_syncs");
+  let isBehind = true;
+  const behind = watched(async (look) => {
+    if (look < 2) return;
+    isBehind = false;
+    await settle();
+  });
+  const listed: [path: string, isBehind: boolean][] = [];
+  const listening = withGet(behind, async (path, options) => {
+    if (path.includes("per_page")) listed.push([path, isBehind]);
+    return ctx.upstream.get(path, options);
+  });
+  await backfill(listening, { repositoryId: Number(rows[0]?.id) }, new AbortController().signal);
+  expect(listed.length).toBeGreaterThan(5);
+  expect(listed.filter(([, wasBehind]) => wasBehind)).toEqual([]);
+});
