@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { Client } from "undici";
 import { issueRequest, JSON_TYPE } from "../issue-query.ts";
 import type { Problems } from "./problems.ts";
@@ -84,7 +85,7 @@ async function readByOne(client: Client, reading: Reading, reads: Reads, tags: M
     try {
       await readOnce(client, reading, read, reads, tags);
     } catch (error) {
-      problems.add(`read ${read.kind}: no answer`, `${read.path}: ${(error as Error).message}`);
+      problems.add(`read ${read.kind}: no answer`, `${read.path}: ${inspect(error)}`);
     }
     const now = performance.now();
     reads.latencies[read.kind].push(now - dueAt);

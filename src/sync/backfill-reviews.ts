@@ -94,9 +94,9 @@ async function storeWhole(
   if (list !== undefined) {
     const placeAfter = ({ next }: StoredPage) =>
       placeText({ ...place, lists: next === null ? lists : [next, ...lists] });
-    const page = await storePage(ctx, repository, "review", list, "backfill", (tx, stored) =>
-      rememberPlace(tx, placeAfter(stored)),
-    );
+    const page = await storePage(ctx, repository, "review", list, "backfill", {
+      remember: (tx, stored) => rememberPlace(tx, placeAfter(stored)),
+    });
     return placeAfter(page);
   }
   if (place.openAfter !== null) {

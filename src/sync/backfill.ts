@@ -187,9 +187,9 @@ async function storeListPage(
 ): Promise<string | null> {
   const { kind, path } = lists[phase];
   const at = cursor ?? `/repositories/${repository.id}/${path}`;
-  const page = await storePage(ctx, repository, kind, at, "backfill", (tx, stored) =>
-    rememberPage(ctx, tx, repository.id, phase, stored),
-  );
+  const page = await storePage(ctx, repository, kind, at, "backfill", {
+    remember: (tx, stored) => rememberPage(ctx, tx, repository.id, phase, stored),
+  });
   return page.next;
 }
 

@@ -4,6 +4,7 @@ import { findMirroredRepository, type MirroredRepository } from "../mirror/find-
 import type { Kind } from "../mirror/resource.ts";
 import { enqueueBackfill, enqueueCatchUp } from "../operations/queues.ts";
 import { CredentialUnusableError } from "../upstream/errors.ts";
+import { saveValidator, type Validator } from "../upstream/validators.ts";
 import { InterruptedError } from "./backfill.ts";
 import { storeMergeability } from "./mergeability.ts";
 import {
@@ -126,7 +127,7 @@ async function readWhole(
 ): Promise<void> {
   for (let path: string | null = `/repositories/${repository.id}/${list}`; path !== null; ) {
     stopIf(signal, repository);
-    const page: StoredPage = await storePage(ctx, repository, kind, path, "catch-up", async () => {});
+    const page: StoredPage = await storePage(ctx, repository, kind, path, "catch-up");
     path = page.next;
   }
 }
@@ -140,20 +141,15 @@ async function follow(
   const since = new Date((await watermarkOf(ctx, repository.id, watermark)).getTime() - OVERLAP_MS);
   for (let path: string | null = pathSince(`/repositories/${repository.id}/${list}`, since); path !== null; ) {
     stopIf(signal, repository);
-    const page: StoredPage = await storePage(
-      ctx,
-      repository,
-      kind,
-      path,
-      "catch-up",
-      async (tx, stored) => {
+    const page: StoredPage = await storePage(ctx, repository, kind, path, "catch-up", {
+      prepare: (observed) => readMissingComments(ctx, repository, observed, "catch-up"),
+      remember: async (tx, stored) => {
         const newest = newestOf(stored)?.toISOString() ?? null;
         await tx.execute(
           sql`update repository_syncs set ${sql.raw(watermark)} = greatest(${sql.raw(watermark)}, ${newest}::timestamptz) where repository_id = ${repository.id}`,
         );
       },
-      (observed) => readMissingComments(ctx, repository, observed, "catch-up"),
-    );
+    });
     path = page.next;
   }
 }
@@ -163,12 +159,14 @@ async function followPulls(ctx: Context, repository: MirroredRepository, signal:
   const watermark = await watermarkOf(ctx, repository.id, "pulls_synced_at");
   const until = new Date(watermark.getTime() - OVERLAP_MS);
   const changed = new Map<number, Date>();
+  const validators: Validator[] = [];
   for (
     let path: string | null = `/repositories/${repository.id}/pulls?state=all&sort=updated&direction=desc&${per}`;
     path !== null;
   ) {
     stopIf(signal, repository);
-    const page: StoredPage = await storePage(ctx, repository, "pull_request", path, "catch-up", async () => {});
+    const page: StoredPage = await storePage(ctx, repository, "pull_request", path, "catch-up", { isDone: false });
+    if (page.validator) validators.push(page.validator);
     const since = page.rows.filter(({ updatedAt }) => updatedAt && updatedAt >= until);
     for (const { key, updatedAt } of since) if (updatedAt) changed.set(key, updatedAt);
     path = since.length > 0 && since.length === page.rows.length ? page.next : null;
@@ -176,10 +174,12 @@ async function followPulls(ctx: Context, repository: MirroredRepository, signal:
   // The list shows no reviews and no sizes.
   await storePullDetails(ctx, repository, [...changed.keys()], "catch-up", signal);
   const newest = new Date(Math.max(watermark.getTime(), ...[...changed.values()].map(Number)));
-  await ctx.db.$client.query(
-    "update repository_syncs set pulls_synced_at = greatest(pulls_synced_at, $2) where repository_id = $1",
-    [repository.id, newest],
-  );
+  await ctx.db.transaction(async (tx) => {
+    for (const validator of validators) await saveValidator(tx, validator);
+    await tx.execute(
+      sql`update repository_syncs set pulls_synced_at = greatest(pulls_synced_at, ${newest.toISOString()}::timestamptz) where repository_id = ${repository.id}`,
+    );
+  });
 }
 
 function stopIf(signal: AbortSignal, repository: MirroredRepository): void {

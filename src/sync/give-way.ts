@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../context.ts";
 
-/** What has waited for longer than this is late. */
+/** A delivery that has waited for longer than this is late. */
 const LATE_MS = 2_000;
 /** Fewer are no backlog: one that fails again and again is late for hours. */
 const BACKLOG = 100;
@@ -9,24 +9,37 @@ const LOOK_AGAIN_MS = 250;
 /** Whoever gives way goes on after so long, so that a copy comes to its end under any load. */
 const LONGEST_MS = 5_000;
 
+type Inboxes = Pick<Context, "db" | "clock" | "queues" | "redis">;
+
 /**
- * Lets deliveries go first. What reads upstream page by page takes all the processor time that it finds, of this machine and of
- * Postgres', and people wait for what webhooks tell: while these are behind, it waits before its next page, five seconds at most.
- * Returns at once when `signal` comes.
+ * Lets deliveries and refreshes go first. What reads upstream page by page takes all the processor time that it finds, of this machine
+ * and of Postgres', and people wait for what webhooks tell: while these are behind, it waits before its next page, five
+ * seconds at most. Returns at once when `signal` comes.
  */
-export async function giveWay(ctx: Pick<Context, "db" | "clock">, signal: AbortSignal): Promise<void> {
+export async function giveWay(ctx: Inboxes, signal: AbortSignal): Promise<void> {
   for (let waitedMs = 0; !signal.aborted && waitedMs < LONGEST_MS && (await isBehind(ctx)); waitedMs += LOOK_AGAIN_MS) {
     // Only the signal ends it early.
     await delay(LOOK_AGAIN_MS, undefined, { signal }).catch(() => {});
   }
 }
 
-async function isBehind({ db, clock }: Pick<Context, "db" | "clock">): Promise<boolean> {
+async function isBehind(ctx: Inboxes): Promise<boolean> {
+  const [deliveries, refreshes] = await Promise.all([lateDeliveries(ctx), dueRefreshes(ctx)]);
+  return deliveries >= BACKLOG || refreshes >= BACKLOG;
+}
+
+/** As far as they make a backlog. */
+async function lateDeliveries({ db, clock }: Inboxes): Promise<number> {
   const { rows } = await db.$client.query<{ late: number }>({
     name: "give-way",
     text: `select count(*)::int as late from (
       select from deliveries where status = 'pending' and received_at < $1 limit ${BACKLOG}) late`,
     values: [new Date(clock.now().getTime() - LATE_MS)],
   });
-  return rows[0]?.late === BACKLOG;
+  return rows[0]?.late ?? 0;
+}
+
+/** Those for which upstream's pace leaves no room are not due. Without Redis nobody knows, and nobody works on them. */
+async function dueRefreshes({ queues, redis }: Inboxes): Promise<number> {
+  return redis.status === "ready" ? queues.refresh.getWaitingCount().catch(() => 0) : 0;
 }

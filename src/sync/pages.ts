@@ -8,7 +8,7 @@ import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import type { Json } from "../mirror/template.ts";
 import type { Answer, Priority } from "../upstream/client.ts";
 import { pagesLeft } from "../upstream/pagination.ts";
-import { saveValidator } from "../upstream/validators.ts";
+import { saveValidator, type Validator } from "../upstream/validators.ts";
 import { enqueueMarks } from "./marks.ts";
 
 export const PAGE_SIZE = 100;
@@ -26,6 +26,8 @@ export interface StoredPage {
   pagesLeft: number | null;
   /** What stood on the page; empty for an unchanged one. `updatedAt` is null where upstream sends none. */
   rows: { key: number; updatedAt: Date | null }[];
+  /** With which it can be asked for conditionally; null: it was, or upstream gives none. */
+  validator: Validator | null;
 }
 
 /** The newest `updated_at` of a page; null when it has none. */
@@ -36,10 +38,21 @@ export function newestOf({ rows }: Pick<StoredPage, "rows">): Date | null {
   );
 }
 
+export interface Storing {
+  /** Given what stands on the page before it is stored. */
+  prepare?: (observed: Observed) => Promise<void>;
+  /** What is written with the page. */
+  remember?: (tx: Transaction, page: StoredPage) => Promise<void>;
+  /**
+   * Whether the page may be asked for conditionally from then on. Not as long as something has to be read for what stands on it:
+   * whoever is interrupted would be told that it has not changed.
+   */
+  isDone?: boolean;
+}
+
 /**
  * Reads one page of a list and stores it, in one transaction with the validator and whatever `remember` writes: after a
  * crash the page was either stored and is not read again, or it was not. A list of the oldest change first goes on by time.
- * @param prepare is given what stands on the page before it is stored
  * @throws RepositoryUnavailableError when upstream does not show the list
  */
 export async function storePage(
@@ -48,21 +61,18 @@ export async function storePage(
   kind: Kind,
   path: string,
   priority: Priority,
-  remember: (tx: Transaction, page: StoredPage) => Promise<void>,
-  prepare: (observed: Observed) => Promise<void> = async () => {},
+  { prepare, remember, isDone = true }: Storing = {},
 ): Promise<StoredPage> {
   const answer = await ctx.upstream.get(path, { priority, conditional: true });
   const page = await readPage(ctx, repository, kind, path, answer);
-  await prepare(page.observed);
+  await prepare?.(page.observed);
   let marks: Mark[] = [];
   await ctx.db.transaction(async (tx) => {
     marks = marksForTies(await mergeObserved(tx, page.observed), ctx.clock.now());
     await together([
       storeMarks(tx, marks),
-      answer.kind === "ok" && answer.validator
-        ? saveValidator(tx, { ...answer.validator, next: page.next })
-        : Promise.resolve(),
-      remember(tx, page),
+      page.validator && isDone ? saveValidator(tx, page.validator) : Promise.resolve(),
+      remember?.(tx, page) ?? Promise.resolve(),
     ]);
   });
   await enqueueMarks(ctx, marks);
@@ -78,7 +88,14 @@ async function readPage(
 ): Promise<StoredPage & { observed: Observed }> {
   switch (answer.kind) {
     case "unchanged":
-      return { observed: joinObserved([]), next: answer.next, resources: 0, pagesLeft: null, rows: [] };
+      return {
+        observed: joinObserved([]),
+        next: answer.next,
+        resources: 0,
+        pagesLeft: null,
+        rows: [],
+        validator: null,
+      };
     case "ok": {
       const rows = requireArray(path, answer.body);
       const at = sightingOf(ctx, repository, answer.seenAt);
@@ -88,8 +105,11 @@ async function readPage(
         pagesLeft: pagesLeft(path, answer.links),
         rows: observed.map((one) => keyAndTime(one, kind)),
       };
-      const place = path.includes(BY_CHANGE) ? afterChanges(path, page) : { resources: rows.length };
-      return { ...page, ...place, observed: joinObserved(observed) };
+      const { next, resources } = path.includes(BY_CHANGE)
+        ? afterChanges(path, page)
+        : { next: page.next, resources: rows.length };
+      const validator = answer.validator ? { ...answer.validator, next } : null;
+      return { ...page, next, resources, validator, observed: joinObserved(observed) };
     }
     case "moved":
     case "missing":
@@ -145,7 +165,7 @@ export async function readReviewLists(
 ): Promise<void> {
   for (const list of reviewLists(repository, numbers)) {
     for (let at: string | null = list; at !== null; ) {
-      const page: StoredPage = await storePage(ctx, repository, "review", at, priority, async () => {});
+      const page: StoredPage = await storePage(ctx, repository, "review", at, priority);
       at = page.next;
     }
   }

@@ -109,7 +109,7 @@ export async function readMissingComments(
   for (const number of await LACKING_COMMENTS.find(ctx.db, counts)) {
     const first = `/repositories/${repository.id}/issues/${number}/comments?per_page=${PAGE_SIZE}`;
     for (let path: string | null = first; path !== null; )
-      path = (await storePage(ctx, repository, "issue_comment", path, priority, async () => {})).next;
+      path = (await storePage(ctx, repository, "issue_comment", path, priority)).next;
   }
 }
 

@@ -5,7 +5,7 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { backfill } from "../../src/sync/backfill.ts";
 import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
 import { compare } from "../support/comparison.ts";
-import { withGet } from "../support/own-get.ts";
+import { withUpstream } from "../support/own-upstream.ts";
 import { openWorld } from "../support/world.ts";
 
 test("a generated repository is mirrored completely, nasty cases included", async () => {
@@ -37,10 +37,12 @@ async function openUncopied(size: { issues: number; pulls: number; commentsPerIs
     rowsOf,
     /** `then` is told of each path once upstream has answered it. */
     copy: async (then: (path: string) => void | Promise<void>) => {
-      const listening = withGet(ctx, async (path, options) => {
-        const answer = await ctx.upstream.get(path, options);
-        await then(path);
-        return answer;
+      const listening = withUpstream(ctx, {
+        get: async (path, options) => {
+          const answer = await ctx.upstream.get(path, options);
+          await then(path);
+          return answer;
+        },
       });
       await backfill(listening, { repositoryId: Number(row?.id) }, new AbortController().signal);
     },

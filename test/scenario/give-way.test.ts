@@ -4,7 +4,7 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { backfill } from "../../src/sync/backfill.ts";
 import { giveWay } from "../../src/sync/give-way.ts";
 import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
-import { withGet } from "../support/own-get.ts";
+import { withUpstream } from "../support/own-upstream.ts";
 import { openWorld } from "../support/world.ts";
 
 /** A mirror without workers, whose inbox holds as many deliveries, each received so long ago. */
@@ -97,9 +97,11 @@ test("a copy asks for no page while deliveries are behind", async () => {
     await settle();
   });
   const listed: [path: string, isBehind: boolean][] = [];
-  const listening = withGet(behind, async (path, options) => {
-    if (path.includes("per_page")) listed.push([path, isBehind]);
-    return ctx.upstream.get(path, options);
+  const listening = withUpstream(behind, {
+    get: async (path, options) => {
+      if (path.includes("per_page")) listed.push([path, isBehind]);
+      return ctx.upstream.get(path, options);
+    },
   });
   await backfill(listening, { repositoryId: Number(rows[0]?.id) }, new AbortController().signal);
   expect(listed.length).toBeGreaterThan(5);

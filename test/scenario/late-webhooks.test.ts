@@ -7,6 +7,7 @@ import { createComment, deleteComment } from "../../src/simulator/changes/commen
 import { createIssue, deleteIssue, editIssue, transferIssue } from "../../src/simulator/changes/issues.ts";
 import { createPull, editPull, pushBranch, pushToPull } from "../../src/simulator/changes/pulls.ts";
 import { renameRepository } from "../../src/simulator/changes/repositories.ts";
+import { createReviewComment } from "../../src/simulator/changes/reviews.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Issue, PullIssue } from "../../src/simulator/records.ts";
@@ -16,7 +17,7 @@ import { storePage } from "../../src/sync/pages.ts";
 import { learnPullDetails, readPullDetails } from "../../src/sync/pull-details.ts";
 import { Refreshes } from "../../src/sync/refresh.ts";
 import { compare } from "../support/comparison.ts";
-import { withGet } from "../support/own-get.ts";
+import { withUpstream } from "../support/own-upstream.ts";
 import { openWorld } from "../support/world.ts";
 
 /** A mirror that listens, and two issues opened at upstream of which only the second was told of. */
@@ -125,12 +126,36 @@ test("a catch-up that fails over the comments of a transferred issue meets it ag
   await using _ = world;
   pass(3_600_000);
   createIssue(world.simulator.world, to.ownerId, { repository: to, title: "later", body: null, labelIds: [] });
-  const failing = withGet(world.ctx, async (path, options) => {
-    if (/\/issues\/\d+\/comments\?/.test(path)) throw new Error("Upstream is away");
-    return world.ctx.upstream.get(path, options);
+  const failing = withUpstream(world.ctx, {
+    get: async (path, options) => {
+      if (/\/issues\/\d+\/comments\?/.test(path)) throw new Error("Upstream is away");
+      return world.ctx.upstream.get(path, options);
+    },
   });
   const { signal } = new AbortController();
   await expect(catchUp(failing, { repositoryId: to.id }, signal)).rejects.toThrow("is away");
+  await world.catchUp();
+  await world.settleMarks();
+  expect(await differences()).toEqual([]);
+});
+
+test("a catch-up that fails over the details of a pull request meets it again, though its list has not changed since", async () => {
+  const { world, pass, differences } = await openUntold();
+  await using _ = world;
+  await world.catchUp();
+  await world.settleMarks();
+  pass(3_600_000);
+  world.simulator.setFaults({ webhooks: { drop: 1 } });
+  const pull = [...world.simulator.world.issues.values()].find((one): one is PullIssue => one.pull !== null);
+  if (!pull?.authorId) throw new Error("There is no pull request of somebody who is still there");
+  createReviewComment(world.simulator.world, pull.authorId, pull, { body: "why", path: "README.md" });
+  const failing = withUpstream(world.ctx, {
+    graphql: async () => {
+      throw new Error("Upstream is away");
+    },
+  });
+  const { signal } = new AbortController();
+  await expect(catchUp(failing, { repositoryId: pull.repository.id }, signal)).rejects.toThrow("is away");
   await world.catchUp();
   await world.settleMarks();
   expect(await differences()).toEqual([]);
@@ -258,7 +283,7 @@ test("what is read while a repository is renamed shows its next name as well", a
     ["issue_comment", "issues/comments?sort=created"],
     ["pull_request", "pulls?state=all"],
   ] as const)
-    await storePage(ctx, known, kind, `/repositories/${known.id}/${list}&per_page=100`, "catch-up", async () => {});
+    await storePage(ctx, known, kind, `/repositories/${known.id}/${list}&per_page=100`, "catch-up");
   const page = await readPullDetails(ctx, known, { after: null, pageSize: 100 }, { priority: "catch-up" });
   expect(page.pulls.some(({ reviews }) => reviews.nodes.length > 0)).toBe(true);
   const { observed } = await learnPullDetails(ctx, known, page, "catch-up");
