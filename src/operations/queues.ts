@@ -187,10 +187,31 @@ export async function deliveriesWithoutJob(
   { queues: { deliveries }, redis }: Enqueuing,
   deliveryIds: string[],
 ): Promise<string[]> {
-  if (deliveryIds.length === 0) return [];
+  return await withoutJob({ redis }, deliveries, deliveryIds, (id) => id);
+}
+
+/**
+ * Those of these refreshes for which no job waits or runs.
+ * @throws QueueUnavailableError when Redis cannot be reached
+ */
+export async function refreshesWithoutJob<Asked extends RefreshJob>(
+  { queues: { refresh }, redis }: Enqueuing,
+  asked: Asked[],
+): Promise<Asked[]> {
+  return await withoutJob({ redis }, refresh, asked, refreshId);
+}
+
+async function withoutJob<Asked>(
+  ctx: Pick<Context, "redis">,
+  queue: Queue,
+  asked: Asked[],
+  idOf: (one: Asked) => string,
+): Promise<Asked[]> {
+  if (asked.length === 0) return [];
   // BullMQ keeps a job's deduplication under this key for as long as the job is open.
-  const jobs = await asking({ redis }, () => redis.mget(deliveryIds.map((id) => deliveries.toKey(`de:${id}`))));
-  return deliveryIds.filter((_, index) => jobs[index] === null);
+  const keys = asked.map((one) => queue.toKey(`de:${idOf(one)}`));
+  const jobs = await asking(ctx, () => ctx.redis.mget(keys));
+  return asked.filter((_, index) => jobs[index] === null);
 }
 
 /** How many deliveries share a job at most. Of more each costs hardly less, and workers have smaller parts to share. */
@@ -301,11 +322,16 @@ export async function enqueueAudit(ctx: Enqueuing, job: RepositoryJob): Promise<
  */
 export async function enqueueRefreshes(ctx: Enqueuing, asks: { job: RefreshJob; delayMs: number }[]): Promise<void> {
   if (asks.length === 0) return;
-  const jobs = asks.map(({ job, delayMs }) => {
-    const id = `${job.kind}-${job.repositoryId}-${job.key}`;
-    return { name: "refresh", data: job, opts: { delay: delayMs, deduplication: { id, keepLastIfActive: true } } };
-  });
+  const jobs = asks.map(({ job, delayMs }) => ({
+    name: "refresh",
+    data: job,
+    opts: { delay: delayMs, deduplication: { id: refreshId(job), keepLastIfActive: true } },
+  }));
   await asking(ctx, () => ctx.queues.refresh.addBulk(jobs));
+}
+
+function refreshId({ kind, repositoryId, key }: RefreshJob): string {
+  return `${kind}-${repositoryId}-${key}`;
 }
 
 /** Asks for a maintenance task now, beside its schedule. One that waits or runs already is not asked for twice. */

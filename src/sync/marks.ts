@@ -4,7 +4,7 @@ import { GatheredRead } from "../../db/gathered.ts";
 import type { Context } from "../context.ts";
 import { type Mark, type MarkKey, recordsetOf } from "../mirror/marks.ts";
 import { Statement } from "../mirror/statement.ts";
-import { enqueueRefreshes, QueueUnavailableError } from "../operations/queues.ts";
+import { enqueueRefreshes, QueueUnavailableError, refreshesWithoutJob } from "../operations/queues.ts";
 
 /** Queues the refresh of marks that are stored already. With Redis down the scheduler finds them later. */
 export async function enqueueMarks(
@@ -37,16 +37,17 @@ interface MarkRow extends Record<string, unknown> {
 const OVERDUE_MS = 15_000;
 const BATCH = 1_000;
 
-/** Queues the marks whose time has passed and whose job was lost, the oldest first. Answers how many. */
+/** Queues the marks whose time has passed and whose job was lost, of the oldest. Answers how many. */
 export async function dispatchMarks(ctx: Pick<Context, "db" | "queues" | "redis" | "clock" | "log">): Promise<number> {
   const due = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
   const { rows } = await ctx.db.$client.query<MarkRow>(
     `select * from refresh_marks where not_before <= $1 order by not_before limit ${BATCH}`,
     [due],
   );
-  const marks = rows.map(toMark);
-  await enqueueMarks(ctx, marks);
-  return marks.length;
+  // A backlog is not made longer by asking for all of it again.
+  const lost = await refreshesWithoutJob(ctx, rows.map(toMark));
+  await enqueueMarks(ctx, lost);
+  return lost.length;
 }
 
 /** Those who ask at the same time are answered by one statement. */

@@ -8,7 +8,7 @@ import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import type { Json } from "../mirror/template.ts";
 import type { Answer, Priority } from "../upstream/client.ts";
 import { pagesLeft } from "../upstream/pagination.ts";
-import { saveValidator, type Validator } from "../upstream/validators.ts";
+import { forgetValidators, saveValidator, type Validator } from "../upstream/validators.ts";
 import { enqueueMarks } from "./marks.ts";
 
 export const PAGE_SIZE = 100;
@@ -44,8 +44,8 @@ export interface Storing {
   /** What is written with the page. */
   remember?: (tx: Transaction, page: StoredPage) => Promise<void>;
   /**
-   * Whether the page may be asked for conditionally from then on. Not as long as something has to be read for what stands on it:
-   * whoever is interrupted would be told that it has not changed.
+   * Whether the page may be asked for conditionally from then on. Not as long as something is still to be read for what stands
+   * on it: whoever is interrupted would be told that it has not changed. The caller saves the validator once that is done.
    */
   isDone?: boolean;
 }
@@ -71,7 +71,7 @@ export async function storePage(
     marks = marksForTies(await mergeObserved(tx, page.observed), ctx.clock.now());
     await together([
       storeMarks(tx, marks),
-      page.validator && isDone ? saveValidator(tx, page.validator) : Promise.resolve(),
+      page.validator ? (isDone ? saveValidator : forgetValidators)(tx, page.validator) : Promise.resolve(),
       remember?.(tx, page) ?? Promise.resolve(),
     ]);
   });

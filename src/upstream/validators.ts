@@ -47,6 +47,11 @@ export async function saveValidator(tx: Queries, validator: Validator): Promise<
   ]);
 }
 
+/** Forgets that the page is stored: what is known of an older state of it must not confirm the one that is stored instead. */
+export async function forgetValidators(tx: Pick<Queries, "delete">, { path }: Pick<Validator, "path">): Promise<void> {
+  await tx.delete(validators).where(eq(validators.path, path)).execute();
+}
+
 /** What says that we have the page, by credential: all of one answer, the newest. */
 export function loadValidators(db: Database, path: string): Promise<Map<string, KnownValidator>> {
   return gathered.find(db, path);

@@ -54,6 +54,20 @@ test("whoever gives way waits until deliveries are no longer behind", async () =
   expect(looks()).toBe(3);
 });
 
+test("refreshes that are due are let go first, too", async () => {
+  const { world, watched, looks } = await openBehind(0, 0);
+  await using _ = world;
+  const { refresh } = world.ctx.queues;
+  const job = (key: number) => ({ name: "refresh", data: { kind: "issue" as const, repositoryId: 1, key } });
+  await refresh.addBulk(Array.from({ length: 100 }, (_one, key) => job(key)));
+  await giveWay(
+    watched((look) => (look === 3 ? refresh.drain() : null)),
+    new AbortController().signal,
+  );
+  // They are counted while the inbox is looked at.
+  expect([3, 4]).toContain(looks());
+});
+
 test.each([
   ["a few that wait long", 99, 3_600_000],
   ["many that have just come", 150, 0],

@@ -13,6 +13,7 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Issue, PullIssue } from "../../src/simulator/records.ts";
 import { applyDeliveries } from "../../src/sync/apply.ts";
 import { catchUp } from "../../src/sync/catch-up.ts";
+import { dispatchMarks } from "../../src/sync/marks.ts";
 import { storePage } from "../../src/sync/pages.ts";
 import { learnPullDetails, readPullDetails } from "../../src/sync/pull-details.ts";
 import { Refreshes } from "../../src/sync/refresh.ts";
@@ -188,6 +189,26 @@ test("a replica that does not show yet what was told of a moment ago takes nothi
   pass(60_000);
   await world.settleMarks();
   expect((await world.get(path)).status).toBe(404);
+});
+
+test("marks that are overdue are queued when their jobs were lost, and only then", async () => {
+  await using world = await openWorld({ workers: false });
+  const { ctx } = world;
+  const askedAt = new Date(ctx.clock.now().getTime() - 60_000);
+  const marks = Array.from({ length: 120 }, (_one, key) => ({
+    ...{ kind: "issue" as const, repositoryId: 1, key },
+    ...{ askedAt, notBefore: askedAt },
+  }));
+  await storeMarks(ctx.db, marks);
+  expect(await dispatchMarks(ctx)).toBe(120);
+  expect(await dispatchMarks(ctx)).toBe(0);
+  const { refresh } = ctx.queues;
+  const [job] = await refresh.getWaiting(0, 0);
+  await job?.remove();
+  expect(await dispatchMarks(ctx)).toBe(1);
+  await refresh.obliterate({ force: true });
+  for (const key of await ctx.redis.keys(refresh.toKey("de:*"))) await ctx.redis.del(key);
+  expect(await dispatchMarks(ctx)).toBe(120);
 });
 
 test("what a second webhook tells of again is asked about once", async () => {
