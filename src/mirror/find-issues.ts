@@ -193,16 +193,15 @@ interface RawIssue extends IssueRow {
 const ISSUES = new GatheredRead(
   async (db, keys: { repositoryId: number; number: number }[]): Promise<IssueLookup[]> => {
     const statement = new Statement();
-    const [repositories, numbers] = [keys.map((key) => key.repositoryId), keys.map((key) => key.number)].map((list) =>
-      statement.value(`{${list.join(",")}}`),
-    );
+    const repositories = statement.array(`{${keys.map((key) => key.repositoryId).join(",")}}`, "bigint");
+    const numbers = statement.array(`{${keys.map((key) => key.number).join(",")}}`, "integer");
     const rows = await statement.rows<RawIssue>(
       db,
       `select x.at::integer as at, i.number, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
           (extract(epoch from i.updated_at) * 1000)::float8 as updated,
           (select p.revision::text from revisions p where p.repository_id = ${PEOPLE}) as people,
           v.revision::text as revision, s.state <> 'gone' as mirrored, (extract(epoch from s.confirmed_at) * 1000)::float8 as confirmed
-        from unnest(${repositories}::bigint[], ${numbers}::integer[]) with ordinality as x(r, n, at)
+        from unnest(${repositories}, ${numbers}) with ordinality as x(r, n, at)
         left join issues i on i.repository_id = x.r and i.number = x.n
         left join revisions v on v.repository_id = x.r left join repository_syncs s on s.repository_id = x.r`,
     );

@@ -61,7 +61,13 @@ export async function findByNumber(
   const rows = await statement.rows<Row>(
     db,
     `select x.r || '/' || x.n as key, t.repository_id, t.document::text as document, ${columns}
-      from unnest(${statement.value(wanted.map(({ repositoryId }) => repositoryId))}::bigint[], ${statement.value(wanted.map(({ number }) => number))}::integer[]) x(r, n)
+      from unnest(${statement.array(
+        wanted.map(({ repositoryId }) => repositoryId),
+        "bigint",
+      )}, ${statement.array(
+        wanted.map(({ number }) => number),
+        "integer",
+      )}) x(r, n)
       join ${table} t on t.repository_id = x.r and ${byNumber} = x.n where t.deleted_at is null and ${shown}`,
   );
   return rows.map(toFound);
@@ -76,7 +82,13 @@ export async function findLabelsByName(
   const rows = await statement.rows<Row>(
     db,
     `select x.r || '/' || x.name as key, t.repository_id, t.document::text as document, null as body, null as detail
-      from unnest(${statement.value(wanted.map(({ repositoryId }) => repositoryId))}::bigint[], ${statement.value(wanted.map(({ name }) => name.toLowerCase()))}::text[]) x(r, name)
+      from unnest(${statement.array(
+        wanted.map(({ repositoryId }) => repositoryId),
+        "bigint",
+      )}, ${statement.array(
+        wanted.map(({ name }) => name.toLowerCase()),
+        "text",
+      )}) x(r, name)
       join labels t on t.repository_id = x.r and lower(t.name) = x.name where t.deleted_at is null order by t.id`,
   );
   return rows.map(toFound);
@@ -119,7 +131,7 @@ export async function findById(
     db,
     `select t.id::text as key, t.repository_id, t.document::text as document, ${columns} from repository_syncs s
       join repositories r on r.id = s.repository_id and r.deleted_at is null
-      join ${table} t on t.repository_id = s.repository_id and t.id = any(${statement.value(ids)}::bigint[])
+      join ${table} t on t.repository_id = s.repository_id and t.id = any(${statement.array(ids, "bigint")}::bigint[])
       where s.state <> 'gone' and t.deleted_at is null and ${shown} and ${visible(statement, "r", sight)}`,
   );
   return rows.map(toFound);
@@ -150,7 +162,7 @@ export async function findRepositoriesById(db: Database, ids: number[], sight: S
   const rows = await statement.rows<RepositoryRow>(
     db,
     `select r.id::text as key, ${REPOSITORY_COLUMNS}
-      ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)} and r.id = any(${statement.value(ids)}::bigint[])`,
+      ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)} and r.id = any(${statement.array(ids, "bigint")}::bigint[])`,
   );
   return rows.map(toRepository);
 }
@@ -162,7 +174,7 @@ export async function findRepositoriesByName(
   { followRenames, sight }: { followRenames: boolean; sight: Sight },
 ): Promise<FoundRepository[]> {
   const statement = new Statement();
-  const wanted = statement.value(names);
+  const wanted = statement.array(names, "text");
   const seen = visible(statement, "r", sight);
   const rows = await statement.rows<RepositoryRow>(
     db,
@@ -181,7 +193,7 @@ export async function findUsersById(db: Database, ids: number[]): Promise<FoundN
   const rows = await statement.rows<Row>(
     db,
     `select u.id::text as key, 0 as repository_id, u.document::text as document, null as body, null as detail from users u
-      where u.id = any(${statement.value(ids)}::bigint[]) and u.deleted_at is null`,
+      where u.id = any(${statement.array(ids, "bigint")}::bigint[]) and u.deleted_at is null`,
   );
   return rows.map(toFound);
 }
@@ -192,7 +204,7 @@ export async function findUsersByLogin(db: Database, logins: string[]): Promise<
   const rows = await statement.rows<Row>(
     db,
     `select lower(u.login) as key, 0 as repository_id, u.document::text as document, null as body, null as detail from users u
-      where lower(u.login) = any(${statement.value(logins)}::text[]) and u.deleted_at is null order by u.seen_at`,
+      where lower(u.login) = any(${statement.array(logins, "text")}::text[]) and u.deleted_at is null order by u.seen_at`,
   );
   return rows.map(toFound);
 }

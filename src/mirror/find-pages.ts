@@ -66,7 +66,16 @@ export async function findPages(
   request: PageRequest,
 ): Promise<PageRow[][]> {
   const statement = new Statement();
-  const [ids, numbers] = [statement.value(parents.map(({ r }) => r)), statement.value(parents.map(({ n }) => n))];
+  const [ids, numbers] = [
+    statement.array(
+      parents.map(({ r }) => r),
+      "bigint",
+    ),
+    statement.array(
+      parents.map(({ n }) => n),
+      "bigint",
+    ),
+  ];
   const lists = source.lists ? ` cross join ${source.lists(statement)}` : "";
   const conditions = source.conditions(statement);
   const ascending = source.direction === "asc";
@@ -81,7 +90,7 @@ export async function findPages(
   const direction = ascending === request.fromEnd ? "desc" : "asc";
   const body = request.withBody && !request.withoutDocuments ? source.body : undefined;
   const columns = `${source.repositoryId} as repository_id, ${request.withoutDocuments ? "''" : `${source.document}::text`} as document, ${source.detail ?? "null"}::text as detail, ${body ?? "null"} as body`;
-  const text = `select x.at::integer, p.repository_id::float8, p.document, p.detail, p.body, p.sort_text, p.tie::float8 from unnest(${ids}::bigint[], ${numbers}::bigint[]) with ordinality x(r, n, at)${lists}
+  const text = `select x.at::integer, p.repository_id::float8, p.document, p.detail, p.body, p.sort_text, p.tie::float8 from unnest(${ids}, ${numbers}) with ordinality x(r, n, at)${lists}
     cross join lateral (select ${columns}, ${source.key} as sort_key, (${source.key})::text as sort_text, ${source.tie} as tie
       from ${source.from} where ${conditions.join(" and ")}
       order by ${source.key} ${direction}, ${source.tie} ${direction} limit ${statement.value(request.limit + 1)}) p
@@ -107,7 +116,7 @@ export async function findIssueDocuments(
   const rows = await statement.rows<{ number: number; document: string; body: string | null }>(
     db,
     `select number, document::text as document, ${withBody ? "body" : "null as body"} from issues
-      where repository_id = ${statement.value(repositoryId)} and number = any(${statement.value(numbers)}::integer[])`,
+      where repository_id = ${statement.value(repositoryId)} and number = any(${statement.array(numbers, "integer")}::integer[])`,
   );
   return new Map(rows.map(({ number, document, body }) => [number, { repositoryId, document, body }]));
 }
@@ -120,13 +129,22 @@ export async function countPages(
   measure = "0",
 ): Promise<{ count: number; sum: number }[]> {
   const statement = new Statement();
-  const [ids, numbers] = [statement.value(parents.map(({ r }) => r)), statement.value(parents.map(({ n }) => n))];
+  const [ids, numbers] = [
+    statement.array(
+      parents.map(({ r }) => r),
+      "bigint",
+    ),
+    statement.array(
+      parents.map(({ n }) => n),
+      "bigint",
+    ),
+  ];
   const lists = source.lists ? `${source.lists(statement)} cross join ` : "";
   const count = source.lists ? `count(distinct ${source.tie})` : "count(*)";
   const conditions = source.conditions(statement);
   const rows = await statement.rows<{ count: string; sum: string | null }>(
     db,
-    `select p.* from unnest(${ids}::bigint[], ${numbers}::bigint[]) with ordinality x(r, n, at)
+    `select p.* from unnest(${ids}, ${numbers}) with ordinality x(r, n, at)
       cross join lateral (select ${count} as count, sum(${measure}) as sum from ${lists}${source.counted ?? source.from} where ${conditions.join(" and ")}) p order by x.at`,
   );
   return rows.map(({ count, sum }) => ({ count: Number(count), sum: Number(sum ?? 0) }));

@@ -111,7 +111,7 @@ const BY_NAME = new GatheredRead(async (db, names: string[]): Promise<(readonly 
   const rows = await statement.rows<Row & { at: number; is_mirrored: boolean; revision: string | null }>(
     db,
     `select x.at::integer as at, ${COLUMNS}, s.state is not null and s.state <> 'gone' as is_mirrored, v.revision::text as revision
-      from unnest(${statement.value(asked)}::text[]) with ordinality as x(name, at)
+      from unnest(${statement.array(asked, "text")}) with ordinality as x(name, at)
       join repositories r on lower(r.full_name) = x.name and r.deleted_at is null
       left join repository_syncs s on s.repository_id = r.id left join revisions v on v.repository_id = r.id
       order by r.seen_at desc`,
@@ -135,7 +135,7 @@ const BY_ID = new GatheredRead(async (db, ids: number[]): Promise<(MirroredRepos
   const statement = new Statement();
   const rows = await statement.rows<Row>(
     db,
-    `select ${COLUMNS} ${MIRRORED_REPOSITORIES} and r.id = any(${statement.value([...new Set(ids)])}::bigint[])`,
+    `select ${COLUMNS} ${MIRRORED_REPOSITORIES} and r.id = any(${statement.array([...new Set(ids)], "bigint")}::bigint[])`,
   );
   const found = new Map(rows.map((row) => [Number(row.id), mirrored(row)]));
   return ids.map((id) => found.get(id) ?? null);

@@ -30,7 +30,7 @@ const REPOSITORIES = new GatheredRead(async (db, ids: number[]): Promise<(Mirror
   const rows = await statement.rows<Row>(
     db,
     `select r.id, r.node_id, r.full_name, r.html_url, s.state from repositories r
-      join repository_syncs s on s.repository_id = r.id where r.id = any(${statement.value([...new Set(ids)])}::bigint[])`,
+      join repository_syncs s on s.repository_id = r.id where r.id = any(${statement.array([...new Set(ids)], "bigint")}::bigint[])`,
   );
   const found = new Map(
     rows.map((row) => [

@@ -4,7 +4,7 @@ import { PEOPLE, touch } from "../../db/revisions.ts";
 import type { Stored } from "./merge-rule.ts";
 import { type Kind, type Resource, resources } from "./resource.ts";
 import { layoutFor, type Row } from "./rows.ts";
-import { inTransaction } from "./statement.ts";
+import { arrayOf, runPrepared } from "./statement.ts";
 import { referenceId } from "./template.ts";
 
 /** What other tables hold of these rows: who carries a label, who is assigned, which names a repository had. */
@@ -79,15 +79,15 @@ async function followList(
     gone.push(...was.filter((id) => !is.includes(id)).map(place));
     come.push(...is.filter((id) => !was.includes(id)).map(place));
   }
-  const places = "unnest($1::bigint[], $2::bigint[], $3::integer[]) as x(r, i, n)";
+  const places = `unnest(${arrayOf("$1", "bigint")}, ${arrayOf("$2", "bigint")}, ${arrayOf("$3", "integer")}) as x(r, i, n)`;
   if (gone.length > 0)
-    await inTransaction(
+    await runPrepared(
       tx,
       `delete from ${table} t using ${places} where t.repository_id = x.r and t.${column} = x.i and t.number = x.n`,
       columnsOf(gone),
     );
   if (come.length > 0)
-    await inTransaction(
+    await runPrepared(
       tx,
       `insert into ${table} (repository_id, ${column}, number${repeated?.columns ?? ""}) select x.r, x.i, x.n${repeated?.values ?? ""}
         from ${places}${repeated ? " join issues i on i.repository_id = x.r and i.number = x.n" : ""} on conflict do nothing`,

@@ -1,8 +1,7 @@
-import type { Queries } from "../../db/connection.ts";
-import { sql } from "../../db/drizzle.ts";
 import { REPLICA_LAG_MS } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
 import type { Kind, ResourceKey } from "./resource.ts";
+import { runPrepared, type Session } from "./statement.ts";
 import type { Merged } from "./store.ts";
 
 /** What upstream can be asked about: a resource, or whether the open pull requests of a repository can be merged. */
@@ -41,11 +40,7 @@ export const IS_MERGEABILITY_UNKNOWN = `id is not null and state = 'open' and de
  * Upstream works out whether a pull request can be merged only once it is asked, which it was by what showed these; so it
  * has to be asked again. One mark for each repository in which something is open in this.
  */
-export async function marksForMergeability(
-  queries: Pick<Queries, "execute">,
-  seen: readonly Seen[],
-  askedAt: Date,
-): Promise<Mark[]> {
+export async function marksForMergeability(session: Session, seen: readonly Seen[], askedAt: Date): Promise<Mark[]> {
   const isUnknown = ({ kind, fields, deleted }: Seen) =>
     kind === "pull_request" &&
     !deleted &&
@@ -53,10 +48,13 @@ export async function marksForMergeability(
     (fields.mergeable === null || fields.merge_commit_sha === null);
   const keys = seen.filter(isUnknown).map(({ repositoryId, key }) => ({ r: repositoryId, k: key }));
   if (keys.length === 0) return [];
-  const { rows } = await queries.execute<{ id: string }>(sql`
-    select distinct p.repository_id as id from pull_requests p
-      join json_to_recordset(${JSON.stringify(keys)}::json) as x(r bigint, k integer) on p.repository_id = x.r and p.number = x.k
-      where ${sql.raw(IS_MERGEABILITY_UNKNOWN)} order by 1`);
+  const rows = await runPrepared<{ id: string }>(
+    session,
+    `select distinct p.repository_id as id from pull_requests p
+      join json_to_recordset($1::json) as x(r bigint, k integer) on p.repository_id = x.r and p.number = x.k
+      where ${IS_MERGEABILITY_UNKNOWN} order by 1`,
+    [JSON.stringify(keys)],
+  );
   return rows.map(({ id }) => mergeabilityMark(Number(id), askedAt));
 }
 
@@ -66,17 +64,24 @@ export function mergeabilityMark(repositoryId: number, askedAt: Date): Mark {
 }
 
 /** Stores marks with what gave reason to them, so that no loss of the queue forgets them. */
-export async function storeMarks(queries: Pick<Queries, "execute">, marks: readonly Mark[]): Promise<void> {
-  if (marks.length === 0) return;
-  await queries.execute(sql`
-    insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
-    select distinct on (kind, r, k) kind, r, k, a, n from ${recordsetOf(marks)} order by kind, r, k, n
-    on conflict (kind, repository_id, key) do update set
-      asked_at = greatest(refresh_marks.asked_at, excluded.asked_at), not_before = least(refresh_marks.not_before, excluded.not_before)`);
+export async function storeMarks(session: Session, marks: readonly Mark[]): Promise<void> {
+  await withMarks(
+    session,
+    marks,
+    (x) => `insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
+      select distinct on (kind, r, k) kind, r, k, a, n from ${x} order by kind, r, k, n
+      on conflict (kind, repository_id, key) do update set
+        asked_at = greatest(refresh_marks.asked_at, excluded.asked_at), not_before = least(refresh_marks.not_before, excluded.not_before)`,
+  );
 }
 
-/** The marks as a table `x`: kind, repository, key, and when they were asked and are due. */
-export function recordsetOf(marks: readonly Mark[]) {
+/** Runs a statement with the marks as its table `x`: kind, repository, key, and when they were asked and are due. None if there are none. */
+export async function withMarks(
+  session: Session,
+  marks: readonly Mark[],
+  statement: (x: string) => string,
+): Promise<void> {
+  if (marks.length === 0) return;
   const rows = marks.map(({ kind, repositoryId, key, askedAt, notBefore }) => ({
     kind,
     r: repositoryId,
@@ -84,5 +89,6 @@ export function recordsetOf(marks: readonly Mark[]) {
     a: askedAt,
     n: notBefore,
   }));
-  return sql`json_to_recordset(${JSON.stringify(rows)}::json) as x(kind text, r bigint, k bigint, a timestamptz, n timestamptz)`;
+  const x = "json_to_recordset($1::json) as x(kind text, r bigint, k bigint, a timestamptz, n timestamptz)";
+  await runPrepared(session, statement(x), [JSON.stringify(rows)]);
 }

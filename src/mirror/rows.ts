@@ -2,6 +2,7 @@ import { getTableConfig } from "../../db/drizzle.ts";
 import type { Stamp, Stored } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
 import { type Kind, type Resource, resources } from "./resource.ts";
+import { arrayOf } from "./statement.ts";
 import { type Fields, type Json, literalOf } from "./template.ts";
 import { textArray } from "./text-array.ts";
 
@@ -78,7 +79,7 @@ export const selectKnown = resources
         ${resource.detailKeys.size > 0 ? "t.detail" : "null::json"} as detail, ${resource.hasBody ? "t.body" : "null"} as body, t.key_stamps,
         ${resource.isVersioned ? ms("updated_at") : "0::float8"} as updated_ms, ${ms("seen_at")} as seen_ms, t.seen_by_read,
         ${ms("deleted_at")} as deleted_ms, t.revision::text as revision
-      from unnest($${2 * index + 1}::bigint[], $${2 * index + 2}::bigint[]) as x(r, k)
+      from unnest(${arrayOf(`$${2 * index + 1}`, "bigint")}, ${arrayOf(`$${2 * index + 2}`, "bigint")}) as x(r, k)
       join ${table} t on ${hasRepository ? "t.repository_id = x.r and " : ""}t.${keyColumn} = x.k`;
   })
   .join(" union all ");
@@ -114,7 +115,7 @@ export function recordset(
   const { names, columns, types } = layoutFor(resource);
   const taken = names.flatMap((name, index) => (without.includes(name) ? [] : [index]));
   const written = rows.map((row) => columnsOf(resource, row));
-  const arrays = taken.map((index, place) => `$${place + 1}::${types[index]}[]`);
+  const arrays = taken.map((index, place) => arrayOf(`$${place + 1}`, types[index] as string));
   const quoted = taken.map((index) => columns[index] as string);
   return {
     table: `unnest(${arrays.join(", ")}) as x(${quoted.join(", ")})`,

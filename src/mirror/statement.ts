@@ -6,6 +6,14 @@ import type { Database, Transaction } from "../../db/connection.ts";
 const MAX_NAMED = 300;
 const names = new Map<string, string>();
 
+/**
+ * A parameter that is an array, of which the planner does not see how long it is. A short one that it sees makes a plan for these
+ * values look cheaper than any that could be kept, and the statement is planned anew each time, for longer than it runs.
+ */
+export function arrayOf(placeholder: string, type: string): string {
+  return `(select ${placeholder}::${type}[])`;
+}
+
 /** A read in the making. Values never become part of the text. */
 export class Statement {
   readonly #values: unknown[] = [];
@@ -15,6 +23,11 @@ export class Statement {
   value(value: unknown): string {
     this.#values.push(value);
     return `$${this.#values.length}`;
+  }
+
+  /** The same for an array; see `arrayOf`. */
+  array(values: unknown, type: string): string {
+    return arrayOf(this.value(values), type);
   }
 
   where(condition: string): this {
@@ -51,15 +64,18 @@ function prepared(text: string, values: unknown[]): QueryConfig {
   return { name, text, values };
 }
 
-/** Runs a text in a transaction, planned once per connection. */
-export async function inTransaction<Row extends QueryResultRow>(
-  tx: Transaction,
+/** Where a text can be run: a transaction, or the database by itself. */
+export type Session = Pick<Transaction, "_">;
+
+/** Runs a text, which is planned once per connection. */
+export async function runPrepared<Row extends QueryResultRow>(
+  { _: { session } }: Session,
   text: string,
   values: unknown[],
 ): Promise<Row[]> {
   const { name } = prepared(text, values);
   // Drizzle's own way to a named statement; what it is told of fields would only map the rows.
-  const statement = tx._.session.prepareQuery({ sql: text, params: values }, undefined, name, false);
+  const statement = session.prepareQuery({ sql: text, params: values }, undefined, name, false);
   return ((await statement.execute()) as { rows: Row[] }).rows;
 }
 

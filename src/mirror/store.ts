@@ -5,7 +5,7 @@ import { type Folded, fold, type Stored } from "./merge-rule.ts";
 import type { Observed, Seen } from "./observation.ts";
 import { type Kind, type Resource, type ResourceKey, resources } from "./resource.ts";
 import { type Known, type KnownRow, knownOf, layoutFor, type Row, recordset, selectKnown } from "./rows.ts";
-import { inTransaction, together } from "./statement.ts";
+import { arrayOf, runPrepared, together } from "./statement.ts";
 
 export type { Transaction } from "../../db/connection.ts";
 
@@ -55,7 +55,7 @@ export async function findStored(tx: Transaction, kind: Kind, keys: readonly See
 async function storeShapes(tx: Transaction, shapes: Map<string, string>): Promise<void> {
   if (shapes.size === 0) return;
   const ids = [...shapes.keys()].sort();
-  await inTransaction(
+  await runPrepared(
     tx,
     `insert into shapes (id, keys) select x.id, x.keys from unnest($1::text[], $2::text[]) as x(id, keys)
       where not exists (select from shapes known where known.id = x.id) order by x.id on conflict do nothing`,
@@ -175,7 +175,7 @@ async function readKnown(tx: Transaction, groups: Map<Kind, Groups>): Promise<Ma
     return [asked.map(({ repositoryId }) => repositoryId), asked.map(({ key }) => key)];
   });
   const known = new Map<Kind, Map<string, Known>>();
-  for (const row of await inTransaction<KnownRow>(tx, selectKnown, values)) {
+  for (const row of await runPrepared<KnownRow>(tx, selectKnown, values)) {
     const ofKind = known.get(row.kind) ?? new Map<string, Known>();
     known.set(row.kind, ofKind.set(`${row.r}/${row.k}`, knownOf(row)));
   }
@@ -193,7 +193,7 @@ async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
     parent && column === "deleted_at" ? "coalesce(x.deleted_at, i.deleted_at)" : `x.${column}`,
   );
   const join = parent ? ` left join issues i on i.repository_id = x.repository_id and i.number = x.${parent}` : "";
-  const inserted = await inTransaction<{ key: string }>(
+  const inserted = await runPrepared<{ key: string }>(
     tx,
     `insert into ${table} (${columns.join(", ")}) select ${sources.join(", ")} from ${x}${join}
       on conflict (${resource.keyColumns.join(", ")}) do nothing
@@ -210,10 +210,10 @@ async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
 async function lockRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Map<string, string>> {
   if (rows.length === 0) return new Map();
   const { table, hasRepository, keyColumn } = layoutFor(resource);
-  const locked = await inTransaction<{ key: string; revision: string }>(
+  const locked = await runPrepared<{ key: string; revision: string }>(
     tx,
     `select ${hasRepository ? "t.repository_id" : "0"} || '/' || t.${keyColumn} as key, t.revision::text as revision
-      from unnest($1::bigint[], $2::bigint[], $3::boolean[]) as x(r, k, is_known)
+      from unnest(${arrayOf("$1", "bigint")}, ${arrayOf("$2", "bigint")}, ${arrayOf("$3", "boolean")}) as x(r, k, is_known)
       join ${table} t on ${hasRepository ? "t.repository_id = x.r and " : ""}t.${keyColumn} = x.k
       where x.is_known or t.xmin <> pg_current_xact_id()::xid order by ${resource.keyColumns.map((column) => `t.${column}`).join(", ")} for no key update of t`,
     [
@@ -254,7 +254,7 @@ async function update(
   if (rows.length === 0) return;
   const { table: x, columns, values } = recordset(resource, rows, { without });
   const changed = columns.filter((column) => !resource.keyColumns.includes(column));
-  await inTransaction(
+  await runPrepared(
     tx,
     `update ${layoutFor(resource).table} t set ${changed.map((column) => `${column} = x.${column}`).join(", ")}, revision = nextval('revision')
       from ${x} where ${resource.keyColumns.map((column) => `t.${column} = x.${column}`).join(" and ")}`,

@@ -9,7 +9,7 @@ import {
   type Sighting,
 } from "../mirror/observation.ts";
 import type { Kind, ResourceKey } from "../mirror/resource.ts";
-import { inTransaction, together } from "../mirror/statement.ts";
+import { arrayOf, runPrepared, together } from "../mirror/statement.ts";
 import { mergeObserved, type Transaction } from "../mirror/store.ts";
 import type { Fields, Json } from "../mirror/template.ts";
 import { type IssuePlace, storeTransfer } from "../mirror/transfers.ts";
@@ -43,7 +43,7 @@ interface DeliveryRow {
 // The locks make a second worker with the same deliveries wait, and then find them settled. The receiver takes nothing that
 // is not UTF-8; as text a payload is half as long on the way here.
 const TAKE_OPEN = `with held as materialized
-    (select id, event, payload, status, received_at, repository_id from deliveries where id = any($1::uuid[]) order by id for update),
+    (select id, event, payload, status, received_at, repository_id from deliveries where id = any(${arrayOf("$1", "uuid")}::uuid[]) order by id for update),
   sized as (select *, row_number() over going as place, sum(octet_length(payload)) over going as bytes
     from held where status in ('pending', 'failed') window going as (order by received_at, id))
   select id, event, repository_id, extract(epoch from received_at)::float8 * 1000 as received_ms,
@@ -51,7 +51,7 @@ const TAKE_OPEN = `with held as materialized
   from sized order by place`;
 
 const MIRRORED_OF = `select repository_id from repository_syncs where state <> 'gone'
-  and repository_id in (select repository_id from deliveries where id = any($1::uuid[]))`;
+  and repository_id in (select repository_id from deliveries where id = any(${arrayOf("$1", "uuid")}::uuid[]))`;
 
 /**
  * Applies deliveries of the inbox, in one transaction with their new status: done twice, they have one effect. What their
@@ -116,8 +116,8 @@ async function takeOpen(
   deliveryIds: readonly string[],
 ): Promise<{ open: DeliveryRow[]; mirrored: Set<number> }> {
   const [open, mirrored] = await together([
-    inTransaction<DeliveryRow & Record<string, unknown>>(tx, TAKE_OPEN, [[...deliveryIds]]),
-    inTransaction<{ repository_id: string }>(tx, MIRRORED_OF, [[...deliveryIds]]),
+    runPrepared<DeliveryRow & Record<string, unknown>>(tx, TAKE_OPEN, [[...deliveryIds]]),
+    runPrepared<{ repository_id: string }>(tx, MIRRORED_OF, [[...deliveryIds]]),
   ]);
   return { open, mirrored: new Set(mirrored.map((row) => Number(row.repository_id))) };
 }
@@ -199,11 +199,11 @@ function asInvalid(event: string, error: unknown): InvalidPayloadError {
 
 async function settle(ctx: Context, tx: Transaction, read: Read[]): Promise<void> {
   if (read.length === 0) return;
-  await inTransaction(
+  await runPrepared(
     tx,
     `update deliveries d set status = case when x.reason is null then 'applied' else 'ignored' end, reason = x.reason,
         settled_at = $3, attempts = attempts + 1
-      from unnest($1::uuid[], $2::text[]) as x(id, reason) where d.id = x.id`,
+      from unnest(${arrayOf("$1", "uuid")}, ${arrayOf("$2", "text")}) as x(id, reason) where d.id = x.id`,
     [read.map(({ id }) => id), read.map(({ ignored }) => ignored), ctx.clock.now()],
   );
 }

@@ -1,9 +1,7 @@
-import type { Queries } from "../../db/connection.ts";
-import { sql } from "../../db/drizzle.ts";
 import { GatheredRead } from "../../db/gathered.ts";
 import type { Context } from "../context.ts";
-import { type Mark, type MarkKey, recordsetOf } from "../mirror/marks.ts";
-import { Statement } from "../mirror/statement.ts";
+import { type Mark, type MarkKey, withMarks } from "../mirror/marks.ts";
+import { type Session, Statement } from "../mirror/statement.ts";
 import { enqueueRefreshes, QueueUnavailableError, refreshesWithoutJob } from "../operations/queues.ts";
 
 /** Queues the refresh of marks that are stored already. With Redis down the scheduler finds them later. */
@@ -53,12 +51,15 @@ export async function dispatchMarks(ctx: Pick<Context, "db" | "queues" | "redis"
 /** Those who ask at the same time are answered by one statement. */
 const MARKS = new GatheredRead(async (db, keys: MarkKey[]): Promise<(Mark | null)[]> => {
   const statement = new Statement();
-  const kinds = statement.value(keys.map(({ kind }) => kind));
-  const repositories = statement.value(keys.map(({ repositoryId }) => repositoryId));
+  const column = (of: keyof MarkKey, type: string) =>
+    statement.array(
+      keys.map((key) => key[of]),
+      type,
+    );
   const rows = await statement.rows<MarkRow & { at: number }>(
     db,
     `select x.at::integer as at, m.*
-      from unnest(${kinds}::text[], ${repositories}::bigint[], ${statement.value(keys.map(({ key }) => key))}::bigint[]) with ordinality as x(kind, r, k, at)
+      from unnest(${column("kind", "text")}, ${column("repositoryId", "bigint")}, ${column("key", "bigint")}) with ordinality as x(kind, r, k, at)
       join refresh_marks m on m.kind = x.kind and m.repository_id = x.r and m.key = x.k`,
   );
   const found = new Map(rows.map((row) => [row.at - 1, toMark(row)]));
@@ -70,24 +71,33 @@ export function findMark(db: Context["db"], key: MarkKey): Promise<Mark | null> 
 }
 
 /** Locks marks that will be stored, settled or postponed, in the order in which others store them. */
-export async function lockMarks(queries: Pick<Queries, "execute">, marks: readonly Mark[]): Promise<void> {
-  if (marks.length === 0) return;
-  await queries.execute(sql`select from refresh_marks m join ${recordsetOf(marks)}
-    on m.kind = x.kind and m.repository_id = x.r and m.key = x.k order by m.kind, m.repository_id, m.key for update of m`);
+export async function lockMarks(session: Session, marks: readonly Mark[]): Promise<void> {
+  await withMarks(
+    session,
+    marks,
+    (x) => `select from refresh_marks m join ${x} on m.kind = x.kind and m.repository_id = x.r and m.key = x.k
+      order by m.kind, m.repository_id, m.key for update of m`,
+  );
 }
 
 /** Takes marks away, unless a newer reason to ask has arisen since they were read. */
-export async function settleMarks(queries: Pick<Queries, "execute">, marks: readonly Mark[]): Promise<void> {
-  if (marks.length === 0) return;
-  await queries.execute(sql`delete from refresh_marks m using ${recordsetOf(marks)}
-    where m.kind = x.kind and m.repository_id = x.r and m.key = x.k and m.asked_at <= x.a`);
+export async function settleMarks(session: Session, marks: readonly Mark[]): Promise<void> {
+  await withMarks(
+    session,
+    marks,
+    (x) => `delete from refresh_marks m using ${x}
+      where m.kind = x.kind and m.repository_id = x.r and m.key = x.k and m.asked_at <= x.a`,
+  );
 }
 
 /** The resources will be asked for again at their `notBefore`; the marks stay. */
-export async function postponeMarks(queries: Pick<Queries, "execute">, marks: readonly Mark[]): Promise<void> {
-  if (marks.length === 0) return;
-  await queries.execute(sql`update refresh_marks m set not_before = x.n from ${recordsetOf(marks)}
-    where m.kind = x.kind and m.repository_id = x.r and m.key = x.k`);
+export async function postponeMarks(session: Session, marks: readonly Mark[]): Promise<void> {
+  await withMarks(
+    session,
+    marks,
+    (x) => `update refresh_marks m set not_before = x.n from ${x}
+      where m.kind = x.kind and m.repository_id = x.r and m.key = x.k`,
+  );
 }
 
 function toMark(row: MarkRow): Mark {

@@ -123,12 +123,16 @@ interface CommentCount {
 const LACKING_COMMENTS = new GatheredRead(async (db, asked: readonly CommentCount[][]): Promise<number[][]> => {
   const counts = asked.flatMap((some, at) => some.map((one) => ({ ...one, at })));
   const statement = new Statement();
-  const column = (of: keyof (typeof counts)[number]) => statement.value(counts.map((one) => one[of]));
+  const column = (of: keyof (typeof counts)[number], type: string) =>
+    statement.array(
+      counts.map((one) => one[of]),
+      type,
+    );
   const rows = await statement.rows<{ at: number; number: number }>(
     db,
     `select x.at, x.number
-      from unnest(${column("at")}::integer[], ${column("repositoryId")}::bigint[], ${column("number")}::integer[],
-        ${column("comments")}::integer[]) as x(at, repository_id, number, comments)
+      from unnest(${column("at", "integer")}, ${column("repositoryId", "bigint")}, ${column("number", "integer")},
+        ${column("comments", "integer")}) as x(at, repository_id, number, comments)
       where x.comments > (select count(*) from issue_comments c
         where c.repository_id = x.repository_id and c.issue_number = x.number and c.deleted_at is null)
       order by x.number`,
