@@ -3,6 +3,7 @@ import type { Seen } from "./observation.ts";
 import type { Kind, ResourceKey } from "./resource.ts";
 import { runPrepared, type Session } from "./statement.ts";
 import type { Merged } from "./store.ts";
+import type { Fields } from "./template.ts";
 
 /** What upstream can be asked about: a resource, or whether the open pull requests of a repository can be merged. */
 export interface MarkKey extends Omit<ResourceKey, "kind"> {
@@ -36,16 +37,18 @@ export const MERGEABILITY_WAIT_MS = 15_000;
 export const IS_MERGEABILITY_UNKNOWN = `id is not null and state = 'open' and deleted_at is null
   and (mergeable is null or (mergeable and merge_commit_sha is null))`;
 
+/** The same of a representation, whatever its state. */
+export function lacksMergeability({ mergeable, merge_commit_sha }: Fields): boolean {
+  return mergeable === null || merge_commit_sha === null;
+}
+
 /**
  * Upstream works out whether a pull request can be merged only once it is asked, which it was by what showed these; so it
  * has to be asked again. One mark for each repository in which something is open in this.
  */
 export async function marksForMergeability(session: Session, seen: readonly Seen[], askedAt: Date): Promise<Mark[]> {
   const isUnknown = ({ kind, fields, deleted }: Seen) =>
-    kind === "pull_request" &&
-    !deleted &&
-    fields.state !== "closed" &&
-    (fields.mergeable === null || fields.merge_commit_sha === null);
+    kind === "pull_request" && !deleted && fields.state !== "closed" && lacksMergeability(fields);
   const keys = seen.filter(isUnknown).map(({ repositoryId, key }) => ({ r: repositoryId, k: key }));
   if (keys.length === 0) return [];
   const rows = await runPrepared<{ id: string }>(

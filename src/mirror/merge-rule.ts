@@ -1,4 +1,4 @@
-import { type Fields, sameValue } from "./template.ts";
+import { type Fields, sameValue, withShapesOf } from "./template.ts";
 
 /**
  * The one merge rule. Pure.
@@ -167,7 +167,7 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
       if (isNewer) delete keyStamps[key];
       else if (isLearnt) keyStamps[key] = seen.stamp;
       if (isLearnt) hasChanged = true;
-      if (!isSame) fields[key] = value;
+      if (!isSame) fields[key] = seen.stamp.read ? value : withShapesOf(stored.fields[key], value);
     } else if (isNewer) {
       keyStamps[key] = known;
     }

@@ -193,6 +193,17 @@ export function sameValue(a: Json | undefined, b: Json | undefined): boolean {
   return keys.length === Object.keys(b).length && keys.every((key) => key in b && sameValue(a[key], b[key]));
 }
 
+/** A stripped value that replaces another, in which what both embed keeps the shape that it had. */
+export function withShapesOf(known: Json | undefined, value: Json): Json {
+  if (typeof value === "string") return sameValue(known, value) ? (known as Json) : value;
+  if (!isPlainObject(value) || !isPlainObject(known)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, withShapesOf(known[key], part as Json)]));
+}
+
+function isPlainObject(value: Json | undefined): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 // In JSON text a mark is the escape \u000N right behind a string's opening quote. An opening quote is never preceded by
 // a backslash, and a quote inside a string always is, so nothing that people wrote can be taken for a mark.
 const ESCAPE = "\\u000";

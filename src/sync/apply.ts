@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { afterLag, marksForMergeability, marksForTies, storeMarks } from "../mirror/marks.ts";
+import { afterLag, lacksMergeability, marksForMergeability, marksForTies, storeMarks } from "../mirror/marks.ts";
 import { FRESH_MS, type Stored } from "../mirror/merge-rule.ts";
 import {
   InvalidRepresentationError,
@@ -347,9 +347,13 @@ const readings: Record<string, Reading> = {
     ],
     ask: (payload) => {
       const key = numberOf(payload.pull_request);
-      // The event shows one side of the pull request; and whether it can be merged is worked out later.
-      const isUnsettled = ["opened", "synchronize", "reopened"].includes(payload.action ?? "");
+      // The event shows one side of the pull request.
       const side = fieldOf(movesState(payload) ? "closed_by" : "updated_at", payload.pull_request);
+      // Whether it can be merged is worked out later: where it says so, all such of a repository are asked about together. Of the
+      // repositories that it embeds it shows less than a read does, which is known of all that were read before.
+      const hasMoved = payload.action === "synchronize" || payload.action === "reopened";
+      const isUnsettled =
+        payload.action === "opened" || (hasMoved && !lacksMergeability(payload.pull_request as Fields));
       const pull = { kind: "pull_request" as const, key, of: fieldOf("mergeable", payload.pull_request) };
       return [{ kind: "issue" as const, key, of: side }, ...(isUnsettled ? [pull] : [])];
     },

@@ -350,3 +350,26 @@ test("a read that knows no better than the webhook before it still tells in whic
   ])
     expect(run(seen)?.fields.user).toBe("\u0005u1:read0000");
 });
+
+test("what a webhook changes beside a shared resource leaves that in the shape of a read", () => {
+  const fields = (sha: string, shape: string, owner: number) => ({
+    head: { sha, repo: `\u0005r7:${shape}`, user: `\u0005u${owner}:${shape}` },
+    updated_at: new Date(START).toISOString(),
+  });
+  const read: Observation = {
+    fields: fields("before", "read0000", 1),
+    stamp: { updatedAt: START, seenAt: START + 1_000, read: true },
+    deleted: false,
+    extent: "whole",
+  };
+  const pushed = (sha: string, seconds: number): Observation => ({
+    ...read,
+    fields: fields(sha, "pushed00", 2),
+    stamp: { updatedAt: START + seconds * 1_000, seenAt: START + (seconds + 1) * 1_000, read: false },
+  });
+  expect(run([read, pushed("after", 60), pushed("later", 120)])?.fields.head).toEqual({
+    sha: "later",
+    repo: "\u0005r7:read0000",
+    user: "\u0005u2:pushed00",
+  });
+});

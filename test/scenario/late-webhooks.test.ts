@@ -227,11 +227,7 @@ test("what a second webhook tells of again is asked about once", async () => {
   editPull(simulator.world, by, pull, { state: "closed" });
   editIssue(simulator.world, by, issue, { state: "closed" });
   await world.settle();
-  expect(await markedKeys(ctx)).toEqual([
-    `issue ${issue.number}`,
-    `issue ${pull.number}`,
-    `pull_request ${pull.number}`,
-  ]);
+  expect(await markedKeys(ctx)).toEqual([`issue ${issue.number}`, `issue ${pull.number}`]);
   await world.settleMarks();
   pass(60_000);
 

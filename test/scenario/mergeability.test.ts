@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { pushToPull } from "../../src/simulator/changes/pulls.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { mutate } from "../../src/simulator/mutations.ts";
@@ -92,6 +93,37 @@ test("what an audit was the first to ask for is asked again once upstream has ha
   await world.settleMarks();
   expect(await differences()).toEqual([]);
   expect(world.simulator.meter.read()).toMatchObject({ points: 1, charged: 1 });
+});
+
+test("pull requests that webhooks show before it is known are asked about together, and not one by one", async () => {
+  await using world = await openWorld({
+    simulator: { worldOptions: { mergeableDelayMs: 0 } },
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 11, repositories: 1, issues: 4, pulls: PULLS }),
+  });
+  const { simulator } = world;
+  await world.mirror(world.first);
+  await world.listen(world.first);
+  await world.settleMarks();
+  const [repository] = simulator.world.repositories.values();
+  if (!repository) throw new Error("The generated repository is not there");
+  const pushed = openPulls(repository).slice(0, 5);
+  if (pushed.length < 5) throw new Error("Too few pull requests are open");
+  for (const one of pushed) pushToPull(simulator.world, repository.ownerId, one);
+  await world.settle();
+  const unknown = async () => {
+    const { rows } = await world.ctx.db.$client.query<{ number: number }>(
+      "select number from pull_requests where mergeable is null and state = 'open' order by number",
+    );
+    return rows.map(({ number }) => number);
+  };
+  expect(await unknown()).toEqual(expect.arrayContaining(pushed.map(({ number }) => number)));
+  simulator.meter.reset();
+  await world.settleMarks();
+  expect(await unknown()).toEqual([]);
+  const meter = simulator.meter.read();
+  expect(meter.routes["GET /repositories/:id/pulls/:number"]).toBeUndefined();
+  expect(meter.points).toBe(1);
+  expect((await compare(world.ctx, simulator, world.first)).differences).toEqual([]);
 });
 
 test("an audit that repairs nothing asks nothing more", async () => {
