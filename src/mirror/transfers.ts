@@ -1,6 +1,6 @@
 import type { Database, Queries } from "../../db/connection.ts";
-import { and, eq } from "../../db/drizzle.ts";
 import { issueTransfers } from "../../db/schema/issues.ts";
+import { Statement } from "./statement.ts";
 
 /** An issue by its repository's id and its number there. */
 export interface IssuePlace {
@@ -17,13 +17,24 @@ export async function storeTransfer(db: Queries, from: IssuePlace, to: IssuePlac
     .onConflictDoUpdate({ target: [issueTransfers.repositoryId, issueTransfers.number], set: target });
 }
 
-/** Where an issue that is gone went; null: nowhere that we know of. */
+/** Against a circle of transfers, which cannot be: an issue never comes back to a number that it had. */
+const MOST_TRANSFERS = 100;
+
+/** Where an issue that is gone has ended up, maybe by way of others; null: nowhere that we know of. */
 export async function findTransfer(db: Database, { repositoryId, number }: IssuePlace): Promise<IssuePlace | null> {
-  const [row] = await db
-    .select({ repositoryId: issueTransfers.toRepositoryId, number: issueTransfers.toNumber })
-    .from(issueTransfers)
-    .where(and(eq(issueTransfers.repositoryId, repositoryId), eq(issueTransfers.number, number)));
-  return row ?? null;
+  const statement = new Statement();
+  const [row] = await statement.rows<{ repositoryId: string; number: number }>(
+    db,
+    `with recursive way as (
+        select to_repository_id, to_number, 1 as step from issue_transfers
+          where repository_id = ${statement.value(repositoryId)} and number = ${statement.value(number)}
+        union all
+        select t.to_repository_id, t.to_number, way.step + 1 from way
+          join issue_transfers t on t.repository_id = way.to_repository_id and t.number = way.to_number
+          where way.step < ${MOST_TRANSFERS})
+      select to_repository_id as "repositoryId", to_number as number from way order by step desc limit 1`,
+  );
+  return row ? { repositoryId: Number(row.repositoryId), number: row.number } : null;
 }
 
 /** The place that a path below upstream's API names by the repository's id; null for any other. */

@@ -264,16 +264,24 @@ function readPayload(
       repositoryId: key.kind === "repository" ? 0 : repositoryId,
     })),
     deletedRepositoryId: event === "repository" && payload.action === "deleted" ? repositoryId : null,
-    transfer: event === "issues" && payload.action === "transferred" ? transferOf(payload, repositoryId) : null,
+    transfer: event === "issues" ? transferOf(payload, repositoryId) : null,
     selects: false,
   };
 }
 
-/** Null: the payload does not say where the issue is now. */
-function transferOf({ issue, changes }: Payload, repositoryId: number): Read["transfer"] {
-  const { new_issue: to, new_repository: there } = isObject(changes) ? changes : {};
-  if (!isObject(to) || !isObject(there) || typeof there.id !== "number") return null;
-  return { from: { repositoryId, number: numberOf(issue) }, to: { repositoryId: there.id, number: numberOf(to) } };
+/** From where to where the issue went; null: nowhere, or the payload does not say so. Both repositories are told. */
+function transferOf({ action, issue, changes }: Payload, repositoryId: number): Read["transfer"] {
+  if (!isObject(changes)) return null;
+  const { new_issue, new_repository, old_issue, old_repository } = changes;
+  const to = action === "transferred" ? placeOf(new_issue, new_repository) : null;
+  if (to) return { from: { repositoryId, number: numberOf(issue) }, to };
+  const from = action === "opened" ? placeOf(old_issue, old_repository) : null;
+  return from && { from, to: { repositoryId, number: numberOf(issue) } };
+}
+
+function placeOf(issue: Json | undefined, repository: Json | undefined): IssuePlace | null {
+  if (!isObject(issue) || !isObject(repository) || typeof repository.id !== "number") return null;
+  return { repositoryId: repository.id, number: numberOf(issue) };
 }
 
 const SUBJECTS = ["issue", "pull_request", "comment", "review", "milestone", "repository"];

@@ -122,6 +122,31 @@ test("an issue that was transferred here without a word brings its comments by t
   expect(await differences()).toEqual([]);
 });
 
+test("an issue that went on through a repository that is not mirrored is found where it is", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 21, repositories: 3, issues: 12, pulls: 0 }),
+  });
+  const { simulator } = world;
+  const [from, by, to] = [...simulator.world.repositories.values()].filter((one) => !one.fork);
+  const issue = from && [...from.rows.issuesByCreated.ascending()][0];
+  if (!issue || !by || !to) throw new Error("The generated world has no three repositories");
+  const names = [from, to].map((one) => simulator.world.fullName(one));
+  await world.mirror(...names);
+  for (const name of names) await world.listen(name);
+  const there = transferIssue(simulator.world, from.ownerId, issue, by);
+  await world.settle();
+  const path = `/repos/${names[0]}/issues/${issue.number}`;
+  expect((await world.get(path)).status).toBe(404);
+  const { number } = transferIssue(simulator.world, by.ownerId, there, to);
+  await world.settle();
+  const answer = await fetch(world.url + path, {
+    headers: { authorization: `token ${world.token}`, "user-agent": "test" },
+    redirect: "manual",
+  });
+  expect(answer.status).toBe(301);
+  expect(answer.headers.get("location")).toBe(`${world.url}/repositories/${to.id}/issues/${number}`);
+});
+
 test("a catch-up that fails over the comments of a transferred issue meets it again", async () => {
   const { world, to, pass, differences } = await openTransferred();
   await using _ = world;
