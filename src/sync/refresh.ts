@@ -18,7 +18,7 @@ import { pathOf, readAnew } from "./read-anew.ts";
 type Outcome = "merged" | "deleted" | "kept" | "unknown";
 
 /** How many a process reads at once. Most of that time upstream, Postgres and a fair share of the processor are waited for. */
-export const REFRESHES_AT_ONCE = 16;
+export const REFRESHES_AT_ONCE = 32;
 
 /** What was read of one resource, for `mark`. */
 interface Refreshed {

@@ -53,24 +53,28 @@ local function field(value) return tonumber(value or 0) end
 local function text(value) return string.format('%.0f', value) end
 local function pointsFreeAt(key)
   local spent = redis.call('HGETALL', key)
-  local slots, excess = {}, points - (allowed - math.ceil(allowed * floor))
+  local oldest = (now - ${pointsWindowMs}) / ${slotMs} - 1
+  local excess = points - (allowed - math.ceil(allowed * floor))
   for j = 1, #spent, 2 do
-    local leavesAt = (tonumber(spent[j]) + 1) * ${slotMs} + ${pointsWindowMs}
-    if leavesAt <= now then
+    if tonumber(spent[j]) <= oldest then
       redis.call('HDEL', key, spent[j])
     else
-      slots[#slots + 1] = {leavesAt, tonumber(spent[j + 1])}
       excess = excess + tonumber(spent[j + 1])
     end
   end
+  -- Nearly always; this is run for every credential at every request.
+  if excess <= 0 then return 0 end
+  local slots = {}
+  for j = 1, #spent, 2 do
+    local slot = tonumber(spent[j])
+    if slot > oldest then slots[#slots + 1] = {slot, tonumber(spent[j + 1])} end
+  end
+  table.sort(slots, function(a, b) return a[1] < b[1] end)
   local freeAt = 0
-  if excess > 0 then
-    table.sort(slots, function(a, b) return a[1] < b[1] end)
-    for j = 1, #slots do
-      if excess <= 0 then break end
-      excess = excess - slots[j][2]
-      freeAt = slots[j][1]
-    end
+  for j = 1, #slots do
+    if excess <= 0 then break end
+    excess = excess - slots[j][2]
+    freeAt = (slots[j][1] + 1) * ${slotMs} + ${pointsWindowMs}
   end
   return freeAt
 end
