@@ -61,13 +61,7 @@ export async function findByNumber(
   const rows = await statement.rows<Row>(
     db,
     `select x.r || '/' || x.n as key, t.repository_id, t.document::text as document, ${columns}
-      from unnest(${statement.array(
-        wanted.map(({ repositoryId }) => repositoryId),
-        "bigint",
-      )}, ${statement.array(
-        wanted.map(({ number }) => number),
-        "integer",
-      )}) x(r, n)
+      from unnest(${statement.arrayIn(wanted, "repositoryId", "bigint")}, ${statement.arrayIn(wanted, "number", "integer")}) x(r, n)
       join ${table} t on t.repository_id = x.r and ${byNumber} = x.n where t.deleted_at is null and ${shown}`,
   );
   return rows.map(toFound);
@@ -79,16 +73,12 @@ export async function findLabelsByName(
   wanted: { repositoryId: number; name: string }[],
 ): Promise<FoundNode[]> {
   const statement = new Statement();
+  const lowerCase = wanted.map(({ name }) => name.toLowerCase());
+  const names = statement.array(lowerCase, "text");
   const rows = await statement.rows<Row>(
     db,
     `select x.r || '/' || x.name as key, t.repository_id, t.document::text as document, null as body, null as detail
-      from unnest(${statement.array(
-        wanted.map(({ repositoryId }) => repositoryId),
-        "bigint",
-      )}, ${statement.array(
-        wanted.map(({ name }) => name.toLowerCase()),
-        "text",
-      )}) x(r, name)
+      from unnest(${statement.arrayIn(wanted, "repositoryId", "bigint")}, ${names}) x(r, name)
       join labels t on t.repository_id = x.r and lower(t.name) = x.name where t.deleted_at is null order by t.id`,
   );
   return rows.map(toFound);

@@ -66,16 +66,7 @@ export async function findPages(
   request: PageRequest,
 ): Promise<PageRow[][]> {
   const statement = new Statement();
-  const [ids, numbers] = [
-    statement.array(
-      parents.map(({ r }) => r),
-      "bigint",
-    ),
-    statement.array(
-      parents.map(({ n }) => n),
-      "bigint",
-    ),
-  ];
+  const [ids, numbers] = [statement.arrayIn(parents, "r", "bigint"), statement.arrayIn(parents, "n", "bigint")];
   const lists = source.lists ? ` cross join ${source.lists(statement)}` : "";
   const conditions = source.conditions(statement);
   const ascending = source.direction === "asc";
@@ -129,16 +120,7 @@ export async function countPages(
   measure = "0",
 ): Promise<{ count: number; sum: number }[]> {
   const statement = new Statement();
-  const [ids, numbers] = [
-    statement.array(
-      parents.map(({ r }) => r),
-      "bigint",
-    ),
-    statement.array(
-      parents.map(({ n }) => n),
-      "bigint",
-    ),
-  ];
+  const [ids, numbers] = [statement.arrayIn(parents, "r", "bigint"), statement.arrayIn(parents, "n", "bigint")];
   const lists = source.lists ? `${source.lists(statement)} cross join ` : "";
   const count = source.lists ? `count(distinct ${source.tie})` : "count(*)";
   const conditions = source.conditions(statement);

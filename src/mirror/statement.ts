@@ -30,6 +30,12 @@ export class Statement {
     return arrayOf(this.value(values), type);
   }
 
+  /** The same for what stands under `key` in each of these. */
+  arrayIn<Row>(rows: readonly Row[], key: keyof Row, type: string): string {
+    const values = rows.map((row) => row[key]);
+    return this.array(values, type);
+  }
+
   where(condition: string): this {
     this.#conditions.push(condition);
     return this;

@@ -357,8 +357,8 @@ const readings: Record<string, Reading> = {
       const key = numberOf(payload.pull_request);
       // The event shows one side of the pull request.
       const side = fieldOf(movesState(payload) ? "closed_by" : "updated_at", payload.pull_request);
-      // Whether it can be merged is worked out later: where it says so, all such of a repository are asked about together. Of the
-      // repositories that it embeds it shows less than a read does, which is known of all that were read before.
+      // Whether it can be merged is worked out later: where it says so, all such of a repository are asked about together. A new one
+      // is read all the same, since of the repositories that it embeds the event shows less than a read does.
       const hasMoved = payload.action === "synchronize" || payload.action === "reopened";
       const isUnsettled =
         payload.action === "opened" || (hasMoved && !lacksMergeability(payload.pull_request as Fields));

@@ -51,11 +51,7 @@ export async function dispatchMarks(ctx: Pick<Context, "db" | "queues" | "redis"
 /** Those who ask at the same time are answered by one statement. */
 const MARKS = new GatheredRead(async (db, keys: MarkKey[]): Promise<(Mark | null)[]> => {
   const statement = new Statement();
-  const column = (of: keyof MarkKey, type: string) =>
-    statement.array(
-      keys.map((key) => key[of]),
-      type,
-    );
+  const column = (of: keyof MarkKey, type: string) => statement.arrayIn(keys, of, type);
   const rows = await statement.rows<MarkRow & { at: number }>(
     db,
     `select x.at::integer as at, m.*

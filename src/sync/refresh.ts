@@ -123,11 +123,7 @@ interface CommentCount {
 const LACKING_COMMENTS = new GatheredRead(async (db, asked: readonly CommentCount[][]): Promise<number[][]> => {
   const counts = asked.flatMap((some, at) => some.map((one) => ({ ...one, at })));
   const statement = new Statement();
-  const column = (of: keyof (typeof counts)[number], type: string) =>
-    statement.array(
-      counts.map((one) => one[of]),
-      type,
-    );
+  const column = (of: keyof (typeof counts)[number], type: string) => statement.arrayIn(counts, of, type);
   const rows = await statement.rows<{ at: number; number: number }>(
     db,
     `select x.at, x.number
