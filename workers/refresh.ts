@@ -1,12 +1,15 @@
 import type { Worker } from "bullmq";
 import { queueNames, type RefreshJob } from "../src/operations/queues.ts";
+import { DeliveriesFirst } from "../src/sync/give-way.ts";
 import { REFRESHES_AT_ONCE, Refreshes } from "../src/sync/refresh.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
-/** Reads single resources again. */
+/** Reads single resources again, once deliveries are not behind. */
 export function openRefreshWorker(ctx: WorkerContext): Worker<RefreshJob> {
   const refreshes = new Refreshes(ctx);
-  return openWorker<RefreshJob>(ctx, queueNames.refresh, { concurrency: REFRESHES_AT_ONCE }, (job) =>
-    refreshes.refresh(job.data),
-  );
+  const first = new DeliveriesFirst(ctx);
+  return openWorker<RefreshJob>(ctx, queueNames.refresh, { concurrency: REFRESHES_AT_ONCE }, async (job, signal) => {
+    await first.giveWay(signal);
+    await refreshes.refresh(job.data);
+  });
 }

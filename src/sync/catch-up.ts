@@ -6,6 +6,7 @@ import { enqueueBackfill, enqueueCatchUp } from "../operations/queues.ts";
 import { CredentialUnusableError } from "../upstream/errors.ts";
 import { saveValidator, type Validator } from "../upstream/validators.ts";
 import { InterruptedError } from "./backfill.ts";
+import { giveWayToDeliveries } from "./give-way.ts";
 import { storeMergeability } from "./mergeability.ts";
 import {
   BY_CHANGE,
@@ -126,7 +127,7 @@ async function readWhole(
   signal: AbortSignal,
 ): Promise<void> {
   for (let path: string | null = `/repositories/${repository.id}/${list}`; path !== null; ) {
-    stopIf(signal, repository);
+    await beforePage(ctx, repository, signal);
     const page: StoredPage = await storePage(ctx, repository, kind, path, "catch-up");
     path = page.next;
   }
@@ -140,7 +141,7 @@ async function follow(
 ): Promise<void> {
   const since = new Date((await watermarkOf(ctx, repository.id, watermark)).getTime() - OVERLAP_MS);
   for (let path: string | null = pathSince(`/repositories/${repository.id}/${list}`, since); path !== null; ) {
-    stopIf(signal, repository);
+    await beforePage(ctx, repository, signal);
     const page: StoredPage = await storePage(ctx, repository, kind, path, "catch-up", {
       prepare: (observed) => readMissingComments(ctx, repository, observed, "catch-up"),
       remember: async (tx, stored) => {
@@ -164,7 +165,7 @@ async function followPulls(ctx: Context, repository: MirroredRepository, signal:
     let path: string | null = `/repositories/${repository.id}/pulls?state=all&sort=updated&direction=desc&${per}`;
     path !== null;
   ) {
-    stopIf(signal, repository);
+    await beforePage(ctx, repository, signal);
     const page: StoredPage = await storePage(ctx, repository, "pull_request", path, "catch-up", { isDone: false });
     if (page.validator) validators.push(page.validator);
     const since = page.rows.filter(({ updatedAt }) => updatedAt && updatedAt >= until);
@@ -182,7 +183,9 @@ async function followPulls(ctx: Context, repository: MirroredRepository, signal:
   });
 }
 
-function stopIf(signal: AbortSignal, repository: MirroredRepository): void {
+/** All repositories are caught up with at one time, and deliveries would wait behind their pages. */
+async function beforePage(ctx: Context, repository: MirroredRepository, signal: AbortSignal): Promise<void> {
+  await giveWayToDeliveries(ctx, signal);
   if (signal.aborted) throw new InterruptedError(`The catch-up of ${repository.fullName} stops before the next page`);
 }
 

@@ -9,7 +9,8 @@ const LOOK_AGAIN_MS = 250;
 /** Whoever gives way goes on after so long, so that a copy comes to its end under any load. */
 const LONGEST_MS = 5_000;
 
-type Inboxes = Pick<Context, "db" | "clock" | "queues" | "redis">;
+type Inbox = Pick<Context, "db" | "clock">;
+type Inboxes = Inbox & Pick<Context, "queues" | "redis">;
 
 /**
  * Lets deliveries and refreshes go first. What reads upstream page by page takes all the processor time that it finds, of this machine
@@ -17,19 +18,46 @@ type Inboxes = Pick<Context, "db" | "clock" | "queues" | "redis">;
  * seconds at most. Returns at once when `signal` comes.
  */
 export async function giveWay(ctx: Inboxes, signal: AbortSignal): Promise<void> {
-  for (let waitedMs = 0; !signal.aborted && waitedMs < LONGEST_MS && (await isBehind(ctx)); waitedMs += LOOK_AGAIN_MS) {
+  await waitWhile(signal, async () => {
+    const [deliveries, refreshes] = await Promise.all([lateDeliveries(ctx), dueRefreshes(ctx)]);
+    return deliveries >= BACKLOG || refreshes >= BACKLOG;
+  });
+}
+
+/** The same for who is waited for as refreshes are: it lets deliveries go first. */
+export async function giveWayToDeliveries(ctx: Inbox, signal: AbortSignal): Promise<void> {
+  await waitWhile(signal, async () => (await lateDeliveries(ctx)) >= BACKLOG);
+}
+
+/**
+ * Refreshes let deliveries go first, too. They are many at once, so they look together; and while they wait, what else happens
+ * to the same resources is learnt by the same read.
+ */
+export class DeliveriesFirst {
+  readonly #ctx: Inbox;
+  #wait: Promise<void> | null = null;
+
+  constructor(ctx: Inbox) {
+    this.#ctx = ctx;
+  }
+
+  giveWay(signal: AbortSignal): Promise<void> {
+    this.#wait ??= giveWayToDeliveries(this.#ctx, signal).finally(() => {
+      this.#wait = null;
+    });
+    return this.#wait;
+  }
+}
+
+async function waitWhile(signal: AbortSignal, isBehind: () => Promise<boolean>): Promise<void> {
+  for (let waitedMs = 0; !signal.aborted && waitedMs < LONGEST_MS && (await isBehind()); waitedMs += LOOK_AGAIN_MS) {
     // Only the signal ends it early.
     await delay(LOOK_AGAIN_MS, undefined, { signal }).catch(() => {});
   }
 }
 
-async function isBehind(ctx: Inboxes): Promise<boolean> {
-  const [deliveries, refreshes] = await Promise.all([lateDeliveries(ctx), dueRefreshes(ctx)]);
-  return deliveries >= BACKLOG || refreshes >= BACKLOG;
-}
-
 /** As far as they make a backlog. */
-async function lateDeliveries({ db, clock }: Inboxes): Promise<number> {
+async function lateDeliveries({ db, clock }: Inbox): Promise<number> {
   const { rows } = await db.$client.query<{ late: number }>({
     name: "give-way",
     text: `select count(*)::int as late from (

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import type { Context } from "../../src/context.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { backfill } from "../../src/sync/backfill.ts";
-import { giveWay } from "../../src/sync/give-way.ts";
+import { catchUp } from "../../src/sync/catch-up.ts";
+import { DeliveriesFirst, giveWay } from "../../src/sync/give-way.ts";
 import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
 import { withUpstream } from "../support/own-upstream.ts";
 import { openWorld } from "../support/world.ts";
@@ -25,6 +26,7 @@ async function openBehind(deliveries: number, ageMs: number) {
     world,
     looks: () => looks,
     settle: () => $client.query("update deliveries set status = 'applied'"),
+    fallBehind: () => $client.query("update deliveries set status = 'pending'"),
     /** The context, of which `then` is told how many times the inbox has been looked at. */
     watched: (then: (looks: number) => unknown): Context => {
       const client = new Proxy($client, {
@@ -97,13 +99,34 @@ test("under a load that does not end it goes on after a while, and at once when 
   expect(looks()).toBe(21);
 });
 
-test("a copy asks for no page while deliveries are behind", async () => {
-  const { world, watched, settle } = await openBehind(100, 3_000);
+test("refreshes let deliveries go first, and look together", async () => {
+  const { world, watched, looks, settle } = await openBehind(100, 3_000);
+  await using _ = world;
+  const first = new DeliveriesFirst(watched((look) => (look === 3 ? settle() : null)));
+  const { signal } = new AbortController();
+  await Promise.all(Array.from({ length: 32 }, () => first.giveWay(signal)));
+  expect(looks()).toBe(3);
+  await first.giveWay(signal);
+  expect(looks()).toBe(4);
+});
+
+test.each([
+  { name: "a copy", isCopied: false, read: backfill },
+  { name: "a catch-up", isCopied: true, read: catchUp },
+])("$name asks for no page while deliveries are behind", async ({ isCopied, read }) => {
+  const { world, watched, settle, fallBehind } = await openBehind(100, 3_000);
   await using _ = world;
   const { ctx } = world;
   await addSelections(ctx, [world.first]);
   await resolveSelections(ctx);
   const { rows } = await ctx.db.$client.query<{ id: string }>("select repository_id as id from repository_syncs");
+  const job = { repositoryId: Number(rows[0]?.id) };
+  const { signal } = new AbortController();
+  if (isCopied) {
+    await settle();
+    await backfill(ctx, job, signal);
+    await fallBehind();
+  }
   let isBehind = true;
   const behind = watched(async (look) => {
     if (look < 2) return;
@@ -117,7 +140,7 @@ test("a copy asks for no page while deliveries are behind", async () => {
       return ctx.upstream.get(path, options);
     },
   });
-  await backfill(listening, { repositoryId: Number(rows[0]?.id) }, new AbortController().signal);
+  await read(listening, job, signal);
   expect(listed.length).toBeGreaterThan(5);
   expect(listed.filter(([, wasBehind]) => wasBehind)).toEqual([]);
 });
