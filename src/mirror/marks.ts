@@ -37,7 +37,7 @@ export const MERGEABILITY_WAIT_MS = 15_000;
 export const IS_MERGEABILITY_UNKNOWN = `id is not null and state = 'open' and deleted_at is null
   and (mergeable is null or (mergeable and merge_commit_sha is null))`;
 
-/** The same of a representation, whatever its state. */
+/** Of a representation, whatever its state: it shows that upstream has not said all of that yet. */
 export function lacksMergeability({ mergeable, merge_commit_sha }: Fields): boolean {
   return mergeable === null || merge_commit_sha === null;
 }
@@ -78,7 +78,7 @@ export async function storeMarks(session: Session, marks: readonly Mark[]): Prom
   );
 }
 
-/** Runs a statement with the marks as its table `x`: kind, repository, key, and when they were asked and are due. None if there are none. */
+/** Runs a statement with the marks as its table `x`: kind, repository, key, and when they were asked and are due. Does nothing without any. */
 export async function withMarks(
   session: Session,
   marks: readonly Mark[],

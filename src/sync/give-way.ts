@@ -24,13 +24,13 @@ export async function giveWay(ctx: Inboxes, signal: AbortSignal): Promise<void> 
   });
 }
 
-/** The same for who is waited for as refreshes are: it lets deliveries go first. */
+/** The same for those who find what webhooks leave open or miss: they let deliveries alone go first. */
 export async function giveWayToDeliveries(ctx: Inbox, signal: AbortSignal): Promise<void> {
   await waitWhile(signal, async () => (await lateDeliveries(ctx)) >= BACKLOG);
 }
 
 /**
- * Refreshes let deliveries go first, too. They are many at once, so they look together; and while they wait, what else happens
+ * For refreshes. They are many at once, so they look together, and the signal of the first ends the wait of all; and while they wait, what else happens
  * to the same resources is learnt by the same read.
  */
 export class DeliveriesFirst {
