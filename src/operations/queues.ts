@@ -349,11 +349,14 @@ export interface QueueCounts {
   failed: number;
 }
 
-/** What stands in each queue, by its name. Deliveries are counted, whether each has a job or many share one. */
+/**
+ * What stands in each queue, by its name. Deliveries are counted, whether each has a job or many share one.
+ * @throws QueueUnavailableError when Redis cannot be reached, or does not answer in time
+ */
 export async function queueCounts(ctx: Pick<Context, "queues" | "redis">): Promise<Record<string, QueueCounts>> {
   const { bursts: _, ...counted } = queueNames;
   const counts = Object.entries(counted).map(async ([key, name]) => {
-    const own = await jobCounts(ctx.queues[key as keyof Queues]);
+    const own = await asking(ctx, () => jobCounts(ctx.queues[key as keyof Queues]));
     return [name, key === "deliveries" ? await withBursts(ctx, own) : own] as const;
   });
   return Object.fromEntries(await Promise.all(counts));
@@ -381,10 +384,13 @@ async function withBursts(ctx: Pick<Context, "queues" | "redis">, own: QueueCoun
 
 /** Runs `ask`, or says that Redis does not serve its queues: away (BullMQ would wait for it without end), or too slow. */
 async function asking<T>({ redis }: Pick<Context, "redis">, ask: () => Promise<T>): Promise<T> {
-  if (redis.status !== "ready") throw new QueueUnavailableError("Redis cannot be reached, so no job can be added");
+  if (redis.status !== "ready")
+    throw new QueueUnavailableError("Redis cannot be reached, so its queues cannot be used");
   try {
     return await ask();
   } catch (error) {
-    throw new QueueUnavailableError(`Redis took no job: ${(error as Error).message}`, { cause: error });
+    throw new QueueUnavailableError(`Redis does not answer for its queues: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }

@@ -1,6 +1,6 @@
 import { Worker } from "bullmq";
 import { describe, expect, test } from "vitest";
-import { enqueueBursts, enqueueDeliveries, queueCounts } from "../../src/operations/queues.ts";
+import { enqueueBursts, enqueueDeliveries, QueueUnavailableError, queueCounts } from "../../src/operations/queues.ts";
 import { dispatchPending, pruneDeliveries } from "../../src/receiver/dispatch.ts";
 import { failDelivery, openDispatch, storeWaitingDelivery } from "../../src/receiver/inbox.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
@@ -155,6 +155,19 @@ describe("one of the two stores may be away", () => {
     await using world = await openReceiverWorld({ redisUrl: link.url });
     link.freeze();
     expect(await world.deliver()).toMatchObject({ status: 202 });
+  });
+
+  test("whoever counts what is queued learns that Redis does not answer, or is away", async () => {
+    await using link = await openLink(testRedis().url);
+    await using world = await openReceiverWorld({ redisUrl: link.url });
+    await world.stores.queues.deliveries.waitUntilReady();
+    link.freeze();
+    const frozen = queueCounts(world.stores);
+    await expect(frozen).rejects.toThrow(QueueUnavailableError);
+    await expect(frozen).rejects.toThrow("Redis does not answer for its queues: Command timed out");
+    await link.cut();
+    await eventually(() => expect(world.stores.redis.status).not.toBe("ready"));
+    await expect(queueCounts(world.stores)).rejects.toThrow("Redis cannot be reached, so its queues cannot be used");
   });
 
   test("Postgres away: the delivery waits in Redis, byte for byte, and reaches the inbox once when Postgres is back", async () => {

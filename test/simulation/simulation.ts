@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { type Context, openContext } from "../../src/context.ts";
-import { queueCounts, queueNames } from "../../src/operations/queues.ts";
+import { type QueueCounts, QueueUnavailableError, queueCounts, queueNames } from "../../src/operations/queues.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { callerOf } from "../../src/simulator/quota.ts";
 import { seededRandom } from "../../src/simulator/random.ts";
@@ -388,9 +388,22 @@ class Run {
   }
 
   async #isWorking(): Promise<boolean> {
-    const counts = Object.entries(await queueCounts(this.#stage.ctx));
+    const counts = await this.#queueCounts();
+    if (counts === null) return true;
     // Its tasks only ask for others; one that asks for lost webhooks waits a second of real time for each.
-    return counts.some(([name, { waiting, active }]) => name !== queueNames.maintenance && waiting + active > 0);
+    return Object.entries(counts).some(
+      ([name, { waiting, active }]) => name !== queueNames.maintenance && waiting + active > 0,
+    );
+  }
+
+  /** Null: Redis did not answer in time, as on a machine that stood still for seconds. Whoever wants to know asks again, while there is patience. */
+  async #queueCounts(): Promise<Record<string, QueueCounts> | null> {
+    try {
+      return await queueCounts(this.#stage.ctx);
+    } catch (error) {
+      if (error instanceof QueueUnavailableError) return null;
+      throw error;
+    }
   }
 
   /** A worker sleeps until the moment at which the next job was due by its timer; time went on faster than that. */
@@ -450,7 +463,8 @@ class Run {
     const { pending = 0, marks = 0, oldest = null } = rows[0] ?? {};
     if (pending > 0) return `${pending} deliveries are pending`;
     if (marks > 0) return `${marks} marks are open, the oldest ${oldest}`;
-    const counts = await queueCounts(ctx);
+    const counts = await this.#queueCounts();
+    if (counts === null) return "Redis does not say what stands in the queues";
     const busy = Object.entries(counts).filter(
       ([name, { waiting, active, delayed }]) =>
         // Its schedules always wait for their next turn.
