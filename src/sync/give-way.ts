@@ -30,8 +30,8 @@ export async function giveWayToDeliveries(ctx: Inbox, signal: AbortSignal): Prom
 }
 
 /**
- * For refreshes. They are many at once, so they look together, and the signal of the first ends the wait of all; and while they wait, what else happens
- * to the same resources is learnt by the same read.
+ * For the refreshes of a worker. They are many at once, so they look together; the signal of the first ends the wait of all. While
+ * they wait, what else happens to the same resources is left to the same read.
  */
 export class DeliveriesFirst {
   readonly #ctx: Inbox;

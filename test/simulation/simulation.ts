@@ -396,7 +396,7 @@ class Run {
     );
   }
 
-  /** Null: Redis did not answer in time, as on a machine that stood still for seconds. Whoever wants to know asks again, while there is patience. */
+  /** Null: Redis did not answer in time, as on a machine that stood still for seconds. `#until` asks again, while it has patience. */
   async #queueCounts(): Promise<Record<string, QueueCounts> | null> {
     try {
       return await queueCounts(this.#stage.ctx);
