@@ -1,4 +1,6 @@
+import { execFile } from "node:child_process";
 import { platform } from "node:os";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { openContext } from "../../src/context.ts";
 import { resolveSelections } from "../../src/sync/selection.ts";
@@ -35,6 +37,29 @@ test.skipIf(!canMeasure || !wantsLarge).each<[string, readonly string[]]>([
   },
   3_600_000,
 );
+
+/** Objects of one place in the code that outlive several collections of the nursery, and then no longer. */
+const LONG_LIVED = `
+  const kept = [];
+  const made = (number) => ({ number });
+  for (let number = 0; number < 2_000_000; number++) {
+    kept.push(made(number));
+    if (kept.length > 500_000) kept.length = 0;
+  }`;
+
+test("a process makes no object old from the start because others of its kind lived long", async () => {
+  const entry = new URL("../../src/operations/entry.ts", import.meta.url);
+  const asProcess = `const { runProcess } = await import(${JSON.stringify(entry.href)}); await runProcess(async () => {${LONG_LIVED}})`;
+  expect(await madeOld(LONG_LIVED)).not.toEqual([]);
+  expect(await madeOld(asProcess)).toEqual([]);
+});
+
+/** What V8 says of the places in a program's code whose objects it makes old from the start. */
+async function madeOld(program: string): Promise<string[]> {
+  const flags = ["--trace-pretenuring-statistics", ...smallNursery, "--input-type=module", "--eval", program];
+  const { stdout } = await promisify(execFile)(process.execPath, flags, { maxBuffer: 2 ** 26 });
+  return stdout.split("\n").filter((line) => line.includes("=> tenure"));
+}
 
 async function compareMemory(few: number, many: number, nodeFlags: readonly string[], most: number): Promise<void> {
   const small = await copied(few, nodeFlags);
