@@ -122,7 +122,7 @@ export async function driftOf(
   const differences: string[] = [];
   for (const { id } of rows) {
     const found = await compare(ctx, simulator, id, (_kind, path) => AUDITED.test(path));
-    differences.push(...found.differences);
+    differences.push(...found.differences.map((one) => `repository ${id}: ${one}`));
   }
   return differences;
 }

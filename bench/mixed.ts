@@ -137,6 +137,7 @@ export const trial: Trial = {
     isStopping.abort();
     await programs.disposeAsync();
     const drift = await driftOf(database, { simulator: upstream });
+    for (const difference of drift) console.error(difference);
     if (drift.length > 0) problems.add("differs from upstream in the end", drift[0] as string, drift.length);
     return {
       figures: {
