@@ -309,7 +309,7 @@ export function isPullRequest(fields: Fields): boolean {
 }
 
 /** `…/issues/5` → 5: upstream names the parent of a comment or review by address alone. */
-function numberInAddress(address: Json | undefined): number | null {
+export function numberInAddress(address: Json | undefined): number | null {
   const match = typeof address === "string" ? /\/(\d+)$/.exec(address) : null;
   return match ? Number(match[1]) : null;
 }

@@ -16,7 +16,7 @@ export interface Merged extends ResourceKey {
 }
 
 /** All that was observed of each resource of one kind, by `repositoryId/key`, in the order of their keys. */
-type Groups = Map<string, Seen[]>;
+type Groups<One extends ResourceKey = Seen> = Map<string, One[]>;
 
 /** Rows that are there no more once they are to be locked are folded again; each round is lost to another's progress. */
 const MAX_ROUNDS = 10;
@@ -47,7 +47,11 @@ export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed)
 }
 
 /** What is stored of these resources of one kind, by `repositoryId/key`; tombstones are among them. */
-export async function findStored(tx: Transaction, kind: Kind, keys: readonly Seen[]): Promise<Map<string, Stored>> {
+export async function findStored(
+  tx: Transaction,
+  kind: Kind,
+  keys: readonly ResourceKey[],
+): Promise<Map<string, Stored>> {
   const known = await readKnown(tx, groupByKind(keys));
   return new Map([...(known.get(kind) ?? [])].map(([key, { stored }]) => [key, stored]));
 }
@@ -140,9 +144,9 @@ function foldAll(stored: Stored | undefined, group: Seen[]): { outcome: Folded["
   return { outcome, next: current === stored ? null : (current ?? null) };
 }
 
-function groupByKind(seen: readonly Seen[]): Map<Kind, Groups> {
+function groupByKind<One extends ResourceKey>(seen: readonly One[]): Map<Kind, Groups<One>> {
   const sorted = [...seen].sort((a, b) => a.repositoryId - b.repositoryId || a.key - b.key);
-  const groups = new Map<Kind, Groups>();
+  const groups = new Map<Kind, Groups<One>>();
   for (const [kind, ofKind] of Map.groupBy(sorted, (one) => one.kind))
     groups.set(
       kind,
@@ -151,8 +155,8 @@ function groupByKind(seen: readonly Seen[]): Map<Kind, Groups> {
   return groups;
 }
 
-function first(group: Seen[]): Seen {
-  return group[0] as Seen;
+function first<One>(group: One[]): One {
+  return group[0] as One;
 }
 
 function identity({ kind, repositoryId, key }: ResourceKey): ResourceKey {
@@ -169,7 +173,10 @@ function changesOf({ resource: { kind }, rows }: RowsOfKind): Change[] {
 }
 
 /** One statement for all kinds. Nothing is locked. */
-async function readKnown(tx: Transaction, groups: Map<Kind, Groups>): Promise<Map<Kind, Map<string, Known>>> {
+async function readKnown(
+  tx: Transaction,
+  groups: Map<Kind, Groups<ResourceKey>>,
+): Promise<Map<Kind, Map<string, Known>>> {
   const values = resources.flatMap(({ kind }) => {
     const asked = [...(groups.get(kind)?.values() ?? [])].map(first);
     return [asked.map(({ repositoryId }) => repositoryId), asked.map(({ key }) => key)];

@@ -17,6 +17,7 @@ import { enqueueTask, QueueUnavailableError } from "../operations/queues.ts";
 import { noteInstallation } from "./installations.ts";
 import { enqueueMarks } from "./marks.ts";
 import { findMirrored, setSyncState } from "./repository-sync.ts";
+import { observeCounts } from "./review-comment-counts.ts";
 
 /** A delivery is signed by upstream and yet says something that cannot be. Trying again will not help. */
 export class InvalidPayloadError extends Error {
@@ -70,7 +71,8 @@ export async function applyDeliveries(
     const taken = open.filter(({ payload }) => payload !== null);
     for (const { id, payload } of open) if (payload === null) outcomes.delete(id);
     const read = await readPayloads(ctx, tx, taken, mirrored, outcomes);
-    const observed = joinObserved(read.flatMap((one) => one.observed));
+    const { seen, shapes } = joinObserved(read.flatMap((one) => one.observed));
+    const observed = { seen: [...seen, ...(await observeCounts(tx, seen, ctx.clock.now()))], shapes };
     const [merged] = await together([mergeObserved(tx, observed), settle(ctx, tx, read)]);
     const askedAt = ctx.clock.now();
     const stored = new Map(merged.map((one) => [keyOf(one), one.stored]));

@@ -4,6 +4,7 @@ import { joinObserved, type Observed, observe, type Seen } from "../mirror/obser
 import type { Fields, Json } from "../mirror/template.ts";
 import type { GoneAccounts } from "./gone-accounts.ts";
 import { sightingOf } from "./pages.ts";
+import { countReviewComments } from "./review-comment-counts.ts";
 
 /** What GraphQL shows of pull requests, and the same in REST's words. */
 interface Actor {
@@ -71,9 +72,13 @@ export async function observePulls(
   seenAt: Date,
   gone: GoneAccounts,
 ): Promise<Observed> {
-  const counts = await reviewCommentCounts(ctx, repository, pulls);
+  // GraphQL has no count of the comments on a diff; they were read before, so the mirror can count them.
+  const keys = pulls.map(({ number }) => ({ repositoryId: repository.id, key: number }));
+  const counts = await countReviewComments(ctx.db, keys);
   return joinObserved(
-    pulls.map((pull) => observePull(ctx, repository, pull, counts.get(pull.number) ?? 0, seenAt, gone)),
+    pulls.map((pull) =>
+      observePull(ctx, repository, pull, counts.get(`${repository.id}/${pull.number}`) ?? 0, seenAt, gone),
+    ),
   );
 }
 
@@ -86,20 +91,6 @@ export function observeMergeability(
 ): Observed {
   const at = sightingOf(ctx, repository, seenAt);
   return joinObserved(pulls.map((pull) => observeDetail(mergeabilityView(pull), pull.updatedAt, at)));
-}
-
-/** GraphQL has no count of the comments on a diff; they were read before, so the mirror can count them. */
-async function reviewCommentCounts(
-  ctx: Pick<Context, "db">,
-  repository: MirroredRepository,
-  pulls: readonly Pull[],
-): Promise<Map<number, number>> {
-  const { rows } = await ctx.db.$client.query<{ pull_number: number; count: number }>(
-    `select pull_number, count(*)::int as count from pull_request_review_comments
-      where repository_id = $1 and pull_number = any($2) and deleted_at is null group by pull_number`,
-    [repository.id, pulls.map((pull) => pull.number)],
-  );
-  return new Map(rows.map((row) => [row.pull_number, row.count]));
 }
 
 function observePull(

@@ -157,8 +157,7 @@ async function storeAtLast({ db, log }: Writer["ctx"], store: (tx: Transaction) 
 
 async function findOne(tx: Transaction, repositoryId: number, kind: Kind, key: number): Promise<Stored | undefined> {
   const owner = kind === "repository" || kind === "user" ? 0 : repositoryId;
-  const asked = { kind, repositoryId: owner, key } as Seen;
-  return (await findStored(tx, kind, [asked])).get(`${owner}/${key}`);
+  return (await findStored(tx, kind, [{ kind, repositoryId: owner, key }])).get(`${owner}/${key}`);
 }
 
 /** Where a reading shows what is implied, it tells the exact time too; where it does not, it is a lagging replica's. */

@@ -1,0 +1,124 @@
+import { expect, test } from "vitest";
+import { findMirroredRepository } from "../../src/mirror/find-repository.ts";
+import { createReview, createReviewComment, deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import type { PullIssue } from "../../src/simulator/records.ts";
+import { applyDeliveries } from "../../src/sync/apply.ts";
+import { storePullDetails } from "../../src/sync/pull-details.ts";
+import { Refreshes } from "../../src/sync/refresh.ts";
+import { openWorld } from "../support/world.ts";
+
+/** A mirror that listens, a pull request at upstream, and how many comments on its diff the mirror says that there are. */
+async function openPull() {
+  const world = await openWorld({
+    simulator: { worldOptions: { mergeableDelayMs: 0 } },
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 6, pulls: 2 }),
+  });
+  const { simulator, ctx } = world;
+  await world.mirror(world.first);
+  await world.listen(world.first);
+  await world.settleMarks();
+  const pull = [...simulator.world.issues.values()].find((one): one is PullIssue => one.pull !== null);
+  const by = pull?.authorId;
+  if (!pull || !by) throw new Error("There is no pull request of somebody who is still there");
+  const pass = (ms: number) => {
+    world.advance(ms);
+    (simulator.world.clock as SettableClock).advance(ms);
+  };
+  pass(60_000);
+  return {
+    world,
+    pull,
+    by,
+    pass,
+    comment: () => createReviewComment(simulator.world, by, pull, { body: "why", path: "README.md" }),
+    /** What upstream's webhooks tell meanwhile, in the inbox, where nobody takes it up any more. */
+    async untold(change: () => void): Promise<string[]> {
+      await ctx.queues.deliveries.pause();
+      change();
+      await simulator.quiet();
+      const { rows } = await ctx.db.$client.query<{ id: string }>(
+        "select id from deliveries where status = 'pending' order by received_at, id",
+      );
+      return rows.map(({ id }) => id);
+    },
+    async counted(): Promise<unknown> {
+      const { body } = await world.get(`/repos/${world.first}/pulls/${pull.number}`);
+      return (body as { review_comments: unknown }).review_comments;
+    },
+    async marked(): Promise<string[]> {
+      const { rows } = await ctx.db.$client.query<{ kind: string }>("select kind from refresh_marks");
+      return rows.map(({ kind }) => kind);
+    },
+  };
+}
+
+test("comments on a diff are counted as their webhooks come, without a question to upstream", async () => {
+  const { world, by, comment, counted, marked } = await openPull();
+  await using _ = world;
+  const before = (await counted()) as number;
+  const first = comment();
+  comment();
+  await world.settle();
+  expect(await counted()).toBe(before + 2);
+  deleteReviewComment(world.simulator.world, by, first);
+  await world.settle();
+  expect(await counted()).toBe(before + 1);
+  expect(await marked()).toEqual([]);
+});
+
+test("a comment of which a webhook tells after the details of its pull request were read is counted", async () => {
+  const { world, pull, pass, comment, untold, counted } = await openPull();
+  await using _ = world;
+  const before = (await counted()) as number;
+  const ids = await untold(() => void comment());
+  pass(60_000);
+  const repository = await findMirroredRepository(world.ctx.db, pull.repository.id);
+  if (!repository) throw new Error("The repository is not mirrored");
+  await storePullDetails(world.ctx, repository, [pull.number], "catch-up");
+  pass(60_000);
+  expect(await counted()).toBe(before);
+  expect([...(await applyDeliveries(world.ctx, ids)).values()]).toEqual(ids.map(() => "applied"));
+  expect(await counted()).toBe(before + 1);
+});
+
+test("the comments of one review are all counted, whoever applies them at the same time", async () => {
+  const { world, pull, by, untold, counted } = await openPull();
+  await using _ = world;
+  const before = (await counted()) as number;
+  const comments = ["a", "b", "c", "d", "e", "f"].map((body) => ({ body, path: "README.md" }));
+  const ids = await untold(() => void createReview(world.simulator.world, by, pull, { state: "COMMENTED", comments }));
+  expect(ids).toHaveLength(1 + comments.length);
+  await Promise.all(ids.map((id) => applyDeliveries(world.ctx, [id])));
+  expect(await counted()).toBe(before + comments.length);
+});
+
+test("a count that upstream gave stands while the webhooks of some of those comments are still to come", async () => {
+  const { world, pull, pass, comment, untold, counted } = await openPull();
+  await using _ = world;
+  const before = (await counted()) as number;
+  const ids = await untold(() => {
+    comment();
+    comment();
+  });
+  pass(60_000);
+  const key = { kind: "pull_request" as const, repositoryId: pull.repository.id, key: pull.number };
+  expect(await new Refreshes(world.ctx).refresh(key)).toBe("merged");
+  expect(await counted()).toBe(before + 2);
+  for (const id of ids) {
+    await applyDeliveries(world.ctx, [id]);
+    expect(await counted()).toBe(before + 2);
+  }
+});
+
+test.each(["together", "the last first"])("a comment that is gone by now is not counted (%s)", async (order) => {
+  const { world, by, comment, untold, counted } = await openPull();
+  await using _ = world;
+  const before = (await counted()) as number;
+  const ids = await untold(() => deleteReviewComment(world.simulator.world, by, comment()));
+  for (const some of order === "together" ? [ids] : ids.toReversed().map((id) => [id])) {
+    await applyDeliveries(world.ctx, some);
+    expect(await counted()).toBe(before);
+  }
+});
