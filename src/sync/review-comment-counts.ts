@@ -34,30 +34,30 @@ export async function observeCounts(tx: Transaction, seen: readonly Seen[], now:
     nameOf,
   );
   if (comments.size === 0) return [];
-  const pulls = new Map([...comments.values()].flat().map((comment) => [nameOf(pullOf(comment)), pullOf(comment)]));
+  const pulls = Map.groupBy(comments.values(), ([comment]) => nameOf(pullOf(comment as Seen)));
+  const keys = [...pulls.values()].map(([group]) => pullOf(group?.[0] as Seen));
   await runPrepared(tx, LOCK, [[...pulls.keys()]]);
   const [counts, storedPulls, storedComments] = await together([
-    countReviewComments(tx, [...pulls.values()]),
-    findStored(tx, "pull_request", [...pulls.values()]),
+    countReviewComments(tx, keys),
+    findStored(tx, "pull_request", keys),
     findStored(tx, "review_comment", [...comments.values()].flat()),
   ]);
-  const changes = new Map<string, number[]>();
-  for (const [name, group] of comments) {
-    const pull = nameOf(pullOf(group[0] as Seen));
-    changes.set(pull, [...(changes.get(pull) ?? []), changeBy(group, storedComments.get(name))]);
-  }
-  return [...pulls].flatMap(([name, pull]) => {
+  return keys.flatMap((key) => {
+    const name = nameOf(key);
     const stored = storedPulls.get(name);
     const known = stored?.fields.review_comments;
     if (!stored || typeof known !== "number") return [];
-    const ofPull = changes.get(name) ?? [];
-    const count = ofPull.reduce((sum, change) => sum + change, counts.get(name) ?? 0);
-    const isNews = (ofPull.includes(1) && count > known) || (ofPull.includes(-1) && count < known);
+    const changes = (pulls.get(name) ?? []).map((group) =>
+      changeBy(group, storedComments.get(nameOf(group[0] as Seen))),
+    );
+    const count = changes.reduce<number>((sum, change) => sum + change, counts.get(name) ?? 0);
+    const isNews = (changes.includes(1) && count > known) || (changes.includes(-1) && count < known);
     const shown = seen.filter((one) => one.kind === "pull_request" && nameOf(one) === name);
-    return isNews ? [countedAs(pull, count, stored, shown, now)] : [];
+    return isNews ? [countedAs(key, count, stored, shown, now)] : [];
   });
 }
 
+/** By how much the sightings of one comment change the count. */
 function changeBy(group: Seen[], stored: Stored | undefined): -1 | 0 | 1 {
   const isDeleted = group.some(({ deleted }) => deleted);
   if (!stored) return isDeleted ? 0 : 1;

@@ -29,7 +29,12 @@ export class Keyring {
   readonly #app: { signature: AppSignature; tokens: InstallationTokens } | null;
   #known: { credentials: readonly KnownCredential[]; loadedAt: number } | null = null;
   #loading: Promise<readonly KnownCredential[]> | null = null;
-  readonly #covering = new LRUCache<number, { installationId: number | null }>({ max: 50_000, ttl: coveringMs });
+  // `max` would make room for all of them at once, for 10 ms of every command's start.
+  readonly #covering = new LRUCache<number, { installationId: number | null }>({
+    maxSize: 50_000,
+    sizeCalculation: () => 1,
+    ttl: coveringMs,
+  });
 
   /** @param post sends a POST as the App, and answers whatever comes */
   constructor(

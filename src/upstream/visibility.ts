@@ -8,7 +8,8 @@ const beliefMs = 3_600_000;
  * several tokens, only one that is known to see the repository can tell that something in it is missing.
  */
 export class Visibility {
-  readonly #seen = new LRUCache<string, boolean>({ max: 50_000, ttl: beliefMs });
+  // `max` would make room for all of them at once, for 10 ms of every command's start.
+  readonly #seen = new LRUCache<string, boolean>({ maxSize: 50_000, sizeCalculation: () => 1, ttl: beliefMs });
 
   /** Takes note of what an answer shows. */
   note(path: string, credential: string, sees: boolean): void {

@@ -3,76 +3,81 @@ import { findMirroredRepository } from "../../src/mirror/find-repository.ts";
 import { createReview, createReviewComment, deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import type { PullIssue } from "../../src/simulator/records.ts";
+import type { PullIssue, ReviewComment } from "../../src/simulator/records.ts";
 import { applyDeliveries } from "../../src/sync/apply.ts";
+import { backfill } from "../../src/sync/backfill.ts";
 import { storePullDetails } from "../../src/sync/pull-details.ts";
 import { Refreshes } from "../../src/sync/refresh.ts";
+import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
 import { openWorld } from "../support/world.ts";
 
-/** A mirror that listens, a pull request at upstream, and how many comments on its diff the mirror says that there are. */
+/** A mirror that listens and whose workers are the test, a pull request at upstream, and what the mirror says of it. */
 async function openPull() {
   const world = await openWorld({
+    workers: false,
     simulator: { worldOptions: { mergeableDelayMs: 0 } },
     fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 6, pulls: 2 }),
   });
   const { simulator, ctx } = world;
-  await world.mirror(world.first);
-  await world.listen(world.first);
-  await world.settleMarks();
   const pull = [...simulator.world.issues.values()].find((one): one is PullIssue => one.pull !== null);
   const by = pull?.authorId;
   if (!pull || !by) throw new Error("There is no pull request of somebody who is still there");
+  await addSelections(ctx, [world.first]);
+  await resolveSelections(ctx);
+  await backfill(ctx, { repositoryId: pull.repository.id }, new AbortController().signal);
+  await world.listen(world.first);
   const pass = (ms: number) => {
     world.advance(ms);
     (simulator.world.clock as SettableClock).advance(ms);
   };
   pass(60_000);
+  /** The deliveries that wait once this has happened, in the order of receipt. */
+  const received = async (change: () => void): Promise<string[]> => {
+    change();
+    await simulator.quiet();
+    const { rows } = await ctx.db.$client.query<{ id: string }>(
+      "select id from deliveries where status = 'pending' and event <> 'ping' order by received_at, id",
+    );
+    return rows.map(({ id }) => id);
+  };
   return {
     world,
     pull,
     by,
     pass,
+    received,
+    apply: async (change: () => void) => void (await applyDeliveries(ctx, await received(change))),
     comment: () => createReviewComment(simulator.world, by, pull, { body: "why", path: "README.md" }),
-    /** What upstream's webhooks tell meanwhile, in the inbox, where nobody takes it up any more. */
-    async untold(change: () => void): Promise<string[]> {
-      await ctx.queues.deliveries.pause();
-      change();
-      await simulator.quiet();
-      const { rows } = await ctx.db.$client.query<{ id: string }>(
-        "select id from deliveries where status = 'pending' order by received_at, id",
-      );
-      return rows.map(({ id }) => id);
-    },
     async counted(): Promise<unknown> {
       const { body } = await world.get(`/repos/${world.first}/pulls/${pull.number}`);
       return (body as { review_comments: unknown }).review_comments;
     },
     async marked(): Promise<string[]> {
-      const { rows } = await ctx.db.$client.query<{ kind: string }>("select kind from refresh_marks");
+      const { rows } = await ctx.db.$client.query<{ kind: string }>(
+        "select kind from refresh_marks order by kind, key",
+      );
       return rows.map(({ kind }) => kind);
     },
   };
 }
 
 test("comments on a diff are counted as their webhooks come, without a question to upstream", async () => {
-  const { world, by, comment, counted, marked } = await openPull();
+  const { world, by, apply, comment, counted, marked } = await openPull();
   await using _ = world;
-  const before = (await counted()) as number;
-  const first = comment();
-  comment();
-  await world.settle();
+  const [before, marks] = [(await counted()) as number, await marked()];
+  const made: ReviewComment[] = [];
+  await apply(() => void made.push(comment(), comment()));
   expect(await counted()).toBe(before + 2);
-  deleteReviewComment(world.simulator.world, by, first);
-  await world.settle();
+  await apply(() => deleteReviewComment(world.simulator.world, by, made[0] as ReviewComment));
   expect(await counted()).toBe(before + 1);
-  expect(await marked()).toEqual([]);
+  expect(await marked()).toEqual(marks);
 });
 
 test("a comment of which a webhook tells after the details of its pull request were read is counted", async () => {
-  const { world, pull, pass, comment, untold, counted } = await openPull();
+  const { world, pull, pass, comment, received, counted } = await openPull();
   await using _ = world;
   const before = (await counted()) as number;
-  const ids = await untold(() => void comment());
+  const ids = await received(() => void comment());
   pass(60_000);
   const repository = await findMirroredRepository(world.ctx.db, pull.repository.id);
   if (!repository) throw new Error("The repository is not mirrored");
@@ -84,21 +89,23 @@ test("a comment of which a webhook tells after the details of its pull request w
 });
 
 test("the comments of one review are all counted, whoever applies them at the same time", async () => {
-  const { world, pull, by, untold, counted } = await openPull();
+  const { world, pull, by, received, counted } = await openPull();
   await using _ = world;
   const before = (await counted()) as number;
   const comments = ["a", "b", "c", "d", "e", "f"].map((body) => ({ body, path: "README.md" }));
-  const ids = await untold(() => void createReview(world.simulator.world, by, pull, { state: "COMMENTED", comments }));
+  const ids = await received(
+    () => void createReview(world.simulator.world, by, pull, { state: "COMMENTED", comments }),
+  );
   expect(ids).toHaveLength(1 + comments.length);
   await Promise.all(ids.map((id) => applyDeliveries(world.ctx, [id])));
   expect(await counted()).toBe(before + comments.length);
 });
 
 test("a count that upstream gave stands while the webhooks of some of those comments are still to come", async () => {
-  const { world, pull, pass, comment, untold, counted } = await openPull();
+  const { world, pull, pass, comment, received, counted } = await openPull();
   await using _ = world;
   const before = (await counted()) as number;
-  const ids = await untold(() => {
+  const ids = await received(() => {
     comment();
     comment();
   });
@@ -113,10 +120,10 @@ test("a count that upstream gave stands while the webhooks of some of those comm
 });
 
 test.each(["together", "the last first"])("a comment that is gone by now is not counted (%s)", async (order) => {
-  const { world, by, comment, untold, counted } = await openPull();
+  const { world, by, comment, received, counted } = await openPull();
   await using _ = world;
   const before = (await counted()) as number;
-  const ids = await untold(() => deleteReviewComment(world.simulator.world, by, comment()));
+  const ids = await received(() => deleteReviewComment(world.simulator.world, by, comment()));
   for (const some of order === "together" ? [ids] : ids.toReversed().map((id) => [id])) {
     await applyDeliveries(world.ctx, some);
     expect(await counted()).toBe(before);

@@ -8,8 +8,8 @@ import { openWorld } from "../support/world.ts";
 
 const FILE = new URL("../../../shared/data/quicwg-rest-snapshots.json.gz", import.meta.url).pathname;
 
-/** `SNAPSHOT_STEPS=all npm test -- test/scenario/snapshots` follows every step; otherwise fifty at a time. */
-const every = process.env.SNAPSHOT_STEPS === "all" ? 1 : 50;
+/** `SNAPSHOT_STEPS=all npm test -- test/scenario/snapshots` follows every step; otherwise a hundred at a time. */
+const every = process.env.SNAPSHOT_STEPS === "all" ? 1 : 100;
 
 test.skipIf(!existsSync(FILE))(
   "real listings, played without a webhook: after a catch-up and an audit every field is upstream's",
