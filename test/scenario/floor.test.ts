@@ -21,7 +21,7 @@ test.each([
   {
     reading: "costs nothing",
     chargeCounts: false,
-    size: sizeDividedBy(50),
+    size: sizeDividedBy(25),
     pointsOf: (size: FloorSize) => floorOf(size).points,
   },
   {

@@ -24,7 +24,7 @@ const wantsLarge = process.env.TAIN_LARGE === "1";
 
 test.skipIf(!canMeasure)("a worker's memory does not grow with the repository it copies", async () => {
   // So small that pools and caches still fill; what kept every resource would need more than twice as much.
-  await compareMemory(1_000, 4_000, smallNursery, 1.5);
+  await compareMemory(1_500, 6_000, smallNursery, 1.5);
 });
 
 test.skipIf(!canMeasure || !wantsLarge).each<[string, readonly string[]]>([
