@@ -1,5 +1,12 @@
 import type { Context } from "../context.ts";
-import { afterLag, lacksMergeability, marksForMergeability, marksForTies, storeMarks } from "../mirror/marks.ts";
+import {
+  afterLag,
+  lacksMergeability,
+  type Mark,
+  marksForMergeability,
+  marksForTies,
+  storeMarks,
+} from "../mirror/marks.ts";
 import { FRESH_MS, type Stored } from "../mirror/merge-rule.ts";
 import {
   InvalidRepresentationError,
@@ -79,7 +86,7 @@ export async function applyDeliveries(
     const asked = read
       .flatMap(({ asks }) => asks)
       .filter((ask) => isOpen(stored.get(keyOf(ask)), ask))
-      .map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key, askedAt, notBefore: afterLag(askedAt) }));
+      .map((ask) => askedSince(heardAt(stored, ask, askedAt), ask));
     const unknown = await marksForMergeability(tx, observed.seen, askedAt);
     const marks = [...marksForTies(merged, askedAt), ...asked, ...unknown];
     await storeMarks(tx, marks);
@@ -110,6 +117,20 @@ function isOpen(stored: Stored | undefined, { of }: Ask): boolean {
   // Payloads show it, too.
   const isSeen = known.read || of.field === "updated_at";
   return !(isSeen && known.updatedAt >= of.updatedAt);
+}
+
+/** `updated_at` has whole seconds: it may have changed so much later than what was seen with the same. */
+const GRAIN_MS = 1_000;
+
+/** When it was known to have happened, maybe by another webhook that told of it before: upstream's replicas lag behind that. */
+function heardAt(stored: ReadonlyMap<string, Stored | undefined>, ask: Ask, now: Date): Date {
+  const subject = stored.get(keyOf({ ...ask, kind: "pull_request" })) ?? stored.get(keyOf({ ...ask, kind: "issue" }));
+  if (!ask.of || !subject || !(subject.stamp.updatedAt >= ask.of.updatedAt)) return now;
+  return new Date(Math.min(now.getTime(), subject.stamp.seenAt + GRAIN_MS));
+}
+
+function askedSince(askedAt: Date, { kind, repositoryId, key }: ResourceKey): Mark {
+  return { kind, repositoryId, key, askedAt, notBefore: afterLag(askedAt) };
 }
 
 /** Locks those that are not settled, and says which of the repositories that they name are mirrored. */

@@ -237,36 +237,69 @@ test("marks that are overdue are queued when their jobs were lost, and only then
 });
 
 test("what a second webhook tells of again is asked about once", async () => {
-  const { world, pass, differences } = await openCaughtUp();
+  const { world, pass, close, repeat, differences } = await openClosing();
   await using _ = world;
+  const { ctx } = world;
+  const keys = await close();
+  expect(await markedKeys(ctx)).toEqual(keys.map(({ key }) => `issue ${key}`));
+  await world.settleMarks();
+  pass(60_000);
+  await repeat();
+  expect(await markedKeys(ctx)).toEqual([]);
+  expect(await differences()).toEqual([]);
+});
+
+test("what a second webhook tells of again before upstream was asked is not asked about once more", async () => {
+  const { world, pass, close, repeat, differences } = await openClosing();
+  await using _ = world;
+  const { ctx } = world;
+  const keys = await close();
+  pass(6_000);
+  await repeat();
+  pass(6_000);
+  const refreshes = new Refreshes(ctx);
+  for (const key of keys) expect(await refreshes.refresh(key)).toBe("merged");
+  expect(await markedKeys(ctx)).toEqual([]);
+  expect(await differences()).toEqual([]);
+});
+
+/** What closes a pull request and an issue of a mirror that listens, and what tells of that again by another webhook. */
+async function openClosing() {
+  const { world, pass, differences } = await openCaughtUp();
   const { simulator, ctx } = world;
   const rows = [...simulator.world.issues.values()];
   const pull = rows.find((one): one is PullIssue => one.pull !== null && one.state === "open");
   const issue = rows.find((one) => one.pull === null && one.state === "open");
   if (!pull || !issue) throw new Error("Nothing is open");
   const since = ctx.clock.now();
-  const by = issue.repository.ownerId;
-  pushToPull(simulator.world, by, pull);
-  await simulator.quiet();
-  pass(2_000);
-  editPull(simulator.world, by, pull, { state: "closed" });
-  editIssue(simulator.world, by, issue, { state: "closed" });
-  await world.settle();
-  expect(await markedKeys(ctx)).toEqual([`issue ${issue.number}`, `issue ${pull.number}`]);
-  await world.settleMarks();
-  pass(60_000);
-
-  const { rows: repeated } = await ctx.db.$client.query<{ id: string }>(
-    `insert into deliveries (hook_id, guid, event, action, repository_id, payload, received_at)
-      select hook_id + 1, guid, event, action, repository_id, payload, $2 from deliveries where received_at >= $1 returning id`,
-    [since, ctx.clock.now()],
-  );
-  const ids = repeated.map(({ id }) => id);
-  expect(ids.length).toBeGreaterThanOrEqual(3);
-  expect([...(await applyDeliveries(ctx, ids)).values()]).toEqual(ids.map(() => "applied"));
-  expect(await markedKeys(ctx)).toEqual([]);
-  expect(await differences()).toEqual([]);
-});
+  const { ownerId: by, id: repositoryId } = issue.repository;
+  return {
+    world,
+    pass,
+    differences,
+    /** Answers what is then in doubt. */
+    close: async () => {
+      pushToPull(simulator.world, by, pull);
+      await simulator.quiet();
+      pass(2_000);
+      editPull(simulator.world, by, pull, { state: "closed" });
+      editIssue(simulator.world, by, issue, { state: "closed" });
+      await world.settle();
+      const numbers = [issue.number, pull.number].sort((a, b) => a - b);
+      return numbers.map((key) => ({ kind: "issue" as const, repositoryId, key }));
+    },
+    repeat: async () => {
+      const { rows: repeated } = await ctx.db.$client.query<{ id: string }>(
+        `insert into deliveries (hook_id, guid, event, action, repository_id, payload, received_at)
+          select hook_id + 1, guid, event, action, repository_id, payload, $2 from deliveries where received_at >= $1 returning id`,
+        [since, ctx.clock.now()],
+      );
+      const ids = repeated.map(({ id }) => id);
+      expect(ids.length).toBeGreaterThanOrEqual(3);
+      expect([...(await applyDeliveries(ctx, ids)).values()]).toEqual(ids.map(() => "applied"));
+    },
+  };
+}
 
 async function markedKeys({ db }: Pick<Context, "db">): Promise<string[]> {
   const { rows } = await db.$client.query<{ marked: string }>(

@@ -31,7 +31,8 @@ const KEPT_MS = 3 * 24 * 3_600_000;
 
 /** Keeps a payload small until somebody asks for it. */
 export function packed(json: string): () => string {
-  const bytes = deflateRawSync(json, { level: 1 });
+  // A copy: what zlib answers may be a small part of Node's buffer pool, and would keep all of it.
+  const bytes = new Uint8Array(deflateRawSync(json, { level: 1 }));
   return () => inflateRawSync(bytes).toString("utf8");
 }
 
