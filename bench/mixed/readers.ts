@@ -131,7 +131,7 @@ async function readOnce(
   const isAlike =
     (theirs.status === status && (kind !== "graphql" || hasErrors(text))) ||
     (await isRenamed(upstream, status, theirs)) ||
-    (await isBeyond(reading, status, theirs));
+    (await isBeyond(reading, path, status, theirs));
   if (!isAlike)
     problems.add(
       `read ${kind}: ${status}${status === 200 ? " with errors" : ""}`,
@@ -147,11 +147,12 @@ async function isRenamed({ headers }: Party, status: number, theirs: Response): 
   return (await fetch(new URL(location, theirs.url), { headers })).status === status;
 }
 
-/** Whether it is gone here because it went where nobody knows, or to a repository that is not mirrored. */
-async function isBeyond({ mirror }: Reading, status: number, theirs: Response): Promise<boolean> {
+/** Whether it is gone here because it went where nobody knows, or to a repository that is not mirrored, or was not a moment ago. */
+async function isBeyond({ mirror }: Reading, path: string, status: number, theirs: Response): Promise<boolean> {
   if ((status !== 404 && status !== 410) || theirs.status !== 301) return false;
   const [repository] = /\/repositories\/\d+/.exec(theirs.headers.get("location") ?? "") ?? [];
-  return repository === undefined || !(await fetch(mirror.url + repository, { headers: mirror.headers })).ok;
+  const ask = (where: string) => fetch(mirror.url + where, { headers: mirror.headers, redirect: "manual" });
+  return repository === undefined || !(await ask(repository)).ok || (await ask(path)).status === theirs.status;
 }
 
 /** GraphQL writes errors before or after the data; this one asks for no field of that name. */
