@@ -148,11 +148,19 @@ async function isRenamed({ headers }: Party, status: number, theirs: Response): 
 }
 
 /** Whether it is gone here because it went where nobody knows, or to a repository that is not mirrored, or was not a moment ago. */
-async function isBeyond({ mirror }: Reading, path: string, status: number, theirs: Response): Promise<boolean> {
+async function isBeyond(
+  { mirror, upstream }: Reading,
+  path: string,
+  status: number,
+  theirs: Response,
+): Promise<boolean> {
   if ((status !== 404 && status !== 410) || theirs.status !== 301) return false;
-  const [repository] = /\/repositories\/\d+/.exec(theirs.headers.get("location") ?? "") ?? [];
+  // To the end: its own repository may have a new name, too.
+  const there = await fetch(upstream.url + path, { headers: upstream.headers });
+  const [repository] = /\/repositories\/\d+/.exec(there.url) ?? [];
   const ask = (where: string) => fetch(mirror.url + where, { headers: mirror.headers, redirect: "manual" });
-  return repository === undefined || !(await ask(repository)).ok || (await ask(path)).status === theirs.status;
+  const isNowhere = there.status === 301 || repository === undefined;
+  return isNowhere || !(await ask(repository)).ok || (await ask(path)).status === 301;
 }
 
 /** GraphQL writes errors before or after the data; this one asks for no field of that name. */
