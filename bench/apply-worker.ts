@@ -2,7 +2,7 @@ import { parseConfig } from "../src/config.ts";
 import { openContext } from "../src/context.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
-import { DeliveryBatches } from "../src/sync/delivery-batches.ts";
+import { DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
 import { openBurstsWorker } from "../workers/bursts.ts";
 import { openDeliveriesWorker } from "../workers/deliveries.ts";
 import { announce } from "./processes.ts";

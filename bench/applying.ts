@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import type { Context } from "../src/context.ts";
-import type { Kind, ResourceKey } from "../src/mirror/resource.ts";
-import { enqueueBursts } from "../src/operations/queues.ts";
-import type { Simulator } from "../src/simulator/simulator.ts";
-import { catchUp } from "../src/sync/catch-up.ts";
-import { Refreshes } from "../src/sync/refresh.ts";
+import type { Kind, ResourceKey } from "../src/mirror/store/resource.ts";
+import { enqueueBursts } from "../src/queues/queues.ts";
+import type { Simulator } from "../src/simulator/running.ts";
+import { catchUp } from "../src/sync/catch-up/catch-up.ts";
+import { Refreshes } from "../src/sync/refresh/refresh.ts";
 import { compare } from "../test/support/comparison.ts";
 import { type BenchDatabase, openBenchDatabase } from "./databases.ts";
 import { type History, openMirror, waitFor } from "./history.ts";

@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { addSelections, resolveSelections } from "../src/sync/selection.ts";
+import { addSelections, resolveSelections } from "../src/sync/following/selection.ts";
 import { type Exchange, openTap } from "../test/support/upstream-tap.ts";
 import { postgresCpuSeconds } from "./applying.ts";
 import { openBenchDatabase } from "./databases.ts";

@@ -1,8 +1,8 @@
 import { type Database, openDatabase } from "../db/connection.ts";
-import { joinObserved, observe, type Sighting } from "../src/mirror/observation.ts";
-import type { Kind } from "../src/mirror/resource.ts";
-import { mergeObserved } from "../src/mirror/store.ts";
-import type { Fields } from "../src/mirror/template.ts";
+import { mergeObserved } from "../src/mirror/store/merge.ts";
+import { joinObserved, observe, type Sighting } from "../src/mirror/store/observation.ts";
+import type { Kind } from "../src/mirror/store/resource.ts";
+import type { Fields } from "../src/mirror/store/template.ts";
 import { generateWorld } from "../src/simulator/generate.ts";
 import { openSimulator } from "../src/simulator/simulator.ts";
 import { openBenchDatabase } from "./databases.ts";

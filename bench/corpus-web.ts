@@ -1,6 +1,6 @@
 import { openDatabase } from "../db/connection.ts";
-import { createApiToken } from "../src/api/tokens.ts";
-import { renderDocuments } from "../src/mirror/rendering.ts";
+import { createApiToken } from "../src/api/callers/tokens.ts";
+import { renderDocuments } from "../src/mirror/render/rendering.ts";
 import type { Corpus, CorpusRepository } from "./corpus.ts";
 import { benchRedis } from "./databases.ts";
 import { getRequest } from "./load.ts";

@@ -1,5 +1,5 @@
 import { openDatabase } from "../db/connection.ts";
-import { renderDocuments } from "../src/mirror/rendering.ts";
+import { renderDocuments } from "../src/mirror/render/rendering.ts";
 import { openCorpus } from "./corpus.ts";
 import { prepareReadyIssues } from "./corpus-web.ts";
 import { READ_SIZE } from "./list.ts";

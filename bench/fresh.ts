@@ -1,8 +1,8 @@
 import { createHmac, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openDatabase } from "../db/connection.ts";
-import { createApiToken } from "../src/api/tokens.ts";
-import { listenForChanges } from "../src/mirror/announcement.ts";
+import { createApiToken } from "../src/api/callers/tokens.ts";
+import { listenForChanges } from "../src/mirror/store/announcement.ts";
 import { openCorpus } from "./corpus.ts";
 import { benchRedis, openBenchDatabase } from "./databases.ts";
 import { alternate, type Benchmark, median, ROUNDS } from "./measure.ts";

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as delay, setInterval } from "node:timers/promises";
 import type { Context } from "../src/context.ts";
-import { REPLICA_LAG_MS } from "../src/mirror/merge-rule.ts";
-import { addSelections } from "../src/sync/selection.ts";
+import { REPLICA_LAG_MS } from "../src/mirror/store/merge-rule.ts";
+import { addSelections } from "../src/sync/following/selection.ts";
 import { openBenchDatabase } from "./databases.ts";
 import { openMirror, waitFor } from "./history.ts";
 import { type Benchmark, comparison, ROUNDS } from "./measure.ts";

@@ -1,15 +1,19 @@
 // `npm run check`: everything that can be said about the sources without running them. Silent when all is well.
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { checkout } from "./checkout.mjs";
 import { ensureDependencies } from "./dependencies.mjs";
 import { run } from "./processes.mjs";
 import { findRuntime, runtimeEnvironment } from "./runtime.mjs";
 import { watchForStop } from "./stopping.mjs";
 
+const installed = (name) => join(checkout, "node_modules", ".bin", name);
+
+/** What is run, with its arguments. */
 const checks = [
-  ["tsc", ["--noEmit", "--pretty", "false", "-p", "."]],
-  ["biome", ["check", "--error-on-warnings", "--max-diagnostics=200", "."]],
-  ["knip", ["--no-progress", "--no-config-hints"]],
+  [installed("tsc"), "--noEmit", "--pretty", "false", "-p", "."],
+  [installed("biome"), "check", "--error-on-warnings", "--max-diagnostics=200", "."],
+  [installed("knip"), "--no-progress", "--no-config-hints"],
+  [process.execPath, join(checkout, "scripts/import-arrows.mjs")],
 ];
 
 export async function check() {
@@ -17,9 +21,9 @@ export async function check() {
   await ensureDependencies(signal);
   const env = runtimeEnvironment(await findRuntime(), {});
   const outcomes = await Promise.all(
-    checks.map(async ([name, args]) => ({
-      name,
-      ...(await run(join(checkout, "node_modules", ".bin", name), args, { cwd: checkout, env, signal })),
+    checks.map(async ([program, ...args]) => ({
+      name: [basename(program), ...args].join(" "),
+      ...(await run(program, args, { cwd: checkout, env, signal })),
     })),
   );
   const failed = outcomes.filter(({ code }) => code !== 0);

@@ -1,38 +1,42 @@
-import type { Redis } from "ioredis";
-import type { Database } from "../db/connection.ts";
 import type { Config } from "./config.ts";
-import type { Logger } from "./operations/log.ts";
-import type { Queues } from "./operations/queues.ts";
-import { openStores } from "./operations/stores.ts";
-import { openUpstream, type Upstream } from "./upstream/client.ts";
+import { closeQueues, openQueues, type Queues } from "./queues/queues.ts";
+import { type Clock, openStores, type Stores } from "./stores.ts";
+import { openUpstream } from "./upstream/client/client.ts";
+import type { Upstream } from "./upstream/client/upstream.ts";
 
 /** What functions are given of the world outside. Each names the part it uses. */
-export interface Context {
-  config: Config;
-  db: Database;
-  redis: Redis;
-  queues: Queues;
+export interface Context extends Local {
   upstream: Upstream;
-  clock: Clock;
-  random: () => number;
-  log: Logger;
 }
 
-export interface Clock {
-  now(): Date;
+/** The context short of upstream. */
+export interface Local extends Stores {
+  queues: Queues;
+}
+
+/** Opens everything but upstream, for processes that ask it nothing. The rest is as for `openContext`. */
+export async function openLocal(
+  config: Config,
+  resources: AsyncDisposableStack,
+  options: { name: string; clock?: Clock },
+): Promise<Local> {
+  const stores = await openStores(config, resources, options);
+  const queues = openQueues(stores);
+  resources.defer(() => closeQueues(queues));
+  return { ...stores, queues };
 }
 
 /**
  * Opens what the world outside offers; `resources` closes it in reverse. It neither waits for Postgres or Redis nor fails
- * without them: whoever needs one that is away learns so when using it.
+ * without them: a function that needs an absent store learns so when it uses it.
  */
 export async function openContext(
   config: Config,
   resources: AsyncDisposableStack,
   options: { name: string; clock?: Clock },
 ): Promise<Context> {
-  const stores = await openStores(config, resources, options);
-  const upstream = openUpstream(stores);
+  const local = await openLocal(config, resources, options);
+  const upstream = openUpstream(local);
   resources.defer(() => upstream.close());
-  return { ...stores, upstream };
+  return { ...local, upstream };
 }

@@ -1,14 +1,14 @@
 import Fastify, { type FastifyInstance } from "fastify";
-import { ApiFault, faultBody } from "./api/fault.ts";
+import { ApiFault, faultBody } from "./api/dialect/fault.ts";
 import { registerApi } from "./api/routes.ts";
 import { parseConfig } from "./config.ts";
 import { type Context, openContext } from "./context.ts";
+import { forecast } from "./health/forecast.ts";
+import { health } from "./health/routes.ts";
 import { runProcess } from "./operations/entry.ts";
-import { health } from "./operations/health.ts";
 import { aborted, shutdownSignal } from "./operations/shutdown.ts";
 import { receiver } from "./receiver/routes.ts";
-import { forecast } from "./upstream/forecast.ts";
-import { quotaReport } from "./upstream/quota.ts";
+import { quotaReport } from "./upstream/quota/quota.ts";
 
 /** A request must have arrived whole within this time; 25 MB take it on a slow line. */
 const REQUEST_TIMEOUT_MS = 30_000;

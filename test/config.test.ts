@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { parseEnv } from "node:util";
 import { describe, expect, test } from "vitest";
+import { configurationDocs } from "../scripts/generate/configuration.ts";
 import { ConfigError, duration, parseConfig, settings } from "../src/config.ts";
-import { configurationDocs } from "../src/operations/configuration-docs.ts";
 import { openLog, readable } from "../src/operations/log.ts";
 
 const least = {
@@ -154,7 +154,7 @@ test("addresses lose the slash at their end", () => {
 
 describe("what is written about the settings", () => {
   test.each(Object.keys(configurationDocs()))(
-    "%s says what the code does (else: node src/operations/configuration-docs.ts)",
+    "%s says what the code does (else: node scripts/generate/configuration.ts)",
     async (path) => {
       expect(await readFile(new URL(`../${path}`, import.meta.url), "utf8")).toBe(configurationDocs()[path]);
     },

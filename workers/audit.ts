@@ -1,6 +1,6 @@
 import type { Worker } from "bullmq";
-import { queueNames, type RepositoryJob } from "../src/operations/queues.ts";
-import { auditPart } from "../src/sync/audit-schedule.ts";
+import { queueNames, type RepositoryJob } from "../src/queues/queues.ts";
+import { auditPart } from "../src/sync/audit/schedule.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Compares repositories with upstream, a part at a time: the schedule says how fast. */

@@ -1,6 +1,6 @@
 import type { Worker } from "bullmq";
-import { queueNames, type RepositoryJob } from "../src/operations/queues.ts";
-import { backfill } from "../src/sync/backfill.ts";
+import { queueNames, type RepositoryJob } from "../src/queues/queues.ts";
+import { backfill } from "../src/sync/backfill/backfill.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Copies repositories for the first time. Few at once: each is long, and quota is what bounds them together. */

@@ -1,6 +1,6 @@
 import type { Worker } from "bullmq";
-import { BURST, type BurstJob, enqueueDeliveries, queueNames } from "../src/operations/queues.ts";
-import { DELIVERIES_AT_ONCE, type DeliveryBatches } from "../src/sync/delivery-batches.ts";
+import { BURST, type BurstJob, enqueueDeliveries, queueNames } from "../src/queues/queues.ts";
+import { DELIVERIES_AT_ONCE, type DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Applies deliveries that share a job. Each that fails gets a job of its own, which tries it again or settles it as failed. */

@@ -1,6 +1,6 @@
 import type { Worker } from "bullmq";
-import { queueNames, type RepositoryJob } from "../src/operations/queues.ts";
-import { catchUp } from "../src/sync/catch-up.ts";
+import { queueNames, type RepositoryJob } from "../src/queues/queues.ts";
+import { catchUp } from "../src/sync/catch-up/catch-up.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Reads what changed in a repository since its watermarks. */

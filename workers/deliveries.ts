@@ -1,7 +1,7 @@
 import type { Worker } from "bullmq";
-import { type DeliveryJob, queueNames } from "../src/operations/queues.ts";
-import { failDelivery } from "../src/receiver/inbox.ts";
-import { DELIVERIES_AT_ONCE, DeliveryBatches } from "../src/sync/delivery-batches.ts";
+import { failDelivery } from "../src/inbox/accept.ts";
+import { type DeliveryJob, queueNames } from "../src/queues/queues.ts";
+import { DELIVERIES_AT_ONCE, DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Applies deliveries to the mirror. One whose job has failed for good is settled as failed, with the reason. */

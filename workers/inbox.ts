@@ -1,7 +1,7 @@
 import { DelayedError, UnrecoverableError, type Worker } from "bullmq";
-import { type InboxJob, queueNames } from "../src/operations/queues.ts";
-import { storeWaitingDelivery } from "../src/receiver/inbox.ts";
-import { Outage } from "../src/receiver/outage.ts";
+import { storeWaitingDelivery } from "../src/inbox/accept.ts";
+import { Outage } from "../src/operations/outage.ts";
+import { type InboxJob, queueNames } from "../src/queues/queues.ts";
 import { backoffMs } from "./retry-policy.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 

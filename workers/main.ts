@@ -1,10 +1,10 @@
 import { parseConfig } from "../src/config.ts";
 import { openContext } from "../src/context.ts";
 import { runProcess } from "../src/operations/entry.ts";
-import { enqueueTask } from "../src/operations/queues.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
 import { aborted, shutdownSignal } from "../src/operations/shutdown.ts";
-import { DeliveryBatches } from "../src/sync/delivery-batches.ts";
+import { enqueueTask } from "../src/queues/queues.ts";
+import { DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
 import { openAuditWorker } from "./audit.ts";
 import { openBackfillWorker } from "./backfill.ts";
 import { openBurstsWorker } from "./bursts.ts";

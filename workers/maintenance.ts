@@ -1,13 +1,13 @@
 import type { Worker } from "bullmq";
-import { type MaintenanceTask, queueNames } from "../src/operations/queues.ts";
-import { dispatchPending, pruneDeliveries } from "../src/receiver/dispatch.ts";
-import { scheduleAudits } from "../src/sync/audit-schedule.ts";
-import { scheduleCatchUps } from "../src/sync/catch-up.ts";
-import { dispatchMarks } from "../src/sync/marks.ts";
-import { checkDeliveries } from "../src/sync/missed-deliveries.ts";
-import { resolveSelections } from "../src/sync/selection.ts";
-import { sweep } from "../src/sync/sweep.ts";
-import { pruneBodies, pruneValidators } from "../src/upstream/validators.ts";
+import { dispatchPending, pruneDeliveries } from "../src/inbox/dispatch.ts";
+import { type MaintenanceTask, queueNames } from "../src/queues/queues.ts";
+import { scheduleAudits } from "../src/sync/audit/schedule.ts";
+import { scheduleCatchUps } from "../src/sync/catch-up/catch-up.ts";
+import { sweep } from "../src/sync/catch-up/sweep.ts";
+import { checkDeliveries } from "../src/sync/deliveries/missed.ts";
+import { resolveSelections } from "../src/sync/following/selection.ts";
+import { dispatchMarks } from "../src/sync/refresh/marks.ts";
+import { pruneBodies, pruneValidators } from "../src/upstream/conditional/validators.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Does what the scheduler asks for at intervals. Each task may run twice at once; each is written for it. */

@@ -1,7 +1,7 @@
 import type { Worker } from "bullmq";
-import { queueNames, type RefreshJob } from "../src/operations/queues.ts";
+import { queueNames, type RefreshJob } from "../src/queues/queues.ts";
 import { DeliveriesFirst } from "../src/sync/give-way.ts";
-import { REFRESHES_AT_ONCE, Refreshes } from "../src/sync/refresh.ts";
+import { REFRESHES_AT_ONCE, Refreshes } from "../src/sync/refresh/refresh.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
 /** Reads single resources again, once deliveries are not behind. */

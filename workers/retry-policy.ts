@@ -2,8 +2,8 @@ import { DelayedError, type Job, UnrecoverableError, WaitingError } from "bullmq
 import { isPostgresOutage } from "../db/outage.ts";
 import type { Context } from "../src/context.ts";
 import { withoutContents } from "../src/operations/failure.ts";
-import { InvalidPayloadError } from "../src/sync/apply.ts";
-import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../src/upstream/errors.ts";
+import { InvalidPayloadError } from "../src/sync/deliveries/apply.ts";
+import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../src/upstream/client/errors.ts";
 
 /** Which of BullMQ's words an error becomes. */
 export type Verdict =

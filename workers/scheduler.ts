@@ -1,17 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { parseConfig } from "../src/config.ts";
+import { type Local, openLocal } from "../src/context.ts";
 import { runProcess } from "../src/operations/entry.ts";
-import type { MaintenanceTask } from "../src/operations/queues.ts";
 import { shutdownSignal } from "../src/operations/shutdown.ts";
-import { openStores, type Stores } from "../src/operations/stores.ts";
-import { AUDIT_TICK_MS } from "../src/sync/audit-schedule.ts";
+import type { MaintenanceTask } from "../src/queues/queues.ts";
+import { AUDIT_TICK_MS } from "../src/sync/audit/schedule.ts";
 
 /** How often each task is asked for, in ms. */
 function intervals({
   catchUpIntervalMs,
   sweepIntervalMs,
   deliveryCheckIntervalMs,
-}: Stores["config"]): Record<MaintenanceTask, number> {
+}: Local["config"]): Record<MaintenanceTask, number> {
   return {
     dispatch: 2_000,
     // Asks upstream about every `owner/*`, so it is not free.
@@ -38,7 +38,7 @@ export async function upsertSchedules({
   config,
   queues,
   redis,
-}: Pick<Stores, "config" | "queues" | "redis">): Promise<MaintenanceTask[]> {
+}: Pick<Local, "config" | "queues" | "redis">): Promise<MaintenanceTask[]> {
   if (redis.status !== "ready") return [];
   const mended: MaintenanceTask[] = [];
   for (const [task, every] of Object.entries(intervals(config)) as [MaintenanceTask, number][]) {
@@ -55,7 +55,7 @@ if (import.meta.main) await runProcess(run);
 async function run(): Promise<void> {
   const config = parseConfig(process.env);
   await using resources = new AsyncDisposableStack();
-  const ctx = await openStores(config, resources, { name: "scheduler" });
+  const ctx = await openLocal(config, resources, { name: "scheduler" });
   const stopping = shutdownSignal({ log: ctx.log, timeoutMs: config.shutdownMs });
   ctx.log.info("Scheduling");
   while (!stopping.aborted) {

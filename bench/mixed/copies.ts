@@ -1,9 +1,9 @@
-import { followedEvents } from "../../src/cli/repository-hooks.ts";
+import { followedEvents } from "../../src/cli/hooks/repository-hooks.ts";
 import type { Context } from "../../src/context.ts";
-import { enqueueBackfill } from "../../src/operations/queues.ts";
-import { restartBackfill } from "../../src/sync/backfill.ts";
-import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
-import { ensureRepositoryHook } from "../../src/upstream/hooks.ts";
+import { enqueueBackfill } from "../../src/queues/queues.ts";
+import { restartBackfill } from "../../src/sync/backfill/backfill.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { waitFor } from "../history.ts";
 
 export interface Copying {

@@ -1,6 +1,6 @@
 import pg from "pg";
-import { observe, type Seen } from "../../src/mirror/observation.ts";
-import type { Fields, Json } from "../../src/mirror/template.ts";
+import { observe, type Seen } from "../../src/mirror/store/observation.ts";
+import type { Fields, Json } from "../../src/mirror/store/template.ts";
 
 /**
  * What applying could hardly do less: the same rows, each by one prepared upsert that is committed by itself, one after the

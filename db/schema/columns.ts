@@ -21,9 +21,9 @@ export const words = customType<{ data: string }>({ dataType: () => "tsvector" }
 
 /** What every mirrored row carries beside the resource's own columns. */
 export const observed = {
-  /** Everything upstream sent, as a template: see `src/mirror/template.ts`. */
+  /** Everything upstream sent, as a template: see `src/mirror/store/template.ts`. */
   document: jsonText("document").notNull(),
-  /** Stamps of the document's keys that differ from the row's own: see `src/mirror/merge-rule.ts`. */
+  /** Stamps of the document's keys that differ from the row's own: see `src/mirror/store/merge-rule.ts`. */
   keyStamps: jsonText("key_stamps"),
   /** When the row's newest observation was made, by our clock. */
   seenAt: instant("seen_at").notNull(),

@@ -1,13 +1,13 @@
 import type { Context } from "../context.ts";
-import type { MirroredRepository } from "../mirror/find-repositories.ts";
-import type { Revisions } from "../mirror/revisions.ts";
-import type { Sight } from "../mirror/sight.ts";
-import type { Caller, User } from "./caller.ts";
-import { ApiFault } from "./fault.ts";
-import type { MediaType } from "./media-type.ts";
-import type { Page } from "./page-cache.ts";
-import type { CallerQuota } from "./quota.ts";
-import type { ApiVersion } from "./version.ts";
+import type { MirroredRepository } from "../mirror/read/repositories.ts";
+import type { Sight } from "../mirror/read/sight.ts";
+import type { Revisions } from "../mirror/unchanged/standings.ts";
+import type { Caller, User } from "./callers/caller.ts";
+import type { CallerQuota } from "./callers/quota.ts";
+import { ApiFault } from "./dialect/fault.ts";
+import type { MediaType } from "./dialect/media-type.ts";
+import type { ApiVersion } from "./dialect/version.ts";
+import type { Page } from "./page.ts";
 
 export type ApiContext = Pick<Context, "config" | "db" | "redis" | "upstream" | "clock" | "log">;
 

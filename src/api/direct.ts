@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Way } from "../operations/front.ts";
 import type { ApiContext } from "./call.ts";
-import { type Outgoing, sendDirectly } from "./reply.ts";
+import { type Outgoing, sendDirectly } from "./dialect/reply.ts";
 import type { RestEndpoint } from "./rest/endpoint.ts";
 
 /**

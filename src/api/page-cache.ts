@@ -1,30 +1,13 @@
 import { LRUCache } from "lru-cache";
 import { PEOPLE } from "../../db/revisions.ts";
 import type { Config } from "../config.ts";
-import { Revisions, type Standing } from "../mirror/revisions.ts";
+import { Revisions, type Standing } from "../mirror/unchanged/standings.ts";
 import type { Answer, Call } from "./call.ts";
-import { classOf } from "./caller.ts";
+import { classOf } from "./callers/caller.ts";
 import { compressed, type Encoding } from "./compression.ts";
 import { ownBytes } from "./own-bytes.ts";
+import type { Page } from "./page.ts";
 import type { Match } from "./router.ts";
-
-/** An answer of status 200 as it was rendered, which may be given again as long as none of `revisions` has changed. */
-export interface Page {
-  /** Unlike any other page's of this process. */
-  id: number;
-  /** JSON, in the form that was asked for. */
-  bytes: Buffer;
-  link: string | null;
-  lastModified: Date | null;
-  /** The repository that was asked for. */
-  repositoryId: number;
-  /** Of everything that it shows, from before it was rendered. */
-  revisions: ReadonlyMap<number, string | null>;
-  /** The same bytes, compressed for those who asked for it so. */
-  encoded: Map<Encoding, Buffer>;
-  /** Its ETags, by what of the request they were made with. */
-  tags: Map<string, string>;
-}
 
 /** What is remembered of a request that was answered: what it showed, and from the second time on the page. */
 type Entry = { met: readonly number[] } | Page;

@@ -1,16 +1,17 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { LRUCache } from "lru-cache";
-import type { Standing, Standings } from "../mirror/revisions.ts";
+import type { Standing, Standings } from "../mirror/unchanged/standings.ts";
 import type { Way } from "../operations/front.ts";
 import type { ApiContext } from "./call.ts";
-import { type Caller, type Callers, type Credential, classOf } from "./caller.ts";
+import { type Caller, type Callers, type Credential, classOf } from "./callers/caller.ts";
+import type { Bucket, CallerQuota, QuotaFigures, Taken } from "./callers/quota.ts";
 import type { Encoding } from "./compression.ts";
-import { freshnessHeaders } from "./freshness.ts";
+import { freshnessHeaders } from "./dialect/freshness.ts";
+import { isUnchanged } from "./dialect/reply.ts";
+import { newRequestId } from "./dialect/request-id.ts";
 import { headLines, sendLines } from "./head.ts";
-import { type Page, type PageCache, standingOf } from "./page-cache.ts";
-import type { Bucket, CallerQuota, QuotaFigures, Taken } from "./quota.ts";
-import { isUnchanged } from "./reply.ts";
-import { newRequestId } from "./request-id.ts";
+import type { Page } from "./page.ts";
+import { type PageCache, standingOf } from "./page-cache.ts";
 
 /** How a request was answered that may come again as it is. */
 export interface Known {

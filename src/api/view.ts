@@ -1,9 +1,9 @@
 import type { Queries } from "../../db/connection.ts";
-import { renderDocuments, renderList, type StoredDocument } from "../mirror/rendering.ts";
-import { sees } from "../mirror/sight.ts";
-import type { Fields, Json } from "../mirror/template.ts";
+import { sees } from "../mirror/read/sight.ts";
+import { renderDocuments, renderList, type StoredDocument } from "../mirror/render/rendering.ts";
+import type { Fields, Json } from "../mirror/store/template.ts";
 import type { Call } from "./call.ts";
-import { hasMirrorsRights, type Permissions, permissionsOf } from "./caller.ts";
+import { hasMirrorsRights, type Permissions, permissionsOf } from "./callers/caller.ts";
 
 type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller" | "sight"> &
   Partial<Pick<Call, "met" | "revisions">>;

@@ -13,16 +13,16 @@ import { openOutput } from "./output.ts";
 
 /** In the order in which a person meets them. Each is loaded when it is asked for. */
 const commands: Record<string, () => Promise<Command | CommandGroup>> = {
-  up: async () => (await import("./up.ts")).up,
-  add: async () => (await import("./add.ts")).add,
-  remove: async () => (await import("./remove.ts")).remove,
+  up: async () => (await import("./up/up.ts")).up,
+  add: async () => (await import("./repositories/add.ts")).add,
+  remove: async () => (await import("./repositories/remove.ts")).remove,
   status: async () => (await import("./status.ts")).status,
-  backfill: async () => (await import("./backfill.ts")).backfill,
-  audit: async () => (await import("./audit.ts")).audit,
-  deliveries: async () => (await import("./deliveries.ts")).deliveries,
-  hooks: async () => (await import("./hooks.ts")).hooks,
+  backfill: async () => (await import("./repositories/backfill.ts")).backfill,
+  audit: async () => (await import("./repositories/audit.ts")).audit,
+  deliveries: async () => (await import("./deliveries/deliveries.ts")).deliveries,
+  hooks: async () => (await import("./hooks/hooks.ts")).hooks,
   token: async () => (await import("./token.ts")).token,
-  doctor: async () => (await import("./doctor.ts")).doctor,
+  doctor: async () => (await import("./doctor/doctor.ts")).doctor,
 };
 
 // Set, not exited with: what was written to a pipe would be lost.

@@ -1,12 +1,12 @@
 import { ConfigError } from "../config.ts";
-import { OriginMismatchError } from "../sync/origin.ts";
+import { OriginMismatchError } from "../sync/following/origin.ts";
 import {
   CredentialRejectedError,
   CredentialUnusableError,
   QuotaSpentError,
   UpstreamRefusedError,
   UpstreamUnavailableError,
-} from "../upstream/errors.ts";
+} from "../upstream/client/errors.ts";
 import { CommandError, UsageError } from "./command.ts";
 
 /** What a person can do something with. A stack says nothing to them; TAIN_DEBUG=1 shows it. */

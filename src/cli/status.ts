@@ -1,11 +1,11 @@
 import type { Context } from "../context.ts";
-import { loadStatus, type RepositoryStatus, type Status } from "../operations/status.ts";
-import { forecast } from "../upstream/forecast.ts";
-import { type QuotaReport, quotaReport } from "../upstream/quota.ts";
-import { loadPaces, type Pace } from "./backfill-pace.ts";
+import { forecast } from "../health/forecast.ts";
+import { loadStatus, type RepositoryStatus, type Status } from "../health/status.ts";
+import { type QuotaReport, quotaReport } from "../upstream/quota/quota.ts";
 import { type Command, type Given, listOf } from "./command.ts";
 import { openInstance } from "./open-instance.ts";
 import { grouped, type Output, spanOf, styled, table } from "./output.ts";
+import { loadPaces, type Pace } from "./repositories/backfill-pace.ts";
 
 export const status: Command = {
   name: "status",

@@ -5,13 +5,13 @@ import {
   listApiTokens,
   revokeApiTokens,
   type TokenScope,
-} from "../api/tokens.ts";
+} from "../api/callers/tokens.ts";
 import type { Context } from "../context.ts";
-import { readViewer } from "../sync/selection.ts";
+import { readViewer } from "../sync/following/selection.ts";
 import { type Command, CommandError, type CommandGroup, type Given, listOf, UsageError } from "./command.ts";
 import { openInstance } from "./open-instance.ts";
 import { counted, type Output, spanOf, styled, table } from "./output.ts";
-import { findMatches, readPatterns } from "./patterns.ts";
+import { findMatches, readPatterns } from "./repositories/patterns.ts";
 
 const create: Command = {
   name: "token create",

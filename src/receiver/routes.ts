@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import type { Context } from "../context.ts";
+import { type Accepted, acceptDelivery, InboxUnavailableError, openDispatch } from "../inbox/accept.ts";
+import { InboxWriter } from "../inbox/writer.ts";
 import { goInFront, type Way } from "../operations/front.ts";
+import { Outage } from "../operations/outage.ts";
 import { readBody } from "./body.ts";
 import { readEnvelope } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
-import { type Accepted, acceptDelivery, InboxUnavailableError, openDispatch } from "./inbox.ts";
-import { InboxWriter } from "./inbox-writer.ts";
-import { Outage } from "./outage.ts";
 import { requireSigned } from "./verify.ts";
 
 type Receiving = Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "log">;

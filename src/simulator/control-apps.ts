@@ -2,7 +2,7 @@
 import { type App, type AppInput, type Installation, type InstallationInput, repositoryOf } from "./apps.ts";
 import type { Permissions } from "./permissions.ts";
 import { Refusal } from "./refusal.ts";
-import type { Simulator } from "./simulator.ts";
+import type { Simulator } from "./running.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

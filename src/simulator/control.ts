@@ -8,7 +8,7 @@ import type { FaultSettings } from "./faults.ts";
 import { mutate } from "./mutations.ts";
 import { type Bucket, callerOf } from "./quota.ts";
 import { Refusal } from "./refusal.ts";
-import type { Simulator } from "./simulator.ts";
+import type { Simulator } from "./running.ts";
 import { summary, wholeState } from "./state.ts";
 import type { TokenInput } from "./tokens.ts";
 import { openView, type View } from "./views/view.ts";

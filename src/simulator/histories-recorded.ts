@@ -2,14 +2,8 @@
  * REST documents as they were recorded, served in place of what the world would show. Addresses are moved to this
  * server; fields that the recording does not have (it may be years old) are filled in from the world's own view.
  */
-import type { Issue } from "./records.ts";
+import type { Issue, RecordedDocuments } from "./records.ts";
 import type { Json, View } from "./views/view.ts";
-
-/** The recorded documents of one issue or pull request. */
-export interface RecordedDocuments {
-  readonly issue?: Json;
-  readonly pull?: Json;
-}
 
 const RECORDED_API = "https://api.github.com";
 const RECORDED_PAGES = "https://github.com";

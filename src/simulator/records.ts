@@ -315,3 +315,9 @@ export interface Hook extends Endpoint {
   readonly repository: Repository;
   deleted: boolean;
 }
+
+/** The recorded documents of one issue or pull request. */
+export interface RecordedDocuments {
+  readonly issue?: Readonly<Record<string, unknown>>;
+  readonly pull?: Readonly<Record<string, unknown>>;
+}

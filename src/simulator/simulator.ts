@@ -9,10 +9,11 @@ import { type Clock, SettableClock } from "./clock.ts";
 import { Control } from "./control.ts";
 import { type FaultSettings, Faults } from "./faults.ts";
 import { HttpApi } from "./http-api.ts";
-import { type Live, type LiveOptions, startLive } from "./live.ts";
+import { type Live, startLive } from "./live.ts";
 import { Meter } from "./meter.ts";
 import { Quota, type QuotaOptions } from "./quota.ts";
 import type { Service } from "./rest/call.ts";
+import type { Simulator } from "./running.ts";
 import { type TokenInput, Tokens } from "./tokens.ts";
 import { type WebhookOptions, Webhooks } from "./webhooks/webhooks.ts";
 import { World, type WorldOptions } from "./world.ts";
@@ -39,22 +40,6 @@ export interface SimulatorOptions {
   readonly deepPageLimit?: number;
   /** The service refuses hooks on loopback addresses. Default false. */
   readonly refuseLocalHooks?: boolean;
-}
-
-export interface Simulator extends Service, AsyncDisposable {
-  /** `http://127.0.0.1:PORT`, without a slash at the end. */
-  readonly url: string;
-  readonly htmlUrl: string;
-  readonly faults: Faults;
-  /** Replaces all faults: HTTP, webhooks, GraphQL, replica lag. */
-  setFaults(settings: FaultSettings): void;
-  /** Starts the seeded stream of changes, in place of one that runs. */
-  startLive(options: LiveOptions): Live;
-  /** Ends it; says how many changes it made. */
-  stopLive(): number;
-  /** Ends when no webhook is on its way. */
-  quiet(): Promise<void>;
-  close(): Promise<void>;
 }
 
 export async function openSimulator(options: SimulatorOptions = {}): Promise<Simulator> {

@@ -7,7 +7,6 @@
  */
 import type { Clock } from "./clock.ts";
 import type { WorldEvent } from "./event.ts";
-import type { RecordedDocuments } from "./histories-recorded.ts";
 import * as fresh from "./new-rows.ts";
 import { type NodeKind, nodeId } from "./node-id.ts";
 import { type Random, seededRandom } from "./random.ts";
@@ -19,6 +18,7 @@ import {
   type Label,
   type Milestone,
   type PullIssue,
+  type RecordedDocuments,
   type Repository,
   type Review,
   type ReviewComment,

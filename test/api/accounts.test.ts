@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createApiToken } from "../../src/api/tokens.ts";
+import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { type ApiWorld, openApiWorld, rebased, store } from "./api-world.ts";
 
 let world: ApiWorld;

@@ -1,16 +1,17 @@
 import Fastify from "fastify";
 import { sql } from "../../db/drizzle.ts";
+import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { registerApi } from "../../src/api/routes.ts";
-import { createApiToken } from "../../src/api/tokens.ts";
 import type { Context } from "../../src/context.ts";
-import { joinObserved, type Observed, observe } from "../../src/mirror/observation.ts";
-import type { Kind } from "../../src/mirror/resource.ts";
-import { mergeObserved } from "../../src/mirror/store.ts";
-import type { Json } from "../../src/mirror/template.ts";
-import { openStores } from "../../src/operations/stores.ts";
+import { openLocal } from "../../src/context.ts";
+import { mergeObserved } from "../../src/mirror/store/merge.ts";
+import { joinObserved, type Observed, observe } from "../../src/mirror/store/observation.ts";
+import type { Kind } from "../../src/mirror/store/resource.ts";
+import type { Json } from "../../src/mirror/store/template.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
-import { openUpstream } from "../../src/upstream/client.ts";
+import type { Simulator } from "../../src/simulator/running.ts";
+import { openSimulator } from "../../src/simulator/simulator.ts";
+import { openUpstream } from "../../src/upstream/client/client.ts";
 import { testConfig } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 
@@ -94,7 +95,7 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
     const redis = testRedis();
     const at = { database: database.url, redis, upstream: options.upstreamUrl ?? upstream.url };
     const env = { UPSTREAM_TOKEN: tokens.join(","), ...options.env };
-    const opened = await openStores(testConfig(at, env), resources, { name: "test" });
+    const opened = await openLocal(testConfig(at, env), resources, { name: "test" });
     const stores = { ...opened, ...(options.clock ? { clock: options.clock } : {}) };
     const client = openUpstream(stores);
     resources.defer(() => client.close());
@@ -125,7 +126,7 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
       getUpstream: (path, asking = {}) => askAt(upstream.url, "GET", path, { token: UPSTREAM_TOKEN, ...asking }),
       openSibling: async (more = {}, limits = {}, clientLimits = {}) => {
         const config = testConfig(at, { ...env, ...more });
-        const own = await openStores(config, resources, { name: "sibling" });
+        const own = await openLocal(config, resources, { name: "sibling" });
         const upstreamClient = openUpstream(own, clientLimits);
         resources.defer(() => upstreamClient.close());
         return listen({ ...own, upstream: upstreamClient }, limits);

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { extractPublished, publishedText } from "../../src/api/description/extract.ts";
+import { extractPublished, publishedText } from "../../scripts/generate/published.ts";
 import { escaped, inline } from "../../src/api/description/prose.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { restOperations } from "../../src/api/rest/operations.ts";
@@ -46,7 +46,7 @@ const operations = (): { path: string; method: string; operation: Json }[] =>
       .map(([method, operation]) => ({ path, method, operation })),
   );
 
-test("what is published of our routes is up to date (else: node src/api/description/extract.ts)", () => {
+test("what is published of our routes is up to date (else: node scripts/generate/published.ts)", () => {
   const stored = readFileSync(new URL("../../src/api/description/published.json", import.meta.url), "utf8");
   // Compared as a truth value: the difference of two files of this size says nothing to anybody.
   expect(stored === publishedText(extractPublished())).toBe(true);

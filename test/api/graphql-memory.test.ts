@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { sql } from "../../db/drizzle.ts";
-import { createApiToken } from "../../src/api/tokens.ts";
-import type { Kind } from "../../src/mirror/resource.ts";
-import type { Fields } from "../../src/mirror/template.ts";
+import { createApiToken } from "../../src/api/callers/tokens.ts";
+import type { Kind } from "../../src/mirror/store/resource.ts";
+import type { Fields } from "../../src/mirror/store/template.ts";
 import { type Answered, type ApiWorld, askAt, openApiWorld, store, UPSTREAM_TOKEN } from "./api-world.ts";
 
 let world: ApiWorld;

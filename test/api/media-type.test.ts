@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MarkdownRenderer, textOf } from "../../src/api/markdown.ts";
+import { MarkdownRenderer, textOf } from "../../src/api/dialect/markdown.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 const home = { pages: "https://github.com", repository: "octo/demo" };

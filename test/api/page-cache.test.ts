@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/drizzle.ts";
 import { touch } from "../../db/revisions.ts";
 import { restOperations } from "../../src/api/rest/operations.ts";
-import type { Kind } from "../../src/mirror/resource.ts";
-import type { Fields, Json } from "../../src/mirror/template.ts";
-import { removeSelection } from "../../src/sync/selection.ts";
+import type { Kind } from "../../src/mirror/store/resource.ts";
+import type { Fields, Json } from "../../src/mirror/store/template.ts";
+import { removeSelection } from "../../src/sync/following/selection.ts";
 import { openLink } from "../receiver/breakable-link.ts";
 import { until } from "../support/patience.ts";
 

@@ -2,9 +2,9 @@ import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { compressed } from "../../src/api/compression.ts";
-import { readCursor, writeCursor } from "../../src/api/cursor.ts";
-import { decodeId } from "../../src/api/graphql/node-id.ts";
-import { cursorLink, numberedLink } from "../../src/api/link.ts";
+import { readCursor, writeCursor } from "../../src/api/dialect/cursor.ts";
+import { cursorLink, numberedLink } from "../../src/api/dialect/link.ts";
+import { decodeId } from "../../src/api/graphql/resolve/node-id.ts";
 import { ownBytes } from "../../src/api/own-bytes.ts";
 
 describe("cursors", () => {

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import type { Caller } from "../../src/api/caller.ts";
-import { CallerQuota } from "../../src/api/quota.ts";
+import type { Caller } from "../../src/api/callers/caller.ts";
+import { CallerQuota } from "../../src/api/callers/quota.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { testConfig } from "../support/config.ts";
 import { testRedis } from "../support/database.ts";

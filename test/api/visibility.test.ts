@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createApiToken, revokeApiTokens } from "../../src/api/callers/tokens.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { restOperations } from "../../src/api/rest/operations.ts";
-import { createApiToken, revokeApiTokens } from "../../src/api/tokens.ts";
-import { storeTransfer } from "../../src/mirror/transfers.ts";
+import { storeTransfer } from "../../src/mirror/store/transfers.ts";
 import { type Answered, type ApiWorld, openApiWorld, store } from "./api-world.ts";
 
 // Who sees what: every kind of caller, every visibility, every operation, as the router and the schema list them.
@@ -63,7 +63,7 @@ beforeAll(async () => {
   );
   const scope = (id: number) => ({ repositoryIds: [id], ownerIds: [] });
   const revoked = await createApiToken(ctx, { userId, canWrite: true });
-  await revokeApiTokens(ctx, [(await import("../../src/api/tokens.ts")).apiTokenId(revoked)]);
+  await revokeApiTokens(ctx, [(await import("../../src/api/callers/tokens.ts")).apiTokenId(revoked)]);
   upstream.tokens.create({ token: "ghp_sees", login: "insider", repositories: [hidden.fullName] });
   upstream.tokens.create({ token: "ghp_blind", login: "outsider" });
   tokens = {

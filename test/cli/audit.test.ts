@@ -3,7 +3,7 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { mutate } from "../../src/simulator/mutations.ts";
 import { callerOf } from "../../src/simulator/quota.ts";
 import { openView } from "../../src/simulator/views/view.ts";
-import { audit } from "../../src/sync/audit.ts";
+import { audit } from "../../src/sync/audit/audit.ts";
 import { compare } from "../support/comparison.ts";
 import { inherited } from "../support/config.ts";
 import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { tokenFindings } from "../../src/cli/doctor.ts";
-import { clockFinding, type Finding, postgresFindings, redisFindings } from "../../src/operations/doctor.ts";
+import { tokenFindings } from "../../src/cli/doctor/doctor.ts";
+import { clockFinding, type Finding, postgresFindings, redisFindings } from "../../src/cli/doctor/findings.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
 import { tainOn } from "./tain-on.ts";
 

@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { diagnose, failureFinding } from "../../src/cli/hook-diagnosis.ts";
+import { diagnose, failureFinding } from "../../src/cli/hooks/diagnosis.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
-import type { HookAtUpstream } from "../../src/upstream/hooks.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import type { HookAtUpstream } from "../../src/upstream/hooks/hooks.ts";
 import { openWorld, type TestWorld, type TestWorldOptions } from "../support/world.ts";
 import { tainOn } from "./tain-on.ts";
 

@@ -1,6 +1,12 @@
 import { expect, test } from "vitest";
 import { openDatabase } from "../../db/connection.ts";
-import { claimOrigin, findOrigin, mirrorTables, OriginMismatchError, SIMULATOR } from "../../src/sync/origin.ts";
+import {
+  claimOrigin,
+  findOrigin,
+  mirrorTables,
+  OriginMismatchError,
+  SIMULATOR,
+} from "../../src/sync/following/origin.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 const GITHUB = "https://api.github.com";

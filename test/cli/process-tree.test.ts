@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { type Part, ProcessTree } from "../../src/cli/process-tree.ts";
+import { type Part, ProcessTree } from "../../src/cli/up/process-tree.ts";
 import { until } from "../support/patience.ts";
 
 const entry = new URL("fixture-part.ts", import.meta.url);

@@ -8,7 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Instance } from "../../src/cli/instance.ts";
-import type { Status } from "../../src/operations/status.ts";
+import type { Status } from "../../src/health/status.ts";
 import { inherited } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 import { PATIENCE_MS, until } from "../support/patience.ts";

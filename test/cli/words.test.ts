@@ -1,12 +1,12 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { paceBetween, paceLine } from "../../src/cli/backfill-pace.ts";
 import { type Command, chooseAction, listOf, parseArguments, UsageError } from "../../src/cli/command.ts";
-import { deliveries } from "../../src/cli/deliveries.ts";
+import { deliveries } from "../../src/cli/deliveries/deliveries.ts";
 import { completed, type Instance } from "../../src/cli/instance.ts";
 import { counted, openOutput, spanOf, table } from "../../src/cli/output.ts";
-import { readNames, readPatterns } from "../../src/cli/patterns.ts";
+import { paceBetween, paceLine } from "../../src/cli/repositories/backfill-pace.ts";
+import { readNames, readPatterns } from "../../src/cli/repositories/patterns.ts";
 import { token } from "../../src/cli/token.ts";
 import { inherited } from "../support/config.ts";
 

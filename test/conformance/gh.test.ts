@@ -1,6 +1,6 @@
 /** `gh`, unmodified, against the mirror: what each command prints is compared with what upstream has. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createApiToken } from "../../src/api/tokens.ts";
+import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
 import { DEVELOPMENT, ENTERPRISE, type Gh, hasGh, openGh, openGhAtPort80 } from "./gh-runs.ts";
 

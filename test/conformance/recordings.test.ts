@@ -5,11 +5,11 @@ import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { getTableName, sql } from "../../db/drizzle.ts";
 import { type Context, openContext } from "../../src/context.ts";
-import { joinObserved, observe } from "../../src/mirror/observation.ts";
-import { renderDocuments } from "../../src/mirror/rendering.ts";
-import { type Kind, resourceOf } from "../../src/mirror/resource.ts";
-import { mergeObserved } from "../../src/mirror/store.ts";
-import type { Fields, Json } from "../../src/mirror/template.ts";
+import { renderDocuments } from "../../src/mirror/render/rendering.ts";
+import { mergeObserved } from "../../src/mirror/store/merge.ts";
+import { joinObserved, observe } from "../../src/mirror/store/observation.ts";
+import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
+import type { Fields, Json } from "../../src/mirror/store/template.ts";
 import { testConfig } from "../support/config.ts";
 import { openTestDatabase, type TestDatabase, testRedis } from "../support/database.ts";
 

@@ -2,9 +2,9 @@ import { createHmac, randomUUID } from "node:crypto";
 import examples from "@octokit/webhooks-examples";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { getTableName, sql } from "../../db/drizzle.ts";
-import { renderDocuments } from "../../src/mirror/rendering.ts";
-import { type Kind, resourceOf } from "../../src/mirror/resource.ts";
-import type { Fields } from "../../src/mirror/template.ts";
+import { renderDocuments } from "../../src/mirror/render/rendering.ts";
+import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
+import type { Fields } from "../../src/mirror/store/template.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

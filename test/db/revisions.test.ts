@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type Database, openDatabase } from "../../db/connection.ts";
 import { sql } from "../../db/drizzle.ts";
 import { PEOPLE, touch } from "../../db/revisions.ts";
-import { Revisions } from "../../src/mirror/revisions.ts";
+import { Revisions } from "../../src/mirror/unchanged/standings.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 async function opened(): Promise<{ db: Database; revisions: Revisions } & AsyncDisposable> {

@@ -2,8 +2,8 @@ import { existsSync, globSync, readdirSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
 import { settings } from "../../src/config.ts";
-import { queueNames } from "../../src/operations/queues.ts";
 import { version } from "../../src/operations/version.ts";
+import { queueNames } from "../../src/queues/queues.ts";
 import { codeSpansOf, pages, projectRoot, proseOf, readPage } from "./markdown.ts";
 
 describe.each(pages)("%s", (page) => {

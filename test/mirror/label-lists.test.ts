@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { openDatabase } from "../../db/connection.ts";
-import * as sources from "../../src/api/graphql/sources.ts";
-import { findIssues, type IssueFilter, type IssuePosition } from "../../src/mirror/find-issues.ts";
-import { countPages, findPages } from "../../src/mirror/find-pages.ts";
-import { joinObserved, observe, type Sighting } from "../../src/mirror/observation.ts";
-import { mergeObserved } from "../../src/mirror/store.ts";
-import type { Fields } from "../../src/mirror/template.ts";
+import * as sources from "../../src/api/graphql/resolve/sources.ts";
+import { findIssues, type IssueFilter, type IssuePosition } from "../../src/mirror/read/issues.ts";
+import { countPages, findPages } from "../../src/mirror/read/pages.ts";
+import { mergeObserved } from "../../src/mirror/store/merge.ts";
+import { joinObserved, observe, type Sighting } from "../../src/mirror/store/observation.ts";
+import type { Fields } from "../../src/mirror/store/template.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 /** `SEEDS=200 npm test -- test/mirror/label-lists` tries more histories. */

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { openDatabase } from "../../db/connection.ts";
 import { PEOPLE } from "../../db/revisions.ts";
-import { findIssue } from "../../src/mirror/find-issues.ts";
-import { type Observed, observe, type Sighting } from "../../src/mirror/observation.ts";
-import { renderDocuments, renderList, type StoredDocument } from "../../src/mirror/rendering.ts";
-import { Revisions } from "../../src/mirror/revisions.ts";
-import { SharedRows, sharedName } from "../../src/mirror/shared-rows.ts";
-import { mergeObserved } from "../../src/mirror/store.ts";
-import type { Fields } from "../../src/mirror/template.ts";
+import { findIssue } from "../../src/mirror/read/issues.ts";
+import { renderDocuments, renderList, type StoredDocument } from "../../src/mirror/render/rendering.ts";
+import { SharedRows, sharedName } from "../../src/mirror/render/shared-rows.ts";
+import { mergeObserved } from "../../src/mirror/store/merge.ts";
+import { type Observed, observe, type Sighting } from "../../src/mirror/store/observation.ts";
+import type { Fields } from "../../src/mirror/store/template.ts";
+import { Revisions } from "../../src/mirror/unchanged/standings.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 const API = "https://api.example.com";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { openDatabase } from "../../db/connection.ts";
-import { joinObserved, observe, type Sighting } from "../../src/mirror/observation.ts";
-import { mergeObserved } from "../../src/mirror/store.ts";
-import type { Fields } from "../../src/mirror/template.ts";
+import { mergeObserved } from "../../src/mirror/store/merge.ts";
+import { joinObserved, observe, type Sighting } from "../../src/mirror/store/observation.ts";
+import type { Fields } from "../../src/mirror/store/template.ts";
 import { openTestDatabase } from "../support/database.ts";
 import { until } from "../support/patience.ts";
 

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, test } from "vitest";
-import { textArray } from "../../src/mirror/text-array.ts";
+import { textArray } from "../../db/text-array.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 const TEXTS = [

@@ -1,8 +1,8 @@
 import { request } from "node:http";
 import Fastify, { type FastifyInstance } from "fastify";
 import { describe, expect, test } from "vitest";
-import { health } from "../../src/operations/health.ts";
-import { openStores, type Stores } from "../../src/operations/stores.ts";
+import { type Local, openLocal } from "../../src/context.ts";
+import { health } from "../../src/health/routes.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 import { eventually } from "../support/patience.ts";
 import { openLink } from "./breakable-link.ts";
@@ -12,11 +12,11 @@ const OPERATOR = "the-operators-token";
 
 async function openHealth(
   env: NodeJS.ProcessEnv = {},
-): Promise<{ app: FastifyInstance; ctx: Stores } & AsyncDisposable> {
+): Promise<{ app: FastifyInstance; ctx: Local } & AsyncDisposable> {
   const resources = new AsyncDisposableStack();
   const databaseUrl = env.DATABASE_URL ?? resources.use(await openTestDatabase()).url;
   const redis = testRedis();
-  const ctx = await openStores(
+  const ctx = await openLocal(
     testConfig({
       DATABASE_URL: databaseUrl,
       REDIS_URL: redis.url,

@@ -1,8 +1,8 @@
 import { Worker } from "bullmq";
 import { describe, expect, test } from "vitest";
-import { enqueueBursts, enqueueDeliveries, QueueUnavailableError, queueCounts } from "../../src/operations/queues.ts";
-import { dispatchPending, pruneDeliveries } from "../../src/receiver/dispatch.ts";
-import { failDelivery, openDispatch, storeWaitingDelivery } from "../../src/receiver/inbox.ts";
+import { failDelivery, openDispatch, storeWaitingDelivery } from "../../src/inbox/accept.ts";
+import { dispatchPending, pruneDeliveries } from "../../src/inbox/dispatch.ts";
+import { enqueueBursts, enqueueDeliveries, QueueUnavailableError, queueCounts } from "../../src/queues/queues.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 import { eventually } from "../support/patience.ts";
 import { openLink } from "./breakable-link.ts";

@@ -2,7 +2,7 @@ import { sign } from "@octokit/webhooks-methods";
 import Fastify from "fastify";
 import type { Config } from "../../src/config.ts";
 import { parseConfig } from "../../src/config.ts";
-import { openStores, type Stores } from "../../src/operations/stores.ts";
+import { type Local, openLocal } from "../../src/context.ts";
 import { receiver } from "../../src/receiver/routes.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 
@@ -14,7 +14,7 @@ export const NOWHERE = { databaseUrl: "postgres://tain:tain@127.0.0.1:1/tain", r
 
 export interface ReceiverWorld extends AsyncDisposable {
   url: string;
-  stores: Stores;
+  stores: Local;
   /** Signs and sends; the answer's body is parsed. */
   deliver(options?: Sending): Promise<{ status: number; headers: Headers; body: Record<string, unknown> }>;
   inbox(): Promise<InboxRow[]>;
@@ -60,7 +60,7 @@ export async function openReceiverWorld(
     REDIS_PREFIX: redis.prefix,
     ...stores.env,
   });
-  const ctx = await openStores(config, resources, { name: "test" });
+  const ctx = await openLocal(config, resources, { name: "test" });
   if (!stores.redisUrl)
     resources.defer(() =>
       Promise.all(Object.values(ctx.queues).map((queue) => queue.obliterate({ force: true }))).then(() => {}),

@@ -1,6 +1,7 @@
 import examples from "@octokit/webhooks-examples";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { keysOf, readEnvelope } from "../../src/receiver/envelope.ts";
+import { keysOf } from "../../src/inbox/delivery.ts";
+import { readEnvelope } from "../../src/receiver/envelope.ts";
 import { eventually } from "../support/patience.ts";
 import { openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";
 

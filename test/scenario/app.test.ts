@@ -7,11 +7,11 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { mutate } from "../../src/simulator/mutations.ts";
 import type { Repository } from "../../src/simulator/records.ts";
 import { openView } from "../../src/simulator/views/view.ts";
-import { checkDeliveries } from "../../src/sync/missed-deliveries.ts";
-import { resolveSelections } from "../../src/sync/selection.ts";
-import { sweep } from "../../src/sync/sweep.ts";
-import { openUpstream } from "../../src/upstream/client.ts";
-import { quotaReport } from "../../src/upstream/quota.ts";
+import { sweep } from "../../src/sync/catch-up/sweep.ts";
+import { checkDeliveries } from "../../src/sync/deliveries/missed.ts";
+import { resolveSelections } from "../../src/sync/following/selection.ts";
+import { openUpstream } from "../../src/upstream/client/client.ts";
+import { quotaReport } from "../../src/upstream/quota/quota.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

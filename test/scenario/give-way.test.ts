@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { Context } from "../../src/context.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { backfill } from "../../src/sync/backfill.ts";
-import { catchUp } from "../../src/sync/catch-up.ts";
+import { backfill } from "../../src/sync/backfill/backfill.ts";
+import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { DeliveriesFirst, giveWay } from "../../src/sync/give-way.ts";
-import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
 import { withUpstream } from "../support/own-upstream.ts";
 import { openWorld } from "../support/world.ts";
 

@@ -3,8 +3,8 @@ import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { GHOST_ID, type PullIssue } from "../../src/simulator/records.ts";
 import { isPull } from "../../src/simulator/world.ts";
-import { audit } from "../../src/sync/audit.ts";
-import { driftCount } from "../../src/sync/audit-report.ts";
+import { audit } from "../../src/sync/audit/audit.ts";
+import { driftCount } from "../../src/sync/audit/report.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

@@ -1,5 +1,5 @@
 import { test } from "vitest";
-import { resolveSelections } from "../../src/sync/selection.ts";
+import { resolveSelections } from "../../src/sync/following/selection.ts";
 import { killDuringBackfill, openKilledBackfill } from "../support/killed-backfill.ts";
 import { startProgram } from "../support/program.ts";
 

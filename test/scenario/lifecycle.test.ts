@@ -4,7 +4,7 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { mutate } from "../../src/simulator/mutations.ts";
 import type { Issue, Repository, Review } from "../../src/simulator/records.ts";
 import { openView } from "../../src/simulator/views/view.ts";
-import { audit } from "../../src/sync/audit.ts";
+import { audit } from "../../src/sync/audit/audit.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

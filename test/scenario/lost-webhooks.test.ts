@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { sweep } from "../../src/sync/sweep.ts";
+import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld } from "../support/world.ts";
 

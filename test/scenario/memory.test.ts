@@ -3,7 +3,7 @@ import { platform } from "node:os";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { openContext } from "../../src/context.ts";
-import { resolveSelections } from "../../src/sync/selection.ts";
+import { resolveSelections } from "../../src/sync/following/selection.ts";
 import { testConfig, testEnvironment } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 import { until } from "../support/patience.ts";

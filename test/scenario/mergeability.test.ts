@@ -5,8 +5,8 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { mutate } from "../../src/simulator/mutations.ts";
 import type { PullIssue, Repository } from "../../src/simulator/records.ts";
 import { openView } from "../../src/simulator/views/view.ts";
-import { audit } from "../../src/sync/audit.ts";
-import { Refreshes } from "../../src/sync/refresh.ts";
+import { audit } from "../../src/sync/audit/audit.ts";
+import { Refreshes } from "../../src/sync/refresh/refresh.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

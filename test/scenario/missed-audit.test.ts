@@ -3,12 +3,12 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { mutate } from "../../src/simulator/mutations.ts";
 import { callerOf } from "../../src/simulator/quota.ts";
 import { openView } from "../../src/simulator/views/view.ts";
-import { audit } from "../../src/sync/audit.ts";
-import { type AuditReport, driftCount } from "../../src/sync/audit-report.ts";
-import { scheduleAudits } from "../../src/sync/audit-schedule.ts";
-import { InterruptedError } from "../../src/sync/backfill.ts";
-import { RepositoryUnavailableError } from "../../src/sync/pages.ts";
-import { QuotaSpentError } from "../../src/upstream/errors.ts";
+import { audit } from "../../src/sync/audit/audit.ts";
+import { type AuditReport, driftCount } from "../../src/sync/audit/report.ts";
+import { scheduleAudits } from "../../src/sync/audit/schedule.ts";
+import { InterruptedError } from "../../src/sync/backfill/backfill.ts";
+import { RepositoryUnavailableError } from "../../src/sync/reads/pages.ts";
+import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
 

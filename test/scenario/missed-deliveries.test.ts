@@ -3,8 +3,8 @@ import { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { mutate } from "../../src/simulator/mutations.ts";
 import { openView } from "../../src/simulator/views/view.ts";
-import { checkDeliveries } from "../../src/sync/missed-deliveries.ts";
-import { sweep } from "../../src/sync/sweep.ts";
+import { sweep } from "../../src/sync/catch-up/sweep.ts";
+import { checkDeliveries } from "../../src/sync/deliveries/missed.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

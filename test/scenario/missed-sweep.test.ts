@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { backfill } from "../../src/sync/backfill.ts";
-import { catchUp } from "../../src/sync/catch-up.ts";
-import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
-import { sweep } from "../../src/sync/sweep.ts";
-import { probesFor } from "../../src/sync/sweep-lists.ts";
-import type { Upstream } from "../../src/upstream/client.ts";
-import { QuotaSpentError } from "../../src/upstream/errors.ts";
+import { backfill } from "../../src/sync/backfill/backfill.ts";
+import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
+import { sweep } from "../../src/sync/catch-up/sweep.ts";
+import { probesFor } from "../../src/sync/catch-up/sweep-lists.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
+import type { Upstream } from "../../src/upstream/client/upstream.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 const { signal } = new AbortController();

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { type Context, openContext } from "../../src/context.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { audit } from "../../src/sync/audit.ts";
-import { driftCount } from "../../src/sync/audit-report.ts";
-import { backfill, InterruptedError } from "../../src/sync/backfill.ts";
-import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
-import type { Upstream } from "../../src/upstream/client.ts";
-import { GraphqlTooHeavyError } from "../../src/upstream/errors.ts";
+import { audit } from "../../src/sync/audit/audit.ts";
+import { driftCount } from "../../src/sync/audit/report.ts";
+import { backfill, InterruptedError } from "../../src/sync/backfill/backfill.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { GraphqlTooHeavyError } from "../../src/upstream/client/errors.ts";
+import type { Upstream } from "../../src/upstream/client/upstream.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

@@ -4,7 +4,7 @@ import { openContext } from "../../src/context.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { type Random, seededRandom } from "../../src/simulator/random.ts";
-import { scheduleCatchUps } from "../../src/sync/catch-up.ts";
+import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { buildWeb } from "../../src/web.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";

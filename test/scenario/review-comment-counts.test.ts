@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
-import { findMirroredRepository } from "../../src/mirror/find-repository.ts";
+import { findMirroredRepository } from "../../src/mirror/read/repository.ts";
 import { createReview, createReviewComment, deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { PullIssue, ReviewComment } from "../../src/simulator/records.ts";
-import { applyDeliveries } from "../../src/sync/apply.ts";
-import { backfill } from "../../src/sync/backfill.ts";
-import { storePullDetails } from "../../src/sync/pull-details.ts";
-import { Refreshes } from "../../src/sync/refresh.ts";
-import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
+import { backfill } from "../../src/sync/backfill/backfill.ts";
+import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { storePullDetails } from "../../src/sync/reads/pull-details.ts";
+import { Refreshes } from "../../src/sync/refresh/refresh.ts";
 import { openWorld } from "../support/world.ts";
 
 /** A mirror that listens and whose workers are the test, a pull request at upstream, and what the mirror says of it. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/drizzle.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { addSelections, removeSelection, resolveSelections } from "../../src/sync/selection.ts";
+import { addSelections, removeSelection, resolveSelections } from "../../src/sync/following/selection.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 const open = () =>

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { SettableClock } from "../../src/simulator/clock.ts";
 import { openSnapshots, type Snapshots } from "../../src/simulator/histories-snapshots.ts";
-import { audit } from "../../src/sync/audit.ts";
+import { audit } from "../../src/sync/audit/audit.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld } from "../support/world.ts";
 

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { queueCounts } from "../../src/operations/queues.ts";
+import { queueCounts } from "../../src/queues/queues.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { callerOf } from "../../src/simulator/quota.ts";
-import { addSelections, resolveSelections } from "../../src/sync/selection.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { testEnvironment } from "../support/config.ts";
 import { PATIENCE_MS, until } from "../support/patience.ts";
 import { type Program, startProgram } from "../support/program.ts";

@@ -2,7 +2,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
+import type { Simulator } from "../../src/simulator/running.ts";
+import { openSimulator } from "../../src/simulator/simulator.ts";
 import { type Run, Tain } from "../cli/tain.ts";
 import { until } from "../support/patience.ts";
 

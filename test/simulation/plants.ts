@@ -14,7 +14,7 @@ interface Plant {
 export const plants: Record<string, Plant> = {
   "no-tie-rule": {
     about: "of two observations of one second, the one that was seen last stands, and nobody is asked",
-    file: "src/mirror/merge-rule.ts",
+    file: "src/mirror/store/merge-rule.ts",
     replaces: [['  return "tied";\n}', '  return a.seenAt > b.seenAt ? "newer" : "older";\n}']],
   },
 };

@@ -3,7 +3,8 @@ import type { AddressInfo } from "node:net";
 import { createIssue } from "../../src/simulator/changes/issues.ts";
 import { SettableClock } from "../../src/simulator/clock.ts";
 import type { Issue, Repository, User } from "../../src/simulator/records.ts";
-import { openSimulator, type Simulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
+import type { Simulator } from "../../src/simulator/running.ts";
+import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are foreign JSON, and tests look into them as clients do.
 type Body = any;

@@ -1,9 +1,9 @@
 import { getTableName, sql } from "../../db/drizzle.ts";
 import type { Context } from "../../src/context.ts";
-import { renderDocuments } from "../../src/mirror/rendering.ts";
-import { type Kind, resourceOf } from "../../src/mirror/resource.ts";
-import { type Fields, type Json, sameValue } from "../../src/mirror/template.ts";
-import type { Simulator } from "../../src/simulator/simulator.ts";
+import { renderDocuments } from "../../src/mirror/render/rendering.ts";
+import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
+import { type Fields, type Json, sameValue } from "../../src/mirror/store/template.ts";
+import type { Simulator } from "../../src/simulator/running.ts";
 
 type Truth = Record<
   "labels" | "milestones" | "issues" | "pulls" | "comments" | "reviews" | "review_comments",

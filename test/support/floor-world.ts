@@ -9,7 +9,7 @@ import {
   type Review,
   type User,
 } from "../../src/simulator/records.ts";
-import type { Simulator } from "../../src/simulator/simulator.ts";
+import type { Simulator } from "../../src/simulator/running.ts";
 import { isPull, type World } from "../../src/simulator/world.ts";
 
 /** How much one repository has: these numbers exactly, so that the least it can cost is known. */

@@ -1,5 +1,5 @@
 import type { Context } from "../../src/context.ts";
-import type { Upstream } from "../../src/upstream/client.ts";
+import type { Upstream } from "../../src/upstream/client/upstream.ts";
 
 /** The same context, which asks upstream in these ways of its own. */
 export function withUpstream(ctx: Context, own: Partial<Pick<Upstream, "get" | "graphql">>): Context {

@@ -1,9 +1,9 @@
 import { createHash, generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
 import { sql } from "../../db/drizzle.ts";
-import { CredentialRejectedError, QuotaSpentError } from "../../src/upstream/errors.ts";
-import { quotaReport } from "../../src/upstream/quota.ts";
-import { loadValidators, saveValidator } from "../../src/upstream/validators.ts";
+import { CredentialRejectedError, QuotaSpentError } from "../../src/upstream/client/errors.ts";
+import { loadValidators, saveValidator } from "../../src/upstream/conditional/validators.ts";
+import { quotaReport } from "../../src/upstream/quota/quota.ts";
 import { type AppWorld, appPublicKey, openAppWorld } from "./app-world.ts";
 import { json, quotaHeaders } from "./world.ts";
 

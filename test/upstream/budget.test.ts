@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
 import { SettableClock } from "../../src/simulator/clock.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
-import type { Priority, Upstream } from "../../src/upstream/client.ts";
-import { QuotaSpentError } from "../../src/upstream/errors.ts";
+import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
+import type { Priority, Upstream } from "../../src/upstream/client/upstream.ts";
 import { at, json, openUpstreamWorld, quotaHeaders, type WorldOptions } from "./world.ts";
 
 const caller = { priority: "caller" } as const;

@@ -5,10 +5,15 @@ import { sql } from "../../db/drizzle.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
-import type { Upstream } from "../../src/upstream/client.ts";
-import { fingerprint } from "../../src/upstream/credentials.ts";
-import { pages } from "../../src/upstream/pagination.ts";
-import { loadValidators, pruneBodies, pruneValidators, saveValidator } from "../../src/upstream/validators.ts";
+import { pages } from "../../src/upstream/client/pagination.ts";
+import type { Upstream } from "../../src/upstream/client/upstream.ts";
+import {
+  loadValidators,
+  pruneBodies,
+  pruneValidators,
+  saveValidator,
+} from "../../src/upstream/conditional/validators.ts";
+import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
 import { at, json, openUpstreamWorld, type Play, type UpstreamWorld } from "./world.ts";
 
 const conditional = { priority: "audit", conditional: true } as const;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { forecast } from "../../src/upstream/forecast.ts";
-import type { QuotaReport } from "../../src/upstream/quota.ts";
+import { forecast } from "../../src/health/forecast.ts";
+import type { QuotaReport } from "../../src/upstream/quota/quota.ts";
 import { at } from "./world.ts";
 
 const begin = at(0).getTime();

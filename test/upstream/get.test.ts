@@ -1,11 +1,11 @@
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import type { Answer, GetOptions, Upstream } from "../../src/upstream/client.ts";
-import { fingerprint } from "../../src/upstream/credentials.ts";
-import { UpstreamRefusedError } from "../../src/upstream/errors.ts";
-import { pages } from "../../src/upstream/pagination.ts";
-import { quotaReport } from "../../src/upstream/quota.ts";
-import { saveValidator } from "../../src/upstream/validators.ts";
+import { UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
+import { pages } from "../../src/upstream/client/pagination.ts";
+import type { Answer, GetOptions, Upstream } from "../../src/upstream/client/upstream.ts";
+import { saveValidator } from "../../src/upstream/conditional/validators.ts";
+import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
+import { quotaReport } from "../../src/upstream/quota/quota.ts";
 import { at, json, openUpstreamWorld, quotaHeaders, type UpstreamWorld } from "./world.ts";
 
 const caller = { priority: "caller" } as const;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { graphqlPath } from "../../src/upstream/address.ts";
-import { GraphqlTooHeavyError, QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/errors.ts";
-import { isMutation } from "../../src/upstream/graphql.ts";
-import { quotaReport } from "../../src/upstream/quota.ts";
+import { graphqlPath } from "../../src/upstream/client/address.ts";
+import { GraphqlTooHeavyError, QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
+import { isMutation } from "../../src/upstream/client/graphql.ts";
+import { quotaReport } from "../../src/upstream/quota/quota.ts";
 import { at, json, openUpstreamWorld, quotaHeaders, type UpstreamWorld } from "./world.ts";
 
 const document =

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { type BucketState, type Counted, type Lease, Ledger } from "../../src/upstream/ledger.ts";
-import { pointsPerMinute } from "../../src/upstream/pace.ts";
-import { blockScript, leaseScript, rejectScript, settleScript } from "../../src/upstream/quota-scripts.ts";
+import { type BucketState, type Counted, type Lease, Ledger } from "../../src/upstream/quota/ledger.ts";
+import { pointsPerMinute } from "../../src/upstream/quota/pace.ts";
+import { blockScript, leaseScript, rejectScript, settleScript } from "../../src/upstream/quota/scripts.ts";
 import { testRedis } from "../support/database.ts";
 
 const credentials = ["a", "b"];

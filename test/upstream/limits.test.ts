@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { fingerprint } from "../../src/upstream/credentials.ts";
-import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/errors.ts";
-import { quotaReport } from "../../src/upstream/quota.ts";
+import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
+import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
+import { quotaReport } from "../../src/upstream/quota/quota.ts";
 import { at, json, openUpstreamWorld, quotaHeaders } from "./world.ts";
 
 const spent = { message: "API rate limit exceeded for user ID 1.", status: "403" };

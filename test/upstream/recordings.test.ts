@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import type { WriteRequest } from "../../src/upstream/client.ts";
+import type { WriteRequest } from "../../src/upstream/client/upstream.ts";
 import { openUpstreamWorld } from "./world.ts";
 
 /** One exchange with the real service. */

@@ -1,13 +1,14 @@
 import { expect, onTestFinished, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { openSimulator, type Simulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
-import { learnOwners } from "../../src/sync/token-owners.ts";
-import { fingerprint } from "../../src/upstream/credentials.ts";
-import { QuotaSpentError } from "../../src/upstream/errors.ts";
-import { ensureRepositoryHook } from "../../src/upstream/hooks.ts";
-import { pages } from "../../src/upstream/pagination.ts";
-import { quotaReport } from "../../src/upstream/quota.ts";
-import { saveValidator } from "../../src/upstream/validators.ts";
+import type { Simulator } from "../../src/simulator/running.ts";
+import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
+import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
+import { pages } from "../../src/upstream/client/pagination.ts";
+import { saveValidator } from "../../src/upstream/conditional/validators.ts";
+import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
+import { learnOwners } from "../../src/upstream/credentials/token-owners.ts";
+import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
+import { quotaReport } from "../../src/upstream/quota/quota.ts";
 import { openUpstreamWorld, type UpstreamWorld } from "./world.ts";
 
 const caller = { priority: "caller" } as const;

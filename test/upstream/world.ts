@@ -5,7 +5,8 @@ import { Redis } from "ioredis";
 import { openDatabase } from "../../db/connection.ts";
 import { parseConfig } from "../../src/config.ts";
 import { openLog } from "../../src/operations/log.ts";
-import { type ClientLimits, openUpstream, type Upstream } from "../../src/upstream/client.ts";
+import { type ClientLimits, openUpstream } from "../../src/upstream/client/client.ts";
+import type { Upstream } from "../../src/upstream/client/upstream.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 
 /** One request as the stand-in for upstream got it. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { enqueueBursts, enqueueDeliveries, queueCounts } from "../../src/operations/queues.ts";
-import { dispatchPending } from "../../src/receiver/dispatch.ts";
-import { DeliveryBatches } from "../../src/sync/delivery-batches.ts";
+import { dispatchPending } from "../../src/inbox/dispatch.ts";
+import { enqueueBursts, enqueueDeliveries, queueCounts } from "../../src/queues/queues.ts";
+import { DeliveryBatches } from "../../src/sync/deliveries/delivery-batches.ts";
 import { openBurstsWorker } from "../../workers/bursts.ts";
 import { openDeliveriesWorker } from "../../workers/deliveries.ts";
 import { openLink } from "../receiver/breakable-link.ts";

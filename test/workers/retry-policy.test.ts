@@ -2,8 +2,12 @@ import pg from "pg";
 import { describe, expect, test } from "vitest";
 import { DrizzleQueryError, drizzle } from "../../db/drizzle.ts";
 import { isPostgresOutage } from "../../db/outage.ts";
-import { InvalidPayloadError } from "../../src/sync/apply.ts";
-import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../src/upstream/errors.ts";
+import { InvalidPayloadError } from "../../src/sync/deliveries/apply.ts";
+import {
+  CredentialRejectedError,
+  QuotaSpentError,
+  UpstreamUnavailableError,
+} from "../../src/upstream/client/errors.ts";
 import { backoffMs, verdictOn } from "../../workers/retry-policy.ts";
 
 const withCode = (code: string) => Object.assign(new Error("something"), { code });

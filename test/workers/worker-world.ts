@@ -1,6 +1,6 @@
 import type { Context } from "../../src/context.ts";
+import { openLocal } from "../../src/context.ts";
 import { openWorkerRedis } from "../../src/operations/redis.ts";
-import { openStores } from "../../src/operations/stores.ts";
 import type { WorkerContext } from "../../workers/worker.ts";
 import { testConfig } from "../receiver/receiver-world.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
@@ -21,7 +21,7 @@ export async function openWorkerWorld(options: { databaseUrl?: string } = {}): P
   const databaseUrl = options.databaseUrl ?? resources.use(await openTestDatabase()).url;
   const { url: redisUrl, prefix } = testRedis();
   const env = { DATABASE_URL: databaseUrl, REDIS_URL: redisUrl, REDIS_PREFIX: prefix };
-  const stores = await openStores(testConfig(env), resources, { name: "test" });
+  const stores = await openLocal(testConfig(env), resources, { name: "test" });
   resources.defer(async () => {
     await Promise.all(Object.values(stores.queues).map((queue) => queue.obliterate({ force: true })));
   });

@@ -1,7 +1,7 @@
 import type { Config } from "../../config.ts";
 import { version } from "../../operations/version.ts";
+import { apiVersions } from "../dialect/version.ts";
 import type { Router } from "../router.ts";
-import { apiVersions } from "../version.ts";
 import { type Operation, type Parameter, type Published, type Reference, wholePath } from "./published.ts";
 
 /** An OpenAPI 3.1 document, as far as it is looked into. */

@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Config } from "../../config.ts";
-import { apiAddress } from "../addresses.ts";
 import type { ApiContext } from "../call.ts";
-import { ApiFault, faultBody } from "../fault.ts";
+import { apiAddress } from "../dialect/addresses.ts";
+import { ApiFault, faultBody } from "../dialect/fault.ts";
+import { cacheHeaders, isUnchanged, jsonType, send } from "../dialect/reply.ts";
 import { apiSchema } from "../graphql/schema.ts";
-import { cacheHeaders, isUnchanged, jsonType, send } from "../reply.ts";
 import type { Router } from "../router.ts";
 import { describeApi } from "./document.ts";
 import { descriptionPage, pagePolicy } from "./page.ts";

@@ -9,18 +9,18 @@ import {
   findUsersById,
   findUsersByLogin,
   type RepositoryNodeKind,
-} from "../../mirror/find-nodes.ts";
-import type { StoredDocument } from "../../mirror/rendering.ts";
-import { type Sight, sees } from "../../mirror/sight.ts";
-import type { Fields, Json } from "../../mirror/template.ts";
-import { Unfolding } from "../../mirror/unfolding.ts";
+} from "../../mirror/read/nodes.ts";
+import { type Sight, sees } from "../../mirror/read/sight.ts";
+import type { StoredDocument } from "../../mirror/render/rendering.ts";
+import { Unfolding } from "../../mirror/render/unfolding.ts";
+import type { Fields, Json } from "../../mirror/store/template.ts";
 import type { ApiContext } from "../call.ts";
-import { classOf, type User } from "../caller.ts";
-import type { QuotaFigures } from "../quota.ts";
-import { Batch } from "./batch.ts";
-import type { ChangeStreams } from "./change-streams.ts";
-import type { Cost } from "./cost.ts";
-import { type Memory, Recollection, type Texts } from "./memory.ts";
+import { classOf, type User } from "../callers/caller.ts";
+import type { QuotaFigures } from "../callers/quota.ts";
+import { Batch } from "./run/batch.ts";
+import type { Cost } from "./run/cost.ts";
+import { type Memory, Recollection, type Texts } from "./run/memory.ts";
+import type { ChangeStreams } from "./subscribe/change-streams.ts";
 
 type ActorKind = "User" | "Organization" | "Bot" | "Mannequin";
 export type NodeKind =

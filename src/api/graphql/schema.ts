@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { buildSchema, type GraphQLFieldResolver, type GraphQLSchema, isAbstractType, isObjectType } from "graphql";
 import type { Node } from "./call.ts";
-import { mutationResolvers } from "./mutations.ts";
-import { queryResolvers, typeResolvers } from "./resolvers.ts";
-import { subscriptionFields } from "./subscriptions.ts";
+import { mutationResolvers } from "./mutate/mutations.ts";
+import { queryResolvers, typeResolvers } from "./resolve/resolvers.ts";
+import { subscriptionFields } from "./subscribe/subscriptions.ts";
 
 /** The schema that is served, each field with what shows it. */
 export function apiSchema(): GraphQLSchema {

@@ -1,11 +1,11 @@
 import { LRUCache } from "lru-cache";
-import { findOwnedRepositories, type RepositorySort } from "../../mirror/find-repositories.ts";
-import { findUser, findUserByLogin, type UserRow } from "../../mirror/find-users.ts";
-import type { Fields } from "../../mirror/template.ts";
+import { findOwnedRepositories, type RepositorySort } from "../../mirror/read/repositories.ts";
+import { findUser, findUserByLogin, type UserRow } from "../../mirror/read/users.ts";
+import type { Fields } from "../../mirror/store/template.ts";
 import { type Answer, type ApiContext, type Call, ok } from "../call.ts";
-import { type FieldFault, invalid, notFound } from "../fault.ts";
-import { choice, direction } from "../query.ts";
-import { askUpstream, storeShown } from "../upstream-read.ts";
+import { type FieldFault, invalid, notFound } from "../dialect/fault.ts";
+import { choice, direction } from "../dialect/query.ts";
+import { askUpstream, storeShown } from "../forward/upstream-read.ts";
 import { showOne } from "../view.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
 

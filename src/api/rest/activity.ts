@@ -1,6 +1,6 @@
 /** What only upstream can say of its users: their notifications, and what happened in what they watch. */
 import { type Answer, type Call, ok, requireUser } from "../call.ts";
-import { passThrough } from "../pass-through.ts";
+import { passThrough } from "../forward/pass-through.ts";
 
 /** The caller's notifications. */
 export async function listNotifications(call: Call): Promise<Answer> {

@@ -1,6 +1,6 @@
-import { findAssignees } from "../../mirror/find-users.ts";
+import { findAssignees } from "../../mirror/read/users.ts";
 import type { Answer, RepositoryCall } from "../call.ts";
-import { notFound } from "../fault.ts";
+import { notFound } from "../dialect/fault.ts";
 import { askedPage, numberedPage } from "./page.ts";
 
 /** Those of whom the mirror knows that they can be assigned. */

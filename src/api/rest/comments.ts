@@ -4,10 +4,10 @@ import {
   type CommentRow,
   findComment,
   findComments,
-} from "../../mirror/find-comments.ts";
+} from "../../mirror/read/comments.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
-import { notFound } from "../fault.ts";
-import { choice, direction, moment } from "../query.ts";
+import { notFound } from "../dialect/fault.ts";
+import { choice, direction, moment } from "../dialect/query.ts";
 import { showOne } from "../view.ts";
 import { requireIssue } from "./issues.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";

@@ -1,17 +1,15 @@
 import type { FastifyRequest } from "fastify";
-import { ReadersRevisions } from "../../mirror/readers-revisions.ts";
-import { apiAddress, enterprisePrefix } from "../addresses.ts";
-import { inForm } from "../body-form.ts";
+import { ReadersRevisions } from "../../mirror/unchanged/reading.ts";
 import { type Answer, type ApiContext, type Call, isRead } from "../call.ts";
-import { type Caller, type Callers, sightOf } from "../caller.ts";
+import { type Caller, type Callers, sightOf } from "../callers/caller.ts";
+import type { Bucket, CallerQuota, QuotaFigures } from "../callers/quota.ts";
 import { type Encoding, encodingOf } from "../compression.ts";
-import { ApiFault, faultBody } from "../fault.ts";
-import { freshnessHeaders } from "../freshness.ts";
-import { MarkdownRenderer } from "../markdown.ts";
-import { type MediaType, mediaType } from "../media-type.ts";
-import { encoded, keyOf, type PageCache } from "../page-cache.ts";
-import { passThrough } from "../pass-through.ts";
-import type { Bucket, CallerQuota, QuotaFigures } from "../quota.ts";
+import { apiAddress, enterprisePrefix } from "../dialect/addresses.ts";
+import { inForm } from "../dialect/body-form.ts";
+import { ApiFault, faultBody } from "../dialect/fault.ts";
+import { freshnessHeaders } from "../dialect/freshness.ts";
+import { MarkdownRenderer } from "../dialect/markdown.ts";
+import { type MediaType, mediaType } from "../dialect/media-type.ts";
 import {
   agentMissing,
   cacheHeaders,
@@ -24,11 +22,13 @@ import {
   type Outgoing,
   quotaHeaders,
   versionHeaders,
-} from "../reply.ts";
-import { newRequestId } from "../request-id.ts";
+} from "../dialect/reply.ts";
+import { newRequestId } from "../dialect/request-id.ts";
+import { type ApiVersion, apiVersion, apiVersions } from "../dialect/version.ts";
+import { passThrough } from "../forward/pass-through.ts";
+import { encoded, keyOf, type PageCache } from "../page-cache.ts";
 import type { Match, Router } from "../router.ts";
 import type { Shortcut } from "../shortcut.ts";
-import { type ApiVersion, apiVersion, apiVersions } from "../version.ts";
 import { run } from "./run.ts";
 
 const DOCS = "https://docs.github.com/rest";

@@ -1,6 +1,6 @@
-import { isMirroredPull } from "../../mirror/find-parents.ts";
+import { isMirroredPull } from "../../mirror/read/parents.ts";
 import type { ApiContext } from "../call.ts";
-import type { IssuePlace, Place } from "./issue-writes.ts";
+import type { IssuePlace, Place } from "./writes/issue-writes.ts";
 
 /** An issue or pull request to write to. The mirror need not have heard of it: upstream decides. */
 export async function issuePlace(

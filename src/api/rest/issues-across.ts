@@ -1,10 +1,10 @@
-import type { IssueOrder } from "../../mirror/find-issues.ts";
-import { type AcrossFilter, findIssuesAcross } from "../../mirror/find-issues-across.ts";
-import { findUser } from "../../mirror/find-users.ts";
+import type { IssueOrder } from "../../mirror/read/issues.ts";
+import { type AcrossFilter, findIssuesAcross } from "../../mirror/read/issues-across.ts";
+import { findUser } from "../../mirror/read/users.ts";
 import { type Answer, type Call, ok, requireUser } from "../call.ts";
-import { invalid, notFound } from "../fault.ts";
-import { numberedLink } from "../link.ts";
-import { choice, direction, moment } from "../query.ts";
+import { invalid, notFound } from "../dialect/fault.ts";
+import { numberedLink } from "../dialect/link.ts";
+import { choice, direction, moment } from "../dialect/query.ts";
 import { showEach } from "../view.ts";
 import { requireAccount } from "./accounts.ts";
 import { askedNames, askedType } from "./issues.ts";

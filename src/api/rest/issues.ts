@@ -6,17 +6,17 @@ import {
   type IssueOrder,
   type IssuePosition,
   type ListedIssue,
-} from "../../mirror/find-issues.ts";
-import { findMilestone } from "../../mirror/find-milestones.ts";
-import { findRepositoryById } from "../../mirror/find-repositories.ts";
-import { ReadersRevisions } from "../../mirror/readers-revisions.ts";
-import type { Json } from "../../mirror/template.ts";
-import { findTransfer } from "../../mirror/transfers.ts";
+} from "../../mirror/read/issues.ts";
+import { findMilestone } from "../../mirror/read/milestones.ts";
+import { findRepositoryById } from "../../mirror/read/repositories.ts";
+import type { Json } from "../../mirror/store/template.ts";
+import { findTransfer } from "../../mirror/store/transfers.ts";
+import { ReadersRevisions } from "../../mirror/unchanged/reading.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
-import { readCursor, writeCursor } from "../cursor.ts";
-import { ApiFault, invalid, notFound } from "../fault.ts";
-import { cursorLink, numberedLink } from "../link.ts";
-import { choice, direction, moment, pageNumber, pageSize } from "../query.ts";
+import { readCursor, writeCursor } from "../dialect/cursor.ts";
+import { ApiFault, invalid, notFound } from "../dialect/fault.ts";
+import { cursorLink, numberedLink } from "../dialect/link.ts";
+import { choice, direction, moment, pageNumber, pageSize } from "../dialect/query.ts";
 import { showList, showOne } from "../view.ts";
 import { moved } from "./moved.ts";
 import { askedPage, smallNumberParam } from "./page.ts";

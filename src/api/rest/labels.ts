@@ -1,8 +1,8 @@
-import { findLabel, findLabels } from "../../mirror/find-labels.ts";
-import { findMilestone, findMilestones, type MilestoneRow } from "../../mirror/find-milestones.ts";
+import { findLabel, findLabels } from "../../mirror/read/labels.ts";
+import { findMilestone, findMilestones, type MilestoneRow } from "../../mirror/read/milestones.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
-import { notFound } from "../fault.ts";
-import { choice, direction } from "../query.ts";
+import { notFound } from "../dialect/fault.ts";
+import { choice, direction } from "../dialect/query.ts";
 import { showOne } from "../view.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 

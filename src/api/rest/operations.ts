@@ -11,7 +11,7 @@ import { checkMerged, getPull, getRequestedReviewers, listPulls } from "./pulls.
 import { getRepository, getTopics, getViewer, listViewerRepositories } from "./repositories.ts";
 import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./root.ts";
 import { getSearchedIssues, getSearchedLabels, getSearchedRepositories } from "./search.ts";
-import { addWrites } from "./write-operations.ts";
+import { addWrites } from "./writes/write-operations.ts";
 
 const DOCS = "https://docs.github.com/rest";
 

@@ -1,7 +1,7 @@
-import type { StoredDocument } from "../../mirror/rendering.ts";
+import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { type Answer, type Call, ok } from "../call.ts";
-import { numberedLink } from "../link.ts";
-import { pageNumber, pageSize } from "../query.ts";
+import { numberedLink } from "../dialect/link.ts";
+import { pageNumber, pageSize } from "../dialect/query.ts";
 import { showList } from "../view.ts";
 
 /** Which part of a list is asked for by page number. */

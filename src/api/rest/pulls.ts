@@ -1,8 +1,8 @@
-import { findPull, findPulls, type PullRow } from "../../mirror/find-pulls.ts";
-import type { Fields } from "../../mirror/template.ts";
+import { findPull, findPulls, type PullRow } from "../../mirror/read/pulls.ts";
+import type { Fields } from "../../mirror/store/template.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
-import { ApiFault, notFound } from "../fault.ts";
-import { choice, direction } from "../query.ts";
+import { ApiFault, notFound } from "../dialect/fault.ts";
+import { choice, direction } from "../dialect/query.ts";
 import { showOne } from "../view.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 

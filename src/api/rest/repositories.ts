@@ -3,12 +3,12 @@ import {
   findUserRepositories,
   type Relation,
   type RepositorySort,
-} from "../../mirror/find-repositories.ts";
-import { findUser } from "../../mirror/find-users.ts";
-import type { Fields } from "../../mirror/template.ts";
+} from "../../mirror/read/repositories.ts";
+import { findUser } from "../../mirror/read/users.ts";
+import type { Fields } from "../../mirror/store/template.ts";
 import { type Answer, type Call, ok, type RepositoryCall, requireUser } from "../call.ts";
-import { ApiFault, notFound } from "../fault.ts";
-import { choice, direction, moment } from "../query.ts";
+import { ApiFault, notFound } from "../dialect/fault.ts";
+import { choice, direction, moment } from "../dialect/query.ts";
 import { showOne } from "../view.ts";
 import { readWhole } from "./accounts.ts";
 import { askedPage, numberedPage } from "./page.ts";

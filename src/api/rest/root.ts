@@ -1,7 +1,7 @@
 import { type Answer, type Call, ok } from "../call.ts";
-import { ApiFault } from "../fault.ts";
-import type { QuotaFigures } from "../quota.ts";
-import { apiVersions } from "../version.ts";
+import type { QuotaFigures } from "../callers/quota.ts";
+import { ApiFault } from "../dialect/fault.ts";
+import { apiVersions } from "../dialect/version.ts";
 
 /** What the service's root names. Most of it is not mirrored; the addresses are part of the answer all the same. */
 export async function getRoot({ ctx, api, version }: Call): Promise<Answer> {

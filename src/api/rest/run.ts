@@ -8,11 +8,11 @@ import {
   findRepositoryByName,
   type MirroredRepository,
   recallRepository,
-} from "../../mirror/find-repositories.ts";
-import { ReadersRevisions } from "../../mirror/readers-revisions.ts";
+} from "../../mirror/read/repositories.ts";
+import { ReadersRevisions } from "../../mirror/unchanged/reading.ts";
 import { type Answer, type Call, isRead, type RepositoryCall } from "../call.ts";
-import { notFound } from "../fault.ts";
-import { refreshShown } from "../freshness.ts";
+import { notFound } from "../dialect/fault.ts";
+import { refreshShown } from "../dialect/freshness.ts";
 import type { Match, Route } from "../router.ts";
 import { moved } from "./moved.ts";
 import { numberParam } from "./page.ts";

@@ -1,13 +1,13 @@
-import { findByNumber, findLabelsByWords, findRepositoriesById } from "../../mirror/find-nodes.ts";
-import { findRepositoryById } from "../../mirror/find-repositories.ts";
-import type { StoredDocument } from "../../mirror/rendering.ts";
-import { type SearchOrder, searchIssues } from "../../mirror/search-issues.ts";
-import type { Searcher } from "../../mirror/search-names.ts";
-import { InvalidSearchError } from "../../mirror/search-query.ts";
-import { searchRepositories } from "../../mirror/search-repositories.ts";
+import { findByNumber, findLabelsByWords, findRepositoriesById } from "../../mirror/read/nodes.ts";
+import { findRepositoryById } from "../../mirror/read/repositories.ts";
+import type { StoredDocument } from "../../mirror/render/rendering.ts";
+import { type SearchOrder, searchIssues } from "../../mirror/search/issues.ts";
+import type { Searcher } from "../../mirror/search/names.ts";
+import { InvalidSearchError } from "../../mirror/search/query.ts";
+import { searchRepositories } from "../../mirror/search/repositories.ts";
 import { type Answer, type Call, ok } from "../call.ts";
-import { ApiFault, notFound } from "../fault.ts";
-import { numberedLink } from "../link.ts";
+import { ApiFault, notFound } from "../dialect/fault.ts";
+import { numberedLink } from "../dialect/link.ts";
 import { showEach } from "../view.ts";
 import { askedPage, numberParam } from "./page.ts";
 

@@ -1,0 +1,101 @@
+// Which room may import which. Imports of types count too: a type that leads in a circle joins rooms just as a value does.
+import { readdir, readFile } from "node:fs/promises";
+import { join, posix } from "node:path";
+import { checkout } from "./checkout.mjs";
+
+const base = ["src/config.ts", "src/operations", "db", "src/stores.ts"];
+const open = [...base, "src/queues", "src/context.ts"];
+const production = [...open, "src/http", "src/upstream", "src/mirror", "src/inbox"];
+
+/** A room, and what it may import beside itself. "*": everything. The longest name that fits a file is its room. */
+const arrows = {
+  "src/simulator": [],
+  "src/config.ts": [],
+  "src/operations": ["src/config.ts", "db"],
+  db: ["src/config.ts"],
+  "src/stores.ts": ["src/config.ts", "src/operations", "db"],
+  "src/queues": base,
+  "src/http": ["src/config.ts", "src/operations"],
+  "src/upstream": base,
+  "src/context.ts": [...base, "src/queues", "src/upstream"],
+  "src/mirror": base,
+  "src/inbox": open,
+  "src/receiver": [...open, "src/http", "src/inbox"],
+  "src/sync": [...open, "src/upstream", "src/mirror", "src/inbox"],
+  "src/api": [...open, "src/http", "src/upstream", "src/mirror"],
+  "src/health": [...production, "src/sync"],
+  "src/web.ts": [...production, "src/receiver", "src/api", "src/health"],
+  "src/cli": [...production, "src/receiver", "src/sync", "src/api", "src/health"],
+  workers: [...production, "src/receiver", "src/sync", "src/api", "src/health"],
+  "scripts/generate": ["src/config.ts", "src/api"],
+  scripts: [],
+  bench: ["*"],
+  test: ["*"],
+};
+
+/** Every import that the table does not allow, and every circle, in words. `files`: texts by path. Pure. */
+export function faultyImports(files) {
+  const graph = new Map();
+  for (const [path, text] of files) graph.set(path, [...new Set(importsOf(path, text))]);
+  const wrong = [...graph].flatMap(([from, imports]) =>
+    imports.filter((to) => !isAllowed(from, to)).map((to) => `${from} must not import ${to}`),
+  );
+  return [...wrong, ...circles(graph).map((circle) => `A circle: ${circle.join(" → ")}`)];
+}
+
+/** Files by their path, packages by their name. */
+function importsOf(path, text) {
+  const found = text.matchAll(/^(?:import|export)\b[^;"]*?from "([^"]+)"|^import "([^"]+)"|import\("([^"]+)"\)/gm);
+  return [...found]
+    .map(([, from, bare, dynamic]) => from ?? bare ?? dynamic)
+    .map((each) => (each.startsWith(".") ? posix.join(posix.dirname(path), each) : each));
+}
+
+function isAllowed(from, to) {
+  const own = roomOf(from);
+  if (own === null || to.startsWith("node:") || arrows[own].includes("*")) return true;
+  const other = roomOf(to);
+  // The launcher runs before dependencies are installed.
+  if (other === null) return own !== "scripts";
+  return own === other || arrows[own].includes(other);
+}
+
+function roomOf(path) {
+  const rooms = Object.keys(arrows).filter((room) => path === room || path.startsWith(`${room}/`));
+  return rooms.sort((one, other) => other.length - one.length)[0] ?? null;
+}
+
+/** One circle of each knot of files. A depth-first search meets each knot at least once. */
+function circles(graph) {
+  const state = new Map();
+  const found = [];
+  const visit = (path, way) => {
+    state.set(path, "open");
+    for (const next of graph.get(path) ?? []) {
+      if (state.get(next) === "open") found.push([...way.slice(way.indexOf(next)), path, next]);
+      else if (!state.has(next)) visit(next, [...way, path]);
+    }
+    state.set(path, "done");
+  };
+  for (const path of graph.keys()) if (!state.has(path)) visit(path, []);
+  return found;
+}
+
+/** Our sources by path below the checkout. */
+async function sources() {
+  const files = new Map();
+  for (const top of ["src", "db", "workers", "scripts", "bench", "test"]) {
+    for (const entry of await readdir(join(checkout, top), { recursive: true, withFileTypes: true })) {
+      if (!/\.(ts|mjs)$/.test(entry.name)) continue;
+      const whole = join(entry.parentPath, entry.name);
+      files.set(whole.slice(checkout.length).replace(/^\//, ""), await readFile(whole, "utf8"));
+    }
+  }
+  return files;
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const faults = faultyImports(await sources());
+  for (const fault of faults) process.stderr.write(`${fault}\n`);
+  process.exitCode = faults.length === 0 ? 0 : 1;
+}

@@ -1,0 +1,224 @@
+import { createHash, randomInt } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import type { Context } from "../../context.ts";
+
+const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const RANDOM_CHARACTERS = 40;
+
+/** Revoking a token takes effect within this time in every process. */
+const REMEMBERED_MS = 10_000;
+const REMEMBERED_TOKENS = 10_000;
+const LAST_USE_PRECISION_MS = 60_000;
+
+/** What a token is for, by upstream's ids: these repositories, and all of these accounts. Null: all that is mirrored. */
+export interface TokenScope {
+  repositoryIds: readonly number[];
+  ownerIds: readonly number[];
+}
+
+/** What one of our own tokens allows. */
+export interface ApiToken {
+  /** Names it, and does not tell it. */
+  id: string;
+  userId: number;
+  canWrite: boolean;
+  /** The mirrored repositories that it is for; it sees the public ones beside them. */
+  repositories: "all" | readonly number[];
+  /** Requests, and points, an hour of its own; 0: no limit. Null: it draws on its user's. */
+  hourlyLimit: number | null;
+}
+
+/** Makes a token that answers as the user. It is answered once and only its hash is kept. */
+export async function createApiToken(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  {
+    userId,
+    canWrite,
+    scope = null,
+    hourlyLimit = null,
+  }: { userId: number; canWrite: boolean; scope?: TokenScope | null; hourlyLimit?: number | null },
+): Promise<string> {
+  const token = `tain_${Array.from({ length: RANDOM_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join("")}`;
+  await db.$client.query(
+    "insert into api_tokens (hash, user_id, can_write, created_at, repository_ids, owner_ids, hourly_limit) values ($1, $2, $3, $4, $5, $6, $7)",
+    [hashOf(token), userId, canWrite, clock.now(), scope?.repositoryIds ?? null, scope?.ownerIds ?? null, hourlyLimit],
+  );
+  return token;
+}
+
+/** One of our tokens, as far as it may be shown. */
+export interface ListedToken {
+  /** The beginning of its hash: names it, and does not tell it. */
+  id: string;
+  userId: number;
+  /** Null while that user is not mirrored. */
+  login: string | null;
+  canWrite: boolean;
+  /** `owner/name` and `owner/*`, as they are called now; null: all that is mirrored. */
+  repositories: string[] | null;
+  /** An hour; 0: no limit; null: its user's. */
+  hourlyLimit: number | null;
+  createdAt: Date;
+  /** To the minute; null: never. */
+  lastUsedAt: Date | null;
+  revokedAt: Date | null;
+}
+
+const ID_LENGTH = 12;
+
+/** The id that `listApiTokens` shows for a token. Pure. */
+export function apiTokenId(token: string): string {
+  return hashOf(token).slice(0, ID_LENGTH);
+}
+
+const LISTED = `t.hash, t.user_id, u.login, t.can_write, t.created_at, t.last_used_at, t.revoked_at, t.hourly_limit,
+  case when t.repository_ids is not null or t.owner_ids is not null then
+    array(select r.full_name from repositories r where r.id = any(t.repository_ids) order by lower(r.full_name)) ||
+    array(select o.login || '/*' from users o where o.id = any(t.owner_ids) order by lower(o.login)) end as repositories`;
+
+/** All tokens that were ever made, the newest first. */
+export async function listApiTokens({ db }: Pick<Context, "db">): Promise<ListedToken[]> {
+  const { rows } = await db.$client.query<ListedRow>(
+    `select ${LISTED}
+      from api_tokens t left join users u on u.id = t.user_id order by t.created_at desc, t.hash`,
+  );
+  return rows.map(listedToken);
+}
+
+/**
+ * Revokes the tokens with these ids; each process refuses them within ten seconds. Answers them; those that were revoked
+ * before keep their time.
+ */
+export async function revokeApiTokens(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  ids: readonly string[],
+): Promise<ListedToken[]> {
+  const { rows } = await db.$client.query<ListedRow>(
+    `with revoked as (
+      update api_tokens set revoked_at = coalesce(revoked_at, $2) where left(hash, ${ID_LENGTH}) = any($1) returning *
+    ) select ${LISTED}
+      from revoked t left join users u on u.id = t.user_id order by t.created_at desc, t.hash`,
+    [ids, clock.now()],
+  );
+  return rows.map(listedToken);
+}
+
+interface ListedRow {
+  hash: string;
+  user_id: string;
+  login: string | null;
+  can_write: boolean;
+  repositories: string[] | null;
+  hourly_limit: number | null;
+  created_at: Date;
+  last_used_at: Date | null;
+  revoked_at: Date | null;
+}
+
+function listedToken(row: ListedRow): ListedToken {
+  return {
+    id: row.hash.slice(0, ID_LENGTH),
+    userId: Number(row.user_id),
+    login: row.login,
+    canWrite: row.can_write,
+    repositories: row.repositories,
+    hourlyLimit: row.hourly_limit,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+    revokedAt: row.revoked_at,
+  };
+}
+
+interface Known {
+  token: ApiToken | null;
+  /** When its use was last noted, as far as it is known here. */
+  usedAt: number;
+  /** By `performance.now()`, which nobody sets. */
+  until: number;
+}
+
+/** Our tokens, each asked of Postgres once in a while. */
+export class ApiTokens {
+  readonly #ctx: Pick<Context, "db" | "clock" | "log">;
+  readonly #known = new LRUCache<string, Known>({ max: REMEMBERED_TOKENS });
+  readonly #lastUses = new LRUCache<string, number>({ max: REMEMBERED_TOKENS });
+  readonly #writes = new Set<Promise<void>>();
+
+  constructor(ctx: Pick<Context, "db" | "clock" | "log">) {
+    this.#ctx = ctx;
+  }
+
+  /** The token with this hash; undefined where it would have to be asked for. */
+  recall(hash: string): ApiToken | null | undefined {
+    const known = this.#known.get(hash);
+    if (!known || known.until <= performance.now()) return undefined;
+    if (known.token) this.#noteUse(hash, known);
+    return known.token;
+  }
+
+  /** Null: there is no such token, or it is revoked. */
+  async find(text: string): Promise<ApiToken | null> {
+    const hash = hashOf(text);
+    let known = this.#known.get(hash);
+    if (!known || known.until <= performance.now()) {
+      const until = performance.now() + REMEMBERED_MS;
+      const { rows } = await this.#ctx.db.$client.query<{
+        user_id: string;
+        can_write: boolean;
+        last_used_at: Date | null;
+        hourly_limit: number | null;
+        repositories: number[] | null;
+      }>({
+        name: "api-token",
+        text: `select t.user_id, t.can_write, t.last_used_at, t.hourly_limit,
+            case when t.repository_ids is not null or t.owner_ids is not null then array(select r.id::float8 from repositories r
+              where r.id = any(t.repository_ids) or r.owner_id = any(t.owner_ids)) end as repositories
+          from api_tokens t where t.hash = $1 and t.revoked_at is null`,
+        values: [hash],
+      });
+      const [row] = rows;
+      known = {
+        token: row
+          ? {
+              id: hash.slice(0, ID_LENGTH),
+              userId: Number(row.user_id),
+              canWrite: row.can_write,
+              repositories: row.repositories ?? "all",
+              hourlyLimit: row.hourly_limit,
+            }
+          : null,
+        usedAt: Math.max(row?.last_used_at?.getTime() ?? 0, this.#lastUses.get(hash) ?? 0),
+        until,
+      };
+      this.#known.set(hash, known);
+    }
+    if (known.token) this.#noteUse(hash, known);
+    return known.token;
+  }
+
+  /** Waits for the notes of last use that are under way. */
+  async close(): Promise<void> {
+    await Promise.all(this.#writes);
+  }
+
+  /** No answer waits for this, and none fails with it. */
+  #noteUse(hash: string, known: Known): void {
+    const now = this.#ctx.clock.now();
+    if (now.getTime() - known.usedAt < LAST_USE_PRECISION_MS) return;
+    known.usedAt = now.getTime();
+    this.#lastUses.set(hash, now.getTime());
+    const write: Promise<void> = this.#ctx.db.$client
+      .query("update api_tokens set last_used_at = $2 where hash = $1", [hash, now])
+      .then(
+        () => {},
+        (error: unknown) => this.#ctx.log.warn({ err: error }, "The last use of a token could not be noted"),
+      )
+      .finally(() => this.#writes.delete(write));
+    this.#writes.add(write);
+  }
+}
+
+/** All that is kept of a token. */
+export function hashOf(token: string): string {
+  return createHash("sha256").update(token).digest("hex");
+}

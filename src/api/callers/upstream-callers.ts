@@ -1,0 +1,230 @@
+import { LRUCache } from "lru-cache";
+import type { Context } from "../../context.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
+import { observe } from "../../mirror/store/observation.ts";
+import type { Fields, Json } from "../../mirror/store/template.ts";
+import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
+import { parseGraphql } from "../../upstream/client/graphql.ts";
+import { type OnBehalf, type OwnRequest, openOnBehalf } from "../../upstream/client/on-behalf.ts";
+import type { Received } from "../../upstream/client/transport.ts";
+import type { RawAnswer, WriteRequest } from "../../upstream/client/upstream.ts";
+import { limitOf } from "../../upstream/quota/headers.ts";
+import { ApiFault } from "../dialect/fault.ts";
+import { hashOf } from "./tokens.ts";
+
+const REMEMBERED = 10_000;
+/** While upstream cannot be asked, whoever it confirmed within this time is believed. */
+const GRACE_MS = 10 * 60_000;
+/** After upstream could not be asked it is not asked again about the same token for so long. */
+const ASK_AGAIN_MS = 5_000;
+/** GraphQL takes as many ids at once. */
+const BATCH = 100;
+
+/** What a repository lets somebody do, in GraphQL's words. */
+export type RepositoryPermission = "ADMIN" | "MAINTAIN" | "WRITE" | "TRIAGE" | "READ";
+
+/** Somebody whom upstream knows by a token of its own. */
+export interface UpstreamCaller {
+  userId: number;
+  /** What upstream answers to this token's `GET /user`; null for an app's, which has no such page. */
+  profile: string | null;
+  /** The private ones among the mirrored repositories that upstream shows to this token. */
+  rights: ReadonlyMap<number, RepositoryPermission>;
+}
+
+interface Known {
+  /** Null: upstream does not accept the token. */
+  caller: UpstreamCaller | null;
+  etag: string | null;
+  /** When upstream last confirmed it, and when it was last asked. */
+  confirmedAt: number;
+  askedAt: number;
+}
+
+/**
+ * Callers who show upstream's own tokens. Upstream is asked who they are and which private repositories they see, with
+ * their token and at the cost of their quota, and the answer is believed for `UPSTREAM_CALLER_TTL`. Tokens are remembered
+ * by their hash, in this process alone.
+ */
+export class UpstreamCallers {
+  readonly #ctx: Pick<Context, "config" | "db" | "clock" | "log">;
+  readonly #upstream: OnBehalf;
+  readonly #known = new LRUCache<string, Known>({ max: REMEMBERED });
+  readonly #asking = new Map<string, Promise<Known>>();
+
+  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "log">) {
+    this.#ctx = ctx;
+    this.#upstream = openOnBehalf(ctx);
+  }
+
+  /** Whom upstream said not long ago that the token with this hash is; undefined where it would have to be asked. */
+  recall(hash: string): UpstreamCaller | null | undefined {
+    const known = this.#known.get(hash);
+    const isRecent =
+      known && this.#ctx.clock.now().getTime() - known.confirmedAt < this.#ctx.config.upstreamCallerTtlMs;
+    return isRecent ? known.caller : undefined;
+  }
+
+  /**
+   * Null: upstream does not accept the token.
+   * @throws ApiFault 503 when upstream cannot say whose it is and has not said so lately; 403 as upstream words it
+   */
+  async find(token: string): Promise<UpstreamCaller | null> {
+    const hash = hashOf(token);
+    const now = this.#ctx.clock.now().getTime();
+    const known = this.#known.get(hash);
+    if (known && now - known.confirmedAt < this.#ctx.config.upstreamCallerTtlMs) return known.caller;
+    if (known?.caller && now - known.askedAt < ASK_AGAIN_MS && now - known.confirmedAt < GRACE_MS) return known.caller;
+    let asking = this.#asking.get(hash);
+    if (!asking) {
+      asking = this.#ask(token, known).finally(() => this.#asking.delete(hash));
+      this.#asking.set(hash, asking);
+    }
+    const answered = await asking;
+    this.#known.set(hash, answered);
+    return answered.caller;
+  }
+
+  /** Passes a write on as whoever the token is; see `Upstream.write`. */
+  write(token: string, request: WriteRequest): Promise<RawAnswer> {
+    return this.#upstream.write(token, request);
+  }
+
+  /** Asks as whoever the token is; see `OnBehalf.forward`. */
+  forward(request: OwnRequest): Promise<Received> {
+    return this.#upstream.forward(request);
+  }
+
+  /** Passes a mutation on as whoever the token is, once. */
+  mutate(token: string, query: string, variables: Fields): Promise<Received> {
+    return this.#upstream.graphql({ token, query, variables });
+  }
+
+  async close(): Promise<void> {
+    await this.#upstream.close();
+  }
+
+  async #ask(token: string, known: Known | undefined): Promise<Known> {
+    const now = this.#ctx.clock.now().getTime();
+    try {
+      return await this.#confirm(token, known, now);
+    } catch (error) {
+      if (!(error instanceof UpstreamUnavailableError)) throw error;
+      if (known?.caller && now - known.confirmedAt < GRACE_MS) {
+        this.#ctx.log.warn({ err: error }, "Upstream cannot be asked about a caller, who is believed a while longer");
+        return { ...known, askedAt: now };
+      }
+      throw new ApiFault(503, "Upstream cannot be asked whose token this is. Try again soon.", {
+        headers: { "Retry-After": "5" },
+        cause: error,
+      });
+    }
+  }
+
+  async #confirm(token: string, known: Known | undefined, now: number): Promise<Known> {
+    const etag = known?.caller?.profile != null ? known.etag : null;
+    const answer = await this.#upstream.send({
+      token,
+      method: "GET",
+      path: "/user",
+      headers: etag === null ? {} : { "if-none-match": etag },
+    });
+    if (answer.status === 401) return { caller: null, etag: null, confirmedAt: now, askedAt: now };
+    const isSame = answer.status === 304 && known?.caller;
+    const person: { userId: number; profile: string | null } | null = isSame
+      ? known.caller
+      : answer.status === 200
+        ? this.#person(answer.text)
+        : await this.#app(token, answer);
+    if (!person) return { caller: null, etag: null, confirmedAt: now, askedAt: now };
+    const { userId, profile } = person;
+    if (!isSame) await this.#introduce(userId, profile);
+    const rights = await this.#rights(token);
+    const tag = [answer.headers.etag].flat()[0];
+    return {
+      caller: { userId, profile, rights },
+      etag: isSame ? etag : (tag ?? null),
+      confirmedAt: now,
+      askedAt: now,
+    };
+  }
+
+  #person(text: string): { userId: number; profile: string } {
+    return { userId: requireId(parsed(text)), profile: text };
+  }
+
+  /** An app's installation is nobody to REST; GraphQL knows the app's bot as the viewer. */
+  async #app(token: string, refused: Received): Promise<{ userId: number; profile: null } | null> {
+    if (refused.status !== 403 || limitOf(refused.status, refused.headers, refused.text)) throw unusable(refused);
+    const answer = await this.#upstream.graphql({
+      token,
+      query: "query { viewer { databaseId login } }",
+      variables: {},
+    });
+    if (answer.status === 401) return null;
+    const viewer = parseGraphql(answer.text)?.data?.viewer as { databaseId?: unknown } | null | undefined;
+    if (typeof viewer?.databaseId === "number") return { userId: viewer.databaseId, profile: null };
+    throw new ApiFault(403, String((parsed(refused.text) as Fields).message ?? "Forbidden"));
+  }
+
+  /** Asks about the private repositories alone: whoever has a token sees the public ones. */
+  async #rights(token: string): Promise<Map<number, RepositoryPermission>> {
+    const { rows } = await this.#ctx.db.$client.query<{ id: string; node_id: string }>(
+      `select r.id, r.node_id from repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone'
+        where r.private and r.deleted_at is null and r.node_id is not null order by r.id`,
+    );
+    const rights = new Map<number, RepositoryPermission>();
+    for (let at = 0; at < rows.length; at += BATCH) {
+      const some = rows.slice(at, at + BATCH);
+      const answer = await this.#upstream.graphql({
+        token,
+        query: "query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Repository { viewerPermission } } }",
+        variables: { ids: some.map(({ node_id }) => node_id) },
+      });
+      const body = answer.status === 200 ? parseGraphql(answer.text) : null;
+      const nodes = body?.data?.nodes as ({ viewerPermission?: RepositoryPermission | null } | null)[] | undefined;
+      // A null that is not said to be out of sight is no answer to the question.
+      if (!nodes || body?.errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN"))
+        throw unusable(answer);
+      for (const [index, { id }] of some.entries()) {
+        const node = nodes[index];
+        if (node) rights.set(Number(id), node.viewerPermission ?? "READ");
+      }
+    }
+    return rights;
+  }
+
+  /** Makes sure that the mirror can show who the caller is: what upstream shows of them to everybody. */
+  async #introduce(userId: number, profile: string | null): Promise<void> {
+    if (profile === null) return;
+    const { rows } = await this.#ctx.db.$client.query("select from users where id = $1", [userId]);
+    if (rows.length > 0) return;
+    const all = parsed(profile) as Fields;
+    const known = Object.fromEntries(Object.entries(all).filter(([key]) => !ONES_OWN.test(key)));
+    const sighting = { api: this.#ctx.config.upstreamUrl, seenAt: this.#ctx.clock.now(), read: true };
+    await this.#ctx.db.transaction((tx) => mergeObserved(tx, observe("user", known, sighting)));
+  }
+}
+
+/** What `GET /user` shows to oneself alone. GitHub's OpenAPI: private-user without public-user. */
+const ONES_OWN =
+  /^(private_gists|total_private_repos|owned_private_repos|disk_usage|collaborators|two_factor_authentication|plan|business_plus|ldap_dn|notification_email)$/;
+
+function requireId(value: Json): number {
+  const id = (value as Fields | null)?.id;
+  if (typeof id !== "number") throw new UpstreamUnavailableError("GET /user: upstream names no user", "unreadable");
+  return id;
+}
+
+function parsed(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch (cause) {
+    throw new UpstreamUnavailableError("Upstream's answer is no JSON", "unreadable", { cause });
+  }
+}
+
+/** A limit or a failure says nothing of the caller. */
+function unusable({ status }: Received): UpstreamUnavailableError {
+  return new UpstreamUnavailableError(`Upstream answers ${status} to a question about a caller`, "failed", { status });
+}

@@ -1,0 +1,56 @@
+import type { Fields, Json } from "../../mirror/store/template.ts";
+import { type MarkdownRenderer, type TextHome, textOf } from "./markdown.ts";
+import type { BodyForm } from "./media-type.ts";
+
+/** An answer's JSON with the bodies of its issues, pull requests, comments and reviews in the form that was asked for. */
+export function inForm(json: string, form: BodyForm | null, renderer: MarkdownRenderer): string {
+  if (form === null || form === "raw" || !json.includes('"body":')) return json;
+  const answer = JSON.parse(json) as Json;
+  const shown = written(answer);
+  const htmls = renderer.render(shown.map((one) => ({ text: textIn(one), home: homeOf(one) })));
+  const forms = new Map(shown.map((one, index) => [one, withForms(one, form, htmls[index] as string)]));
+  return JSON.stringify(replaced(answer, forms));
+}
+
+/** What people wrote: the answer itself, the elements of a list, or what a search found. */
+function written(answer: Json): Fields[] {
+  return elements(answer).filter((one) => "body" in one && typeof one.html_url === "string");
+}
+
+function elements(answer: Json): Fields[] {
+  if (Array.isArray(answer)) return answer.filter(isObject);
+  if (!isObject(answer)) return [];
+  return Array.isArray(answer.items) ? answer.items.filter(isObject) : [answer];
+}
+
+function replaced(answer: Json, forms: Map<Fields, Fields>): Json {
+  const of = (one: Json) => (isObject(one) ? (forms.get(one) ?? one) : one);
+  if (Array.isArray(answer)) return answer.map(of);
+  if (isObject(answer) && Array.isArray(answer.items)) return { ...answer, items: answer.items.map(of) };
+  return of(answer);
+}
+
+/** In place of `body`, or beside it. What has no body has an empty one in the other forms (GitHub's OpenAPI: never null). */
+function withForms(one: Fields, form: Exclude<BodyForm, "raw">, html: string): Fields {
+  const shown: Fields = {};
+  for (const [key, value] of Object.entries(one)) {
+    if (key !== "body" || form === "full") shown[key] = value;
+    if (key !== "body") continue;
+    if (form !== "text") shown.body_html = html;
+    if (form !== "html") shown.body_text = textOf(html);
+  }
+  return shown;
+}
+
+function textIn({ body }: Fields): string {
+  return typeof body === "string" ? body : "";
+}
+
+function homeOf({ html_url: page }: Fields): TextHome | null {
+  const match = /^(https?:\/\/.+)\/([^/]+\/[^/]+)\/(?:issues|pull)\/\d+/.exec(String(page));
+  return match && { pages: match[1] as string, repository: match[2] as string };
+}
+
+function isObject(value: Json): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

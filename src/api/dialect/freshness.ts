@@ -1,0 +1,69 @@
+import type { Kind } from "../../mirror/store/resource.ts";
+import type { Answer, RepositoryCall } from "../call.ts";
+import { askUpstream, storeShown } from "../forward/upstream-read.ts";
+import { ApiFault } from "./fault.ts";
+
+/** The headers by which an answer says how fresh it is. Pure. RFC 7234 has the numbers of the warnings. */
+export function freshnessHeaders(
+  { confirmedAt, notFresh }: Pick<Answer, "confirmedAt" | "notFresh">,
+  { now, staleAfterMs }: { now: Date; staleAfterMs: number },
+): Record<string, string> {
+  if (confirmedAt === undefined) return {};
+  const ageMs = confirmedAt === null ? null : Math.max(0, now.getTime() - confirmedAt.getTime());
+  const warnings: string[] = [];
+  if (ageMs === null) warnings.push('110 tain "Upstream has not confirmed this yet"');
+  else if (ageMs > staleAfterMs) warnings.push('110 tain "Upstream has not confirmed this for a long time"');
+  if (notFresh !== undefined) warnings.push(`111 tain "Not refreshed: ${notFresh.replace(/[^ !#-[\]-~]/g, "")}"`);
+  return {
+    ...(confirmedAt === null || ageMs === null
+      ? {}
+      : { "X-Tain-Confirmed-At": confirmedAt.toISOString(), Age: String(Math.floor(ageMs / 1_000)) }),
+    ...(warnings.length > 0 ? { Warning: warnings.join(", ") } : {}),
+  };
+}
+
+/** What an address below a repository shows. */
+const SHOWN: [RegExp, Kind][] = [
+  [/^$/, "repository"],
+  [/^\/issues(\/\d+)?$/, "issue"],
+  [/^\/issues\/(\d+\/comments|comments(\/\d+)?)$/, "issue_comment"],
+  [/^\/pulls(\/\d+)?$/, "pull_request"],
+  [/^\/pulls\/(\d+\/comments|comments(\/\d+)?|\d+\/reviews\/\d+\/comments)$/, "review_comment"],
+  [/^\/pulls\/\d+\/reviews(\/\d+)?$/, "review"],
+  [/^(\/issues\/\d+|\/milestones\/\d+)?\/labels$|^\/labels\/[^/]+$/, "label"],
+  [/^\/milestones(\/\d+)?$/, "milestone"],
+];
+
+/**
+ * Asks upstream for what the call is about to be shown, conditionally, and merges it. Answers when upstream confirmed it, or
+ * why not: then the mirror's own answer has to do. What is gone from a list is left to be found by the next audit.
+ */
+export async function refreshShown(
+  call: RepositoryCall,
+  rest: string,
+): Promise<{ confirmedAt: Date } | { notFresh: string }> {
+  const { ctx, repository, query } = call;
+  const kind = SHOWN.find(([form]) => form.test(rest))?.[1];
+  if (kind === undefined) return { notFresh: "this answer cannot be refreshed by itself" };
+  const path = `/repositories/${repository.id}${rest}${query.size > 0 ? `?${query}` : ""}`;
+  try {
+    const answer = await askUpstream(call, path, { conditional: true });
+    switch (answer.kind) {
+      case "ok":
+        await storeShown(ctx, kind, answer, repository);
+        return { confirmedAt: answer.seenAt };
+      case "unchanged":
+        return { confirmedAt: answer.seenAt };
+      case "moved":
+        return { notFresh: "upstream says that it has moved" };
+      case "missing":
+        return { notFresh: `upstream answers ${answer.status}` };
+      default:
+        return answer satisfies never;
+    }
+  } catch (error) {
+    if (!(error instanceof ApiFault)) throw error;
+    ctx.log.warn({ err: error.cause, requestId: call.requestId, path }, "What a caller wants fresh could not be read");
+    return { notFresh: error.message };
+  }
+}

@@ -1,0 +1,171 @@
+import { createHash } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { FastifyReply } from "fastify";
+import type { Way } from "../../operations/front.ts";
+import type { Answer } from "../call.ts";
+import type { Caller } from "../callers/caller.ts";
+import type { Bucket, QuotaFigures } from "../callers/quota.ts";
+import { compressed, encodingOf, travelsCompressed } from "../compression.ts";
+import { headLines, sendLines } from "../head.ts";
+import { type MediaType, mediaTypeHeader } from "./media-type.ts";
+import type { ApiVersion } from "./version.ts";
+
+type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** What every answer carries. GitHub's docs and recordings; HSTS is left to whoever ends TLS for this host. */
+const COMMON_HEADERS = {
+  "Access-Control-Allow-Origin": "*",
+  "Access-Control-Expose-Headers":
+    "ETag, Link, Location, Retry-After, X-GitHub-OTP, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Used, X-RateLimit-Resource, X-RateLimit-Reset, X-OAuth-Scopes, X-Accepted-OAuth-Scopes, X-Poll-Interval, X-GitHub-Media-Type, X-GitHub-SSO, X-GitHub-Request-Id, Deprecation, Sunset, Age, Warning, X-Tain-Confirmed-At, X-Tain-Passed-Through",
+  "X-Frame-Options": "deny",
+  "X-Content-Type-Options": "nosniff",
+  "X-XSS-Protection": "0",
+  "Referrer-Policy": "origin-when-cross-origin, strict-origin-when-cross-origin",
+  "Content-Security-Policy": "default-src 'none'",
+};
+
+/** Of one page, for as many callers. */
+const MAX_TAGS = 100;
+
+const VARY = "Accept-Encoding, Accept, X-Requested-With";
+
+export const jsonType = "application/json; charset=utf-8";
+
+const COMMON_LINES = headLines(COMMON_HEADERS);
+
+/** The headers of every answer. */
+export function commonHeaders(requestId: string): Record<string, string> {
+  return { ...COMMON_HEADERS, "X-GitHub-Request-Id": requestId, Vary: VARY };
+}
+
+/** What is sent of an answer, with the headers that every answer has. */
+export interface Outgoing {
+  status: number;
+  body: string | Buffer | null;
+  headers: Record<string, string>;
+  requestId: string;
+}
+
+/** Sends text with the headers that every answer has. A HEAD gets the length of what it does not get. */
+export function send(
+  reply: FastifyReply,
+  status: number,
+  body: string | Buffer | null,
+  headers: Record<string, string>,
+  requestId: string,
+): FastifyReply {
+  reply.code(status).headers({ ...commonHeaders(requestId), ...headers });
+  if (body === null) return reply.send();
+  if (reply.request.method !== "HEAD") return reply.send(body);
+  if (travelsCompressed(body, reply.request.headers["accept-encoding"])) return reply.send();
+  return reply.header("Content-Length", String(Buffer.byteLength(body))).send();
+}
+
+/** The same without the app, for a GET. */
+export async function sendDirectly(
+  { headers: asked }: IncomingMessage,
+  response: ServerResponse,
+  { status, body, headers, requestId }: Outgoing,
+  { isClosing }: Pick<Way, "isClosing">,
+): Promise<void> {
+  let bytes = body;
+  const own: Record<string, string> = { "X-GitHub-Request-Id": requestId, Vary: VARY, ...headers };
+  if (body !== null && headers["Content-Encoding"] === undefined && asked["x-no-compression"] === undefined) {
+    const encoding = encodingOf(body, asked["accept-encoding"]);
+    if (encoding) {
+      bytes = await compressed(body, encoding, "once");
+      own["Content-Encoding"] = encoding;
+    }
+  }
+  if (isClosing()) response.shouldKeepAlive = false;
+  sendLines(response, status, COMMON_LINES + headLines(own), bytes);
+}
+
+const AGENT_MISSING = `Request forbidden by administrative rules. Please make sure your request has a User-Agent header (https://docs.github.com/rest/overview/resources-in-the-rest-api#user-agent-required). Check https://developer.github.com for other possible causes.\n`;
+
+export function agentMissing(requestId: string): Outgoing {
+  return { status: 403, body: AGENT_MISSING, headers: { "Content-Type": "text/html; charset=utf-8" }, requestId };
+}
+
+export function hasAgent(headers: { "user-agent"?: string | undefined }): boolean {
+  return (headers["user-agent"] ?? "").trim() !== "";
+}
+
+/** People read what these ask for, so the service indents it, after the ETag was made. */
+const READ_BY_PEOPLE = /curl|Wget|Safari|Firefox/;
+
+/** JSON as this agent gets it. */
+export function laidOut<Body extends string | Buffer>(body: Body, agent: string | undefined): Body | string {
+  return isLaidOut(agent) ? `${JSON.stringify(JSON.parse(body.toString()), null, 2)}\n` : body;
+}
+
+export function isLaidOut(agent: string | undefined): boolean {
+  return READ_BY_PEOPLE.test(agent ?? "");
+}
+
+export function quotaHeaders(figures: QuotaFigures | null, resource: Bucket): Record<string, string> {
+  if (!figures) return {};
+  return {
+    "X-RateLimit-Limit": String(figures.limit),
+    "X-RateLimit-Remaining": String(figures.remaining),
+    "X-RateLimit-Reset": String(figures.reset),
+    "X-RateLimit-Used": String(figures.used),
+    "X-RateLimit-Resource": resource,
+  };
+}
+
+export function versionHeaders(version: ApiVersion, media: MediaType): Record<string, string> {
+  return { "X-GitHub-Media-Type": mediaTypeHeader(media), "X-GitHub-Api-Version-Selected": version };
+}
+
+/** The headers by which an answer may be kept and asked for again. */
+export function cacheHeaders(answer: Answer, caller: Caller, request: RequestHeaders): Record<string, string> {
+  if (answer.isUncached) return { "Cache-Control": "no-cache" };
+  const body = answer.page?.bytes ?? answer.body;
+  if (body === null || answer.status > 299) return {};
+  const isAnonymous = caller.kind === "anonymous";
+  const vary = isAnonymous ? ["Accept"] : ["Accept", "Authorization", "Cookie", "X-GitHub-OTP"];
+  const tag = `"${entityTag(answer, body, vary, request)}"`;
+  return {
+    // It is made of what is compressed, so it is a weak one then. GitHub was recorded to do so, but for a 201.
+    ETag: answer.status !== 201 && travelsCompressed(body, request["accept-encoding"]) ? `W/${tag}` : tag,
+    "Cache-Control": `${isAnonymous ? "public" : "private"}, max-age=60, s-maxage=60`,
+    Vary: `${vary.join(", ")}, ${VARY}`,
+    ...(answer.lastModified ? { "Last-Modified": answer.lastModified.toUTCString() } : {}),
+  };
+}
+
+/** SHA-256 of the request headers that the answer varies by and of the body, as GitHub was found to make it. */
+function entityTag({ page }: Answer, body: string | Buffer, vary: string[], request: RequestHeaders): string {
+  const varied = createHash("sha256");
+  for (const name of ["Accept", "Authorization", "Cookie"]) {
+    const value = vary.includes(name) ? request[name.toLowerCase()] : undefined;
+    if (value !== undefined) varied.update(`${value}:`);
+  }
+  // It takes a while to go through a long body, and the same callers come again.
+  const key = page && varied.copy().digest("base64");
+  const known = key && page.tags.get(key);
+  if (known) return known;
+  const tag = varied.update(body).digest("hex");
+  if (key) {
+    if (page.tags.size >= MAX_TAGS) page.tags.clear();
+    page.tags.set(key, tag);
+  }
+  return tag;
+}
+
+/** Whether the caller has this very answer. With both validators sent, the ETag decides. */
+export function isUnchanged(headers: Record<string, string>, request: RequestHeaders): boolean {
+  const [tags, since] = [request["if-none-match"], request["if-modified-since"]];
+  if (tags !== undefined)
+    return headers.ETag !== undefined && (tags === headers.ETag || matches(String(tags), headers.ETag));
+  if (since === undefined || headers["Last-Modified"] === undefined) return false;
+  const known = Date.parse(String(since));
+  return !Number.isNaN(known) && Date.parse(headers["Last-Modified"]) <= known;
+}
+
+/** Compared weakly: compression turns a strong tag into a weak one. */
+function matches(tags: string, tag: string): boolean {
+  const strong = (one: string) => one.trim().replace(/^W\//, "");
+  return tags.trim() === "*" || tags.split(",").some((one) => strong(one) === strong(tag));
+}

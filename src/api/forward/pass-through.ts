@@ -1,0 +1,123 @@
+import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
+import type { Received } from "../../upstream/client/transport.ts";
+import type { Answer, Call } from "../call.ts";
+import { ApiFault } from "../dialect/fault.ts";
+
+/** What of a request's headers upstream gets to see: nothing that says where it came from. */
+const ASKED = [
+  "accept",
+  "content-type",
+  "if-none-match",
+  "if-modified-since",
+  "time-zone",
+  "x-github-api-version",
+  "x-github-next-global-id",
+];
+
+/** What of upstream's headers the caller gets to see. The quota is the caller's there, which is what this was paid from. */
+const ANSWERED = [
+  "cache-control",
+  "deprecation",
+  "etag",
+  "last-modified",
+  "location",
+  "retry-after",
+  "sunset",
+  "x-accepted-github-permissions",
+  "x-accepted-oauth-scopes",
+  "x-github-media-type",
+  "x-github-sso",
+  "x-oauth-scopes",
+  "x-poll-interval",
+  "x-ratelimit-limit",
+  "x-ratelimit-remaining",
+  "x-ratelimit-reset",
+  "x-ratelimit-resource",
+  "x-ratelimit-used",
+];
+
+const TEXT = /^(text\/|application\/([\w.+-]*\+)?(json|xml)|application\/vnd\.github)/;
+
+/**
+ * Asks upstream, with the caller's own token, for what this mirror does not serve. The caller's validators go with it, so
+ * what is unchanged costs them nothing there; nothing is kept here. Null: the caller showed no token of upstream's.
+ * @throws ApiFault 502 or 504 when upstream gives no answer that can be passed on
+ */
+export async function passThrough(call: Call): Promise<Answer | null> {
+  const { caller, method } = call;
+  if (caller.kind !== "user" || caller.by.of !== "upstream" || !isOfDialect(call.path)) return null;
+  const path = `${call.path}${call.query.size > 0 ? `?${call.query}` : ""}`;
+  const headers: Record<string, string> = {};
+  for (const name of ASKED) {
+    const value = [call.headers[name] ?? ""].flat().join(", ");
+    if (value !== "") headers[name] = value;
+  }
+  let received: Received;
+  try {
+    const body = call.body === "" ? null : call.body;
+    received = await caller.by.forward({ method: method === "HEAD" ? "GET" : (method as "GET"), path, headers, body });
+  } catch (error) {
+    if (!(error instanceof UpstreamUnavailableError)) throw error;
+    throw unanswered(error, method);
+  }
+  return answered(call, received);
+}
+
+function unanswered(error: UpstreamUnavailableError, method: string): ApiFault {
+  const [status, what] =
+    error.outage === "unreachable"
+      ? [502, "cannot be reached"]
+      : error.outage === "timed-out"
+        ? [504, "did not answer in time"]
+        : [502, "gave no answer that can be read"];
+  const isRead = method === "GET" || method === "HEAD";
+  const isOpen = !isRead && error.outage !== "unreachable";
+  const rest = isOpen ? " Whether it did what was asked is not known; it is not sent again." : "";
+  return new ApiFault(
+    status as number,
+    `This mirror does not serve this route, and upstream, which may, ${what}.${rest}`,
+    {
+      cause: error,
+    },
+  );
+}
+
+function answered(call: Call, { status, headers, text }: Received): Answer {
+  const rebased = (value: string) => value.replaceAll(`${call.ctx.config.upstreamUrl}/`, `${call.api}/`);
+  const shown: Record<string, string> = { "X-Tain-Passed-Through": "upstream" };
+  for (const name of ANSWERED) {
+    const [value] = [headers[name]].flat();
+    if (value !== undefined) shown[name] = rebased(value);
+  }
+  const [contentType] = [headers["content-type"]].flat();
+  const hasBody = text !== "" && status !== 204 && status !== 304;
+  if (hasBody && !TEXT.test(contentType ?? "")) {
+    throw new ApiFault(
+      502,
+      `Upstream answers with ${contentType ?? "no media type"}; this mirror passes text on alone.`,
+    );
+  }
+  const link = [headers.link].flat()[0];
+  return {
+    status,
+    body: hasBody ? rebased(text) : null,
+    contentType: contentType ?? "text/plain",
+    headers: shown,
+    isUncached: true,
+    ...(link === undefined ? {} : { link: rebased(link) }),
+  };
+}
+
+/**
+ * Whether a path may be one of the service's: without dots that would lead out of the API, and not below `/-/`, however
+ * they are written. There another Tain has what it shows to its operator, whom it knows by being asked from nearby.
+ */
+function isOfDialect(path: string): boolean {
+  try {
+    const segments = decodeURIComponent(path).split(/[/\\]/).filter(Boolean);
+    return segments[0] !== "-" && !segments.some((segment) => /^\.{1,2}$/.test(segment));
+  } catch (error) {
+    if (error instanceof URIError) return false;
+    throw error;
+  }
+}

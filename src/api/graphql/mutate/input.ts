@@ -1,0 +1,80 @@
+/** What mutations are given, and what of the mirror it means. */
+import type { Fields } from "../../../mirror/store/template.ts";
+import { issuePlace } from "../../rest/issue-place.ts";
+import type { GraphqlCall, Node } from "../call.ts";
+import { typedError } from "../errors.ts";
+import { nodeOf } from "../resolve/lookups.ts";
+import { writerOf } from "./pass-on.ts";
+
+/** What every input may carry; it comes back in the payload. */
+export interface Input {
+  clientMutationId?: string | null;
+}
+
+/** What an issue and a pull request are changed by. Absent and null leave a field; but null clears the milestone. */
+export interface Sets extends Input {
+  title?: string | null;
+  body?: string | null;
+  assigneeIds?: string[] | null;
+  labelIds?: string[] | null;
+  milestoneId?: string | null;
+  state?: "OPEN" | "CLOSED" | null;
+  projectIds?: string[] | null;
+}
+
+/** What ids of an input stand for; undefined: nothing was said. */
+export interface Resolved {
+  labels?: Node[];
+  assignees?: Node[];
+  milestone?: Node | null;
+}
+
+/** @throws GraphQLError for what no resource of the mirror has, and for projects, to which nothing is written */
+export async function resolved(
+  call: GraphqlCall,
+  { labelIds, assigneeIds, milestoneId, projectIds }: Sets,
+): Promise<Resolved> {
+  if (projectIds && projectIds.length > 0)
+    throw typedError("UNPROCESSABLE", "`projectIds` is not written through this mirror: leave it out, or empty.");
+  const [labels, assignees, milestone] = await Promise.all([
+    labelIds && Promise.all(labelIds.map((id) => typed(call, id, "Label"))),
+    assigneeIds && Promise.all(assigneeIds.map((id) => typed(call, id, "User", "Bot"))),
+    milestoneId && typed(call, milestoneId, "Milestone"),
+  ]);
+  return {
+    ...(labels ? { labels } : {}),
+    ...(assignees ? { assignees } : {}),
+    ...(milestoneId === undefined ? {} : { milestone: milestone || null }),
+  };
+}
+
+/** In REST's words. */
+export function setsOf({ title, body, state }: Sets, { labels, assignees, milestone }: Resolved): Fields {
+  return {
+    ...(title == null ? {} : { title }),
+    ...(body == null ? {} : { body }),
+    ...(state == null ? {} : { state: state.toLowerCase() }),
+    ...(labels ? { labels: labels.map(({ rest }) => rest.name as string) } : {}),
+    ...(assignees ? { assignees: assignees.map(({ rest }) => rest.login as string) } : {}),
+    ...(milestone === undefined ? {} : { milestone: (milestone?.rest.number ?? null) as number | null }),
+  };
+}
+
+export async function placed(call: GraphqlCall, subject: Node) {
+  const writer = writerOf(call, await repositoryOf(call, subject));
+  const place = await issuePlace(call.ctx, writer.repository, Number(subject.rest.number));
+  return { writer, place };
+}
+export type Placed = Awaited<ReturnType<typeof placed>>;
+
+export async function typed(call: GraphqlCall, id: string, ...kinds: Node["kind"][]): Promise<Node> {
+  const node = await nodeOf(call, id);
+  if (kinds.includes(node.kind)) return node;
+  throw typedError("NOT_FOUND", `Could not resolve to ${kinds.join(" or ")} node with the global id of '${id}'.`);
+}
+
+export async function repositoryOf(call: GraphqlCall, { repositoryId }: Node): Promise<Node> {
+  const repository = await call.repository(repositoryId);
+  if (!repository) throw typedError("NOT_FOUND", "Could not resolve to a Repository.");
+  return repository;
+}

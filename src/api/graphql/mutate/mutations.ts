@@ -1,0 +1,225 @@
+/** The mutations. Each is sent to upstream once, and shows what was written from the mirror. */
+import { findParentNumber } from "../../../mirror/read/parents.ts";
+import { type Fields, referenceId } from "../../../mirror/store/template.ts";
+import { writeCursor } from "../../dialect/cursor.ts";
+import { issuePlace } from "../../rest/issue-place.ts";
+import * as issues from "../../rest/writes/issue-writes.ts";
+import * as pulls from "../../rest/writes/pull-writes.ts";
+import type { GraphqlCall, Node } from "../call.ts";
+import { typedError } from "../errors.ts";
+import { decodeId } from "../resolve/node-id.ts";
+import { type Input, placed, repositoryOf, resolved, type Sets, setsOf, typed } from "./input.ts";
+import { type Done, mutated, performed, writerOf } from "./pass-on.ts";
+import { updatePull } from "./update-pull.ts";
+
+type Mutation = (root: unknown, args: { input: never }, call: GraphqlCall) => Promise<object>;
+
+function mutation<In extends Input>(run: (call: GraphqlCall, input: In) => Promise<object>): Mutation {
+  return async (_root, { input }, call) => ({
+    clientMutationId: (input as In).clientMutationId ?? null,
+    ...(await run(call, input)),
+  });
+}
+
+export const mutationResolvers: Record<string, Mutation> = {
+  createIssue: mutation<Sets & { repositoryId: string }>(async (call, { repositoryId, ...input }) => {
+    const repository = await typed(call, repositoryId, "Repository");
+    const writer = writerOf(call, repository);
+    const { milestone, ...wanted } = setsOf(input, await resolved(call, input));
+    const body = JSON.stringify({ ...wanted, ...(milestone == null ? {} : { milestone }) });
+    return {
+      issue: await shown(call, repository, await performed(call, writer, issues.createIssue(writer.repository, body))),
+    };
+  }),
+  updateIssue: mutation<Sets & { id: string }>(async (call, { id, ...input }) => {
+    const issue = await typed(call, id, "Issue");
+    const wanted = setsOf(input, await resolved(call, input));
+    return { actor: await viewer(call), issue: await editIssue(call, issue, wanted) };
+  }),
+  closeIssue: mutation<Input & { issueId: string; stateReason?: string | null }>(
+    async (call, { issueId, stateReason }) => {
+      const state_reason = (stateReason ?? "COMPLETED").toLowerCase();
+      return { issue: await editIssue(call, await typed(call, issueId, "Issue"), { state: "closed", state_reason }) };
+    },
+  ),
+  reopenIssue: mutation<Input & { issueId: string }>(async (call, { issueId }) => ({
+    issue: await editIssue(call, await typed(call, issueId, "Issue"), { state: "open" }),
+  })),
+  addComment: mutation<Input & { subjectId: string; body: string }>(async (call, { subjectId, body }) => {
+    const subject = await typed(call, subjectId, "Issue", "PullRequest");
+    const { writer, place } = await placed(call, subject);
+    const done = await performed(call, writer, issues.createComment(place, JSON.stringify({ body })));
+    const node = await shownComment(call, subject.repositoryId, done);
+    const id = Number((done.answer as Fields).id);
+    return { commentEdge: { cursor: writeCursor([String(id), id]), node }, subject: await again(call, subject) };
+  }),
+  updateIssueComment: mutation<Input & { id: string; body: string }>(async (call, { id, body }) => {
+    const comment = await typed(call, id, "IssueComment");
+    const writer = writerOf(call, await repositoryOf(call, comment));
+    const write = issues.editComment(writer.repository, Number(comment.rest.id), JSON.stringify({ body }));
+    return { issueComment: await shownComment(call, comment.repositoryId, await performed(call, writer, write)) };
+  }),
+  deleteIssueComment: mutation<Input & { id: string }>(async (call, { id }) => {
+    const comment = await typed(call, id, "IssueComment");
+    const writer = writerOf(call, await repositoryOf(call, comment));
+    const commentId = Number(comment.rest.id);
+    const number = await findParentNumber(call.ctx.db, "issue_comment", comment.repositoryId, commentId);
+    const place = number === null ? null : await issuePlace(call.ctx, writer.repository, number);
+    await performed(call, writer, issues.deleteComment(writer.repository, commentId, place));
+    return {};
+  }),
+  createPullRequest: mutation<NewPull>(async (call, input) => {
+    const repository = await typed(call, input.repositoryId, "Repository");
+    const writer = writerOf(call, repository);
+    const wanted: Fields = {
+      title: input.title,
+      ...(input.body == null ? {} : { body: input.body }),
+      base: input.baseRefName,
+      ...(await headOf(call, input)),
+      draft: input.draft ?? false,
+      maintainer_can_modify: input.maintainerCanModify ?? true,
+    };
+    const done = await performed(call, writer, pulls.createPull(writer.repository, JSON.stringify(wanted)));
+    return { pullRequest: await shown(call, repository, done, "PullRequest") };
+  }),
+  updatePullRequest: mutation<Sets & { pullRequestId: string }>(async (call, input) => {
+    const pull = await typed(call, input.pullRequestId, "PullRequest");
+    const done = await updatePull(call, pull, input, await placed(call, pull), await resolved(call, input));
+    return { actor: await viewer(call), pullRequest: await again(call, pull, done) };
+  }),
+  closePullRequest: mutation<Input & { pullRequestId: string }>(async (call, { pullRequestId }) => ({
+    pullRequest: await editPull(call, await typed(call, pullRequestId, "PullRequest"), { state: "closed" }),
+  })),
+  reopenPullRequest: mutation<Input & { pullRequestId: string }>(async (call, { pullRequestId }) => ({
+    pullRequest: await editPull(call, await typed(call, pullRequestId, "PullRequest"), { state: "open" }),
+  })),
+  addLabelsToLabelable: mutation<Input & { labelableId: string; labelIds: string[] }>(
+    async (call, { labelableId, labelIds }) => {
+      const labelable = await typed(call, labelableId, "Issue", "PullRequest");
+      const { writer, place } = await placed(call, labelable);
+      const { labels } = setsOf({ labelIds }, await resolved(call, { labelIds }));
+      const body = JSON.stringify({ labels });
+      await performed(call, writer, issues.changeLabels(place, { method: "POST", body }));
+      return { labelable: await again(call, labelable) };
+    },
+  ),
+  removeLabelsFromLabelable: mutation<Input & { labelableId: string; labelIds: string[] }>(removeLabels),
+  addAssigneesToAssignable: mutation<Input & { assignableId: string; assigneeIds: string[] }>(
+    async (call, { assignableId, assigneeIds }) => {
+      const assignable = await typed(call, assignableId, "Issue", "PullRequest");
+      const { writer, place } = await placed(call, assignable);
+      const { assignees } = setsOf({ assigneeIds }, await resolved(call, { assigneeIds }));
+      await performed(call, writer, issues.changeAssignees(place, "POST", JSON.stringify({ assignees })));
+      return { assignable: await again(call, assignable) };
+    },
+  ),
+};
+
+interface NewPull extends Input {
+  repositoryId: string;
+  baseRefName: string;
+  headRefName: string;
+  headRepositoryId?: string | null;
+  title: string;
+  body?: string | null;
+  draft?: boolean | null;
+  maintainerCanModify?: boolean | null;
+}
+
+/** REST takes labels off one by one, and refuses those that are not there; the mutation takes them off at once. */
+async function removeLabels(
+  call: GraphqlCall,
+  { labelableId, labelIds }: { labelableId: string; labelIds: string[] },
+): Promise<object> {
+  const labelable = await typed(call, labelableId, "Issue", "PullRequest");
+  const { writer, place } = await placed(call, labelable);
+  const { labels = [] } = await resolved(call, { labelIds });
+  const gone = labels.map(({ rest: { id } }) => id);
+  const document = `mutation($input: RemoveLabelsFromLabelableInput!) {
+    done: removeLabelsFromLabelable(input: $input) { labelable { ... on Issue { updatedAt } ... on PullRequest { updatedAt } } }
+  }`;
+  const input = {
+    labelableId: String(labelable.rest.node_id),
+    labelIds: labels.map(({ rest }) => String(rest.node_id)),
+  };
+  await mutated(
+    call,
+    writer,
+    { document, input },
+    {
+      about: issues.sides(place),
+      reads: () => issues.sides(place).map(({ kind }) => issues.readOf(kind, place)),
+      says: async ({ answer }, find) => {
+        const before = (await find("issue", place.number)) ?? (await find("pull_request", place.number));
+        const carried = before?.fields.labels;
+        const left = (Array.isArray(carried) ? carried : []).filter((label) => !gone.includes(referenceId(label)));
+        const { updatedAt } = ((answer as Fields).labelable ?? {}) as { updatedAt?: string };
+        return issues.saysLabels(place, find, left, { movedAt: updatedAt ?? null });
+      },
+    },
+  );
+  return { labelable: await again(call, labelable) };
+}
+
+async function editIssue(call: GraphqlCall, issue: Node, wanted: Fields): Promise<Node> {
+  const { writer, place } = await placed(call, issue);
+  return again(call, issue, await performed(call, writer, issues.editIssue(place, JSON.stringify(wanted))));
+}
+
+async function editPull(call: GraphqlCall, pull: Node, wanted: Fields): Promise<Node> {
+  const { writer, place } = await placed(call, pull);
+  return again(call, pull, await performed(call, writer, pulls.editPull(place, JSON.stringify(wanted))));
+}
+
+/** `owner:branch`, and the repository's name where it was given: REST finds a fork by both. */
+async function headOf(
+  call: GraphqlCall,
+  { headRefName, headRepositoryId }: Pick<NewPull, "headRefName" | "headRepositoryId">,
+): Promise<Fields> {
+  if (headRepositoryId == null) return { head: headRefName };
+  const [owner = "", name = ""] = (await headRepository(call, headRepositoryId)).split("/");
+  return { head: `${owner}:${headRefName.split(":").at(-1)}`, head_repo: name };
+}
+
+/** The full name. Forks are seldom mirrored; a public one upstream tells of. */
+async function headRepository(call: GraphqlCall, globalId: string): Promise<string> {
+  const decoded = decodeId(globalId);
+  const unknown = () => typedError("NOT_FOUND", `Could not resolve to a node with the global id of '${globalId}'`);
+  if (decoded?.type !== "Repository") throw unknown();
+  const mirrored = await call.repository(decoded.id);
+  if (mirrored) return String(mirrored.rest.full_name);
+  const answer = await call.ctx.upstream.get(`/repositories/${decoded.id}`, { priority: "caller" });
+  const fork = answer.kind === "ok" ? (answer.body as Fields) : null;
+  if (fork?.private !== false) throw unknown();
+  return String(fork.full_name);
+}
+
+function viewer(call: GraphqlCall): Promise<Node | null> {
+  return call.user(call.caller.userId);
+}
+
+/** What was made, from the mirror. What could not be stored is shown as upstream answered it. */
+async function shown(
+  call: GraphqlCall,
+  { repositoryId }: Node,
+  { answer, isStored }: Done,
+  kind: "Issue" | "PullRequest" = "Issue",
+): Promise<Node> {
+  const rest = answer as Fields;
+  const node = isStored ? await call.numbered(kind, repositoryId, Number(rest.number)) : null;
+  return node ?? { kind, repositoryId, rest };
+}
+
+async function shownComment(call: GraphqlCall, repositoryId: number, { answer, isStored }: Done): Promise<Node> {
+  const rest = answer as Fields;
+  const node = isStored ? await call.byId("IssueComment", Number(rest.id)) : null;
+  return node ?? { kind: "IssueComment", repositoryId, rest };
+}
+
+/** What was changed, from the mirror, as it is now. */
+async function again(call: GraphqlCall, subject: Node, done?: Done): Promise<Node> {
+  const kind = subject.kind as "Issue" | "PullRequest";
+  const rest = done?.answer as Fields | undefined;
+  if (done && !done.isStored && rest?.number !== undefined) return { ...subject, rest: { ...subject.rest, ...rest } };
+  return (await call.numbered(kind, subject.repositoryId, Number(subject.rest.number))) ?? subject;
+}

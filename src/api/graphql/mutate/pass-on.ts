@@ -1,0 +1,110 @@
+import type { Fields, Json } from "../../../mirror/store/template.ts";
+import { UpstreamRefusedError } from "../../../upstream/client/errors.ts";
+import { type GraphqlAnswer, graphqlAnswer, parseGraphql } from "../../../upstream/client/graphql.ts";
+import { mayWrite } from "../../callers/caller.ts";
+import { ApiFault } from "../../dialect/fault.ts";
+import { known, OutcomeUnknownFault, type Writer } from "../../rest/writes/pass-on.ts";
+import { askAgain, isSuccess, perform, settle, type Write } from "../../rest/writes/write.ts";
+import type { GraphqlCall, Node } from "../call.ts";
+import { type ErrorType, typedError } from "../errors.ts";
+
+/** What came of a write. `answer` is upstream's own, null where it says nothing; `isStored`: the mirror shows it. */
+export interface Done {
+  answer: Json;
+  isStored: boolean;
+}
+
+export function writerOf(call: GraphqlCall, { repositoryId, rest }: Node): Writer {
+  if (!mayWrite(call.caller, repositoryId))
+    throw typedError("FORBIDDEN", "Resource not accessible by personal access token");
+  const htmlUrl = typeof rest.html_url === "string" ? rest.html_url : null;
+  const repository = { id: repositoryId, fullName: String(rest.full_name), htmlUrl };
+  return { ctx: call.ctx, caller: call.caller, requestId: call.requestId, repository };
+}
+
+/** Sends a write by REST. @throws GraphQLError with upstream's refusal, or with what is known where it gave no answer */
+export async function performed(call: GraphqlCall, writer: Writer, write: Write): Promise<Done> {
+  const { answer, isStored } = await inOurWords(() => perform(writer, write));
+  call.forget();
+  if (!isSuccess(answer)) throw refusal(answer.status, answer.body);
+  return { answer: answer.body === "" ? null : (JSON.parse(answer.body) as Json), isStored };
+}
+
+/**
+ * Sends what REST has no words for as a mutation. `write.says` is given the mutation's payload.
+ * @throws GraphQLError as `performed` does
+ */
+export async function mutated(
+  call: GraphqlCall,
+  writer: Writer,
+  { document, input }: { document: string; input: Fields },
+  write: Pick<Write, "about" | "reads" | "says">,
+): Promise<Done> {
+  const answer = await inOurWords(() => send(writer, document, input, write));
+  call.forget();
+  const [error] = answer.errors;
+  const payload = answer.data.done;
+  // What of the payload could not be resolved does not undo the mutation.
+  if (payload === null || payload === undefined)
+    throw typedError((error?.type ?? "UNPROCESSABLE") as ErrorType, error?.message || "Upstream refused");
+  const body = JSON.stringify(payload);
+  return { answer: payload, isStored: await settle(writer, write, { headers: {}, body }) };
+}
+
+async function send(
+  writer: Writer,
+  document: string,
+  input: Fields,
+  { about }: Pick<Write, "about">,
+): Promise<GraphqlAnswer<{ done: Json | null | undefined }>> {
+  const { ctx, caller } = writer;
+  const own = caller.kind === "user" && caller.by.of === "upstream" ? caller.by.mutate : null;
+  const seenAt = ctx.clock.now();
+  try {
+    return await known(ctx, async () => {
+      if (!own) return ctx.upstream.graphql(document, { input }, { priority: "caller" });
+      const received = await own(document, { input });
+      return graphqlAnswer(received, parseGraphql(received.text), { seenAt, mutates: true });
+    });
+  } catch (error) {
+    if (error instanceof OutcomeUnknownFault) await askAgain(writer, about);
+    if (!(error instanceof UpstreamRefusedError)) throw error;
+    const [first] = (error.body as { errors?: { type?: string | null; message?: string }[] } | null)?.errors ?? [];
+    throw typedError((first?.type ?? "UNPROCESSABLE") as ErrorType, first?.message || error.message);
+  }
+}
+
+async function inOurWords<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof ApiFault) throw typedError("SERVICE_UNAVAILABLE", error.message);
+    throw error;
+  }
+}
+
+/** Upstream's refusal in GraphQL's form. */
+function refusal(status: number, body: string): Error {
+  const { message, errors } = parsed(body);
+  const details = Array.isArray(errors) ? errors.flatMap((one) => detail(one)) : [];
+  const text = [message, ...details].join(": ");
+  if (status === 404 || status === 410) return typedError("NOT_FOUND", text);
+  if (status === 403) return typedError("FORBIDDEN", text);
+  return typedError(status >= 500 ? "SERVICE_UNAVAILABLE" : "UNPROCESSABLE", text);
+}
+
+function detail(one: Json): string[] {
+  if (typeof one === "string") return [one];
+  if (typeof one !== "object" || one === null || Array.isArray(one)) return [];
+  return [typeof one.message === "string" ? one.message : `${one.field} is ${String(one.code).replaceAll("_", " ")}`];
+}
+
+function parsed(body: string): { message: string; errors?: Json } {
+  try {
+    const { message, errors = null } = JSON.parse(body) as Fields;
+    return { message: typeof message === "string" ? message : "Upstream refused", errors };
+  } catch (error) {
+    if (error instanceof SyntaxError) return { message: "Upstream refused, and not in JSON" };
+    throw error;
+  }
+}

@@ -1,0 +1,123 @@
+import { type Fields, type Json, strip } from "../../../mirror/store/template.ts";
+import * as issues from "../../rest/writes/issue-writes.ts";
+import * as pulls from "../../rest/writes/pull-writes.ts";
+import type { Find, Implied, Sayings, Written } from "../../rest/writes/write.ts";
+import type { GraphqlCall, Node } from "../call.ts";
+import { type Placed, type Resolved, type Sets, setsOf } from "./input.ts";
+import { type Done, mutated, performed } from "./pass-on.ts";
+
+interface PullSets extends Sets {
+  baseRefName?: string | null;
+  maintainerCanModify?: boolean | null;
+}
+
+const ISSUES_OWN = ["labels", "assignees", "milestone"];
+
+/** REST changes a pull request by its own side or by the issue's. What needs both is sent as a mutation: never half of it. */
+export async function updatePull(
+  call: GraphqlCall,
+  pull: Node,
+  input: PullSets,
+  { writer, place }: Placed,
+  resolved: Resolved,
+): Promise<Done> {
+  const wanted = setsOf(input, resolved);
+  const own: Fields = {
+    ...(input.baseRefName == null ? {} : { base: input.baseRefName }),
+    ...(input.maintainerCanModify == null ? {} : { maintainer_can_modify: input.maintainerCanModify }),
+  };
+  const isOfIssue = ISSUES_OWN.some((name) => name in wanted);
+  if (!isOfIssue) return performed(call, writer, pulls.editPull(place, JSON.stringify({ ...wanted, ...own })));
+  if (Object.keys(own).length === 0) {
+    // Its answer shows the issue's side.
+    const { isStored } = await performed(call, writer, issues.editIssue(place, JSON.stringify(wanted)));
+    return { answer: null, isStored };
+  }
+  return updateBoth(call, pull, input, { writer, place }, resolved);
+}
+
+const UPDATE = `mutation($input: UpdatePullRequestInput!) {
+  done: updatePullRequest(input: $input) { pullRequest { updatedAt closedAt baseRefOid } }
+}`;
+
+async function updateBoth(
+  call: GraphqlCall,
+  pull: Node,
+  input: PullSets,
+  { writer, place }: Placed,
+  resolved: Resolved,
+): Promise<Done> {
+  const ids = (nodes: Node[]) => nodes.map(({ rest }) => String(rest.node_id));
+  const { labels, assignees, milestone } = resolved;
+  const { title, body, state, baseRefName, maintainerCanModify } = input;
+  const given = { title, body, state, baseRefName, maintainerCanModify };
+  const sent: Fields = {
+    pullRequestId: String(pull.rest.node_id),
+    ...(Object.fromEntries(Object.entries(given).filter(([, value]) => value != null)) as Fields),
+    ...(labels ? { labelIds: ids(labels) } : {}),
+    ...(assignees ? { assigneeIds: ids(assignees) } : {}),
+    ...(milestone === undefined ? {} : { milestoneId: milestone ? String(milestone.rest.node_id) : null }),
+  };
+  const done = await mutated(
+    call,
+    writer,
+    { document: UPDATE, input: sent },
+    {
+      about: issues.sides(place),
+      reads: () => issues.sides(place).map(({ kind }) => issues.readOf(kind, place)),
+      says: (written, find) => saysUpdate(call.api, input, resolved, { written, find, number: place.number }),
+    },
+  );
+  return { ...done, answer: null };
+}
+
+/** The payload says when; the input says what. */
+async function saysUpdate(
+  api: string,
+  input: PullSets,
+  resolved: Resolved,
+  { written, find, number }: { written: Written; find: Find; number: number },
+): Promise<Sayings> {
+  const { updatedAt, closedAt, baseRefOid } = ((written.answer as Fields).pullRequest ?? {}) as Record<string, string>;
+  const { repository } = written.at;
+  const home = { api, fullName: repository?.fullName, htmlUrl: repository?.htmlUrl ?? undefined };
+  const embedded = strip(embeddedOf(resolved), home);
+  const { title, body, state } = setsOf(input, {});
+  const common: Fields = {
+    ...strip(
+      Object.fromEntries(Object.entries({ title, body, state }).filter(([, value]) => value !== undefined)) as Fields,
+      home,
+    ).fields,
+    ...(state === undefined ? {} : { closed_at: closedAt ?? null }),
+    ...embedded.fields,
+  };
+  const base = (await find("pull_request", number))?.fields.base as Fields | undefined;
+  const own: Fields = {
+    ...(input.baseRefName != null && base
+      ? {
+          base: { ...base, ref: input.baseRefName, label: labelOf(base, input.baseRefName), sha: baseRefOid as string },
+        }
+      : {}),
+    ...(input.maintainerCanModify == null ? {} : { maintainer_can_modify: input.maintainerCanModify }),
+  };
+  const movedAt = updatedAt ?? null;
+  const implied: Implied[] = [
+    { kind: "issue", key: number, fields: common, movedAt },
+    { kind: "pull_request", key: number, fields: { ...common, ...own }, movedAt },
+  ];
+  return { shown: [{ seen: [], shapes: embedded.shapes }], implied };
+}
+
+function embeddedOf({ labels, assignees, milestone }: Resolved): Fields {
+  const rests = (nodes: Node[]): Json[] => nodes.map(({ rest }) => rest);
+  return {
+    ...(labels ? { labels: rests(labels) } : {}),
+    ...(assignees ? { assignee: assignees[0]?.rest ?? null, assignees: rests(assignees) } : {}),
+    ...(milestone === undefined ? {} : { milestone: milestone?.rest ?? null }),
+  };
+}
+
+/** `owner:branch`. */
+function labelOf({ label }: Fields, ref: string): Json {
+  return typeof label === "string" ? `${label.split(":", 1)[0]}:${ref}` : null;
+}

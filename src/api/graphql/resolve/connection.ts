@@ -1,0 +1,317 @@
+import { type FieldNode, Kind, type SelectionSetNode } from "graphql";
+import {
+  countPages,
+  findIssueDocuments,
+  findPages,
+  InvalidPositionError,
+  type PageRequest,
+  type PageRow,
+  type PageSource,
+  type Parent,
+  type Position,
+} from "../../../mirror/read/pages.ts";
+import { readCursor, writeCursor } from "../../dialect/cursor.ts";
+import type { GraphqlCall, Node, NodeKind } from "../call.ts";
+import { typedError } from "../errors.ts";
+import { MAX_PAGE } from "../run/cost.ts";
+import { Written } from "../run/execution.ts";
+import type { Texts } from "../run/memory.ts";
+import type { FieldInfo } from "../run/plan.ts";
+
+export interface PageArguments {
+  first?: number | null;
+  last?: number | null;
+  after?: string | null;
+  before?: string | null;
+}
+
+/** Null: it is stored no more since it was found. */
+type Shown = Node | Written | null;
+
+interface Page {
+  /** By the field that shows them. */
+  nodes: (info?: FieldInfo) => Shown[] | Promise<Shown[]>;
+  positions: Position[];
+  hasNextPage: boolean;
+  hasPreviousPage: boolean;
+}
+
+/** What a connection's fields ask for; each is computed when it is selected. */
+export interface Connection {
+  nodes: (args?: unknown, call?: unknown, info?: FieldInfo) => ReturnType<Page["nodes"]>;
+  edges: () => Edge[] | Promise<Edge[]>;
+  pageInfo: () => PageInfo | Promise<PageInfo>;
+  totalCount: () => number | Promise<number>;
+}
+
+interface Edge {
+  cursor: string;
+  node: Shown;
+}
+
+interface PageInfo {
+  startCursor: string | null;
+  endCursor: string | null;
+  hasNextPage: boolean;
+  hasPreviousPage: boolean;
+}
+
+/** A connection over rows of the mirror: pages of all parents at one level come from one statement. */
+export function storedConnection(
+  call: GraphqlCall,
+  info: FieldInfo,
+  args: PageArguments,
+  { kind, source, parent }: { kind: NodeKind; source: PageSource; parent: Parent },
+): Connection & { sum: (measure: string) => Promise<number> } {
+  const request = pageRequest(info, args, position);
+  // Fields with the same arguments share their statement, whatever their parents.
+  const name = JSON.stringify([info.parentType.name, info.fieldName, source.from, args]);
+  const { first: _first, last: _last, after: _after, before: _before, ...filter } = args;
+  const countName = JSON.stringify([info.parentType.name, info.fieldName, source.from, filter]);
+  const find = async (wanted: PageRequest) => {
+    const rows = await call
+      .batch<Parent, Awaited<ReturnType<typeof findPages>>[number]>(
+        `page ${name} ${wanted.withBody} ${wanted.withoutDocuments}`,
+        async (parents) => {
+          try {
+            return await findPages(call.ctx.db, source, parents, wanted);
+          } catch (error) {
+            if (error instanceof InvalidPositionError) throw invalidCursor(args.after ?? args.before ?? "");
+            throw error;
+          }
+        },
+      )
+      .load(parent);
+    const { page, more } = cut(rows, wanted);
+    return { positions: page, ...neighbours(more, wanted) };
+  };
+  // Of a repository's own issues it may be known already what they are written as.
+  const textsFor = (shownBy: FieldInfo | undefined) =>
+    kind === "Issue" && info.parentType.name === "Repository" && shownBy?.view
+      ? call.texts(parent.r, shownBy.view)
+      : null;
+  const load = async (wanted: PageRequest, loadedFor: FieldInfo | undefined): Promise<Page> => {
+    const first = textsFor(loadedFor);
+    const withoutDocuments = first !== null && !first.isEmpty;
+    const found = await find({ ...wanted, withoutDocuments });
+    const nodesOf = async (rows: readonly PageRow[]): Promise<(Node | null)[]> => {
+      if (!withoutDocuments) {
+        return call.unfold(
+          kind,
+          rows.map(({ stored }) => stored),
+        );
+      }
+      const numbers = rows.map(({ tie }) => tie);
+      const documents = await findIssueDocuments(call.ctx.db, parent.r, numbers, wanted);
+      const nodes = (await call.unfold(kind, [...documents.values()]))[Symbol.iterator]();
+      const byNumber = new Map([...documents.keys()].map((number) => [number, nodes.next().value as Node]));
+      return numbers.map((number) => byNumber.get(number) ?? null);
+    };
+    let all: Promise<(Node | null)[]> | null = null;
+    return {
+      ...found,
+      nodes: async (shownBy) => {
+        const texts = textsFor(shownBy);
+        if (texts) return writtenOr(texts, found.positions, nodesOf);
+        all ??= nodesOf(found.positions);
+        return all;
+      },
+    };
+  };
+  const readCount = (measure?: string) =>
+    call
+      .batch<Parent, { count: number; sum: number }>(`count ${measure} ${countName}`, (parents) =>
+        countPages(call.ctx.db, source, parents, measure),
+      )
+      .load(parent);
+  const isOfRepository = info.parentType.name === "Repository" && kind !== "User";
+  const count = () => (isOfRepository ? call.remembered(parent.r, `count ${countName}`, readCount) : readCount());
+  return {
+    ...connection(request, load, async () => (await count()).count),
+    sum: async (measure) => (await readCount(measure)).sum,
+  };
+}
+
+/** A connection over what a resource holds itself. `keyOf` orders; the node's database id breaks ties. */
+export function heldConnection(
+  info: FieldInfo,
+  args: PageArguments,
+  held: Node[],
+  { keyOf, direction = "asc" }: { keyOf: (node: Node, at: number) => string; direction?: "asc" | "desc" },
+): Connection {
+  const request = pageRequest(info, args, position);
+  const rows = held.map((node, at) => ({ node, key: keyOf(node, at), tie: Number(node.rest.id) }));
+  const order = (a: Position, b: Position) =>
+    (a.key < b.key ? -1 : a.key > b.key ? 1 : a.tie - b.tie) * (direction === "asc" ? 1 : -1);
+  rows.sort(order);
+  const load = (wanted: PageRequest): Page => {
+    const { after, before } = wanted;
+    const between = rows.filter((row) => (!after || order(row, after) > 0) && (!before || order(row, before) < 0));
+    const found = wanted.fromEnd ? between.slice(-wanted.limit - 1) : between.slice(0, wanted.limit + 1);
+    const { page, more } = cut(found, wanted);
+    const nodes = page.map(({ node }) => node);
+    return { nodes: () => nodes, positions: page, ...neighbours(more, wanted) };
+  };
+  return connection(request, load, () => rows.length);
+}
+
+/** What was written before where there is that; else the resource, which is kept once it was written. */
+async function writtenOr(
+  texts: Texts,
+  rows: readonly PageRow[],
+  load: (rows: readonly PageRow[]) => Promise<(Node | null)[]>,
+): Promise<Shown[]> {
+  const shown = rows.map(({ tie }) => {
+    const text = texts.get(tie);
+    return text === undefined ? null : new Written(text);
+  });
+  const missing = rows.filter((_row, at) => shown[at] === null);
+  if (missing.length === 0) return shown;
+  const loaded = (await load(missing))[Symbol.iterator]();
+  return shown.map((written, at) => {
+    if (written) return written;
+    const node = loaded.next().value as Node | null;
+    return node && { ...node, keep: (text) => texts.set((rows[at] as PageRow).tie, text) };
+  });
+}
+
+/** What waits for nothing is answered at once. */
+function connection<Loaded extends Page | Promise<Page>>(
+  request: PageRequest | null,
+  load: (request: PageRequest, shownBy: FieldInfo | undefined) => Loaded,
+  totalCount: Connection["totalCount"],
+): Connection {
+  let loading: Loaded | null = null;
+  const ofPage = <T>(show: (page: Page) => T | Promise<T>, shownBy?: FieldInfo): T | Promise<T> => {
+    if (!request) throw new Error("A page was asked for without its bounds, which is refused before");
+    loading ??= load(request, shownBy);
+    return loading instanceof Promise ? loading.then(show) : show(loading);
+  };
+  const cursor = ({ key, tie }: Position) => writeCursor([key, tie]);
+  return {
+    totalCount,
+    nodes: (_args, _call, info) => ofPage(({ nodes }) => nodes(info), info),
+    edges: () =>
+      ofPage((page) => {
+        const edgesOf = (nodes: Shown[]) =>
+          nodes.map((node, at) => ({ node, cursor: cursor(page.positions[at] as Position) }));
+        const nodes = page.nodes();
+        return nodes instanceof Promise ? nodes.then(edgesOf) : edgesOf(nodes);
+      }),
+    pageInfo: () =>
+      ofPage(({ positions, hasNextPage, hasPreviousPage }) => {
+        const [first, last] = [positions[0], positions.at(-1)];
+        return {
+          startCursor: first ? cursor(first) : null,
+          endCursor: last ? cursor(last) : null,
+          hasNextPage,
+          hasPreviousPage,
+        };
+      }),
+  };
+}
+
+/** There is one row more than was asked for when there is a further page. */
+function cut<Row>(rows: Row[], { limit, fromEnd }: PageRequest): { page: Row[]; more: boolean } {
+  const more = rows.length > limit;
+  if (!more) return { page: rows, more };
+  return { page: fromEnd ? rows.slice(rows.length - limit) : rows.slice(0, limit), more };
+}
+
+/** On the side of the cursor there is at least the row that it names. */
+function neighbours(
+  more: boolean,
+  { fromEnd, after, before }: PageRequest,
+): Pick<Page, "hasNextPage" | "hasPreviousPage"> {
+  return fromEnd
+    ? { hasNextPage: before !== null, hasPreviousPage: more }
+    : { hasNextPage: more, hasPreviousPage: after !== null };
+}
+
+/**
+ * `read` reads a cursor. Null: only the count is selected, for which the service asks no bounds.
+ * @throws GraphQLError for bounds that the service refuses
+ */
+export function pageRequest<Place>(
+  info: FieldInfo,
+  { first, last, after, before }: PageArguments,
+  read: (cursor: string) => Place | null,
+): { after: Place | null; before: Place | null; fromEnd: boolean; limit: number; withBody: boolean } | null {
+  const name = info.fieldName;
+  if (first == null && last == null) {
+    if (!selectsPage(info)) return null;
+    throw typedError(
+      "MISSING_PAGINATION_BOUNDARIES",
+      `You must provide a \`first\` or \`last\` value to properly paginate the \`${name}\` connection.`,
+    );
+  }
+  if (first != null && last != null) {
+    throw typedError(
+      "INVALID_PAGINATION_ARGUMENTS",
+      `Passing both \`first\` and \`last\` to paginate the \`${name}\` connection is not supported.`,
+    );
+  }
+  const [side, limit] = first != null ? ["first", first] : ["last", last as number];
+  if (limit < 0)
+    throw typedError(
+      "INVALID_PAGINATION_ARGUMENTS",
+      `\`${side}\` on the \`${name}\` connection cannot be less than zero.`,
+    );
+  if (limit > MAX_PAGE) {
+    throw typedError(
+      "EXCESSIVE_PAGINATION",
+      `Requesting ${limit} records on the \`${name}\` connection exceeds the \`${side}\` limit of ${MAX_PAGE} records.`,
+    );
+  }
+  const placeAt = (cursor: string | null | undefined) => {
+    if (cursor == null || cursor === "") return null;
+    const place = read(cursor);
+    if (place === null) throw invalidCursor(cursor);
+    return place;
+  };
+  return { after: placeAt(after), before: placeAt(before), fromEnd: first == null, limit, withBody: selectsBody(info) };
+}
+
+/** Null for what is no cursor of a list. */
+function position(text: string): Position | null {
+  const [key, tie] = readCursor(text) ?? [];
+  return typeof key === "string" && tie !== undefined ? { key, tie } : null;
+}
+
+function invalidCursor(text: string): Error {
+  return typedError("INVALID_CURSOR_ARGUMENTS", `\`${text}\` does not appear to be a valid cursor.`);
+}
+
+const bodied = new WeakMap<readonly FieldNode[], boolean>();
+
+/** Whether `body` stands anywhere below the field, of whatever type. */
+function selectsBody({ fieldNodes, fragments }: FieldInfo): boolean {
+  let known = bodied.get(fieldNodes);
+  if (known === undefined) {
+    const looked = new Set<string>();
+    const selects = (set: SelectionSetNode | undefined): boolean =>
+      set?.selections.some((selection) => {
+        if (selection.kind === Kind.FIELD) return selection.name.value === "body" || selects(selection.selectionSet);
+        if (selection.kind === Kind.INLINE_FRAGMENT) return selects(selection.selectionSet);
+        const { value: name } = selection.name;
+        if (looked.has(name)) return false;
+        looked.add(name);
+        return selects(fragments[name]?.selectionSet);
+      }) ?? false;
+    known = fieldNodes.some(({ selectionSet }) => selects(selectionSet));
+    bodied.set(fieldNodes, known);
+  }
+  return known;
+}
+
+const PAGE_FIELDS = new Set(["nodes", "edges", "pageInfo"]);
+
+function selectsPage({ fieldNodes, fragments }: FieldInfo): boolean {
+  const selects = (set: SelectionSetNode | undefined): boolean =>
+    set?.selections.some((selection) => {
+      if (selection.kind === Kind.FIELD) return PAGE_FIELDS.has((selection as FieldNode).name.value);
+      if (selection.kind === Kind.INLINE_FRAGMENT) return selects(selection.selectionSet);
+      return selects(fragments[selection.name.value]?.selectionSet);
+    }) ?? false;
+  return fieldNodes.some(({ selectionSet }) => selects(selectionSet));
+}

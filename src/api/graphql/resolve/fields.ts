@@ -1,0 +1,77 @@
+/** What the fields of several types have in common. */
+import type { Fields, Json } from "../../../mirror/store/template.ts";
+import { actorOf, type GraphqlCall, type Node } from "../call.ts";
+import { typedError } from "../errors.ts";
+import type { FieldInfo } from "../run/plan.ts";
+
+export type Resolver = (node: Node, args: never, call: GraphqlCall, info: FieldInfo) => unknown;
+export type TypeResolvers = Record<string, Resolver>;
+
+export const rest =
+  (key: string): Resolver =>
+  (node) =>
+    node.rest[key] ?? null;
+export const upper =
+  (key: string): Resolver =>
+  (node) =>
+    enumValue(node.rest[key]);
+export const account =
+  (key: string): Resolver =>
+  (node) =>
+    actorOf(node.rest[key]);
+export const path: Resolver = (node) => pathOf(node.rest.html_url);
+
+/** What the mirror has only once the single resource was read, and cannot say before. */
+export const onceRead =
+  (key: string): Resolver =>
+  (node, _args, _call, info) => {
+    const value = node.rest[key];
+    if (value !== undefined) return value;
+    throw typedError("SERVICE_UNAVAILABLE", `\`${info.fieldName}\` of this ${node.kind} is not mirrored yet.`);
+  };
+
+/** What may be null, and of which the mirror cannot know more. */
+export const notMirrored: Resolver = () => null;
+
+/** `too heated` → `TOO_HEATED`, `off-topic` → `OFF_TOPIC`. */
+export function enumValue(value: Json | undefined): string | null {
+  return typeof value === "string" ? value.toUpperCase().replaceAll(/[ -]/g, "_") : null;
+}
+
+export function pathOf(address: Json | undefined): string | null {
+  return (typeof address === "string" && URL.parse(address)?.pathname) || null;
+}
+
+/** An Int of GraphQL has 32 bits; ids have outgrown it, and the service leaves those to `fullDatabaseId`. */
+export const databaseId: Resolver = ({ rest: { id } }) => (typeof id === "number" && id <= 0x7fff_ffff ? id : null);
+
+export const object = (value: Json | undefined): Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+
+const identity: TypeResolvers = {
+  id: rest("node_id"),
+  databaseId,
+  fullDatabaseId: (node) => String(node.rest.id),
+};
+
+export const ofRepository: TypeResolvers = {
+  repository: (node, _args, call) => requireRepository(call, node.repositoryId),
+};
+
+export async function requireRepository(call: GraphqlCall, id: number): Promise<Node> {
+  const repository = await call.repository(id);
+  if (!repository) throw typedError("NOT_FOUND", "Could not resolve to a Repository.");
+  return repository;
+}
+
+export const comment: TypeResolvers = {
+  ...identity,
+  ...ofRepository,
+  body: ({ rest: { body } }) => body ?? "",
+  author: account("user"),
+  authorAssociation: rest("author_association"),
+  createdAt: rest("created_at"),
+  updatedAt: rest("updated_at"),
+  url: rest("html_url"),
+  resourcePath: path,
+};

@@ -1,0 +1,31 @@
+/** How often something was reacted to. REST tells the counts alone, so who reacted is not known. */
+import type { Fields } from "../../../mirror/store/template.ts";
+import { object, type Resolver } from "./fields.ts";
+
+/** REST's names, in the order in which the service lists the groups. */
+const CONTENTS = {
+  "+1": "THUMBS_UP",
+  "-1": "THUMBS_DOWN",
+  laugh: "LAUGH",
+  hooray: "HOORAY",
+  confused: "CONFUSED",
+  heart: "HEART",
+  rocket: "ROCKET",
+  eyes: "EYES",
+} as const;
+
+/** Null: upstream has not said. Like the service, groups that nobody is in are shown too. */
+export const reactionGroups: Resolver = ({ rest }) => groupsOf(rest);
+
+/** REST tells a pull request's reactions on its issue side. */
+export const pullReactionGroups: Resolver = async ({ repositoryId, rest: { number } }, _args, call) =>
+  groupsOf((await call.numbered("Issue", repositoryId, Number(number)))?.rest ?? {});
+
+function groupsOf({ reactions }: Fields): object[] | null {
+  if (!reactions) return null;
+  const counts = object(reactions);
+  return Object.entries(CONTENTS).map(([key, content]) => {
+    const totalCount = Number(counts[key] ?? 0);
+    return { content, users: { totalCount }, reactors: { totalCount } };
+  });
+}

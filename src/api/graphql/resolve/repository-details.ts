@@ -1,0 +1,67 @@
+/** What only REST's single repository shows: rights, how it is merged, where it came from, and who is about. */
+import { sees } from "../../../mirror/read/sight.ts";
+import type { Json } from "../../../mirror/store/template.ts";
+import { type Permissions, permissionsOf } from "../../callers/caller.ts";
+import type { GraphqlCall, Node } from "../call.ts";
+import { typedError } from "../errors.ts";
+import { heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
+import { object, onceRead, type Resolver, requireRepository, type TypeResolvers } from "./fields.ts";
+import { assignableUsers } from "./sources.ts";
+
+function rightsOf({ repositoryId, rest: { permissions } }: Node, call: GraphqlCall): Permissions | null {
+  return permissionsOf(call.caller, repositoryId, (permissions as unknown as Permissions | undefined) ?? null);
+}
+
+function permission(rights: Permissions | null): string | null {
+  if (rights?.admin) return "ADMIN";
+  if (rights?.maintain) return "MAINTAIN";
+  if (rights?.push) return "WRITE";
+  if (rights?.triage) return "TRIAGE";
+  return rights?.pull ? "READ" : null;
+}
+
+/** REST tells this only to who may push; what is not told is taken to be as every new repository has it. */
+const setting =
+  (key: string, usual: boolean): Resolver =>
+  ({ rest }) =>
+    rest[key] ?? usual;
+
+/** One that the caller may not see is no more to them than one that was deleted. */
+export function embeddedRepository({ sight }: GraphqlCall, value: Json | undefined): Node | null {
+  const fields = object(value);
+  const isSeen = typeof fields.id === "number" && (fields.private !== true || sees(sight, fields.id));
+  return isSeen ? { kind: "Repository", repositoryId: Number(fields.id), rest: fields } : null;
+}
+
+export const repositoryDetails: TypeResolvers = {
+  viewerPermission: (node, _args, call) => permission(rightsOf(node, call)),
+  viewerCanAdminister: (node, _args, call) => rightsOf(node, call)?.admin === true,
+  mergeCommitAllowed: setting("allow_merge_commit", true),
+  rebaseMergeAllowed: setting("allow_rebase_merge", true),
+  squashMergeAllowed: setting("allow_squash_merge", true),
+  deleteBranchOnMerge: setting("delete_branch_on_merge", false),
+  parent: ({ rest: { parent } }, _args, call) => embeddedRepository(call, parent),
+  templateRepository: ({ rest: { template_repository } }, _args, call) => embeddedRepository(call, template_repository),
+  repositoryTopics: ({ repositoryId, rest: { topics } }, args: PageArguments, _call, info) => {
+    const held = (Array.isArray(topics) ? topics : []).map(
+      (name): Node => ({ kind: "RepositoryTopic", repositoryId, rest: { id: 0, name } }),
+    );
+    return heldConnection(info, args, held, { keyOf: (_node, at) => String(at).padStart(4, "0") });
+  },
+  // How many there are; who they are is not mirrored.
+  watchers: (node, args: PageArguments, call, info) => {
+    pageRequest(info, args, () => null);
+    const refused = () => {
+      throw typedError("UNPROCESSABLE", "Who watches a repository is not mirrored: ask for `totalCount` alone.");
+    };
+    const totalCount = () => onceRead("subscribers_count")(node, args as never, call, info);
+    return { totalCount, nodes: refused, edges: refused, pageInfo: refused };
+  },
+  assignableUsers: async (node, args: PageArguments & { query?: string | null }, call, info) => {
+    await requireRepository(call, node.repositoryId);
+    const parent = { r: node.repositoryId, n: 0 };
+    return storedConnection(call, info, args, { kind: "User", source: assignableUsers(args), parent });
+  },
+};
+
+export const topicResolvers: TypeResolvers = { topic: ({ rest: { name } }) => ({ name }) };

@@ -1,0 +1,151 @@
+/** What comments, reviews, comments on diffs and requests for reviews show. */
+import type { Fields, Json } from "../../../mirror/store/template.ts";
+import { actorOf, type GraphqlCall, type Node } from "../call.ts";
+import { typedError } from "../errors.ts";
+import type { FieldInfo } from "../run/plan.ts";
+import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
+import {
+  comment,
+  databaseId,
+  notMirrored,
+  object,
+  ofRepository,
+  path,
+  pathOf,
+  type Resolver,
+  requireRepository,
+  rest,
+  type TypeResolvers,
+} from "./fields.ts";
+import { reactionGroups } from "./reactions.ts";
+import { latestReviews as latestReviewSource, reviewComments } from "./sources.ts";
+
+/** The number at the end of the address of an issue or pull request. */
+function numberIn(address: Json | undefined): number {
+  return Number(String(address).split("/").at(-1));
+}
+
+async function required(what: string, node: Promise<Node | null>): Promise<Node> {
+  const found = await node;
+  if (!found) throw typedError("NOT_FOUND", `Could not resolve to ${what}.`);
+  return found;
+}
+
+const pullOf: Resolver = (node, _args, call) =>
+  required("a PullRequest", call.numbered("PullRequest", node.repositoryId, numberIn(node.rest.pull_request_url)));
+
+/** A commit is known by its hash alone. */
+const commitIn =
+  (key: string): Resolver =>
+  ({ rest: fields, repositoryId }) =>
+    typeof fields[key] === "string" ? { kind: "Commit", repositoryId, rest: { oid: fields[key] } } : null;
+
+const commitPage = async ({ repositoryId, rest: { oid } }: Node, call: GraphqlCall) =>
+  `${(await requireRepository(call, repositoryId)).rest.html_url}/commit/${oid}`;
+
+const byId =
+  (kind: "PullRequestReview" | "PullRequestReviewComment", key: string): Resolver =>
+  ({ rest: fields }, _args, call) =>
+    typeof fields[key] === "number" ? call.byId(kind, fields[key]) : null;
+
+/** Asked of accounts and of teams, in the order in which REST has them. */
+export function reviewRequests(node: Node, args: PageArguments, info: FieldInfo): Connection {
+  const of = (key: string, kind: "Team" | "User"): Node[] =>
+    (Array.isArray(node.rest[key]) ? (node.rest[key] as Fields[]) : []).map((asked) => ({
+      kind: "ReviewRequest",
+      repositoryId: node.repositoryId,
+      rest: { id: asked.id as Json, kind, asked, number: node.rest.number as Json },
+    }));
+  const held = [...of("requested_reviewers", "User"), ...of("requested_teams", "Team")];
+  return heldConnection(info, args, held, { keyOf: (_node, at) => String(at).padStart(4, "0") });
+}
+
+/** The last review of everybody who is not asked for another one. */
+export const latestReviews: Resolver = (
+  { rest: { number }, repositoryId },
+  args: PageArguments,
+  call: GraphqlCall,
+  info: FieldInfo,
+) =>
+  storedConnection(call, info, args, {
+    kind: "PullRequestReview",
+    source: latestReviewSource,
+    parent: { r: repositoryId, n: Number(number) },
+  });
+
+export const reviewResolvers: Record<string, TypeResolvers> = {
+  IssueComment: {
+    ...comment,
+    reactionGroups,
+    viewerDidAuthor: ({ rest: { user } }, _args, call) => object(user).id === call.caller.userId,
+    // REST names what was minimized, and nothing else.
+    isMinimized: ({ rest: { minimized } }) => minimized != null,
+    minimizedReason: ({ rest: { minimized } }) => object(minimized).reason ?? null,
+    // Only an edit moves the time of a comment.
+    includesCreatedEdit: ({ rest: { created_at, updated_at } }) => updated_at !== created_at,
+    // Also under a pull request, whose issue side it is there.
+    issue: (node, _args, call) =>
+      required("an Issue", call.numbered("Issue", node.repositoryId, numberIn(node.rest.issue_url))),
+    pullRequest: (node, _args, call) => call.numbered("PullRequest", node.repositoryId, numberIn(node.rest.issue_url)),
+  },
+  PullRequestReview: {
+    ...comment,
+    // REST does not tell the reactions to reviews.
+    reactionGroups: notMirrored,
+    state: rest("state"),
+    submittedAt: rest("submitted_at"),
+    pullRequest: pullOf,
+    commit: commitIn("commit_id"),
+    comments: (node, args: PageArguments, call, info) =>
+      storedConnection(call, info, args, {
+        kind: "PullRequestReviewComment",
+        source: reviewComments,
+        parent: { r: node.repositoryId, n: Number(node.rest.id) },
+      }),
+  },
+  PullRequestReviewComment: {
+    ...comment,
+    reactionGroups,
+    pullRequest: pullOf,
+    pullRequestReview: byId("PullRequestReview", "pull_request_review_id"),
+    replyTo: byId("PullRequestReviewComment", "in_reply_to_id"),
+    commit: commitIn("commit_id"),
+    originalCommit: commitIn("original_commit_id"),
+    diffHunk: rest("diff_hunk"),
+    path: rest("path"),
+    line: rest("line"),
+    originalLine: rest("original_line"),
+    startLine: rest("start_line"),
+    originalStartLine: rest("original_start_line"),
+    subjectType: ({ rest: { subject_type } }) => (subject_type === "file" ? "FILE" : "LINE"),
+    // A comment on a line that is no more in the diff has lost its line.
+    outdated: ({ rest: { subject_type, line } }) => subject_type !== "file" && line == null,
+  },
+  Commit: {
+    ...ofRepository,
+    oid: rest("oid"),
+    statusCheckRollup: notMirrored,
+    abbreviatedOid: ({ rest: { oid } }) => String(oid).slice(0, 7),
+    url: (node, _args, call) => commitPage(node, call),
+    commitUrl: (node, _args, call) => commitPage(node, call),
+    resourcePath: async (node, _args, call) => pathOf(await commitPage(node, call)),
+  },
+  ReviewRequest: {
+    pullRequest: ({ repositoryId, rest: { number } }, _args, call) =>
+      required("a PullRequest", call.numbered("PullRequest", repositoryId, Number(number))),
+    requestedReviewer: ({ repositoryId, rest: { kind, asked } }) =>
+      kind === "Team" ? { kind: "Team", repositoryId, rest: object(asked) } : actorOf(asked),
+  },
+  Team: {
+    id: rest("node_id"),
+    databaseId,
+    name: rest("name"),
+    slug: rest("slug"),
+    // Only teams of the organization that owns a repository can be asked there.
+    organization: async ({ repositoryId }, _args, call) =>
+      actorOf((await requireRepository(call, repositoryId)).rest.owner),
+    description: rest("description"),
+    url: rest("html_url"),
+    resourcePath: path,
+  },
+};

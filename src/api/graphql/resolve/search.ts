@@ -1,0 +1,105 @@
+import { searchIssues } from "../../../mirror/search/issues.ts";
+import { InvalidSearchError, UnknownScopeError } from "../../../mirror/search/query.ts";
+import { searchRepositories } from "../../../mirror/search/repositories.ts";
+import type { GraphqlCall, Node } from "../call.ts";
+import { typedError } from "../errors.ts";
+import type { FieldInfo } from "../run/plan.ts";
+import { type PageArguments, pageRequest } from "./connection.ts";
+
+/** GitHub docs: a search shows this many results at most. */
+const MAX_RESULTS = 1_000;
+
+type Found = { nodes: (Node | null)[]; total: number };
+
+/** The service's cursors of searches count results: `cursor:30` stands behind the thirtieth. */
+export function search(
+  _root: unknown,
+  { query, type, ...args }: PageArguments & { query: string; type: string },
+  call: GraphqlCall,
+  info: FieldInfo,
+) {
+  const request = pageRequest(info, args, placeOf);
+  const wanted = type === "ISSUE" ? issues : type === "REPOSITORY" ? repositories : null;
+  if (!wanted) throw typedError("UNPROCESSABLE", `Searches of the type ${type} are not mirrored.`);
+  const find = async (limit: number, offset: number): Promise<Found> => {
+    if (query.trim() === "") return { nodes: [], total: 0 };
+    try {
+      return await wanted(call, query, { limit, offset });
+    } catch (error) {
+      // Where REST refuses, GraphQL finds nothing.
+      if (error instanceof UnknownScopeError) return { nodes: [], total: 0 };
+      if (error instanceof InvalidSearchError) throw typedError("UNPROCESSABLE", error.message);
+      throw error;
+    }
+  };
+  const load = async () => {
+    if (!request) return { nodes: [], from: 0, end: 0, total: (await find(0, 0)).total };
+    const after = request.after ?? 0;
+    // `last` without `before` counts from the best result too: `gh` asks so for its pages, and gets the first of them.
+    if (!request.fromEnd || request.before === null) {
+      const end = Math.min(after + request.limit, (request.before ?? MAX_RESULTS + 1) - 1, MAX_RESULTS);
+      const { nodes, total } = await find(Math.max(end - after, 0), after);
+      return { nodes, from: after, end: Math.min(total, MAX_RESULTS), total };
+    }
+    const { total } = await find(0, 0);
+    const end = Math.min(total, MAX_RESULTS);
+    const until = Math.min(end, (request.before ?? end + 1) - 1);
+    const from = Math.max(after, until - request.limit);
+    return { nodes: (await find(Math.max(until - from, 0), from)).nodes, from, end, total };
+  };
+  let loading: ReturnType<typeof load> | null = null;
+  const page = () => {
+    loading ??= load();
+    return loading;
+  };
+  const count = async (of: string) => (type === of ? (await page()).total : 0);
+  return {
+    nodes: async () => (await page()).nodes,
+    edges: async () => {
+      const { nodes, from } = await page();
+      return nodes.map((node, at) => ({ node, cursor: cursorOf(from + at + 1) }));
+    },
+    pageInfo: async () => {
+      const { nodes, from, end } = await page();
+      return {
+        startCursor: nodes.length > 0 ? cursorOf(from + 1) : null,
+        endCursor: nodes.length > 0 ? cursorOf(from + nodes.length) : null,
+        hasNextPage: from + nodes.length < end,
+        hasPreviousPage: from > 0,
+      };
+    },
+    issueCount: () => count("ISSUE"),
+    repositoryCount: () => count("REPOSITORY"),
+    codeCount: 0,
+    discussionCount: 0,
+    userCount: 0,
+    wikiCount: 0,
+  };
+}
+
+const searcherOf = ({ sight, caller }: GraphqlCall) => ({ sight, userId: caller.userId });
+
+async function issues(call: GraphqlCall, query: string, page: { limit: number; offset: number }): Promise<Found> {
+  const { found, total } = await searchIssues(call.ctx.db, query, searcherOf(call), page);
+  const nodes = await Promise.all(
+    found.map(({ repositoryId, number, isPullRequest }) =>
+      call.numbered(isPullRequest ? "PullRequest" : "Issue", repositoryId, number),
+    ),
+  );
+  return { nodes, total };
+}
+
+async function repositories(call: GraphqlCall, query: string, page: { limit: number; offset: number }): Promise<Found> {
+  const { found, total } = await searchRepositories(call.ctx.db, query, searcherOf(call), page);
+  return { nodes: await Promise.all(found.map((id) => call.repository(id))), total };
+}
+
+function cursorOf(place: number): string {
+  return Buffer.from(`cursor:${place}`).toString("base64");
+}
+
+/** Null for what is no cursor of a search. */
+function placeOf(text: string): number | null {
+  const match = /^cursor:(\d{1,6})$/.exec(Buffer.from(text, "base64").toString("latin1"));
+  return match ? Number(match[1]) : null;
+}

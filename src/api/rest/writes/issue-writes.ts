@@ -1,0 +1,231 @@
+/** What writes about issues send, and what their success changes. Those of a pull request's conversation are the same. */
+import { observe } from "../../../mirror/store/observation.ts";
+import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";
+import { type Fields, type Json, referenceId, strip } from "../../../mirror/store/template.ts";
+import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
+import type { Read } from "./write-reads.ts";
+
+/** Where a write is to go. */
+export interface Place {
+  id: number;
+  fullName: string;
+}
+
+/** An issue, or a pull request by its issue's side. */
+export interface IssuePlace extends Place {
+  number: number;
+  /** As far as the mirror knows. */
+  isPull: boolean;
+}
+
+/** The answers to these show the whole issue. */
+function writesIssue(
+  place: IssuePlace,
+  { method, below, body }: { method: Write["method"]; below: string; body: string },
+): Write {
+  return {
+    method,
+    path: `/repos/${place.fullName}/issues/${place.number}${below}`,
+    body,
+    about: sides(place),
+    reads: () => (place.isPull ? [readOf("pull_request", place)] : []),
+    says: ({ answer, at }, find) => saysIssue(answer, at, find),
+  };
+}
+
+export function createIssue({ fullName }: Place, body: string): Write {
+  return {
+    method: "POST",
+    path: `/repos/${fullName}/issues`,
+    body,
+    about: [],
+    says: ({ answer, at }, find) => saysIssue(answer, at, find),
+  };
+}
+
+export function editIssue(place: IssuePlace, body: string): Write {
+  return writesIssue(place, { method: "PATCH", below: "", body });
+}
+
+export function changeAssignees(place: IssuePlace, method: "POST" | "DELETE", body: string): Write {
+  return writesIssue(place, { method, below: "/assignees", body });
+}
+
+async function saysIssue(answer: Json, at: Written["at"], find: Find): Promise<Sayings> {
+  const observed = observe("issue", answer, at);
+  const shown = observed.seen.find(({ kind, extent }) => kind === "issue" && extent !== "part");
+  if (!shown) throw new Error("An observed issue has lost itself");
+  const { fields, key } = shown;
+  const before = await find("issue", key);
+  const implied: Implied[] = [
+    ...(await openCount(find, at, before?.fields, fields)),
+    ...(await formerMilestone(find, before?.fields, fields)),
+  ];
+  const pullSide = observed.seen.find(({ kind }) => kind === "pull_request");
+  if (pullSide)
+    implied.push({ kind: "pull_request", key, fields: pullSide.fields, movedAt: String(fields.updated_at) });
+  return { shown: [observed], implied };
+}
+
+/** The repository counts its open issues and pull requests. */
+export async function openCount(
+  find: Find,
+  { repository }: Written["at"],
+  before: Fields | undefined,
+  after: Fields,
+): Promise<Implied[]> {
+  const change = Number(after.state === "open") - Number(before?.state === "open");
+  const stored = repository && change !== 0 ? await find("repository", repository.id) : undefined;
+  if (!repository || typeof stored?.fields.open_issues_count !== "number") return [];
+  const count = stored.fields.open_issues_count + change;
+  const fields = { open_issues_count: count, ...("open_issues" in stored.fields ? { open_issues: count } : {}) };
+  return [{ kind: "repository", key: repository.id, fields, movedAt: null }];
+}
+
+/** The milestone that an issue has left does not stand in the answer, as the one that it has now does. */
+async function formerMilestone(find: Find, before: Fields | undefined, after: Fields): Promise<Implied[]> {
+  const id = referenceId(before?.milestone);
+  if (id === null || id === referenceId(after.milestone)) return [];
+  const name = before?.state === "open" ? "open_issues" : "closed_issues";
+  const count = (await find("milestone", id))?.fields[name];
+  if (typeof count !== "number") return [];
+  // GitHub was seen to move the milestone's own `updated_at` too.
+  const movedAt = String(after.updated_at);
+  return [{ kind: "milestone", key: id, fields: { [name]: Math.max(0, count - 1) }, movedAt, isGuess: true }];
+}
+
+/** Adds labels (POST), puts others in their place (PUT), or takes one (`below`: `/name`) or all of them off. */
+export function changeLabels(
+  place: IssuePlace,
+  { method, below = "", body }: { method: "POST" | "PUT" | "DELETE"; below?: string; body: string | null },
+): Write {
+  return {
+    method,
+    path: `/repos/${place.fullName}/issues/${place.number}/labels${below}`,
+    body,
+    about: sides(place),
+    reads: () => sides(place).map(({ kind }) => readOf(kind, place)),
+    says: ({ answer, at, doneBy }, find) => {
+      const labels = Array.isArray(answer) ? answer : [];
+      const home = { api: at.api, fullName: at.repository?.fullName, htmlUrl: at.repository?.htmlUrl ?? undefined };
+      const stripped = strip({ labels }, home);
+      const shown = labels.map((label) => observe("label", label, at));
+      return saysLabels(place, find, stripped.fields.labels as Json[], {
+        movedAt: doneBy,
+        shown: [{ seen: shown.flatMap(({ seen }) => seen), shapes: stripped.shapes }],
+      });
+    },
+  };
+}
+
+/** `labels` as they are stored. Labels that were there already move nothing. */
+export async function saysLabels(
+  place: IssuePlace,
+  find: Find,
+  labels: Json[],
+  { movedAt, shown = [] }: { movedAt: string | null; shown?: Sayings["shown"] },
+): Promise<Sayings> {
+  const implied: Implied[] = [];
+  for (const { kind, key } of sides(place)) {
+    const before = (await find(kind, key))?.fields;
+    const isMoved = idsOf(before?.labels).join() !== idsOf(labels).join();
+    implied.push({ kind, key, fields: { labels }, movedAt: isMoved ? notEarlier(movedAt, before) : null });
+  }
+  return { shown, implied };
+}
+
+function idsOf(labels: Json | undefined): (number | null)[] {
+  return (Array.isArray(labels) ? labels : []).map(referenceId);
+}
+
+/** Locks (PUT) or unlocks (DELETE). Whether that moves `updated_at` is not documented. */
+export function lock(place: IssuePlace, method: "PUT" | "DELETE", body: string | null): Write {
+  const reason = method === "PUT" && body !== null ? (JSON.parse(body) as { lock_reason?: Json }).lock_reason : null;
+  const fields: Fields = { locked: method === "PUT", active_lock_reason: reason ?? null };
+  return {
+    method,
+    path: `/repos/${place.fullName}/issues/${place.number}/lock`,
+    body,
+    about: sides(place),
+    reads: () => sides(place).map(({ kind }) => readOf(kind, place)),
+    says: () => ({ implied: sides(place).map(({ kind, key }) => ({ kind, key, fields, movedAt: null })) }),
+  };
+}
+
+export function createComment(place: IssuePlace, body: string): Write {
+  return {
+    method: "POST",
+    path: `/repos/${place.fullName}/issues/${place.number}/comments`,
+    body,
+    about: sides(place),
+    says: async ({ answer, at }, find) => {
+      const { id, created_at } = answer as { id: number; created_at: string };
+      const isNew = !(await find("issue_comment", id));
+      const counted = await counts(find, sides(place), "comments", isNew ? 1 : 0, created_at);
+      return { shown: [observe("issue_comment", answer, at)], implied: counted };
+    },
+  };
+}
+
+export function editComment({ id, fullName }: Place, commentId: number, body: string): Write {
+  return {
+    method: "PATCH",
+    path: `/repos/${fullName}/issues/comments/${commentId}`,
+    body,
+    about: [{ kind: "issue_comment", repositoryId: id, key: commentId }],
+    says: ({ answer, at }) => ({ shown: [observe("issue_comment", answer, at)] }),
+  };
+}
+
+/** `place`: the issue that it stands under; null where the mirror does not know the comment. */
+export function deleteComment({ id, fullName }: Place, commentId: number, place: IssuePlace | null): Write {
+  const comment: ResourceKey = { kind: "issue_comment", repositoryId: id, key: commentId };
+  return {
+    method: "DELETE",
+    path: `/repos/${fullName}/issues/comments/${commentId}`,
+    body: null,
+    about: [comment],
+    says: async (_written, find) => {
+      const stored = await find("issue_comment", commentId);
+      const change = stored && stored.deletedAt === null ? -1 : 0;
+      const implied = await counts(find, place ? sides(place) : [], "comments", change, null);
+      return { gone: [comment], implied: implied.map((one) => ({ ...one, isGuess: true })) };
+    },
+  };
+}
+
+/** A count that a resource shows of what lies under it, and when that changed. */
+export async function counts(
+  find: Find,
+  keys: readonly ResourceKey[],
+  name: "comments" | "review_comments",
+  change: number,
+  movedAt: string | null,
+): Promise<Implied[]> {
+  const implied: Implied[] = [];
+  for (const { kind, key } of keys) {
+    const before = (await find(kind, key))?.fields;
+    const count = before?.[name];
+    const fields: Fields = typeof count === "number" && change !== 0 ? { [name]: Math.max(0, count + change) } : {};
+    if (Object.keys(fields).length > 0 || movedAt !== null)
+      implied.push({ kind, key, fields, movedAt: notEarlier(movedAt, before) });
+  }
+  return implied;
+}
+
+/** What was stored may have moved later; then this moves nothing. */
+function notEarlier(movedAt: string | null, before: Fields | undefined): string | null {
+  return movedAt !== null && typeof before?.updated_at === "string" && before.updated_at > movedAt
+    ? before.updated_at
+    : movedAt;
+}
+
+/** The sides from which it is seen. */
+export function sides({ id, number, isPull }: IssuePlace): ResourceKey[] {
+  const key = (kind: Kind): ResourceKey => ({ kind, repositoryId: id, key: number });
+  return isPull ? [key("issue"), key("pull_request")] : [key("issue")];
+}
+
+export function readOf(kind: Kind, { id, number }: Pick<IssuePlace, "id" | "number">): Read {
+  return { kind, key: number, path: `/repositories/${id}/${kind === "issue" ? "issues" : "pulls"}/${number}` };
+}

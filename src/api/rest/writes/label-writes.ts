@@ -1,0 +1,25 @@
+/** What writes about labels and milestones send, and what their success changes: issues refer to them, so they show it at once. */
+import { observe } from "../../../mirror/store/observation.ts";
+import type { Place } from "./issue-writes.ts";
+import type { Write } from "./write.ts";
+
+type Kind = "label" | "milestone";
+const COLLECTIONS: Record<Kind, string> = { label: "labels", milestone: "milestones" };
+
+/** Creates it, or edits the one that `below` (`/name`, `/number`) names. */
+export function put(kind: Kind, { fullName }: Place, below: string, body: string): Write {
+  return {
+    method: below === "" ? "POST" : "PATCH",
+    path: `/repos/${fullName}/${COLLECTIONS[kind]}${below}`,
+    body,
+    about: [],
+    says: ({ answer, at }) => ({ shown: [observe(kind, answer, at)] }),
+  };
+}
+
+/** `key`: its id; null where the mirror does not know it. */
+export function remove(kind: Kind, { id, fullName }: Place, below: string, key: number | null): Write {
+  const gone = key === null ? [] : [{ kind, repositoryId: id, key }];
+  const path = `/repos/${fullName}/${COLLECTIONS[kind]}${below}`;
+  return { method: "DELETE", path, body: null, about: gone, says: () => ({ gone }) };
+}

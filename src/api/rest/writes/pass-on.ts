@@ -1,0 +1,86 @@
+import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
+import type { RawAnswer, WriteRequest } from "../../../upstream/client/upstream.ts";
+import type { ApiContext, Call } from "../../call.ts";
+import { ApiFault } from "../../dialect/fault.ts";
+
+const documentationUrl = "https://docs.github.com/rest";
+
+/** Who writes, and to which repository. */
+export interface Writer extends Pick<Call, "caller" | "requestId"> {
+  ctx: ApiContext;
+  repository: { id: number; fullName: string; htmlUrl: string | null };
+}
+
+/** Nobody knows whether upstream did what was asked. */
+export class OutcomeUnknownFault extends ApiFault {
+  override name = "OutcomeUnknownFault";
+}
+
+/**
+ * Sends a write to upstream, once: it is never sent again. A redirect within the repository says that it was not done and
+ * where it belongs, so that one is followed, once.
+ * @throws ApiFault 502 or 503: nothing was done; OutcomeUnknownFault (502, 504): nobody knows
+ */
+export async function passOn(writer: Writer, { method, path, body }: WriteRequest): Promise<RawAnswer> {
+  const { ctx, repository, caller } = writer;
+  // As the caller where they have shown a token of upstream's; otherwise as the owner of the mirror's.
+  const own = caller.kind === "user" && caller.by.of === "upstream" ? caller.by.write : null;
+  const send = (to: string) => (own ?? ctx.upstream.write.bind(ctx.upstream))({ method, path: to, body });
+  return known(ctx, async () => {
+    const answer = await send(path);
+    const to = [301, 307, 308].includes(answer.status) ? below(answer.headers.location, ctx.config.upstreamUrl) : null;
+    // A transferred issue's answer points to another repository: whether it is to be written to is the caller's decision.
+    const isHome = to?.startsWith(`/repositories/${repository.id}/`) ?? false;
+    const final = isHome ? await send(to as string) : answer;
+    return own ? final : rejected(final);
+  });
+}
+
+/**
+ * Runs a request that changes something, and says of its failure what is known.
+ * @throws ApiFault as `passOn` does
+ */
+export async function known<T>({ clock }: Pick<ApiContext, "clock">, send: () => Promise<T>): Promise<T> {
+  try {
+    return await send();
+  } catch (error) {
+    throw writeFault(error, clock.now());
+  }
+}
+
+function below(location: string | string[] | undefined, base: string): string | null {
+  return typeof location === "string" && location.startsWith(`${base}/`) ? location.slice(base.length) : null;
+}
+
+/** The 401 is about the mirror's credential; passed on, it would tell callers that theirs is bad. */
+function rejected(answer: RawAnswer): RawAnswer {
+  if (answer.status === 401) throw new CredentialRejectedError([]);
+  return answer;
+}
+
+function writeFault(error: unknown, now: Date): unknown {
+  const options = { documentationUrl, cause: error };
+  if (error instanceof QuotaSpentError) {
+    const seconds = Math.max(1, Math.ceil((error.resetAt.getTime() - now.getTime()) / 1_000));
+    return new ApiFault(503, "The mirror's quota at upstream is spent. Nothing was sent, and nothing was queued.", {
+      ...options,
+      headers: { "Retry-After": String(seconds) },
+    });
+  }
+  if (error instanceof CredentialRejectedError) {
+    const message = "Upstream rejects the mirror's credential. Nothing was done, and nothing was queued.";
+    return new ApiFault(502, message, options);
+  }
+  if (!(error instanceof UpstreamUnavailableError)) return error;
+  if (error.outage === "unreachable")
+    return new ApiFault(502, "Upstream cannot be reached. Nothing was done, and nothing was queued.", options);
+  const [status, what] =
+    error.outage === "timed-out"
+      ? ([504, "did not answer in time"] as const)
+      : ([502, "gave no answer that can be read"] as const);
+  return new OutcomeUnknownFault(
+    status,
+    `Upstream ${what}. Whether it did what was asked is not known; nothing was queued, and it is not sent again.`,
+    options,
+  );
+}

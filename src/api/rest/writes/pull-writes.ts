@@ -1,0 +1,209 @@
+/** What writes about pull requests, their reviews and review comments send, and what their success changes. */
+import { observe } from "../../../mirror/store/observation.ts";
+import type { ResourceKey } from "../../../mirror/store/resource.ts";
+import { type Fields, type Json, referenceId } from "../../../mirror/store/template.ts";
+import { counts, type IssuePlace, openCount, type Place, readOf, sides } from "./issue-writes.ts";
+import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
+import type { Read } from "./write-reads.ts";
+
+/** A pull request is listed among the issues too, under an id that only its issue's side tells. */
+export function createPull({ id, fullName }: Place, body: string): Write {
+  return {
+    method: "POST",
+    path: `/repos/${fullName}/pulls`,
+    body,
+    about: [],
+    reads: (answer) => [
+      {
+        ...readOf("issue", { id, number: numberOf(answer) }),
+        awaits: (issue) => (issue as Fields).pull_request !== undefined,
+      },
+    ],
+    says: ({ answer, at }, find) => saysPull(answer, at, find),
+  };
+}
+
+export function editPull(place: IssuePlace, body: string): Write {
+  return {
+    method: "PATCH",
+    path: `/repos/${place.fullName}/pulls/${place.number}`,
+    body,
+    about: sides({ ...place, isPull: true }),
+    // Who closed it stands on the issue's side alone.
+    reads: () => [readOf("issue", place)],
+    says: ({ answer, at }, find) => saysPull(answer, at, find),
+  };
+}
+
+async function saysPull(answer: Json, at: Written["at"], find: Find): Promise<Sayings> {
+  const observed = observe("pull_request", answer, at);
+  const shown = observed.seen.find(({ kind, extent }) => kind === "pull_request" && extent !== "part");
+  const issueSide = observed.seen.find(({ kind }) => kind === "issue");
+  if (!shown || !issueSide) throw new Error("An observed pull request has lost itself");
+  const before = (await find("issue", shown.key)) ?? (await find("pull_request", shown.key));
+  const isOpenAgain = shown.fields.state === "open" && before?.fields.state === "closed";
+  const { pull_request: _address, ...sameOnBoth } = issueSide.fields;
+  const common: Fields = { ...sameOnBoth, ...(isOpenAgain ? { closed_by: null } : {}) };
+  const implied: Implied[] = [
+    { kind: "issue", key: shown.key, fields: common, movedAt: String(shown.fields.updated_at) },
+    ...(await openCount(find, at, before?.fields, shown.fields)),
+  ];
+  return { shown: [observed], implied };
+}
+
+export function createReview(place: IssuePlace, body: string): Write {
+  return writesReview(place, { method: "POST", below: "", body, sent: commentsOf(body) });
+}
+
+/** Ends a pending review; its comments are shown from then on. */
+export function submitReview(place: IssuePlace, reviewId: number, body: string): Write {
+  return writesReview(place, { method: "POST", below: `/${reviewId}/events`, body, sent: null });
+}
+
+export function dismissReview(place: IssuePlace, reviewId: number, body: string): Write {
+  return writesReview(place, { method: "PUT", below: `/${reviewId}/dismissals`, body, sent: 0 });
+}
+
+/** Moves nothing but the text. */
+export function editReview(place: IssuePlace, reviewId: number, body: string): Write {
+  return {
+    method: "PUT",
+    path: `/repos/${place.fullName}/pulls/${place.number}/reviews/${reviewId}`,
+    body,
+    about: [{ kind: "review", repositoryId: place.id, key: reviewId }],
+    says: ({ answer, at }) => ({ shown: [observe("review", answer, at)] }),
+  };
+}
+
+/** Upstream lets only pending ones be deleted. */
+export function deleteReview(place: IssuePlace, reviewId: number): Write {
+  const review: ResourceKey = { kind: "review", repositoryId: place.id, key: reviewId };
+  const path = `/repos/${place.fullName}/pulls/${place.number}/reviews/${reviewId}`;
+  return { method: "DELETE", path, body: null, about: [review], says: () => ({ gone: [review] }) };
+}
+
+/** `sent`: how many comments come with it; null: as many as it had before. */
+function writesReview(
+  place: IssuePlace,
+  { method, below, body, sent }: { method: "POST" | "PUT"; below: string; body: string; sent: number | null },
+): Write {
+  const pull = sides({ ...place, isPull: true });
+  return {
+    method,
+    path: `/repos/${place.fullName}/pulls/${place.number}/reviews${below}`,
+    body,
+    about: pull,
+    // A pending one is its author's alone, and changes nothing that others see.
+    reads: (answer) =>
+      isPending(answer) ? [] : [...pull.map(({ kind }) => readOf(kind, place)), ...reviewComments(place, answer, sent)],
+    says: async ({ answer, at, doneBy, readings }, find) => {
+      const shown = [observe("review", answer, at)];
+      if (isPending(answer)) return { shown };
+      const { submitted_at, user } = answer as { submitted_at?: string; user?: Fields };
+      const movedAt = method === "POST" ? (submitted_at ?? null) : doneBy;
+      const come = await unknownComments(find, readings);
+      const implied = await counts(find, pull, "review_comments", come, movedAt);
+      return { shown, implied: await answered(find, place.number, implied, user) };
+    },
+  };
+}
+
+/** How many comments came with a review that the mirror has not heard of by a webhook already. */
+async function unknownComments(find: Find, readings: Written["readings"]): Promise<number> {
+  const { body } = readings.find(({ kind }) => kind === "review_comment") ?? { body: [] };
+  const comments = Array.isArray(body) ? body : [];
+  const known = await Promise.all(comments.map((one) => find("review_comment", Number((one as Fields).id))));
+  return known.filter((stored) => stored === undefined).length;
+}
+
+/** A reviewer who was asked has answered. */
+async function answered(
+  find: Find,
+  number: number,
+  implied: Implied[],
+  user: Fields | null | undefined,
+): Promise<Implied[]> {
+  const asked = (await find("pull_request", number))?.fields.requested_reviewers;
+  if (!Array.isArray(asked) || !user) return implied;
+  const requested_reviewers = asked.filter((one) => referenceId(one) !== user.id);
+  if (requested_reviewers.length === asked.length) return implied;
+  return implied.map((one) =>
+    one.kind === "pull_request" ? { ...one, fields: { ...one.fields, requested_reviewers } } : one,
+  );
+}
+
+function isPending(answer: Json): boolean {
+  return (answer as Fields).state === "PENDING";
+}
+
+/** The comments that come with a review are part of what was written; its answer does not show them. */
+function reviewComments({ id, number }: IssuePlace, answer: Json, sent: number | null): Read[] {
+  if (sent === 0) return [];
+  const path = `/repositories/${id}/pulls/${number}/reviews/${(answer as Fields).id}/comments?per_page=100`;
+  return [
+    { kind: "review_comment", key: 0, path, awaits: (list) => Array.isArray(list) && list.length >= (sent ?? 0) },
+  ];
+}
+
+function commentsOf(body: string): number {
+  const { comments } = JSON.parse(body) as { comments?: Json };
+  return Array.isArray(comments) ? comments.length : 0;
+}
+
+/** `below`: empty, or `/id/replies`. Upstream makes a review around a comment that stands alone. */
+export function createReviewComment(place: IssuePlace, below: string, body: string): Write {
+  const pull = { ...place, isPull: true };
+  return {
+    method: "POST",
+    path: `/repos/${place.fullName}/pulls/${place.number}/comments${below}`,
+    body,
+    about: sides(pull),
+    reads: (answer) => {
+      const review = (answer as Fields).pull_request_review_id;
+      if (typeof review !== "number") return [];
+      return [
+        { kind: "review", key: review, path: `/repositories/${place.id}/pulls/${place.number}/reviews/${review}` },
+      ];
+    },
+    says: async ({ answer, at }, find) => {
+      const { id, created_at } = answer as { id: number; created_at: string };
+      const isNew = !(await find("review_comment", id));
+      const implied = await counts(find, sides(pull), "review_comments", isNew ? 1 : 0, created_at);
+      return { shown: [observe("review_comment", answer, at)], implied };
+    },
+  };
+}
+
+export function editReviewComment({ id, fullName }: Place, commentId: number, body: string): Write {
+  return {
+    method: "PATCH",
+    path: `/repos/${fullName}/pulls/comments/${commentId}`,
+    body,
+    about: [{ kind: "review_comment", repositoryId: id, key: commentId }],
+    says: ({ answer, at }) => ({ shown: [observe("review_comment", answer, at)] }),
+  };
+}
+
+/** `number`: the pull request that it stands under; null where the mirror does not know the comment. */
+export function deleteReviewComment({ id, fullName }: Place, commentId: number, number: number | null): Write {
+  const comment: ResourceKey = { kind: "review_comment", repositoryId: id, key: commentId };
+  return {
+    method: "DELETE",
+    path: `/repos/${fullName}/pulls/comments/${commentId}`,
+    body: null,
+    about: [comment],
+    says: async (_written, find) => {
+      const stored = await find("review_comment", commentId);
+      const change = stored && stored.deletedAt === null ? -1 : 0;
+      const pulls: ResourceKey[] = number === null ? [] : [{ kind: "pull_request", repositoryId: id, key: number }];
+      const implied = await counts(find, pulls, "review_comments", change, null);
+      return { gone: [comment], implied: implied.map((one) => ({ ...one, isGuess: true })) };
+    },
+  };
+}
+
+function numberOf(answer: Json): number {
+  const { number } = answer as Fields;
+  if (typeof number !== "number") throw new Error("Upstream made a pull request without a number");
+  return number;
+}

@@ -1,0 +1,60 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { REPLICA_LAG_MS } from "../../../mirror/store/merge-rule.ts";
+import type { Kind } from "../../../mirror/store/resource.ts";
+import type { Json } from "../../../mirror/store/template.ts";
+import type { ApiContext } from "../../call.ts";
+
+/** What is read from upstream after a write. */
+export interface Read {
+  kind: Kind;
+  /** 0 for a list. */
+  key: number;
+  path: string;
+  /** It is part of what was written: it is read until it is shown, or no replica can lag any longer. */
+  awaits?: (body: Json) => boolean;
+}
+
+/** `body` is null where upstream shows nothing. */
+export interface Reading extends Pick<Read, "kind" | "key"> {
+  body: Json | null;
+  seenAt: Date;
+}
+
+type ReadContext = Pick<ApiContext, "upstream" | "clock" | "log">;
+
+/** Reads once. That it fails is no failure of the write: what was implied stands, and upstream is asked again later. */
+export async function readNow(ctx: ReadContext, read: Read): Promise<Reading> {
+  return (await tryRead(ctx, read)) ?? nothing(ctx, read);
+}
+
+/** The first wait; each is twice as long as the one before. */
+const FIRST_WAIT_MS = 200;
+
+/** Reads until upstream shows what was just made there, or fails. */
+export async function awaitShown(ctx: ReadContext, read: Read): Promise<Reading> {
+  let last: Reading | null = null;
+  let waitMs = FIRST_WAIT_MS;
+  for (let waitedMs = 0; waitedMs <= REPLICA_LAG_MS; waitedMs += waitMs, waitMs *= 2) {
+    if (waitedMs > 0) await sleep(waitMs / 2);
+    last = await tryRead(ctx, read);
+    if (last === null || (last.body !== null && (read.awaits?.(last.body) ?? true))) break;
+  }
+  return last ?? nothing(ctx, read);
+}
+
+/** Null: upstream could not be asked. */
+async function tryRead({ upstream, clock, log }: ReadContext, { kind, key, path }: Read): Promise<Reading | null> {
+  try {
+    const answer = await upstream.get(path, { priority: "caller" });
+    return answer.kind === "ok"
+      ? { kind, key, body: answer.body as Json, seenAt: answer.seenAt }
+      : { kind, key, body: null, seenAt: clock.now() };
+  } catch (error) {
+    log.warn({ err: error, path }, "What a write changed could not be read");
+    return null;
+  }
+}
+
+function nothing({ clock }: ReadContext, { kind, key }: Read): Reading {
+  return { kind, key, body: null, seenAt: clock.now() };
+}

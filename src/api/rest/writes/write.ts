@@ -1,0 +1,245 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "../../../../db/drizzle.ts";
+import { isPostgresConflict, isPostgresOutage } from "../../../../db/outage.ts";
+import { marksForMergeability, storeMarks } from "../../../mirror/store/marks.ts";
+import { findStored, mergeObserved, type Transaction } from "../../../mirror/store/merge.ts";
+import { type Stored, writtenAt } from "../../../mirror/store/merge-rule.ts";
+import { joinObserved, type Observed, observe, type Seen, type Sighting } from "../../../mirror/store/observation.ts";
+import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";
+import { type Fields, type Json, sameValue } from "../../../mirror/store/template.ts";
+import type { RawAnswer, WriteRequest } from "../../../upstream/client/upstream.ts";
+import { OutcomeUnknownFault, passOn, type Writer } from "./pass-on.ts";
+import { awaitShown, type Read, type Reading, readNow } from "./write-reads.ts";
+
+/**
+ * One write of the service: what is sent to upstream, and what its success changes.
+ *
+ * An answer shows the resource that was written, and not what changes with it (a comment raises its issue's count). What
+ * follows by the service's rules is implied; where rules do not tell all, upstream is read as well. A replica that lags shows
+ * the state before the write: then what is implied stands, and a mark has upstream asked again when none lags any more.
+ */
+export interface Write extends WriteRequest {
+  /** What it is about: upstream is asked about it when nobody knows what became of the write. */
+  about: ResourceKey[];
+  /** What is read after a success, because the answer shows too little of it. */
+  reads?: (answer: Json) => Read[];
+  /** What a success says. `find` looks up what was stored before. */
+  says: (written: Written, find: Find) => Promise<Sayings> | Sayings;
+}
+
+/** A write's success. */
+export interface Written {
+  /** What upstream answered; null: nothing. */
+  answer: Json;
+  at: Sighting;
+  /**
+   * Upstream's clock when it answered, as upstream writes a moment; null: it does not tell its time. It was done then, or a
+   * moment earlier: what is taken to have moved at this time is later than no webhook of an earlier change. Where that was
+   * a second too late, the mark's read overrules it.
+   */
+  doneBy: string | null;
+  /** What was read after it. */
+  readings: readonly Reading[];
+}
+
+export type Find = (kind: Kind, key: number) => Promise<Stored | undefined>;
+
+export interface Sayings {
+  /** What the answer shows as it is now. */
+  shown?: Observed[];
+  gone?: ResourceKey[];
+  implied?: Implied[];
+}
+
+/** What follows from the write for a resource that its answer does not show. */
+export interface Implied {
+  kind: Kind;
+  key: number;
+  /** As they are stored. */
+  fields: Fields;
+  /** The resource's `updated_at` is this or later. Null: whether the write moved it is not known. */
+  movedAt: string | null;
+  /** Rules alone do not say it for certain: upstream is asked again. */
+  isGuess?: true;
+}
+
+/** `isStored`: the mirror shows what upstream did. It may have done it all the same (`answer`). */
+export interface Performed {
+  answer: RawAnswer;
+  isStored: boolean;
+}
+
+export function isSuccess({ status }: Pick<RawAnswer, "status">): boolean {
+  return status >= 200 && status <= 299;
+}
+
+/**
+ * Sends the write, once, and stores what came of it. Upstream's refusal is an answer like any other.
+ * @throws ApiFault when upstream gave no answer; it says what is known
+ */
+export async function perform(writer: Writer, write: Write): Promise<Performed> {
+  let answer: RawAnswer;
+  try {
+    answer = await passOn(writer, write);
+  } catch (error) {
+    if (error instanceof OutcomeUnknownFault) await askAgain(writer, write.about);
+    throw error;
+  }
+  if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, answer) };
+  // What upstream says is not there, or is elsewhere, the mirror may still show.
+  if ([301, 307, 404, 410].includes(answer.status)) await askAgain(writer, write.about);
+  return { answer, isStored: false };
+}
+
+/** Stores what a write that took effect changed. False: that could not be done, which is logged. */
+export async function settle(
+  writer: Writer,
+  write: Pick<Write, "reads" | "says">,
+  { headers, body }: Pick<RawAnswer, "headers" | "body">,
+): Promise<boolean> {
+  const { ctx, repository, requestId } = writer;
+  const answeredAt = ctx.clock.now();
+  const { id, fullName, htmlUrl } = repository;
+  const seen = { api: ctx.config.upstreamUrl, repository: { id, fullName, htmlUrl }, read: true };
+  const at: Sighting = { ...seen, seenAt: writtenAt(answeredAt) };
+  const date = Date.parse(String(headers.date));
+  const doneBy = Number.isNaN(date) ? null : new Date(date).toISOString().replace(".000Z", "Z");
+  try {
+    const answer = body === "" ? null : (JSON.parse(body) as Json);
+    const readings = await Promise.all(
+      (write.reads?.(answer) ?? []).map((read) => (read.awaits ? awaitShown(ctx, read) : readNow(ctx, read))),
+    );
+    await storeAtLast(ctx, async (tx) => {
+      // Two writes under one issue at once would both count from the same number.
+      await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`tain write ${id}`}, 0))`);
+      const find: Find = (kind, key) => findOne(tx, id, kind, key);
+      const sayings = await write.says({ answer, at, doneBy, readings }, find);
+      const { observed, doubts } = await fold(sayings, readings, at, find);
+      const all = joinObserved([...observed, ...buried(sayings.gone ?? [], answeredAt)]);
+      const merged = await mergeObserved(tx, all);
+      const ties = merged.filter(({ outcome }) => outcome === "tied");
+      const unknown = await marksForMergeability(tx, all.seen, answeredAt);
+      await storeMarks(tx, [...marksFor([...doubts, ...ties], answeredAt), ...unknown]);
+    });
+    return true;
+  } catch (error) {
+    // Upstream has done it. To answer with a failure would make the caller do it twice.
+    ctx.log.error(
+      { err: error, requestId, repository: fullName },
+      "A write took effect at upstream and could not be stored",
+    );
+    return false;
+  }
+}
+
+/** The answer waits so long for a store that falters. */
+const STORING_PATIENCE_MS = 10_000;
+/** The first wait; each is twice as long as the one before. */
+const FIRST_WAIT_MS = 50;
+
+/**
+ * Runs a transaction again while Postgres is away or it loses against another's locks: who made the change reads next, and
+ * would find the state before it.
+ */
+async function storeAtLast({ db, log }: Writer["ctx"], store: (tx: Transaction) => Promise<void>): Promise<void> {
+  const startedAt = performance.now();
+  for (let waitMs = FIRST_WAIT_MS; ; waitMs *= 2) {
+    try {
+      return await db.transaction(store);
+    } catch (error) {
+      const isPassing = isPostgresOutage(error) || isPostgresConflict(error);
+      if (!isPassing || performance.now() - startedAt + waitMs > STORING_PATIENCE_MS) throw error;
+      log.warn({ err: error, waitMs }, "What a write changed could not be stored yet");
+      await sleep(waitMs);
+    }
+  }
+}
+
+async function findOne(tx: Transaction, repositoryId: number, kind: Kind, key: number): Promise<Stored | undefined> {
+  const owner = kind === "repository" || kind === "user" ? 0 : repositoryId;
+  return (await findStored(tx, kind, [{ kind, repositoryId: owner, key }])).get(`${owner}/${key}`);
+}
+
+/** Where a reading shows what is implied, it tells the exact time too; where it does not, it is a lagging replica's. */
+async function fold(
+  { shown = [], implied = [] }: Sayings,
+  readings: Reading[],
+  at: Sighting,
+  find: Find,
+): Promise<{ observed: Observed[]; doubts: ResourceKey[] }> {
+  const repositoryId = at.repository?.id ?? 0;
+  const observed = [...shown];
+  const doubts: ResourceKey[] = [];
+  const confirmed = new Set<Reading>();
+  for (const one of implied) {
+    const key = { kind: one.kind, repositoryId: one.kind === "repository" ? 0 : repositoryId, key: one.key };
+    const stored = await find(one.kind, one.key);
+    const reading = readings.find(({ kind, key: number }) => kind === one.kind && number === one.key);
+    const read = reading?.body ? mainOf(reading, observeReading(reading, at)) : {};
+    const isConfirmed = shows(read, one, stored);
+    if (reading && isConfirmed) confirmed.add(reading);
+    if ((reading && !isConfirmed) || one.isGuess) doubts.push(key);
+    if (!stored || stored.deletedAt !== null) continue;
+    const exact = isConfirmed && one.movedAt !== null ? { ...one, movedAt: String(read.updated_at) } : one;
+    observed.push({ seen: seenAs(exact, key, stored, at), shapes: new Map() });
+  }
+  for (const reading of readings) {
+    // What shows the write is as good as its answer: else that of a write within the same second before would stand.
+    const seenAt = confirmed.has(reading) ? at.seenAt : reading.seenAt;
+    if (reading.body) observed.push(observeReading({ ...reading, seenAt }, at));
+  }
+  return { observed, doubts };
+}
+
+function observeReading({ kind, body, seenAt }: Reading, at: Sighting): Observed {
+  const bodies = Array.isArray(body) ? body : [body as Json];
+  const isSingle = kind === "issue" || kind === "pull_request";
+  return joinObserved(bodies.map((one) => observe(kind, one, { ...at, seenAt, isSingle })));
+}
+
+function mainOf({ kind, key }: Reading, { seen }: Observed): Fields {
+  return seen.find((one) => one.kind === kind && one.key === key && one.extent !== "part")?.fields ?? {};
+}
+
+/** Not older than what is stored: what was undone looks like what was never done. */
+function shows(read: Fields, { fields, movedAt }: Implied, stored: Stored | undefined): boolean {
+  const since = movedAt ?? stored?.fields.updated_at ?? "";
+  return (
+    String(read.updated_at ?? "") >= String(since) &&
+    Object.entries(fields).every(([key, value]) => sameValue(read[key], value))
+  );
+}
+
+/** No stamp may be older than what is stored: that was so before the write. */
+function seenAs({ fields, movedAt }: Implied, key: ResourceKey, stored: Stored, at: Sighting): Seen[] {
+  const known = [stored.stamp, ...Object.keys(fields).flatMap((name) => stored.keyStamps[name] ?? [])];
+  const moved = movedAt === null ? 0 : Date.parse(movedAt);
+  const stamp = { seenAt: at.seenAt.getTime(), read: true };
+  const updatedAt = Math.max(moved, ...known.map((time) => time.updatedAt));
+  const part: Seen = { ...key, deleted: false, fields, extent: "part", stamp: { ...stamp, updatedAt } };
+  if (movedAt === null) return [part];
+  const updated_at = movedAt;
+  return [{ ...part, fields: { updated_at }, extent: "whole", stamp: { ...stamp, updatedAt: moved } }, part];
+}
+
+function buried(gone: ResourceKey[], at: Date): Observed[] {
+  const stamp = { updatedAt: 0, seenAt: at.getTime(), read: true };
+  const seen = gone.map((key): Seen => ({ ...key, fields: {}, deleted: true, extent: "whole", stamp }));
+  return [{ seen, shapes: new Map() }];
+}
+
+/** No replica lags so far behind a write that this read could show the state before it, nor lose against what was stored. */
+function marksFor(keys: ResourceKey[], answeredAt: Date) {
+  const askedAt = writtenAt(answeredAt);
+  const notBefore = new Date(writtenAt(askedAt).getTime() + 1_000);
+  return keys.map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key, askedAt, notBefore }));
+}
+
+/** Has upstream asked what has become of these, once no replica can lag behind. */
+export async function askAgain({ ctx, requestId }: Writer, about: ResourceKey[]): Promise<void> {
+  try {
+    await storeMarks(ctx.db, marksFor(about, ctx.clock.now()));
+  } catch (error) {
+    ctx.log.error({ err: error, requestId }, "What became of a write could not be marked to be asked about");
+  }
+}

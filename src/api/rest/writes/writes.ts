@@ -1,0 +1,107 @@
+import type { Fields, Json } from "../../../mirror/store/template.ts";
+import type { RawAnswer } from "../../../upstream/client/upstream.ts";
+import type { Answer, RepositoryCall } from "../../call.ts";
+import { requireUser } from "../../call.ts";
+import { mayWrite } from "../../callers/caller.ts";
+import { ApiFault } from "../../dialect/fault.ts";
+import type { Route } from "../../router.ts";
+import { isSuccess, type Performed, perform, type Write } from "./write.ts";
+
+// GitHub was seen to send these with POST and PATCH of issues under 2022-11-28, whose `assignee` the next version drops.
+const DEPRECATION = { Deprecation: "Tue, 10 Mar 2026 00:00:00 GMT", Sunset: "Fri, 10 Mar 2028 00:00:00 GMT" };
+const DEPRECATION_LINK =
+  '<https://docs.github.com/en/rest/about-the-rest-api/api-versions>; rel="deprecation"; type="text/html"';
+
+/** How one write is asked for, and how its success is shown. */
+export interface WriteOperation {
+  method: Exclude<Route["method"], "GET">;
+  path: string;
+  docs: string;
+  /** What the body may be. Default: a JSON object. */
+  takes?: "object" | "object or list" | "object or nothing" | "nothing";
+  /** `body` is as the caller sent it. */
+  write: (call: RepositoryCall, body: string) => Promise<Write> | Write;
+  /** The read that shows what was written. Without one upstream's answer is shown as it is. */
+  shows?: { as: (call: RepositoryCall) => Promise<Answer>; by: (written: Fields) => Record<string, Json | undefined> };
+  isDeprecated?: true;
+}
+
+/** Answers once the mirror shows what upstream did. */
+export async function answerWrite(call: RepositoryCall, operation: WriteOperation): Promise<Answer> {
+  requireWriter(call);
+  const write = await operation.write(call, checked(call.body, operation.takes ?? "object"));
+  const answer = await shown(call, operation, await perform(call, write));
+  return operation.isDeprecated && call.version === "2022-11-28" && isSuccess(answer)
+    ? { ...answer, headers: { ...answer.headers, ...DEPRECATION }, link: DEPRECATION_LINK }
+    : answer;
+}
+
+/** @throws ApiFault 401 for anonymous callers, 403 for tokens that only read */
+function requireWriter(call: RepositoryCall): void {
+  if (mayWrite(requireUser(call), call.repository.id)) return;
+  throw new ApiFault(403, "Resource not accessible by personal access token");
+}
+
+/** The body as it was sent. @throws ApiFault 400 */
+function checked(body: string, takes: NonNullable<WriteOperation["takes"]>): string {
+  if (takes === "nothing") return "";
+  if (body === "" && takes === "object or nothing") return body;
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch (cause) {
+    throw new ApiFault(400, "Problems parsing JSON", { cause });
+  }
+  const isList = Array.isArray(value) && takes === "object or list";
+  if (!isList && (typeof value !== "object" || value === null || Array.isArray(value)))
+    throw new ApiFault(400, "Body should be a JSON object");
+  return body;
+}
+
+/** A success is shown from the mirror, which then answers the next read alike; a refusal as it is. */
+async function shown(
+  call: RepositoryCall,
+  { shows }: WriteOperation,
+  { answer, isStored }: Performed,
+): Promise<Answer> {
+  if (!isSuccess(answer)) return { ...asItIs(call, answer), isUncached: true };
+  const location = [answer.headers.location].flat()[0];
+  const headers = location === undefined ? {} : { Location: rebase(location, call) };
+  const read = isStored && shows ? await readBack(call, shows, answer) : null;
+  if (read) return { status: answer.status, body: read.body, headers };
+  const { contentType: _, ...plain } = asItIs(call, answer);
+  return { ...plain, headers };
+}
+
+/** Null: the mirror does not show it, such as a review that is pending, or cannot now; the write took effect all the same. */
+async function readBack(
+  call: RepositoryCall,
+  { as, by }: NonNullable<WriteOperation["shows"]>,
+  answer: RawAnswer,
+): Promise<Answer | null> {
+  const params = Object.entries(by(JSON.parse(answer.body) as Fields)).map(([name, value]) => [name, String(value)]);
+  try {
+    return await as({ ...call, query: new URLSearchParams(), params: Object.fromEntries(params) });
+  } catch (error) {
+    const isHidden = error instanceof ApiFault && (error.status === 404 || error.status === 410);
+    if (!isHidden)
+      call.ctx.log.warn({ err: error, requestId: call.requestId }, "What was written could not be read back");
+    return null;
+  }
+}
+
+/** Upstream's own answer; only API addresses become those of the caller's. */
+function asItIs(call: RepositoryCall, { status, headers, body }: RawAnswer): Answer {
+  const contentType = [headers["content-type"]].flat()[0];
+  const kept: Record<string, string> = {};
+  for (const name of ["retry-after", "location", "x-accepted-github-permissions", "x-github-sso"]) {
+    const [value] = [headers[name]].flat();
+    if (value !== undefined) kept[name] = rebase(value, call);
+  }
+  const text = body === "" ? null : rebase(body, call);
+  return { status, body: text, headers: kept, ...(contentType === undefined ? {} : { contentType }) };
+}
+
+function rebase(text: string, { api, ctx }: RepositoryCall): string {
+  return text.replaceAll(`${ctx.config.upstreamUrl}/`, `${api}/`);
+}

@@ -1,0 +1,109 @@
+import { duration } from "../../config.ts";
+import {
+  type DeliveryFilter,
+  deliveryStatuses,
+  findDeliveries,
+  listDeliveries,
+  readPayload,
+  type StoredDelivery,
+} from "../../inbox/deliveries.ts";
+import { type Command, type CommandGroup, type Given, listOf, UsageError } from "../command.ts";
+import { openInstance } from "../open-instance.ts";
+import type { Output } from "../output.ts";
+import { replay } from "./replay.ts";
+import { deliveriesTable, detailsOf, unknownDelivery } from "./text.ts";
+
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 1_000;
+
+const list: Command = {
+  name: "deliveries list",
+  summary: "the newest deliveries and what became of them",
+  values: {
+    status: { takes: "STATUS", about: `only those that are ${listOf(deliveryStatuses, "or")}` },
+    event: { takes: "EVENT", about: "only those of one event, such as issues" },
+    since: { takes: "TIME", about: "only those received within this time, such as 1h" },
+    limit: { takes: "N", about: `how many, at most ${MAX_LIMIT} (default ${DEFAULT_LIMIT})` },
+  },
+  about: "Lists what the inbox holds, the newest first: when each arrived, what it was, what became of it and why.",
+  run: runList,
+};
+
+const show: Command = {
+  name: "deliveries show",
+  summary: "all that is known of a delivery",
+  takes: "GUID|ID",
+  flags: { payload: "print what upstream sent, too" },
+  about: `
+Shows a delivery by its GUID (upstream's name for the event, the same at all hooks) or by its
+id. The payload, which may hold what is private, is printed only when it is asked for.`,
+  run: runShow,
+};
+
+export const deliveries: CommandGroup = {
+  name: "deliveries",
+  summary: "look into the inbox of webhooks, and apply deliveries again",
+  about: `
+Works on the inbox: every delivery that upstream was told is safe, kept for DELIVERY_RETENTION
+once it is settled. What still waits in Redis because Postgres was away is not in it yet.`,
+  actions: { list, show, replay },
+};
+
+async function runList({ values, env }: Given, output: Output): Promise<number> {
+  const filter = readFilter(values);
+  await using resources = new AsyncDisposableStack();
+  const { ctx } = await openInstance(env, resources);
+  const { sinceMs, ...rest } = filter;
+  const since = sinceMs === null ? {} : { since: new Date(ctx.clock.now().getTime() - sinceMs) };
+  const found = await listDeliveries(ctx, { ...rest, ...since });
+  output.document({ deliveries: found });
+  if (found.length === 0) output.line("No delivery in the inbox is like that");
+  else output.line(deliveriesTable(found, ctx));
+  return 0;
+}
+
+/** Pure. @throws UsageError */
+function readFilter(values: Given["values"]): Omit<DeliveryFilter, "since"> & { sinceMs: number | null } {
+  const wanted = values.get("status");
+  const status = deliveryStatuses.find((each) => each === wanted);
+  if (wanted !== undefined && !status)
+    throw new UsageError(`--status ${wanted} is no status: write ${listOf(deliveryStatuses, "or")}`);
+  const event = values.get("event");
+  const limit = values.get("limit") ?? String(DEFAULT_LIMIT);
+  if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > MAX_LIMIT)
+    throw new UsageError(`--limit ${limit} is not a number from 1 to ${MAX_LIMIT}`);
+  return {
+    ...(status ? { status } : {}),
+    ...(event === undefined ? {} : { event }),
+    sinceMs: readSince(values.get("since")),
+    limit: Number(limit),
+  };
+}
+
+function readSince(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  try {
+    return duration(text);
+  } catch (error) {
+    throw new UsageError(`--since ${(error as Error).message}`);
+  }
+}
+
+async function runShow({ words, flags, env }: Given, output: Output): Promise<number> {
+  const [name] = words;
+  if (name === undefined || words.length > 1)
+    throw new UsageError("tain deliveries show needs one GUID or id: `tain deliveries list` has them");
+  await using resources = new AsyncDisposableStack();
+  const { ctx } = await openInstance(env, resources);
+  const found = await findDeliveries(ctx, [name]);
+  if (found.length === 0) throw unknownDelivery([name], ctx);
+
+  const shown: (StoredDelivery & { payload?: unknown })[] = [];
+  for (const delivery of found) {
+    const payload = flags.has("payload") ? await readPayload(ctx, delivery.id) : null;
+    shown.push(payload === null ? delivery : { ...delivery, payload: JSON.parse(payload) as unknown });
+  }
+  output.document({ deliveries: shown });
+  output.line(shown.map((delivery) => detailsOf(delivery, ctx)).join("\n\n"));
+  return 0;
+}

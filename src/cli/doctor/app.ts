@@ -1,0 +1,90 @@
+import type { Context } from "../../context.ts";
+import {
+  CredentialRejectedError,
+  UpstreamRefusedError,
+  UpstreamUnavailableError,
+} from "../../upstream/client/errors.ts";
+import type { Answer } from "../../upstream/client/upstream.ts";
+import { type Installation, loadInstallations } from "../../upstream/credentials/installations.ts";
+import { listOf } from "../command.ts";
+import { counted } from "../output.ts";
+import { inWords, neededPermissions } from "./app-diagnosis.ts";
+import { clockFinding, type Finding, ok, problem, warning } from "./findings.ts";
+
+/** Names in one sentence. */
+const NAMED = 5;
+
+/** The App by which we mirror: whether upstream knows it by our key, by whose clock, and what it is installed on. */
+export async function examineAppCredentials(ctx: Context, hasMirror: boolean): Promise<Finding[]> {
+  const askedAt = ctx.clock.now().getTime();
+  let answer: Answer;
+  try {
+    answer = await ctx.upstream.get("/app", { priority: "caller" });
+  } catch (error) {
+    if (error instanceof UpstreamUnavailableError || error instanceof UpstreamRefusedError)
+      return [
+        problem("upstream", `The GitHub App cannot be asked for: ${error.message}`, "See that UPSTREAM_URL is right"),
+      ];
+    if (!(error instanceof CredentialRejectedError)) throw error;
+    return [
+      problem(
+        "upstream",
+        `Upstream does not accept the GitHub App ${ctx.config.appId}`,
+        "See that APP_ID and APP_PRIVATE_KEY belong together, and that the key is still listed on the App's page",
+      ),
+    ];
+  }
+  if (answer.kind !== "ok")
+    return [problem("upstream", "Upstream shows no such GitHub App", "See that APP_ID is the App's id or client id")];
+  const { name } = answer.body as { name: string };
+  const findings = [ok("upstream", `${ctx.config.upstreamUrl} knows the GitHub App ${name}`)];
+  const aheadMs = answer.upstreamNow.getTime() + 500 - (askedAt + ctx.clock.now().getTime()) / 2;
+  // Otherwise the tokens' answers have said so already.
+  if (ctx.config.upstreamTokens.length === 0) findings.push(clockFinding("upstream", aheadMs, 1_000));
+  if (hasMirror) findings.push(...installationFindings(await loadInstallations(ctx.db)));
+  return findings;
+}
+
+/** Pure. */
+function installationFindings(installations: readonly Installation[]): Finding[] {
+  if (installations.length === 0)
+    return [
+      warning(
+        "upstream",
+        "The GitHub App is installed nowhere, as far as is known",
+        "Install it on an account; a running Tain finds it within a minute",
+      ),
+    ];
+  const suspended = installations.filter(({ suspendedAt }) => suspendedAt !== null);
+  const usable = installations.filter((each) => !suspended.includes(each));
+  const findings: Finding[] = [];
+  if (usable.length > 0)
+    findings.push(ok("upstream", `The App is installed on ${named(usable)} (${counted(usable.length, "account")})`));
+  if (suspended.length > 0)
+    findings.push(
+      problem(
+        "upstream",
+        `The App's installation is suspended on ${named(suspended)}: what it covers is paused`,
+        "An owner of the account can unsuspend it in its settings, under GitHub Apps",
+      ),
+    );
+  for (const permission of neededPermissions) {
+    const without = usable.filter(({ permissions }) => !(permission in permissions));
+    if (without.length === 0) continue;
+    findings.push(
+      problem(
+        "upstream",
+        `The App may not read ${inWords(permission)} on ${named(without)}`,
+        "Ask for it on the App's page, under Permissions & events; then an owner of the account has to accept it",
+      ),
+    );
+  }
+  return findings;
+}
+
+/** The first few accounts, and how many more. Pure. */
+function named(installations: readonly Installation[]): string {
+  const more = installations.length - NAMED;
+  const accounts = installations.map(({ account }) => account);
+  return more > 0 ? `${accounts.slice(0, NAMED).join(", ")} and ${more} more` : listOf(accounts);
+}

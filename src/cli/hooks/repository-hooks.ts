@@ -1,0 +1,83 @@
+import type { Context } from "../../context.ts";
+import { findOrigin, SIMULATOR } from "../../sync/following/origin.ts";
+import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
+import { findInstallations } from "../../upstream/credentials/installations.ts";
+import { ensureRepositoryHook } from "../../upstream/hooks/hooks.ts";
+import { CommandError } from "../command.ts";
+import type { OpenedInstance } from "../open-instance.ts";
+
+/** What the mirror reads; other events would be accepted and ignored. */
+export const followedEvents = [
+  "issues",
+  "issue_comment",
+  "label",
+  "milestone",
+  "public",
+  "pull_request",
+  "pull_request_review",
+  "pull_request_review_comment",
+  "repository",
+] as const;
+
+export interface MirroredName {
+  id: number;
+  owner: string;
+  name: string;
+}
+
+/** The repositories that are mirrored, whatever state their copy is in. */
+export async function findMirroredNames({ db }: Pick<Context, "db">): Promise<MirroredName[]> {
+  const { rows } = await db.$client.query<{ id: string; full_name: string; name: string }>(
+    "select r.id, r.full_name, r.name from repositories r join repository_syncs s on s.repository_id = r.id where s.state <> 'gone' order by lower(r.full_name)",
+  );
+  return rows.map(({ id, full_name: fullName, name }) => ({
+    id: Number(id),
+    owner: fullName.split("/")[0] ?? "",
+    name,
+  }));
+}
+
+/**
+ * Registers the webhook of one repository at upstream, unless the App's own webhook serves it. Answers null, or why upstream
+ * refuses it, in words.
+ * @throws what `upstream` throws when it cannot be asked at all
+ */
+export async function registerHook(
+  ctx: Pick<Context, "upstream" | "config" | "db">,
+  { id, owner, name }: MirroredName,
+  url: string,
+): Promise<string | null> {
+  if (ctx.config.appId !== null && (await findInstallations(ctx.db, [id])).get(id)) return null;
+  const secret = ctx.config.webhookSecrets[0] ?? "";
+  try {
+    await ensureRepositoryHook(ctx.upstream, { fullName: `${owner}/${name}`, url, secret, events: followedEvents });
+    return null;
+  } catch (error) {
+    if (!(error instanceof UpstreamRefusedError)) throw error;
+    return error.message;
+  }
+}
+
+/**
+ * Where upstream can send deliveries, and a receiver knows their secret: the simulator to this machine, the real service to
+ * a public address only. Null: nowhere.
+ */
+export async function reachableAddress({ ctx, instance, hasWebhookSecret }: OpenedInstance): Promise<string | null> {
+  // A secret that was made up here would have every delivery refused.
+  if (!hasWebhookSecret) return null;
+  if (ctx.config.publicUrl) return `${ctx.config.publicUrl}/webhooks`;
+  if (!instance) return null;
+  const isLocal = instance.webhookUrl === `${instance.apiUrl}/webhooks`;
+  return !isLocal || (await findOrigin(ctx.db)) === SIMULATOR ? instance.webhookUrl : null;
+}
+
+/** The same. @throws CommandError that says what is missing */
+export async function needAddress(opened: OpenedInstance): Promise<string> {
+  const address = await reachableAddress(opened);
+  if (address !== null) return address;
+  throw new CommandError(
+    opened.hasWebhookSecret
+      ? "There is no address that upstream could send deliveries to: set PUBLIC_URL to the one by which the internet reaches this instance"
+      : "WEBHOOK_SECRET is not set, and no instance has run here that had one: set it to what the receivers have",
+  );
+}

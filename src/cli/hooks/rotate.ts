@@ -1,0 +1,158 @@
+import { createHmac, randomUUID } from "node:crypto";
+import { fetch } from "undici";
+import type { Context } from "../../context.ts";
+import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
+import { writeAppHook } from "../../upstream/hooks/app-hook.ts";
+import { listRepositoryHooks, placeRepositoryHook } from "../../upstream/hooks/hooks.ts";
+import { type Command, CommandError, type Given } from "../command.ts";
+import { newSecret } from "../instance.ts";
+import { openInstance } from "../open-instance.ts";
+import { type Output, styled } from "../output.ts";
+import type { HookFinding } from "./diagnosis.ts";
+import { proveAppHook, provePing, type Registered } from "./register.ts";
+import { followedEvents, needAddress } from "./repository-hooks.ts";
+import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
+
+export const rotate: Command = {
+  name: "hooks rotate",
+  summary: "change the secret of our hooks without losing a delivery",
+  takes: "[app|owner/name…]",
+  about: `
+WEBHOOK_SECRET may hold several secrets: receivers accept each of them, and hooks are given the
+first. Run it three times:
+
+1. With one secret it proposes a new one. Put it before the old one, and restart.
+2. With both it makes sure that the receivers accept the new one, then gives it to our hooks, one
+   after the other. Each is pinged, and given the old secret again should the ping be refused.
+3. It then says to take the old one out of WEBHOOK_SECRET.`,
+  run: runRotate,
+};
+
+const PROBE_MS = 10_000;
+
+async function runRotate({ words, env }: Given, output: Output): Promise<number> {
+  const names = readTargets(words);
+  await using resources = new AsyncDisposableStack();
+  const opened = await openInstance(env, resources);
+  const { ctx } = opened;
+  const address = await needAddress(opened);
+  const [fresh = "", old] = ctx.config.webhookSecrets;
+  if (old === undefined) {
+    const proposed = newSecret();
+    output.document({ step: "propose", secret: proposed, rotated: [] });
+    output.line(`WEBHOOK_SECRET holds one secret. Put this one before it, with a comma between them, wherever Tain runs:
+
+  WEBHOOK_SECRET=${proposed},<the one that it holds now>
+
+Restart, and run \`tain hooks rotate\` again with the same setting. Until then nothing is changed.`);
+    return 0;
+  }
+  await seeAccepted(address, fresh);
+
+  const rotated: Registered[] = [];
+  for (const target of await hookTargets(ctx, names)) {
+    const one = await rotateOne(ctx, target, { address, fresh, old });
+    rotated.push(one);
+    output.line(
+      one.finding === null
+        ? `${target}: has the new secret, and its ${styled("green", "ping arrived")}`
+        : `${target}: ${styled(one.finding.level === "problem" ? "red" : "yellow", one.finding.says)}\n    ${one.finding.todo}`,
+    );
+    // What is wrong with one is most likely wrong with all, and each ping that fails is a hook that fails.
+    if (one.ping === "failed") break;
+  }
+  const isDone = rotated.every(({ finding }) => finding === null || finding.level === "warning");
+  output.document({ step: isDone ? "finish" : "failed", rotated });
+  output.line(
+    isDone
+      ? "\nAll hooks sign with the new secret. Take the old one out of WEBHOOK_SECRET in an hour, when nothing that was signed with it is under way any more, and restart."
+      : "\nKeep both secrets in WEBHOOK_SECRET, mend what is said above, and run it again: hooks that have the new secret already keep it.",
+  );
+  return isDone ? 0 : 1;
+}
+
+/**
+ * Sends the receivers a ping of our own, signed with the new secret: a hook that is given a secret which they do not know
+ * would lose deliveries.
+ * @throws CommandError when they do not accept it
+ */
+async function seeAccepted(address: string, secret: string): Promise<void> {
+  const body = JSON.stringify({ zen: "The first ping with a new secret is our own.", hook_id: 0 });
+  let status: number;
+  try {
+    const answer = await fetch(address, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        "user-agent": "tain",
+        "x-github-event": "ping",
+        "x-github-delivery": randomUUID(),
+        "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
+      },
+      body,
+      signal: AbortSignal.timeout(PROBE_MS),
+    });
+    status = answer.status;
+    await answer.arrayBuffer();
+  } catch (error) {
+    const reason = (error as Error & { cause?: Error }).cause?.message ?? (error as Error).message;
+    throw new CommandError(
+      `${address} cannot be reached from here (${reason}), so nobody knows whether the receivers accept the new secret: run it where it can be reached. No hook was changed`,
+      { cause: error },
+    );
+  }
+  if (status === 401)
+    throw new CommandError(
+      `The receivers at ${address} do not accept the new secret yet: restart them with this WEBHOOK_SECRET first. No hook was changed`,
+    );
+  if (status !== 200 && status !== 202)
+    throw new CommandError(
+      `${address} answers ${status} to a ping with the new secret: \`tain doctor\` may say why. No hook was changed`,
+    );
+}
+
+async function rotateOne(
+  ctx: Context,
+  target: string,
+  { address, fresh, old }: { address: string; fresh: string; old: string },
+): Promise<Registered> {
+  let hookId: number | null = null;
+  const give = async (secret: string) => {
+    if (target === APP_TARGET) {
+      await writeAppHook(ctx.upstream, { url: address, secret });
+      return () => proveAppHook(ctx, address);
+    }
+    const hook = await placeRepositoryHook(ctx.upstream, {
+      ...{ fullName: target, url: address, secret },
+      events: followedEvents,
+    });
+    hookId = hook.id;
+    return () => provePing(ctx, hook, { repository: target, address });
+  };
+  try {
+    if (target !== APP_TARGET && !(await listRepositoryHooks(ctx.upstream, target)).some(({ url }) => url === address))
+      return { repository: target, hookId, ping: null, finding: hookless(target, address) };
+    const prove = await give(fresh);
+    const proof = await prove();
+    if (proof.ping === "failed") await give(old);
+    return { repository: target, hookId, ...proof };
+  } catch (error) {
+    if (!(error instanceof UpstreamRefusedError)) throw error;
+    const todo = "See that a credential may manage this hook; `tain hooks check` says more";
+    return {
+      repository: target,
+      hookId,
+      ping: null,
+      finding: { level: "problem", kind: "refused", says: error.message, todo },
+    };
+  }
+}
+
+function hookless(target: string, address: string): HookFinding {
+  return {
+    level: "warning",
+    kind: "missing",
+    says: `no hook of the repository sends to ${address}, so there is no secret to change`,
+    todo: `\`tain hooks register ${target}\` makes one`,
+  };
+}

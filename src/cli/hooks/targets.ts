@@ -1,0 +1,47 @@
+import type { Context } from "../../context.ts";
+import { findInstallations } from "../../upstream/credentials/installations.ts";
+import { CommandError } from "../command.ts";
+import { findMatches, readNames } from "../repositories/patterns.ts";
+import { findMirroredNames } from "./repository-hooks.ts";
+
+/** Stands for the App's own webhook where a repository's name would stand. */
+export const APP_TARGET = "app";
+
+/** What was written: names of repositories, and `app`. @throws UsageError */
+export function readTargets(words: readonly string[]): string[] {
+  const names = readNames(words.filter((word) => word !== APP_TARGET));
+  return words.includes(APP_TARGET) ? [APP_TARGET, ...names] : names;
+}
+
+/**
+ * The hooks that are meant: those that were written, or else the App's, if there is one, and those of the repositories that
+ * it does not serve.
+ * @param settle makes a name of what was written, or throws
+ * @throws CommandError when `app` is written and there is none
+ */
+export async function hookTargets(
+  ctx: Context,
+  targets: readonly string[],
+  settle: (ctx: Context, word: string) => Promise<string> = todaysName,
+): Promise<string[]> {
+  const hasApp = ctx.config.appId !== null;
+  if (targets.includes(APP_TARGET) && !hasApp)
+    throw new CommandError("There is no App: set APP_ID and APP_PRIVATE_KEY, or name repositories");
+  if (targets.length > 0)
+    return await Promise.all(targets.map((target) => (target === APP_TARGET ? target : settle(ctx, target))));
+  const mirrored = await findMirroredNames(ctx);
+  const covering = hasApp
+    ? await findInstallations(
+        ctx.db,
+        mirrored.map(({ id }) => id),
+      )
+    : new Map<number, number>();
+  const uncovered = mirrored.filter(({ id }) => !covering.get(id)).map(({ owner, name }) => `${owner}/${name}`);
+  return hasApp ? [APP_TARGET, ...uncovered] : uncovered;
+}
+
+/** As it is called today, so that upstream need not send us elsewhere. */
+async function todaysName(ctx: Context, word: string): Promise<string> {
+  const [match] = await findMatches(ctx, word);
+  return match?.fullName ?? word;
+}

@@ -1,0 +1,80 @@
+import type { Context } from "../../context.ts";
+import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
+import type { Command, Given } from "../command.ts";
+import { reachableAddress, registerHook } from "../hooks/repository-hooks.ts";
+import { openInstance } from "../open-instance.ts";
+import { type Output, styled, table } from "../output.ts";
+import { findMatches, readPatterns } from "./patterns.ts";
+
+export const add: Command = {
+  name: "add",
+  summary: "mirror more repositories",
+  takes: "PATTERN…",
+  about: `
+Adds what to mirror: \`owner/name\`, or \`'owner/*'\` for all repositories of an owner, also
+those to come. Each is looked up at upstream at once and its first copy is queued; its
+webhook is registered where upstream can reach us (PUBLIC_URL). What cannot be found is
+kept as a wish and tried again; the exit code is 1 then. \`tain backfill\` follows the copies.`,
+  run: runAdd,
+};
+
+interface Added {
+  pattern: string;
+  repository: string | null;
+  id: number | null;
+  state: string | null;
+  webhook: "registered" | "refused" | "none";
+  problem: string | null;
+}
+
+async function runAdd({ words, env }: Given, output: Output): Promise<number> {
+  const patterns = readPatterns("add", words);
+  await using resources = new AsyncDisposableStack();
+  const opened = await openInstance(env, resources);
+  const { ctx } = opened;
+  await addSelections(ctx, patterns);
+  await resolveSelections(ctx);
+  const webhookUrl = await reachableAddress(opened);
+
+  const added: Added[] = [];
+  for (const pattern of patterns) added.push(...(await reportOn(ctx, pattern, webhookUrl)));
+  output.document({ added });
+  const rows = added.map(({ repository, pattern, id, state, webhook, problem }) => [
+    repository ?? pattern,
+    id === null ? "-" : String(id),
+    state ?? styled("red", "not found"),
+    webhook,
+    problem ?? "",
+  ]);
+  output.line(table(["REPOSITORY", "ID", "STATE", "WEBHOOK", "PROBLEM"], rows));
+  return added.every(({ repository }) => repository !== null) ? 0 : 1;
+}
+
+async function reportOn(ctx: Context, pattern: string, webhookUrl: string | null): Promise<Added[]> {
+  const { rows } = await ctx.db.$client.query<{ problem: string | null }>(
+    "select problem from selections where pattern = $1",
+    [pattern],
+  );
+  const matches = await findMatches(ctx, pattern);
+  if (matches.length === 0) {
+    const problem =
+      rows[0]?.problem ??
+      (pattern.endsWith("/*") ? "upstream shows no repositories of this owner" : "upstream says nothing of it");
+    return [{ pattern, repository: null, id: null, state: null, webhook: "none", problem }];
+  }
+  const reports: Added[] = [];
+  for (const { id, fullName, state, problem } of matches) {
+    const [owner = "", name = ""] = fullName.split("/");
+    const refusal = webhookUrl === null ? null : await registerHook(ctx, { id, owner, name }, webhookUrl);
+    const webhook = webhookUrl === null ? "none" : refusal === null ? "registered" : "refused";
+    reports.push({
+      pattern,
+      repository: fullName,
+      id,
+      state,
+      webhook,
+      problem: problem ?? refusal ?? rows[0]?.problem ?? null,
+    });
+  }
+  return reports;
+}

@@ -1,0 +1,167 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Context } from "../../context.ts";
+import { type AuditPhase, AuditUnderWayError, audit as auditRepository } from "../../sync/audit/audit.ts";
+import { type AuditReport, type Drift, driftCount } from "../../sync/audit/report.ts";
+import { RepositoryUnavailableError } from "../../sync/reads/pages.ts";
+import type { QuotaSpentError } from "../../upstream/client/errors.ts";
+import { type Command, CommandError, type Given, UsageError } from "../command.ts";
+import { openInstance } from "../open-instance.ts";
+import { counted, type Output, spanOf, styled } from "../output.ts";
+import { findMatches, type MatchedRepository, readNames } from "./patterns.ts";
+
+export const audit: Command = {
+  name: "audit",
+  summary: "compare repositories with upstream in full, and repair what differs",
+  takes: "owner/name…",
+  flags: { repair: "put right what is found; without it nothing is changed" },
+  about: `
+Reads every list of the repository and compares it with the mirror, value by value: for about
+one request or point per hundred resources, and for nothing where upstream confirms that a
+page is as it was. The same happens by itself, with repair, once in AUDIT_PERIOD. While the
+quota is spent it waits. Exit code 1 when something differs and was not repaired.`,
+  run: runAudit,
+};
+
+/** A part of an audit by a worker takes seconds; another command's may take long. */
+const OTHERS_MS = 60_000;
+const LOOK_MS = 500;
+/** A terminal is drawn over; elsewhere each look would be a line more. */
+const PLAIN_MS = 2_000;
+const MAX_SHOWN = 40;
+
+async function runAudit({ words, flags, env }: Given, output: Output): Promise<number> {
+  const names = readNames(words);
+  if (names.length === 0) throw new UsageError("tain audit needs to know which repository: owner/name");
+  await using resources = new AsyncDisposableStack();
+  const { ctx } = await openInstance(env, resources);
+  const repositories: MatchedRepository[] = [];
+  for (const name of names) repositories.push(await chooseLive(ctx, name));
+
+  const leaving = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => leaving.abort());
+  const reports: AuditReport[] = [];
+  try {
+    for (const repository of repositories) {
+      const report = await auditOne(ctx, repository, { repair: flags.has("repair"), signal: leaving.signal }, output);
+      reports.push(report);
+      output.line(reportText(report));
+    }
+  } catch (error) {
+    if (!leaving.signal.aborted) throw error;
+    output.note("\ntain: stopped on the way; what was found until then is told by no report");
+    return 130;
+  }
+  output.document({ event: "done", audits: reports });
+  return reports.every((report) => driftCount(report) === 0 || report.repaired) ? 0 : 1;
+}
+
+/** @throws CommandError when there is nothing to compare yet */
+async function chooseLive(ctx: Context, name: string): Promise<MatchedRepository> {
+  const match = (await findMatches(ctx, name)).find(({ state }) => state !== "gone");
+  if (!match) throw new CommandError(`${name} is not mirrored: \`tain add ${name}\` begins to`);
+  if (match.state === "backfilling")
+    throw new CommandError(`${match.fullName} is being copied: once it is live (\`tain backfill\`) it can be compared`);
+  return match;
+}
+
+async function auditOne(
+  ctx: Context,
+  { id: repositoryId, fullName }: MatchedRepository,
+  { repair, signal }: { repair: boolean; signal: AbortSignal },
+  output: Output,
+): Promise<AuditReport> {
+  const view = new View(output, fullName);
+  const untilQuota = async ({ message, resetAt }: QuotaSpentError) => {
+    view.clear();
+    output.note(`tain: ${message}; the audit goes on then`);
+    const waitMs = Math.max(1_000, resetAt.getTime() - ctx.clock.now().getTime());
+    await delay(waitMs, undefined, { signal });
+  };
+  for (const waitUntil = Date.now() + OTHERS_MS; ; ) {
+    try {
+      const onProgress = view.show.bind(view);
+      const report = await auditRepository(ctx, { repositoryId, repair, anew: true, signal, onProgress, untilQuota });
+      if (!report) throw new CommandError(`${fullName} is mirrored no more, or is just being copied`);
+      return report;
+    } catch (error) {
+      if (error instanceof RepositoryUnavailableError)
+        throw new CommandError(`${error.message}. Nothing was changed`, { cause: error });
+      if (!(error instanceof AuditUnderWayError)) throw error;
+      if (Date.now() > waitUntil)
+        throw new CommandError(`${error.message}: wait until it has ended, or stop it`, { cause: error });
+      await delay(LOOK_MS, undefined, { signal });
+    } finally {
+      view.clear();
+    }
+  }
+}
+
+/** How far it has come: a line that is drawn over, or one now and then; with --json a document now and then. */
+class View {
+  readonly #output: Output;
+  readonly #fullName: string;
+  #isDrawn = false;
+  #saidAt = Date.now();
+
+  constructor(output: Output, fullName: string) {
+    this.#output = output;
+    this.#fullName = fullName;
+  }
+
+  show({ phase, report }: { phase: AuditPhase; report: AuditReport }): void {
+    const output = this.#output;
+    const found = driftCount(report);
+    const line = `${this.#fullName}: ${phase}; ${readSoFar(report)}, ${counted(found, "difference")} found`;
+    if (output.isTerminal) {
+      output.raw(`\r\x1b[K${line.slice(0, output.width - 1)}`);
+      this.#isDrawn = true;
+      return;
+    }
+    if (Date.now() - this.#saidAt < PLAIN_MS) return;
+    this.#saidAt = Date.now();
+    const { repository, pages, unchangedPages, resources, counts } = report;
+    output.document({ event: "progress", repository, phase, pages, unchangedPages, resources, counts });
+    output.line(line);
+  }
+
+  clear(): void {
+    if (this.#isDrawn) this.#output.raw("\r\x1b[K");
+    this.#isDrawn = false;
+  }
+}
+
+function readSoFar({ resources, pages, unchangedPages }: AuditReport): string {
+  const free = unchangedPages > 0 ? ` (${unchangedPages} of them confirmed unchanged, for nothing)` : "";
+  return `${counted(resources, "resource")} on ${counted(pages, "page")}${free}`;
+}
+
+/** What a person is told in the end. Pure but for colours and the time it took. */
+function reportText(report: AuditReport): string {
+  const { repository, repaired, drift, startedAt, finishedAt } = report;
+  const found = driftCount(report);
+  const took = spanOf(Date.parse(finishedAt ?? startedAt) - Date.parse(startedAt));
+  const compared = `${readSoFar(report)}, compared in ${took}`;
+  if (found === 0) return `${repository}: ${styled("green", "equal to upstream")}; ${compared}`;
+  const rest = found - Math.min(drift.length, MAX_SHOWN);
+  return [
+    `${repository}: ${styled("yellow", `${counted(found, "difference")} found`)}; ${compared}`,
+    ...drift.slice(0, MAX_SHOWN).map((one) => `  ${driftText(one)}`),
+    ...(rest > 0 ? [`  and ${rest} more (--json lists the first thousand)`] : []),
+    repaired ? `All of it was put right` : `Nothing was changed: \`tain audit --repair ${repository}\` puts it right`,
+  ].join("\n");
+}
+
+/** `issue 5 differs in body, updated_at`. Pure. */
+function driftText({ kind, key, drift, fields = [] }: Drift): string {
+  const what = `${kind.replaceAll("_", " ")} ${key}`;
+  switch (drift) {
+    case "absent":
+      return `${what} was not in the mirror`;
+    case "gone":
+      return `${what} is no more at upstream`;
+    case "differs":
+      return `${what} differs in ${fields.join(", ")}`;
+    default:
+      return drift satisfies never;
+  }
+}

@@ -1,0 +1,113 @@
+import type { Context } from "../../context.ts";
+import type { RepositoryStatus } from "../../health/status.ts";
+import { counted, grouped, spanOf, styled } from "../output.ts";
+
+/** How much of the first copies is done, at a moment. */
+export interface Sample {
+  /** Epoch milliseconds. */
+  at: number;
+  pages: number;
+  /** Null until upstream has said so for every repository. */
+  expectedPages: number | null;
+  resources: number;
+}
+
+export function sampleOf(repositories: readonly RepositoryStatus[], at: number): Sample {
+  const progresses = repositories.map(({ progress }) => progress);
+  const isKnown = progresses.every((progress) => progress?.expectedPages != null);
+  return {
+    at,
+    pages: sum(progresses.map((progress) => progress?.pages ?? 0)),
+    expectedPages: isKnown ? sum(progresses.map((progress) => progress?.expectedPages ?? 0)) : null,
+    resources: sum(progresses.map((progress) => progress?.resources ?? 0)),
+  };
+}
+
+export interface Pace {
+  resourcesPerSecond: number;
+  /** How long the rest will take at this pace; null while nobody can say. */
+  remainingMs: number | null;
+}
+
+/** The pace between two samples; null when nothing was read between them. Pure. */
+export function paceBetween(before: Sample, now: Sample): Pace | null {
+  const ms = now.at - before.at;
+  const pages = now.pages - before.pages;
+  if (ms <= 0 || pages <= 0) return null;
+  const left = now.expectedPages === null ? null : Math.max(0, now.expectedPages - now.pages);
+  return {
+    resourcesPerSecond: Math.max(0, now.resources - before.resources) / (ms / 1_000),
+    remainingMs: left === null ? null : (left * ms) / pages,
+  };
+}
+
+/** The pace of the last half minute, from samples as they come. */
+export class Pacer {
+  readonly #samples: Sample[] = [];
+
+  add(sample: Sample): Pace | null {
+    this.#samples.push(sample);
+    while (this.#samples.length > 2 && sample.at - (this.#samples[1] as Sample).at > 30_000) this.#samples.shift();
+    return paceBetween(this.#samples[0] as Sample, sample);
+  }
+}
+
+/** Since each repository's copy began; what the mirror can say of a copy that it has only now begun to watch. */
+export async function loadPaces({ db, clock }: Pick<Context, "db" | "clock">): Promise<Map<string, Pace>> {
+  const { rows } = await db.$client.query<{
+    full_name: string;
+    started_at: Date;
+    pages: number;
+    expected: number | null;
+    resources: number;
+  }>(`
+    select r.full_name, min(b.started_at) as started_at, sum(b.pages)::integer as pages, sum(b.resources)::integer as resources,
+      case when bool_and(b.finished_at is not null or b.expected_pages is not null)
+        then sum(case when b.finished_at is not null then b.pages else b.expected_pages end)::integer end as expected
+    from backfill_phases b join repository_syncs s on s.repository_id = b.repository_id join repositories r on r.id = b.repository_id
+    where s.state = 'backfilling' and b.started_at is not null group by r.full_name`);
+  const at = clock.now().getTime();
+  const paces = rows.map(({ full_name: name, started_at: startedAt, pages, expected, resources }) => {
+    const begun = { at: startedAt.getTime(), pages: 0, expectedPages: null, resources: 0 };
+    return [name, paceBetween(begun, { at, pages, expectedPages: expected, resources })] as const;
+  });
+  return new Map(paces.filter((entry): entry is [string, Pace] => entry[1] !== null));
+}
+
+/** `octo/demo  ████████░░░░  66 %  pulls`. Pure but for colours. */
+export function progressLine(
+  { owner, name, state, progress, problem }: RepositoryStatus,
+  nameWidth: number,
+  barWidth = 24,
+): string {
+  const label = `${owner}/${name}`.padEnd(nameWidth);
+  if (problem !== null) return `${label}  ${styled("yellow", state)}: ${problem}`;
+  // Upstream says how long some lists are only when they are begun: until then nobody knows the whole.
+  const percent = state === "live" ? 100 : progress === null ? 0 : progress.percent;
+  const full = Math.round(((percent ?? 0) * barWidth) / 100);
+  const bar =
+    styled(state === "live" ? "green" : "cyan", "█".repeat(full)) + styled("dim", "░".repeat(barWidth - full));
+  const share = percent === null ? "  ?  " : `${String(percent).padStart(3)} %`;
+  return `${label}  ${bar} ${share}  ${standingOf(state, progress)}`;
+}
+
+function standingOf(state: RepositoryStatus["state"], progress: RepositoryStatus["progress"]): string {
+  if (state === "live") return styled("green", "live");
+  if (state !== "backfilling") return state;
+  return progress === null
+    ? "waiting for its turn"
+    : `${progress.phase ?? "finishing"}, ${counted(progress.pages, "page")} read`;
+}
+
+/** `2,412 resources in 38 of 44 pages, 1,250/s, about 2s to go`. Pure. */
+export function paceLine({ pages, expectedPages, resources }: Sample, pace: Pace | null): string {
+  const of = expectedPages === null ? "" : ` of ${grouped(expectedPages)}`;
+  const parts = [`${counted(resources, "resource")} in ${grouped(pages)}${of} pages`];
+  if (pace) parts.push(`${grouped(pace.resourcesPerSecond)}/s`);
+  if (pace?.remainingMs != null) parts.push(`about ${spanOf(pace.remainingMs)} to go`);
+  return parts.join(", ");
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
+}

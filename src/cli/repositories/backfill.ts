@@ -1,0 +1,103 @@
+import type { Context } from "../../context.ts";
+import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
+import { enqueueBackfill, QueueUnavailableError } from "../../queues/queues.ts";
+import { restartBackfill } from "../../sync/backfill/backfill.ts";
+import { type Command, CommandError, type Given } from "../command.ts";
+import { openInstance } from "../open-instance.ts";
+import { counted, type Output } from "../output.ts";
+import { followBackfills } from "./follow-backfills.ts";
+import { findMatches, type MatchedRepository, readNames } from "./patterns.ts";
+
+export const backfill: Command = {
+  name: "backfill",
+  summary: "queue and follow the first full copies",
+  takes: "[owner/name…]",
+  flags: { again: "copy repositories that are live once more, page by page" },
+  about: `
+Queues the first full copy of the repositories, or of all that have none yet, and shows
+how it comes along: resources a second, pages, quota left, time to go. Ends when all are
+live (0) or one cannot be copied (1). The copying is done by the workers: Ctrl-C ends
+only this view. What is unchanged since the last copy costs no quota.`,
+  run: runBackfill,
+};
+
+async function runBackfill({ words, flags, env }: Given, output: Output): Promise<number> {
+  const names = readNames(words);
+  await using resources = new AsyncDisposableStack();
+  const { ctx } = await openInstance(env, resources);
+  const concerned = await choose(ctx, names, flags.has("again"));
+  if (concerned.length === 0) {
+    output.document({ event: "done", repositories: [] });
+    output.line("Every repository is live: there is nothing to copy (--again copies once more)");
+    return 0;
+  }
+  for (const repository of concerned) await queue(ctx, repository, { again: flags.has("again"), output });
+  await refuseWithoutWorkers(ctx);
+
+  const leaving = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => leaving.abort());
+  const concernedNames = new Set(concerned.map(({ fullName }) => fullName));
+  const repositories = await followBackfills(ctx, output, {
+    concerns: ({ owner, name }) => concernedNames.has(`${owner}/${name}`),
+    signal: leaving.signal,
+  });
+  if (leaving.signal.aborted) {
+    output.note(
+      "\ntain: the copying goes on in the workers; `tain backfill` follows it again, `tain status` shows how far it is",
+    );
+    return 130;
+  }
+  output.document({ event: "done", repositories });
+  for (const { owner, name, state, problem } of repositories)
+    output.line(`${owner}/${name}: ${state}${problem === null ? "" : `, ${problem}`}`);
+  return repositories.every(({ state }) => state === "live") ? 0 : 1;
+}
+
+/** Those named; with no name all that are not live, or with `again` all. @throws CommandError for a name that is not mirrored */
+async function choose(ctx: Context, names: readonly string[], again: boolean): Promise<MatchedRepository[]> {
+  if (names.length === 0) {
+    const { repositories } = await loadStatus(ctx, async () => []);
+    const wanted = repositories.filter(
+      ({ state, name }) => name !== "*" && state !== "gone" && (again || state !== "live"),
+    );
+    const matches = await Promise.all(
+      wanted.map(({ owner, name }: RepositoryStatus) => findMatches(ctx, `${owner}/${name}`.toLowerCase())),
+    );
+    return matches.flat().filter(({ state }) => state !== "gone");
+  }
+  const chosen: MatchedRepository[] = [];
+  for (const name of names) {
+    const [match] = (await findMatches(ctx, name)).filter(({ state }) => state !== "gone");
+    if (!match) throw new CommandError(`${name} is not mirrored: \`tain add ${name}\` begins to`);
+    if (match.state === "live" && !again)
+      throw new CommandError(`${match.fullName} is live: its copy is complete (--again copies it once more)`);
+    chosen.push(match);
+  }
+  return chosen;
+}
+
+async function queue(
+  ctx: Context,
+  { id, fullName, state }: MatchedRepository,
+  { again, output }: { again: boolean; output: Output },
+): Promise<void> {
+  // One that is under way would lose its place between two pages; it reads everything anyway.
+  if (again && state === "backfilling")
+    output.note(`tain: ${fullName} is being copied right now: --again changes nothing`);
+  else if (again || state === "paused") await restartBackfill(ctx, id);
+  try {
+    await enqueueBackfill(ctx, { repositoryId: id });
+  } catch (error) {
+    if (!(error instanceof QueueUnavailableError)) throw error;
+    throw new CommandError(`${error.message}: see that REDIS_URL is right and the server runs`, { cause: error });
+  }
+}
+
+async function refuseWithoutWorkers({ queues }: Context): Promise<void> {
+  const workers = await queues.backfill.getWorkers();
+  if (workers.length > 0) return;
+  const { waiting = 0 } = await queues.backfill.getJobCounts("waiting");
+  throw new CommandError(
+    `No worker is running: ${counted(waiting, "copy", "copies")} ${waiting === 1 ? "waits" : "wait"} in the queue until \`npm start\` brings one`,
+  );
+}

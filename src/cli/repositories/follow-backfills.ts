@@ -1,0 +1,107 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Context } from "../../context.ts";
+import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
+import { type QuotaReport, quotaReport } from "../../upstream/quota/quota.ts";
+import { type Output, shownLength } from "../output.ts";
+import { Pacer, paceLine, progressLine, sampleOf } from "./backfill-pace.ts";
+
+const LOOK_MS = 500;
+/** A terminal is drawn over; elsewhere each look would be a line more. */
+const PLAIN_MS = 2_000;
+const OUTAGE_MS = 60_000;
+/** More repositories than this do not fit above the summary line. */
+const MAX_BARS = 20;
+const CLEAR_DOWN = "\x1b[J";
+
+type Followed = Pick<Context, "config" | "db" | "queues" | "redis" | "clock">;
+
+/**
+ * Shows how the first copies of the repositories that `concerns` picks come along, until none is under way or `signal`
+ * aborts. Answers how they stand then. With --json each look is a document.
+ */
+export async function followBackfills(
+  ctx: Followed,
+  output: Output,
+  { concerns, signal }: { concerns: (repository: RepositoryStatus) => boolean; signal: AbortSignal },
+): Promise<RepositoryStatus[]> {
+  const view = new View(output);
+  for (let lastRead = Date.now(); ; ) {
+    try {
+      const status = await loadStatus(ctx, () => quotaReport(ctx));
+      lastRead = Date.now();
+      const repositories = status.repositories.filter(concerns);
+      const pending = repositories.filter(isPending);
+      view.show(repositories, {
+        pending: pending.length,
+        quota: status.quota as QuotaReport[],
+        at: ctx.clock.now().getTime(),
+      });
+      if (pending.length === 0 || signal.aborted) return repositories;
+    } catch (error) {
+      // A database that restarts ends the copying for a moment only.
+      if (Date.now() - lastRead > OUTAGE_MS) throw error;
+    }
+    await delay(LOOK_MS, undefined, { signal }).catch(() => {});
+  }
+}
+
+interface Look {
+  pending: number;
+  quota: QuotaReport[];
+  /** Epoch milliseconds. */
+  at: number;
+}
+
+/** What a person, or with --json a program, is shown of it: bars drawn over each other, or a line now and then. */
+class View {
+  readonly #output: Output;
+  readonly #pacer = new Pacer();
+  #rows = 0;
+  #saidAt = Date.now();
+
+  constructor(output: Output) {
+    this.#output = output;
+  }
+
+  show(repositories: RepositoryStatus[], { pending, quota, at }: Look): void {
+    const output = this.#output;
+    const sample = sampleOf(repositories, at);
+    const pace = this.#pacer.add(sample);
+    const summary = [paceLine(sample, pace), quotaLeft(quota)].filter((part) => part !== "").join("; ");
+    if (output.isTerminal) {
+      const lines = [...bars(repositories), summary];
+      const up = this.#rows > 0 ? `\x1b[${this.#rows}A` : "";
+      output.raw(`${up}\r${CLEAR_DOWN}${lines.map((line) => `${line}\n`).join("")}`);
+      // A line that wraps takes more than one row.
+      this.#rows = lines.reduce((rows, line) => rows + Math.max(1, Math.ceil(shownLength(line) / output.width)), 0);
+      return;
+    }
+    if (pending > 0 && Date.now() - this.#saidAt < PLAIN_MS) return;
+    this.#saidAt = Date.now();
+    output.document({ event: "progress", repositories, ...sample, pace, quota });
+    output.line(`Copying: ${repositories.length - pending} of ${repositories.length} done; ${summary}`);
+  }
+}
+
+/** One that has a problem is tried again by the scheduler, and nobody knows when: it is not waited for. */
+function isPending({ state, problem }: RepositoryStatus): boolean {
+  return state === "backfilling" && problem === null;
+}
+
+function bars(repositories: readonly RepositoryStatus[]): string[] {
+  const unfinished = repositories.filter(({ state }) => state !== "live");
+  const shown = repositories.length <= MAX_BARS ? repositories : unfinished.slice(0, MAX_BARS);
+  const width = Math.max(0, ...shown.map(({ owner, name }) => owner.length + name.length + 1));
+  const lines = shown.map((repository) => progressLine(repository, width));
+  const rest = repositories.length - shown.length;
+  return rest > 0 ? [...lines, `and ${rest} more`] : lines;
+}
+
+/** `quota left: core 4,990, graphql 4,998`: over all credentials. Empty while nobody knows. Pure. */
+function quotaLeft(reports: readonly Pick<QuotaReport, "bucket" | "remaining">[]): string {
+  const left = new Map<string, number>();
+  for (const { bucket, remaining } of reports)
+    if (remaining !== null) left.set(bucket, (left.get(bucket) ?? 0) + remaining);
+  if (left.size === 0) return "";
+  return `quota left: ${[...left].map(([bucket, remaining]) => `${bucket} ${remaining.toLocaleString("en-US")}`).join(", ")}`;
+}

@@ -1,0 +1,46 @@
+import { isPattern } from "../../config.ts";
+import type { Context } from "../../context.ts";
+import { UsageError } from "../command.ts";
+
+/** What was written, in lower case and each once. @throws UsageError for what is no pattern, or for nothing */
+export function readPatterns(command: string, words: readonly string[]): string[] {
+  if (words.length === 0)
+    throw new UsageError(`tain ${command} needs to know what: owner/name, or owner/* in quotes for all of an owner's`);
+  for (const word of words)
+    if (!isPattern(word)) throw new UsageError(`${word} is neither owner/name nor owner/*${hintOf(word)}`);
+  return [...new Set(words.map((word) => word.toLowerCase()))];
+}
+
+/** Same, but for commands that work on single repositories. */
+export function readNames(words: readonly string[]): string[] {
+  for (const word of words) {
+    if (!isPattern(word) || word.endsWith("/*")) throw new UsageError(`${word} is not owner/name${hintOf(word)}`);
+  }
+  return [...new Set(words.map((word) => word.toLowerCase()))];
+}
+
+export interface MatchedRepository {
+  id: number;
+  fullName: string;
+  state: string;
+  problem: string | null;
+}
+
+/** The repositories that a pattern names, by their names of today or earlier ones; also those that are mirrored no more. */
+export async function findMatches({ db }: Pick<Context, "db">, pattern: string): Promise<MatchedRepository[]> {
+  const condition = pattern.endsWith("/*")
+    ? "lower(split_part(r.full_name, '/', 1)) = split_part($1, '/', 1)"
+    : "(lower(r.full_name) = $1 or exists (select from former_names f where f.repository_id = r.id and f.full_name = $1))";
+  const { rows } = await db.$client.query<{ id: string; full_name: string; state: string; problem: string | null }>(
+    `select r.id, r.full_name, s.state, s.problem from repositories r join repository_syncs s on s.repository_id = r.id
+      where ${condition} order by lower(r.full_name)`,
+    [pattern],
+  );
+  return rows.map(({ id, full_name: fullName, ...rest }) => ({ id: Number(id), fullName, ...rest }));
+}
+
+function hintOf(word: string): string {
+  const inAddress = /^(?:https?:\/\/[^/]+|git@[^:]+:)\/?([\w.-]+\/[\w.-]+?)(?:\.git)?\/?$/.exec(word)?.[1];
+  if (inAddress) return `: write ${inAddress}`;
+  return word.includes("/") ? "" : ": the owner is missing, or the name";
+}

@@ -1,0 +1,77 @@
+import type { Context } from "../../context.ts";
+import { removeSelection } from "../../sync/following/selection.ts";
+import { type Command, CommandError, type Given } from "../command.ts";
+import { openInstance } from "../open-instance.ts";
+import type { Output } from "../output.ts";
+import { readPatterns } from "./patterns.ts";
+
+export const remove: Command = {
+  name: "remove",
+  summary: "mirror repositories no longer",
+  takes: "PATTERN…",
+  flags: { purge: "delete what was copied, too" },
+  about: `
+Stops mirroring what the patterns name: \`owner/name\`, or \`'owner/*'\`. What was copied is
+kept in the database, though served no more, and \`tain add\` brings it back; --purge
+deletes it. The webhook at upstream stays, and what it still sends is ignored: \`tain hooks
+remove\` deletes it.`,
+  run: runRemove,
+};
+
+interface Removed {
+  pattern: string;
+  /** What it was mirrored as. */
+  repositories: string[];
+  rows: "kept" | "deleted";
+  /** Whether the pattern itself was a wish. */
+  wasWished: boolean;
+  warning: string | null;
+}
+
+async function runRemove({ words, flags, env }: Given, output: Output): Promise<number> {
+  const patterns = readPatterns("remove", words);
+  const purge = flags.has("purge");
+  await using resources = new AsyncDisposableStack();
+  const { ctx } = await openInstance(env, resources);
+  await refuseCovered(ctx, patterns);
+
+  const removed: Removed[] = [];
+  for (const pattern of patterns) {
+    const wasWished = (await wishes(ctx)).includes(pattern);
+    const repositories = await removeSelection(ctx, pattern, { purge });
+    const warning = ctx.config.repositories.includes(pattern)
+      ? `REPOSITORIES still names ${pattern}: take it out there, or it is mirrored again within seconds`
+      : null;
+    removed.push({ pattern, repositories, rows: purge ? "deleted" : "kept", wasWished, warning });
+  }
+  output.document({ removed });
+  for (const { pattern, repositories, wasWished, warning } of removed) {
+    for (const repository of repositories) {
+      output.line(
+        `${repository}: ${purge ? "removed, and what was copied is deleted" : "removed; what was copied is kept (--purge deletes it)"}`,
+      );
+    }
+    if (repositories.length === 0 && wasWished) output.line(`${pattern}: removed; nothing had been copied`);
+    if (repositories.length === 0 && !wasWished)
+      output.note(`tain: ${pattern} is not mirrored: \`tain status\` lists what is`);
+    if (warning !== null) output.note(`tain: ${warning}`);
+  }
+  return removed.every(({ repositories, wasWished }) => repositories.length > 0 || wasWished) ? 0 : 1;
+}
+
+/** One repository of a wished owner cannot be taken out: the wish would bring it back. */
+async function refuseCovered(ctx: Context, patterns: readonly string[]): Promise<void> {
+  const wished = [...(await wishes(ctx)), ...ctx.config.repositories];
+  for (const pattern of patterns) {
+    const all = `${pattern.split("/")[0]}/*`;
+    if (pattern === all || !wished.includes(all) || patterns.includes(all)) continue;
+    throw new CommandError(
+      `${pattern} is mirrored because of ${all}: remove '${all}', and add the ones to keep by name. Nothing was removed`,
+    );
+  }
+}
+
+async function wishes({ db }: Pick<Context, "db">): Promise<string[]> {
+  const { rows } = await db.$client.query<{ pattern: string }>("select pattern from selections");
+  return rows.map(({ pattern }) => pattern);
+}

@@ -1,0 +1,74 @@
+import type { RepositoryStatus } from "../../health/status.ts";
+import type { Instance } from "../instance.ts";
+import { counted, grouped, styled } from "../output.ts";
+
+export interface Greeting {
+  instance: Instance;
+  /** Where the instance's file is. */
+  file: string;
+  repositories: readonly RepositoryStatus[];
+  hasSimulator: boolean;
+  /** Whether upstream's webhooks reach us. */
+  isReached: boolean;
+}
+
+/** What a person sees when everything runs: how the mirror stands, where it is, three things to try. Pure but for colours. */
+export function greeting({ instance, file, repositories, hasSimulator, isReached }: Greeting): string {
+  const { apiUrl, token, webhookUrl, upstreamUrl } = instance;
+  const places = [
+    ["REST", `${apiUrl}  (also below /api/v3)`],
+    ["GraphQL", `${apiUrl}/graphql`],
+    ["Webhooks", `${webhookUrl}`],
+    ["Status", `${apiUrl}/-/status`],
+    ["Upstream", hasSimulator ? `${upstreamUrl}  (simulated, about one change a second)` : upstreamUrl],
+    ["Token", token],
+    ["All this", file],
+  ].map(([name = "", value = ""]) => `  ${styled("bold", name.padEnd(9))} ${value}`);
+  const lines = ["", ...standing(repositories), ""];
+  if (!isReached)
+    lines.push(
+      "PUBLIC_URL is not set, so upstream sends no webhooks: changes are found by catch-up (CATCH_UP_INTERVAL).",
+      "",
+    );
+  lines.push(
+    ...places,
+    "",
+    ...examples(instance, hasSimulator),
+    "",
+    "`npm run tain -- status` shows how things stand; Ctrl-C stops everything.",
+  );
+  return lines.join("\n");
+}
+
+function standing(repositories: readonly RepositoryStatus[]): string[] {
+  if (repositories.length === 0)
+    return [
+      "Tain is up, and mirrors nothing yet: name something in REPOSITORIES, or with `npm run tain -- add owner/name`.",
+    ];
+  const live = repositories.filter(({ state }) => state === "live");
+  const resources = repositories.reduce((total, { progress }) => total + (progress?.resources ?? 0), 0);
+  const of = live.length === repositories.length ? "" : ` of ${grouped(repositories.length)}`;
+  const lines = [
+    `${styled("green", "Tain is up")}: ${grouped(live.length)}${of} ${repositories.length === 1 ? "repository" : "repositories"} live, ${counted(resources, "resource")} copied.`,
+  ];
+  for (const { owner, name, state, problem } of repositories) {
+    if (problem !== null) lines.push(`  ${owner}/${name} ${state === "backfilling" ? "waits" : state}: ${problem}`);
+  }
+  return lines;
+}
+
+/** Nothing that writes where upstream is real. */
+function examples({ apiUrl, token, repositories: [first] }: Instance, hasSimulator: boolean): string[] {
+  const curl = `curl -H "Authorization: Bearer ${token}"`;
+  const repository = first ? `${apiUrl}/repos/${first.owner}/${first.name}` : `${apiUrl}/user/repos`;
+  const query =
+    "{ viewer { login repositories(first: 3, orderBy: {field: UPDATED_AT, direction: DESC}) { nodes { nameWithOwner } } } }";
+  return [
+    "Try:",
+    first ? `  ${curl} "${repository}/issues?state=open&per_page=3"` : `  ${curl} "${apiUrl}/user"`,
+    first && hasSimulator
+      ? `  ${curl} ${repository}/issues -d '{"title":"Hello from the mirror"}'`
+      : `  ${curl} "${first ? `${repository}/pulls` : repository}"`,
+    `  ${curl} ${apiUrl}/graphql -d '${JSON.stringify({ query })}'`,
+  ];
+}

@@ -1,0 +1,119 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { migrate, SchemaTooNewError } from "../../../db/migrate.ts";
+import { type Config, parseConfig } from "../../config.ts";
+import { type Context, openContext } from "../../context.ts";
+import { claimOrigin, SIMULATOR } from "../../sync/following/origin.ts";
+import { CommandError } from "../command.ts";
+import type { Output } from "../output.ts";
+import type { Demonstration } from "./demonstration.ts";
+import { type ProcessTree, stopShares } from "./process-tree.ts";
+import { tend } from "./tend.ts";
+
+const WEB_PATIENCE_MS = 30_000;
+
+export interface Serving {
+  /** What every process gets, short of the demonstration's upstream. */
+  env: NodeJS.ProcessEnv;
+  /** The demonstration's upstream, once it listens; null: upstream is a real one. */
+  demonstrating: Promise<Demonstration> | null;
+  tree: ProcessTree;
+  output: Output;
+  signal: AbortSignal;
+}
+
+/** From an empty database or one of ours to a mirror that is served and tended, until the signal aborts. */
+export async function serve({ env: given, demonstrating, tree, output, signal }: Serving): Promise<void> {
+  await migrateTo(given.DATABASE_URL ?? "");
+  const demonstration = await demonstrating;
+  const env = demonstration
+    ? { ...given, UPSTREAM_URL: demonstration.url, UPSTREAM_TOKEN: demonstration.token }
+    : given;
+  const config = parseConfig(env);
+  await using resources = new AsyncDisposableStack();
+  // Log lines would stand among the documents.
+  const ctx = await openContext(output.json ? { ...config, logLevel: "silent" } : config, resources, { name: "up" });
+  await beginOrGoOn(ctx, output, demonstration !== null);
+  signal.throwIfAborted();
+
+  const start = (name: "web" | "worker" | "scheduler", entry: string) => {
+    const stopWithinMs = Math.round(config.shutdownMs * stopShares[name]);
+    // It gives up by itself a moment before it would be killed, and says so.
+    const limit = `${Math.max(100, stopWithinMs - 200)}ms`;
+    tree.start({
+      name,
+      entry: new URL(entry, import.meta.url),
+      env: { ...env, SHUTDOWN_TIMEOUT: limit },
+      stopWithinMs,
+    });
+  };
+  start("web", "../../web.ts");
+  const apiUrl = localAddress(config);
+  await untilReady(apiUrl, signal);
+  output.document({ event: "serving", apiUrl });
+  start("worker", "../../../workers/main.ts");
+  start("scheduler", "../../../workers/scheduler.ts");
+  await tend(ctx, { output, signal, apiUrl, demonstration });
+}
+
+async function migrateTo(databaseUrl: string): Promise<void> {
+  try {
+    await migrate(databaseUrl);
+  } catch (error) {
+    if (error instanceof SchemaTooNewError) throw new CommandError(error.message);
+    const { code, message } = error as NodeJS.ErrnoException;
+    // The message may say which server it is, never its password.
+    if (code)
+      throw new CommandError(
+        `Postgres cannot be used (${message || code}): see that DATABASE_URL is right and the server runs`,
+        { cause: error },
+      );
+    throw error;
+  }
+}
+
+/** Makes sure whose mirror this database is; where it begins anew, so do the queues. */
+async function beginOrGoOn(ctx: Context, output: Output, isDemonstration: boolean): Promise<void> {
+  const claim = await claimOrigin(ctx.db, isDemonstration ? SIMULATOR : ctx.config.upstreamUrl);
+  if (isDemonstration)
+    output.line("Without UPSTREAM_URL Tain mirrors a simulated upstream, whose world begins anew at each start.");
+  if (claim === "emptied") {
+    output.line(
+      isDemonstration
+        ? "The mirror of the last start's world has been emptied."
+        : "This database mirrored the simulator: it has been emptied for the real upstream.",
+    );
+  }
+  if (claim === "emptied" || isDemonstration) await emptyQueues(ctx);
+}
+
+/** A job of the old world would be done in the new one. */
+async function emptyQueues({ queues, redis }: Context): Promise<void> {
+  if (redis.status !== "ready")
+    throw new CommandError("Redis cannot be reached: see that REDIS_URL is right and the server runs");
+  for (const queue of Object.values(queues)) await queue.obliterate({ force: true });
+}
+
+async function untilReady(apiUrl: string, signal: AbortSignal): Promise<void> {
+  const deadline = Date.now() + WEB_PATIENCE_MS;
+  let last = "no answer";
+  while (Date.now() < deadline) {
+    signal.throwIfAborted();
+    // Whether it listens can be learned only by asking.
+    const answer = await fetch(`${apiUrl}/-/ready`, { signal: AbortSignal.timeout(3_000) }).catch(
+      (error: Error) => error,
+    );
+    if (answer instanceof Response) {
+      const body = (await answer.json()) as { ready: boolean; missing?: string[] };
+      if (body.ready) return;
+      last = body.missing?.join("; ") ?? `status ${answer.status}`;
+    }
+    await delay(25, undefined, { signal });
+  }
+  throw new CommandError(`The API is not ready after ${WEB_PATIENCE_MS / 1_000} s: ${last}`);
+}
+
+/** By which a caller on this machine reaches us. */
+function localAddress({ host, port }: Pick<Config, "host" | "port">): string {
+  const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
+  return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;
+}

@@ -1,0 +1,140 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Config, parseConfig } from "../../config.ts";
+import { aborted } from "../../operations/shutdown.ts";
+import { type Command, CommandError, type Given } from "../command.ts";
+import { newSecret, readInstance } from "../instance.ts";
+import type { Output } from "../output.ts";
+import { startDemonstration } from "./demonstration.ts";
+import { ProcessTree, stopShares } from "./process-tree.ts";
+
+export const up: Command = {
+  name: "up",
+  summary: "run everything: API, receiver, workers, scheduler (what `npm start` does)",
+  about: `
+Runs the API with the webhook receiver, the workers and the scheduler, each as a process
+of its own, and mirrors what REPOSITORIES and \`tain add\` name at UPSTREAM_URL.
+
+Without UPSTREAM_URL it demonstrates itself: a simulated upstream, with a few thousand
+issues and pull requests and about one change a second, is mirrored instead. Its world, and
+the mirror of it, begin anew at each start.
+
+Needs DATABASE_URL and REDIS_URL (\`npm start\` brings both) and writes what other programs
+need to know to TAIN_HOME/instance.json. The processes log warnings and worse, unless
+LOG_LEVEL says otherwise. SIGTERM or Ctrl-C stops everything in good order.`,
+  run: runUp,
+};
+
+/** What is under way here when we are told to stop has this long to finish; the processes have their own time after it. */
+const FINISH_MS = 2_000;
+
+async function runUp({ env }: Given, output: Output): Promise<number> {
+  const isDemonstration = wantsDemonstration(env);
+  const stopping = new AbortController();
+  let stopCode = 0;
+  for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => stopping.abort(new Error(name)));
+  // Whoever started us with a channel and is gone cannot stop us any more.
+  if (process.connected) {
+    process.on("disconnect", () => stopping.abort(new Error("the parent process has gone")));
+    process.channel?.unref();
+  }
+
+  const { env: settled, config } = await settle(env, isDemonstration);
+  const tree = new ProcessTree((line) => output.note(`tain: ${line}`));
+  void tree.failed.then((reason) => {
+    if (stopping.signal.aborted) return;
+    output.note(`tain: ${reason}`);
+    stopCode = 1;
+    stopping.abort(new Error(reason));
+  });
+  let isStuck = false;
+  try {
+    const demonstrating = isDemonstration
+      ? startDemonstration(tree, { stopWithinMs: config.shutdownMs * stopShares.simulator })
+      : null;
+    demonstrating?.catch(() => {}); // Told where it is awaited.
+    // What the rest needs takes as long to load as the simulator takes to start, so they do it side by side.
+    const { serve } = await import("./serve.ts");
+    const serving = serve({ env: settled, demonstrating, tree, output, signal: stopping.signal });
+    serving.catch(() => {}); // Told below, unless it comes too late.
+    isStuck = (await Promise.race([serving, late(stopping.signal)])) === "late";
+  } catch (error) {
+    // What fails because we are stopping, or because a process has ended, is not the news.
+    if (!stopping.signal.aborted) throw error;
+    if (env.TAIN_DEBUG) console.error(error);
+  } finally {
+    if (stopping.signal.aborted) output.line("Stopping …");
+    const killed = await tree.stop();
+    if (killed.length > 0) {
+      output.note(
+        `tain: not finished in time, and so ended by force: ${killed.join(", ")} (SHUTDOWN_TIMEOUT says how long they have)`,
+      );
+      stopCode = 1;
+    }
+  }
+  // What is still asked of an upstream that does not answer would hold us for as long as its time-out.
+  if (isStuck) process.exit(stopCode);
+  return stopCode;
+}
+
+/** Some time after the signal has aborted. */
+async function late(signal: AbortSignal): Promise<"late"> {
+  await aborted(signal);
+  return await delay(FINISH_MS, "late", { ref: false });
+}
+
+/** @throws CommandError where the environment says neither demonstration nor upstream clearly */
+function wantsDemonstration(env: NodeJS.ProcessEnv): boolean {
+  if (env.UPSTREAM_URL) return false;
+  if (env.NODE_ENV === "production") {
+    throw new CommandError(
+      "With NODE_ENV=production there is no demonstration: set DATABASE_URL, REDIS_URL, UPSTREAM_URL and UPSTREAM_TOKEN",
+    );
+  }
+  const set = ["UPSTREAM_TOKEN", "APP_ID"].find((name) => env[name]);
+  if (set) {
+    throw new CommandError(
+      `${set} is set and UPSTREAM_URL is not: set it to https://api.github.com (or https://HOST/api/v3), or unset ${set === "APP_ID" ? "the App" : "the token"} for the demonstration`,
+    );
+  }
+  return true;
+}
+
+/** The environment that every process gets, short of the demonstration's upstream: valid, and with a port and a secret. */
+async function settle(
+  env: NodeJS.ProcessEnv,
+  isDemonstration: boolean,
+): Promise<{ env: NodeJS.ProcessEnv; config: Config }> {
+  const before = await readInstance({ home: env.TAIN_HOME?.trim() || ".tain" });
+  const secret = env.WEBHOOK_SECRET || before?.webhookSecret || newSecret();
+  const settled = { ...env, WEBHOOK_SECRET: secret, LOG_LEVEL: env.LOG_LEVEL || "warn" };
+  // What only the simulator can say later stands in for a moment, so that every other problem is told now.
+  const config = parseConfig(
+    isDemonstration ? { ...settled, UPSTREAM_URL: "http://127.0.0.1:1", UPSTREAM_TOKEN: "later" } : settled,
+  );
+  return { env: { ...settled, PORT: String(await freePort(config)), TAIN_HOME: config.home }, config };
+}
+
+/** The port of the settings, if it is free; any free one for 0. */
+async function freePort({ host, port }: Pick<Config, "host" | "port">): Promise<number> {
+  const probe = createServer();
+  try {
+    await once(probe.listen(port, host), "listening");
+    const address = probe.address();
+    return typeof address === "object" && address ? address.port : port;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EADDRINUSE")
+      throw new CommandError(
+        `Port ${port} is taken by another program: set PORT to a free one (e.g. PORT=${port + 1}), or end that program`,
+      );
+    if (code === "EACCES")
+      throw new CommandError(`This user may not listen on port ${port}: set PORT to one above 1023`);
+    throw new CommandError(
+      `It is not possible to listen on ${host}, port ${port} (${(error as Error).message}): set HOST to an address of this machine`,
+    );
+  } finally {
+    probe.close();
+  }
+}

@@ -1,0 +1,177 @@
+import type { Context } from "../context.ts";
+import { version } from "../operations/version.ts";
+import { type QueueCounts, queueCounts } from "../queues/queues.ts";
+
+/** What `GET /-/status` answers. It names private repositories. */
+export interface Status {
+  version: string;
+  /** `UPSTREAM_URL` */
+  upstream: string;
+  repositories: RepositoryStatus[];
+  /** Null when Redis cannot be reached. */
+  queues: Record<string, QueueCounts> | null;
+  /** What upstream still lets each credential do. */
+  quota: unknown[];
+  /** When all first copies will be done; null when none is under way, or nobody knows. */
+  forecast: Forecast | null;
+}
+
+/** What is left of the first copies, and how fast they go. */
+export interface Work {
+  /** Pages still to be read. */
+  requests: number;
+  /** Pages read in a second, on average since the copies began. */
+  perSecond: number;
+}
+
+export interface Forecast {
+  /** ISO 8601, by our clock. */
+  finishesAt: string;
+  /** Whether the quota will run out meanwhile, so that the work has to wait. */
+  waitsForQuota: boolean;
+}
+
+export interface RepositoryStatus {
+  owner: string;
+  /** `*` for a wish `owner/*` that has led to no repository yet. */
+  name: string;
+  state: "backfilling" | "live" | "paused" | "gone";
+  /** How far the first full copy has come; null when it has not begun. */
+  progress: BackfillProgress | null;
+  /** When upstream last confirmed what we hold; ISO 8601, by our clock. */
+  confirmedAt: string | null;
+  /** Whole seconds since then. */
+  lagSeconds: number | null;
+  /** What is wrong, in words. */
+  problem: string | null;
+}
+
+interface BackfillProgress {
+  /** The first phase that has not ended; null when all have. */
+  phase: string | null;
+  pages: number;
+  resources: number;
+  /** Null until upstream has said so for every phase. */
+  expectedPages: number | null;
+  /** 0 to 100; null as long as `expectedPages` is. */
+  percent: number | null;
+}
+
+/** One row of `backfill_phases`, as the status query brings it. */
+interface PhaseProgress {
+  phase: string;
+  pages: number;
+  resources: number;
+  expectedPages: number | null;
+  isFinished: boolean;
+  /** ISO 8601; null when it has not begun. */
+  startedAt: string | null;
+}
+
+/** @param forecast says from the work that is left and the quota, as `quota` answered it, when the work will be done */
+export async function loadStatus<Quota>(
+  ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock">,
+  quota: () => Promise<Quota[]>,
+  forecast: (work: Work, quota: Quota[], now: number) => Forecast | null = () => null,
+): Promise<Status> {
+  const [{ repositories, work }, queues, quotas] = await Promise.all([
+    loadRepositories(ctx),
+    // Redis away is itself part of the answer.
+    ctx.redis.status === "ready" ? queueCounts(ctx).catch(() => null) : null,
+    quota(),
+  ]);
+  return {
+    version,
+    upstream: ctx.config.upstreamUrl,
+    repositories,
+    queues,
+    quota: quotas,
+    forecast: work && forecast(work, quotas, ctx.clock.now().getTime()),
+  };
+}
+
+/** What is left of the copies under way; null when there is none, or when upstream has not said yet how long it is. Pure. */
+function workLeft(copies: PhaseProgress[][], now: number): Work | null {
+  const begun = copies.map(backfillProgress).filter((progress) => progress !== null);
+  const starts = copies.flat().flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]));
+  const seconds = (now - Math.min(...starts)) / 1_000;
+  if (copies.length === 0 || begun.length < copies.length || !(seconds > 0)) return null;
+  if (begun.some(({ expectedPages }) => expectedPages === null)) return null;
+  const requests = sum(begun.map(({ expectedPages, pages }) => Math.max(0, (expectedPages ?? 0) - pages)));
+  return { requests, perSecond: sum(begun.map(({ pages }) => pages)) / seconds };
+}
+
+/** Pure. Phases in the order in which they are worked through. */
+function backfillProgress(phases: PhaseProgress[]): BackfillProgress | null {
+  if (phases.length === 0) return null;
+  const pages = sum(phases.map((phase) => phase.pages));
+  const resources = sum(phases.map((phase) => phase.resources));
+  const current = phases.find((phase) => !phase.isFinished);
+  // A finished phase had as many pages as it read, whatever was expected of it.
+  const expected = phases.map((phase) => (phase.isFinished ? phase.pages : phase.expectedPages));
+  const expectedPages = expected.every((count) => count !== null) ? sum(expected) : null;
+  const percent = !current ? 100 : percentOf(pages, expectedPages);
+  return { phase: current?.phase ?? null, pages, resources, expectedPages, percent };
+}
+
+/** Below 100 until the end: the number of pages grows while they are read. */
+function percentOf(pages: number, expectedPages: number | null): number | null {
+  if (expectedPages === null) return null;
+  return expectedPages === 0 ? 0 : Math.min(99, Math.floor((100 * pages) / expectedPages));
+}
+
+function sum(counts: number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
+}
+
+interface Row {
+  owner: string;
+  name: string;
+  state: RepositoryStatus["state"];
+  confirmed_at: Date | null;
+  problem: string | null;
+  phases: PhaseProgress[] | null;
+}
+
+async function loadRepositories({
+  db,
+  clock,
+}: Pick<Context, "db" | "clock">): Promise<{ repositories: RepositoryStatus[]; work: Work | null }> {
+  // The wishes that no mirrored repository answers yet are shown beside the repositories: they are on their way, or in trouble.
+  const { rows } = await db.$client.query<Row>(`select * from (
+    select split_part(r.full_name, '/', 1) as owner, r.name, s.state, s.confirmed_at, s.problem, p.phases
+      from repository_syncs s
+      join repositories r on r.id = s.repository_id
+      left join lateral (
+        select json_agg(json_build_object('phase', b.phase, 'pages', b.pages, 'resources', b.resources,
+            'expectedPages', b.expected_pages, 'isFinished', b.finished_at is not null, 'startedAt', b.started_at)
+            order by b.finished_at nulls last, b.started_at nulls last, b.phase) as phases
+          from backfill_phases b where b.repository_id = s.repository_id
+      ) p on true
+    union all
+    select split_part(w.pattern, '/', 1), split_part(w.pattern, '/', 2), 'backfilling', null, w.problem, null
+      from selections w
+      where not exists (
+        select from repository_syncs s join repositories r on r.id = s.repository_id
+          left join former_names f on f.repository_id = s.repository_id
+          where lower(r.full_name) = w.pattern or f.full_name = w.pattern
+            or (w.problem is null and split_part(w.pattern, '/', 2) = '*'
+              and lower(split_part(r.full_name, '/', 1)) = split_part(w.pattern, '/', 1)))
+    ) listed order by lower(owner), lower(name)`);
+  const now = clock.now().getTime();
+  const copies = rows.filter(({ state, problem }) => state === "backfilling" && problem === null);
+  const work = workLeft(
+    copies.map(({ phases }) => phases ?? []),
+    now,
+  );
+  const repositories = rows.map(({ owner, name, state, confirmed_at: confirmedAt, problem, phases }) => ({
+    owner,
+    name,
+    state,
+    progress: backfillProgress(phases ?? []),
+    confirmedAt: confirmedAt?.toISOString() ?? null,
+    lagSeconds: confirmedAt ? Math.max(0, Math.round((now - confirmedAt.getTime()) / 1_000)) : null,
+    problem,
+  }));
+  return { repositories, work };
+}

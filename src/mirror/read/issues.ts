@@ -1,0 +1,275 @@
+import type { Database } from "../../../db/connection.ts";
+import { GatheredRead } from "../../../db/gathered.ts";
+import { PEOPLE } from "../../../db/revisions.ts";
+import { Statement } from "../../../db/statement.ts";
+import type { Standings } from "../unchanged/standings.ts";
+import { alsoLabelled, inLabelList, labelLists } from "./label-lists.ts";
+
+interface IssueRow {
+  number: number;
+  document: string;
+  body: string | null;
+}
+
+/** One of a list, and where it stands there: its sort key (ms, or the count). */
+export interface ListedIssue extends IssueRow {
+  key: number;
+}
+
+/** Null stands for "none of them", `*` for "any"; undefined does not filter. */
+export interface IssueFilter {
+  state: "open" | "closed" | "all";
+  since?: Date | undefined;
+  milestone?: number | null | "*" | undefined;
+  assignee?: { login: string } | null | "*" | undefined;
+  creator?: string | undefined;
+  mentioned?: string | undefined;
+  /** All of them, in any case of their letters. */
+  labels?: readonly string[] | undefined;
+  type?: { name: string } | null | "*" | undefined;
+}
+
+type IssueSort = "created" | "updated" | "comments";
+
+/** A list is in a total order: the sort key, then the number. */
+export interface IssueOrder {
+  sort: IssueSort;
+  direction: "asc" | "desc";
+}
+
+/** Where a page begins: behind (`after`) or before a row, given by its sort key (ms, or the count) and number. */
+export type IssuePosition = { offset: number } | { side: "after" | "before"; key: number; number: number };
+
+export const SORT_KEYS: Record<IssueSort, string> = {
+  created: "i.created_at",
+  updated: "i.updated_at",
+  comments: "i.comments",
+};
+
+/** Only whole issues are shown: one that was only seen as a pull request lacks the issue's own id. */
+const SHOWN = "i.id is not null and i.deleted_at is null";
+
+/** At most `limit` issues of the repository, pull requests included, in order. */
+export async function findIssues(
+  db: Database,
+  repositoryId: number,
+  filter: IssueFilter,
+  order: IssueOrder,
+  { position, limit }: { position: IssuePosition; limit: number },
+): Promise<ListedIssue[]> {
+  const statement = new Statement();
+  const repository = statement.value(repositoryId);
+  const isBackward = "side" in position && position.side === "before";
+  const direction = (order.direction === "asc") !== isBackward ? "asc" : "desc";
+  const behind = (key: string, number: string) => {
+    if (!("side" in position)) return [];
+    const at =
+      order.sort === "comments" ? `${statement.value(position.key)}::integer` : statement.value(new Date(position.key));
+    return [`(${key}, ${number}) ${direction === "asc" ? ">" : "<"} (${at}, ${statement.value(position.number)})`];
+  };
+  const page = () => {
+    const offset = "offset" in position && position.offset > 0 ? ` offset ${statement.value(position.offset)}` : "";
+    return `limit ${statement.value(limit)}${offset}`;
+  };
+  const key = SORT_KEYS[order.sort];
+  // The driver is slow to read moments, and these are only counted by.
+  const columns = `i.number, i.document::text as document, i.body,
+      ${order.sort === "comments" ? "coalesce(i.comments, 0)" : `(extract(epoch from ${key}) * 1000)::float8`} as key`;
+  const [label, ...labels] = filter.labels ?? [];
+  if (label !== undefined && order.sort === "created" && !isNarrow(filter)) {
+    const { state } = filter;
+    const lists = labelLists(statement, {
+      repository,
+      label: [label],
+      states: state === "all" ? ["open", "closed"] : [state],
+    });
+    const listed = [
+      inLabelList(repository),
+      ...behind("il.created_at", "il.number"),
+      ...listedConditions(statement, repository, { ...filter, labels }),
+    ];
+    const deepest = "offset" in position ? position.offset + limit : limit;
+    return statement.rows<ListedIssue>(
+      db,
+      `select ${columns} from (
+          select distinct p.created_at, p.number from ${lists} cross join lateral (
+            select il.created_at, il.number from issue_labels il where ${listed.join(" and ")}
+            order by il.created_at ${direction}, il.number ${direction} limit ${statement.value(deepest)}) p
+          order by p.created_at ${direction}, p.number ${direction} ${page()}) c
+        join issues i on i.repository_id = ${repository} and i.number = c.number
+        order by c.created_at ${direction}, c.number ${direction}`,
+    );
+  }
+  statement.where(`i.repository_id = ${repository}`);
+  for (const condition of [...issueConditions(statement, filter), ...behind(key, "i.number")])
+    statement.where(condition);
+  const ordered = `order by ${key} ${direction}, i.number ${direction}`;
+  // Documents are read of what is on the page alone, and not of all before it.
+  return statement.rows<ListedIssue>(
+    db,
+    `select ${columns} from (select i.number, i.document, i.body, ${key} from issues i where ${statement.conditions} ${ordered} ${page()}) i ${ordered}`,
+  );
+}
+
+/** What makes an issue `i` match, joined by "and". */
+export function issueConditions(statement: Statement, filter: IssueFilter): string[] {
+  return [
+    SHOWN,
+    ...(filter.state === "all" ? [] : [`i.state = '${filter.state}'`]),
+    ...restConditions(statement, filter),
+  ];
+}
+
+/** Whether it leaves a few of a label's issues, which are found sooner by what they have in common beside it. */
+export function isNarrow({ milestone, assignee, creator }: IssueFilter): boolean {
+  return typeof milestone === "number" || (typeof assignee === "object" && assignee !== null) || creator !== undefined;
+}
+
+/**
+ * The same of what lies in a label's list `il`, where the state is known to be right. Made so that Postgres looks at one issue
+ * after the other, in the order of the list: a join would gather all of them.
+ */
+export function listedConditions(statement: Statement, repository: string, filter: IssueFilter): string[] {
+  const { labels = [], ...rest } = filter;
+  const ofIssue = restConditions(statement, rest).join(" and ");
+  return [
+    ...labels.map((name) => alsoLabelled(statement, repository, name)),
+    ...(ofIssue
+      ? [
+          `exists (select from issues i where i.repository_id = il.repository_id and i.number = il.number and ${ofIssue} offset 0)`,
+        ]
+      : []),
+  ];
+}
+
+function restConditions(statement: Statement, filter: IssueFilter): string[] {
+  const conditions: string[] = [];
+  if (filter.since) conditions.push(`i.updated_at >= ${statement.value(filter.since)}`);
+  conditions.push(
+    ...milestoneConditions(statement, filter.milestone),
+    ...assigneeConditions(statement, filter.assignee),
+  );
+  if (filter.creator !== undefined) conditions.push(`i.user_id = any(${userIds(statement, filter.creator)})`);
+  if (filter.mentioned !== undefined) conditions.push(mentionedCondition(statement, filter.mentioned));
+  for (const name of filter.labels ?? []) conditions.push(labelCondition(statement, "i", [name]));
+  return [...conditions, ...typeConditions(statement, filter.type)];
+}
+
+/** Carries one of the labels, in any case of their letters. A join, whose selectivity Postgres can estimate. */
+export function labelCondition(statement: Statement, alias: string, names: readonly string[]): string {
+  return `exists (select from issue_labels il join labels l on l.repository_id = il.repository_id and l.id = il.label_id and l.deleted_at is null
+    where il.repository_id = ${alias}.repository_id and il.number = ${alias}.number
+    and lower(l.name) = any(${statement.value(names.map((name) => name.toLowerCase()))}::text[]))`;
+}
+
+export interface FoundIssue extends IssueRow {
+  updatedAt: Date;
+}
+
+/** One number of a repository, and how the repository and people stood when it was read. */
+export interface IssueLookup {
+  /** "deleted": upstream deleted it. Null: there is none. */
+  issue: FoundIssue | "deleted" | null;
+  standings: Standings;
+}
+
+export async function findIssue(db: Database, repositoryId: number, number: number): Promise<IssueLookup> {
+  return ISSUES.find(db, { repositoryId, number });
+}
+
+interface RawIssue extends IssueRow {
+  at: number;
+  /** Null: there is no row. */
+  updated: number | null;
+  id: string | null;
+  deleted: boolean;
+  people: string | null;
+  revision: string | null;
+  mirrored: boolean | null;
+  confirmed: number | null;
+}
+
+// Each row says how things stand: it spares a statement, and a statement costs as much as all else of an answer.
+const ISSUES = new GatheredRead(
+  async (db, keys: { repositoryId: number; number: number }[]): Promise<IssueLookup[]> => {
+    const statement = new Statement();
+    const repositories = statement.array(`{${keys.map((key) => key.repositoryId).join(",")}}`, "bigint");
+    const numbers = statement.array(`{${keys.map((key) => key.number).join(",")}}`, "integer");
+    const rows = await statement.rows<RawIssue>(
+      db,
+      `select x.at::integer as at, i.number, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
+          (extract(epoch from i.updated_at) * 1000)::float8 as updated,
+          (select p.revision::text from revisions p where p.repository_id = ${PEOPLE}) as people,
+          v.revision::text as revision, s.state <> 'gone' as mirrored, (extract(epoch from s.confirmed_at) * 1000)::float8 as confirmed
+        from unnest(${repositories}, ${numbers}) with ordinality as x(r, n, at)
+        left join issues i on i.repository_id = x.r and i.number = x.n
+        left join revisions v on v.repository_id = x.r left join repository_syncs s on s.repository_id = x.r`,
+    );
+    const found: IssueLookup[] = [];
+    for (const row of rows) {
+      const { at, number, document, body, id, deleted, updated, people, revision, mirrored, confirmed } = row;
+      const confirmedAt = confirmed === null ? null : new Date(Math.floor(confirmed));
+      found[at - 1] = {
+        issue: deleted
+          ? "deleted"
+          : id === null || updated === null
+            ? null
+            : { number, document, body, updatedAt: new Date(updated) },
+        standings: new Map([
+          [PEOPLE, { revision: people, isMirrored: false, confirmedAt: null }],
+          [keys[at - 1]?.repositoryId as number, { revision, isMirrored: mirrored ?? false, confirmedAt }],
+        ]),
+      };
+    }
+    return found;
+  },
+);
+
+function milestoneConditions(statement: Statement, milestone: IssueFilter["milestone"]): string[] {
+  if (milestone === undefined) return [];
+  if (milestone === null) return ["i.milestone_id is null"];
+  if (milestone === "*") return ["i.milestone_id is not null"];
+  return [
+    `i.milestone_id = any(array(select m.id from milestones m
+      where m.repository_id = i.repository_id and m.number::float8 = ${statement.value(milestone)} and m.deleted_at is null))`,
+  ];
+}
+
+function assigneeConditions(statement: Statement, assignee: IssueFilter["assignee"]): string[] {
+  if (assignee === undefined) return [];
+  const assigned = "select from issue_assignees a where a.repository_id = i.repository_id and a.number = i.number";
+  if (assignee === null) return [`not exists (${assigned})`];
+  if (assignee === "*") return [`exists (${assigned})`];
+  return [`exists (${assigned} and a.user_id = any(${userIds(statement, assignee.login)}))`];
+}
+
+/** A regular expression for `@login` standing alone. */
+export function mentionOf(login: string): string {
+  return `(^|[^\\w/@-])@${literally(login)}(?![\\w-])`;
+}
+
+/** In the issue's own text or in a comment. */
+function mentionedCondition(statement: Statement, login: string): string {
+  const pattern = statement.value(mentionOf(login));
+  return `(i.body ~* ${pattern} or exists (select from issue_comments c
+    where c.repository_id = i.repository_id and c.issue_number = i.number and c.deleted_at is null and c.body ~* ${pattern}))`;
+}
+
+// Postgres cannot look into a document that holds a NUL; its text can be searched. Quotes inside strings are escaped there,
+// so only the key itself matches.
+export function typeConditions(statement: Statement, type: IssueFilter["type"]): string[] {
+  if (type === undefined) return [];
+  const none = `i.document::text not like '%"type":{%'`;
+  if (type === null) return [none];
+  if (type === "*") return [`not (${none})`];
+  return [`i.document::text ~* ${statement.value(`"type":\\{[^{}]*"name":${literally(JSON.stringify(type.name))}`)}`];
+}
+
+function literally(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+}
+
+/** A login is unique at upstream, but a rename that we have not heard of may have left it on two rows. */
+function userIds(statement: Statement, login: string): string {
+  return `array(select u.id from users u where lower(u.login) = ${statement.value(login.toLowerCase())})`;
+}

@@ -1,0 +1,53 @@
+import type { Database } from "../../../db/connection.ts";
+import { Statement } from "../../../db/statement.ts";
+
+export interface LabelRow {
+  id: number;
+  document: string;
+}
+
+/**
+ * A page of the repository's labels, and how many there are; `milestoneId`: of those that its issues carry. GitHub was
+ * recorded to list them by name.
+ */
+export async function findLabels(
+  db: Database,
+  repositoryId: number,
+  page: { limit: number; offset: number; milestoneId?: number },
+): Promise<{ rows: LabelRow[]; total: number }> {
+  const statement = new Statement();
+  statement.where(`l.repository_id = ${statement.value(repositoryId)}`).where("l.deleted_at is null");
+  if (page.milestoneId !== undefined) {
+    statement.where(`l.id in (select il.label_id from issue_labels il
+      join issues i on i.repository_id = il.repository_id and i.number = il.number and i.deleted_at is null
+      where il.repository_id = l.repository_id and i.milestone_id = ${statement.value(page.milestoneId)})`);
+  }
+  const rows = await statement.rows<RawLabel & { total: string }>(
+    db,
+    `select q.total, p.* from (select count(*) as total from labels l where ${statement.conditions}) q left join lateral
+      (select l.id, lower(l.name) as name, l.document::text as document from labels l where ${statement.conditions}
+       order by lower(l.name), l.id limit ${statement.value(page.limit)} offset ${statement.value(page.offset)}) p on true order by p.name, p.id`,
+  );
+  return { rows: rows.filter((row) => row.id !== null).map(toLabel), total: Number(rows[0]?.total ?? 0) };
+}
+
+export async function findLabel(db: Database, repositoryId: number, name: string): Promise<LabelRow | null> {
+  const statement = new Statement();
+  statement.where(`l.repository_id = ${statement.value(repositoryId)}`).where("l.deleted_at is null");
+  statement.where(`lower(l.name) = lower(${statement.value(name)}::text)`);
+  // A deleted label's name may be taken by a new one before we hear of the deletion: ids grow.
+  const [row] = await statement.rows<RawLabel>(
+    db,
+    `select l.id, l.document::text as document from labels l where ${statement.conditions} order by l.id desc limit 1`,
+  );
+  return row ? toLabel(row) : null;
+}
+
+interface RawLabel {
+  id: string;
+  document: string;
+}
+
+function toLabel({ id, document }: RawLabel): LabelRow {
+  return { id: Number(id), document };
+}

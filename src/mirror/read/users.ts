@@ -1,0 +1,89 @@
+import type { Database } from "../../../db/connection.ts";
+import { Statement } from "../../../db/statement.ts";
+
+export interface UserRow {
+  id: number;
+  login: string;
+  /** `User`, `Organization`, `Bot` …; null: never told. */
+  type: string | null;
+  document: string;
+  updatedAt: Date | null;
+  /** When upstream last showed it, by our clock. */
+  seenAt: Date;
+}
+
+interface Row {
+  id: string;
+  login: string;
+  type: string | null;
+  document: string;
+  updated_at: Date | null;
+  seen_at: Date;
+}
+
+const COLUMNS = "u.id, u.login, u.type, u.document::text as document, u.updated_at, u.seen_at";
+
+export async function findUser(db: Database, id: number): Promise<UserRow | null> {
+  const statement = new Statement();
+  const [row] = await statement.rows<Row>(
+    db,
+    `select ${COLUMNS} from users u where u.id = ${statement.value(id)} and u.deleted_at is null`,
+  );
+  return row ? toUser(row) : null;
+}
+
+/** The account that has this login now, in any case of its letters. */
+export async function findUserByLogin(db: Database, login: string): Promise<UserRow | null> {
+  const statement = new Statement();
+  // A rename that we have not heard of may have left a login on two rows: the newer observation knows who has it now.
+  const [row] = await statement.rows<Row>(
+    db,
+    `select ${COLUMNS} from users u where lower(u.login) = ${statement.value(login.toLowerCase())} and u.deleted_at is null
+      order by u.seen_at desc limit 1`,
+  );
+  return row ? toUser(row) : null;
+}
+
+/**
+ * People whom the repository is known to let be assigned: its owner, who is assigned now, and who wrote in it as its
+ * owner, member or collaborator. Upstream's own list is not mirrored and may hold more. `repository` is SQL for its id.
+ */
+export function assignable(repository: string): string {
+  return `select r.owner_id as id from repositories r where r.id = ${repository}
+    union select a.user_id from issue_assignees a where a.repository_id = ${repository}
+    union select i.user_id from issues i where i.repository_id = ${repository} and i.deleted_at is null and ${INSIDER("i")}
+    union select c.user_id from issue_comments c where c.repository_id = ${repository} and c.deleted_at is null and ${INSIDER("c")}`;
+}
+
+const INSIDER = (alias: string) => `${alias}.author_association in ('OWNER', 'MEMBER', 'COLLABORATOR')`;
+
+/** A page of those who can be assigned, by login, and how many there are. */
+export async function findAssignees(
+  db: Database,
+  repositoryId: number,
+  { limit, offset, login }: { limit: number; offset: number; login?: string },
+): Promise<{ rows: UserRow[]; total: number }> {
+  const statement = new Statement();
+  const repository = statement.value(repositoryId);
+  statement.where(`u.id in (${assignable(repository)})`).where("u.deleted_at is null");
+  // Organisations own repositories, and nothing can be assigned to them.
+  statement.where("u.type is distinct from 'Organization'");
+  if (login !== undefined) statement.where(`lower(u.login) = ${statement.value(login.toLowerCase())}`);
+  const rows = await statement.rows<Row & { total: string }>(
+    db,
+    `select ${COLUMNS}, count(*) over () as total from users u where ${statement.conditions}
+      order by lower(u.login), u.id limit ${statement.value(limit)} offset ${statement.value(offset)}`,
+  );
+  const [first] = rows;
+  if (first || offset === 0) return { rows: rows.map(toUser), total: Number(first?.total ?? 0) };
+  const { total } = await findAssignees(db, repositoryId, {
+    limit: 1,
+    offset: 0,
+    ...(login === undefined ? {} : { login }),
+  });
+  return { rows: [], total };
+}
+
+function toUser({ id, login, type, document, updated_at, seen_at }: Row): UserRow {
+  return { id: Number(id), login, type, document, updatedAt: updated_at, seenAt: seen_at };
+}

@@ -1,0 +1,108 @@
+/** The repositories and people that a search names, found before it is made, so that it is planned for what they are. */
+import type { Database } from "../../../db/connection.ts";
+import { Statement } from "../../../db/statement.ts";
+import { MIRRORED_REPOSITORIES } from "../read/repositories.ts";
+import { type Sight, visible } from "../read/sight.ts";
+import { type Clause, qualifiersIn, UnknownScopeError } from "./query.ts";
+
+/** Who searches: whose eyes look, and who `@me` is; null for strangers. */
+export interface Searcher {
+  sight: Sight;
+  userId: number | null;
+}
+
+/** Ids by name in lower case. Of a name that is not known there are none. */
+export interface SearchNames {
+  repositories: Map<string, number[]>;
+  owners: Map<string, number[]>;
+  users: Map<string, number[]>;
+  /** Of who searches, in lower case; null for strangers. */
+  login: string | null;
+}
+
+/** Qualifiers that say in which repositories to search. Several of them widen the search. */
+const OWNERS = new Set(["user", "org", "owner"]);
+const PEOPLE = new Set([
+  "author",
+  "assignee",
+  "mentions",
+  "commenter",
+  "involves",
+  "reviewed-by",
+  "review-requested",
+  "user-review-requested",
+]);
+const ME = "@me";
+
+export function isScope(name: string): boolean {
+  return name === "repo" || OWNERS.has(name);
+}
+
+/** As people write accounts: with or without `@`, an app as `app/name`. */
+export function loginOf(value: string): string {
+  const login = value.toLowerCase();
+  if (login === ME) return ME;
+  return login.startsWith("app/") ? `${login.slice(4)}[bot]` : login.replace(/^@/, "");
+}
+
+/** @throws UnknownScopeError when a repository or owner to search in is not there, or is not seen */
+export async function findSearchNames(db: Database, clauses: Clause[], searcher: Searcher): Promise<SearchNames> {
+  const [repositories, owners, people, excluded] = [new Set<string>(), new Set<string>(), new Set<string>(), new Set()];
+  for (const { name, values, isNegated } of qualifiersIn(clauses)) {
+    for (const value of values) {
+      if (PEOPLE.has(name)) people.add(loginOf(value));
+      if (name === "repo") repositories.add(value.toLowerCase());
+      if (OWNERS.has(name)) owners.add(loginOf(value));
+      if (isScope(name) && isNegated) excluded.add(name === "repo" ? value.toLowerCase() : loginOf(value));
+    }
+  }
+  const names: SearchNames = { repositories: new Map(), owners: new Map(), users: new Map(), login: null };
+  if (people.size + owners.size > 0) await findPeople(db, [...people, ...owners], searcher, names);
+  if (repositories.size + owners.size > 0) await findRepositories(db, repositories, owners, searcher, names);
+  for (const name of [...repositories, ...owners]) {
+    if (!excluded.has(name) && !names.repositories.has(name) && !names.owners.has(name)) throw new UnknownScopeError();
+  }
+  return names;
+}
+
+async function findPeople(db: Database, logins: string[], { userId }: Searcher, names: SearchNames): Promise<void> {
+  const statement = new Statement();
+  const rows = await statement.rows<{ login: string; id: string }>(
+    db,
+    `select lower(u.login) as login, u.id from users u where lower(u.login) = any(${statement.value(logins)}::text[]) or u.id = ${statement.value(userId)}`,
+  );
+  for (const { login, id } of rows) {
+    names.users.set(login, [...(names.users.get(login) ?? []), Number(id)]);
+    if (Number(id) === userId) names.login = login;
+  }
+  if (userId !== null) names.users.set(ME, [userId]);
+}
+
+/** An owner is known by what is seen of them: their name alone would tell that something hidden is theirs. */
+async function findRepositories(
+  db: Database,
+  fullNames: Set<string>,
+  owners: Set<string>,
+  { sight, userId }: Searcher,
+  names: SearchNames,
+): Promise<void> {
+  const ownerIds = [...owners].flatMap((login) => names.users.get(login) ?? []);
+  const statement = new Statement();
+  const rows = await statement.rows<{ id: string; full_name: string; owner_id: string | null }>(
+    db,
+    `select r.id, lower(r.full_name) as full_name, r.owner_id ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)}
+      and (lower(r.full_name) = any(${statement.value([...fullNames])}::text[]) or r.owner_id = any(${statement.value(ownerIds)}::bigint[]))
+      order by r.seen_at`,
+  );
+  for (const row of rows) {
+    // For a moment two rows can bear one name; the one seen last has it.
+    if (fullNames.has(row.full_name)) names.repositories.set(row.full_name, [Number(row.id)]);
+  }
+  for (const login of owners) {
+    const ids = (names.users.get(login) ?? []).map(String);
+    const owned = rows
+      .filter(({ owner_id }) => owner_id !== null && ids.includes(owner_id))
+      .map(({ id }) => Number(id));
+    if (owned.length > 0 || (userId !== null && ids.includes(String(userId)))) names.owners.set(login, owned);
+  }
+}

@@ -1,0 +1,70 @@
+import pg from "pg";
+import { runPrepared, type Session } from "../../../db/statement.ts";
+
+/** An issue or pull request that a committed transaction has changed, deleted or stored for the first time. */
+export interface Change {
+  repositoryId: number;
+  kind: "issue" | "pull_request";
+  number: number;
+}
+
+const CHANNEL = "tain_changes";
+/** Any constant will do; whoever listens holds this lock together with the others. */
+const LISTENING = 7_241_947;
+
+/**
+ * Tells all who listen, in every process, once the transaction is committed. With nobody there it costs a look at a lock:
+ * whoever cannot have it alone is not alone. One who begins to listen waits for transactions that saw nobody.
+ */
+export async function announceChanges(session: Session, changes: Change[]): Promise<void> {
+  if (changes.length === 0) return;
+  const texts = new Set(changes.map(({ repositoryId, kind, number }) => `${repositoryId} ${kind} ${number}`));
+  await runPrepared(
+    session,
+    `select pg_notify('${CHANNEL}', change) from unnest($1::text[]) as x(change)
+      where not pg_try_advisory_xact_lock(${LISTENING})`,
+    [[...texts]],
+  );
+}
+
+/**
+ * Listens on a connection of its own until it is disposed of. `onLost`: the connection broke, and what was changed since is
+ * not told.
+ */
+export async function listenForChanges(
+  databaseUrl: string,
+  { onChange, onLost }: { onChange: (change: Change) => void; onLost: (error: Error) => void },
+): Promise<AsyncDisposable> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    application_name: "tain subscriptions",
+    keepAlive: true,
+  });
+  let isOver = false;
+  const lost = (error: Error) => {
+    if (isOver) return;
+    isOver = true;
+    onLost(error);
+  };
+  client.on("error", lost);
+  client.on("end", () => lost(new Error("The connection to Postgres was closed")));
+  client.on("notification", ({ payload = "" }) => {
+    const [repositoryId, kind, number] = payload.split(" ");
+    onChange({ repositoryId: Number(repositoryId), kind: kind as Change["kind"], number: Number(number) });
+  });
+  await client.connect();
+  try {
+    await client.query(`listen ${CHANNEL}`);
+    await client.query("select pg_advisory_lock_shared($1)", [LISTENING]);
+  } catch (error) {
+    isOver = true;
+    await client.end();
+    throw error;
+  }
+  return {
+    [Symbol.asyncDispose]: async () => {
+      isOver = true;
+      await client.end();
+    },
+  };
+}

@@ -1,0 +1,135 @@
+import type { Transaction } from "../../../db/connection.ts";
+import { sql } from "../../../db/drizzle.ts";
+import { PEOPLE, touch } from "../../../db/revisions.ts";
+import { arrayOf, runPrepared } from "../../../db/statement.ts";
+import type { Stored } from "./merge-rule.ts";
+import { type Kind, type Resource, resources } from "./resource.ts";
+import { layoutFor, type Row } from "./rows.ts";
+import { referenceId } from "./template.ts";
+
+/** What other tables hold of these rows: who carries a label, who is assigned, which names a repository had. */
+export async function followRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<void> {
+  if (rows.length === 0) return;
+  touchRows(tx, resource, rows);
+  if (resource.kind === "issue") {
+    await followList(tx, rows, "labels", LABELS);
+    await followList(tx, rows, "assignees", ASSIGNEES);
+    await buryChildren(tx, rows);
+  }
+  if (resource.kind === "repository") await rememberFormerNames(tx, rows);
+}
+
+/** Nobody shows a person who is met for the first time but what is stored along with them. */
+function touchRows(tx: Transaction, { kind }: Resource, rows: Row[]): void {
+  if (kind === "user") {
+    if (rows.some(({ before }) => before)) touch(tx, [PEOPLE]);
+  } else if (kind === "repository") {
+    const names = rows.flatMap(({ stored, before }) => [stored.fields.full_name, before?.stored.fields.full_name]);
+    touch(
+      tx,
+      rows.map(({ seen }) => seen.key),
+      names.filter((name) => typeof name === "string"),
+    );
+  } else {
+    touch(tx, new Set(rows.map(({ seen }) => seen.repositoryId)));
+  }
+}
+
+/** What lies under an issue or pull request, and the column that says under which. */
+export const childNumberColumns: Partial<Record<Kind, string>> = {
+  issue_comment: "issue_number",
+  review: "pull_number",
+  review_comment: "pull_number",
+};
+
+/** Where it lies who stands in a list of an issue's. */
+interface Listed {
+  table: string;
+  column: string;
+  /** What the table repeats of the issue `i`: columns, and where they come from. */
+  repeated?: { columns: string; values: string };
+}
+
+const LABELS: Listed = {
+  table: "issue_labels",
+  column: "label_id",
+  repeated: {
+    columns: ", state, is_pull_request, is_shown, created_at",
+    values: ", i.state, i.is_pull_request, i.id is not null and i.deleted_at is null, i.created_at",
+  },
+};
+const ASSIGNEES: Listed = { table: "issue_assignees", column: "user_id" };
+
+/** The issues' own rows were written and are locked. */
+async function followList(
+  tx: Transaction,
+  rows: Row[],
+  key: string,
+  { table, column, repeated }: Listed,
+): Promise<void> {
+  const idsOf = (stored: Stored | undefined) => {
+    const list = stored?.fields[key];
+    return Array.isArray(list) ? [...new Set(list.map(referenceId).filter((id) => id !== null))] : [];
+  };
+  const gone: Place[] = [];
+  const come: Place[] = [];
+  for (const { seen, stored, before } of rows) {
+    const [was, is] = [idsOf(before?.stored), idsOf(stored)];
+    const place = (id: number): Place => [seen.repositoryId, id, seen.key];
+    gone.push(...was.filter((id) => !is.includes(id)).map(place));
+    come.push(...is.filter((id) => !was.includes(id)).map(place));
+  }
+  const places = `unnest(${arrayOf("$1", "bigint")}, ${arrayOf("$2", "bigint")}, ${arrayOf("$3", "integer")}) as x(r, i, n)`;
+  if (gone.length > 0)
+    await runPrepared(
+      tx,
+      `delete from ${table} t using ${places} where t.repository_id = x.r and t.${column} = x.i and t.number = x.n`,
+      columnsOf(gone),
+    );
+  if (come.length > 0)
+    await runPrepared(
+      tx,
+      `insert into ${table} (repository_id, ${column}, number${repeated?.columns ?? ""}) select x.r, x.i, x.n${repeated?.values ?? ""}
+        from ${places}${repeated ? " join issues i on i.repository_id = x.r and i.number = x.n" : ""} on conflict do nothing`,
+      columnsOf(come),
+    );
+}
+
+type Place = [repositoryId: number, id: number, number: number];
+
+function columnsOf(places: Place[]): number[][] {
+  return [0, 1, 2].map((column) => places.map((place) => place[column] as number));
+}
+
+/** Upstream deletes what was said under an issue with it, and says so of the issue alone. Numbers are not used again. */
+async function buryChildren(tx: Transaction, rows: Row[]): Promise<void> {
+  const buried = rows.filter(
+    ({ before, stored }) => stored.deletedAt !== null && (before?.stored.deletedAt ?? null) === null,
+  );
+  if (buried.length === 0) return;
+  const keys = JSON.stringify(
+    buried.map(({ seen, stored }) => ({ r: seen.repositoryId, n: seen.key, at: new Date(stored.deletedAt as number) })),
+  );
+  for (const resource of resources) {
+    const column = childNumberColumns[resource.kind];
+    if (!column) continue;
+    await tx.execute(sql`update ${sql.raw(layoutFor(resource).table)} t set deleted_at = x.at, revision = nextval('revision')
+      from json_to_recordset(${keys}::json) as x(r bigint, n integer, at timestamptz)
+      where t.repository_id = x.r and t.${sql.raw(column)} = x.n and t.deleted_at is null`);
+  }
+}
+
+async function rememberFormerNames(tx: Transaction, rows: Row[]): Promise<void> {
+  // Between the stored name and the newest there may have been others.
+  const names = rows.flatMap(({ seen, group, stored, before }) =>
+    [before?.stored, ...group].flatMap((one) => {
+      const name = one?.fields.full_name;
+      return typeof name === "string" && name !== stored.fields.full_name
+        ? [{ id: seen.key, name: name.toLowerCase() }]
+        : [];
+    }),
+  );
+  if (names.length === 0) return;
+  await tx.execute(sql`insert into former_names (full_name, repository_id)
+    select name, id from json_to_recordset(${JSON.stringify(names)}::json) as x(name text, id bigint) on conflict do nothing`);
+}

@@ -1,0 +1,97 @@
+import { runPrepared, type Session } from "../../../db/statement.ts";
+import type { Merged } from "./merge.ts";
+import { REPLICA_LAG_MS } from "./merge-rule.ts";
+import type { Seen } from "./observation.ts";
+import type { Kind, ResourceKey } from "./resource.ts";
+import type { Fields } from "./template.ts";
+
+/** What upstream can be asked about: a resource, or whether the open pull requests of a repository can be merged. */
+export interface MarkKey extends Omit<ResourceKey, "kind"> {
+  /** "mergeability": of all open pull requests of which it is not known; the key is the repository's id. */
+  kind: Kind | "mergeability";
+}
+
+/** Something about which upstream must be asked, and when. */
+export interface Mark extends MarkKey {
+  /** The newest reason to ask; only a read that begins later, by more than upstream's replicas lag, settles it. */
+  askedAt: Date;
+  notBefore: Date;
+}
+
+/** When a read is certain to show what was true at `moment`, whichever replica answers. */
+export function afterLag(moment: Date): Date {
+  return new Date(moment.getTime() + REPLICA_LAG_MS + 1_000);
+}
+
+/** The marks for what the merge could not decide: to be asked at once, and once more when no replica can lag behind. */
+export function marksForTies(merged: Merged[], askedAt: Date): Mark[] {
+  return merged
+    .filter(({ outcome }) => outcome === "tied")
+    .map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key, askedAt, notBefore: askedAt }));
+}
+
+/** How long upstream is given to work out whether a pull request can be merged before it is asked again. */
+export const MERGEABILITY_WAIT_MS = 15_000;
+
+/** Of a row of `pull_requests`: upstream has still to say whether it can be merged, or as which commit. */
+export const IS_MERGEABILITY_UNKNOWN = `id is not null and state = 'open' and deleted_at is null
+  and (mergeable is null or (mergeable and merge_commit_sha is null))`;
+
+/** Of a representation, whatever its state: it shows that upstream has not said all of that yet. */
+export function lacksMergeability({ mergeable, merge_commit_sha }: Fields): boolean {
+  return mergeable === null || merge_commit_sha === null;
+}
+
+/**
+ * Upstream works out whether a pull request can be merged only once it is asked, which it was by what showed these; so it
+ * has to be asked again. One mark for each repository in which something is open in this.
+ */
+export async function marksForMergeability(session: Session, seen: readonly Seen[], askedAt: Date): Promise<Mark[]> {
+  const isUnknown = ({ kind, fields, deleted }: Seen) =>
+    kind === "pull_request" && !deleted && fields.state !== "closed" && lacksMergeability(fields);
+  const keys = seen.filter(isUnknown).map(({ repositoryId, key }) => ({ r: repositoryId, k: key }));
+  if (keys.length === 0) return [];
+  const rows = await runPrepared<{ id: string }>(
+    session,
+    `select distinct p.repository_id as id from pull_requests p
+      join json_to_recordset($1::json) as x(r bigint, k integer) on p.repository_id = x.r and p.number = x.k
+      where ${IS_MERGEABILITY_UNKNOWN} order by 1`,
+    [JSON.stringify(keys)],
+  );
+  return rows.map(({ id }) => mergeabilityMark(Number(id), askedAt));
+}
+
+export function mergeabilityMark(repositoryId: number, askedAt: Date): Mark {
+  const notBefore = new Date(askedAt.getTime() + MERGEABILITY_WAIT_MS);
+  return { kind: "mergeability", repositoryId, key: repositoryId, askedAt, notBefore };
+}
+
+/** Stores marks with what gave reason to them, so that no loss of the queue forgets them. */
+export async function storeMarks(session: Session, marks: readonly Mark[]): Promise<void> {
+  await withMarks(
+    session,
+    marks,
+    (x) => `insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
+      select distinct on (kind, r, k) kind, r, k, a, n from ${x} order by kind, r, k, n
+      on conflict (kind, repository_id, key) do update set
+        asked_at = greatest(refresh_marks.asked_at, excluded.asked_at), not_before = least(refresh_marks.not_before, excluded.not_before)`,
+  );
+}
+
+/** Runs a statement with the marks as its table `x`: kind, repository, key, and when they were asked and are due. Does nothing without any. */
+export async function withMarks(
+  session: Session,
+  marks: readonly Mark[],
+  statement: (x: string) => string,
+): Promise<void> {
+  if (marks.length === 0) return;
+  const rows = marks.map(({ kind, repositoryId, key, askedAt, notBefore }) => ({
+    kind,
+    r: repositoryId,
+    k: key,
+    a: askedAt,
+    n: notBefore,
+  }));
+  const x = "json_to_recordset($1::json) as x(kind text, r bigint, k bigint, a timestamptz, n timestamptz)";
+  await runPrepared(session, statement(x), [JSON.stringify(rows)]);
+}

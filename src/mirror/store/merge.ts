@@ -1,0 +1,270 @@
+import type { Transaction } from "../../../db/connection.ts";
+import { arrayOf, runPrepared, together } from "../../../db/statement.ts";
+import { announceChanges, type Change } from "./announcement.ts";
+import { childNumberColumns, followRows } from "./follow-rows.ts";
+import { type Folded, fold, type Stored } from "./merge-rule.ts";
+import type { Observed, Seen } from "./observation.ts";
+import { type Kind, type Resource, type ResourceKey, resources } from "./resource.ts";
+import { type Known, type KnownRow, knownOf, layoutFor, type Row, recordset, selectKnown } from "./rows.ts";
+
+export type { Transaction } from "../../../db/connection.ts";
+
+export interface Merged extends ResourceKey {
+  outcome: Folded["outcome"];
+  /** What is stored of it now; undefined where there is nothing. */
+  stored: Stored | undefined;
+}
+
+/** All that was observed of each resource of one kind, by `repositoryId/key`, in the order of their keys. */
+type Groups<One extends ResourceKey = Seen> = Map<string, One[]>;
+
+/** Rows that are there no more once they are to be locked are folded again; each round is lost to another's progress. */
+const MAX_ROUNDS = 10;
+
+/**
+ * Merges observations in one transaction and says for each what came of it. Upstream should be asked about the tied
+ * ones (refresh). All is read and folded first, and rows are locked only to be written, in one order: two workers that
+ * merge the same resources wait for each other's writing and do not deadlock.
+ */
+export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed): Promise<Merged[]> {
+  const merged = new Map<string, Merged>();
+  let left = groupByKind(seen);
+  for (let round = 0; left.size > 0; round++) {
+    if (round === MAX_ROUNDS) throw new Error(`Rows came and went ${MAX_ROUNDS} times over`);
+    const folded = foldKnown(left, await readKnown(tx, left), merged);
+    const { own, lost } = await takeRows(tx, left, folded, merged);
+    // What is deleted buries what lies under it only once that was written, too.
+    await together([
+      ...own.map(({ resource, rows }) => updateRows(tx, resource, rows)),
+      ...own.map(({ resource, rows }) => followRows(tx, resource, rows)),
+      announceChanges(tx, own.flatMap(changesOf)),
+      // Last, since two that meet a new shape at once wait for each other.
+      round === 0 ? storeShapes(tx, shapes) : Promise.resolve(),
+    ]);
+    left = lost;
+  }
+  return [...merged.values()];
+}
+
+/** What is stored of these resources of one kind, by `repositoryId/key`; tombstones are among them. */
+export async function findStored(
+  tx: Transaction,
+  kind: Kind,
+  keys: readonly ResourceKey[],
+): Promise<Map<string, Stored>> {
+  const known = await readKnown(tx, groupByKind(keys));
+  return new Map([...(known.get(kind) ?? [])].map(([key, { stored }]) => [key, stored]));
+}
+
+async function storeShapes(tx: Transaction, shapes: Map<string, string>): Promise<void> {
+  if (shapes.size === 0) return;
+  const ids = [...shapes.keys()].sort();
+  await runPrepared(
+    tx,
+    `insert into shapes (id, keys) select x.id, x.keys from unnest($1::text[], $2::text[]) as x(id, keys)
+      where not exists (select from shapes known where known.id = x.id) order by x.id on conflict do nothing`,
+    [ids, ids.map((id) => shapes.get(id))],
+  );
+}
+
+/** The rows of one kind that are to be written. */
+interface RowsOfKind {
+  resource: Resource;
+  rows: Row[];
+}
+
+/** Says in `merged` what comes of each, and answers the rows in which something is new, in the order of their locks. */
+function foldKnown(
+  groups: Map<Kind, Groups>,
+  known: Map<Kind, Map<string, Known>>,
+  merged: Map<string, Merged>,
+): RowsOfKind[] {
+  return resources.map((resource) => {
+    const rows: Row[] = [];
+    for (const [key, group] of groups.get(resource.kind) ?? []) {
+      const before = known.get(resource.kind)?.get(key);
+      const { outcome, next } = foldAll(before?.stored, group);
+      merged.set(`${resource.kind} ${key}`, { ...identity(first(group)), outcome, stored: next ?? before?.stored });
+      if (next) rows.push({ key, seen: first(group), group, stored: next, before });
+    }
+    return { resource, rows };
+  });
+}
+
+/**
+ * Inserts what is new and locks what is to be updated, which is folded again where another transaction has inserted or changed
+ * it since it was read. `lost`: it is there no more.
+ */
+async function takeRows(
+  tx: Transaction,
+  groups: Map<Kind, Groups>,
+  folded: RowsOfKind[],
+  merged: Map<string, Merged>,
+): Promise<{ own: RowsOfKind[]; lost: Map<Kind, Groups> }> {
+  const taken = await together(
+    folded.flatMap(({ resource, rows }) => [
+      insertRows(
+        tx,
+        resource,
+        rows.filter(({ before }) => !before),
+      ),
+      // Also what another has inserted by now: whoever locked that after what comes later in the order might deadlock.
+      lockRows(tx, resource, rows),
+    ]),
+  );
+  const lost = new Map<Kind, Groups>();
+  const changed = new Map<Kind, Groups>();
+  const own = folded.map(({ resource, rows }, at) => {
+    const ofKind = groups.get(resource.kind) as Groups;
+    const [inserted, locked] = [taken[2 * at], taken[2 * at + 1]] as [Set<string>, Map<string, string>];
+    const isLost = ({ key }: Row) => !inserted.has(key) && !locked.has(key);
+    const isChanged = ({ key, before }: Row) => !inserted.has(key) && locked.get(key) !== before?.revision;
+    const among = (some: Row[]): Groups => new Map(some.map(({ key }) => [key, ofKind.get(key) as Seen[]]));
+    const [gone, moved] = [rows.filter(isLost), rows.filter((row) => !isLost(row) && isChanged(row))];
+    if (gone.length > 0) lost.set(resource.kind, among(gone));
+    if (moved.length > 0) changed.set(resource.kind, among(moved));
+    return { resource, rows: rows.filter((row) => !isLost(row) && !isChanged(row)) };
+  });
+  if (changed.size === 0) return { own, lost };
+  const again = foldKnown(changed, await readKnown(tx, changed), merged);
+  return {
+    own: own.map(({ resource, rows }, at) => ({ resource, rows: [...rows, ...(again[at]?.rows ?? [])] })),
+    lost,
+  };
+}
+
+function foldAll(stored: Stored | undefined, group: Seen[]): { outcome: Folded["outcome"]; next: Stored | null } {
+  let current = stored;
+  let outcome: Folded["outcome"] = "known";
+  for (const seen of group) {
+    const folded = fold(current, seen);
+    if (folded.outcome !== "known") outcome = outcome === "tied" ? "tied" : folded.outcome;
+    if (folded.outcome !== "known" && folded.next) current = folded.next;
+  }
+  return { outcome, next: current === stored ? null : (current ?? null) };
+}
+
+function groupByKind<One extends ResourceKey>(seen: readonly One[]): Map<Kind, Groups<One>> {
+  const sorted = [...seen].sort((a, b) => a.repositoryId - b.repositoryId || a.key - b.key);
+  const groups = new Map<Kind, Groups<One>>();
+  for (const [kind, ofKind] of Map.groupBy(sorted, (one) => one.kind))
+    groups.set(
+      kind,
+      Map.groupBy(ofKind, ({ repositoryId, key }) => `${repositoryId}/${key}`),
+    );
+  return groups;
+}
+
+function first<One>(group: One[]): One {
+  return group[0] as One;
+}
+
+function identity({ kind, repositoryId, key }: ResourceKey): ResourceKey {
+  return { kind, repositoryId, key };
+}
+
+/** A pull request is announced as one also when its issue side was changed. */
+function changesOf({ resource: { kind }, rows }: RowsOfKind): Change[] {
+  if (kind !== "issue" && kind !== "pull_request") return [];
+  return rows.map(({ seen, stored }) => {
+    const isPull = kind === "pull_request" || stored.fields.pull_request != null;
+    return { repositoryId: seen.repositoryId, kind: isPull ? "pull_request" : "issue", number: seen.key };
+  });
+}
+
+/** One statement for all kinds. Nothing is locked. */
+async function readKnown(
+  tx: Transaction,
+  groups: Map<Kind, Groups<ResourceKey>>,
+): Promise<Map<Kind, Map<string, Known>>> {
+  const values = resources.flatMap(({ kind }) => {
+    const asked = [...(groups.get(kind)?.values() ?? [])].map(first);
+    return [asked.map(({ repositoryId }) => repositoryId), asked.map(({ key }) => key)];
+  });
+  const known = new Map<Kind, Map<string, Known>>();
+  for (const row of await runPrepared<KnownRow>(tx, selectKnown, values)) {
+    const ofKind = known.get(row.kind) ?? new Map<string, Known>();
+    known.set(row.kind, ofKind.set(`${row.r}/${row.k}`, knownOf(row)));
+  }
+  return known;
+}
+
+/** Answers the keys of those that were not there. */
+async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Set<string>> {
+  if (rows.length === 0) return new Set();
+  const { table, hasRepository, keyColumn } = layoutFor(resource);
+  const { table: x, columns, values } = recordset(resource, rows);
+  // A delivery about a comment may come after the deletion of what it stood under.
+  const parent = childNumberColumns[resource.kind];
+  const sources = columns.map((column) =>
+    parent && column === "deleted_at" ? "coalesce(x.deleted_at, i.deleted_at)" : `x.${column}`,
+  );
+  const join = parent ? ` left join issues i on i.repository_id = x.repository_id and i.number = x.${parent}` : "";
+  const inserted = await runPrepared<{ key: string }>(
+    tx,
+    `insert into ${table} (${columns.join(", ")}) select ${sources.join(", ")} from ${x}${join}
+      on conflict (${resource.keyColumns.join(", ")}) do nothing
+      returning ${hasRepository ? "repository_id" : "0"} || '/' || ${keyColumn} as key`,
+    values,
+  );
+  return new Set(inserted.map(({ key }) => key));
+}
+
+/**
+ * Locks the rows, apart from those that were inserted right before, and answers their revisions. A second worker that does the
+ * same at this moment waits here, and then finds a new revision at what the first has written.
+ */
+async function lockRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Map<string, string>> {
+  if (rows.length === 0) return new Map();
+  const { table, hasRepository, keyColumn } = layoutFor(resource);
+  const locked = await runPrepared<{ key: string; revision: string }>(
+    tx,
+    `select ${hasRepository ? "t.repository_id" : "0"} || '/' || t.${keyColumn} as key, t.revision::text as revision
+      from unnest(${arrayOf("$1", "bigint")}, ${arrayOf("$2", "bigint")}, ${arrayOf("$3", "boolean")}) as x(r, k, is_known)
+      join ${table} t on ${hasRepository ? "t.repository_id = x.r and " : ""}t.${keyColumn} = x.k
+      where x.is_known or t.xmin <> pg_current_xact_id()::xid order by ${resource.keyColumns.map((column) => `t.${column}`).join(", ")} for no key update of t`,
+    [
+      rows.map(({ seen }) => seen.repositoryId),
+      rows.map(({ seen }) => seen.key),
+      rows.map(({ before }) => before !== undefined),
+    ],
+  );
+  return new Map(locked.map(({ key, revision }) => [key, revision]));
+}
+
+/** What few changes change, and what is dear to write: it may be long, and words to search by are made of it. */
+const TEXTS = ["title", "body"];
+
+/** Those that are not new; they are locked. */
+async function updateRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<void> {
+  const texts = TEXTS.filter((name) => layoutFor(resource).names.includes(name));
+  const isReworded = ({ stored, before }: Row) =>
+    texts.some((name) => stored.fields[name] !== before?.stored.fields[name]);
+  const updates = rows.filter(({ before }) => before);
+  await together([
+    update(tx, resource, updates.filter(isReworded)),
+    update(
+      tx,
+      resource,
+      updates.filter((row) => !isReworded(row)),
+      texts,
+    ),
+  ]);
+}
+
+async function update(
+  tx: Transaction,
+  resource: Resource,
+  rows: Row[],
+  without: readonly string[] = [],
+): Promise<void> {
+  if (rows.length === 0) return;
+  const { table: x, columns, values } = recordset(resource, rows, { without });
+  const changed = columns.filter((column) => !resource.keyColumns.includes(column));
+  await runPrepared(
+    tx,
+    `update ${layoutFor(resource).table} t set ${changed.map((column) => `${column} = x.${column}`).join(", ")}, revision = nextval('revision')
+      from ${x} where ${resource.keyColumns.map((column) => `t.${column} = x.${column}`).join(" and ")}`,
+    values,
+  );
+}

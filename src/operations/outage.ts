@@ -1,0 +1,28 @@
+import type { Logger } from "./log.ts";
+
+/** Something that is away at the moment: one line when it is first missed and one when it is back, however often it is missed between. */
+export class Outage {
+  readonly #log: Logger;
+  readonly #level: "warn" | "error";
+  readonly #words: { begins: string; ends: string };
+  #missed = 0;
+
+  constructor(log: Logger, level: "warn" | "error", words: { begins: string; ends: string }) {
+    this.#log = log;
+    this.#level = level;
+    this.#words = words;
+  }
+
+  /** It was needed and not there. */
+  missed(reason: unknown): void {
+    this.#missed += 1;
+    if (this.#missed === 1) this.#log[this.#level]({ err: reason }, this.#words.begins);
+  }
+
+  /** It was needed and there. */
+  met(): void {
+    if (this.#missed === 0) return;
+    this.#log.info({ missed: this.#missed }, this.#words.ends);
+    this.#missed = 0;
+  }
+}

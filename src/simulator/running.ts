@@ -1,0 +1,19 @@
+import type { FaultSettings, Faults } from "./faults.ts";
+import type { Live, LiveOptions } from "./live.ts";
+import type { Service } from "./rest/call.ts";
+
+export interface Simulator extends Service, AsyncDisposable {
+  /** `http://127.0.0.1:PORT`, without a slash at the end. */
+  readonly url: string;
+  readonly htmlUrl: string;
+  readonly faults: Faults;
+  /** Replaces all faults: HTTP, webhooks, GraphQL, replica lag. */
+  setFaults(settings: FaultSettings): void;
+  /** Starts the seeded stream of changes, in place of one that runs. */
+  startLive(options: LiveOptions): Live;
+  /** Ends it; says how many changes it made. */
+  stopLive(): number;
+  /** Ends when no webhook is on its way. */
+  quiet(): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,60 @@
+import type { Redis } from "ioredis";
+import { type Database, openDatabase } from "../db/connection.ts";
+import type { Config } from "./config.ts";
+import { type Logger, openLog } from "./operations/log.ts";
+import { openRedis, redisReady } from "./operations/redis.ts";
+
+/** What a process keeps open, short of what stands on it: the queues and upstream. */
+export interface Stores {
+  config: Config;
+  db: Database;
+  redis: Redis;
+  clock: Clock;
+  random: () => number;
+  log: Logger;
+}
+
+export interface Clock {
+  now(): Date;
+}
+
+// Long enough for a connection on a busy machine, short enough for a receiver that starts while Redis is away.
+const READY_WAIT_MS = 1_500;
+const QUIT_MS = 1_000;
+
+/**
+ * Opens the log, the database and Redis; `resources` closes them in reverse. `name` is the process's, as it shows
+ * in the log and in the stores' lists of connections.
+ *
+ * Neither store needs to be there: connections are made when they are needed and come back by themselves.
+ */
+export async function openStores(
+  config: Config,
+  resources: AsyncDisposableStack,
+  { name, clock = { now: () => new Date() } }: { name: string; clock?: Clock },
+): Promise<Stores> {
+  const log = openLog(config, { name });
+  const db = openDatabase(config.databaseUrl, {
+    maxConnections: config.databaseConnections,
+    applicationName: `tain ${name}`,
+  });
+  resources.defer(() => db.$client.end());
+  const redis = openRedis({ config, log }, name);
+  resources.defer(async () => {
+    // Waits for what is under way, unless Redis is not there to answer.
+    if (redis.status === "ready") await Promise.race([redis.quit(), redisGone(redis)]).catch(() => {});
+    redis.disconnect();
+  });
+  await redisReady(redis, READY_WAIT_MS);
+  return { config, db, redis, clock, random: Math.random, log };
+}
+
+function redisGone(redis: Stores["redis"]): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, QUIT_MS);
+    redis.once("end", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,213 @@
+import { alone } from "../../../db/alone.ts";
+import { sql } from "../../../db/drizzle.ts";
+import type { Context } from "../../context.ts";
+import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
+import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
+import type { Kind } from "../../mirror/store/resource.ts";
+import { QuotaSpentError } from "../../upstream/client/errors.ts";
+import { InterruptedError } from "../backfill/backfill.ts";
+import { giveWay } from "../give-way.ts";
+import { PAGE_SIZE } from "../reads/pages.ts";
+import { tombstonesOf } from "../reads/read-anew.ts";
+import { auditUnmet, findUnmet, labelsStillUnmet } from "./gone.ts";
+import { type AuditedPage, auditPage } from "./page.ts";
+import { type AuditReport, addDrift, type Drift, newReport } from "./report.ts";
+import { auditReviews } from "./reviews.ts";
+
+/**
+ * A full comparison of mirror and upstream, for about one request per hundred resources, and for nothing where upstream
+ * confirms that a page is as it was. It finds what no `updated_at` tells: deletions, renamed users, labels that changed.
+ */
+const auditPhases = [
+  "repository",
+  "labels",
+  "milestones",
+  "issues",
+  "pulls",
+  "issue comments",
+  "review comments",
+  "reviews",
+] as const;
+export type AuditPhase = (typeof auditPhases)[number];
+
+// The order of the parameters is ours alone: the same list asked for by others has a validator of its own, which says that
+// the page was merged, and not that it was found equal.
+const page = `?per_page=${PAGE_SIZE}`;
+const lists: Record<Exclude<AuditPhase, "reviews">, { kind: Kind; path: string }> = {
+  // Which has no parameters, so upstream overlooks this one.
+  repository: { kind: "repository", path: "?page=1" },
+  labels: { kind: "label", path: `/labels?page=1&per_page=${PAGE_SIZE}` },
+  milestones: { kind: "milestone", path: `/milestones${page}&state=all` },
+  issues: { kind: "issue", path: `/issues${page}&state=all&sort=created&direction=asc` },
+  pulls: { kind: "pull_request", path: `/pulls${page}&state=all&sort=created&direction=asc` },
+  "issue comments": { kind: "issue_comment", path: `/issues/comments${page}&sort=created&direction=asc` },
+  "review comments": { kind: "review_comment", path: `/pulls/comments${page}&sort=created&direction=asc` },
+};
+
+export interface AuditInput {
+  repositoryId: number;
+  /** Put right what is found; otherwise it is only reported. */
+  repair: boolean;
+  signal: AbortSignal;
+  /** Stop after so many pages, where the next call goes on. */
+  maxPages?: number;
+  /** Begin a new audit, also where one has stopped on the way. */
+  anew?: boolean;
+  /** Waits until the quota lets it go on; without it a spent quota ends the call. */
+  untilQuota?: (error: QuotaSpentError) => Promise<void>;
+  onProgress?: (progress: { phase: AuditPhase; report: AuditReport }) => void;
+}
+
+/** A run of an audit: where it stands, as it is stored. */
+interface Run {
+  repository: MirroredRepository;
+  startedAt: Date;
+  repair: boolean;
+  phase: AuditPhase;
+  cursor: string | null;
+  report: AuditReport;
+}
+
+/** Two audits of one repository at once would take each other's place, so the second is refused. */
+export class AuditUnderWayError extends Error {
+  override name = "AuditUnderWayError";
+}
+
+/**
+ * Audits a repository that is live, or goes on where the last audit stopped. null: it is not mirrored, or not copied yet.
+ * @throws RepositoryUnavailableError when upstream does not show it: that is no drift, and nothing is deleted
+ * @throws InterruptedError between two pages, once `signal` is aborted
+ * @throws AuditUnderWayError when another process audits it
+ */
+export async function audit(ctx: Context, input: AuditInput): Promise<AuditReport | null> {
+  const repository = await findMirroredRepository(ctx.db, input.repositoryId);
+  if (!repository || repository.state === "gone" || repository.state === "backfilling") return null;
+  const report = await alone(ctx, `audit ${repository.id}`, () => auditAlone(ctx, repository, input));
+  if (!report) throw new AuditUnderWayError(`Another audit of ${repository.fullName} is under way`);
+  return report;
+}
+
+async function auditAlone(ctx: Context, repository: MirroredRepository, input: AuditInput): Promise<AuditReport> {
+  const run = await beginOrResume(ctx, repository, input);
+  let pagesLeft = input.maxPages ?? Number.POSITIVE_INFINITY;
+  while (run.report.finishedAt === null && pagesLeft > 0) {
+    await giveWay(ctx, input.signal);
+    if (input.signal.aborted)
+      throw new InterruptedError(`The audit of ${repository.fullName} stops before the next page of ${run.phase}`);
+    try {
+      await step(ctx, run, input.signal);
+      pagesLeft -= 1;
+    } catch (error) {
+      if (!(error instanceof QuotaSpentError && input.untilQuota)) throw error;
+      await input.untilQuota(error);
+    }
+    input.onProgress?.({ phase: run.phase, report: run.report });
+  }
+  return run.report;
+}
+
+interface AuditRow {
+  repair: boolean;
+  started_at: Date;
+  finished_at: Date | null;
+  phase: AuditPhase;
+  cursor: string | null;
+  report: AuditReport;
+}
+
+async function beginOrResume(
+  ctx: Context,
+  repository: MirroredRepository,
+  { repair, anew = false }: Pick<AuditInput, "repair" | "anew">,
+): Promise<Run> {
+  const { rows } = await ctx.db.$client.query<AuditRow>("select * from audits where repository_id = $1", [
+    repository.id,
+  ]);
+  const row = rows[0];
+  if (!anew && row && row.finished_at === null && row.repair === repair) {
+    const { phase, cursor, report, started_at: startedAt } = row;
+    return { repository, startedAt, repair, phase, cursor, report };
+  }
+  const startedAt = ctx.clock.now();
+  const report = newReport(repository.fullName, startedAt, repair);
+  const phase = auditPhases[0];
+  await ctx.db.execute(sql`insert into audits (repository_id, repair, started_at, phase, report)
+    values (${repository.id}, ${repair}, ${startedAt.toISOString()}::timestamptz, ${phase}, ${JSON.stringify(report)})
+    on conflict (repository_id) do update set repair = excluded.repair, started_at = excluded.started_at, finished_at = null,
+      phase = excluded.phase, cursor = null, report = excluded.report`);
+  return { repository, startedAt, repair, phase, cursor: null, report };
+}
+
+/** One page, or for reviews as many pull requests as a point buys; at a list's end also what stood on none of its pages. */
+async function step(ctx: Context, run: Run, signal: AbortSignal): Promise<void> {
+  const { repository, repair, phase } = run;
+  if (phase === "reviews") {
+    const reviews = await auditReviews(ctx, repository, {
+      cursor: run.cursor,
+      repair,
+      startedAt: run.startedAt,
+      signal,
+    });
+    const seen = { next: reviews.next, keys: reviews.keys, isUnchanged: false, drift: reviews.drift };
+    await ctx.db.transaction((tx) => advance(ctx, tx, run, seen));
+    return;
+  }
+  const { kind, path: list } = lists[phase];
+  const path = run.cursor ?? `/repositories/${repository.id}${list}`;
+  const seen = await auditPage(ctx, repository, { kind, path, repair, signal }, async (tx, found) => {
+    // The phase ends only when what was met on none of its pages has been asked for, so the last page stays the cursor.
+    await advance(ctx, tx, run, found.next === null ? { ...found, next: path } : found);
+  });
+  if (seen.next !== null) return;
+  const drift = kind === "repository" ? [] : await auditRest(ctx, run, kind, signal);
+  await ctx.db.transaction((tx) => advance(ctx, tx, run, { next: null, keys: [], isUnchanged: false, drift }, 0));
+}
+
+/** The rows of a kind that were on no page. */
+async function auditRest(ctx: Context, run: Run, kind: Kind, signal: AbortSignal): Promise<Drift[]> {
+  const { repository, repair, startedAt } = run;
+  await ctx.db.$client.query("delete from audit_pages where repository_id = $1 and kind = $2 and walked_at < $3", [
+    repository.id,
+    kind,
+    startedAt,
+  ]);
+  const unmet = await findUnmet(ctx, repository, kind, startedAt);
+  const drift: Drift[] = [];
+  if (kind === "label") {
+    for (const key of unmet.length > 0 ? await labelsStillUnmet(ctx, repository, unmet) : []) {
+      drift.push({ kind, key, drift: "gone" });
+      const tombstones = tombstonesOf(ctx, { kind, repositoryId: repository.id, key });
+      if (repair) await ctx.db.transaction((tx) => mergeObserved(tx, tombstones));
+    }
+    return drift;
+  }
+  for (const key of unmet) {
+    if (signal.aborted)
+      throw new InterruptedError(`The audit of ${repository.fullName} stops among what it did not meet`);
+    drift.push(...(await auditUnmet(ctx, repository, kind, key, repair)));
+  }
+  return drift;
+}
+
+/** Stores how far the run has come, unless another run has taken its place. */
+async function advance(ctx: Context, tx: Transaction, run: Run, seen: AuditedPage, pages = 1): Promise<void> {
+  const before = run.cursor;
+  const phaseBefore = run.phase;
+  const { report } = run;
+  report.pages += pages;
+  if (seen.isUnchanged) report.unchangedPages += pages;
+  report.resources += seen.keys.length;
+  addDrift(report, seen.drift);
+  run.cursor = seen.next;
+  if (seen.next === null) {
+    const next = auditPhases[auditPhases.indexOf(run.phase) + 1];
+    if (next) run.phase = next;
+    else report.finishedAt = ctx.clock.now().toISOString();
+  }
+  const { rowCount } =
+    await tx.execute(sql`update audits set phase = ${run.phase}, cursor = ${run.cursor}, report = ${JSON.stringify(report)},
+    finished_at = ${report.finishedAt}::timestamptz
+    where repository_id = ${run.repository.id} and started_at = ${run.startedAt.toISOString()}::timestamptz
+      and phase = ${phaseBefore} and cursor is not distinct from ${before}::text`);
+  if (rowCount === 0) throw new AuditUnderWayError(`Another audit of ${run.repository.fullName} is under way`);
+}

@@ -1,0 +1,100 @@
+import { createHash } from "node:crypto";
+import { getTableName, sql } from "../../../db/drizzle.ts";
+import { renderDocuments } from "../../mirror/render/rendering.ts";
+import { findStored, type Transaction } from "../../mirror/store/merge.ts";
+import { fold, VOLATILE } from "../../mirror/store/merge-rule.ts";
+import type { Observed, Seen } from "../../mirror/store/observation.ts";
+import { type Kind, resourceOf, resources } from "../../mirror/store/resource.ts";
+import { sameValue } from "../../mirror/store/template.ts";
+import type { Drift } from "./report.ts";
+
+/** A read that was made to be compared: see `Observation.overrules`. */
+export function overruling({ seen, shapes }: Observed): Observed {
+  return { seen: seen.map((one) => ({ ...one, overrules: true })), shapes };
+}
+
+export interface Comparison {
+  /** What the merge rule would put right. What was seen here after the read began is no drift. */
+  drift: Drift[];
+  /** Every value that was read is stored just so. */
+  isEqual: boolean;
+}
+
+/** Compares what was read with what is stored. `withParts`: what is seen of a resource by halves counts as well. */
+export async function compareWithStored(
+  tx: Transaction,
+  { seen }: Observed,
+  { withParts = false }: { withParts?: boolean } = {},
+): Promise<Comparison> {
+  const drift: Drift[] = [];
+  let isEqual = true;
+  for (const { kind } of resources) {
+    const ofKind = seen.filter((one) => one.kind === kind && (withParts || one.extent !== "part"));
+    if (ofKind.length === 0) continue;
+    const stored = await findStored(tx, kind, ofKind);
+    for (const one of ofKind) {
+      const known = stored.get(`${one.repositoryId}/${one.key}`);
+      const { found, same } = compareOne(one, known);
+      isEqual &&= same;
+      if (found && !drift.some((other) => other.kind === kind && other.key === one.key)) drift.push(found);
+    }
+  }
+  return { drift, isEqual };
+}
+
+/** Upstream works these out only once somebody asks. */
+export const MERGEABILITY: ReadonlySet<string> = new Set([
+  "mergeable",
+  "rebaseable",
+  "mergeable_state",
+  "merge_commit_sha",
+]);
+
+function compareOne(seen: Seen, known: Parameters<typeof fold>[0]): { found: Drift | null; same: boolean } {
+  const { kind, key } = seen;
+  if (!known) return { found: { kind, key, drift: "absent" }, same: false };
+  const differing = Object.keys(seen.fields).filter(
+    (field) => !(field in known.fields && sameValue(known.fields[field], seen.fields[field])),
+  );
+  if (known.deletedAt === null && differing.length === 0) return { found: null, same: true };
+  const folded = fold(known, seen);
+  const next = folded.outcome === "known" ? null : folded.next;
+  if (known.deletedAt !== null)
+    return { found: next && next.deletedAt === null ? { kind, key, drift: "absent" } : null, same: false };
+  const fields = differing.filter(
+    (field) =>
+      // What no source had shown before is learnt, and the figures that move in every delivery are not followed.
+      field in known.fields &&
+      !(kind === "repository" && VOLATILE.has(field)) &&
+      !(MERGEABILITY.has(field) && known.fields.mergeable === null) &&
+      next !== null &&
+      sameValue(next.fields[field], seen.fields[field]),
+  );
+  return { found: fields.length > 0 ? { kind, key, drift: "differs", fields } : null, same: false };
+}
+
+/** A digest of these rows as they are served, what they refer to included; null when one of them is not there. */
+export async function fingerprintOf(
+  queries: Parameters<typeof renderDocuments>[0],
+  repositoryId: number,
+  kind: Kind,
+  keys: readonly number[],
+): Promise<string | null> {
+  const { table, keyColumns, hasBody } = resourceOf(kind);
+  const isSelf = kind === "repository";
+  const { rows } = await queries.execute<{ document: string; detail: string | null; body: string | null }>(sql`
+    select t.document::text, ${sql.raw(isSelf ? "t.detail::text" : "null")} as detail, ${sql.raw(hasBody ? "t.body" : "null")} as body
+    from unnest(${sql.param([...keys])}::bigint[]) with ordinality as x(key, place)
+    join ${sql.raw(getTableName(table))} t on t.${sql.raw(keyColumns.at(-1) as string)} = x.key
+      ${sql.raw(isSelf ? "" : `and t.repository_id = ${repositoryId}`)}
+    where t.deleted_at is null order by x.place`);
+  if (rows.length !== keys.length) return null;
+  const texts = await renderDocuments(
+    queries,
+    rows.map((row) => ({ ...row, repositoryId })),
+    { api: "" },
+  );
+  const hash = createHash("sha256");
+  for (const text of texts) hash.update(text).update("\n");
+  return hash.digest("base64url");
+}

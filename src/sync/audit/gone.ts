@@ -1,0 +1,73 @@
+import { getTableName, sql } from "../../../db/drizzle.ts";
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/repository.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { type Kind, resourceOf } from "../../mirror/store/resource.ts";
+import type { Answer } from "../../upstream/client/upstream.ts";
+import { PAGE_SIZE } from "../reads/pages.ts";
+import { pathOf, readAnew } from "../reads/read-anew.ts";
+import { compareWithStored, overruling } from "./comparison.ts";
+import type { Drift } from "./report.ts";
+
+/** Lists shift while they are read, so a row that was on no page is only suspected: what was seen here since is not. */
+export async function findUnmet(
+  ctx: Pick<Context, "db">,
+  repository: MirroredRepository,
+  kind: Kind,
+  auditStartedAt: Date,
+): Promise<number[]> {
+  const { table, keyColumns } = resourceOf(kind);
+  const key = `t.${keyColumns.at(-1)}`;
+  const { rows } = await ctx.db.execute<{ key: string }>(sql`
+    with met as (select unnest(keys) as key from audit_pages
+      where repository_id = ${repository.id} and kind = ${kind} and walked_at >= ${auditStartedAt.toISOString()}::timestamptz)
+    select ${sql.raw(key)}::text as key from ${sql.raw(getTableName(table))} t
+    where t.repository_id = ${repository.id} and t.deleted_at is null and t.seen_at < ${settledBefore(auditStartedAt)}::timestamptz
+      and not exists (select from met where met.key = ${sql.raw(key)}) order by 1`);
+  return rows.map((row) => Number(row.key));
+}
+
+/** A row that is newer may be unknown to the replica that answers. */
+export function settledBefore(auditStartedAt: Date): string {
+  return new Date(auditStartedAt.getTime() - REPLICA_LAG_MS).toISOString();
+}
+
+/** Asks for one resource that the lists did not show, and says what that means. A limit or a lost right means nothing. */
+export async function auditUnmet(
+  ctx: Context,
+  repository: MirroredRepository,
+  kind: Kind,
+  key: number,
+  repair: boolean,
+): Promise<Drift[]> {
+  const wanted = { kind, repositoryId: repository.id, key };
+  const path = await pathOf(ctx, wanted);
+  if (path === null) return [];
+  const { observed, outcome } = await readAnew(ctx, wanted, repository, path, "audit");
+  const overruled = overruling(observed);
+  return ctx.db.transaction(async (tx) => {
+    const { drift } =
+      outcome === "deleted"
+        ? { drift: [{ kind, key, drift: "gone" } satisfies Drift] }
+        : await compareWithStored(tx, overruled);
+    if (repair) await mergeObserved(tx, overruled);
+    return drift;
+  });
+}
+
+/** A label has no address but its name, which may have changed; so the whole list is read again, once for all of them. */
+export async function labelsStillUnmet(
+  ctx: Context,
+  repository: MirroredRepository,
+  suspected: readonly number[],
+): Promise<number[]> {
+  const left = new Set(suspected);
+  for (let path: string | null = `/repositories/${repository.id}/labels?per_page=${PAGE_SIZE}`; path !== null; ) {
+    const answer: Answer = await ctx.upstream.get(path, { priority: "audit" });
+    if (answer.kind !== "ok") return []; // Lists that are not shown say nothing of their rows.
+    for (const { id } of answer.body as { id: number }[]) left.delete(id);
+    path = answer.links.next ?? null;
+  }
+  return [...left];
+}

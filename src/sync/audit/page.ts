@@ -1,0 +1,142 @@
+import { sql } from "../../../db/drizzle.ts";
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/repository.ts";
+import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
+import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
+import { joinObserved, observe } from "../../mirror/store/observation.ts";
+import type { Kind } from "../../mirror/store/resource.ts";
+import type { Json } from "../../mirror/store/template.ts";
+import type { Answer } from "../../upstream/client/upstream.ts";
+import { saveValidator } from "../../upstream/conditional/validators.ts";
+import { RepositoryUnavailableError, sightingOf } from "../reads/pages.ts";
+import { enqueueMarks } from "../refresh/marks.ts";
+import { compareWithStored, fingerprintOf, overruling } from "./comparison.ts";
+import type { Drift } from "./report.ts";
+
+export interface AuditedPage {
+  next: string | null;
+  keys: number[];
+  isUnchanged: boolean;
+  drift: Drift[];
+}
+
+interface Question {
+  kind: Kind;
+  path: string;
+  repair: boolean;
+  signal: AbortSignal;
+}
+
+/**
+ * Compares one page with the mirror, and puts the mirror right if `repair` says so. The page is asked for conditionally
+ * only while our rows are still what they were when they were equal to it: then a 304 proves that they are equal now.
+ * `remember` writes in the same transaction.
+ * @throws RepositoryUnavailableError when upstream does not show the list
+ */
+export async function auditPage(
+  ctx: Context,
+  repository: MirroredRepository,
+  { kind, path, repair, signal }: Question,
+  remember: (tx: Transaction, page: AuditedPage) => Promise<void>,
+): Promise<AuditedPage> {
+  const proven = await findProven(ctx, repository, kind, path);
+  const conditional = proven !== null;
+  const answer = await ctx.upstream.get(path, { priority: "audit", conditional, anew: !conditional, signal });
+  switch (answer.kind) {
+    case "unchanged": {
+      if (!proven) throw new Error(`Upstream answers 304 for ${path}, which was not asked conditionally`);
+      const page = { next: answer.next, keys: proven.keys, isUnchanged: true, drift: [] };
+      await ctx.db.transaction(async (tx) => {
+        await savePage(tx, repository.id, kind, path, { ...proven, walkedAt: answer.seenAt });
+        await remember(tx, page);
+      });
+      return page;
+    }
+    case "ok":
+      return storeCompared(ctx, repository, { kind, path, repair }, answer, remember);
+    case "moved":
+    case "missing":
+      throw new RepositoryUnavailableError(
+        `Upstream does not show ${path}: ${answer.kind === "missing" ? answer.message : "it has moved"}`,
+      );
+    default:
+      return answer satisfies never;
+  }
+}
+
+async function storeCompared(
+  ctx: Context,
+  repository: MirroredRepository,
+  { kind, path, repair }: Omit<Question, "signal">,
+  answer: Extract<Answer, { kind: "ok" }>,
+  remember: (tx: Transaction, page: AuditedPage) => Promise<void>,
+): Promise<AuditedPage> {
+  const isSingle = kind === "repository";
+  const rows = isSingle ? [answer.body as Json] : answer.body;
+  if (!Array.isArray(rows)) throw new Error(`Upstream answers ${path} with something that is not a list`);
+  const at = { ...sightingOf(ctx, repository, answer.seenAt), isSingle };
+  const each = (rows as Json[]).map((row) => observe(kind, row, at));
+  const observed = overruling(joinObserved(each));
+  const keys = each.flatMap(({ seen }) =>
+    seen.filter((one) => one.kind === kind && one.extent === (isSingle ? "single" : "whole")).map((one) => one.key),
+  );
+  let marks: Mark[] = [];
+  const page = await ctx.db.transaction(async (tx) => {
+    const before = await compareWithStored(tx, observed);
+    if (repair) {
+      marks = marksForTies(await mergeObserved(tx, observed), ctx.clock.now());
+      await storeMarks(tx, marks);
+    }
+    const isEqual = before.isEqual || (repair && (await compareWithStored(tx, observed)).isEqual);
+    const fingerprint = isEqual ? await fingerprintOf(tx, repository.id, kind, keys) : null;
+    await savePage(tx, repository.id, kind, path, { keys, fingerprint, walkedAt: answer.seenAt });
+    // Unequal to the page, our rows must not be taken for it, neither here nor by who else asks for it.
+    if (answer.validator && fingerprint !== null) {
+      await saveValidator(tx, answer.validator);
+      // Another credential's speaks of another moment, at which the page may have been what our rows are not.
+      await tx.execute(
+        sql`delete from validators where path = ${answer.validator.path} and credential <> ${answer.validator.credential}`,
+      );
+    }
+    const compared = { next: answer.links.next ?? null, keys, isUnchanged: false, drift: before.drift };
+    await remember(tx, compared);
+    return compared;
+  });
+  await enqueueMarks(ctx, marks);
+  return page;
+}
+
+interface KnownPage {
+  keys: number[];
+  fingerprint: string | null;
+}
+
+/** The page as it was seen last, if our rows are still equal to what it showed. */
+async function findProven(
+  ctx: Pick<Context, "db">,
+  repository: MirroredRepository,
+  kind: Kind,
+  path: string,
+): Promise<KnownPage | null> {
+  const { rows } = await ctx.db.$client.query<{ keys: string[]; fingerprint: string | null }>(
+    "select keys, fingerprint from audit_pages where repository_id = $1 and kind = $2 and path = $3",
+    [repository.id, kind, path],
+  );
+  const known = rows[0];
+  if (!known || known.fingerprint === null) return null;
+  const keys = known.keys.map(Number);
+  const now = await fingerprintOf(ctx.db, repository.id, kind, keys);
+  return now === known.fingerprint ? { keys, fingerprint: now } : null;
+}
+
+async function savePage(
+  tx: Transaction,
+  repositoryId: number,
+  kind: Kind,
+  path: string,
+  { keys, fingerprint, walkedAt }: KnownPage & { walkedAt: Date },
+): Promise<void> {
+  await tx.execute(sql`insert into audit_pages (repository_id, kind, path, keys, fingerprint, walked_at)
+    values (${repositoryId}, ${kind}, ${path}, ${sql.param(keys)}::bigint[], ${fingerprint}, ${walkedAt.toISOString()}::timestamptz)
+    on conflict (repository_id, kind, path) do update set keys = excluded.keys, fingerprint = excluded.fingerprint, walked_at = excluded.walked_at`);
+}

@@ -1,0 +1,121 @@
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/repository.ts";
+import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
+import type { Seen } from "../../mirror/store/observation.ts";
+import { PAGE_SIZE } from "../reads/pages.ts";
+import { marksForUnclear, type PullsPlace, pullDetailsOf, readPullDetails } from "../reads/pull-details.ts";
+import { enqueueMarks } from "../refresh/marks.ts";
+import { compareWithStored, MERGEABILITY, overruling } from "./comparison.ts";
+import { auditUnmet, settledBefore } from "./gone.ts";
+import { auditPage } from "./page.ts";
+import type { Drift } from "./report.ts";
+
+/**
+ * Compares the reviews and details of a page of pull requests, for a point. Reviews that GraphQL does not show well
+ * enough (by people who are gone, or more than a hundred) are read by REST. `cursor` and `next` are places as text.
+ */
+export async function auditReviews(
+  ctx: Context,
+  repository: MirroredRepository,
+  {
+    cursor,
+    repair,
+    startedAt,
+    signal,
+  }: { cursor: string | null; repair: boolean; startedAt: Date; signal: AbortSignal },
+): Promise<{ next: string | null; keys: number[]; drift: Drift[] }> {
+  const page = await readPullDetails(ctx, repository, placeOf(cursor), { priority: "audit", signal });
+  const read = await pullDetailsOf(ctx, repository, page);
+  const computing = await beingComputed(ctx, repository, read.observed.seen);
+  const observed = overruling({
+    ...read.observed,
+    seen: read.observed.seen.map((one) => (computing.has(one.key) ? withoutMergeability(one) : one)),
+  });
+  const numbers = page.pulls.map((pull) => pull.number);
+  const marks = repair
+    ? marksForUnclear(ctx, repository, [...(await notYetClear(ctx, repository, read.unclear)), ...computing])
+    : [];
+  const drift = await ctx.db.transaction(async (tx) => {
+    // Users are seen here with less than REST shows of them, and are compared by their own pages.
+    const compared = { ...observed, seen: observed.seen.filter((one) => one.kind !== "user") };
+    const found = await compareWithStored(tx, compared, { withParts: true });
+    if (repair) {
+      await mergeObserved(tx, observed);
+      marks.push(...(await marksForMergeability(tx, observed.seen, page.seenAt)));
+    }
+    await storeMarks(tx, marks);
+    return found.drift;
+  });
+  await enqueueMarks(ctx, marks);
+
+  const met = new Set(observed.seen.filter((one) => one.kind === "review").map((one) => one.key));
+  for (const number of read.unfinished) {
+    let path: string | null = `/repositories/${repository.id}/pulls/${number}/reviews?page=1&per_page=${PAGE_SIZE}`;
+    while (path !== null) {
+      const page = await auditPage(ctx, repository, { kind: "review", path, repair, signal }, async () => {});
+      for (const key of page.keys) met.add(key);
+      drift.push(...page.drift);
+      path = page.next;
+    }
+  }
+  for (const key of await reviewsUnder(ctx, repository, numbers, startedAt)) {
+    if (!met.has(key)) drift.push(...(await auditUnmet(ctx, repository, "review", key, repair)));
+  }
+  return {
+    next: page.next === null ? null : placeText({ after: page.next, pageSize: page.pageSize }),
+    keys: [...met],
+    drift,
+  };
+}
+
+/** Earlier versions stored GraphQL's cursor by itself, which is base64 and so never begins like an object. */
+function placeOf(cursor: string | null): PullsPlace {
+  return cursor?.startsWith("{") ? (JSON.parse(cursor) as PullsPlace) : { after: cursor, pageSize: PAGE_SIZE };
+}
+
+/** As text for the cursor column. */
+function placeText(place: PullsPlace): string {
+  return JSON.stringify(place);
+}
+
+/**
+ * Open pull requests of which upstream does not know at the moment whether they can be merged, though we do. It works that
+ * out once it is asked, which it was by this; not to know it yet is no fact.
+ */
+async function beingComputed(ctx: Context, repository: MirroredRepository, seen: Seen[]): Promise<Set<number>> {
+  const unknown = seen.filter((one) => one.kind === "pull_request" && one.fields.mergeable === null);
+  const { rows } = await ctx.db.$client.query<{ number: number }>(
+    "select number from pull_requests where repository_id = $1 and number = any($2) and state = 'open' and mergeable is not null",
+    [repository.id, unknown.map((one) => one.key)],
+  );
+  return new Set(rows.map((row) => row.number));
+}
+
+function withoutMergeability(seen: Seen): Seen {
+  if (seen.kind !== "pull_request") return seen;
+  const known = Object.entries(seen.fields).filter(([key]) => !MERGEABILITY.has(key));
+  return { ...seen, fields: Object.fromEntries(known) };
+}
+
+/** Who merged a pull request may be told by no source; then the one read of it that was made has said so. */
+async function notYetClear(ctx: Context, repository: MirroredRepository, numbers: number[]): Promise<number[]> {
+  const { rows } = await ctx.db.$client.query<{ number: number }>(
+    "select number from pull_requests where repository_id = $1 and number = any($2) and detail -> 'merged_by' is null",
+    [repository.id, numbers],
+  );
+  return rows.map((row) => row.number);
+}
+
+async function reviewsUnder(
+  ctx: Context,
+  repository: MirroredRepository,
+  numbers: number[],
+  startedAt: Date,
+): Promise<number[]> {
+  const { rows } = await ctx.db.$client.query<{ id: string }>(
+    `select id from pull_request_reviews where repository_id = $1 and pull_number = any($2) and deleted_at is null and seen_at < $3`,
+    [repository.id, numbers, settledBefore(startedAt)],
+  );
+  return rows.map((row) => Number(row.id));
+}

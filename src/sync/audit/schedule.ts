@@ -1,0 +1,55 @@
+import type { Context } from "../../context.ts";
+import { enqueueAudit } from "../../queues/queues.ts";
+import { setSyncState } from "../following/repository-sync.ts";
+import { RepositoryUnavailableError } from "../reads/pages.ts";
+import { AuditUnderWayError, audit } from "./audit.ts";
+import { driftCount } from "./report.ts";
+
+/** How often parts of audits are given out. */
+export const AUDIT_TICK_MS = 60_000;
+/** A part is so many pages: some seconds of work. */
+const PAGES_A_PART = 25;
+
+/**
+ * Gives out as many parts as it takes to audit everything once within AUDIT_PERIOD: first of the audits that are under way,
+ * then of the repositories whose last audit is the longest ago. What Redis forgets is given out again.
+ */
+export async function scheduleAudits(ctx: Context): Promise<void> {
+  const due = new Date(ctx.clock.now().getTime() - ctx.config.auditPeriodMs);
+  const { rows: sizes } = await ctx.db.$client.query<{ parts: number }>(
+    `select coalesce(sum(1 + pages / ${PAGES_A_PART}), 0)::int as parts from (
+      select (select count(*) from audit_pages p where p.repository_id = s.repository_id) as pages
+      from repository_syncs s where s.state = 'live') as sized`,
+  );
+  // A repository that was never audited counts as one part; it is more once its pages are known.
+  const parts = Math.max(1, Math.ceil(((sizes[0]?.parts ?? 0) * AUDIT_TICK_MS) / ctx.config.auditPeriodMs));
+  const { rows } = await ctx.db.$client.query<{ repository_id: string }>(
+    `select s.repository_id from repository_syncs s left join audits a using (repository_id)
+      where s.state = 'live' and (a.repository_id is null and s.backfilled_at < $1 or a.finished_at < $1 or (a.finished_at is null and a.started_at is not null))
+      order by (a.started_at is not null and a.finished_at is null) desc, a.finished_at nulls first limit $2`,
+    [due, parts],
+  );
+  for (const { repository_id } of rows) await enqueueAudit(ctx, { repositoryId: Number(repository_id) });
+}
+
+/** One part of a repository's audit, with repair. */
+export async function auditPart(
+  ctx: Context,
+  { repositoryId }: { repositoryId: number },
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const report = await audit(ctx, { repositoryId, repair: true, signal, maxPages: PAGES_A_PART });
+    if (!report?.finishedAt) return;
+    const { repository, pages, unchangedPages, resources, counts } = report;
+    ctx.log[driftCount(report) > 0 ? "warn" : "info"](
+      { repository, pages, unchangedPages, resources, drift: counts },
+      driftCount(report) > 0 ? "An audit found and repaired drift" : "An audit found no drift",
+    );
+  } catch (error) {
+    if (error instanceof AuditUnderWayError) return;
+    if (!(error instanceof RepositoryUnavailableError)) throw error;
+    ctx.log.warn({ repositoryId, reason: error.message }, "Upstream does not show a mirrored repository");
+    await setSyncState(ctx.db, repositoryId, "paused", error.message);
+  }
+}

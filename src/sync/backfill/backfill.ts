@@ -1,0 +1,207 @@
+import { sql } from "../../../db/drizzle.ts";
+import type { Context } from "../../context.ts";
+import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
+import type { Transaction } from "../../mirror/store/merge.ts";
+import type { Kind } from "../../mirror/store/resource.ts";
+import { isMirrored, OVERLAP_MS, setSyncState } from "../following/repository-sync.ts";
+import { giveWay } from "../give-way.ts";
+import { BY_CHANGE, PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "../reads/pages.ts";
+import { readRepository } from "../reads/read-repository.ts";
+import { placeOfChanges, storeReviews } from "./reviews.ts";
+
+/**
+ * The first full copy of a repository, phase by phase and page by page. Each page is stored in one transaction with the
+ * place of the next, and only then is the next asked for: a crash costs at most the page under way, and memory holds one
+ * page, however large the repository.
+ */
+const backfillPhases = [
+  "labels",
+  "milestones",
+  "issues",
+  "pulls",
+  "issue comments",
+  "review comments",
+  "reviews",
+] as const;
+type BackfillPhase = (typeof backfillPhases)[number];
+
+const per = `per_page=${PAGE_SIZE}`;
+/**
+ * By creation where upstream lets us choose: rows do not move between pages while they are read, and pages of issues, which may
+ * be deleted, begin at a cursor. Comments are deleted and have none, so they are read by change.
+ */
+const lists: Record<Exclude<BackfillPhase, "reviews">, { kind: Kind; path: string }> = {
+  labels: { kind: "label", path: `labels?${per}` },
+  milestones: { kind: "milestone", path: `milestones?state=all&${per}` },
+  issues: { kind: "issue", path: `issues?state=all&sort=created&direction=asc&${per}` },
+  pulls: { kind: "pull_request", path: `pulls?state=all&sort=created&direction=asc&${per}` },
+  "issue comments": { kind: "issue_comment", path: `issues/comments?${BY_CHANGE}&${per}` },
+  "review comments": { kind: "review_comment", path: `pulls/comments?${BY_CHANGE}&${per}` },
+};
+
+/** The work was asked to stop and can be taken up at the page it had come to. */
+export class InterruptedError extends Error {
+  override name = "InterruptedError";
+}
+
+/**
+ * Copies the repository, or goes on where an earlier run stopped. At the end the repository is live.
+ * @throws InterruptedError between two pages, once `signal` is aborted
+ */
+export async function backfill(
+  ctx: Context,
+  { repositoryId }: { repositoryId: number },
+  signal: AbortSignal,
+): Promise<void> {
+  let repository = await findMirroredRepository(ctx.db, repositoryId);
+  if (!repository || repository.state === "gone") return;
+  try {
+    const read = await readRepository(ctx, repository, "backfill");
+    repository = read.repository;
+    await beginBackfill(ctx, repository, read.upstreamNow);
+    for (const phase of backfillPhases) await runPhase(ctx, repository, phase, signal);
+    await ctx.db.$client.query(
+      "update repository_syncs set state = 'live', problem = null, backfilled_at = $2, confirmed_at = $2 where repository_id = $1 and state <> 'gone'",
+      [repositoryId, ctx.clock.now()],
+    );
+  } catch (error) {
+    if (!(error instanceof RepositoryUnavailableError)) throw error;
+    // Deleted, hidden or no longer allowed: upstream answers all three alike, so nothing is thrown away.
+    ctx.log.warn({ repository: repository.fullName, reason: error.message }, "The backfill pauses");
+    await setSyncState(ctx.db, repositoryId, "paused", error.message);
+  }
+}
+
+/** Forgets how far an earlier backfill came, so that the next one reads every page again (conditionally). */
+export async function restartBackfill(ctx: Pick<Context, "db">, repositoryId: number): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    await tx.execute(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
+    await tx.execute(
+      sql`update repository_syncs set state = 'backfilling', problem = null where repository_id = ${repositoryId}`,
+    );
+  });
+}
+
+/** A copy is made again from where catch-ups have come to if it was followed until so long ago. */
+const FOLLOWED_MS = 24 * 3_600_000;
+
+/**
+ * The watermarks of a first copy are upstream's time at its beginning: whatever changes meanwhile is read by the first
+ * catch-up. A copy that is made again keeps those that it has.
+ */
+async function beginBackfill(ctx: Context, repository: MirroredRepository, upstreamNow: Date): Promise<void> {
+  const { rows: begun } = await ctx.db.$client.query("select from backfill_phases where repository_id = $1 limit 1", [
+    repository.id,
+  ]);
+  if (begun.length > 0) return; // What upstream was asked before is not asked again.
+  const expected = await expectedPages(ctx, repository);
+  const followedSince = await findFollowedSince(ctx, repository.id);
+  await ctx.db.transaction(async (tx) => {
+    const now = ctx.clock.now().toISOString();
+    for (const phase of backfillPhases) {
+      const cursor = phase === "reviews" && followedSince ? placeOfChanges(followedSince) : null;
+      await tx.execute(sql`insert into backfill_phases (repository_id, phase, cursor, expected_pages, started_at)
+        values (${repository.id}, ${phase}, ${cursor}, ${expected[phase] ?? null}, ${now}::timestamptz) on conflict do nothing`);
+    }
+    if (followedSince) {
+      await setSyncState(tx, repository.id, "backfilling", null);
+      return;
+    }
+    const watermark = upstreamNow.toISOString();
+    await tx.execute(sql`update repository_syncs set state = 'backfilling', issues_synced_at = ${watermark}::timestamptz, comments_synced_at = ${watermark}::timestamptz,
+      review_comments_synced_at = ${watermark}::timestamptz, pulls_synced_at = ${watermark}::timestamptz where repository_id = ${repository.id}`);
+  });
+}
+
+/** From when on the details of changed pull requests have to be read; null: of all, since nothing has followed them lately. */
+async function findFollowedSince(ctx: Pick<Context, "db" | "clock">, repositoryId: number): Promise<Date | null> {
+  const { rows } = await ctx.db.$client.query<{ at: Date }>(
+    "select pulls_synced_at as at from repository_syncs where repository_id = $1 and backfilled_at is not null and confirmed_at > $2",
+    [repositoryId, new Date(ctx.clock.now().getTime() - FOLLOWED_MS)],
+  );
+  return rows[0] ? new Date(rows[0].at.getTime() - OVERLAP_MS) : null;
+}
+
+const COUNTS = `query($id: ID!) { rateLimit { cost limit nodeCount remaining resetAt used }
+  node(id: $id) { ... on Repository { issues { totalCount } pullRequests { totalCount } labels { totalCount } milestones { totalCount } } } }`;
+
+interface Counts {
+  node: Record<"issues" | "pullRequests" | "labels" | "milestones", { totalCount: number }> | null;
+}
+
+/** For the progress bar: one point, since lists paged by cursor do not say how long they are. */
+async function expectedPages(
+  ctx: Context,
+  repository: MirroredRepository,
+): Promise<Partial<Record<BackfillPhase, number>>> {
+  const { data } = await ctx.upstream.graphql<Counts>(
+    COUNTS,
+    { id: repository.nodeId },
+    { priority: "backfill", repository: repository.id },
+  );
+  if (!data.node) return {};
+  const pagesOf = (count: number) => Math.max(1, Math.ceil(count / PAGE_SIZE));
+  const { issues, pullRequests, labels, milestones } = data.node;
+  return {
+    labels: pagesOf(labels.totalCount),
+    milestones: pagesOf(milestones.totalCount),
+    issues: pagesOf(issues.totalCount + pullRequests.totalCount),
+    pulls: pagesOf(pullRequests.totalCount),
+    reviews: pagesOf(pullRequests.totalCount),
+  };
+}
+
+async function runPhase(
+  ctx: Context,
+  repository: MirroredRepository,
+  phase: BackfillPhase,
+  signal: AbortSignal,
+): Promise<void> {
+  const { rows } = await ctx.db.$client.query<{ cursor: string | null; finished_at: Date | null }>(
+    "select cursor, finished_at from backfill_phases where repository_id = $1 and phase = $2",
+    [repository.id, phase],
+  );
+  const row = rows[0];
+  if (!row || row.finished_at) return;
+  for (let cursor: string | null = row.cursor, isLast = false; !isLast; ) {
+    await giveWay(ctx, signal);
+    if (signal.aborted)
+      throw new InterruptedError(`The backfill of ${repository.fullName} stops before the next page of ${phase}`);
+    if (!(await isMirrored(ctx.db, repository.id))) return; // Removed meanwhile.
+    const next: string | null =
+      phase === "reviews"
+        ? await storeReviews(ctx, repository, cursor, signal, (tx, step) =>
+            rememberPage(ctx, tx, repository.id, phase, step),
+          )
+        : await storeListPage(ctx, repository, phase, cursor);
+    isLast = next === null;
+    cursor = next;
+  }
+}
+
+async function storeListPage(
+  ctx: Context,
+  repository: MirroredRepository,
+  phase: Exclude<BackfillPhase, "reviews">,
+  cursor: string | null,
+): Promise<string | null> {
+  const { kind, path } = lists[phase];
+  const at = cursor ?? `/repositories/${repository.id}/${path}`;
+  const page = await storePage(ctx, repository, kind, at, "backfill", {
+    remember: (tx, stored) => rememberPage(ctx, tx, repository.id, phase, stored),
+  });
+  return page.next;
+}
+
+async function rememberPage(
+  ctx: Pick<Context, "clock">,
+  tx: Transaction,
+  repositoryId: number,
+  phase: BackfillPhase,
+  page: Pick<StoredPage, "next" | "resources" | "pagesLeft"> & { pages?: number },
+): Promise<void> {
+  const finishedAt = page.next === null ? ctx.clock.now().toISOString() : null;
+  await tx.execute(sql`update backfill_phases set cursor = ${page.next}, pages = pages + ${page.pages ?? 1}, resources = resources + ${page.resources},
+    expected_pages = coalesce(pages + ${page.pagesLeft}::integer, expected_pages), finished_at = ${finishedAt}::timestamptz
+    where repository_id = ${repositoryId} and phase = ${phase}`);
+}

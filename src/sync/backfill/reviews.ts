@@ -1,0 +1,163 @@
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/repository.ts";
+import { mergeabilityMark, storeMarks } from "../../mirror/store/marks.ts";
+import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
+import { isMergeabilityKnown, storeMergeabilityAfter } from "../reads/mergeability.ts";
+import { PAGE_SIZE, reviewLists, type StoredPage, storePage } from "../reads/pages.ts";
+import { learnPullDetails, marksForUnclear, readPullDetails, storePullDetails } from "../reads/pull-details.ts";
+import { enqueueMarks } from "../refresh/marks.ts";
+
+/**
+ * The last phase of a copy: what the lists of pull requests do not show. A whole copy goes through GraphQL's pages, the
+ * lists of reviews that GraphQL leaves to REST, and at the end the open pull requests whose mergeability upstream did not
+ * know yet. A copy that is made again only has to read what has changed since the last read of the details.
+ */
+interface WholePlace {
+  /** GraphQL's cursor; null at both ends. */
+  after: string | null;
+  /** Lists to be read by REST before anything else. */
+  lists: string[];
+  /** Null until GraphQL's last page; from then on the last open pull request that was asked about again. */
+  openAfter: number | null;
+  /** How many pull requests the next of GraphQL's pages is asked for; places that earlier versions stored do not say. */
+  pageSize?: number;
+}
+
+/** ISO 8601, by upstream's clock. */
+interface ChangedPlace {
+  changedSince: string;
+}
+
+/** Where the phase begins when only what has changed has to be read. */
+export function placeOfChanges(changedSince: Date): string {
+  return JSON.stringify({ changedSince } satisfies Record<keyof ChangedPlace, Date>);
+}
+
+/** What a step stores beside its rows, in their transaction. */
+export type RememberStep = (
+  tx: Transaction,
+  step: Pick<StoredPage, "next" | "resources" | "pagesLeft"> & { pages?: number },
+) => Promise<void>;
+
+/** One step from `cursor` on. Answers the next place, null at the end. */
+export async function storeReviews(
+  ctx: Context,
+  repository: MirroredRepository,
+  cursor: string | null,
+  signal: AbortSignal,
+  remember: RememberStep,
+): Promise<string | null> {
+  const place = cursor === null ? null : (JSON.parse(cursor) as WholePlace | ChangedPlace);
+  if (place !== null && "changedSince" in place) {
+    if (await storeChanged(ctx, repository, place, signal, remember)) return null;
+    return storeWhole(ctx, repository, null, signal, remember);
+  }
+  return storeWhole(ctx, repository, place, signal, remember);
+}
+
+/** More are cheaper by the page. */
+const MOST_CHANGED = 250;
+
+/** False: there is too much. */
+async function storeChanged(
+  ctx: Context,
+  repository: MirroredRepository,
+  { changedSince }: ChangedPlace,
+  signal: AbortSignal,
+  remember: RememberStep,
+): Promise<boolean> {
+  const { rows } = await ctx.db.$client.query<{ number: number }>(
+    `select number from pull_requests where repository_id = $1 and id is not null and deleted_at is null and updated_at >= $2
+      order by number limit ${MOST_CHANGED + 1}`,
+    [repository.id, changedSince],
+  );
+  if (rows.length > MOST_CHANGED) return false;
+  const numbers = rows.map((row) => row.number);
+  await storePullDetails(ctx, repository, numbers, "backfill", signal);
+  await ctx.db.transaction((tx) => remember(tx, { next: null, resources: numbers.length, pagesLeft: 1 }));
+  return true;
+}
+
+async function storeWhole(
+  ctx: Context,
+  repository: MirroredRepository,
+  known: WholePlace | null,
+  signal: AbortSignal,
+  remember: RememberStep,
+): Promise<string | null> {
+  const place = known ?? { after: null, lists: [], openAfter: null };
+  // Progress counts pull requests, and GraphQL's pages have them all.
+  const rememberPlace = (tx: Transaction, next: string | null) =>
+    remember(tx, { next, pages: 0, resources: 0, pagesLeft: null });
+
+  const [list, ...lists] = place.lists;
+  if (list !== undefined) {
+    const placeAfter = ({ next }: StoredPage) =>
+      placeText({ ...place, lists: next === null ? lists : [next, ...lists] });
+    const page = await storePage(ctx, repository, "review", list, "backfill", {
+      remember: (tx, stored) => rememberPlace(tx, placeAfter(stored)),
+    });
+    return placeAfter(page);
+  }
+  if (place.openAfter !== null) {
+    const placeAfter = (openAfter: number) => placeText({ ...place, openAfter });
+    const from = { after: place.openAfter, heardSince: null, priority: "backfill", signal } as const;
+    const last = await storeMergeabilityAfter(ctx, repository, from, (tx, number) =>
+      rememberPlace(tx, placeAfter(number)),
+    );
+    if (last !== null) return placeAfter(last);
+    const marks = (await isMergeabilityKnown(ctx.db, repository.id))
+      ? []
+      : [mergeabilityMark(repository.id, ctx.clock.now())];
+    await ctx.db.transaction(async (tx) => {
+      await storeMarks(tx, marks);
+      await rememberPlace(tx, null);
+    });
+    await enqueueMarks(ctx, marks);
+    return null;
+  }
+  return storePullsPage(ctx, repository, place, known === null, signal, remember);
+}
+
+async function storePullsPage(
+  ctx: Context,
+  repository: MirroredRepository,
+  place: WholePlace,
+  isFirst: boolean,
+  signal: AbortSignal,
+  remember: RememberStep,
+): Promise<string | null> {
+  const { after, pageSize = PAGE_SIZE } = place;
+  const page = await readPullDetails(ctx, repository, { after, pageSize }, { priority: "backfill", signal });
+  const details = await learnPullDetails(ctx, repository, page, "backfill");
+  const next = placeText({
+    after: page.next,
+    pageSize: page.pageSize,
+    lists: reviewLists(repository, details.unfinished),
+    openAfter: page.next === null ? 0 : null,
+  });
+  const marks = marksForUnclear(ctx, repository, details.unclear);
+  const left = isFirst && page.next !== null ? (await countPulls(ctx, repository)) - page.pulls.length : 0;
+  const pagesLeft = isFirst ? 1 + Math.ceil(Math.max(0, left) / page.pageSize) : null;
+  await ctx.db.transaction(async (tx) => {
+    // Reads of details that tie with a webhook are settled by that webhook's own mark.
+    await mergeObserved(tx, details.observed);
+    await storeMarks(tx, marks);
+    await remember(tx, { next, resources: page.pulls.length, pagesLeft });
+  });
+  await enqueueMarks(ctx, marks);
+  return next;
+}
+
+async function countPulls(ctx: Pick<Context, "db">, repository: MirroredRepository): Promise<number> {
+  const { rows } = await ctx.db.$client.query<{ count: number }>(
+    "select count(*)::int as count from pull_requests where repository_id = $1 and id is not null and deleted_at is null",
+    [repository.id],
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** As text for the cursor column. */
+function placeText(place: WholePlace): string {
+  return JSON.stringify(place);
+}

@@ -1,0 +1,200 @@
+import { sql } from "../../../db/drizzle.ts";
+import type { Context } from "../../context.ts";
+import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
+import type { Kind } from "../../mirror/store/resource.ts";
+import { enqueueBackfill, enqueueCatchUp } from "../../queues/queues.ts";
+import { CredentialUnusableError } from "../../upstream/client/errors.ts";
+import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
+import { InterruptedError } from "../backfill/backfill.ts";
+import { OVERLAP_MS, setSyncState } from "../following/repository-sync.ts";
+import { giveWayToDeliveries } from "../give-way.ts";
+import { storeMergeability } from "../reads/mergeability.ts";
+import {
+  BY_CHANGE,
+  newestOf,
+  PAGE_SIZE,
+  pathSince,
+  RepositoryUnavailableError,
+  type StoredPage,
+  storePage,
+} from "../reads/pages.ts";
+import { storePullDetails } from "../reads/pull-details.ts";
+import { readRepository } from "../reads/read-repository.ts";
+import { readMissingComments } from "../refresh/refresh.ts";
+import { SMALL_FLEET } from "./sweep.ts";
+
+/** Which list is followed by which watermark. */
+interface Following {
+  kind: Kind;
+  watermark: "issues_synced_at" | "comments_synced_at" | "review_comments_synced_at";
+  path: string;
+}
+
+const per = `per_page=${PAGE_SIZE}`;
+/**
+ * Oldest change first: what changes while we read moves to the end, where it is met again. Comments come before issues, whose
+ * counts of them then tell which of them no list of changes shows.
+ */
+const followed: readonly Following[] = [
+  { kind: "issue_comment", watermark: "comments_synced_at", path: `issues/comments?${BY_CHANGE}&${per}` },
+  { kind: "review_comment", watermark: "review_comments_synced_at", path: `pulls/comments?${BY_CHANGE}&${per}` },
+  { kind: "issue", watermark: "issues_synced_at", path: `issues?state=all&${BY_CHANGE}&${per}` },
+];
+
+/** Whether they can be merged upstream never knows of some: of which nothing was heard for so long are not asked about again. */
+const HEARD_MS = 15 * 60_000;
+
+/**
+ * Reads what changed in a repository since the watermarks, up to now. A watermark only moves to what was seen, so an
+ * unchanged list is asked for by the same address again, and that costs nothing. A repository that upstream shows again
+ * after a pause becomes live again.
+ * @throws InterruptedError between two pages, once `signal` is aborted
+ */
+export async function catchUp(
+  ctx: Context,
+  { repositoryId }: { repositoryId: number },
+  signal: AbortSignal,
+): Promise<void> {
+  const known = await findMirroredRepository(ctx.db, repositoryId);
+  if (!known || known.state === "gone" || known.state === "backfilling") return;
+  try {
+    const startedAt = ctx.clock.now();
+    const { repository } = await readRepository(ctx, known, "catch-up");
+    if (!(await isBackfilled(ctx, repositoryId))) {
+      await setSyncState(ctx.db, repositoryId, "backfilling", null);
+      await enqueueBackfill(ctx, { repositoryId });
+      return;
+    }
+    await readWhole(ctx, repository, "label", `labels?${per}`, signal);
+    await readWhole(ctx, repository, "milestone", `milestones?state=all&${per}`, signal);
+    for (const following of followed) await follow(ctx, repository, following, signal);
+    await followPulls(ctx, repository, signal);
+    await storeMergeability(ctx, repository, {
+      heardSince: new Date(startedAt.getTime() - HEARD_MS),
+      priority: "catch-up",
+      signal,
+    });
+    await ctx.db.$client.query(
+      "update repository_syncs set state = 'live', problem = null, confirmed_at = $2 where repository_id = $1 and state <> 'gone'",
+      [repositoryId, startedAt],
+    );
+  } catch (error) {
+    if (error instanceof CredentialUnusableError) {
+      // Whoever paused it has said why.
+      if (known.state !== "paused") await setSyncState(ctx.db, repositoryId, "paused", error.message);
+      return;
+    }
+    if (!(error instanceof RepositoryUnavailableError)) throw error;
+    ctx.log.warn({ repository: known.fullName, reason: error.message }, "Upstream does not show a mirrored repository");
+    await setSyncState(ctx.db, repositoryId, "paused", error.message);
+  }
+}
+
+/** After so many intervals a repository in which no sweep found a change is caught up with nevertheless. */
+const UNSWEPT_INTERVALS = 24;
+
+/** Asks for a catch-up of every repository that is followed, or, when there are many, of those that no sweep looks after. */
+export async function scheduleCatchUps(ctx: Context): Promise<void> {
+  // Of many, sweeps say which have changed; then each is caught up with now and then all the same.
+  const confirmed = new Date(ctx.clock.now().getTime() - UNSWEPT_INTERVALS * ctx.config.catchUpIntervalMs);
+  const { rows } = await ctx.db.$client.query<{ repository_id: string; state: string }>(
+    `select s.repository_id, s.state from repository_syncs s left join sweeps w using (repository_id)
+      where s.state <> 'gone' and (s.state <> 'live' or w.repository_id is null or s.confirmed_at is null or s.confirmed_at < $1
+        or (select count(*) from repository_syncs where state = 'live') <= $2)`,
+    [confirmed, SMALL_FLEET],
+  );
+  for (const { repository_id, state } of rows) {
+    const job = { repositoryId: Number(repository_id) };
+    // A backfill whose job was lost goes on where it stopped; one that runs is not doubled.
+    if (state === "backfilling") await enqueueBackfill(ctx, job);
+    else await enqueueCatchUp(ctx, job);
+  }
+}
+
+async function isBackfilled(ctx: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
+  const { rows } = await ctx.db.$client.query<{ backfilled_at: Date | null }>(
+    "select backfilled_at from repository_syncs where repository_id = $1",
+    [repositoryId],
+  );
+  return rows[0]?.backfilled_at != null;
+}
+
+async function readWhole(
+  ctx: Context,
+  repository: MirroredRepository,
+  kind: Kind,
+  list: string,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let path: string | null = `/repositories/${repository.id}/${list}`; path !== null; ) {
+    await beforePage(ctx, repository, signal);
+    const page: StoredPage = await storePage(ctx, repository, kind, path, "catch-up");
+    path = page.next;
+  }
+}
+
+async function follow(
+  ctx: Context,
+  repository: MirroredRepository,
+  { kind, watermark, path: list }: Following,
+  signal: AbortSignal,
+): Promise<void> {
+  const since = new Date((await watermarkOf(ctx, repository.id, watermark)).getTime() - OVERLAP_MS);
+  for (let path: string | null = pathSince(`/repositories/${repository.id}/${list}`, since); path !== null; ) {
+    await beforePage(ctx, repository, signal);
+    const page: StoredPage = await storePage(ctx, repository, kind, path, "catch-up", {
+      prepare: (observed) => readMissingComments(ctx, repository, observed, "catch-up"),
+      remember: async (tx, stored) => {
+        const newest = newestOf(stored)?.toISOString() ?? null;
+        await tx.execute(
+          sql`update repository_syncs set ${sql.raw(watermark)} = greatest(${sql.raw(watermark)}, ${newest}::timestamptz) where repository_id = ${repository.id}`,
+        );
+      },
+    });
+    path = page.next;
+  }
+}
+
+/** Pull requests cannot be asked by `since`: read from the newest change down to the watermark. */
+async function followPulls(ctx: Context, repository: MirroredRepository, signal: AbortSignal): Promise<void> {
+  const watermark = await watermarkOf(ctx, repository.id, "pulls_synced_at");
+  const until = new Date(watermark.getTime() - OVERLAP_MS);
+  const changed = new Map<number, Date>();
+  const validators: Validator[] = [];
+  for (
+    let path: string | null = `/repositories/${repository.id}/pulls?state=all&sort=updated&direction=desc&${per}`;
+    path !== null;
+  ) {
+    await beforePage(ctx, repository, signal);
+    const page: StoredPage = await storePage(ctx, repository, "pull_request", path, "catch-up", { isDone: false });
+    if (page.validator) validators.push(page.validator);
+    const since = page.rows.filter(({ updatedAt }) => updatedAt && updatedAt >= until);
+    for (const { key, updatedAt } of since) if (updatedAt) changed.set(key, updatedAt);
+    path = since.length > 0 && since.length === page.rows.length ? page.next : null;
+  }
+  // The list shows no reviews and no sizes.
+  await storePullDetails(ctx, repository, [...changed.keys()], "catch-up", signal);
+  const newest = new Date(Math.max(watermark.getTime(), ...[...changed.values()].map(Number)));
+  await ctx.db.transaction(async (tx) => {
+    for (const validator of validators) await saveValidator(tx, validator);
+    await tx.execute(
+      sql`update repository_syncs set pulls_synced_at = greatest(pulls_synced_at, ${newest.toISOString()}::timestamptz) where repository_id = ${repository.id}`,
+    );
+  });
+}
+
+/** All repositories are caught up with at one time, and deliveries would wait behind their pages. */
+async function beforePage(ctx: Context, repository: MirroredRepository, signal: AbortSignal): Promise<void> {
+  await giveWayToDeliveries(ctx, signal);
+  if (signal.aborted) throw new InterruptedError(`The catch-up of ${repository.fullName} stops before the next page`);
+}
+
+async function watermarkOf(ctx: Pick<Context, "db">, repositoryId: number, column: string): Promise<Date> {
+  const { rows } = await ctx.db.$client.query<{ at: Date | null }>(
+    `select ${column} as at from repository_syncs where repository_id = $1`,
+    [repositoryId],
+  );
+  const at = rows[0]?.at;
+  if (!at) throw new Error(`Repository ${repositoryId} is live and has no ${column}`);
+  return at;
+}

@@ -1,0 +1,45 @@
+import { isPostgresOutage } from "../../../db/outage.ts";
+import type { Context } from "../../context.ts";
+import { Batches } from "../batches.ts";
+import { type Applied, applyDeliveries } from "./apply.ts";
+
+/** So many go into one transaction. More saves little, and holds rows for longer. */
+const BATCH = 128;
+/** While Postgres works on one batch, the payloads of another are read. */
+const AT_ONCE = 2;
+
+/** How many deliveries a process should take up at once, so that each batch finds the next one waiting. */
+export const DELIVERIES_AT_ONCE = BATCH * AT_ONCE;
+
+/** Applies what is asked for one by one in batches. */
+export class DeliveryBatches {
+  readonly #batches: Batches<string, Applied>;
+
+  constructor(ctx: Context) {
+    this.#batches = new Batches(ctx, { size: BATCH, atOnce: AT_ONCE }, async (ids) => {
+      const outcomes = await applyDeliveries(ctx, ids);
+      return ids.map((id) => outcomes.get(id));
+    });
+  }
+
+  /** @throws InvalidPayloadError when the payload cannot be what its event says */
+  apply({ deliveryId }: { deliveryId: string }): Promise<Applied> {
+    return this.#batches.add(deliveryId);
+  }
+
+  /**
+   * Applies deliveries that arrived together, and answers which of them could not be. Why is for a job of its own to find
+   * out, which can be tried again without the others.
+   * @throws what says that Postgres is away; then none need be tried by itself
+   */
+  async applyBurst({ deliveryIds }: { deliveryIds: readonly string[] }): Promise<string[]> {
+    const failed: string[] = [];
+    const outcomes = await Promise.allSettled(deliveryIds.map((deliveryId) => this.apply({ deliveryId })));
+    for (const [index, outcome] of outcomes.entries()) {
+      if (outcome.status === "fulfilled") continue;
+      if (isPostgresOutage(outcome.reason)) throw outcome.reason;
+      failed.push(deliveryIds[index] as string);
+    }
+    return failed;
+  }
+}

@@ -1,0 +1,254 @@
+import { alone } from "../../../db/alone.ts";
+import { sql } from "../../../db/drizzle.ts";
+import type { Context } from "../../context.ts";
+import { enqueueCatchUp } from "../../queues/queues.ts";
+import { failureOf } from "../../upstream/client/answer.ts";
+import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
+import type { Answer } from "../../upstream/client/upstream.ts";
+import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
+
+/** A delivery that is younger may still be on its way. */
+const SETTLED_MS = 60_000;
+/** Upstream's list is read again so far before where the last check ended: a delivery is listed once it has been tried. */
+const OVERLAP_MS = 5 * 60_000;
+/** GitHub docs: deliveries are listed, and can be sent again, for three days. */
+const LISTED_MS = 3 * 24 * 3_600_000;
+/** What failed so often will fail again; then upstream's state is read instead. */
+const MAX_ATTEMPTS = 3;
+/** More is asked for by one catch-up, which costs less: upstream takes a write a second. */
+const MAX_ASKED = 30;
+
+/** Stands in `hook_checks` for: upstream shows us no hook of ours here, and we may not be allowed to see any. */
+const NO_HOOK = "0";
+const LOOK_AGAIN_MS = 6 * 3_600_000;
+
+export interface CheckedDeliveries {
+  /** Deliveries that the inbox lacks. */
+  missed: number;
+  /** Of them, those that upstream was asked to send again. */
+  asked: number;
+}
+
+/** Stands for the repository, and for the hook, of the App's one webhook: it serves all that the App is installed on. */
+const APP_HOOK = 0;
+
+interface Hook {
+  repositoryId: number;
+  hookId: number;
+  /** Upstream's list of its deliveries. */
+  list: string;
+  /** By upstream's clock; null: never checked. */
+  checkedUntil: Date | null;
+}
+
+/**
+ * Compares what upstream says it sent to our webhooks with the inbox, and asks for what is missing once more: each
+ * delivery by itself, or by a catch-up where that cannot help.
+ */
+export async function checkDeliveries(ctx: Context, signal?: AbortSignal): Promise<CheckedDeliveries> {
+  return (await alone(ctx, "check of deliveries", () => checkHooks(ctx, signal))) ?? { missed: 0, asked: 0 };
+}
+
+async function checkHooks(ctx: Context, signal: AbortSignal | undefined): Promise<CheckedDeliveries> {
+  const total = { missed: 0, asked: 0 };
+  for (const hook of await findHooks(ctx)) {
+    if (signal?.aborted) break;
+    const { missed, asked } = await checkHook(ctx, hook);
+    total.missed += missed;
+    total.asked += asked;
+  }
+  if (total.missed > 0) ctx.log.warn(total, "Webhooks were missed");
+  return total;
+}
+
+/** The App's webhook; null without an App. */
+async function findAppHook(ctx: Context): Promise<Hook | null> {
+  if (ctx.config.appId === null) return null;
+  const { rows } = await ctx.db.$client.query<{ checked_until: Date }>(
+    "select checked_until from hook_checks where repository_id = $1 and hook_id = $1",
+    [APP_HOOK],
+  );
+  const checkedUntil = rows[0]?.checked_until ?? null;
+  return { repositoryId: APP_HOOK, hookId: APP_HOOK, list: "/app/hook/deliveries", checkedUntil };
+}
+
+/** Our hooks are those whose deliveries we know, and those with our address. What the App is installed on needs none. */
+async function findHooks(ctx: Context): Promise<Hook[]> {
+  const { rows } = await ctx.db.$client.query<{
+    repository_id: string;
+    hook_id: string | null;
+    checked_until: Date | null;
+  }>(
+    `select s.repository_id, h.hook_id, c.checked_until from repository_syncs s
+      left join lateral (select hook_id from hook_checks where repository_id = s.repository_id
+        union select distinct hook_id from deliveries where repository_id = s.repository_id and received_at > $1) h on true
+      left join hook_checks c on c.repository_id = s.repository_id and c.hook_id = h.hook_id
+      where s.state = 'live' and not ($2 and exists (select from installation_repositories i
+        where i.repository_id = s.repository_id and i.page > 0)) order by s.repository_id, h.hook_id`,
+    [new Date(ctx.clock.now().getTime() - LISTED_MS), ctx.config.appId !== null],
+  );
+  const appHook = await findAppHook(ctx);
+  const hooks: Hook[] = appHook ? [appHook] : [];
+  const lookAgainBefore = ctx.clock.now().getTime() - LOOK_AGAIN_MS;
+  for (const [repository_id, known] of Map.groupBy(rows, (row) => row.repository_id)) {
+    const repositoryId = Number(repository_id);
+    const looked = known.find(({ hook_id }) => hook_id === NO_HOOK)?.checked_until;
+    if (looked && looked.getTime() > lookAgainBefore) continue;
+    const named = known.filter(({ hook_id }) => hook_id !== null && hook_id !== NO_HOOK);
+    for (const { hook_id, checked_until } of named)
+      hooks.push(repositoryHook(repositoryId, Number(hook_id), checked_until));
+    if (named.length > 0) continue;
+    const hookId = await findByAddress(ctx, repositoryId);
+    if (hookId !== null) hooks.push(repositoryHook(repositoryId, hookId, null));
+    else await rememberNoHook(ctx, repositoryId);
+  }
+  return hooks;
+}
+
+function repositoryHook(repositoryId: number, hookId: number, checkedUntil: Date | null): Hook {
+  return { repositoryId, hookId, list: `/repositories/${repositoryId}/hooks/${hookId}/deliveries`, checkedUntil };
+}
+
+/** To ask in vain costs a request each time, for each repository. */
+async function rememberNoHook(ctx: Context, repositoryId: number): Promise<void> {
+  await ctx.db.execute(sql`insert into hook_checks (repository_id, hook_id, checked_until)
+    values (${repositoryId}, ${Number(NO_HOOK)}, ${ctx.clock.now().toISOString()}::timestamptz)
+    on conflict (repository_id, hook_id) do update set checked_until = excluded.checked_until`);
+}
+
+/** Of a hook that has never reached us nothing is known but its address. null: none has ours, or we may not see them. */
+async function findByAddress(ctx: Context, repositoryId: number): Promise<number | null> {
+  if (ctx.config.publicUrl === null) return null;
+  const url = `${ctx.config.publicUrl}/webhooks`;
+  const answer = await askOrNull(ctx, `/repositories/${repositoryId}/hooks?per_page=100`, false);
+  if (answer?.kind !== "ok") return null;
+  const hooks = answer.body as { id: number; config?: { url?: string } }[];
+  return hooks.find((hook) => hook.config?.url === url)?.id ?? null;
+}
+
+/** null: the token may not see hooks, which leaves the sweep to find what was missed. */
+async function askOrNull(ctx: Context, path: string, conditional: boolean): Promise<Answer | null> {
+  try {
+    return await ctx.upstream.get(path, { priority: "catch-up", conditional });
+  } catch (error) {
+    if (error instanceof UpstreamRefusedError) return null;
+    throw error;
+  }
+}
+
+interface Listed {
+  id: number;
+  guid: string;
+  delivered_at: string;
+  status: string;
+  event: string;
+  /** Null for what concerns no repository. */
+  repository_id?: number | null;
+}
+
+async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries> {
+  const read = await readDeliveries(ctx, hook);
+  if (read === "hidden" && hook.repositoryId !== APP_HOOK) await rememberNoHook(ctx, hook.repositoryId);
+  if (read === "hidden" || read === "unchanged") return { missed: 0, asked: 0 };
+  const { listed, upstreamNow, validator, isTooOld } = read;
+  const settled = listed.filter(({ delivered_at }) => Date.parse(delivered_at) <= upstreamNow.getTime() - SETTLED_MS);
+  const missing = await findMissing(
+    ctx,
+    hook,
+    Map.groupBy(settled, ({ guid }) => guid),
+  );
+  const hopeful = missing.filter((attempts) => attempts.length < MAX_ATTEMPTS).slice(0, MAX_ASKED);
+  for (const [newest] of hopeful) {
+    if (newest) await askAgain(ctx, `${hook.list}/${newest.id}/attempts`);
+  }
+  const hopeless = missing.filter((attempts) => !hopeful.includes(attempts));
+  for (const repositoryId of await concerned(ctx, hook, isTooOld ? "all" : hopeless))
+    await enqueueCatchUp(ctx, { repositoryId });
+
+  const isQuiet = settled.length === listed.length && missing.length === 0;
+  const until = new Date(upstreamNow.getTime() - SETTLED_MS).toISOString();
+  await ctx.db.transaction(async (tx) => {
+    await tx.execute(sql`insert into hook_checks (repository_id, hook_id, checked_until, missed)
+      values (${hook.repositoryId}, ${hook.hookId}, ${until}::timestamptz, ${missing.length})
+      on conflict (repository_id, hook_id) do update set checked_until = greatest(hook_checks.checked_until, excluded.checked_until),
+        missed = hook_checks.missed + excluded.missed`);
+    const untold = `{${namedIn(hook, missing).join(",")}}`;
+    if (missing.length > 0)
+      await tx.execute(
+        sql`update sweeps set untold_at = ${ctx.clock.now().toISOString()}::timestamptz where repository_id = any(${untold}::bigint[])`,
+      );
+    // What was said of installations is read from upstream at the next look, whether it comes again or not.
+    if (hook.repositoryId === APP_HOOK && missing.some(([newest]) => newest?.event.startsWith("installation")))
+      await tx.execute(sql`update installations set listed_at = null`);
+    // While anything is open the list must be read again; unchanged it would not be.
+    if (isQuiet && validator) await saveValidator(tx, validator);
+  });
+  return { missed: missing.length, asked: hopeful.length };
+}
+
+/** Which repositories the deliveries are of. */
+function namedIn({ repositoryId }: Hook, missing: Listed[][]): number[] {
+  if (missing.length === 0 || repositoryId !== APP_HOOK) return missing.length === 0 ? [] : [repositoryId];
+  return [...new Set(missing.flatMap(([newest]) => newest?.repository_id ?? []))];
+}
+
+/** Which mirrored repositories have to be read instead. */
+async function concerned(ctx: Context, hook: Hook, missing: Listed[][] | "all"): Promise<number[]> {
+  if (hook.repositoryId !== APP_HOOK) return missing === "all" || missing.length > 0 ? [hook.repositoryId] : [];
+  const { rows } = await ctx.db.$client.query<{ repository_id: string }>(
+    `select s.repository_id from repository_syncs s join installation_repositories i using (repository_id)
+      where s.state = 'live' and i.page > 0 and ($1 or s.repository_id = any($2)) order by s.repository_id`,
+    [missing === "all", missing === "all" ? [] : namedIn(hook, missing)],
+  );
+  return rows.map(({ repository_id }) => Number(repository_id));
+}
+
+interface ReadDeliveries {
+  /** Newest first. */
+  listed: Listed[];
+  upstreamNow: Date;
+  validator: Validator | null;
+  /** The last check is longer ago than upstream lists deliveries. */
+  isTooOld: boolean;
+}
+
+/** "unchanged": since all of it was in the inbox. "hidden": the hook is gone, or the token may not see it. */
+async function readDeliveries(
+  ctx: Context,
+  { list, checkedUntil }: Hook,
+): Promise<ReadDeliveries | "unchanged" | "hidden"> {
+  const listed: Listed[] = [];
+  let read: ReadDeliveries | null = null;
+  for (let path: string | null = `${list}?per_page=100`; path !== null; ) {
+    const answer: Answer | null = await askOrNull(ctx, path, read === null);
+    if (answer?.kind === "unchanged") return "unchanged";
+    if (answer?.kind !== "ok") return "hidden";
+    const since = Math.max(checkedUntil?.getTime() ?? 0, answer.upstreamNow.getTime() - LISTED_MS) - OVERLAP_MS;
+    const isTooOld = checkedUntil !== null && answer.upstreamNow.getTime() - checkedUntil.getTime() > LISTED_MS;
+    read ??= { listed, upstreamNow: answer.upstreamNow, validator: answer.validator, isTooOld };
+    const page = answer.body as Listed[];
+    const recent = page.filter(({ delivered_at }) => Date.parse(delivered_at) >= since);
+    listed.push(...recent);
+    path = recent.length === page.length ? (answer.links.next ?? null) : null;
+  }
+  return read ?? "hidden";
+}
+
+/** The attempts, newest first, at each delivery that the inbox does not have, or has and could not apply. */
+async function findMissing(ctx: Context, hook: Hook, byGuid: Map<string, Listed[]>): Promise<Listed[][]> {
+  const { rows } = await ctx.db.$client.query<{ guid: string }>(
+    // One event has one GUID at all hooks: of the App's it is enough that any told it.
+    "select guid from deliveries where ($1 = 0 or hook_id = $1) and guid = any($2) and status <> 'failed'",
+    [hook.hookId, [...byGuid.keys()]],
+  );
+  const known = new Set(rows.map(({ guid }) => guid));
+  return [...byGuid]
+    .filter(([guid, [newest]]) => !known.has(guid) && newest?.event !== "ping")
+    .map(([, attempts]) => attempts);
+}
+
+async function askAgain(ctx: Context, path: string): Promise<void> {
+  const answer = await ctx.upstream.write({ method: "POST", path, body: null });
+  if (answer.status !== 202)
+    throw failureOf(path, { status: answer.status, headers: answer.headers, text: answer.body });
+}

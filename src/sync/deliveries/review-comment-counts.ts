@@ -1,0 +1,85 @@
+import { arrayOf, runPrepared, type Session, together } from "../../../db/statement.ts";
+import { findStored, type Transaction } from "../../mirror/store/merge.ts";
+import type { Stored } from "../../mirror/store/merge-rule.ts";
+import type { Seen } from "../../mirror/store/observation.ts";
+import { numberInAddress, type ResourceKey } from "../../mirror/store/resource.ts";
+
+/** A pull request, wherever it is known of. */
+type PullKey = Pick<ResourceKey, "repositoryId" | "key">;
+
+/** How many comments on their diffs the mirror has, by `repositoryId/number`; those without any are left out. */
+export async function countReviewComments(session: Session, pulls: readonly PullKey[]): Promise<Map<string, number>> {
+  const rows = await runPrepared<{ pull: string; count: number }>(
+    session,
+    `select x.r || '/' || x.n as pull, count(*)::int as count
+      from unnest(${arrayOf("$1", "bigint")}, ${arrayOf("$2", "integer")}) as x(r, n)
+      join pull_request_review_comments c on c.repository_id = x.r and c.pull_number = x.n and c.deleted_at is null group by x.r, x.n`,
+    [pulls.map(({ repositoryId }) => repositoryId), pulls.map(({ key }) => key)],
+  );
+  return new Map(rows.map(({ pull, count }) => [pull, count]));
+}
+
+/** Held until the end by whoever counts: nobody sees the comments that another is about to store. */
+const LOCK = `select pg_advisory_xact_lock(hashtextextended('tain review comments ' || x.pull, 0))
+  from (select distinct unnest(${arrayOf("$1", "text")}) as pull order by 1) as x`;
+
+/**
+ * How comments on diffs, told of by webhooks, change `review_comments` of their pull requests, which come with them without it.
+ * What upstream last said may count some that we have still to hear of, so a new comment only raises it, and one that was
+ * deleted only lowers it. To be called before they are merged, in the same transaction.
+ */
+export async function observeCounts(tx: Transaction, seen: readonly Seen[], now: Date): Promise<Seen[]> {
+  const comments = Map.groupBy(
+    seen.filter(({ kind }) => kind === "review_comment"),
+    nameOf,
+  );
+  if (comments.size === 0) return [];
+  const pulls = Map.groupBy(comments.values(), ([comment]) => nameOf(pullOf(comment as Seen)));
+  const keys = [...pulls.values()].map(([group]) => pullOf(group?.[0] as Seen));
+  await runPrepared(tx, LOCK, [[...pulls.keys()]]);
+  const [counts, storedPulls, storedComments] = await together([
+    countReviewComments(tx, keys),
+    findStored(tx, "pull_request", keys),
+    findStored(tx, "review_comment", [...comments.values()].flat()),
+  ]);
+  return keys.flatMap((key) => {
+    const name = nameOf(key);
+    const stored = storedPulls.get(name);
+    const known = stored?.fields.review_comments;
+    if (!stored || typeof known !== "number") return [];
+    const changes = (pulls.get(name) ?? []).map((group) =>
+      changeBy(group, storedComments.get(nameOf(group[0] as Seen))),
+    );
+    const count = changes.reduce<number>((sum, change) => sum + change, counts.get(name) ?? 0);
+    const isNews = (changes.includes(1) && count > known) || (changes.includes(-1) && count < known);
+    const shown = seen.filter((one) => one.kind === "pull_request" && nameOf(one) === name);
+    return isNews ? [countedAs(key, count, stored, shown, now)] : [];
+  });
+}
+
+/** By how much the sightings of one comment change the count. */
+function changeBy(group: Seen[], stored: Stored | undefined): -1 | 0 | 1 {
+  const isDeleted = group.some(({ deleted }) => deleted);
+  if (!stored) return isDeleted ? 0 : 1;
+  return isDeleted && stored.deletedAt === null ? -1 : 0;
+}
+
+/** Newer than what is stored and than what came with the comments; a payload that shows the count itself speaks for itself. */
+function countedAs(pull: ResourceKey, review_comments: number, stored: Stored, shown: Seen[], now: Date): Seen {
+  const known = [stored.stamp, stored.keyStamps.review_comments ?? stored.stamp];
+  const around = shown.filter(({ fields }) => !("review_comments" in fields)).map(({ stamp }) => stamp);
+  const stamp = {
+    updatedAt: Math.max(...[...known, ...around].map(({ updatedAt }) => updatedAt)),
+    seenAt: Math.max(now.getTime(), ...known.map(({ seenAt }) => seenAt + 1)),
+    read: true,
+  };
+  return { ...pull, fields: { review_comments }, stamp, deleted: false, extent: "part" };
+}
+
+function nameOf({ repositoryId, key }: PullKey): string {
+  return `${repositoryId}/${key}`;
+}
+
+function pullOf({ repositoryId, fields }: Seen): ResourceKey {
+  return { kind: "pull_request", repositoryId, key: numberInAddress(fields.pull_request_url) as number };
+}

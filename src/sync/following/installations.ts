@@ -1,0 +1,338 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { alone } from "../../../db/alone.ts";
+import { sql } from "../../../db/drizzle.ts";
+import type { Context } from "../../context.ts";
+import type { Transaction } from "../../mirror/store/merge.ts";
+import type { Fields, Json } from "../../mirror/store/template.ts";
+import { enqueueCatchUp, QueueUnavailableError } from "../../queues/queues.ts";
+import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
+import { pages } from "../../upstream/client/pagination.ts";
+import type { Answer } from "../../upstream/client/upstream.ts";
+import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
+import {
+  type Installation,
+  installationCredential,
+  loadInstallations,
+} from "../../upstream/credentials/installations.ts";
+
+/** Webhooks tell at once of what an installation covers; this finds what they missed. */
+const LIST_MS = 5 * 60_000;
+/** What a webhook tells may not be shown yet by each of upstream's replicas: it is asked again until so much later. */
+const LAG_MS = 10_000;
+/** How often, and how many times, one waits for another that does the same. Whatever it leaves is done a minute later. */
+const LOOK_MS = 250;
+const MAX_LOOKS = 80;
+const LIST = "/app/installations?per_page=100";
+const REPOSITORIES = "/installation/repositories?per_page=100";
+
+/** How a repository that an installation covers begins to be mirrored. */
+export interface Beginning {
+  /** Whether the selections want it. */
+  isWanted(fullName: string): boolean;
+  /** By upstream's representation of it. */
+  begin(representation: Fields, seenAt: Date): Promise<void>;
+  /** By its id alone. */
+  beginById(repositoryId: number): Promise<void>;
+}
+
+/**
+ * Reads what the App is installed on, conditionally, and makes the mirror follow: what an installation covers is begun if it is
+ * wanted; what none covers any more, and what is suspended, is paused with the reason, and nothing is deleted.
+ * Where another process does it already, this one waits for it and then does it again, since it may know of more.
+ */
+export async function followInstallations(ctx: Context, beginning: Beginning): Promise<void> {
+  const follow = async () => {
+    await readInstallations(ctx);
+    for (const { installation, isDue } of await loadDue(ctx)) {
+      if (installation.suspendedAt === null && isDue) await readCovered(ctx, installation, beginning);
+    }
+    await beginWanted(ctx, beginning);
+    await pauseUnreadable(ctx);
+    return true;
+  };
+  for (let looks = 0; looks < MAX_LOOKS; looks++) {
+    if ((await alone(ctx, "installations", follow)) !== null) return;
+    await sleep(LOOK_MS);
+  }
+}
+
+/** Takes note of a webhook that tells of an installation. What is true is then read from upstream, whatever the order of events. */
+export async function noteInstallation(tx: Transaction, payload: Fields, at: Date): Promise<string | null> {
+  const shown = payload.installation;
+  if (!isShown(shown)) return "it names no installation";
+  const { id, account, type, selection, permissions, events } = readShown(shown);
+  const told = at.toISOString();
+  await tx.execute(sql`insert into installations (id, account, account_type, repository_selection, permissions, events, told_at)
+    values (${id}, ${account}, ${type}, ${selection}, ${permissions}, ${events}, ${told}::timestamptz)
+    on conflict (id) do update set listed_at = null, told_at = greatest(installations.told_at, excluded.told_at)`);
+  return null;
+}
+
+async function readInstallations(ctx: Context): Promise<void> {
+  const before = new Map((await loadInstallations(ctx.db)).map((each) => [each.id, each]));
+  const { rows } = await ctx.db.$client.query("select from installations where told_at is not null limit 1");
+  const startedAt = ctx.clock.now();
+  let read = await walk(ctx, LIST, { conditional: rows.length === 0 });
+  if (read.isUnchanged) return;
+  // A page that has not changed does not say what stands on it.
+  if (read.unchanged.length > 0) read = await walk(ctx, LIST, { conditional: false });
+  const shown = read.pages.flatMap(({ body }) => (body as Json[]).filter(isShown).map(readShown));
+
+  const lost: number[] = [];
+  const gone = [...before.values()].filter(({ id }) => !shown.some((each) => each.id === id));
+  await ctx.db.transaction(async (tx) => {
+    for (const { id, account, type, selection, permissions, events, suspendedAt } of shown) {
+      await tx.execute(sql`insert into installations (id, account, account_type, repository_selection, permissions, events, suspended_at)
+        values (${id}, ${account}, ${type}, ${selection}, ${permissions}, ${events}, ${suspendedAt}::timestamptz)
+        on conflict (id) do update set account = excluded.account, account_type = excluded.account_type,
+          repository_selection = excluded.repository_selection, permissions = excluded.permissions, events = excluded.events,
+          suspended_at = excluded.suspended_at`);
+    }
+    for (const { id, account } of gone) {
+      const reason = `The GitHub App is no longer installed on ${account}: install it again`;
+      lost.push(...(await uncover(tx, id, { kept: [], reason })));
+      await tx.execute(sql`delete from installations where id = ${id}`);
+    }
+    const seen = new Date(startedAt.getTime() - LAG_MS).toISOString();
+    // What was read just after the webhook may have come from a replica that lagged behind it: once more.
+    await tx.execute(
+      sql`update installations set told_at = null, listed_at = null where told_at <= ${seen}::timestamptz`,
+    );
+    for (const { validator } of read.pages) if (validator) await saveValidator(tx, validator);
+  });
+  ctx.upstream.credentialsChanged();
+  await handOver(ctx, lost);
+
+  for (const { id, suspendedAt, permissions } of shown) {
+    const known = before.get(id);
+    const isBack = suspendedAt === null && (!known || known.suspendedAt !== null);
+    if (!isBack && JSON.stringify(known?.permissions) === permissions) continue;
+    // What upstream refused before may be allowed now.
+    await ctx.upstream.tryAgain(installationCredential(id));
+    await wakePaused(ctx, id);
+  }
+  for (const { id, suspendedAt } of shown) {
+    if (suspendedAt !== null && before.get(id)?.suspendedAt === null) await handOver(ctx, await findCovered(ctx, id));
+  }
+}
+
+async function loadDue(ctx: Context): Promise<{ installation: Installation; isDue: boolean }[]> {
+  const before = new Date(ctx.clock.now().getTime() - LIST_MS);
+  const { rows } = await ctx.db.$client.query<{ id: string }>(
+    "select id from installations where listed_at is null or listed_at <= $1 or told_at is not null",
+    [before],
+  );
+  const due = new Set(rows.map(({ id }) => Number(id)));
+  return (await loadInstallations(ctx.db)).map((installation) => ({ installation, isDue: due.has(installation.id) }));
+}
+
+/** Reads which repositories an installation covers. */
+async function readCovered(ctx: Context, installation: Installation, beginning: Beginning): Promise<void> {
+  const { id, account } = installation;
+  const { rows } = await ctx.db.$client.query(
+    `select from installations i where id = $1 and told_at is null
+      and exists (select from installation_repositories c where c.installation_id = i.id)`,
+    [id],
+  );
+  const startedAt = ctx.clock.now();
+  const credential = installationCredential(id);
+  let read = await walk(ctx, REPOSITORIES, { credential, conditional: rows.length > 0 });
+  const covered = (each: typeof read) =>
+    each.pages.flatMap(({ body, page, seenAt }) =>
+      ((body as { repositories?: Fields[] }).repositories ?? []).map((one) => ({ one, page, seenAt })),
+    );
+  const total = (read.pages[0]?.body as { total_count?: number } | undefined)?.total_count;
+  if (
+    total !== undefined &&
+    read.unchanged.length > 0 &&
+    total !== (await countCovered(ctx, id, read.unchanged)) + covered(read).length
+  ) {
+    // The list moved between two pages, so that some row stands on none that was read.
+    read = await walk(ctx, REPOSITORIES, { credential, conditional: false });
+  }
+
+  const found: number[] = [];
+  let lost: number[] = [];
+  await ctx.db.transaction(async (tx) => {
+    for (const { one, page } of covered(read)) {
+      const { rowCount } =
+        await tx.execute(sql`insert into installation_repositories (repository_id, installation_id, full_name, page)
+        values (${one.id as number}, ${id}, ${String(one.full_name)}, ${page})
+        on conflict (repository_id) do update set installation_id = excluded.installation_id, full_name = excluded.full_name, page = excluded.page
+          where (installation_repositories.installation_id, installation_repositories.full_name, installation_repositories.page)
+            is distinct from (excluded.installation_id, excluded.full_name, excluded.page)`);
+      if ((rowCount ?? 0) > 0) found.push(one.id as number);
+    }
+    if (!read.isUnchanged)
+      lost = await uncover(tx, id, {
+        kept: covered(read).map(({ one }) => one.id as number),
+        unchanged: read.unchanged,
+        reason: `The GitHub App may no longer see it: it was taken out of the installation on ${account}. Add it there`,
+      });
+    await tx.execute(
+      sql`update installations set listed_at = ${startedAt.toISOString()}::timestamptz where id = ${id}`,
+    );
+    for (const { validator } of read.pages) if (validator) await saveValidator(tx, validator);
+  });
+  if (!read.isUnchanged) ctx.upstream.credentialsChanged();
+  // Only now, since whoever reads a private repository has to know as which installation.
+  for (const { one, seenAt } of covered(read)) {
+    if (beginning.isWanted(String(one.full_name))) await beginning.begin(one, seenAt);
+  }
+  await handOver(ctx, lost);
+  await wakePaused(ctx, id, found);
+}
+
+interface Walked {
+  pages: { page: number; body: unknown; seenAt: Date; validator: Validator | null }[];
+  /** The numbers of the pages that have not changed. */
+  unchanged: number[];
+  /** Every page. */
+  isUnchanged: boolean;
+}
+
+async function walk(
+  ctx: Pick<Context, "upstream">,
+  path: string,
+  { conditional, ...options }: { credential?: string; conditional: boolean },
+): Promise<Walked> {
+  const read: Walked = { pages: [], unchanged: [], isUnchanged: true };
+  let page = 0;
+  for await (const answer of pages(ctx.upstream, path, {
+    ...{ priority: "catch-up" as const, conditional, anew: !conditional },
+    ...options,
+  })) {
+    page += 1;
+    if (answer.kind === "unchanged") read.unchanged.push(page);
+    else if (answer.kind === "ok")
+      read.pages.push({ page, body: answer.body, seenAt: answer.seenAt, validator: answer.validator });
+    else throw new UpstreamRefusedError(statusOf(answer), `${path.split("?")[0]} is not shown`, null);
+  }
+  return { ...read, isUnchanged: read.pages.length === 0 };
+}
+
+function statusOf(answer: Answer): number {
+  return answer.kind === "missing" ? answer.status : 301;
+}
+
+async function countCovered({ db }: Pick<Context, "db">, id: number, onPages: number[]): Promise<number> {
+  const { rows } = await db.$client.query<{ count: number }>(
+    "select count(*)::integer as count from installation_repositories where installation_id = $1 and page = any($2)",
+    [id, onPages],
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/**
+ * What stood neither on a page that was read nor on one that has not changed is covered no more; page 0 remembers that it was.
+ * Answers those that are paused because of it.
+ */
+async function uncover(
+  tx: Transaction,
+  id: number,
+  { kept, unchanged = [], reason }: { kept: number[]; unchanged?: number[]; reason: string },
+): Promise<number[]> {
+  const list = (numbers: number[]) => `{${numbers.join(",")}}`;
+  const { rows } = await tx.execute<{ repository_id: string }>(sql`with lost as (
+      update installation_repositories set page = 0 where installation_id = ${id} and page > 0
+        and page <> all(${list(unchanged)}::integer[]) and repository_id <> all(${list(kept)}::bigint[])
+      returning repository_id)
+    update repository_syncs set state = 'paused', problem = ${`${reason}, or \`tain remove\` it here`}
+      where state in ('live', 'backfilling') and repository_id in (select repository_id from lost)
+      returning repository_id`);
+  return rows.map(({ repository_id }) => Number(repository_id));
+}
+
+/** What is covered and wanted and not mirrored: it was not wanted when its page was read. */
+async function beginWanted(ctx: Context, beginning: Beginning): Promise<void> {
+  const { rows } = await ctx.db.$client.query<{ repository_id: string; full_name: string }>(
+    `select c.repository_id, c.full_name from installation_repositories c
+      join installations i on i.id = c.installation_id and i.suspended_at is null
+      where c.page > 0 and not exists (select from repository_syncs s where s.repository_id = c.repository_id)
+      order by c.repository_id`,
+  );
+  for (const { repository_id, full_name } of rows)
+    if (beginning.isWanted(full_name)) await beginning.beginById(Number(repository_id));
+}
+
+/** Without a token nobody can read what a suspended installation covers. */
+async function pauseUnreadable(ctx: Context): Promise<void> {
+  if (ctx.config.upstreamTokens.length > 0) return;
+  for (const { id, account, suspendedAt } of await loadInstallations(ctx.db)) {
+    if (suspendedAt !== null) await pauseSuspended(ctx, id, account);
+  }
+}
+
+async function pauseSuspended({ db }: Pick<Context, "db">, id: number, account: string): Promise<void> {
+  const problem = `The GitHub App's installation on ${account} is suspended: an owner of ${account} can unsuspend it in its settings, under GitHub Apps`;
+  await db.execute(sql`update repository_syncs set state = 'paused', problem = ${problem}
+    where state in ('live', 'backfilling')
+      and repository_id in (select repository_id from installation_repositories where installation_id = ${id})`);
+}
+
+/** Tokens take over what they see of what an installation may not read any more; what they do not see the catch-up pauses. */
+async function handOver(ctx: Context, repositoryIds: readonly number[]): Promise<void> {
+  if (ctx.config.upstreamTokens.length === 0) return;
+  for (const repositoryId of repositoryIds) await wake(ctx, repositoryId);
+}
+
+async function findCovered({ db }: Pick<Context, "db">, id: number): Promise<number[]> {
+  const { rows } = await db.$client.query<{ repository_id: string }>(
+    `select c.repository_id from installation_repositories c join repository_syncs s using (repository_id)
+      where c.installation_id = $1 and s.state <> 'gone'`,
+    [id],
+  );
+  return rows.map(({ repository_id }) => Number(repository_id));
+}
+
+/** What an installation covers again is asked for at once, not only at the next interval. */
+async function wakePaused(ctx: Context, id: number, only: number[] | null = null): Promise<void> {
+  const { rows } = await ctx.db.$client.query<{ repository_id: string }>(
+    `select c.repository_id from installation_repositories c join repository_syncs s using (repository_id)
+      where c.installation_id = $1 and c.page > 0 and s.state = 'paused' and ($2::bigint[] is null or c.repository_id = any($2))`,
+    [id, only],
+  );
+  for (const { repository_id } of rows) await wake(ctx, Number(repository_id));
+}
+
+async function wake(ctx: Context, repositoryId: number): Promise<void> {
+  try {
+    await enqueueCatchUp(ctx, { repositoryId }, { atOnce: true });
+  } catch (error) {
+    if (!(error instanceof QueueUnavailableError)) throw error; // The next interval asks.
+  }
+}
+
+interface Shown {
+  id: number;
+  account: string;
+  type: string;
+  selection: string;
+  /** JSON. */
+  permissions: string;
+  /** JSON. */
+  events: string;
+  suspendedAt: string | null;
+}
+
+function isShown(value: Json | undefined): value is Fields & { id: number; account: Fields } {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  const { id, account } = value;
+  return typeof id === "number" && typeof account === "object" && account !== null && !Array.isArray(account);
+}
+
+/** Pure. */
+function readShown(shown: Fields & { id: number; account: Fields }): Shown {
+  const { id, account, permissions, events, repository_selection: selection, suspended_at: suspendedAt } = shown;
+  // GitHub docs: of an enterprise there is no login, and a slug.
+  const login = account.login ?? account.slug;
+  return {
+    id,
+    account: typeof login === "string" ? login : String(id),
+    type: typeof account.type === "string" ? account.type : "Enterprise",
+    selection: selection === "all" ? "all" : "selected",
+    permissions: JSON.stringify(permissions ?? {}),
+    events: JSON.stringify(events ?? []),
+    suspendedAt: typeof suspendedAt === "string" ? suspendedAt : null,
+  };
+}

@@ -1,0 +1,100 @@
+import type { Database, Queries } from "../../../db/connection.ts";
+import { sql } from "../../../db/drizzle.ts";
+import { PEOPLE, touch } from "../../../db/revisions.ts";
+import { origin } from "../../../db/schema/origin.ts";
+
+/** The origin of the demonstration's databases. Its world is another one at each start, so no address names it. */
+export const SIMULATOR = "simulator";
+
+/** The database belongs to another upstream. The message says which, and what to set. */
+export class OriginMismatchError extends Error {
+  override name = "OriginMismatchError";
+}
+
+/** Everything that was learned from upstream, or wished of it. What is left: our own tokens, the schema's version, the origin. */
+export const mirrorTables = [
+  "shapes",
+  "users",
+  "former_names",
+  "repositories",
+  "labels",
+  "milestones",
+  "issue_assignees",
+  "issue_labels",
+  "issues",
+  "issue_transfers",
+  "pull_requests",
+  "issue_comments",
+  "pull_request_review_comments",
+  "pull_request_reviews",
+  "deliveries",
+  "backfill_phases",
+  "repository_syncs",
+  "selections",
+  "refresh_marks",
+  "audits",
+  "audit_pages",
+  "sweeps",
+  "hook_checks",
+  "validators",
+  "installations",
+  "installation_repositories",
+  "token_owners",
+  "revisions",
+] as const;
+
+// A process that was left running holds its locks only for the length of a statement.
+const LOCK_TIMEOUT = "10s";
+
+/**
+ * Says that this database mirrors `upstream`, which is a REST address or `SIMULATOR`.
+ *
+ * - claimed: nobody had said so before.
+ * - continued: it mirrors the same upstream already.
+ * - emptied: it held a simulated world, which is gone; the mirror begins anew. The queues should be emptied likewise.
+ *
+ * Call it before anything else works on the database.
+ * @throws OriginMismatchError when the database belongs to another upstream; nothing was changed
+ */
+export async function claimOrigin(db: Database, upstream: string): Promise<"claimed" | "continued" | "emptied"> {
+  return await db.transaction(async (tx) => {
+    await tx.execute(sql`set local lock_timeout = ${sql.raw(`'${LOCK_TIMEOUT}'`)}`);
+    // Two starts at once: the second waits here, and then finds what the first has said.
+    await tx.execute(sql`lock table ${origin} in exclusive mode`);
+    const known = await findOrigin(tx);
+    if (known === null) {
+      if (upstream === SIMULATOR && (await holdsRepositories(tx)))
+        throw new OriginMismatchError(mismatch(null, upstream));
+      await tx.insert(origin).values({ upstream, claimedAt: new Date() });
+      return "claimed";
+    }
+    if (known === SIMULATOR) {
+      const tables = upstream === SIMULATOR ? mirrorTables : [...mirrorTables, "api_tokens"];
+      await tx.execute(sql.raw(`truncate ${tables.join(", ")}`));
+      touch(tx, [PEOPLE]);
+      await tx.update(origin).set({ upstream, claimedAt: new Date() });
+      return "emptied";
+    }
+    if (known !== upstream) throw new OriginMismatchError(mismatch(known, upstream));
+    return "continued";
+  });
+}
+
+/** What the database mirrors; null when no start has said so. */
+export async function findOrigin(queries: Pick<Queries, "select">): Promise<string | null> {
+  const [row] = await queries.select({ upstream: origin.upstream }).from(origin);
+  return row?.upstream ?? null;
+}
+
+async function holdsRepositories(queries: Pick<Queries, "execute">): Promise<boolean> {
+  return (await queries.execute(sql`select from repositories limit 1`)).rows.length > 0;
+}
+
+function mismatch(known: string | null, upstream: string): string {
+  const elsewhere = "or use another database (DATABASE_URL; TAIN_HOME where it is the embedded one)";
+  if (upstream === SIMULATOR) {
+    const holds = known === null ? "holds a mirror already" : `mirrors ${known}`;
+    return `This database ${holds}, and the demonstration would replace it: set UPSTREAM_URL and UPSTREAM_TOKEN to go on with it, ${elsewhere}`;
+  }
+  return `This database mirrors ${known}, not ${upstream}: set UPSTREAM_URL to ${known}, ${elsewhere}`;
+}

@@ -1,0 +1,129 @@
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/repository.ts";
+import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
+import type { Fields, Json } from "../../mirror/store/template.ts";
+import type { Priority } from "../../upstream/client/upstream.ts";
+import { enqueueMarks } from "../refresh/marks.ts";
+import type { Pull } from "./graphql-pulls.ts";
+import { readReviewLists } from "./pages.ts";
+import { readAnew } from "./read-anew.ts";
+
+/**
+ * Accounts that were deleted. GraphQL shows null in their place; REST shows the user `ghost` in most places and null in
+ * some, and upstream promises neither. So a few of a repository's are read by REST, one by one. When those are all shown
+ * alike the others are taken to be shown so, too; otherwise each goes on being read. An audit reads all such reviews by REST.
+ */
+export interface GoneAccounts {
+  /** The stored value of `user` of a review by such an account; undefined: not known. */
+  reviewer?: Json;
+  /** The same of a pull request's `merged_by`. */
+  merger?: Json;
+}
+
+/** Numbers of pull requests, by what REST has shown of them. */
+interface Samples {
+  reviews: number[];
+  merges: number[];
+}
+
+/** So many that were shown alike are believed. */
+const SAMPLES = 3;
+/** Of those that are believed, one in so many is read all the same: what is old may be shown otherwise than what is new. */
+const SPOT_CHECK = 16;
+
+/** Reviews by an account that is gone stand on these pull requests; where there are more than GraphQL showed, REST has to be asked anyway. */
+export function reviewedByGone({ reviews }: Pull): boolean {
+  return !reviews.pageInfo.hasNextPage && reviews.nodes.some(({ author }) => !author);
+}
+
+export function mergedByGone({ merged, mergedBy }: Pull): boolean {
+  return merged && !mergedBy;
+}
+
+/**
+ * How the repository's gone accounts are shown by REST. Some of those on these pull requests are read now and stored;
+ * `read` has the numbers of those of which no more has to be read.
+ */
+export async function learnGoneAccounts(
+  ctx: Context,
+  repository: MirroredRepository,
+  pulls: readonly Pull[],
+  priority: Priority,
+): Promise<{ gone: GoneAccounts; read: Samples }> {
+  const reviewed = pulls.filter(reviewedByGone);
+  const merged = pulls.filter(mergedByGone);
+  if (reviewed.length + merged.length === 0) return { gone: {}, read: { reviews: [], merges: [] } };
+  const gone = await findGoneAccounts(ctx, repository);
+  const numbersOf = (some: readonly Pull[], known: Json | undefined) => {
+    const numbers = some.map(({ number }) => number);
+    return known === undefined ? numbers.slice(0, SAMPLES) : numbers.filter((number) => number % SPOT_CHECK === 0);
+  };
+  const read = { reviews: numbersOf(reviewed, gone.reviewer), merges: numbersOf(merged, gone.merger) };
+  await readReviewLists(ctx, repository, read.reviews, priority);
+  for (const number of read.merges) await readSingle(ctx, repository, number, priority);
+  const hasRead = read.reviews.length + read.merges.length > 0;
+  return { gone: hasRead ? await findGoneAccounts(ctx, repository) : gone, read };
+}
+
+async function readSingle(
+  ctx: Context,
+  repository: MirroredRepository,
+  number: number,
+  priority: Priority,
+): Promise<void> {
+  const wanted = { kind: "pull_request", repositoryId: repository.id, key: number } as const;
+  const { observed } = await readAnew(
+    ctx,
+    wanted,
+    repository,
+    `/repositories/${repository.id}/pulls/${number}`,
+    priority,
+  );
+  let marks: Mark[] = [];
+  await ctx.db.transaction(async (tx) => {
+    marks = marksForTies(await mergeObserved(tx, observed), ctx.clock.now());
+    await storeMarks(tx, marks);
+  });
+  await enqueueMarks(ctx, marks);
+}
+
+/** What was read from REST before. Users named `ghost` and no user at all are the two ways that were ever seen. */
+async function findGoneAccounts(ctx: Pick<Context, "db">, repository: MirroredRepository): Promise<GoneAccounts> {
+  const reviewer = await shownAlike(
+    ctx,
+    `select user_id as account, count(*)::int as count, max(id) as sample from pull_request_reviews
+      where repository_id = $1 and deleted_at is null and seen_by_read and (user_id is null or user_id in (${GHOSTS})) group by user_id`,
+    "select document as fields from pull_request_reviews where repository_id = $1 and id = $2",
+    repository.id,
+    "user",
+  );
+  const merger = await shownAlike(
+    ctx,
+    `select merged_by_id as account, count(*)::int as count, max(number) as sample from pull_requests
+      where repository_id = $1 and deleted_at is null and merged and detail -> 'merged_by' is not null
+        and (merged_by_id is null or merged_by_id in (${GHOSTS})) group by merged_by_id`,
+    "select detail as fields from pull_requests where repository_id = $1 and number = $2",
+    repository.id,
+    "merged_by",
+  );
+  return { ...(reviewer === undefined ? {} : { reviewer }), ...(merger === undefined ? {} : { merger }) };
+}
+
+const GHOSTS = "select id from users where login = 'ghost'";
+
+async function shownAlike(
+  ctx: Pick<Context, "db">,
+  counted: string,
+  shown: string,
+  repositoryId: number,
+  key: string,
+): Promise<Json | undefined> {
+  const { rows } = await ctx.db.$client.query<{ account: string | null; count: number; sample: string }>(counted, [
+    repositoryId,
+  ]);
+  const [only, ...others] = rows;
+  if (!only || others.length > 0 || only.count < SAMPLES) return undefined;
+  const { rows: samples } = await ctx.db.$client.query<{ fields: Fields | null }>(shown, [repositoryId, only.sample]);
+  return samples[0]?.fields?.[key];
+}

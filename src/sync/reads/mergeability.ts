@@ -1,0 +1,127 @@
+import type { Context } from "../../context.ts";
+import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
+import { IS_MERGEABILITY_UNKNOWN, MERGEABILITY_WAIT_MS, mergeabilityMark } from "../../mirror/store/marks.ts";
+import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
+import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
+import type { Priority } from "../../upstream/client/upstream.ts";
+import { enqueueMarks, findMark, postponeMarks, settleMarks } from "../refresh/marks.ts";
+import type { Mergeability } from "./graphql-pulls.ts";
+import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts";
+import { PullsNotShownError, readSinglePulls } from "./single-pulls.ts";
+
+/** A point, however many there are, since no connection is asked for. It was seen to take 600 of them in a query. */
+const PULLS_A_QUERY = 250;
+/** Some upstream never knows: what it has not worked out so long after the last reason to ask is left to the next one. */
+const PATIENCE_MS = 5 * 60_000;
+
+/**
+ * Asks again about all open pull requests of a repository of which it is not known whether they can be merged. What is
+ * still not known is asked for again, each time after three times as long, until upstream has had its time.
+ */
+export async function refreshMergeability(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
+  const mark =
+    (await findMark(ctx.db, { kind: "mergeability", repositoryId, key: repositoryId })) ??
+    mergeabilityMark(repositoryId, ctx.clock.now());
+  const repository = await findMirroredRepository(ctx.db, repositoryId);
+  if (!repository || repository.state === "gone") {
+    await settleMarks(ctx.db, [mark]);
+    return "unknown";
+  }
+  const startedAt = ctx.clock.now();
+  try {
+    await storeMergeability(ctx, repository, { heardSince: null, priority: "refresh" });
+  } catch (error) {
+    if (!(error instanceof PullsNotShownError)) throw error;
+    // Catch-ups and audits find out why, and give a new reason to ask when it is over.
+    ctx.log.warn({ repository: repository.fullName, reason: error.message }, "Upstream does not show pull requests");
+    await settleMarks(ctx.db, [mark]);
+    return "kept";
+  }
+  const age = startedAt.getTime() - mark.askedAt.getTime();
+  if (age >= PATIENCE_MS || (await isMergeabilityKnown(ctx.db, repositoryId))) {
+    await settleMarks(ctx.db, [mark]);
+    return "merged";
+  }
+  const notBefore = new Date(startedAt.getTime() + Math.max(2 * age, MERGEABILITY_WAIT_MS));
+  const postponed = [{ ...mark, notBefore }];
+  await postponeMarks(ctx.db, postponed);
+  await enqueueMarks(ctx, postponed);
+  return "kept";
+}
+
+/** Which open pull requests to ask about, and how. */
+interface Asking {
+  /** Only about those of which something was heard since; null: about all. */
+  heardSince: Date | null;
+  priority: Priority;
+  signal?: AbortSignal;
+}
+
+/** Asks again about the open pull requests of which it is not known whether they can be merged. */
+export async function storeMergeability(ctx: Context, repository: MirroredRepository, asking: Asking): Promise<void> {
+  for (let after: number | null = 0; after !== null; )
+    after = await storeMergeabilityAfter(ctx, repository, { ...asking, after }, async () => {});
+}
+
+/** Whether nothing is left to ask of a repository's open pull requests. */
+export async function isMergeabilityKnown(
+  { $client }: Pick<Context["db"], "$client">,
+  repositoryId: number,
+): Promise<boolean> {
+  const { rows } = await $client.query(
+    `select from pull_requests where repository_id = $1 and ${IS_MERGEABILITY_UNKNOWN} limit 1`,
+    [repositoryId],
+  );
+  return rows.length === 0;
+}
+
+/**
+ * Upstream works out whether a pull request can be merged only once it is asked, and then it takes a while. Asks again
+ * about the open ones that it did not know of.
+ *
+ * One query, about those numbered above `after`. Answers the last number it was about, which `remember` gets in the
+ * transaction that stores the answer; null when none was left.
+ * @throws PullsNotShownError when upstream's GraphQL does not show the repository
+ */
+export async function storeMergeabilityAfter(
+  ctx: Context,
+  repository: MirroredRepository,
+  { after, heardSince, ...read }: Asking & { after: number },
+  remember: (tx: Transaction, last: number) => Promise<void>,
+): Promise<number | null> {
+  for (let most = PULLS_A_QUERY; ; most = Math.floor(most / 2)) {
+    const numbers = await findUnknown(ctx, repository, { after, heardSince }, most);
+    const last = numbers.at(-1);
+    if (last === undefined) return null;
+    try {
+      const { pulls, seenAt } = await readSinglePulls<Mergeability>(
+        ctx,
+        repository,
+        numbers,
+        MERGEABILITY_FIELDS,
+        read,
+      );
+      await ctx.db.transaction(async (tx) => {
+        await mergeObserved(tx, observeMergeability(ctx, repository, pulls, seenAt));
+        await remember(tx, last);
+      });
+      return last;
+    } catch (error) {
+      if (!(error instanceof GraphqlTooHeavyError) || most === 1) throw error;
+    }
+  }
+}
+
+async function findUnknown(
+  ctx: Pick<Context, "db">,
+  repository: MirroredRepository,
+  { after, heardSince }: { after: number; heardSince: Date | null },
+  most: number,
+): Promise<number[]> {
+  const { rows } = await ctx.db.$client.query<{ number: number }>(
+    `select number from pull_requests where repository_id = $1 and number > $2 and ${IS_MERGEABILITY_UNKNOWN}
+      and ($3::timestamptz is null or seen_at > $3) order by number limit $4`,
+    [repository.id, after, heardSince, most],
+  );
+  return rows.map((row) => row.number);
+}

@@ -1,0 +1,192 @@
+import { together } from "../../../db/statement.ts";
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/repository.ts";
+import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
+import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
+import { joinObserved, type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
+import type { Kind } from "../../mirror/store/resource.ts";
+import type { Json } from "../../mirror/store/template.ts";
+import { pagesLeft } from "../../upstream/client/pagination.ts";
+import type { Answer, Priority } from "../../upstream/client/upstream.ts";
+import { forgetValidators, saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
+import { enqueueMarks } from "../refresh/marks.ts";
+
+export const PAGE_SIZE = 100;
+
+/** Upstream does not show the repository, or not any more. Whether it was deleted cannot be told from this. */
+export class RepositoryUnavailableError extends Error {
+  override name = "RepositoryUnavailableError";
+}
+
+export interface StoredPage {
+  /** Where the list goes on; null: this was the last page. */
+  next: string | null;
+  resources: number;
+  /** How many pages the list has from this one on, when upstream says so. */
+  pagesLeft: number | null;
+  /** What stood on the page; empty for an unchanged one. `updatedAt` is null where upstream sends none. */
+  rows: { key: number; updatedAt: Date | null }[];
+  /** With which it can be asked for conditionally; null: it was, or upstream gives none. */
+  validator: Validator | null;
+}
+
+/** The newest `updated_at` of a page; null when it has none. */
+export function newestOf({ rows }: Pick<StoredPage, "rows">): Date | null {
+  return rows.reduce<Date | null>(
+    (newest, { updatedAt }) => (updatedAt && (!newest || updatedAt > newest) ? updatedAt : newest),
+    null,
+  );
+}
+
+export interface Storing {
+  /** Given what stands on the page before it is stored. */
+  prepare?: (observed: Observed) => Promise<void>;
+  /** What is written with the page. */
+  remember?: (tx: Transaction, page: StoredPage) => Promise<void>;
+  /**
+   * Whether the page may be asked for conditionally from then on. Not as long as something is still to be read for what stands
+   * on it: whoever is interrupted would be told that it has not changed. The caller saves the validator once that is done.
+   */
+  isDone?: boolean;
+}
+
+/**
+ * Reads one page of a list and stores it, in one transaction with the validator and whatever `remember` writes: after a
+ * crash the page was either stored and is not read again, or it was not. A list of the oldest change first goes on by time.
+ * @throws RepositoryUnavailableError when upstream does not show the list
+ */
+export async function storePage(
+  ctx: Context,
+  repository: MirroredRepository,
+  kind: Kind,
+  path: string,
+  priority: Priority,
+  { prepare, remember, isDone = true }: Storing = {},
+): Promise<StoredPage> {
+  const answer = await ctx.upstream.get(path, { priority, conditional: true });
+  const page = await readPage(ctx, repository, kind, path, answer);
+  await prepare?.(page.observed);
+  let marks: Mark[] = [];
+  await ctx.db.transaction(async (tx) => {
+    marks = marksForTies(await mergeObserved(tx, page.observed), ctx.clock.now());
+    await together([
+      storeMarks(tx, marks),
+      page.validator ? (isDone ? saveValidator : forgetValidators)(tx, page.validator) : Promise.resolve(),
+      remember?.(tx, page) ?? Promise.resolve(),
+    ]);
+  });
+  await enqueueMarks(ctx, marks);
+  return page;
+}
+
+async function readPage(
+  ctx: Context,
+  repository: MirroredRepository,
+  kind: Kind,
+  path: string,
+  answer: Answer,
+): Promise<StoredPage & { observed: Observed }> {
+  switch (answer.kind) {
+    case "unchanged":
+      return {
+        observed: joinObserved([]),
+        next: answer.next,
+        resources: 0,
+        pagesLeft: null,
+        rows: [],
+        validator: null,
+      };
+    case "ok": {
+      const rows = requireArray(path, answer.body);
+      const at = sightingOf(ctx, repository, answer.seenAt);
+      const observed = rows.map((row) => observe(kind, row, at));
+      const page = {
+        next: answer.links.next ?? null,
+        pagesLeft: pagesLeft(path, answer.links),
+        rows: observed.map((one) => keyAndTime(one, kind)),
+      };
+      const { next, resources } = path.includes(BY_CHANGE)
+        ? afterChanges(path, page)
+        : { next: page.next, resources: rows.length };
+      const validator = answer.validator ? { ...answer.validator, next } : null;
+      return { ...page, next, resources, validator, observed: joinObserved(observed) };
+    }
+    case "moved":
+    case "missing":
+      throw new RepositoryUnavailableError(
+        `Upstream does not show ${path}: ${answer.kind === "missing" ? answer.message : "it has moved"}`,
+      );
+    default:
+      return answer satisfies never;
+  }
+}
+
+/** Of a list in the order of changes, the oldest first. `storePage` follows it by time. */
+export const BY_CHANGE = "sort=updated&direction=asc";
+
+/** The same list, in the order of changes, from the first that is not older than `since`. */
+export function pathSince(path: string, since: Date): string {
+  return `${path.replace(/&(since|page|after)=[^&]*/g, "")}&since=${toSeconds(since)}`;
+}
+
+/**
+ * Where such a list goes on: at the time at which the page ended, not by number. A row that changes or is deleted while
+ * we read leaves its place, and all behind it move up by one, past whoever counts pages. What is of that very second is met
+ * once more, and counts once.
+ */
+function afterChanges(
+  path: string,
+  { next, rows }: Pick<StoredPage, "next" | "rows">,
+): Pick<StoredPage, "next" | "resources"> {
+  const asked = new URLSearchParams(path.slice(path.indexOf("?"))).get("since");
+  const isNewer = (at: Date | null) => asked === null || at === null || at > new Date(asked);
+  const resources = rows.filter(({ updatedAt }) => isNewer(updatedAt)).length;
+  const newest = newestOf({ rows });
+  // More than a page within one second: there is no later moment to go on from.
+  return { resources, next: next === null || !newest || !isNewer(newest) ? next : pathSince(path, newest) };
+}
+
+/** As upstream writes moments, and so the same address for the same moment. */
+function toSeconds(moment: Date): string {
+  return moment.toISOString().replace(/\.\d+Z$/, "Z");
+}
+
+/** Where REST lists all reviews of these pull requests. */
+export function reviewLists(repository: MirroredRepository, numbers: readonly number[]): string[] {
+  return numbers.map((number) => `/repositories/${repository.id}/pulls/${number}/reviews?per_page=${PAGE_SIZE}`);
+}
+
+/** Reads and stores all reviews of these pull requests by REST, page by page. */
+export async function readReviewLists(
+  ctx: Context,
+  repository: MirroredRepository,
+  numbers: readonly number[],
+  priority: Priority,
+): Promise<void> {
+  for (const list of reviewLists(repository, numbers)) {
+    for (let at: string | null = list; at !== null; ) {
+      const page: StoredPage = await storePage(ctx, repository, "review", at, priority);
+      at = page.next;
+    }
+  }
+}
+
+/** How a read of the repository's resources is marked. */
+export function sightingOf(
+  ctx: Pick<Context, "config">,
+  { id, fullName, htmlUrl }: MirroredRepository,
+  seenAt: Date,
+): Sighting {
+  return { api: ctx.config.upstreamUrl, repository: { id, fullName, htmlUrl }, seenAt, read: true };
+}
+
+function keyAndTime({ seen }: Observed, kind: Kind): StoredPage["rows"][number] {
+  const main = seen.find((one) => one.kind === kind && one.extent !== "part");
+  if (!main) throw new Error(`An observed ${kind} has lost itself`);
+  return { key: main.key, updatedAt: main.stamp.updatedAt > 0 ? new Date(main.stamp.updatedAt) : null };
+}
+
+function requireArray(path: string, body: unknown): Json[] {
+  if (!Array.isArray(body)) throw new Error(`Upstream answers ${path} with something that is not a list`);
+  return body;
+}

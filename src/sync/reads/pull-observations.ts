@@ -1,0 +1,188 @@
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/repository.ts";
+import { joinObserved, type Observed, observe, type Seen } from "../../mirror/store/observation.ts";
+import type { Fields, Json } from "../../mirror/store/template.ts";
+import { countReviewComments } from "../deliveries/review-comment-counts.ts";
+import type { GoneAccounts } from "./gone-accounts.ts";
+import type { Actor, Mergeability, Pull, Review } from "./graphql-pulls.ts";
+import { sightingOf } from "./pages.ts";
+
+const ACTOR =
+  "__typename login avatarUrl url ... on User { id databaseId isSiteAdmin } ... on Bot { id databaseId } ... on Mannequin { id databaseId }";
+export const MERGEABILITY_FIELDS =
+  "number updatedAt state mergeable mergeStateStatus canBeRebased potentialMergeCommit { oid }";
+/**
+ * By upstream's way of counting a request for the reviews of each pull request, and perhaps one for the count of its commits:
+ * a connection without bounds, of which GitHub docs do not say what it costs.
+ */
+export const PULL_FIELDS = `${MERGEABILITY_FIELDS} merged maintainerCanModify additions deletions changedFiles
+  commits { totalCount } mergedBy { ${ACTOR} }
+  reviews(first: 100) { pageInfo { hasNextPage } nodes {
+    id fullDatabaseId authorAssociation body state url submittedAt updatedAt commit { oid } author { ${ACTOR} } } }`;
+
+/** @param gone how REST shows accounts that were deleted, as far as that is known; reviews and merges by others are left out */
+export async function observePulls(
+  ctx: Pick<Context, "config" | "db">,
+  repository: MirroredRepository,
+  pulls: readonly Pull[],
+  seenAt: Date,
+  gone: GoneAccounts,
+): Promise<Observed> {
+  // GraphQL has no count of the comments on a diff; they were read before, so the mirror can count them.
+  const keys = pulls.map(({ number }) => ({ repositoryId: repository.id, key: number }));
+  const counts = await countReviewComments(ctx.db, keys);
+  return joinObserved(
+    pulls.map((pull) =>
+      observePull(ctx, repository, pull, counts.get(`${repository.id}/${pull.number}`) ?? 0, seenAt, gone),
+    ),
+  );
+}
+
+/** Whether they can be merged, and nothing else of them. */
+export function observeMergeability(
+  ctx: Pick<Context, "config">,
+  repository: MirroredRepository,
+  pulls: readonly Mergeability[],
+  seenAt: Date,
+): Observed {
+  const at = sightingOf(ctx, repository, seenAt);
+  return joinObserved(pulls.map((pull) => observeDetail(mergeabilityView(pull), pull.updatedAt, at)));
+}
+
+function observePull(
+  ctx: Pick<Context, "config">,
+  repository: MirroredRepository,
+  pull: Pull,
+  reviewComments: number,
+  seenAt: Date,
+  gone: GoneAccounts,
+): Observed {
+  const at = sightingOf(ctx, repository, seenAt);
+  const api = ctx.config.upstreamUrl;
+  const userOf = (actor: Actor | null): Json => (actor?.databaseId ? userView(actor, api) : null);
+  const isMergerGone = pull.merged && !pull.mergedBy;
+  const detail = observeDetail(
+    {
+      ...mergeabilityView(pull),
+      merged: pull.merged,
+      ...(isMergerGone && gone.merger === undefined ? {} : { merged_by: userOf(pull.mergedBy) }),
+      review_comments: reviewComments,
+      commits: pull.commits.totalCount,
+      additions: pull.additions,
+      deletions: pull.deletions,
+      changed_files: pull.changedFiles,
+      maintainer_can_modify: pull.maintainerCanModify,
+    },
+    pull.updatedAt,
+    at,
+  );
+  const reviews = pull.reviews.nodes
+    .filter((review) => review.author || gone.reviewer !== undefined)
+    .map((review) => {
+      const view = reviewView(review, userOf(review.author), repository, api, pull.number);
+      const observed = observe("review", view, at);
+      return review.author ? observed : withField(observed, "review", "user", gone.reviewer as Json);
+    });
+  const parts = [
+    isMergerGone && gone.merger !== undefined ? withField(detail, "pull_request", "merged_by", gone.merger) : detail,
+  ];
+  return joinObserved([...parts, ...reviews].map(onlyIfUnknown));
+}
+
+/** A stored reference, put where the representation has none. */
+function withField({ seen, shapes }: Observed, kind: Seen["kind"], key: string, value: Json): Observed {
+  return {
+    seen: seen.map((one) => (one.kind === kind ? { ...one, fields: { ...one.fields, [key]: value } } : one)),
+    shapes,
+  };
+}
+
+/** Upstream works it out only once it is asked; until then it is unknown, which REST spells null. */
+function mergeabilityView({
+  number,
+  state,
+  mergeable,
+  canBeRebased,
+  mergeStateStatus,
+  potentialMergeCommit,
+}: Mergeability): Fields {
+  return {
+    number,
+    // Of one that is closed REST shows another commit: the one as which it was merged.
+    ...(state === "OPEN" && potentialMergeCommit ? { merge_commit_sha: potentialMergeCommit.oid } : {}),
+    mergeable: mergeable === "UNKNOWN" ? null : mergeable === "MERGEABLE",
+    rebaseable: mergeable === "UNKNOWN" ? null : canBeRebased,
+    mergeable_state: mergeStateStatus.toLowerCase(),
+  };
+}
+
+/** The keys of `detail`, as a partial observation of the pull request. It is made whole so that one reading serves both. */
+function observeDetail(detail: Fields, updatedAt: string, at: ReturnType<typeof sightingOf>): Observed {
+  const whole = { ...detail, title: "", state: "", created_at: updatedAt, updated_at: updatedAt };
+  const { seen, shapes } = observe("pull_request", whole, at);
+  const parts = seen
+    .filter((one) => one.kind !== "issue")
+    .map((one): Seen => {
+      if (one.kind !== "pull_request") return one;
+      const { title: _title, state: _state, created_at: _created, updated_at: _updated, ...fields } = one.fields;
+      return { ...one, fields, extent: "part" };
+    });
+  return { seen: parts, shapes };
+}
+
+/** GraphQL shows less of a user than REST, and spells some of it otherwise: it serves for users not yet met. */
+function onlyIfUnknown({ seen, shapes }: Observed): Observed {
+  return {
+    seen: seen.map((one) => (one.kind === "user" ? { ...one, stamp: { updatedAt: 0, seenAt: 0, read: false } } : one)),
+    shapes,
+  };
+}
+
+function reviewView(review: Review, user: Json, repository: MirroredRepository, api: string, number: number): Fields {
+  // The name that the repository had when upstream answered, which may be another than we know.
+  const [, shownName = repository.fullName] = /\/([^/]+\/[^/]+)\/pull\/\d+/.exec(review.url) ?? [];
+  const pull_request_url = `${api}/repos/${shownName}/pulls/${number}`;
+  return {
+    id: Number(review.fullDatabaseId),
+    node_id: review.id,
+    user,
+    body: review.body,
+    state: review.state,
+    html_url: review.url,
+    pull_request_url,
+    author_association: review.authorAssociation,
+    _links: { html: { href: review.url }, pull_request: { href: pull_request_url } },
+    // Absent while the review is pending.
+    ...(review.submittedAt === null ? {} : { submitted_at: review.submittedAt }),
+    commit_id: review.commit?.oid ?? null,
+    updated_at: review.updatedAt,
+  };
+}
+
+/** REST's simple user, as far as GraphQL tells it. */
+function userView(actor: Actor, api: string): Fields {
+  // GraphQL leaves the suffix off that REST gives to apps.
+  const login = actor.__typename === "Bot" ? `${actor.login}[bot]` : actor.login;
+  const url = `${api}/users/${encodeURIComponent(login)}`;
+  return {
+    login,
+    id: actor.databaseId as number,
+    node_id: actor.id ?? "",
+    avatar_url: actor.avatarUrl,
+    gravatar_id: "",
+    url,
+    html_url: actor.url,
+    followers_url: `${url}/followers`,
+    following_url: `${url}/following{/other_user}`,
+    gists_url: `${url}/gists{/gist_id}`,
+    starred_url: `${url}/starred{/owner}{/repo}`,
+    subscriptions_url: `${url}/subscriptions`,
+    organizations_url: `${url}/orgs`,
+    repos_url: `${url}/repos`,
+    events_url: `${url}/events{/privacy}`,
+    received_events_url: `${url}/received_events`,
+    type: actor.__typename,
+    user_view_type: "public",
+    site_admin: actor.isSiteAdmin ?? false,
+  };
+}

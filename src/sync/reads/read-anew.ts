@@ -1,0 +1,153 @@
+import { sql } from "../../../db/drizzle.ts";
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/repository.ts";
+import { joinObserved, type Observed, observe, type Seen } from "../../mirror/store/observation.ts";
+import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
+import type { Json } from "../../mirror/store/template.ts";
+import { placeIn, storeTransfer } from "../../mirror/store/transfers.ts";
+import type { Answer, Priority } from "../../upstream/client/upstream.ts";
+import { PAGE_SIZE, sightingOf } from "./pages.ts";
+
+interface Read {
+  observed: Observed;
+  outcome: "merged" | "deleted" | "kept";
+  /** "deleted" is concluded from its not being there, which is also so of what a replica has not heard of yet. */
+  isAbsent?: boolean;
+}
+
+/**
+ * Reads one resource. "deleted": upstream says so, and `observed` holds the tombstones; "kept": upstream says nothing
+ * of which that could be concluded.
+ */
+export async function readAnew(
+  ctx: Context,
+  wanted: ResourceKey,
+  repository: MirroredRepository | null,
+  path: string,
+  priority: Priority,
+): Promise<Read> {
+  if (wanted.kind === "label" && repository) return readLabels(ctx, repository, wanted, path, priority);
+  const answer = await ctx.upstream.get(path, { priority });
+  if (answer.kind === "ok") {
+    const at = repository
+      ? sightingOf(ctx, repository, answer.seenAt)
+      : { api: ctx.config.upstreamUrl, seenAt: answer.seenAt, read: true };
+    // REST leaves out what we know of users from their own reads, and of reviews from GraphQL.
+    const isSingle = ["repository", "issue", "pull_request"].includes(wanted.kind);
+    return { observed: observe(wanted.kind, answer.body as Json, { ...at, isSingle }), outcome: "merged" };
+  }
+  if (!repository || !(await isDeletion(ctx, repository, answer, priority)))
+    return { observed: joinObserved([]), outcome: "kept" };
+  const place = answer.kind === "moved" && wanted.kind === "issue" ? placeIn(answer.location) : null;
+  if (place) await storeTransfer(ctx.db, { repositoryId: wanted.repositoryId, number: wanted.key }, place);
+  const isAbsent = answer.kind === "missing" && answer.status === 404;
+  return { observed: tombstonesOf(ctx, wanted), outcome: "deleted", isAbsent };
+}
+
+/** There is no address of a label but its name, and it may be the name that has changed; so the whole list is read. */
+async function readLabels(
+  ctx: Context,
+  repository: MirroredRepository,
+  wanted: ResourceKey,
+  first: string,
+  priority: Priority,
+): Promise<Read> {
+  const observed: Observed[] = [];
+  for (let path: string | null = first; path !== null; ) {
+    const answer: Answer = await ctx.upstream.get(path, { priority });
+    if (answer.kind !== "ok") return { observed: joinObserved(observed), outcome: "kept" };
+    const at = sightingOf(ctx, repository, answer.seenAt);
+    observed.push(...(answer.body as Json[]).map((label) => observe("label", label, at)));
+    path = answer.links.next ?? null;
+  }
+  const isThere = observed.some(({ seen }) => seen.some((one) => one.kind === "label" && one.key === wanted.key));
+  return isThere
+    ? { observed: joinObserved(observed), outcome: "merged" }
+    : { observed: joinObserved([...observed, tombstonesOf(ctx, wanted)]), outcome: "deleted", isAbsent: true };
+}
+
+/**
+ * Upstream says 410 of what was deleted, and "moved" of what was transferred. Its 404 may also mean that we may not see
+ * the repository any more, so the repository is asked for too.
+ */
+async function isDeletion(
+  ctx: Context,
+  repository: MirroredRepository,
+  answer: Exclude<Answer, { kind: "ok" }>,
+  priority: Priority,
+): Promise<boolean> {
+  switch (answer.kind) {
+    case "unchanged":
+      return false;
+    case "moved":
+      return true;
+    case "missing":
+      if (answer.status === 410) return true;
+      return (
+        answer.status === 404 && (await ctx.upstream.get(`/repositories/${repository.id}`, { priority })).kind === "ok"
+      );
+    default:
+      return answer satisfies never;
+  }
+}
+
+export function tombstonesOf(ctx: Pick<Context, "clock">, { kind, repositoryId, key }: ResourceKey): Observed {
+  const tombstone = (of: Kind): Seen => ({
+    kind: of,
+    repositoryId,
+    key,
+    fields: {},
+    deleted: true,
+    extent: "whole",
+    stamp: { updatedAt: 0, seenAt: ctx.clock.now().getTime(), read: true },
+  });
+  const isNumbered = kind === "issue" || kind === "pull_request";
+  return { seen: isNumbered ? [tombstone("issue"), tombstone("pull_request")] : [tombstone(kind)], shapes: new Map() };
+}
+
+/** Where upstream shows the resource; null when the mirror does not know it well enough to say. */
+export async function pathOf(
+  ctx: Pick<Context, "db">,
+  { kind, repositoryId, key }: ResourceKey,
+): Promise<string | null> {
+  const below = `/repositories/${repositoryId}`;
+  switch (kind) {
+    case "user":
+      return `/user/${key}`;
+    case "repository":
+      return `/repositories/${key}`;
+    case "label":
+      return `${below}/labels?per_page=${PAGE_SIZE}`;
+    case "issue":
+      return `${below}/issues/${key}`;
+    case "pull_request":
+      return `${below}/pulls/${key}`;
+    case "issue_comment":
+      return `${below}/issues/comments/${key}`;
+    case "review_comment":
+      return `${below}/pulls/comments/${key}`;
+    case "milestone": {
+      const number = await numberIn(ctx, "milestones", "number", repositoryId, key);
+      return number === null ? null : `${below}/milestones/${number}`;
+    }
+    case "review": {
+      const number = await numberIn(ctx, "pull_request_reviews", "pull_number", repositoryId, key);
+      return number === null ? null : `${below}/pulls/${number}/reviews/${key}`;
+    }
+    default:
+      return kind satisfies never;
+  }
+}
+
+async function numberIn(
+  ctx: Pick<Context, "db">,
+  table: string,
+  column: string,
+  repositoryId: number,
+  id: number,
+): Promise<number | null> {
+  const { rows } = await ctx.db.execute<{ number: number }>(
+    sql`select ${sql.raw(column)} as number from ${sql.raw(table)} where repository_id = ${repositoryId} and id = ${id}`,
+  );
+  return rows[0]?.number ?? null;
+}

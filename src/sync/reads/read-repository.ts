@@ -1,0 +1,69 @@
+import type { Context } from "../../context.ts";
+import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { observe } from "../../mirror/store/observation.ts";
+import type { Json } from "../../mirror/store/template.ts";
+import type { Priority } from "../../upstream/client/upstream.ts";
+import { saveValidator } from "../../upstream/conditional/validators.ts";
+import { RepositoryUnavailableError } from "./pages.ts";
+
+/**
+ * Reads a repository itself, by its id, which no rename changes.
+ * `upstreamNow` is upstream's clock at the answer, from which watermarks are taken.
+ * @throws RepositoryUnavailableError when upstream does not show it
+ */
+export async function readRepository(
+  ctx: Context,
+  known: MirroredRepository,
+  priority: Priority,
+): Promise<{ repository: MirroredRepository; upstreamNow: Date }> {
+  const conditional = !(await wasPushed(ctx, known.id));
+  const answer = await ctx.upstream.get(`/repositories/${known.id}`, { priority, conditional });
+  switch (answer.kind) {
+    case "unchanged":
+      return { repository: known, upstreamNow: answer.upstreamNow };
+    case "ok": {
+      await ctx.db.transaction(async (tx) => {
+        await mergeObserved(
+          tx,
+          observe("repository", answer.body as Json, {
+            api: ctx.config.upstreamUrl,
+            seenAt: answer.seenAt,
+            read: true,
+            isSingle: true,
+          }),
+        );
+        if (answer.validator) await saveValidator(tx, answer.validator);
+      });
+      const repository = await findMirroredRepository(ctx.db, known.id);
+      if (!repository) throw new RepositoryUnavailableError(`Upstream answers for repository ${known.id} with another`);
+      return { repository, upstreamNow: answer.upstreamNow };
+    }
+    case "missing":
+      throw new RepositoryUnavailableError(
+        `Upstream answers ${answer.status} for ${known.fullName} (${answer.message}): it was deleted, or no token may see it any more`,
+      );
+    case "moved":
+      throw new RepositoryUnavailableError(
+        `Upstream says that ${known.fullName} has moved, though it was asked for by id`,
+      );
+    default:
+      return answer satisfies never;
+  }
+}
+
+/**
+ * Whether a webhook has changed the repository since upstream last confirmed it. That upstream's answer is still the one we
+ * read then says nothing of that: webhooks of one moment may have come in another order.
+ */
+async function wasPushed({ db }: Pick<Context, "db">, id: number): Promise<boolean> {
+  const { rows } = await db.$client.query<{ pushed: boolean }>(
+    `select (not r.seen_by_read and r.seen_at > s.confirmed_at - $2::interval) or exists (
+        select from json_each(r.key_stamps::json) as k(key, stamp)
+          where not (stamp ->> 2)::boolean and to_timestamp((stamp ->> 1)::float8 / 1000) > s.confirmed_at - $2::interval) as pushed
+      from repositories r join repository_syncs s on s.repository_id = r.id where r.id = $1`,
+    [id, `${REPLICA_LAG_MS} milliseconds`],
+  );
+  return rows[0]?.pushed ?? false;
+}

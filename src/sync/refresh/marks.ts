@@ -1,0 +1,107 @@
+import { GatheredRead } from "../../../db/gathered.ts";
+import { type Session, Statement } from "../../../db/statement.ts";
+import type { Context } from "../../context.ts";
+import { type Mark, type MarkKey, withMarks } from "../../mirror/store/marks.ts";
+import { enqueueRefreshes, QueueUnavailableError, refreshesWithoutJob } from "../../queues/queues.ts";
+
+/** Queues the refresh of marks that are stored already. With Redis down the scheduler finds them later. */
+export async function enqueueMarks(
+  ctx: Pick<Context, "queues" | "redis" | "clock" | "log">,
+  marks: Mark[],
+): Promise<void> {
+  try {
+    const now = ctx.clock.now().getTime();
+    await enqueueRefreshes(
+      ctx,
+      marks.map(({ kind, repositoryId, key, notBefore }) => ({
+        job: { kind, repositoryId, key },
+        delayMs: Math.max(0, notBefore.getTime() - now),
+      })),
+    );
+  } catch (error) {
+    if (!(error instanceof QueueUnavailableError)) throw error;
+    ctx.log.warn({ marks: marks.length }, "Refreshes wait for Redis");
+  }
+}
+
+interface MarkRow extends Record<string, unknown> {
+  kind: Mark["kind"];
+  repository_id: string;
+  key: string;
+  asked_at: Date;
+  not_before: Date;
+}
+
+const OVERDUE_MS = 15_000;
+const BATCH = 1_000;
+
+/** Queues the marks whose time has passed and whose job was lost, of the oldest. Answers how many. */
+export async function dispatchMarks(ctx: Pick<Context, "db" | "queues" | "redis" | "clock" | "log">): Promise<number> {
+  const due = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
+  const { rows } = await ctx.db.$client.query<MarkRow>(
+    `select * from refresh_marks where not_before <= $1 order by not_before limit ${BATCH}`,
+    [due],
+  );
+  // A backlog is not made longer by asking for all of it again.
+  const lost = await refreshesWithoutJob(ctx, rows.map(toMark));
+  await enqueueMarks(ctx, lost);
+  return lost.length;
+}
+
+/** Those who ask at the same time are answered by one statement. */
+const MARKS = new GatheredRead(async (db, keys: MarkKey[]): Promise<(Mark | null)[]> => {
+  const statement = new Statement();
+  const column = (of: keyof MarkKey, type: string) => statement.arrayIn(keys, of, type);
+  const rows = await statement.rows<MarkRow & { at: number }>(
+    db,
+    `select x.at::integer as at, m.*
+      from unnest(${column("kind", "text")}, ${column("repositoryId", "bigint")}, ${column("key", "bigint")}) with ordinality as x(kind, r, k, at)
+      join refresh_marks m on m.kind = x.kind and m.repository_id = x.r and m.key = x.k`,
+  );
+  const found = new Map(rows.map((row) => [row.at - 1, toMark(row)]));
+  return keys.map((_, at) => found.get(at) ?? null);
+});
+
+export function findMark(db: Context["db"], key: MarkKey): Promise<Mark | null> {
+  return MARKS.find(db, key);
+}
+
+/** Locks marks that will be stored, settled or postponed, in the order in which others store them. */
+export async function lockMarks(session: Session, marks: readonly Mark[]): Promise<void> {
+  await withMarks(
+    session,
+    marks,
+    (x) => `select from refresh_marks m join ${x} on m.kind = x.kind and m.repository_id = x.r and m.key = x.k
+      order by m.kind, m.repository_id, m.key for update of m`,
+  );
+}
+
+/** Takes marks away, unless a newer reason to ask has arisen since they were read. */
+export async function settleMarks(session: Session, marks: readonly Mark[]): Promise<void> {
+  await withMarks(
+    session,
+    marks,
+    (x) => `delete from refresh_marks m using ${x}
+      where m.kind = x.kind and m.repository_id = x.r and m.key = x.k and m.asked_at <= x.a`,
+  );
+}
+
+/** The resources will be asked for again at their `notBefore`; the marks stay. */
+export async function postponeMarks(session: Session, marks: readonly Mark[]): Promise<void> {
+  await withMarks(
+    session,
+    marks,
+    (x) => `update refresh_marks m set not_before = x.n from ${x}
+      where m.kind = x.kind and m.repository_id = x.r and m.key = x.k`,
+  );
+}
+
+function toMark(row: MarkRow): Mark {
+  return {
+    kind: row.kind,
+    repositoryId: Number(row.repository_id),
+    key: Number(row.key),
+    askedAt: row.asked_at,
+    notBefore: row.not_before,
+  };
+}

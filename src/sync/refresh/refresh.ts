@@ -1,0 +1,191 @@
+import { GatheredRead } from "../../../db/gathered.ts";
+import { Statement, together } from "../../../db/statement.ts";
+import type { Context } from "../../context.ts";
+import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
+import {
+  afterLag,
+  type Mark,
+  type MarkKey,
+  marksForMergeability,
+  marksForTies,
+  storeMarks,
+} from "../../mirror/store/marks.ts";
+import { findStored, mergeObserved } from "../../mirror/store/merge.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { joinObserved, type Observed, type Seen } from "../../mirror/store/observation.ts";
+import type { ResourceKey } from "../../mirror/store/resource.ts";
+import type { Priority } from "../../upstream/client/upstream.ts";
+import { Batches } from "../batches.ts";
+import { refreshMergeability } from "../reads/mergeability.ts";
+import { PAGE_SIZE, storePage } from "../reads/pages.ts";
+import { pathOf, readAnew } from "../reads/read-anew.ts";
+import { enqueueMarks, findMark, lockMarks, postponeMarks, settleMarks } from "./marks.ts";
+
+/** "unknown": the mirror does not know where to ask; "kept": upstream says nothing from which anything could be concluded. */
+type Outcome = "merged" | "deleted" | "kept" | "unknown";
+
+/** How many a process reads at once. Most of that time upstream, Postgres and a fair share of the processor are waited for. */
+export const REFRESHES_AT_ONCE = 32;
+
+/** What was read of one resource, for `mark`. */
+interface Refreshed {
+  observed: Observed;
+  mark: Mark | null;
+  startedAt: Date;
+}
+
+/**
+ * Reads single resources anew, with authority. What was read while others were being stored is stored in one transaction. A
+ * read that a lagging replica may have answered does not settle the mark: the resource is asked for once more.
+ */
+export class Refreshes {
+  readonly #ctx: Context;
+  readonly #stores: Batches<Refreshed, "stored">;
+
+  constructor(ctx: Context) {
+    this.#ctx = ctx;
+    this.#stores = new Batches(ctx, { size: REFRESHES_AT_ONCE, atOnce: 1 }, async (batch) => {
+      await enqueueMarks(ctx, await store(ctx, batch));
+      return batch.map(() => "stored");
+    });
+  }
+
+  async refresh(wanted: MarkKey): Promise<Outcome> {
+    return isResource(wanted)
+      ? await this.#refreshResource(wanted)
+      : await refreshMergeability(this.#ctx, wanted.repositoryId);
+  }
+
+  async #refreshResource(wanted: ResourceKey): Promise<Outcome> {
+    const ctx = this.#ctx;
+    const [mark, repository] = await Promise.all([
+      findMark(ctx.db, wanted),
+      wanted.repositoryId === 0 ? null : findMirroredRepository(ctx.db, wanted.repositoryId),
+    ]);
+    const path = repository?.state === "gone" ? null : await pathOf(ctx, wanted);
+    if (path === null) {
+      if (mark) await settleMarks(ctx.db, [mark]);
+      return "unknown";
+    }
+    const startedAt = ctx.clock.now();
+    const { observed, outcome, isAbsent } = await readAnew(ctx, wanted, repository, path, "refresh");
+    if (isAbsent && (await wasSeenLately(ctx, observed, startedAt))) {
+      const again = [{ ...wanted, askedAt: startedAt, notBefore: afterLag(startedAt) }];
+      await ctx.db.transaction(async (tx) => {
+        await storeMarks(tx, again);
+        if (mark) await postponeMarks(tx, [{ ...mark, notBefore: afterLag(startedAt) }]);
+      });
+      await enqueueMarks(ctx, again);
+      return "kept";
+    }
+    if (repository && wanted.kind === "issue") await readMissingComments(ctx, repository, observed, "refresh");
+    await this.#stores.add({ observed: overruling(observed, wanted), mark, startedAt });
+    return outcome;
+  }
+}
+
+function isResource(wanted: MarkKey): wanted is ResourceKey {
+  return wanted.kind !== "mergeability";
+}
+
+/**
+ * What a write implies may say of a resource that it changed a second later than it did; what no replica's lag explains
+ * any more is then wrong.
+ */
+function overruling({ seen, shapes }: Observed, { kind, key }: ResourceKey): Observed {
+  const isWanted = (one: Seen) => one.kind === kind && one.key === key && one.extent !== "part";
+  return { seen: seen.map((one) => (isWanted(one) ? { ...one, overrules: true } : one)), shapes };
+}
+
+/**
+ * An issue that was transferred here brought its comments along, as old as they are, so that no list of changes shows them;
+ * its count of them tells. They are read before the issue is stored, so that whoever is interrupted meets it again.
+ */
+export async function readMissingComments(
+  ctx: Context,
+  repository: MirroredRepository,
+  { seen }: Observed,
+  priority: Priority,
+): Promise<void> {
+  const counts = seen.flatMap(({ kind, key, extent, deleted, fields: { comments } }) =>
+    kind === "issue" && extent !== "part" && !deleted && typeof comments === "number"
+      ? [{ repositoryId: repository.id, number: key, comments }]
+      : [],
+  );
+  if (counts.length === 0) return;
+  for (const number of await LACKING_COMMENTS.find(ctx.db, counts)) {
+    const first = `/repositories/${repository.id}/issues/${number}/comments?per_page=${PAGE_SIZE}`;
+    for (let path: string | null = first; path !== null; )
+      path = (await storePage(ctx, repository, "issue_comment", path, priority)).next;
+  }
+}
+
+interface CommentCount {
+  repositoryId: number;
+  number: number;
+  comments: number;
+}
+
+/** Which issues have more comments than are stored. Those who ask at the same time are answered by one statement. */
+const LACKING_COMMENTS = new GatheredRead(async (db, asked: readonly CommentCount[][]): Promise<number[][]> => {
+  const counts = asked.flatMap((some, at) => some.map((one) => ({ ...one, at })));
+  const statement = new Statement();
+  const column = (of: keyof (typeof counts)[number], type: string) => statement.arrayIn(counts, of, type);
+  const rows = await statement.rows<{ at: number; number: number }>(
+    db,
+    `select x.at, x.number
+      from unnest(${column("at", "integer")}, ${column("repositoryId", "bigint")}, ${column("number", "integer")},
+        ${column("comments", "integer")}) as x(at, repository_id, number, comments)
+      where x.comments > (select count(*) from issue_comments c
+        where c.repository_id = x.repository_id and c.issue_number = x.number and c.deleted_at is null)
+      order by x.number`,
+  );
+  return asked.map((_, at) => rows.filter((row) => row.at === at).map(({ number }) => number));
+});
+
+/** Whether what is absent now was seen so shortly before that the replica that answered may lag behind that. */
+async function wasSeenLately(ctx: Context, { seen }: Observed, startedAt: Date): Promise<boolean> {
+  const absent = seen.filter(({ deleted }) => deleted);
+  return ctx.db.transaction(async (tx) => {
+    for (const one of absent) {
+      const stored = (await findStored(tx, one.kind, [one])).get(`${one.repositoryId}/${one.key}`);
+      if (!stored || stored.deletedAt !== null) continue;
+      const stamps = [stored.stamp, ...Object.values(stored.keyStamps)];
+      const seenAt = Math.max(...stamps.map((stamp) => stamp.seenAt));
+      if (startedAt.getTime() <= seenAt + REPLICA_LAG_MS) return true;
+    }
+    return false;
+  });
+}
+
+/** Stores what was read, and settles or postpones its marks in the same transaction. Answers the marks to be queued. */
+async function store(ctx: Context, batch: readonly Refreshed[]): Promise<Mark[]> {
+  // Of several the last: a mark that asks for a later read than is needed costs a read, and an earlier one may err.
+  const startedAt = new Date(Math.max(...batch.map((one) => one.startedAt.getTime())));
+  const observed = joinObserved(batch.map((one) => one.observed));
+  return ctx.db.transaction(async (tx) => {
+    const ties = marksForTies(await mergeObserved(tx, observed), startedAt).map((tie) => ({
+      ...tie,
+      notBefore: afterLag(startedAt),
+    }));
+    const asks = [...ties, ...(await marksForMergeability(tx, observed.seen, startedAt))];
+    const isTiedAgain = (mark: Mark) =>
+      ties.some(
+        ({ kind, key, repositoryId }) => kind === mark.kind && key === mark.key && repositoryId === mark.repositoryId,
+      );
+    const settled: Mark[] = [];
+    const postponed: Mark[] = [];
+    for (const { mark, startedAt: readAt } of batch) {
+      if (!mark || isTiedAgain(mark)) continue;
+      if (readAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS) settled.push(mark);
+      else postponed.push({ ...mark, notBefore: afterLag(mark.askedAt) });
+    }
+    await together([
+      lockMarks(tx, [...asks, ...settled, ...postponed]),
+      storeMarks(tx, asks),
+      settleMarks(tx, settled),
+      postponeMarks(tx, postponed),
+    ]);
+    return [...asks, ...postponed];
+  });
+}

@@ -1,0 +1,164 @@
+import type { Headers } from "../quota/headers.ts";
+import { pathBelow } from "./address.ts";
+import { CredentialRejectedError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
+import { isFullPage, parseLinks } from "./pagination.ts";
+import type { Received } from "./transport.ts";
+import type { Answer } from "./upstream.ts";
+
+/** What was asked, as far as it decides how the answer is read. */
+interface Asked {
+  base: string;
+  path: string;
+  /** The validator's name for the question. */
+  key: string;
+  accept: string | undefined;
+  credential: string;
+  /** As in the validator. */
+  madeFor: string | null;
+  seenAt: Date;
+  /** What was sent along to ask conditionally. */
+  validator: { next: string | null } | undefined;
+}
+
+/**
+ * What an answer to a GET says, limits and rejected credentials aside. Pure.
+ * @throws UpstreamUnavailableError, UpstreamRefusedError
+ */
+export function readAnswer(asked: Asked, received: Received): Answer {
+  const { base, path, seenAt, validator } = asked;
+  const { status, headers, text } = received;
+  switch (status) {
+    case 304:
+      if (!validator) throw unreadable(path, status, "it says that nothing has changed, which was not asked");
+      return { kind: "unchanged", seenAt, upstreamNow: upstreamClock(headers, seenAt), next: validator.next };
+    case 301:
+    case 302:
+    case 303:
+    case 307:
+    case 308:
+      return { kind: "moved", location: readLocation(base, one(headers.location)) };
+    case 404:
+    case 410:
+    case 451:
+      // A page of HTML is from something between us and upstream, and no reason to believe in a deletion.
+      if (parseJson(text) === undefined) throw unreadable(path, status, "it is no JSON");
+      return { kind: "missing", status, message: messageOf(received) };
+    default:
+      if (status < 200 || status > 299) throw failureOf(path, received);
+      return readPage(asked, received);
+  }
+}
+
+function readPage({ base, path, key, accept, credential, madeFor, seenAt }: Asked, received: Received): Answer {
+  const { status, headers } = received;
+  const body = readBody(path, accept, received);
+  const links = parseLinks(one(headers.link), (url) => {
+    try {
+      return pathBelow(base, url);
+    } catch (cause) {
+      // To leave the page out would end the list early, and look like deletions.
+      throw unreadable(path, status, (cause as Error).message, { cause });
+    }
+  });
+  const etag = one(headers.etag) ?? null;
+  const lastModified = one(headers["last-modified"]) ?? null;
+  const next = links.next ?? null;
+  const isFull = isFullPage(path, body);
+  const validator =
+    etag === null && lastModified === null
+      ? null
+      : {
+          ...{ credential, path: key, etag, lastModified, next, isFull, seenAt },
+          ...{ body: null, variesBy: null, usedAt: seenAt, madeFor },
+        };
+  return { kind: "ok", body, seenAt, upstreamNow: upstreamClock(headers, seenAt), links, lastModified, validator };
+}
+
+function readBody(path: string, accept: string | undefined, { status, headers, text }: Received): unknown {
+  if (text === "") {
+    if (status === 204 || status === 205) return null;
+    throw unreadable(path, status, "it is empty");
+  }
+  const body = parseJson(text);
+  if (body !== undefined) return body;
+  if (accept === undefined || /json/.test(one(headers["content-type"]) ?? "")) {
+    throw unreadable(path, status, "it is no whole JSON");
+  }
+  return text;
+}
+
+/** null: upstream does not say where to. An address elsewhere, where our token must not go, is told as a whole. */
+function readLocation(base: string, location: string | undefined): string | null {
+  if (!location) return null;
+  const isBelow = location.startsWith("/") || location.startsWith(`${base}/`);
+  return isBelow ? pathBelow(base, location) : location;
+}
+
+/** The error that an answer is, when it is no success, no redirect and no limit. */
+export function failureOf(path: string, received: Received): Error {
+  const { status, text } = received;
+  const where = path.split("?")[0];
+  if (status >= 500) {
+    return new UpstreamUnavailableError(`${where}: upstream failed with ${status}`, "failed", { status });
+  }
+  if (status === 401) return new CredentialRejectedError([]);
+  const body = parseJson(text);
+  return new UpstreamRefusedError(status, [messageOf(received), ...reasonsOf(body)].join("; "), body ?? text);
+}
+
+/** GitHub docs: what exactly is wrong stands in `errors`, in words only where no code says it. */
+function reasonsOf(body: unknown): string[] {
+  const errors = typeof body === "object" && body !== null && "errors" in body ? body.errors : [];
+  if (typeof errors === "string") return [errors];
+  if (!Array.isArray(errors)) return [];
+  return errors
+    .map((error) => (typeof error === "string" ? error : error?.message))
+    .filter((text) => typeof text === "string");
+}
+
+function unreadable(path: string, status: number, why: string, options: ErrorOptions = {}): UpstreamUnavailableError {
+  const message = `${path.split("?")[0]}: upstream's answer (${status}) cannot be read: ${why}`;
+  return new UpstreamUnavailableError(message, "unreadable", { ...options, status });
+}
+
+/** The answer's `message`, or the beginning of its text when it is no JSON of the service's. */
+export function messageOf({ text, status }: Received): string {
+  if (status < 300 || text === "") return "";
+  const body = parseJson(text);
+  if (typeof body === "object" && body !== null && "message" in body && typeof body.message === "string")
+    return body.message;
+  return text
+    .replace(/<[^>]*>/g, " ")
+    .replace(/\s+/g, " ")
+    .trim()
+    .slice(0, 200);
+}
+
+/** undefined when it is no JSON. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // Which is the answer: the callers say what it means where they stand.
+  }
+}
+
+const hopByHop = new Set(["connection", "keep-alive", "transfer-encoding", "content-encoding", "content-length"]);
+
+export function endToEnd(headers: Headers): Record<string, string | string[]> {
+  return Object.fromEntries(
+    Object.entries(headers).filter(
+      (entry): entry is [string, string | string[]] => entry[1] !== undefined && !hopByHop.has(entry[0]),
+    ),
+  );
+}
+
+/** Upstream's clock by its `Date` header; without one, ours at the request. */
+function upstreamClock(headers: Headers, seenAt: Date): Date {
+  const time = Date.parse(one(headers.date) ?? "");
+  return Number.isNaN(time) ? seenAt : new Date(time);
+}
+
+function one(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value.join(", ") : value;
+}

@@ -1,0 +1,70 @@
+import type { Priority } from "./upstream.ts";
+
+/**
+ * How many requests may be under way in this process for a request of the class to begin. As with the quota, each class
+ * leaves room for those above it, so that a caller never waits behind twenty slow pages of a backfill.
+ */
+const admission: Record<Priority, number> = { caller: 20, refresh: 18, "catch-up": 16, audit: 14, backfill: 14 };
+const classes = Object.keys(admission) as Priority[];
+
+/** The most requests under way at once in this process. GitHub docs: 100 for all processes of a user together. */
+export const maxUnderWay = admission.caller;
+
+interface Waiting {
+  admit: () => void;
+}
+
+/** Bounds the requests under way. Whoever waits is let in by class, and within a class in order of arrival. */
+export class Gate {
+  #underWay = 0;
+  readonly #waiting = new Map<Priority, Set<Waiting>>(classes.map((priority) => [priority, new Set()]));
+
+  /**
+   * Waits for its turn. Dispose of the answer when the request is over.
+   * @throws the signal's reason when it is aborted while waiting
+   */
+  async enter(priority: Priority, signal?: AbortSignal): Promise<Disposable> {
+    signal?.throwIfAborted();
+    if (this.#underWay < admission[priority] && this.#nobodyWaits(priority)) {
+      this.#underWay += 1;
+    } else {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const waiting: Waiting = { admit: resolve };
+      const queue = this.#waiting.get(priority);
+      const leave = () => {
+        if (queue?.delete(waiting)) reject(signal?.reason);
+      };
+      queue?.add(waiting);
+      signal?.addEventListener("abort", leave, { once: true });
+      try {
+        await promise;
+      } finally {
+        signal?.removeEventListener("abort", leave);
+      }
+    }
+    let isInside = true;
+    return {
+      [Symbol.dispose]: () => {
+        if (!isInside) return;
+        isInside = false;
+        this.#underWay -= 1;
+        this.#admit();
+      },
+    };
+  }
+
+  #admit(): void {
+    for (const priority of classes) {
+      for (const waiting of this.#waiting.get(priority) ?? []) {
+        if (this.#underWay >= admission[priority]) break;
+        this.#waiting.get(priority)?.delete(waiting);
+        this.#underWay += 1;
+        waiting.admit();
+      }
+    }
+  }
+
+  #nobodyWaits(priority: Priority): boolean {
+    return classes.slice(0, classes.indexOf(priority) + 1).every((above) => this.#waiting.get(above)?.size === 0);
+  }
+}

@@ -1,0 +1,67 @@
+import type { Answer, GetOptions, Links, Upstream } from "./upstream.ts";
+
+/**
+ * Reads a Link header. Pure.
+ * Other relations are left out: `rel="deprecation"` comes with answers that have no pages at all.
+ * @param toPath makes a path of an address, or throws when it is not below the base
+ */
+export function parseLinks(header: string | undefined, toPath: (url: string) => string): Links {
+  const links: Links = {};
+  for (const [, url, parameters] of (header ?? "").matchAll(
+    /<([^>]*)>((?:\s*;\s*[\w*-]+\s*=\s*(?:"[^"]*"|[^\s;,"]+))*)/g,
+  )) {
+    const relations = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))/i.exec(parameters ?? "");
+    for (const relation of (relations?.[1] ?? relations?.[2] ?? "").toLowerCase().split(/\s+/)) {
+      if (url && isPageRelation(relation)) links[relation] ??= toPath(url);
+    }
+  }
+  return links;
+}
+
+function isPageRelation(relation: string): relation is keyof Links {
+  return relation === "next" || relation === "prev" || relation === "first" || relation === "last";
+}
+
+/** How many pages are left from `path` on, when the last one is named: lists paged by cursor name none, nor does a last page. Pure. */
+export function pagesLeft(path: string, { last }: Links): number | null {
+  const lastPage = last === undefined ? null : pageNumber(last);
+  return lastPage === null ? null : lastPage - (pageNumber(path) ?? 1) + 1;
+}
+
+/** The `page` of a path, as a number, so that page 10 comes after page 9. */
+function pageNumber(path: string): number | null {
+  const page = new URLSearchParams(path.slice(path.indexOf("?") + 1)).get("page");
+  return page !== null && /^\d+$/.test(page) ? Number(page) : null;
+}
+
+/**
+ * Whether the page holds as many rows as were asked for. Then a 304 for it does not say that it is still the last one:
+ * the ETag covers the body and not the Link header. Pure.
+ */
+export function isFullPage(path: string, body: unknown): boolean {
+  // A list in an object stands beside its `total_count`, so its ETag changes with every row that comes or goes.
+  if (!Array.isArray(body)) return false;
+  const asked = Number(new URLSearchParams(path.split("?")[1] ?? "").get("per_page"));
+  // GitHub docs: 30 by default; more than 100 is served as 100.
+  const size = Number.isInteger(asked) && asked > 0 ? Math.min(asked, 100) : 30;
+  return body.length >= size;
+}
+
+/** One answer of a walk, and the path that was asked for it, from which the walk can be resumed. */
+export type Page = { path: string } & Answer;
+
+/**
+ * Walks a list from `path` along `rel="next"`, one page in memory at a time. A page that is moved or missing ends the walk:
+ * the caller sees it as the last answer. A walk that comes to an unchanged page goes on with the next one it is known to have.
+ * @throws what `Upstream.get` throws; the walk can be resumed at the page that failed
+ */
+export async function* pages(upstream: Pick<Upstream, "get">, path: string, options: GetOptions): AsyncGenerator<Page> {
+  for (let at: string | null = path; at !== null; ) {
+    const answer: Answer = await upstream.get(at, options);
+    yield { path: at, ...answer };
+    const next: string | null =
+      answer.kind === "ok" ? (answer.links.next ?? null) : answer.kind === "unchanged" ? answer.next : null;
+    if (next === at) throw new Error(`Upstream names ${at} as the page that comes after itself`);
+    at = next;
+  }
+}

@@ -1,0 +1,145 @@
+import { promisify } from "node:util";
+import { gunzip } from "node:zlib";
+import { Pool } from "undici";
+import type { Headers } from "../quota/headers.ts";
+import { type Outage, UpstreamUnavailableError } from "./errors.ts";
+
+export interface TransportLimits {
+  connections: number;
+  connectTimeoutMs: number;
+  /** From the request to the first byte of the answer. GitHub gives up by itself after 10 s. */
+  headersTimeoutMs: number;
+  /** Between two pieces of the body. */
+  bodyTimeoutMs: number;
+  /** For the whole exchange, against an answer that trickles in for ever. */
+  totalTimeoutMs: number;
+  /** The largest body, unpacked. A hundred issues with full bodies are some 7 MB. */
+  maxBodyBytes: number;
+}
+
+/** One answer, whatever its status, with its body unpacked. */
+export interface Received {
+  status: number;
+  /** Names in lower case. */
+  headers: Headers;
+  text: string;
+  /** The body as it came, if that was gzipped. */
+  packed?: Buffer;
+}
+
+/** Sends single requests over a bounded pool of connections. Repeats nothing and judges no status. */
+export class Transport {
+  readonly #pool: Pool;
+  readonly #basePath: string;
+  readonly #limits: TransportLimits;
+
+  /** @param base the address that every path is below, without a slash at its end */
+  constructor(base: string, limits: TransportLimits) {
+    const { origin, pathname } = new URL(base);
+    this.#basePath = pathname.replace(/\/+$/, "");
+    this.#limits = limits;
+    this.#pool = new Pool(origin, {
+      connections: limits.connections,
+      pipelining: 1,
+      // One stream's fault would take all requests of its connection with it.
+      allowH2: false,
+      connect: { timeout: limits.connectTimeoutMs },
+      headersTimeout: limits.headersTimeoutMs,
+      bodyTimeout: limits.bodyTimeoutMs,
+      maxResponseSize: limits.maxBodyBytes,
+    });
+  }
+
+  /**
+   * @param request.path below the base; `absolutePath` instead where it is not (GraphQL of an enterprise server)
+   * @throws UpstreamUnavailableError when no complete answer arrives
+   * @throws the signal's reason when it is aborted
+   */
+  async send(request: {
+    method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
+    path: string;
+    isAbsolute?: boolean;
+    headers: Record<string, string>;
+    body?: string | null;
+    signal?: AbortSignal | undefined;
+  }): Promise<Received> {
+    const { method, path, headers, body = null, signal } = request;
+    const deadline = AbortSignal.timeout(this.#limits.totalTimeoutMs);
+    try {
+      const answer = await this.#pool.request({
+        method,
+        path: request.isAbsolute ? path : this.#basePath + path,
+        headers: { ...headers, "accept-encoding": "gzip" },
+        body,
+        signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+      });
+      const packed = Buffer.from(await answer.body.arrayBuffer());
+      const received = { status: answer.statusCode, headers: answer.headers };
+      if (answer.headers["content-encoding"] !== "gzip" || packed.length === 0)
+        return { ...received, text: packed.toString("utf8") };
+      const unpacked = await gunzipAsync(packed, { maxOutputLength: this.#limits.maxBodyBytes });
+      return { ...received, text: unpacked.toString("utf8"), packed };
+    } catch (error) {
+      signal?.throwIfAborted();
+      const outage = outageOf(error);
+      if (!outage) throw error;
+      throw new UpstreamUnavailableError(`${method} ${path.split("?")[0]}: ${outageText[outage]}`, outage, {
+        cause: error,
+      });
+    }
+  }
+
+  /** Lets what is under way finish, and breaks off what takes longer than `graceMs`. */
+  async close(graceMs: number): Promise<void> {
+    if (this.#pool.closed || this.#pool.destroyed) return;
+    const timer = setTimeout(() => void this.#pool.destroy(), graceMs);
+    await this.#pool.close().finally(() => clearTimeout(timer));
+  }
+}
+
+const outageText: Record<Outage, string> = {
+  unreachable: "upstream cannot be reached",
+  interrupted: "the connection to upstream broke off",
+  "timed-out": "upstream did not answer in time",
+  failed: "upstream failed",
+  unreadable: "upstream's answer cannot be read",
+};
+
+/** What a failure of the network means for the request; null when it is none of the network's. */
+function outageOf(error: unknown): Outage | null {
+  if (!(error instanceof Error)) return null;
+  if (error.name === "TimeoutError") return "timed-out";
+  const { code = "", syscall } = error as NodeJS.ErrnoException;
+  switch (code) {
+    case "UND_ERR_HEADERS_TIMEOUT":
+    case "UND_ERR_BODY_TIMEOUT":
+      return "timed-out";
+    case "UND_ERR_CONNECT_TIMEOUT":
+    case "ECONNREFUSED":
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return "unreachable";
+    case "UND_ERR_SOCKET":
+    case "UND_ERR_RES_CONTENT_LENGTH_MISMATCH":
+    case "ECONNRESET":
+    case "EPIPE":
+    // The packed body ends too early.
+    case "Z_BUF_ERROR":
+      return "interrupted";
+    case "UND_ERR_RES_EXCEEDED_MAX_SIZE":
+    case "ERR_BUFFER_TOO_LARGE":
+    case "Z_DATA_ERROR":
+      return "unreadable";
+    case "ETIMEDOUT":
+      return syscall === "connect" ? "unreachable" : "timed-out";
+    case "EHOSTUNREACH":
+    case "ENETUNREACH":
+      return syscall === "connect" ? "unreachable" : "interrupted";
+    default:
+      if (code.startsWith("HPE_")) return "unreadable";
+      // A certificate that does not hold ends the handshake, before anything was sent.
+      return /^(EPROTO|ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code) ? "unreachable" : null;
+  }
+}
+
+const gunzipAsync = promisify(gunzip);

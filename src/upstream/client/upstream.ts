@@ -1,0 +1,99 @@
+import type { Validator } from "../conditional/validators.ts";
+import type { GraphqlAnswer } from "./graphql.ts";
+
+/** The pages that a Link header names, by relation, as paths below the base address. */
+export type Links = Partial<Record<"next" | "prev" | "first" | "last", string>>;
+
+/** Who waits for the answer, highest first: a caller of ours, a webhook's refresh, and so on down. */
+export type Priority = "caller" | "refresh" | "catch-up" | "audit" | "backfill";
+
+export interface GetOptions {
+  priority: Priority;
+  /** Ask with the stored validator, if there is one. The answer may then be `unchanged`, which costs nothing. */
+  conditional?: boolean;
+  /** Ask without it, and keep all the same what is needed to ask conditionally later. */
+  anew?: boolean;
+  /** The only one to ask: a token's fingerprint, `installation-ID` or `app`. Otherwise whoever sees it and has the most left. */
+  credential?: string;
+  /** A media type instead of `application/vnd.github+json`. A body that is not JSON is then answered as its text. */
+  accept?: string;
+  signal?: AbortSignal;
+}
+
+/**
+ * `seenAt` is our clock when the request began: what upstream changed before that moment is in the answer.
+ * `upstreamNow` is upstream's clock at the answer, in whole seconds.
+ */
+export type Answer =
+  /** `validator`: store it together with the body (`saveValidator`), so that the page can be asked conditionally later. */
+  | {
+      kind: "ok";
+      body: unknown;
+      seenAt: Date;
+      upstreamNow: Date;
+      links: Links;
+      lastModified: string | null;
+      validator: Validator | null;
+    }
+  /** Upstream confirms what we stored. `next` is the page that followed it. */
+  | { kind: "unchanged"; seenAt: Date; upstreamNow: Date; next: string | null }
+  /** `location` is a path when it is below UPSTREAM_URL. null: upstream says "moved" and not where to; it is gone from here. */
+  | { kind: "moved"; location: string | null }
+  /** Deleted, or not visible to our credential: upstream does not tell the two apart, except by 410 (deleted) and 451 (blocked). */
+  | { kind: "missing"; status: 404 | 410 | 451; message: string };
+
+/** Upstream's own answer to a write. The body is unpacked, so the headers that described its transport are left out. */
+export interface RawAnswer {
+  status: number;
+  headers: Record<string, string | string[]>;
+  body: string;
+  seenAt: Date;
+}
+
+export interface WriteRequest {
+  method: "POST" | "PATCH" | "PUT" | "DELETE";
+  path: string;
+  body: string | null;
+  contentType?: string;
+  accept?: string;
+  apiVersion?: string;
+}
+
+export interface Upstream {
+  /**
+   * One GET. Redirects are not followed: "moved" is an answer. Interrupted connections, 502, 503 and 504 are tried again
+   * at most twice, and a credential that is rejected or spent gives way to another.
+   * @throws QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
+   */
+  get(path: string, options: GetOptions): Promise<Answer>;
+  /**
+   * One GraphQL document. Let it ask for `rateLimit { cost limit remaining resetAt used nodeCount }`: the budget is
+   * corrected by it. What could not be resolved is in `errors`: look there before taking a null for a fact.
+   * @throws GraphqlTooHeavyError, QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
+   */
+  graphql<T>(document: string, variables: object, options: GraphqlOptions): Promise<GraphqlAnswer<T>>;
+  /**
+   * Sends a write once and never again, and answers upstream's own status, headers and body, whatever they are.
+   * @throws QuotaSpentError, CredentialRejectedError: nothing was sent
+   * @throws UpstreamUnavailableError: nothing was done if its outage is `unreachable`; otherwise nobody knows
+   */
+  write(request: WriteRequest, options?: { signal?: AbortSignal }): Promise<RawAnswer>;
+  /**
+   * Splits repositories so that whoever sees one of a group sees all of it: one GraphQL document may then ask for the whole
+   * group, by the id of any of them (`GraphqlOptions.repository`). Without an App there is one group.
+   */
+  groups(repositoryIds: readonly number[]): Promise<number[][]>;
+  /** What is known of the App's installations or of the tokens' owners has changed in Postgres. */
+  credentialsChanged(): void;
+  /** A credential that was rejected may be accepted now: it is not left alone any longer. */
+  tryAgain(credential: string): Promise<void>;
+  /** Lets what is under way finish. */
+  close(): Promise<void>;
+}
+
+export interface GraphqlOptions {
+  priority: Priority;
+  /** The id of the repository that it is about: whoever sees that is asked. */
+  repository?: number;
+  signal?: AbortSignal;
+}

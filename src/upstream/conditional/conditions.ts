@@ -1,0 +1,184 @@
+import { promisify } from "node:util";
+import { gunzip, gzip } from "node:zlib";
+import { LRUCache } from "lru-cache";
+import type { Stores } from "../../stores.ts";
+import type { Received } from "../client/transport.ts";
+import { tokenMark } from "../credentials/installation-tokens.ts";
+import type { Headers } from "../quota/headers.ts";
+import { isPredicted, predictEtag, routePattern, variesBy } from "./etag.ts";
+import {
+  copyValidator,
+  type KnownValidator,
+  loadBody,
+  loadValidators,
+  touchValidator,
+  type Validator,
+} from "./validators.ts";
+
+/** The largest body that is kept, compressed. Pages of a hundred issues with long texts have some 300 kB. */
+const maxBodyBytes = 1024 * 1024;
+/** After a misprediction a route is left alone for this long. Upstream may change its ways, and change them back. */
+const distrustMs = 24 * 3_600_000;
+/** What the ETag of an empty list covers beside `[]`. GitHub's answers to signed requests vary on no other that we send. */
+const emptyVariesBy = "accept authorization";
+
+const gzipAsync = promisify(gzip);
+const gunzipAsync = promisify(gunzip);
+
+/** What makes a request conditional, and what a 304 to it would mean. */
+export interface Condition {
+  headers: Record<string, string>;
+  /**
+   * `own`: by what upstream gave to this credential; `computed`: by the tag that the stored page has for it; `dated`: by
+   * the date that another credential got; `empty`: by the tag of a list without rows, of which nothing is stored.
+   */
+  kind: "own" | "computed" | "dated" | "empty";
+  /** The stored validator; null for `empty`. */
+  validator: KnownValidator | null;
+}
+
+/** Makes requests conditional, also for credentials that have never asked for the page. */
+export class Conditions {
+  readonly #ctx: Pick<Stores, "config" | "db" | "clock" | "log">;
+  /** Routes whose ETags are made in another way than we think. */
+  readonly #distrusted = new LRUCache<string, true>({ max: 1_000, ttl: distrustMs });
+
+  constructor(ctx: Pick<Stores, "config" | "db" | "clock" | "log">) {
+    this.#ctx = ctx;
+  }
+
+  /** What is known of the question named `key`. */
+  async of(key: string): Promise<PageConditions> {
+    const known = await loadValidators(this.#ctx.db, key);
+    return {
+      preferred: [...known.keys()],
+      for: (credential, sent) => this.#conditionFor(key, known, credential, sent),
+    };
+  }
+
+  async #conditionFor(
+    key: string,
+    known: ReadonlyMap<string, KnownValidator>,
+    credential: string,
+    sent: Record<string, string>,
+  ): Promise<Condition | null> {
+    const own = known.get(credential);
+    if (own && isFor(own, sent)) {
+      if (own.etag !== null) return { headers: { "if-none-match": own.etag }, kind: "own", validator: own };
+      return own.lastModified === null
+        ? null
+        : { headers: { "if-modified-since": own.lastModified }, kind: "own", validator: own };
+    }
+    // Its own first: they are of the same page, and what it confirms is then known for its present token.
+    const others = [...known.values()].sort((a, b) => Number(b === own) - Number(a === own));
+    const withBody = others.find(({ variesBy: varies }) => varies !== null);
+    if (withBody && this.#isTrusted(key)) {
+      const body = await loadBody(this.#ctx.db, withBody);
+      if (body) {
+        const etag = predictEtag(withBody.variesBy ?? "", sent, await gunzipAsync(body));
+        return { headers: { "if-none-match": `"${etag}"` }, kind: "computed", validator: withBody };
+      }
+    }
+    // Less exact: what is embedded in a resource may change without moving its date.
+    const dated = others.find(({ lastModified }) => lastModified !== null);
+    if (dated?.lastModified)
+      return { headers: { "if-modified-since": dated.lastModified }, kind: "dated", validator: dated };
+    if (others.length > 0 || !/[?&]per_page=/.test(key) || !this.#isTrusted(key)) return null;
+    return {
+      headers: { "if-none-match": `"${predictEtag(emptyVariesBy, sent, "[]")}"` },
+      kind: "empty",
+      validator: null,
+    };
+  }
+
+  /** The last row of a stored list page; null when the page is not kept, or not in the form that upstream sent it in. */
+  async lastRow(validator: KnownValidator): Promise<LastRow | null> {
+    if (!this.#isTrusted(validator.path)) return null;
+    const known = await loadValidators(this.#ctx.db, validator.path);
+    const withBody = [...known.values()].find(({ variesBy: varies }) => varies !== null);
+    const body = withBody && (await loadBody(this.#ctx.db, withBody));
+    if (!body) return null;
+    const text = (await gunzipAsync(body)).toString("utf8");
+    const rows: unknown = JSON.parse(text);
+    if (!Array.isArray(rows) || rows.length === 0 || JSON.stringify(rows) !== text) return null;
+    const alone = JSON.stringify(rows.slice(-1));
+    return {
+      id: rows.at(-1)?.id,
+      conditions: {
+        preferred: [],
+        for: async (_credential, sent) => {
+          const etag = predictEtag(withBody.variesBy ?? "", sent, alone);
+          return { headers: { "if-none-match": `"${etag}"` }, kind: "computed", validator: null };
+        },
+      },
+    };
+  }
+
+  /** Upstream has confirmed the page: what was only computed is now known, and what is in use is kept. */
+  async confirmed(
+    { kind, validator, headers }: Condition,
+    { credential, madeFor }: Pick<Validator, "credential" | "madeFor">,
+  ): Promise<void> {
+    if (!validator) return;
+    const now = this.#ctx.clock.now();
+    if (kind === "computed") {
+      const etag = headers["if-none-match"] ?? null;
+      await copyValidator(this.#ctx.db, validator, { credential, madeFor, etag, usedAt: now });
+    } else {
+      await touchValidator(this.#ctx.db, validator, now);
+    }
+  }
+
+  /**
+   * What is to be kept of a page so that its ETag can be computed for another credential; nothing when it is switched off,
+   * or when upstream's own tag for this very answer shows that we do not know how it is made.
+   */
+  async bodyOf(
+    validator: Validator,
+    { headers, text, packed }: Pick<Received, "headers" | "text" | "packed">,
+    sent: Record<string, string>,
+  ): Promise<Pick<Validator, "body" | "variesBy">> {
+    const nothing = { body: null, variesBy: null };
+    if (validator.etag === null || !this.#isTrusted(validator.path)) return nothing;
+    const varies = variesBy(headers as Headers, sent);
+    if (!isPredicted(validator.etag, predictEtag(varies, sent, text))) {
+      const route = routePattern(validator.path);
+      this.#distrusted.set(route, true);
+      this.#ctx.log.info({ route }, "Upstream makes this route's ETags in another way: they are not computed for now");
+      return nothing;
+    }
+    const body = packed ?? (await gzipAsync(text));
+    return body.length > maxBodyBytes ? nothing : { body, variesBy: varies };
+  }
+
+  #isTrusted(key: string): boolean {
+    return this.#ctx.config.recomputeEtags && !this.#distrusted.has(routePattern(key));
+  }
+}
+
+/** Whether the tag is for what the credential shows now. One that covers no token outlives every change of it. */
+function isFor({ etag, madeFor, variesBy: varies }: KnownValidator, sent: Record<string, string>): boolean {
+  if (etag === null || madeFor === null) return true;
+  const isOfToken = varies === null || varies.split(" ").includes("authorization");
+  return !isOfToken || madeFor === tokenMark(sent.authorization ?? "");
+}
+
+interface LastRow {
+  id: unknown;
+  /** Those of a list that holds this row alone. */
+  conditions: PageConditions;
+}
+
+/** The conditions of one question. */
+export interface PageConditions {
+  /** Credentials that need nothing computed. */
+  preferred: readonly string[];
+  /** @param sent the request headers that are sent anyway, in lower case */
+  for(credential: string, sent: Record<string, string>): Promise<Condition | null>;
+}
+
+/** The answer that a 304 stands for which confirms an empty list: nothing of it was stored yet. */
+export function emptyPage({ headers }: Condition, { headers: answered }: Received): Received {
+  const etag = headers["if-none-match"];
+  return { status: 200, headers: { ...answered, vary: emptyVariesBy.replace(" ", ", "), etag }, text: "[]" };
+}

@@ -1,0 +1,58 @@
+import githubAppJwt from "universal-github-app-jwt";
+import type { Clock } from "../../stores.ts";
+
+/** A signature is used for so long. GitHub docs: it may be valid for ten minutes at most. */
+const reusedMs = 5 * 60_000;
+/** GitHub docs: say that it was made a minute ago, against clocks that differ. The library takes half a minute off itself. */
+const backdatedS = 30;
+/** `Date` counts whole seconds and answers take their time: a smaller difference says nothing. */
+const toleranceMs = 3_000;
+
+/**
+ * Signs as the App. Upstream judges a signature by its own clock, so that is followed: each answer's `Date` says how far ahead
+ * of ours it is.
+ */
+export class AppSignature {
+  readonly #app: { id: string; privateKey: string };
+  readonly #clock: Clock;
+  #aheadMs = 0;
+  #last: { text: string; madeAt: number } | null = null;
+
+  constructor(app: { id: string; privateKey: string }, clock: Clock) {
+    this.#app = app;
+    this.#clock = clock;
+  }
+
+  /** What stands in the Authorization header. */
+  async authorization(): Promise<string> {
+    const now = this.upstreamNow();
+    if (!this.#last || Math.abs(now - this.#last.madeAt) > reusedMs) {
+      const { token } = await githubAppJwt({
+        ...this.#app,
+        now: Math.floor(now / 1_000) - backdatedS,
+      });
+      this.#last = { text: `Bearer ${token}`, madeAt: now };
+    }
+    return this.#last.text;
+  }
+
+  /** Upstream's clock, as far as its answers told, in epoch milliseconds. */
+  upstreamNow(): number {
+    return this.#clock.now().getTime() + this.#aheadMs;
+  }
+
+  /**
+   * Learns upstream's clock from an answer to what was sent at `sentAt`. Answers whether it is another than was thought, so that
+   * what was signed by it is worth signing again.
+   */
+  learn(date: string | string[] | undefined, sentAt: Date): boolean {
+    const told = Date.parse([date].flat()[0] ?? "");
+    if (Number.isNaN(told)) return false;
+    // Cut to whole seconds, so half a second late on average; and made at some moment of the exchange.
+    const aheadMs = told + 500 - (sentAt.getTime() + this.#clock.now().getTime()) / 2;
+    if (Math.abs(aheadMs - this.#aheadMs) <= toleranceMs) return false;
+    this.#aheadMs = aheadMs;
+    this.#last = null;
+    return true;
+  }
+}

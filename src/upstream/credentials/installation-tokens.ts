@@ -1,0 +1,166 @@
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { withPatience } from "../../operations/redis.ts";
+import type { Stores } from "../../stores.ts";
+
+/** What an installation's requests are signed with, for an hour. GitHub docs: opaque, of any length. */
+export interface InstallationToken {
+  text: string;
+  /** By upstream's clock, in epoch milliseconds. */
+  expiresAt: number;
+}
+
+/** A new one is made when so little is left: a walk of many pages should not end in a 401, and clocks may differ. */
+const renewMs = 10 * 60_000;
+/** With less than this left a token is not used any more, even while another process is making a new one. */
+const lastUseMs = 60_000;
+/** When a renewal that failed is tried again, as long as the old token serves. */
+const retryMs = 60_000;
+/** How long the others wait for the one that makes a token. GitHub gives up after 10 s. */
+const makingMs = 15_000;
+const lookMs = 50;
+
+/**
+ * The tokens of the App's installations, made once for all processes. They lie in Redis, encrypted with a key that is derived
+ * from the App's private key: who can read them there could have made them anyway. What Redis has lost is made anew, and
+ * while it is away each process makes its own.
+ */
+export class InstallationTokens {
+  readonly #ctx: Pick<Stores, "config" | "redis" | "log">;
+  readonly #make: (installationId: number) => Promise<InstallationToken>;
+  readonly #upstreamNow: () => number;
+  readonly #key: Buffer;
+  readonly #space: string;
+  readonly #known = new Map<number, InstallationToken>();
+  readonly #underWay = new Map<number, Promise<InstallationToken>>();
+  /** When making one failed though the last still served: it is not tried again with every request. */
+  readonly #failedAt = new Map<number, number>();
+  /** Those that upstream would not take, though they were not over. */
+  readonly #refused = new Map<number, string>();
+
+  /** @param make asks upstream for a new one */
+  constructor(
+    ctx: Pick<Stores, "config" | "redis" | "log">,
+    { make, upstreamNow }: { make: (installationId: number) => Promise<InstallationToken>; upstreamNow: () => number },
+  ) {
+    this.#ctx = ctx;
+    this.#make = make;
+    this.#upstreamNow = upstreamNow;
+    const { appId, appPrivateKey, redisPrefix } = ctx.config;
+    this.#key = Buffer.from(hkdfSync("sha256", appPrivateKey ?? "", "", "tain installation tokens", 32));
+    this.#space = `${redisPrefix}:app:${appId}:installation`;
+  }
+
+  /** One that upstream takes for a minute at least. @throws what `make` throws */
+  async of(installationId: number): Promise<string> {
+    const known = this.#known.get(installationId);
+    if (known && this.#leftMs(known) > renewMs) return known.text;
+    const isUsable = known !== undefined && this.#leftMs(known) > lastUseMs;
+    const failedMs = this.#upstreamNow() - (this.#failedAt.get(installationId) ?? Number.NEGATIVE_INFINITY);
+    if (isUsable && failedMs < retryMs) return known.text;
+    let underWay = this.#underWay.get(installationId);
+    if (!underWay) {
+      underWay = this.#obtain(installationId).finally(() => this.#underWay.delete(installationId));
+      this.#underWay.set(installationId, underWay);
+    }
+    if (isUsable) {
+      // The old one still serves. What is wrong is told once that is over, by whoever needs a new one.
+      underWay.catch((error: Error) => {
+        this.#failedAt.set(installationId, this.#upstreamNow());
+        this.#ctx.log.warn({ installationId, reason: error.message }, "An installation's token cannot be renewed yet");
+      });
+      return known.text;
+    }
+    return (await underWay).text;
+  }
+
+  /** Upstream does not take the token: it is over or was revoked. It is never used again; other ones may be. */
+  async discard(installationId: number, text: string): Promise<void> {
+    this.#refused.set(installationId, text);
+    if (this.#known.get(installationId)?.text === text) this.#known.delete(installationId);
+    const shared = await this.#read(installationId);
+    if (shared?.text === text) await this.#redis(() => this.#ctx.redis.del(this.#tokenKey(installationId)));
+  }
+
+  async #obtain(installationId: number): Promise<InstallationToken> {
+    const place = randomBytes(8).toString("hex");
+    const lock = `${this.#tokenKey(installationId)}:making`;
+    const end = performance.now() + makingMs;
+    for (;;) {
+      const shared = await this.#read(installationId);
+      if (shared && shared.text !== this.#refused.get(installationId) && this.#leftMs(shared) > renewMs) {
+        this.#known.set(installationId, shared);
+        return shared;
+      }
+      const isOurs = await this.#redis(() => this.#ctx.redis.set(lock, place, "PX", makingMs, "NX"));
+      // Redis is away, or the one who makes it takes too long: better two tokens than none.
+      if (isOurs === null || isOurs.reply === "OK" || performance.now() > end) break;
+      await sleep(lookMs);
+    }
+    try {
+      const made = await this.#make(installationId);
+      this.#known.set(installationId, made);
+      await this.#write(installationId, made);
+      return made;
+    } finally {
+      await this.#redis(() => this.#ctx.redis.eval(unlockScript, 1, lock, place));
+    }
+  }
+
+  async #read(installationId: number): Promise<InstallationToken | null> {
+    const stored = await this.#redis(() => this.#ctx.redis.get(this.#tokenKey(installationId)));
+    return stored?.reply ? this.#open(installationId, stored.reply) : null;
+  }
+
+  async #write(installationId: number, token: InstallationToken): Promise<void> {
+    const keptMs = Math.max(1_000, Math.round(this.#leftMs(token)));
+    const sealed = this.#seal(installationId, token);
+    await this.#redis(() => this.#ctx.redis.set(this.#tokenKey(installationId), sealed, "PX", keptMs));
+  }
+
+  #seal(installationId: number, token: InstallationToken): string {
+    const nonce = randomBytes(12);
+    const cipher = createCipheriv("aes-256-gcm", this.#key, nonce).setAAD(Buffer.from(String(installationId)));
+    const sealed = Buffer.concat([cipher.update(JSON.stringify(token), "utf8"), cipher.final()]);
+    return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString("base64");
+  }
+
+  /** null: it was sealed with another key of the App's, or damaged; a new token takes its place. */
+  #open(installationId: number, text: string): InstallationToken | null {
+    const bytes = Buffer.from(text, "base64");
+    try {
+      const decipher = createDecipheriv("aes-256-gcm", this.#key, bytes.subarray(0, 12));
+      decipher.setAAD(Buffer.from(String(installationId))).setAuthTag(bytes.subarray(12, 28));
+      return JSON.parse(Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString("utf8"));
+    } catch (error) {
+      this.#ctx.log.info({ installationId, reason: (error as Error).message }, "A shared token cannot be read");
+      return null;
+    }
+  }
+
+  #leftMs({ expiresAt }: InstallationToken): number {
+    return expiresAt - this.#upstreamNow();
+  }
+
+  #tokenKey(installationId: number): string {
+    return `${this.#space}:${installationId}`;
+  }
+
+  /** null: Redis is away. */
+  async #redis<T>(run: () => Promise<T>): Promise<{ reply: T } | null> {
+    try {
+      return { reply: await withPatience(this.#ctx.redis, run) };
+    } catch (error) {
+      this.#ctx.log.warn({ err: error }, "Redis does not answer: this process makes its installation tokens by itself");
+      return null;
+    }
+  }
+}
+
+/** KEYS: the lock. ARGV: who holds it. */
+const unlockScript = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`;
+
+/** Tells one token string of a credential from the next. */
+export function tokenMark(authorization: string): string {
+  return createHash("sha256").update(authorization).digest("hex").slice(0, 16);
+}

@@ -1,0 +1,61 @@
+import type { Database } from "../../../db/connection.ts";
+
+/** One account on which our GitHub App is installed, as upstream last showed it. */
+export interface Installation {
+  id: number;
+  /** The login of the user or organization. */
+  account: string;
+  accountType: string;
+  repositorySelection: string;
+  /** What the account has granted: name to read, write or admin. */
+  permissions: Record<string, string>;
+  events: string[];
+  suspendedAt: Date | null;
+}
+
+/** Names an installation among the credentials. Its token changes every hour, its name never. */
+export function installationCredential(id: number): string {
+  return `installation-${id}`;
+}
+
+/** The id, when the credential is an installation. Pure. */
+export function installationOf(credential: string): number | null {
+  const [, id] = /^installation-(\d+)$/.exec(credential) ?? [];
+  return id === undefined ? null : Number(id);
+}
+
+export async function loadInstallations(db: Pick<Database, "$client">): Promise<Installation[]> {
+  const { rows } = await db.$client.query<{
+    id: string;
+    account: string;
+    account_type: string;
+    repository_selection: string;
+    permissions: Record<string, string>;
+    events: string[];
+    suspended_at: Date | null;
+  }>(
+    "select id, account, account_type, repository_selection, permissions, events, suspended_at from installations order by id",
+  );
+  return rows.map((row) => ({
+    id: Number(row.id),
+    account: row.account,
+    accountType: row.account_type,
+    repositorySelection: row.repository_selection,
+    permissions: row.permissions,
+    events: row.events,
+    suspendedAt: row.suspended_at,
+  }));
+}
+
+/** Which installation covers each of the repositories that one covers; 0 where one did and does no more. */
+export async function findInstallations(
+  db: Pick<Database, "$client">,
+  repositoryIds: readonly number[],
+): Promise<Map<number, number>> {
+  const { rows } = await db.$client.query<{ repository_id: string; installation_id: string }>(
+    `select repository_id, case when page = 0 then 0 else installation_id end as installation_id
+      from installation_repositories where repository_id = any($1)`,
+    [repositoryIds],
+  );
+  return new Map(rows.map((row) => [Number(row.repository_id), Number(row.installation_id)]));
+}

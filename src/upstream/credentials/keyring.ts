@@ -1,0 +1,251 @@
+import { LRUCache } from "lru-cache";
+import type { Stores } from "../../stores.ts";
+import { failureOf, messageOf } from "../client/answer.ts";
+import { CredentialUnusableError } from "../client/errors.ts";
+import type { Received } from "../client/transport.ts";
+import { AppSignature } from "./app-signature.ts";
+import { APP, type KnownCredential, loadCredentials, parseTokens } from "./credentials.ts";
+import { type InstallationToken, InstallationTokens } from "./installation-tokens.ts";
+import { findInstallations, type Installation, installationCredential, installationOf } from "./installations.ts";
+import { repositoryOf } from "./visibility.ts";
+
+/** How long it is believed which installations there are, and which of them covers a repository. */
+const knownMs = 5_000;
+const coveringMs = 60_000;
+/** What no installation covers, each of them sees alike: public repositories. So a few are enough to ask. */
+const mostStrangers = 10;
+
+/** Who may be asked. */
+export interface Candidates {
+  all: readonly string[];
+  /** Those of them that see what is asked for by their nature, and so go first. */
+  preferred: readonly string[];
+}
+
+/** All credentials as which upstream may know us, which of them sees what, and what each has to show. */
+export class Keyring {
+  readonly #ctx: Pick<Stores, "config" | "db" | "redis" | "clock" | "log">;
+  readonly #tokens: ReadonlyMap<string, string>;
+  readonly #app: { signature: AppSignature; tokens: InstallationTokens } | null;
+  #known: { credentials: readonly KnownCredential[]; loadedAt: number } | null = null;
+  #loading: Promise<readonly KnownCredential[]> | null = null;
+  // `max` would make room for all of them at once, for 10 ms of every command's start.
+  readonly #covering = new LRUCache<number, { installationId: number | null }>({
+    maxSize: 50_000,
+    sizeCalculation: () => 1,
+    ttl: coveringMs,
+  });
+
+  /** @param post sends a POST as the App, and answers whatever comes */
+  constructor(
+    ctx: Pick<Stores, "config" | "db" | "redis" | "clock" | "log">,
+    post: (path: string) => Promise<Received>,
+  ) {
+    this.#ctx = ctx;
+    this.#tokens = parseTokens(ctx.config.upstreamTokens);
+    const { appId, appPrivateKey } = ctx.config;
+    if (appId === null || appPrivateKey === null) {
+      this.#app = null;
+    } else {
+      const signature = new AppSignature({ id: appId, privateKey: appPrivateKey }, ctx.clock);
+      const make = async (id: number) => readToken(id, await post(`/app/installations/${id}/access_tokens`));
+      const tokens = new InstallationTokens(ctx, { make, upstreamNow: () => signature.upstreamNow() });
+      this.#app = { signature, tokens };
+    }
+  }
+
+  /**
+   * Who may be asked for a path: for a repository that an installation covers, that installation, and the tokens.
+   * @throws CredentialUnusableError when nobody is left, with the reason
+   */
+  async candidates(path: string, { writes = false } = {}): Promise<Candidates> {
+    const tokens = [...this.#tokens.keys()];
+    if (!this.#app) return { all: tokens, preferred: [] };
+    if (/^\/app(?=[/?]|$)/.test(path)) return { all: [APP], preferred: [] };
+    const installations = await this.#installations();
+    const usable = installations.filter(({ suspendedAt }) => suspendedAt === null);
+    // GitHub docs: an installation is nobody, and is refused what is a user's own.
+    if (/^\/user(?=[/?]|$)/.test(path) && tokens.length > 0) return { all: tokens, preferred: [] };
+    const covering = await this.#coveringOf(path, installations);
+    if (covering === "lost") {
+      if (tokens.length > 0) return { all: tokens, preferred: [] };
+      throw new CredentialUnusableError(APP, LOST);
+    }
+    if (covering && covering.suspendedAt === null && (tokens.length === 0 || isPermitted(covering, path, writes))) {
+      const credential = installationCredential(covering.id);
+      return { all: [credential, ...tokens], preferred: [credential] };
+    }
+    if (covering && tokens.length > 0) return { all: tokens, preferred: [] };
+    if (covering) throw new CredentialUnusableError(installationCredential(covering.id), suspended(covering.account));
+    const strangers = usable.slice(0, mostStrangers).map(({ id }) => installationCredential(id));
+    const all = [...tokens, ...strangers];
+    if (all.length === 0)
+      throw new CredentialUnusableError(
+        APP,
+        installations.length === 0
+          ? "The GitHub App is installed nowhere, and there is no token: install it on an account, or set UPSTREAM_TOKEN"
+          : "Every installation of the GitHub App is suspended, and there is no token: see to it that one is unsuspended, or set UPSTREAM_TOKEN",
+      );
+    return { all, preferred: [] };
+  }
+
+  /** The repositories by who sees them all: those of each installation that can be used, and the rest. In the given order. */
+  async groups(repositoryIds: readonly number[]): Promise<number[][]> {
+    if (!this.#app || repositoryIds.length === 0) return repositoryIds.length === 0 ? [] : [[...repositoryIds]];
+    const covering = await findInstallations(this.#ctx.db, repositoryIds);
+    const usable = new Set((await this.#installations()).filter((one) => one.suspendedAt === null).map(({ id }) => id));
+    const groupOf = (id: number) => {
+      const installationId = covering.get(id);
+      return installationId !== undefined && usable.has(installationId) ? installationId : null;
+    };
+    return [...Map.groupBy(repositoryIds, groupOf).values()];
+  }
+
+  /** What stands in the Authorization header. @throws CredentialUnusableError; what asking upstream for a token throws */
+  async authorization(credential: string): Promise<string> {
+    const token = this.#tokens.get(credential);
+    if (token !== undefined) return `Bearer ${token}`;
+    if (!this.#app) throw new CredentialUnusableError(credential, `There is no credential ${credential} any more`);
+    const installationId = installationOf(credential);
+    if (installationId === null) return await this.#app.signature.authorization();
+    return `Bearer ${await this.#app.tokens.of(installationId)}`;
+  }
+
+  /** Whether the credential changes the string that it shows, so that a validator has to say for which it is. */
+  changes(credential: string): boolean {
+    return !this.#tokens.has(credential);
+  }
+
+  /**
+   * Upstream has answered 401 to what was shown. Answers whether the credential has another string to show by now: an
+   * installation makes a new token, and the App signs anew when upstream's clock is another than was thought.
+   */
+  async renew(credential: string, authorization: string, { headers }: Received, sentAt: Date): Promise<boolean> {
+    if (!this.#app || this.#tokens.has(credential)) return false;
+    const isClockNews = this.#app.signature.learn(headers.date, sentAt);
+    const installationId = installationOf(credential);
+    if (installationId === null) return isClockNews;
+    await this.#app.tokens.discard(installationId, authorization.replace(/^Bearer /, ""));
+    return true;
+  }
+
+  /** Each answer tells upstream's clock. */
+  learnClock({ headers }: Received, sentAt: Date): void {
+    this.#app?.signature.learn(headers.date, sentAt);
+  }
+
+  /** Whose quota a credential spends: the tokens of one user share one. Arrow, since it is handed on. */
+  readonly ledgerOf = (credential: string): string =>
+    this.#known?.credentials.find(({ id }) => id === credential)?.ledger ?? credential;
+
+  /** Makes sure that `ledgerOf` knows what Postgres knows. */
+  async prepare(): Promise<void> {
+    if (this.#tokens.size > 1 || this.#app) await this.#load();
+  }
+
+  /** Something has been learned of the installations or the tokens: it is read anew. */
+  forget(): void {
+    this.#known = null;
+    this.#covering.clear();
+  }
+
+  /** How many different credentials an ask may meet. */
+  get size(): number {
+    return this.#tokens.size + (this.#known?.credentials.length ?? 0) + 1;
+  }
+
+  async #installations(): Promise<Installation[]> {
+    return (await this.#load()).flatMap(({ installation }) => installation ?? []);
+  }
+
+  async #load(): Promise<readonly KnownCredential[]> {
+    if (this.#known && performance.now() - this.#known.loadedAt < knownMs) return this.#known.credentials;
+    this.#loading ??= loadCredentials(this.#ctx).finally(() => {
+      this.#loading = null;
+    });
+    try {
+      const credentials = await this.#loading;
+      this.#known = { credentials, loadedAt: performance.now() };
+      return credentials;
+    } catch (error) {
+      // What was known a moment ago is the best guess while Postgres is away.
+      if (!this.#known) throw error;
+      return this.#known.credentials;
+    }
+  }
+
+  /**
+   * The installation that covers what the path is about: by the repository's id, or else by the account's name. "lost": one did
+   * and does no more, which its owner may have meant, so no other installation is asked.
+   */
+  async #coveringOf(path: string, installations: readonly Installation[]): Promise<Installation | "lost" | null> {
+    const [, id] = /^\/repositories\/(\d+)/.exec(repositoryOf(path) ?? "") ?? [];
+    if (id !== undefined) {
+      const installationId = await this.#coveringId(Number(id));
+      if (installationId === 0) return "lost";
+      return installations.find((each) => each.id === installationId) ?? null;
+    }
+    const [, account] = /^\/(?:repos|orgs|users)\/([^/?]+)/.exec(path) ?? [];
+    const login = account?.toLowerCase();
+    return installations.find((each) => each.account.toLowerCase() === login) ?? null;
+  }
+
+  async #coveringId(repositoryId: number): Promise<number | null> {
+    const known = this.#covering.get(repositoryId);
+    if (known) return known.installationId;
+    const found = await findInstallations(this.#ctx.db, [repositoryId]);
+    const installationId = found.get(repositoryId) ?? null;
+    this.#covering.set(repositoryId, { installationId });
+    return installationId;
+  }
+}
+
+/**
+ * Whether the account has granted what the path needs, as far as tokens may have more: to read a repository's webhooks, and
+ * to write. Pure.
+ */
+function isPermitted({ permissions }: Installation, path: string, writes: boolean): boolean {
+  const [, part = ""] = /^\/(?:repositories\/\d+|repos\/[^/]+\/[^/]+)\/([^/?]+)/.exec(path) ?? [];
+  if (part === "hooks")
+    return permissions.repository_hooks === "write" || (!writes && "repository_hooks" in permissions);
+  if (!writes) return true;
+  return permissions[part === "pulls" ? "pull_requests" : "issues"] === "write";
+}
+
+const LOST = "The GitHub App may no longer see this repository: add it to the installation, or set UPSTREAM_TOKEN";
+
+function suspended(account: string): string {
+  return `The GitHub App's installation on ${account} is suspended: an owner of ${account} can unsuspend it in its settings, under GitHub Apps`;
+}
+
+/** What came of asking for an installation's token. */
+function readToken(installationId: number, received: Received): InstallationToken {
+  const credential = installationCredential(installationId);
+  const { status } = received;
+  const message = messageOf(received);
+  if (status === 201) {
+    const { token, expires_at: expiresAt } = JSON.parse(received.text) as { token: string; expires_at: string };
+    return { text: token, expiresAt: Date.parse(expiresAt) };
+  }
+  if (isSuspension(status, message))
+    throw new CredentialUnusableError(
+      credential,
+      "Upstream says that the installation is suspended: an owner of the account can unsuspend it in its settings, under GitHub Apps",
+    );
+  if (status === 404)
+    throw new CredentialUnusableError(
+      credential,
+      "The GitHub App is no longer installed there: install it again, or set UPSTREAM_TOKEN",
+    );
+  if (status === 401)
+    throw new CredentialUnusableError(
+      credential,
+      `Upstream does not accept the GitHub App's signature (${message}): see that APP_ID and APP_PRIVATE_KEY belong together, and that the key is still listed at the App`,
+    );
+  throw failureOf("/app/installations/…/access_tokens", received);
+}
+
+/** GitHub docs: the same words to a request with its token as to the wish for a new one. */
+export function isSuspension(status: number, message: string): boolean {
+  return status === 403 && /installation has been suspended/i.test(message);
+}

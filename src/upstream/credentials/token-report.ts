@@ -1,0 +1,163 @@
+import { version } from "../../operations/version.ts";
+import type { Stores } from "../../stores.ts";
+import { failureOf } from "../client/answer.ts";
+import { openUpstream } from "../client/client.ts";
+import {
+  CredentialRejectedError,
+  GraphqlTooHeavyError,
+  QuotaSpentError,
+  UpstreamRefusedError,
+} from "../client/errors.ts";
+import { type Received, Transport } from "../client/transport.ts";
+import { fingerprint } from "./credentials.ts";
+
+/** What upstream says of one token. The token itself is nowhere in it. */
+export interface TokenReport {
+  fingerprint: string;
+  /** "rejected": upstream does not accept it. "spent": a limit keeps us from asking more. */
+  state: "accepted" | "rejected" | "spent";
+  /** Whose it is; null for a token that is nobody's (an app's), or while that cannot be asked. */
+  login: string | null;
+  /** Of a classic token; null: upstream does not tell (fine-grained and app tokens). */
+  scopes: string[] | null;
+  /** By bucket; empty where upstream limits nothing. */
+  quota: { bucket: string; limit: number; remaining: number; resetAt: Date }[];
+  /** How far upstream's clock is ahead of ours, to a second. Null: its answer had no date. */
+  aheadMs: number | null;
+  /** The full names, of those asked for, that it does not see; null where that could not be asked, for the reason given. */
+  unseen: string[] | null;
+  unseenUnknown: string | null;
+}
+
+const BUCKETS = ["core", "graphql", "search"];
+const BATCH = 100;
+const limits = {
+  connections: 1,
+  connectTimeoutMs: 10_000,
+  headersTimeoutMs: 15_000,
+  bodyTimeoutMs: 15_000,
+  totalTimeoutMs: 30_000,
+  maxBodyBytes: 1024 * 1024,
+};
+
+/**
+ * Asks upstream who the token is, what it may, and which of the repositories it sees: one request, and a point for each
+ * hundred repositories.
+ * @throws UpstreamUnavailableError
+ */
+export async function reportToken(
+  ctx: Stores,
+  token: string,
+  repositories: readonly { nodeId: string; fullName: string }[],
+): Promise<TokenReport> {
+  const askedAt = ctx.clock.now().getTime();
+  const received = await askLimits(ctx, token);
+  const now = ctx.clock.now().getTime();
+  const { status, headers } = received;
+  const date = Date.parse(String(headers.date ?? ""));
+  const scopes = typeof headers["x-oauth-scopes"] === "string" ? headers["x-oauth-scopes"] : null;
+  const report: TokenReport = {
+    fingerprint: fingerprint(token),
+    state: status === 401 ? "rejected" : status === 403 || status === 429 ? "spent" : "accepted",
+    login: null,
+    scopes:
+      scopes
+        ?.split(",")
+        .map((scope) => scope.trim())
+        .filter(Boolean) ?? null,
+    quota: status === 200 ? readLimits(received.text) : [],
+    // Date is cut to whole seconds, so it is half a second late on average.
+    aheadMs: Number.isNaN(date) ? null : date + 500 - (askedAt + now) / 2,
+    unseen: null,
+    unseenUnknown: "upstream does not accept it",
+  };
+  // GitHub docs: an enterprise server without limits answers 404 here, and means nothing by it.
+  if (status >= 500 || (status >= 300 && ![401, 403, 404, 429].includes(status)))
+    throw failureOf("/rate_limit", received);
+  if (report.state !== "accepted")
+    return { ...report, unseenUnknown: report.state === "spent" ? "a limit of upstream's" : report.unseenUnknown };
+
+  const upstream = openUpstream({
+    ...ctx,
+    config: { ...ctx.config, upstreamTokens: [token], appId: null, appPrivateKey: null },
+  });
+  try {
+    return { ...report, ...(await askUser(upstream)), ...(await askVisible(upstream, repositories)) };
+  } finally {
+    await upstream.close();
+  }
+}
+
+/** GitHub docs: this one request is free, so it takes no lease; and it is answered when all else is spent. */
+async function askLimits({ config }: Pick<Stores, "config">, token: string): Promise<Received> {
+  const transport = new Transport(config.upstreamUrl, limits);
+  try {
+    return await transport.send({
+      method: "GET",
+      path: "/rate_limit",
+      headers: {
+        accept: "application/vnd.github+json",
+        "user-agent": `tain/${version}`,
+        authorization: `Bearer ${token}`,
+      },
+    });
+  } finally {
+    await transport.close(1_000);
+  }
+}
+
+function readLimits(text: string): TokenReport["quota"] {
+  const { resources = {} } = JSON.parse(text) as {
+    resources?: Record<string, { limit: number; remaining: number; reset: number }>;
+  };
+  return BUCKETS.flatMap((bucket) => {
+    const found = resources[bucket];
+    if (!found) return [];
+    return [{ bucket, limit: found.limit, remaining: found.remaining, resetAt: new Date(found.reset * 1_000) }];
+  });
+}
+
+type Asking = ReturnType<typeof openUpstream>;
+
+async function askUser(upstream: Asking): Promise<Pick<TokenReport, "login"> & Partial<TokenReport>> {
+  try {
+    const answer = await upstream.get("/user", { priority: "caller" });
+    return { login: answer.kind === "ok" ? ((answer.body as { login?: string }).login ?? null) : null };
+  } catch (error) {
+    // An app's token is nobody's.
+    if (error instanceof UpstreamRefusedError) return { login: null };
+    // It may have been accepted a moment ago and be left alone for an earlier refusal.
+    if (error instanceof CredentialRejectedError) return { login: null, state: "rejected" };
+    if (error instanceof QuotaSpentError) return { login: null, state: "spent" };
+    throw error;
+  }
+}
+
+async function askVisible(
+  upstream: Asking,
+  repositories: readonly { nodeId: string; fullName: string }[],
+): Promise<Pick<TokenReport, "unseen" | "unseenUnknown">> {
+  const unseen: string[] = [];
+  for (let at = 0; at < repositories.length; at += BATCH) {
+    const some = repositories.slice(at, at + BATCH);
+    try {
+      const { data, errors } = await upstream.graphql<{ nodes: (object | null)[] }>(
+        "query ($ids: [ID!]!) { nodes(ids: $ids) { id } rateLimit { cost limit remaining resetAt used nodeCount } }",
+        { ids: some.map(({ nodeId }) => nodeId) },
+        { priority: "caller" },
+      );
+      const unknown = errors.find(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN");
+      if (unknown) return { unseen: null, unseenUnknown: unknown.message };
+      unseen.push(...some.filter((_, index) => !data.nodes[index]).map(({ fullName }) => fullName));
+    } catch (error) {
+      const isExpected =
+        error instanceof UpstreamRefusedError ||
+        error instanceof QuotaSpentError ||
+        error instanceof CredentialRejectedError ||
+        error instanceof GraphqlTooHeavyError;
+      if (!isExpected) throw error;
+      return { unseen: null, unseenUnknown: error.message };
+    }
+  }
+  return { unseen, unseenUnknown: null };
+}

@@ -1,0 +1,79 @@
+import { failureOf } from "../client/answer.ts";
+import { UpstreamRefusedError } from "../client/errors.ts";
+import type { Upstream } from "../client/upstream.ts";
+import { readDeliveries, refusal, type SentDelivery } from "./hooks.ts";
+
+/** The App as upstream shows it to itself. */
+export interface AppAtUpstream {
+  id: number;
+  slug: string;
+  name: string;
+  /** Who owns it. */
+  owner: string;
+  /** What it asks accounts for: name to read, write or admin. */
+  permissions: Record<string, string>;
+  /** Which webhooks it is sent; those of its installations come in any case. */
+  events: string[];
+}
+
+/** The App's one webhook, for all that it is installed on. */
+export interface AppHook {
+  url: string;
+  hasSecret: boolean;
+}
+
+/** @throws UpstreamRefusedError when upstream shows no such App */
+export async function readApp(upstream: Pick<Upstream, "get">): Promise<AppAtUpstream> {
+  const { id, slug, name, owner, permissions, events } = (await readOwn(upstream, "/app")) as {
+    id: number;
+    slug?: string;
+    name: string;
+    owner?: { login?: string; slug?: string };
+    permissions?: Record<string, string>;
+    events?: string[];
+  };
+  return {
+    ...{ id, slug: slug ?? String(id), name, owner: owner?.login ?? owner?.slug ?? "?" },
+    ...{ permissions: permissions ?? {}, events: events ?? [] },
+  };
+}
+
+/** @throws UpstreamRefusedError when the App has no webhook (upstream says 404 to that) */
+export async function readAppHook(upstream: Pick<Upstream, "get">): Promise<AppHook> {
+  const { url, secret } = (await readOwn(upstream, "/app/hook/config")) as { url?: string; secret?: string };
+  return { url: url ?? "", hasSecret: Boolean(secret) };
+}
+
+/** Makes the App's webhook send there, signed with the secret. @throws UpstreamRefusedError, without the secret */
+export async function writeAppHook(
+  upstream: Pick<Upstream, "write">,
+  { url, secret }: { url: string; secret: string },
+): Promise<void> {
+  const path = "/app/hook/config";
+  const body = JSON.stringify({ url, secret, content_type: "json", insecure_ssl: "0" });
+  const answer = await upstream.write({ method: "PATCH", path, body });
+  if (answer.status !== 200) throw refusal(answer, path, secret);
+}
+
+/** The last hundred deliveries to all that the App is installed on, the newest first. */
+export async function recentAppDeliveries(upstream: Pick<Upstream, "get">): Promise<SentDelivery[] | null> {
+  return await readDeliveries(upstream, "/app/hook/deliveries");
+}
+
+/** Asks upstream to send one again, which it does a moment later under the same GUID. @throws UpstreamRefusedError */
+export async function resendAppDelivery(upstream: Pick<Upstream, "write">, { id }: { id: number }): Promise<void> {
+  const path = `/app/hook/deliveries/${id}/attempts`;
+  const answer = await upstream.write({ method: "POST", path, body: null });
+  if (answer.status !== 202)
+    throw failureOf(path, { status: answer.status, headers: answer.headers, text: answer.body });
+}
+
+async function readOwn(upstream: Pick<Upstream, "get">, path: string): Promise<unknown> {
+  const answer = await upstream.get(path, { priority: "caller" });
+  if (answer.kind === "ok") return answer.body;
+  throw new UpstreamRefusedError(
+    answer.kind === "missing" ? answer.status : 301,
+    `${answer.kind === "missing" ? answer.message : "moved"} (${path}: upstream shows the App no such thing)`,
+    null,
+  );
+}

@@ -1,0 +1,219 @@
+import { failureOf } from "../client/answer.ts";
+import { UpstreamRefusedError } from "../client/errors.ts";
+import { pages } from "../client/pagination.ts";
+import type { RawAnswer, Upstream } from "../client/upstream.ts";
+
+export interface RepositoryHook {
+  /** `owner/name`. */
+  fullName: string;
+  /** Where deliveries go. Upstream refuses addresses of its own machine. */
+  url: string;
+  secret: string;
+  events: readonly string[];
+}
+
+/** What is done to hooks at upstream. */
+type Asking = Pick<Upstream, "get" | "write">;
+
+/**
+ * Makes the repository's hook at upstream be as given, and answers its id. A hook with the same address is updated, its
+ * secret included, since upstream does not tell the secret it has; otherwise one is created. Safe to run twice.
+ * @throws UpstreamRefusedError when the token may not manage hooks (upstream says 404 to that) or upstream refuses the
+ *   hook; no error carries the secret
+ */
+export async function ensureRepositoryHook(upstream: Asking, hook: RepositoryHook): Promise<number> {
+  return (await placeRepositoryHook(upstream, hook)).id;
+}
+
+/** The same; answers also the hook's path, which is elsewhere than its name says once the repository was renamed. */
+export async function placeRepositoryHook(
+  upstream: Asking,
+  hook: RepositoryHook,
+): Promise<{ id: number; path: string }> {
+  const found = await findHook(upstream, hook);
+  if (found.id !== null) return updateHook(upstream, hook, found.path, found.id);
+
+  const created = await upstream.write({
+    method: "POST",
+    path: found.path,
+    body: JSON.stringify({ name: "web", ...wanted(hook) }),
+  });
+  if (created.status === 201) return placed(found.path, created);
+  if (created.status === 422 && created.body.includes("already exists")) {
+    // Another process was quicker, or upstream's list lagged behind: it is there now.
+    const again = await findHook(upstream, hook);
+    if (again.id !== null) return updateHook(upstream, hook, again.path, again.id);
+  }
+  throw refusal(created, found.path, hook.secret);
+}
+
+/** A hook as upstream shows it: whether it has a secret, and never which. */
+export interface HookAtUpstream {
+  id: number;
+  /** Below UPSTREAM_URL. */
+  path: string;
+  url: string;
+  isActive: boolean;
+  events: string[];
+  hasSecret: boolean;
+  /** What came of the last delivery. `code` is null before the first. */
+  lastResponse: { code: number | null; status: string };
+}
+
+/**
+ * All hooks of the repository, ours and others'.
+ * @throws UpstreamRefusedError when the token may not see them (upstream says 404 to that)
+ */
+export async function listRepositoryHooks(
+  upstream: Pick<Upstream, "get">,
+  fullName: string,
+): Promise<HookAtUpstream[]> {
+  const { path, hooks } = await readHooks(upstream, fullName);
+  return hooks.map(({ id, active, events, config, last_response: last }) => ({
+    id,
+    path: `${path}/${id}`,
+    url: config?.url ?? "",
+    isActive: active ?? true,
+    events: events ?? [],
+    hasSecret: Boolean(config?.secret),
+    lastResponse: { code: last?.code ?? null, status: last?.message ?? last?.status ?? "unused" },
+  }));
+}
+
+/** Asks upstream to send the hook a ping, which it does a moment later. @throws UpstreamRefusedError */
+export async function pingRepositoryHook(upstream: Pick<Upstream, "write">, { path }: { path: string }): Promise<void> {
+  const answer = await upstream.write({ method: "POST", path: `${path}/pings`, body: null });
+  if (answer.status !== 204) throw refusal(answer, path, "");
+}
+
+/** One that is gone already is well. @throws UpstreamRefusedError */
+export async function deleteRepositoryHook(
+  upstream: Pick<Upstream, "write">,
+  { path }: { path: string },
+): Promise<void> {
+  const answer = await upstream.write({ method: "DELETE", path, body: null });
+  if (answer.status !== 204 && answer.status !== 404) throw refusal(answer, path, "");
+}
+
+/** One request that upstream made of a hook, and what came of it. */
+export interface SentDelivery {
+  /** Of this attempt: each has an id of its own, and the event's GUID. */
+  id: number;
+  guid: string;
+  event: string;
+  /** By upstream's clock. */
+  deliveredAt: Date;
+  /** The receiver's answer; upstream's own 502 or 504 where there was none. */
+  statusCode: number;
+  /** "OK", or what went wrong in upstream's words. */
+  status: string;
+}
+
+/** The hook's last hundred deliveries, the newest first, of the three days that upstream keeps; null: upstream shows none. */
+export async function recentDeliveries(
+  upstream: Pick<Upstream, "get">,
+  { path }: { path: string },
+): Promise<SentDelivery[] | null> {
+  return await readDeliveries(upstream, `${path}/deliveries`);
+}
+
+/** The same of any list of deliveries. */
+export async function readDeliveries(upstream: Pick<Upstream, "get">, list: string): Promise<SentDelivery[] | null> {
+  const answer = await upstream.get(`${list}?per_page=100`, { priority: "caller" });
+  if (answer.kind !== "ok") return null;
+  const rows = answer.body as {
+    id: number;
+    guid: string;
+    event: string;
+    delivered_at: string;
+    status_code: number;
+    status: string;
+  }[];
+  return rows.map(({ id, guid, event, delivered_at: at, status_code: statusCode, status }) => ({
+    id,
+    guid,
+    event,
+    deliveredAt: new Date(at),
+    statusCode,
+    status,
+  }));
+}
+
+async function updateHook(
+  upstream: Pick<Upstream, "write">,
+  hook: RepositoryHook,
+  list: string,
+  id: number,
+): Promise<{ id: number; path: string }> {
+  const path = `${list}/${id}`;
+  const updated = await upstream.write({ method: "PATCH", path, body: JSON.stringify(wanted(hook)) });
+  if (updated.status !== 200) throw refusal(updated, path, hook.secret);
+  return placed(list, updated);
+}
+
+async function findHook(
+  upstream: Pick<Upstream, "get">,
+  { fullName, url }: RepositoryHook,
+): Promise<{ path: string; id: number | null }> {
+  const { path, hooks } = await readHooks(upstream, fullName);
+  return { path, id: hooks.find((each) => each.config?.url === url)?.id ?? null };
+}
+
+interface ListedHook {
+  id: number;
+  active?: boolean;
+  events?: string[];
+  config?: { url?: string; secret?: string };
+  last_response?: { code: number | null; status: string | null; message: string | null };
+}
+
+/** `path` is where the repository's hooks are, which is elsewhere once it was renamed. There are at most 20 for an event. */
+async function readHooks(
+  upstream: Pick<Upstream, "get">,
+  fullName: string,
+): Promise<{ path: string; hooks: ListedHook[] }> {
+  let path = `/repos/${fullName.split("/").map(encodeURIComponent).join("/")}/hooks`;
+  for (let moves = 0; ; moves++) {
+    let location: string | null = null;
+    const hooks: ListedHook[] = [];
+    for await (const page of pages(upstream, `${path}?per_page=100`, { priority: "caller" })) {
+      if (page.kind === "missing") {
+        throw new UpstreamRefusedError(
+          page.status,
+          `${page.message} (${fullName}: no such repository, or the token may not manage its hooks)`,
+          null,
+        );
+      }
+      if (page.kind === "moved") location = page.location;
+      if (page.kind !== "ok") break;
+      hooks.push(...(page.body as ListedHook[]));
+    }
+    if (location === null) return { path, hooks };
+    if (moves > 0) throw new UpstreamRefusedError(301, `${fullName} is moved again and again`, null);
+    path = location.split("?")[0] ?? location;
+  }
+}
+
+function placed(list: string, answer: RawAnswer): { id: number; path: string } {
+  const id = hookId(answer);
+  return { id, path: `${list}/${id}` };
+}
+
+function wanted({ url, secret, events }: RepositoryHook) {
+  return { active: true, events, config: { url, secret, content_type: "json", insecure_ssl: "0" } };
+}
+
+function hookId(answer: RawAnswer): number {
+  const { id } = JSON.parse(answer.body) as { id: unknown };
+  if (typeof id !== "number") throw new UpstreamRefusedError(answer.status, "the hook has no id", null);
+  return id;
+}
+
+/** Upstream may repeat what it was sent, JSON inside JSON: the secret is taken out in each form it may have there. */
+export function refusal(answer: RawAnswer, path: string, secret: string): Error {
+  const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
+  if (secret === "") return failureOf(path, { status: answer.status, headers: answer.headers, text: answer.body });
+  const forms = [escaped(escaped(escaped(secret))), escaped(escaped(secret)), escaped(secret), secret];
+  const text = forms.reduce((rest, form) => rest.replaceAll(form, "…"), answer.body);
+  return failureOf(path, { status: answer.status, headers: answer.headers, text });
+}

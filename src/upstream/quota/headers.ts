@@ -1,0 +1,78 @@
+import type { BucketState } from "./ledger.ts";
+
+/** Names in lower case. */
+export type Headers = Record<string, string | string[] | undefined>;
+
+/** What an answer says of the quota, apart from its figures. */
+export type Limit = { kind: "primary" } | { kind: "secondary" };
+
+/** A header that names a later moment than this is a mistake. */
+const longestWaitMs = 24 * 3_600_000;
+
+/**
+ * What the headers say of the window, its end translated to our clock by the answer's Date. Pure.
+ * Date counts whole seconds, so the translation is up to a second late and never early.
+ */
+export function readQuotaHeaders(headers: Headers, now: number): BucketState | null {
+  const [limit, remaining, reset] = ["limit", "remaining", "reset"].map((name) =>
+    integer(headers[`x-ratelimit-${name}`]),
+  );
+  if (limit == null || remaining == null || reset == null) return null;
+  const date = Date.parse(single(headers.date) ?? "");
+  const ahead = Number.isNaN(date) ? 0 : now - date;
+  return { limit, remaining, reset, resetAt: Math.min(reset * 1_000 + ahead, now + longestWaitMs) };
+}
+
+/** The moment that Retry-After names, in seconds or as a date, by our clock. Pure. */
+export function readRetryAfter(headers: Headers, now: number): number | null {
+  const text = single(headers["retry-after"])?.trim();
+  if (!text) return null;
+  const seconds = integer(text);
+  const sentAt = Date.parse(single(headers.date) ?? "");
+  const waitMs = seconds !== null ? seconds * 1_000 : Date.parse(text) - (Number.isNaN(sentAt) ? now : sentAt);
+  return Number.isNaN(waitMs) ? null : now + Math.min(Math.max(waitMs, 1_000), longestWaitMs);
+}
+
+/** Whether an answer means a limit, and which. A 403 that means none is a matter of permissions. Pure. */
+export function limitOf(status: number, headers: Headers, message: string): Limit | null {
+  // "Come back later" in so many words; without the header a 503 is a passing failure.
+  if (status === 503 && headers["retry-after"] !== undefined) return { kind: "secondary" };
+  if (status !== 403 && status !== 429) return null;
+  if (isSecondaryMessage(message)) return { kind: "secondary" };
+  if (isSpentMessage(message) || integer(headers["x-ratelimit-remaining"]) === 0) return { kind: "primary" };
+  return status === 429 || headers["retry-after"] !== undefined ? { kind: "secondary" } : null;
+}
+
+export function isSpentMessage(message: string): boolean {
+  return /API rate limit (already )?exceeded/i.test(message);
+}
+
+export function isSecondaryMessage(message: string): boolean {
+  return /secondary rate limit|abuse detection/i.test(message);
+}
+
+export function least(a: BucketState | null, b: BucketState | undefined): BucketState | null {
+  if (!a || !b) return a ?? b ?? null;
+  return { ...a, remaining: Math.min(a.remaining, b.remaining) };
+}
+
+export function bucketName(headers: Headers): string | null {
+  const name = single(headers["x-ratelimit-resource"]);
+  return name && /^[a-z_]{1,40}$/.test(name) ? name : null;
+}
+
+function integer(value: string | string[] | undefined): number | null {
+  const text = single(value)?.trim();
+  return text && /^\d{1,15}$/.test(text) ? Number(text) : null;
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value;
+}
+
+/** What an answer means for the quota. `charged`: when it is not the lease's cost. `alsoSeen`: figures beside the headers', in their words. */
+export interface Judgement {
+  limit: Limit | null;
+  charged?: number;
+  alsoSeen?: Headers;
+}
