@@ -1,23 +1,21 @@
 import { randomBytes } from "node:crypto";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
-import { z } from "zod";
 import { type Config, instanceFile } from "../config.ts";
 import { CommandError } from "./command.ts";
-
-const shape = z.object({
-  /** Where the API is, for callers on this machine. */
-  apiUrl: z.string(),
-  /** One of our own tokens: reads everything mirrored, and writes. */
-  token: z.string(),
-  webhookUrl: z.string(),
-  webhookSecret: z.string(),
-  upstreamUrl: z.string(),
-  upstreamToken: z.string(),
-  repositories: z.array(z.object({ owner: z.string(), name: z.string() })),
-});
+import { JsonError, JsonObject } from "./json.ts";
 
 /** What tells other programs how to reach the instance of a TAIN_HOME, and what it mirrors. */
-export type Instance = z.infer<typeof shape>;
+export interface Instance {
+  /** Where the API is, for callers on this machine. */
+  apiUrl: string;
+  /** One of our own tokens: reads everything mirrored, and writes. */
+  token: string;
+  webhookUrl: string;
+  webhookSecret: string;
+  upstreamUrl: string;
+  upstreamToken: string;
+  repositories: { owner: string; name: string }[];
+}
 
 /** The instance that runs, or ran last; null when there was none. */
 export async function readInstance(config: Pick<Config, "home">): Promise<Instance | null> {
@@ -29,10 +27,31 @@ export async function readInstance(config: Pick<Config, "home">): Promise<Instan
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw new CommandError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
   }
-  const parsed = shape.safeParse(parseJson(text));
-  if (!parsed.success)
-    throw new CommandError(`${file} is not what Tain writes there: remove it, and the next start writes it anew`);
-  return parsed.data;
+  try {
+    return parseInstance(text);
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    throw new CommandError(
+      `${file} is not what Tain writes there (${error.message}): remove it, and the next start writes it anew`,
+      { cause: error },
+    );
+  }
+}
+
+/** Pure. @throws JsonError */
+function parseInstance(text: string): Instance {
+  const json = JsonObject.parse(text);
+  return {
+    apiUrl: json.string("apiUrl"),
+    token: json.string("token"),
+    webhookUrl: json.string("webhookUrl"),
+    webhookSecret: json.string("webhookSecret"),
+    upstreamUrl: json.string("upstreamUrl"),
+    upstreamToken: json.string("upstreamToken"),
+    repositories: json
+      .objects("repositories")
+      .map((each) => ({ owner: each.string("owner"), name: each.string("name") })),
+  };
 }
 
 /** Only its owner may read it, and readers see the old file or the new, never half of one. */
@@ -68,12 +87,4 @@ export function completed(env: NodeJS.ProcessEnv, instance: Instance | null): No
 
 export function newSecret(): string {
   return randomBytes(24).toString("hex");
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

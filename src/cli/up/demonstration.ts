@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { JsonObject } from "../json.ts";
 import type { Part, ProcessTree } from "./process-tree.ts";
 
 /**
@@ -46,15 +46,12 @@ const HAPPENINGS = [
   ...["createLabel", "renameLabel", "deleteLabel", "createMilestone", "editMilestone", "deleteIssue", "transferIssue"],
 ];
 
-const readyLine = z.object({ ready: z.literal(true), url: z.string(), token: z.string() });
-const summary = z.object({ repositories: z.array(z.object({ full_name: z.string(), fork: z.boolean() })) });
-
 /** Starts the simulator and answers once it listens. */
 export async function startDemonstration(
   tree: ProcessTree,
   { stopWithinMs }: Pick<Part, "stopWithinMs">,
 ): Promise<Demonstration> {
-  const { promise: ready, resolve, reject } = Promise.withResolvers<z.infer<typeof readyLine>>();
+  const { promise: ready, resolve, reject } = Promise.withResolvers<Pick<Demonstration, "url" | "token">>();
   tree.start({
     name: "simulator",
     entry: new URL("../../simulator/main.ts", import.meta.url),
@@ -63,8 +60,12 @@ export async function startDemonstration(
     stopWithinMs,
     fatal: "its world is gone with it. Start again for a new one",
     onLine: (line) => {
-      const parsed = readyLine.safeParse(parseJson(line));
-      if (parsed.success) resolve(parsed.data);
+      try {
+        const said = JsonObject.parse(line);
+        resolve({ url: said.string("url"), token: said.string("token") });
+      } catch (error) {
+        reject(new Error(`The simulator does not say where it listens: ${line}`, { cause: error }));
+      }
     },
   });
   const timer = setTimeout(
@@ -73,8 +74,9 @@ export async function startDemonstration(
   );
   void tree.failed.then((reason) => reject(new Error(reason)));
   const { url, token } = await ready.finally(() => clearTimeout(timer));
-  const { repositories } = summary.parse(await control(`${url}/-/state`));
-  return { url, token, repositories: repositories.filter(({ fork }) => !fork).map((each) => each.full_name) };
+  const state = new JsonObject(await control(`${url}/-/state`));
+  const originals = state.objects("repositories").filter((each) => !each.boolean("fork"));
+  return { url, token, repositories: originals.map((each) => each.string("full_name")) };
 }
 
 /** From now on things happen in the world, about one a second. */
@@ -95,12 +97,4 @@ async function control(url: string, body?: object): Promise<unknown> {
 /** Its settings in the environment are for those who run it by itself. */
 function withoutSimulatorSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("SIMULATOR_")));
-}
-
-function parseJson(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return null;
-  }
 }
