@@ -84,23 +84,3 @@ export async function runPrepared<Row extends QueryResultRow>(
   const statement = session.prepareQuery({ sql: text, params: values }, undefined, name, false);
   return ((await statement.execute()) as { rows: Row[] }).rows;
 }
-
-/**
- * What comes of statements of one transaction that are sent without waiting for each other's answers; they are run in order.
- * @throws what went wrong first, once none is under way any more
- */
-export async function together<const T extends readonly Promise<unknown>[]>(
-  statements: T,
-): Promise<{ -readonly [At in keyof T]: Awaited<T[At]> }> {
-  const outcomes = await Promise.allSettled(statements);
-  const failures = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as Error] : []));
-  if (failures.length > 0) throw failures.find((failure) => !isAftermath(failure)) ?? failures[0];
-  return outcomes.map((one) => (one as PromiseFulfilledResult<unknown>).value) as {
-    -readonly [At in keyof T]: Awaited<T[At]>;
-  };
-}
-
-/** 25P02, in_failed_sql_transaction: an earlier statement has failed. */
-function isAftermath({ cause }: Error): boolean {
-  return (cause as { code?: unknown } | undefined)?.code === "25P02";
-}

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { type Database, openDatabase } from "../../db/connection.ts";
-import { sql } from "../../db/drizzle.ts";
-import { PEOPLE, touch } from "../../db/revisions.ts";
+import { type Database, openDatabase } from "../../db/database.ts";
+import { PEOPLE } from "../../db/revisions.ts";
+import { sql } from "../../db/sql.ts";
 import { Revisions } from "../../src/mirror/unchanged/standings.ts";
 import { openTestDatabase } from "../support/database.ts";
 
@@ -9,7 +9,7 @@ async function opened(): Promise<{ db: Database; revisions: Revisions } & AsyncD
   const resources = new AsyncDisposableStack();
   const { url: databaseUrl } = resources.use(await openTestDatabase());
   const db = openDatabase(databaseUrl);
-  resources.defer(() => db.$client.end());
+  resources.defer(() => db.close());
   const revisions = resources.use(new Revisions({ databaseUrl }));
   return { db, revisions, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
@@ -21,21 +21,21 @@ test("a revision is another one once the transaction that touched it is committe
   const { db, revisions } = mirror;
   expect(await revisionOf(revisions, 5)).toBeNull();
   await db.transaction(async (tx) => {
-    touch(tx, [5]);
-    await tx.execute(sql`select 1`);
+    tx.touch([5]);
+    await tx.query(sql`select 1`);
     expect(await revisionOf(revisions, 5)).toBeNull();
   });
   const first = await revisionOf(revisions, 5);
   expect(first).toMatch(/^\d+$/);
   expect(await revisionOf(revisions, PEOPLE)).toBeNull();
   const undone = db.transaction(async (tx) => {
-    touch(tx, [5]);
+    tx.touch([5]);
     throw new Error("undone");
   });
   await expect(undone).rejects.toThrow("undone");
-  await db.transaction(async (tx) => void (await tx.execute(sql`select 1`)));
+  await db.transaction(async (tx) => void (await tx.query(sql`select 1`)));
   expect(await revisionOf(revisions, 5)).toBe(first);
-  await db.transaction(async (tx) => touch(tx, [5, PEOPLE]));
+  await db.transaction(async (tx) => tx.touch([5, PEOPLE]));
   expect(await revisionOf(revisions, 5)).not.toBe(first);
   expect(await revisionOf(revisions, PEOPLE)).toMatch(/^\d+$/);
 });
@@ -48,9 +48,9 @@ test("transactions that touch the same in any order wait for each other and none
   await Promise.all(
     Array.from({ length: 60 }, (_, at) =>
       db.transaction(async (tx) => {
-        touch(tx, [ids[at % 5] as number]);
-        await tx.execute(sql`select pg_sleep(0.001)`);
-        touch(tx, at % 2 === 0 ? ids : ids.toReversed());
+        tx.touch([ids[at % 5] as number]);
+        await tx.query(sql`select pg_sleep(0.001)`);
+        tx.touch(at % 2 === 0 ? ids : ids.toReversed());
       }),
     ),
   );
@@ -74,11 +74,9 @@ test("whoever asks while an answer is under way is told of what was committed be
   };
   const asking = Array.from({ length: 8 }, ask);
   for (let time = 0; time < 100; time++) {
-    await db.transaction(async (tx) => touch(tx, [9]));
-    const { rows } = await db.$client.query<{ revision: string }>(
-      "select revision from revisions where repository_id = 9",
-    );
-    committed = rows[0]?.revision ?? "0";
+    await db.transaction(async (tx) => tx.touch([9]));
+    const [row] = await db.query<{ revision: string }>(sql`select revision from revisions where repository_id = 9`);
+    committed = row?.revision ?? "0";
   }
   isOver = true;
   await Promise.all(asking);
@@ -89,13 +87,13 @@ test("a transaction whose revisions cannot be raised leaves nothing, and says wh
   await using mirror = await opened();
   const { db, revisions } = mirror;
   const refused = db.transaction(async (tx) => {
-    await tx.execute(sql`insert into former_names (full_name, repository_id) values ('octo/left', 1)`);
-    touch(tx, [5, 0.5]);
+    await tx.query(sql`insert into former_names (full_name, repository_id) values ('octo/left', 1)`);
+    tx.touch([5, 0.5]);
   });
-  await expect(refused).rejects.toMatchObject({ cause: { message: expect.stringContaining("0.5") } });
-  expect((await db.execute(sql`select from former_names`)).rows).toHaveLength(0);
+  await expect(refused).rejects.toThrow("0.5");
+  expect(await db.count(sql`select from former_names`)).toBe(0);
   expect(await revisionOf(revisions, 5)).toBeNull();
   // The connection goes back as it was.
-  await db.transaction(async (tx) => touch(tx, [5]));
+  await db.transaction(async (tx) => tx.touch([5]));
   expect(await revisionOf(revisions, 5)).toMatch(/^\d+$/);
 });

@@ -1,5 +1,6 @@
 import type { Transaction } from "../../../db/connection.ts";
-import { arrayOf, runPrepared, together } from "../../../db/statement.ts";
+import { arrayOf, runPrepared } from "../../../db/statement.ts";
+import { together } from "../../../db/together.ts";
 import { announceChanges, type Change } from "./announcement.ts";
 import { childNumberColumns, followRows } from "./follow-rows.ts";
 import { type Folded, fold, type Stored } from "./merge-rule.ts";

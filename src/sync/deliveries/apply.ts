@@ -1,4 +1,5 @@
-import { arrayOf, runPrepared, together } from "../../../db/statement.ts";
+import { arrayOf, runPrepared } from "../../../db/statement.ts";
+import { together } from "../../../db/together.ts";
 import type { Context } from "../../context.ts";
 import {
   afterLag,

@@ -1,4 +1,5 @@
-import { arrayOf, runPrepared, type Session, together } from "../../../db/statement.ts";
+import { arrayOf, runPrepared, type Session } from "../../../db/statement.ts";
+import { together } from "../../../db/together.ts";
 import { findStored, type Transaction } from "../../mirror/store/merge.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import type { Seen } from "../../mirror/store/observation.ts";

@@ -1,4 +1,4 @@
-import { together } from "../../../db/statement.ts";
+import { together } from "../../../db/together.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/repository.ts";
 import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";

@@ -1,5 +1,6 @@
 import { GatheredRead } from "../../../db/gathered.ts";
-import { Statement, together } from "../../../db/statement.ts";
+import { Statement } from "../../../db/statement.ts";
+import { together } from "../../../db/together.ts";
 import type { Context } from "../../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
 import {

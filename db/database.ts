@@ -1,0 +1,203 @@
+import { createHash } from "node:crypto";
+import pg from "pg";
+import { Legacy } from "./legacy.ts";
+import { type Sql, sql } from "./sql.ts";
+
+/** Where statements run: the pool, a connection of it, or a transaction. */
+export interface Queries {
+  /** The rows that the statement answers. It is planned for its values. */
+  query<Row>(statement: Sql, options?: Limits): Promise<Row[]>;
+  /**
+   * The same, planned once per connection: for what runs often, and whose values do not decide which way through the tables is
+   * short.
+   */
+  prepared<Row>(statement: Sql, options?: Limits): Promise<Row[]>;
+  /** How many rows the statement answers or changes. */
+  count(statement: Sql, options?: Limits): Promise<number>;
+}
+
+interface Limits {
+  /** A connection that has not answered by then is given up. */
+  timeoutMs?: number;
+}
+
+type Client = Pick<pg.ClientBase, "query">;
+
+/** A connection keeps each named statement, so only so many texts get a name: filters can be combined without end. */
+const MAX_NAMED = 300;
+
+/** The names of prepared statements, by their texts. */
+class StatementNames {
+  readonly #names = new Map<string, string>();
+
+  /** Undefined: too many statements have names already. */
+  of(text: string): string | undefined {
+    let name = this.#names.get(text);
+    if (name === undefined && this.#names.size < MAX_NAMED) {
+      name = createHash("sha256").update(text).digest("hex").slice(0, 16);
+      this.#names.set(text, name);
+    }
+    return name;
+  }
+}
+
+class Runner extends Legacy implements Queries {
+  readonly #client: Client;
+  readonly #names: StatementNames;
+
+  constructor(client: pg.Pool | pg.PoolClient, names: StatementNames) {
+    super(client);
+    this.#client = client;
+    this.#names = names;
+  }
+
+  async query<Row>(statement: Sql, limits?: Limits): Promise<Row[]> {
+    return (await this.#run<Row>(statement, undefined, limits)).rows;
+  }
+
+  async prepared<Row>(statement: Sql, limits?: Limits): Promise<Row[]> {
+    return (await this.#run<Row>(statement, this.#names.of(statement.text), limits)).rows;
+  }
+
+  async count(statement: Sql, limits?: Limits): Promise<number> {
+    return (await this.#run(statement, undefined, limits)).rowCount ?? 0;
+  }
+
+  #run<Row>({ text, values }: Sql, name: string | undefined, { timeoutMs }: Limits = {}) {
+    const config: pg.QueryConfig & { query_timeout?: number | undefined } = {
+      name,
+      text,
+      values: [...values],
+      query_timeout: timeoutMs,
+    };
+    return this.#client.query<Row & pg.QueryResultRow>(config);
+  }
+}
+
+/** Statements that take effect together or not at all. */
+export class Transaction extends Runner {
+  readonly #repositoryIds = new Set<number>();
+  /** In lower case. Two repositories can bear one name for a moment, and a change of one may decide which of them is found. */
+  readonly #names = new Set<string>();
+
+  /**
+   * Notes that the transaction changes what is shown of these repositories, or who may see them. Their revisions are raised
+   * right before it commits, so that only then writers of one repository wait for each other.
+   */
+  touch(repositoryIds: Iterable<number>, names: Iterable<string> = []): void {
+    for (const id of repositoryIds) this.#repositoryIds.add(id);
+    for (const name of names) this.#names.add(name.toLowerCase());
+  }
+
+  /** Raises the revisions of what was touched; the last statement of the transaction. */
+  async raiseRevisions(): Promise<void> {
+    const [ids, names] = [[...this.#repositoryIds], [...this.#names]];
+    if (ids.length + names.length > 0)
+      await this.query(sql`select raise_revisions(${ids}::bigint[], ${names}::text[])`);
+  }
+}
+
+/** One connection of the pool. What belongs to a session, such as an advisory lock, is done on it. */
+export class Connection extends Runner {
+  readonly #client: pg.PoolClient;
+  readonly #names: StatementNames;
+  /** Whether a transaction has begun of which nobody knows that it is over. */
+  isInTransaction = false;
+
+  constructor(client: pg.PoolClient, names: StatementNames) {
+    super(client, names);
+    this.#client = client;
+    this.#names = names;
+  }
+
+  async transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
+    this.isInTransaction = true;
+    await this.#client.query("begin");
+    const tx = new Transaction(this.#client, this.#names);
+    let result: T;
+    try {
+      result = await run(tx);
+    } catch (error) {
+      // Where this fails too the connection is broken, of which `error` knows more.
+      await this.#client.query("rollback").then(
+        () => {
+          this.isInTransaction = false;
+        },
+        () => {},
+      );
+      throw error;
+    }
+    const raised = tx.raiseRevisions();
+    raised.catch(() => {});
+    // Sent without waiting for the revisions: where they are refused, it is a rollback.
+    const { command } = await this.#client.query("commit");
+    this.isInTransaction = false;
+    await raised;
+    if (command === "ROLLBACK")
+      throw new Error("The transaction was rolled back, because a statement in it had failed");
+    return result;
+  }
+}
+
+/** The pool of connections to Postgres. A connection is made when it is first needed. */
+export class Database extends Runner {
+  readonly #names: StatementNames;
+  /** One of the old ways; see `Legacy`. */
+  readonly $client: pg.Pool;
+
+  constructor(pool: pg.Pool, names = new StatementNames()) {
+    super(pool, names);
+    this.$client = pool;
+    this.#names = names;
+  }
+
+  /** Runs what takes effect together or not at all. Holds no request to others: it would hold a connection and locks as long. */
+  async transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
+    const client = await this.$client.connect();
+    const connection = new Connection(client, this.#names);
+    try {
+      return await connection.transaction(run);
+    } finally {
+      client.release(connection.isInTransaction);
+    }
+  }
+
+  /** Lends one connection. It is closed where `run` fails, together with what the session may still hold. */
+  async connection<T>(run: (connection: Connection) => Promise<T>): Promise<T> {
+    const client = await this.$client.connect();
+    let isSound = false;
+    try {
+      const result = await run(new Connection(client, this.#names));
+      isSound = true;
+      return result;
+    } finally {
+      client.release(!isSound);
+    }
+  }
+
+  /** Waits for the statements that are under way. */
+  async close(): Promise<void> {
+    await this.$client.end();
+  }
+}
+
+/** Opens a pool of at most `maxConnections`. Opening never fails, and waits for nothing. */
+export function openDatabase(
+  url: string,
+  options: { maxConnections?: number; applicationName?: string } = {},
+): Database {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: options.maxConnections ?? 10,
+    application_name: options.applicationName ?? "tain",
+    connectionTimeoutMillis: 5_000,
+    // Statements that do not need each other's answers go out together.
+    pipeline: true,
+  });
+  // An idle connection that breaks (Postgres restarts) leaves the pool by itself; the next query tells its caller.
+  pool.on("error", () => {});
+  // A connection that breaks between two statements of a transaction reports to nobody else, and would end the process. The
+  // transaction learns of it by its next statement.
+  pool.on("connect", (client) => client.on("error", () => {}));
+  return new Database(pool);
+}

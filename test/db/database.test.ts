@@ -1,0 +1,110 @@
+import { expect, test } from "vitest";
+import { type Database, openDatabase, type Queries } from "../../db/database.ts";
+import { sql } from "../../db/sql.ts";
+import { together } from "../../db/together.ts";
+import { openTestDatabase } from "../support/database.ts";
+
+async function opened(maxConnections = 2): Promise<{ db: Database } & AsyncDisposable> {
+  const resources = new AsyncDisposableStack();
+  const { url } = resources.use(await openTestDatabase());
+  const db = openDatabase(url, { maxConnections });
+  resources.defer(() => db.close());
+  return { db, [Symbol.asyncDispose]: () => resources.disposeAsync() };
+}
+
+const former = (name: string, id: number) =>
+  sql`insert into former_names (full_name, repository_id) values (${name}, ${id})`;
+const formerNames = async (db: Queries) =>
+  (await db.query<{ name: string }>(sql`select full_name as name from former_names order by 1`)).map(
+    ({ name }) => name,
+  );
+
+test("statements answer rows, or how many they answer or change", async () => {
+  await using mirror = await opened();
+  const { db } = mirror;
+  expect(await db.count(former("octo/a", 1))).toBe(1);
+  expect(await db.count(sql`update former_names set repository_id = 2`)).toBe(1);
+  expect(await db.query(sql`select full_name from former_names where repository_id = ${2}`)).toEqual([
+    { full_name: "octo/a" },
+  ]);
+  expect(await db.count(sql`select from former_names where repository_id = ${1}`)).toBe(0);
+});
+
+test("a prepared statement is planned once per connection, another one not at all", async () => {
+  await using mirror = await opened(1);
+  const { db } = mirror;
+  for (let time = 0; time < 3; time++) {
+    await db.prepared(sql`select 1 as prepared where ${time}::integer >= 0`);
+    await db.query(sql`select 1 as anew where ${time}::integer >= 0`);
+  }
+  expect(await db.query(sql`select statement from pg_prepared_statements`)).toEqual([
+    { statement: "select 1 as prepared where $1::integer >= 0" },
+  ]);
+});
+
+test("what a transaction does takes effect together or not at all", async () => {
+  await using mirror = await opened();
+  const { db } = mirror;
+  const undone = db.transaction(async (tx) => {
+    await tx.query(former("octo/undone", 1));
+    throw new Error("changed my mind");
+  });
+  await expect(undone).rejects.toThrow("changed my mind");
+  expect(await db.transaction(async (tx) => tx.count(former("octo/done", 1)))).toBe(1);
+  expect(await formerNames(db)).toEqual(["octo/done"]);
+});
+
+test("a transaction in which a statement failed is not taken for done, though nobody looked at the failure", async () => {
+  await using mirror = await opened();
+  const { db } = mirror;
+  const lost = db.transaction(async (tx) => {
+    await tx.query(former("octo/lost", 1));
+    await tx.query(sql`select 1 / 0`).catch(() => {});
+  });
+  await expect(lost).rejects.toThrow("rolled back");
+  expect(await formerNames(db)).toEqual([]);
+});
+
+test("statements sent together run in order, and the first failure is the one that is told", async () => {
+  await using mirror = await opened();
+  const { db } = mirror;
+  const failed = db.transaction((tx) =>
+    together([tx.query(former("octo/a", 1)), tx.query(sql`select 1 / ${0}::integer`), tx.query(former("octo/b", 1))]),
+  );
+  await expect(failed).rejects.toThrow("division by zero");
+  const [rows, count] = await db.transaction((tx) =>
+    together([tx.query(sql`select 1 as one`), tx.count(former("octo/a", 1))]),
+  );
+  expect([rows, count]).toEqual([[{ one: 1 }], 1]);
+});
+
+test("a connection that breaks in a transaction does not come back, and the pool goes on", async () => {
+  await using mirror = await opened(1);
+  const { db } = mirror;
+  const broken = db.transaction(async (tx) => {
+    await tx.query(former("octo/broken", 1));
+    await tx.query(sql`select pg_terminate_backend(pg_backend_pid())`);
+  });
+  await expect(broken).rejects.toThrow();
+  expect(await formerNames(db)).toEqual([]);
+});
+
+test("a statement that takes longer than it may is given up", async () => {
+  await using mirror = await opened();
+  const { db } = mirror;
+  await expect(db.query(sql`select pg_sleep(1)`, { timeoutMs: 50 })).rejects.toThrow("timeout");
+  expect(await db.query(sql`select 1 as one`)).toEqual([{ one: 1 }]);
+});
+
+test("a lent connection is closed where its borrower fails, with the locks that it held", async () => {
+  await using mirror = await opened();
+  const { db } = mirror;
+  const lock = sql`select pg_try_advisory_lock(7) as held`;
+  const failed = db.connection(async (connection) => {
+    expect(await connection.query(lock)).toEqual([{ held: true }]);
+    expect(await db.query(lock)).toEqual([{ held: false }]);
+    throw new Error("gone");
+  });
+  await expect(failed).rejects.toThrow("gone");
+  await expect.poll(() => db.query(lock)).toEqual([{ held: true }]);
+});
