@@ -1,6 +1,7 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingError } from "bullmq";
 import { isPostgresOutage } from "../db/outage.ts";
 import type { Context } from "../src/context.ts";
+import { type Backoff, jittered, waitAfterMs } from "../src/operations/backoff.ts";
 import { withoutContents } from "../src/operations/failure.ts";
 import { InvalidPayloadError } from "../src/sync/deliveries/apply.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../src/upstream/client/errors.ts";
@@ -16,7 +17,7 @@ export type Verdict =
 
 const OUTAGE_DELAY_MS = 2_000;
 const REJECTED_DELAY_MS = 60_000;
-const MAX_BACKOFF_MS = 60_000;
+const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 60_000 };
 
 /** Says our errors in BullMQ's words. The one place that knows both. */
 export async function withRetryPolicy<T>(
@@ -72,14 +73,7 @@ export function verdictOn(error: unknown, random: () => number, nowMs = Date.now
   return { kind: "retry" };
 }
 
-/**
- * How long to wait after the nth failed attempt: doubling from a second, at most a minute, half of it left to chance so that
- * jobs which failed together do not come back together.
- */
+/** How long a job waits after its nth failed attempt. */
 export function backoffMs(attemptsMade: number, random: () => number): number {
-  return jittered(Math.min(MAX_BACKOFF_MS, 1_000 * 2 ** (attemptsMade - 1)), random);
-}
-
-function jittered(ms: number, random: () => number): number {
-  return Math.round(ms * (0.75 + random() * 0.5));
+  return waitAfterMs(attemptsMade, BACKOFF, random);
 }

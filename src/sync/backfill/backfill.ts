@@ -3,6 +3,7 @@ import type { Context } from "../../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
 import type { Transaction } from "../../mirror/store/merge.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
+import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { isMirrored, OVERLAP_MS, setSyncState } from "../following/repository-sync.ts";
 import { giveWay } from "../give-way.ts";
 import { BY_CHANGE, PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "../reads/pages.ts";
@@ -122,7 +123,7 @@ async function findFollowedSince(ctx: Pick<Context, "db" | "clock">, repositoryI
   return rows[0] ? new Date(rows[0].at.getTime() - OVERLAP_MS) : null;
 }
 
-const COUNTS = `query($id: ID!) { rateLimit { cost limit nodeCount remaining resetAt used }
+const COUNTS = `query($id: ID!) { ${RATE_LIMIT}
   node(id: $id) { ... on Repository { issues { totalCount } pullRequests { totalCount } labels { totalCount } milestones { totalCount } } } }`;
 
 interface Counts {

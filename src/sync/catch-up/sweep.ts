@@ -5,6 +5,7 @@ import type { Transaction } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { enqueueAudit, enqueueCatchUp } from "../../queues/queues.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
+import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import {
   digestOf,
@@ -238,7 +239,7 @@ async function readShownAtOnce(
     some.slice(index * IDS_A_FIELD, (index + 1) * IDS_A_FIELD),
   );
   const document = `query(${groups.map((_, index) => `$i${index}: [ID!]!`).join(", ")}) {
-    rateLimit { cost limit nodeCount remaining resetAt used }
+    ${RATE_LIMIT}
     ${groups.map((_, index) => `n${index}: nodes(ids: $i${index}) { ... on Repository { databaseId nameWithOwner updatedAt pushedAt isArchived isPrivate ${withMilestones ? MILESTONES : ""} } }`).join("\n")} }`;
   const variables = Object.fromEntries(groups.map((group, index) => [`i${index}`, group.map(({ nodeId }) => nodeId)]));
   const { data, errors } = await ctx.upstream.graphql<Record<string, unknown>>(document, variables, {

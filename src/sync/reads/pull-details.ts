@@ -5,13 +5,14 @@ import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Observed } from "../../mirror/store/observation.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
+import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { type GoneAccounts, learnGoneAccounts, mergedByGone, reviewedByGone } from "./gone-accounts.ts";
 import type { Pull } from "./graphql-pulls.ts";
 import { readReviewLists } from "./pages.ts";
 import { observePulls, PULL_FIELDS } from "./pull-observations.ts";
-import { RATE_LIMIT, readSinglePulls } from "./single-pulls.ts";
+import { readSinglePulls } from "./single-pulls.ts";
 
 /**
  * What REST shows only one pull request at a time (its reviews, whether it was merged, its size) GraphQL shows for many

@@ -1,9 +1,7 @@
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/repository.ts";
+import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
-
-/** What every GraphQL query asks for along with its subject. */
-export const RATE_LIMIT = "rateLimit { cost limit nodeCount remaining resetAt used }";
 
 /** Upstream's GraphQL does not show a repository's pull requests, which may mean "not allowed" as well as "gone". */
 export class PullsNotShownError extends Error {

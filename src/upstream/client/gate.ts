@@ -1,23 +1,22 @@
-import type { Priority } from "./upstream.ts";
+import { PRIORITIES, type Priority } from "./upstream.ts";
 
 /**
  * How many requests may be under way in this process for a request of the class to begin. As with the quota, each class
  * leaves room for those above it, so that a caller never waits behind twenty slow pages of a backfill.
  */
-const admission: Record<Priority, number> = { caller: 20, refresh: 18, "catch-up": 16, audit: 14, backfill: 14 };
-const classes = Object.keys(admission) as Priority[];
+const ADMISSION: Record<Priority, number> = { caller: 20, refresh: 18, "catch-up": 16, audit: 14, backfill: 14 };
 
 /** The most requests under way at once in this process. GitHub docs: 100 for all processes of a user together. */
-export const maxUnderWay = admission.caller;
+export const MOST_UNDER_WAY = ADMISSION.caller;
 
 interface Waiting {
   admit: () => void;
 }
 
-/** Bounds the requests under way. Whoever waits is let in by class, and within a class in order of arrival. */
+/** Bounds the requests under way. Those that wait are let in by class, and within a class in order of arrival. */
 export class Gate {
   #underWay = 0;
-  readonly #waiting = new Map<Priority, Set<Waiting>>(classes.map((priority) => [priority, new Set()]));
+  readonly #waiting = new Map<Priority, Set<Waiting>>(PRIORITIES.map((priority) => [priority, new Set()]));
 
   /**
    * Waits for its turn. Dispose of the answer when the request is over.
@@ -25,7 +24,7 @@ export class Gate {
    */
   async enter(priority: Priority, signal?: AbortSignal): Promise<Disposable> {
     signal?.throwIfAborted();
-    if (this.#underWay < admission[priority] && this.#nobodyWaits(priority)) {
+    if (this.#underWay < ADMISSION[priority] && this.#nobodyWaits(priority)) {
       this.#underWay += 1;
     } else {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -54,9 +53,9 @@ export class Gate {
   }
 
   #admit(): void {
-    for (const priority of classes) {
+    for (const priority of PRIORITIES) {
       for (const waiting of this.#waiting.get(priority) ?? []) {
-        if (this.#underWay >= admission[priority]) break;
+        if (this.#underWay >= ADMISSION[priority]) break;
         this.#waiting.get(priority)?.delete(waiting);
         this.#underWay += 1;
         waiting.admit();
@@ -65,6 +64,6 @@ export class Gate {
   }
 
   #nobodyWaits(priority: Priority): boolean {
-    return classes.slice(0, classes.indexOf(priority) + 1).every((above) => this.#waiting.get(above)?.size === 0);
+    return PRIORITIES.slice(0, PRIORITIES.indexOf(priority) + 1).every((above) => this.#waiting.get(above)?.size === 0);
   }
 }

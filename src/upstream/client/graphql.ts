@@ -1,7 +1,11 @@
 import type { Judgement } from "../quota/headers.ts";
-import { isSecondaryMessage, isSpentMessage, limitOf } from "../quota/headers.ts";
+import { limitOf } from "../quota/headers.ts";
 import { GraphqlTooHeavyError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
 import type { Received } from "./transport.ts";
+import { isSecondaryMessage, isSpentMessage, isTimeoutMessage } from "./wording.ts";
+
+/** What every GraphQL query asks for along with its subject. */
+export const RATE_LIMIT = "rateLimit { cost limit nodeCount remaining resetAt used }";
 
 interface GraphqlError {
   /** Upstream's word for it, such as NOT_FOUND or FORBIDDEN; null where it gives none. */
@@ -91,7 +95,7 @@ export function graphqlAnswer<T>(
   { seenAt, mutates }: { seenAt: Date; mutates: boolean },
 ): GraphqlAnswer<T> {
   const timedOut =
-    status === 502 || status === 504 || (body?.errors.some(({ message }) => isTimeout(message)) ?? false);
+    status === 502 || status === 504 || (body?.errors.some(({ message }) => isTimeoutMessage(message)) ?? false);
   const heavy = body?.errors.find(
     ({ type }) => type === "RESOURCE_LIMITS_EXCEEDED" || type === "MAX_NODE_LIMIT_EXCEEDED",
   );
@@ -113,10 +117,6 @@ export function graphqlAnswer<T>(
   }
   const cost = body.data.rateLimit?.cost;
   return { data: body.data as T, errors: body.errors, seenAt, cost: typeof cost === "number" ? cost : null };
-}
-
-function isTimeout(message: string): boolean {
-  return /something went wrong while executing your query|couldn't respond to your request in time/i.test(message);
 }
 
 function restMessage(text: string): string {

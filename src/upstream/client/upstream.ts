@@ -4,8 +4,9 @@ import type { GraphqlAnswer } from "./graphql.ts";
 /** The pages that a Link header names, by relation, as paths below the base address. */
 export type Links = Partial<Record<"next" | "prev" | "first" | "last", string>>;
 
-/** Who waits for the answer, highest first: a caller of ours, a webhook's refresh, and so on down. */
-export type Priority = "caller" | "refresh" | "catch-up" | "audit" | "backfill";
+/** The classes of requests by who waits for the answer, highest first. */
+export const PRIORITIES = ["caller", "refresh", "catch-up", "audit", "backfill"] as const;
+export type Priority = (typeof PRIORITIES)[number];
 
 export interface GetOptions {
   priority: Priority;
@@ -67,8 +68,7 @@ export interface Upstream {
    */
   get(path: string, options: GetOptions): Promise<Answer>;
   /**
-   * One GraphQL document. Let it ask for `rateLimit { cost limit remaining resetAt used nodeCount }`: the budget is
-   * corrected by it. What could not be resolved is in `errors`: look there before taking a null for a fact.
+   * One GraphQL document. Let it ask for `RATE_LIMIT`: the budget is corrected by it. What could not be resolved is in `errors`: look there before taking a null for a fact.
    * @throws GraphqlTooHeavyError, QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
    */
   graphql<T>(document: string, variables: object, options: GraphqlOptions): Promise<GraphqlAnswer<T>>;

@@ -3,6 +3,7 @@ import type { Stores } from "../../stores.ts";
 import { failureOf, messageOf } from "../client/answer.ts";
 import { CredentialUnusableError } from "../client/errors.ts";
 import type { Received } from "../client/transport.ts";
+import { isSuspension } from "../client/wording.ts";
 import { AppSignature } from "./app-signature.ts";
 import { APP, type KnownCredential, loadCredentials, parseTokens } from "./credentials.ts";
 import { type InstallationToken, InstallationTokens } from "./installation-tokens.ts";
@@ -243,9 +244,4 @@ function readToken(installationId: number, received: Received): InstallationToke
       `Upstream does not accept the GitHub App's signature (${message}): see that APP_ID and APP_PRIVATE_KEY belong together, and that the key is still listed at the App`,
     );
   throw failureOf("/app/installations/…/access_tokens", received);
-}
-
-/** GitHub docs: the same words to a request with its token as to the wish for a new one. */
-export function isSuspension(status: number, message: string): boolean {
-  return status === 403 && /installation has been suspended/i.test(message);
 }

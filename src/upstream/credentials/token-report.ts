@@ -8,6 +8,7 @@ import {
   QuotaSpentError,
   UpstreamRefusedError,
 } from "../client/errors.ts";
+import { RATE_LIMIT } from "../client/graphql.ts";
 import { type Received, Transport } from "../client/transport.ts";
 import { fingerprint } from "./credentials.ts";
 
@@ -142,7 +143,7 @@ async function askVisible(
     const some = repositories.slice(at, at + BATCH);
     try {
       const { data, errors } = await upstream.graphql<{ nodes: (object | null)[] }>(
-        "query ($ids: [ID!]!) { nodes(ids: $ids) { id } rateLimit { cost limit remaining resetAt used nodeCount } }",
+        `query ($ids: [ID!]!) { nodes(ids: $ids) { id } ${RATE_LIMIT} }`,
         { ids: some.map(({ nodeId }) => nodeId) },
         { priority: "caller" },
       );

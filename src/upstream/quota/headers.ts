@@ -1,3 +1,4 @@
+import { isSecondaryMessage, isSpentMessage } from "../client/wording.ts";
 import type { BucketState } from "./ledger.ts";
 
 /** Names in lower case. */
@@ -7,7 +8,7 @@ export type Headers = Record<string, string | string[] | undefined>;
 export type Limit = { kind: "primary" } | { kind: "secondary" };
 
 /** A header that names a later moment than this is a mistake. */
-const longestWaitMs = 24 * 3_600_000;
+const LONGEST_WAIT_MS = 24 * 3_600_000;
 
 /**
  * What the headers say of the window, its end translated to our clock by the answer's Date. Pure.
@@ -20,7 +21,7 @@ export function readQuotaHeaders(headers: Headers, now: number): BucketState | n
   if (limit == null || remaining == null || reset == null) return null;
   const date = Date.parse(single(headers.date) ?? "");
   const ahead = Number.isNaN(date) ? 0 : now - date;
-  return { limit, remaining, reset, resetAt: Math.min(reset * 1_000 + ahead, now + longestWaitMs) };
+  return { limit, remaining, reset, resetAt: Math.min(reset * 1_000 + ahead, now + LONGEST_WAIT_MS) };
 }
 
 /** The moment that Retry-After names, in seconds or as a date, by our clock. Pure. */
@@ -30,7 +31,7 @@ export function readRetryAfter(headers: Headers, now: number): number | null {
   const seconds = integer(text);
   const sentAt = Date.parse(single(headers.date) ?? "");
   const waitMs = seconds !== null ? seconds * 1_000 : Date.parse(text) - (Number.isNaN(sentAt) ? now : sentAt);
-  return Number.isNaN(waitMs) ? null : now + Math.min(Math.max(waitMs, 1_000), longestWaitMs);
+  return Number.isNaN(waitMs) ? null : now + Math.min(Math.max(waitMs, 1_000), LONGEST_WAIT_MS);
 }
 
 /** Whether an answer means a limit, and which. A 403 that means none is a matter of permissions. Pure. */
@@ -41,14 +42,6 @@ export function limitOf(status: number, headers: Headers, message: string): Limi
   if (isSecondaryMessage(message)) return { kind: "secondary" };
   if (isSpentMessage(message) || integer(headers["x-ratelimit-remaining"]) === 0) return { kind: "primary" };
   return status === 429 || headers["retry-after"] !== undefined ? { kind: "secondary" } : null;
-}
-
-export function isSpentMessage(message: string): boolean {
-  return /API rate limit (already )?exceeded/i.test(message);
-}
-
-export function isSecondaryMessage(message: string): boolean {
-  return /secondary rate limit|abuse detection/i.test(message);
 }
 
 export function least(a: BucketState | null, b: BucketState | undefined): BucketState | null {

@@ -12,8 +12,8 @@ export const mostUnderWay = 100;
 /** GitHub docs: points a minute. */
 export const pointsPerMinute: Record<Api, number> = { rest: 900, graphql: 2_000 };
 /** GitHub docs: 1 for a request that reads, 5 for one that changes something. */
-export const readPoints = 1;
-export const writePoints = 5;
+export const READ_POINTS = 1;
+export const WRITE_POINTS = 5;
 /** GitHub docs: a second between two writes. No more than 60 a minute follow from it, below the 80 that are allowed. */
 export const writeGapMs = 1_000;
 /** GitHub docs: what creates content is limited to 500 an hour; upstream does not say what counts, so every write does. */

@@ -7,7 +7,7 @@ import type { Priority } from "../client/upstream.ts";
 import { type KnownCredential, loadCredentials } from "../credentials/credentials.ts";
 import { bucketName, type Headers, type Limit, least, readQuotaHeaders, readRetryAfter } from "./headers.ts";
 import { type BucketState, type Counted, type Lease, Ledger, leftOf } from "./ledger.ts";
-import { type Api, pointsPerMinute, readPoints, type Toll, writePoints } from "./pace.ts";
+import { type Api, pointsPerMinute, READ_POINTS, type Toll, WRITE_POINTS } from "./pace.ts";
 import { blockScript, leaseScript, rejectScript, type Script, settleScript } from "./scripts.ts";
 
 /** The share of every limit that a class leaves untouched, for the classes above it. */
@@ -127,7 +127,7 @@ export class Quota {
     const toll: Toll = {
       id: `${this.#process}:${++this.#leases}`,
       api,
-      points: points ?? (isWrite ? writePoints : readPoints),
+      points: points ?? (isWrite ? WRITE_POINTS : READ_POINTS),
       isWrite,
     };
     const shared = await this.#shared(

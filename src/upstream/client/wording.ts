@@ -1,0 +1,24 @@
+/**
+ * What upstream says by its words alone: no status, header or code tells these apart. Everything that depends on such a
+ * text stands here, and leaves this file as a value.
+ */
+
+/** https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api#rate-limit-errors */
+export function isSpentMessage(message: string): boolean {
+  return /API rate limit (already )?exceeded/i.test(message);
+}
+
+/** The same page. Older enterprise servers say "abuse detection". */
+export function isSecondaryMessage(message: string): boolean {
+  return /secondary rate limit|abuse detection/i.test(message);
+}
+
+/** A request with an installation's token and the wish for a new token are refused in the same words. */
+export function isSuspension(status: number, message: string): boolean {
+  return status === 403 && /installation has been suspended/i.test(message);
+}
+
+/** GraphQL reports that it ran out of time with status 200 and without a type. */
+export function isTimeoutMessage(message: string): boolean {
+  return /something went wrong while executing your query|couldn't respond to your request in time/i.test(message);
+}
