@@ -5,20 +5,36 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { checkout } from "./checkout.mjs";
+import { messageOf } from "./failure.mjs";
 import { readIfThere, writeSecret } from "./files.mjs";
 import { hasEnded, isAlive, membersOfGroup, recordOf, signal } from "./processes.mjs";
 import { runtimeEnvironment } from "./runtime.mjs";
 import { Refusal, say } from "./voice.mjs";
 
-const stopTimeoutMs = 30_000;
-const leftoverTimeoutMs = 10_000; // A leftover has been told to stop when its launcher died; it is already late.
+const STOP_TIMEOUT_MS = 30_000;
+const LEFTOVER_TIMEOUT_MS = 10_000; // A leftover has been told to stop when its launcher died; it is already late.
+const KILL_TIMEOUT_MS = 5_000;
+
+/**
+ * How a program ended: by an exit code or by a signal.
+ * @typedef {{ code: number | null, by: NodeJS.Signals | null }} Ending
+ */
+
+/**
+ * `stop` asks the app to end, and ends it by force when it takes too long or `hurry` resolves.
+ * @typedef {{ exited: Promise<Ending>, stop(hurry: Promise<unknown>): Promise<void> }} App
+ */
 
 /** The file that Node runs. TAIN_APP_ENTRY replaces it in the launcher's own tests. */
 export function appEntry() {
   return process.env.TAIN_APP_ENTRY || join(checkout, "src", "cli", "main.ts");
 }
 
-/** Starts the app. Returns `{ exited, stop }`; `exited` resolves to `{ code, by }`, the exit code or the signal. */
+/**
+ * Starts the app. Its standard streams are ours.
+ * @param {{ home: string, runtime: string, args: readonly string[], environment: NodeJS.ProcessEnv }} given
+ * @returns {Promise<App>}
+ */
 export async function startApp({ home, runtime, args, environment }) {
   const child = spawn(runtime, ["--import", new URL("parent-watch.mjs", import.meta.url).href, appEntry(), ...args], {
     env: runtimeEnvironment(runtime, { ...environment, TAIN_PARENT_FD: "3" }),
@@ -27,50 +43,55 @@ export async function startApp({ home, runtime, args, environment }) {
     // The pipe carries nothing: its end tells the app that we are gone.
     stdio: ["inherit", "inherit", "inherit", "pipe"],
   });
+  const { pid } = child;
   const ended = once(child, "exit").then(
     ([code, by]) => ({ code, by }),
     (error) => {
-      throw new Refusal(`${runtime} cannot be run: ${error.message}`, { cause: error });
+      throw new Refusal(`${runtime} cannot be run: ${messageOf(error)}`, { cause: error });
     },
   );
   // A failure to run it is reported where the exit is awaited; without this it would end us before.
   ended.catch(() => {});
   child.stdio[3]?.on("error", () => {}); // The app closed its end; its exit says the rest.
-  if (child.pid !== undefined) await writeSecret(join(home, "app.json"), JSON.stringify(await recordOf(child.pid)));
+  if (pid !== undefined) await writeSecret(join(home, "app.json"), JSON.stringify(await recordOf(pid)));
 
   const exited = ended.finally(async () => {
-    if (child.pid !== undefined) signal(-child.pid, "SIGKILL"); // Whatever of its group it did not take with it.
+    if (pid !== undefined) signal(-pid, "SIGKILL"); // Its workers may have outlived it.
     await rm(join(home, "app.json"), { force: true });
   });
   return {
     exited,
     async stop(hurry) {
       child.kill("SIGTERM");
-      const over = exited.then(() => true);
-      const patience = delay(stopTimeoutMs).then(() => `after ${stopTimeoutMs / 1000} s`);
+      const over = exited.then(() => undefined);
+      const patience = delay(STOP_TIMEOUT_MS, `after ${STOP_TIMEOUT_MS / 1000} s`);
       const reason = await Promise.race([over, patience, hurry.then(() => "because you asked again")]);
-      if (reason === true) return;
+      if (reason === undefined) return;
       say(`Tain has not stopped: ending it ${reason}`);
-      signal(-child.pid, "SIGKILL");
+      if (pid !== undefined) signal(-pid, "SIGKILL");
       await exited;
     },
   };
 }
 
-/** Ends the app of a launcher that died, and what it had started, as far as they are provably its own. */
+/**
+ * Ends the app of a launcher that died, and the processes that this app had started, where it is proven that they are its own.
+ * @param {string} home
+ */
 export async function endLeftoverApp(home) {
   const text = await readIfThere(join(home, "app.json"));
   if (text === undefined) return;
+  /** @type {import("./processes.mjs").ProcessRecord} */
   const leader = JSON.parse(text);
-  const left = await membersOfGroup(leader.pid, `TAIN_HOME=${home}`);
-  if (await isAlive(leader)) left.push(leader);
+  const members = await membersOfGroup(leader.pid, `TAIN_HOME=${home}`);
+  const left = (await isAlive(leader)) ? [leader, ...members] : members;
   for (const record of left) signal(record.pid, "SIGTERM");
   if (left.length > 0) say("ending what an interrupted start has left running");
-  for (const deadline = Date.now() + leftoverTimeoutMs; left.length > 0; ) {
-    const record = left.pop();
+  const deadline = Date.now() + LEFTOVER_TIMEOUT_MS;
+  for (const record of left) {
     if (await hasEnded(record, Math.max(0, deadline - Date.now()))) continue;
     signal(record.pid, "SIGKILL");
-    if (!(await hasEnded(record, 5_000)))
+    if (!(await hasEnded(record, KILL_TIMEOUT_MS)))
       throw new Refusal(`Process ${record.pid}, left by an earlier start, does not end`);
   }
   await rm(join(home, "app.json"), { force: true });

@@ -6,14 +6,14 @@ import { run } from "./processes.mjs";
 import { findRuntime, runtimeEnvironment } from "./runtime.mjs";
 import { watchForStop } from "./stopping.mjs";
 
+/** @param {string} name */
 const installed = (name) => join(checkout, "node_modules", ".bin", name);
 
-/** What is run, with its arguments. */
-const checks = [
-  [installed("tsc"), "--noEmit", "--pretty", "false", "-p", "."],
-  [installed("biome"), "check", "--error-on-warnings", "--max-diagnostics=200", "."],
-  [installed("knip"), "--no-progress", "--no-config-hints"],
-  [process.execPath, join(checkout, "scripts/import-arrows.mjs")],
+const CHECKS = [
+  { program: installed("tsc"), args: ["--noEmit", "--pretty", "false", "-p", "."] },
+  { program: installed("biome"), args: ["check", "--error-on-warnings", "--max-diagnostics=200", "."] },
+  { program: installed("knip"), args: ["--no-progress", "--no-config-hints"] },
+  { program: process.execPath, args: [join(checkout, "scripts/import-arrows.mjs")] },
 ];
 
 export async function check() {
@@ -21,7 +21,7 @@ export async function check() {
   await ensureDependencies(signal);
   const env = runtimeEnvironment(await findRuntime(), {});
   const outcomes = await Promise.all(
-    checks.map(async ([program, ...args]) => ({
+    CHECKS.map(async ({ program, args }) => ({
       name: [basename(program), ...args].join(" "),
       ...(await run(program, args, { cwd: checkout, env, signal })),
     })),

@@ -3,6 +3,7 @@ import { constants, existsSync } from "node:fs";
 import { access, chmod, mkdir, realpath } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { codeOf } from "./failure.mjs";
 import { Refusal } from "./voice.mjs";
 
 export const checkout = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
@@ -22,15 +23,18 @@ export function readSettingsFile() {
   process.loadEnvFile(file);
 }
 
-/** Creates a state directory and returns its real path, or says why it cannot be used. */
+/**
+ * Creates a state directory and returns its real path, or says why it cannot be used.
+ * @param {string} directory
+ */
 export async function openStateDirectory(directory) {
   try {
     // Secrets in it are 0600 each. The user that Postgres runs as when we are root must be able to pass through.
-    const mode = process.getuid() === 0 ? 0o711 : 0o700;
+    const mode = process.getuid?.() === 0 ? 0o711 : 0o700;
     if (await mkdir(directory, { recursive: true, mode })) await chmod(directory, mode);
     await access(directory, constants.W_OK | constants.X_OK);
   } catch (error) {
-    if (error.code !== "EACCES" && error.code !== "EROFS" && error.code !== "EPERM") throw error;
+    if (!["EACCES", "EROFS", "EPERM"].includes(codeOf(error) ?? "")) throw error;
     throw new Refusal(
       `${directory} cannot be written by this user (perhaps another user created it): set TAIN_HOME to a directory that can`,
     );

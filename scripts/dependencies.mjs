@@ -6,29 +6,46 @@ import { readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { checkout, checkoutState, openStateDirectory } from "./checkout.mjs";
+import { codeOf } from "./failure.mjs";
 import { readIfThere } from "./files.mjs";
 import { LockHeldError, takeLock } from "./lock.mjs";
 import { Refusal, say } from "./voice.mjs";
 
-const stampFile = join(checkout, "node_modules", ".tain-installed");
+const STAMP_FILE = join(checkout, "node_modules", ".tain-installed");
 
-/** `signal` interrupts a running installation. */
+/**
+ * A package as package-lock.json and npm's own record describe it.
+ * @typedef {{
+ *   version?: string, integrity?: string, optional?: boolean,
+ *   os?: string[], cpu?: string[], libc?: string[],
+ * }} Package
+ */
+
+/**
+ * By the path of its directory.
+ * @typedef {{ packages: Record<string, Package> }} Lock
+ */
+
+/** How long another launcher may take to install. */
+const PATIENCE_MS = 15 * 60_000;
+
+/** @param {AbortSignal} signal Interrupts a running installation. */
 export async function ensureDependencies(signal) {
   const lock = await readFile(join(checkout, "package-lock.json"), "utf8");
   const wanted = createHash("sha256").update(`${process.platform} ${process.arch}\n${lock}`).digest("hex");
-  if ((await readIfThere(stampFile)) === wanted) return;
+  if ((await readIfThere(STAMP_FILE)) === wanted) return;
 
   if (process.env.NODE_ENV === "production") {
-    // A production image is installed when it is built, with the flags of whoever builds it.
+    // Dependencies go into a production image when it is built, with the builder's own flags.
     if (await readIfThere(join(checkout, "node_modules", ".package-lock.json"))) return;
     throw new Refusal("Dependencies are not installed: run `npm ci --omit=dev --omit=optional` first");
   }
 
   const lockOnInstalling = await installLock(signal);
   try {
-    if ((await readIfThere(stampFile)) === wanted) return; // Somebody else has installed while we waited.
+    if ((await readIfThere(STAMP_FILE)) === wanted) return; // Another launcher has installed while we waited.
     if (!(await isInstalled(JSON.parse(lock)))) await install(signal);
-    await writeFile(stampFile, wanted);
+    await writeFile(STAMP_FILE, wanted);
   } finally {
     await lockOnInstalling.release();
   }
@@ -37,27 +54,36 @@ export async function ensureDependencies(signal) {
 /**
  * Whether npm's own record of node_modules agrees with the lock: true after an `npm ci` by hand. Optional packages
  * count when they are for this platform and were not left out.
+ * @param {Lock} lock
  */
 async function isInstalled(lock) {
   const record = await readIfThere(join(checkout, "node_modules", ".package-lock.json"));
   if (!record) return false;
+  /** @type {Lock} */
   const { packages: installed } = JSON.parse(record);
   return Object.entries(lock.packages).every(([path, wanted]) => {
     if (path === "") return true;
-    if (!installed[path]) return wanted.optional === true && !(wanted.os && isForThisPlatform(wanted));
-    return installed[path].version === wanted.version && installed[path].integrity === wanted.integrity;
+    const found = installed[path];
+    if (!found) return wanted.optional === true && !(wanted.os && isForThisPlatform(wanted));
+    return found.version === wanted.version && found.integrity === wanted.integrity;
   });
 }
 
+/** @param {Package} entry */
 function isForThisPlatform(entry) {
+  /** @type {(allowed: string[] | undefined, own: string) => boolean} */
   const fits = (allowed, own) => !allowed || allowed.includes(own);
   return fits(entry.os, process.platform) && fits(entry.cpu, process.arch) && fits(entry.libc, libc());
 }
 
 function libc() {
-  return process.platform === "linux" && !process.report.getReport().header.glibcVersionRuntime ? "musl" : "glibc";
+  if (process.platform !== "linux") return "glibc";
+  /** @type {{ header?: { glibcVersionRuntime?: string } }} */
+  const report = process.report.getReport();
+  return report.header?.glibcVersionRuntime ? "glibc" : "musl";
 }
 
+/** @param {AbortSignal} signal */
 async function install(signal) {
   say("installing dependencies (once for each package-lock.json)");
   // The npm that started us, so that a chosen version of npm stays chosen.
@@ -73,18 +99,22 @@ async function install(signal) {
     signal.throwIfAborted();
     if (code !== 0) throw new Refusal("`npm ci` failed; what it says above is the reason");
   } catch (error) {
-    if (error.code === "ENOENT") throw new Refusal("npm is needed to install the dependencies, and it is not on PATH");
+    if (codeOf(error) === "ENOENT")
+      throw new Refusal("npm is needed to install the dependencies, and it is not on PATH");
     throw error;
   } finally {
     signal.removeEventListener("abort", interrupt);
   }
 }
 
-/** `npm start` and `npm test` may be started at the same moment in a fresh clone; only one of them installs. */
+/**
+ * `npm start` and `npm test` may be started at the same moment in a fresh clone; only one of them installs.
+ * @param {AbortSignal} signal
+ */
 async function installLock(signal) {
   await openStateDirectory(checkoutState);
   let told = false;
-  for (const deadline = Date.now() + 15 * 60_000; ; await delay(200, undefined, { signal })) {
+  for (const deadline = Date.now() + PATIENCE_MS; ; await delay(200, undefined, { signal })) {
     try {
       return await takeLock(join(checkoutState, "install.lock"), "installing dependencies");
     } catch (error) {

@@ -1,17 +1,22 @@
 // The few questions to the file system whose "no" is an answer and not a failure.
 import { constants } from "node:fs";
 import { access, readFile, rename, writeFile } from "node:fs/promises";
+import { codeOf } from "./failure.mjs";
 
-/** The file's text, or undefined when there is no such file. */
+/**
+ * The file's text, or undefined when there is no such file.
+ * @param {string} path
+ */
 export async function readIfThere(path) {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
+    if (["ENOENT", "ENOTDIR"].includes(codeOf(error) ?? "")) return undefined;
     throw error;
   }
 }
 
+/** @param {string} path */
 export async function isExecutable(path) {
   return await access(path, constants.X_OK).then(
     () => true,
@@ -19,7 +24,11 @@ export async function isExecutable(path) {
   );
 }
 
-/** Writes a file that only its owner may read; readers see the old text or the new, never half of it. */
+/**
+ * Writes a file that only its owner may read. Readers see the old text or the new, never half of it.
+ * @param {string} path
+ * @param {string} text
+ */
 export async function writeSecret(path, text) {
   const draft = `${path}.${process.pid}`;
   await writeFile(draft, text, { mode: 0o600 });

@@ -2,20 +2,30 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { checkout } from "./checkout.mjs";
+import { messageOf } from "./failure.mjs";
 import { Refusal } from "./voice.mjs";
 
-/** Returns `{ exited, end }`; `exited` resolves to `{ code }`, 1 when it was killed. */
+/**
+ * `exited` resolves to the exit code, 1 when it was killed. `end` asks it to stop.
+ * @param {string} command
+ * @param {readonly string[]} args
+ * @param {NodeJS.ProcessEnv} environment
+ * @param {import("./stopping.mjs").Stopping} stopping
+ */
 export function runInForeground(command, args, environment, stopping) {
   const child = spawn(command, args, { cwd: checkout, env: environment, stdio: "inherit" });
   const pass = () => {
-    const cameFromTerminal = stopping.signal.reason === "SIGINT" && process.stdin.isTTY;
-    if (!cameFromTerminal) child.kill(stopping.signal.reason);
+    /** @type {NodeJS.Signals} */
+    const name = stopping.signal.reason;
+    const cameFromTerminal = name === "SIGINT" && process.stdin.isTTY;
+    if (!cameFromTerminal) child.kill(name);
   };
   stopping.signal.addEventListener("abort", pass);
   const exited = once(child, "exit").then(
-    ([code]) => ({ code: code ?? 1 }),
+    /** @returns {number} */
+    ([code]) => code ?? 1,
     (error) => {
-      throw new Refusal(`${command} cannot be run: ${error.message}`, { cause: error });
+      throw new Refusal(`${command} cannot be run: ${messageOf(error)}`, { cause: error });
     },
   );
   return { exited, end: () => child.kill("SIGTERM") };

@@ -7,7 +7,12 @@ const base = ["src/config.ts", "src/operations", "db", "src/stores.ts"];
 const open = [...base, "src/queues", "src/context.ts"];
 const production = [...open, "src/http", "src/upstream", "src/mirror", "src/inbox"];
 
-/** A room, and what it may import beside itself. "*": everything. The longest name that fits a file is its room. */
+/** @typedef {Map<string, string[]>} Graph Each file's imports, by its path. */
+
+/**
+ * A room, and what it may import beside itself. "*": everything. The longest name that fits a file is its room.
+ * @type {Record<string, string[]>}
+ */
 const arrows = {
   "src/simulator": [],
   "src/config.ts": [],
@@ -33,8 +38,12 @@ const arrows = {
   test: ["*"],
 };
 
-/** Every import that the table does not allow, and every circle, in words. `files`: texts by path. Pure. */
+/**
+ * Every import that the table does not allow, and every circle, in words. `files`: texts by path. Pure.
+ * @param {ReadonlyMap<string, string>} files
+ */
 export function faultyImports(files) {
+  /** @type {Graph} */
   const graph = new Map();
   for (const [path, text] of files) graph.set(path, [...new Set(importsOf(path, text))]);
   const wrong = [...graph].flatMap(([from, imports]) =>
@@ -43,32 +52,49 @@ export function faultyImports(files) {
   return [...wrong, ...circles(graph).map((circle) => `A circle: ${circle.join(" → ")}`)];
 }
 
-/** Files by their path, packages by their name. */
+/**
+ * Files by their path, packages by their name.
+ * @param {string} path
+ * @param {string} text
+ */
 function importsOf(path, text) {
   const found = text.matchAll(/^(?:import|export)\b[^;"]*?from "([^"]+)"|^import "([^"]+)"|import\("([^"]+)"\)/gm);
   return [...found]
-    .map(([, from, bare, dynamic]) => from ?? bare ?? dynamic)
+    .map(([, from, bare, dynamic = ""]) => from ?? bare ?? dynamic)
     .map((each) => (each.startsWith(".") ? posix.join(posix.dirname(path), each) : each));
 }
 
+/**
+ * @param {string} from
+ * @param {string} to
+ */
 function isAllowed(from, to) {
   const own = roomOf(from);
-  if (own === null || to.startsWith("node:") || arrows[own].includes("*")) return true;
+  if (own === null || to.startsWith("node:")) return true;
+  const allowed = arrows[own] ?? [];
+  if (allowed.includes("*")) return true;
   const other = roomOf(to);
   // The launcher runs before dependencies are installed.
   if (other === null) return own !== "scripts";
-  return own === other || arrows[own].includes(other);
+  return own === other || allowed.includes(other);
 }
 
+/** @param {string} path */
 function roomOf(path) {
   const rooms = Object.keys(arrows).filter((room) => path === room || path.startsWith(`${room}/`));
   return rooms.sort((one, other) => other.length - one.length)[0] ?? null;
 }
 
-/** One circle of each knot of files. A depth-first search meets each knot at least once. */
+/**
+ * One circle of each knot of files. A depth-first search meets each knot at least once.
+ * @param {Graph} graph
+ */
 function circles(graph) {
+  /** @type {Map<string, "open" | "done">} */
   const state = new Map();
+  /** @type {string[][]} */
   const found = [];
+  /** @type {(path: string, way: string[]) => void} */
   const visit = (path, way) => {
     state.set(path, "open");
     for (const next of graph.get(path) ?? []) {
@@ -83,6 +109,7 @@ function circles(graph) {
 
 /** Our sources by path below the checkout. */
 async function sources() {
+  /** @type {Map<string, string>} */
   const files = new Map();
   for (const top of ["src", "db", "workers", "scripts", "bench", "test"]) {
     for (const entry of await readdir(join(checkout, top), { recursive: true, withFileTypes: true })) {

@@ -1,11 +1,29 @@
 // A lock that a dead holder cannot keep: the file names its holder, and a holder that no longer runs is set aside.
 import { link, rename, rm, writeFile } from "node:fs/promises";
+import { codeOf } from "./failure.mjs";
 import { readIfThere, writeSecret } from "./files.mjs";
 import { isAlive, recordOf } from "./processes.mjs";
 
-export class LockHeldError extends Error {
-  name = "LockHeldError";
+/**
+ * The process that holds a lock. `leaving`: it is about to release the lock.
+ * @typedef {import("./processes.mjs").ProcessRecord & { purpose: string, leaving?: boolean }} Holder
+ */
 
+/**
+ * `leaving` tells others that the lock is about to be released, so that they wait for it.
+ * @typedef {{ leaving(): Promise<void>, release(): Promise<void> }} Lock
+ */
+
+export class LockHeldError extends Error {
+  /** @override */
+  name = "LockHeldError";
+  /** @readonly */
+  holder;
+
+  /**
+   * @param {string} path
+   * @param {Holder} holder
+   */
   constructor(path, holder) {
     super(`${path} is held by process ${holder.pid} (${holder.purpose})`);
     this.holder = holder;
@@ -13,28 +31,30 @@ export class LockHeldError extends Error {
 }
 
 /**
- * Takes the lock. Returns `{ leaving, release }`: `leaving` tells others that it is about to be released, so that they
- * wait for it. Throws LockHeldError, whose `holder` is `{ pid, birth, purpose, leaving }`.
+ * Takes the lock, or throws a LockHeldError.
+ * @param {string} path
+ * @param {string} purpose
+ * @returns {Promise<Lock>}
  */
 export async function takeLock(path, purpose) {
   const mine = { ...(await recordOf(process.pid)), purpose };
   const draft = `${path}.${process.pid}`;
   await writeFile(draft, JSON.stringify(mine), { mode: 0o600 });
   try {
-    // A link appears at once and whole, so nobody ever reads a half-written lock.
+    // A link appears at once and whole, so no process ever reads a half-written lock.
     while (!(await linked(draft, path))) {
       const seen = await readIfThere(path);
       if (seen === undefined) continue; // Released meanwhile.
       const holder = parsed(seen);
-      if (await isAlive(holder)) throw new LockHeldError(path, holder);
+      if (holder && (await isAlive(holder))) throw new LockHeldError(path, holder);
       await setAside(path, seen);
     }
   } finally {
     await rm(draft, { force: true });
   }
   const isMine = async () => {
-    const { pid, birth } = parsed((await readIfThere(path)) ?? "{}");
-    return pid === mine.pid && birth === mine.birth;
+    const holder = parsed((await readIfThere(path)) ?? "");
+    return holder?.pid === mine.pid && holder.birth === mine.birth;
   };
   return {
     leaving: async () => {
@@ -46,40 +66,55 @@ export async function takeLock(path, purpose) {
   };
 }
 
-/** Who holds the lock now, or undefined. */
+/**
+ * The live process that holds the lock now, or undefined.
+ * @param {string} path
+ */
 export async function lockHolder(path) {
-  const holder = parsed((await readIfThere(path)) ?? "{}");
-  return (await isAlive(holder)) ? holder : undefined;
+  const holder = parsed((await readIfThere(path)) ?? "");
+  return holder && (await isAlive(holder)) ? holder : undefined;
 }
 
-/** Removes the lock of a dead holder, unless another process has replaced it between our look and our move. */
+/**
+ * Removes the lock of a dead holder, unless another process has replaced it between our look and our move.
+ * @param {string} path
+ * @param {string} seen
+ */
 async function setAside(path, seen) {
   const aside = `${path}.dead.${process.pid}`;
   try {
     await rename(path, aside);
   } catch (error) {
-    if (error.code === "ENOENT") return;
+    if (codeOf(error) === "ENOENT") return;
     throw error;
   }
   if ((await readIfThere(aside)) !== seen) await linked(aside, path);
   await rm(aside, { force: true });
 }
 
+/**
+ * @param {string} from
+ * @param {string} to
+ */
 async function linked(from, to) {
   try {
     await link(from, to);
     return true;
   } catch (error) {
-    if (error.code === "EEXIST") return false;
+    if (codeOf(error) === "EEXIST") return false;
     throw error;
   }
 }
 
-/** A file that a full disk or a power cut left unreadable names nobody, and so holds nothing. */
+/**
+ * The holder that the text names. A file that a full disk or a power cut left unreadable names none, and so holds nothing.
+ * @param {string} text
+ * @returns {Holder | undefined}
+ */
 function parsed(text) {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text) ?? undefined;
   } catch {
-    return {};
+    return undefined;
   }
 }

@@ -3,17 +3,17 @@
 import { Socket } from "node:net";
 import { isMainThread } from "node:worker_threads";
 
-const stopTimeoutMs = 30_000;
-const descriptor = Number(process.env.TAIN_PARENT_FD);
+const STOP_TIMEOUT_MS = 30_000;
+const DESCRIPTOR = Number(process.env.TAIN_PARENT_FD);
 
-if (isMainThread && descriptor > 2) {
+if (isMainThread && DESCRIPTOR > 2) {
   // What the app starts inherits its environment and preloads, but not this pipe.
   delete process.env.TAIN_PARENT_FD;
-  const pipe = new Socket({ fd: descriptor, readable: true, writable: false });
+  const pipe = new Socket({ fd: DESCRIPTOR, readable: true, writable: false });
   pipe.on("error", () => {}); // Reported as its close as well.
   pipe.on("close", () => {
     process.kill(process.pid, "SIGTERM");
-    setTimeout(() => process.kill(-process.pid, "SIGKILL"), stopTimeoutMs).unref();
+    setTimeout(() => process.kill(-process.pid, "SIGKILL"), STOP_TIMEOUT_MS).unref();
   });
   pipe.resume().unref();
 }

@@ -1,17 +1,40 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
+import { codeOf } from "./failure.mjs";
 
-/** A port of 127.0.0.1 that nobody listens on: the wished one if it is free, otherwise any. */
+/**
+ * A free port of 127.0.0.1: the wished one where possible, otherwise any.
+ * @param {number | undefined} wished
+ */
 export async function freePort(wished) {
-  for (const port of wished ? [wished, 0] : [0]) {
-    const probe = createServer();
-    try {
-      await once(probe.listen(port, "127.0.0.1"), "listening");
-      return probe.address().port;
-    } catch (error) {
-      if (error.code !== "EADDRINUSE" || port === 0) throw error;
-    } finally {
-      probe.close();
-    }
+  if (wished !== undefined && (await isFree(wished))) return wished;
+  return await listenOnce(0);
+}
+
+/** @param {number} port */
+async function isFree(port) {
+  try {
+    await listenOnce(port);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EADDRINUSE") return false;
+    throw error;
+  }
+}
+
+/**
+ * Listens for a moment. 0: the system chooses the port.
+ * @param {number} port
+ * @returns {Promise<number>} the port
+ */
+async function listenOnce(port) {
+  const probe = createServer();
+  try {
+    await once(probe.listen(port, "127.0.0.1"), "listening");
+    const address = probe.address();
+    if (address === null || typeof address === "string") throw new Error("A TCP server has no port");
+    return address.port;
+  } finally {
+    probe.close();
   }
 }

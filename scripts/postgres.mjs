@@ -1,44 +1,50 @@
-// An embedded Postgres: initialised, started, recognised after a crash of ours, stopped.
+// An embedded Postgres: started, recognised after a crash of ours, stopped.
 //
 // A server is, in this order: absent → starting → ready → stopping → absent. Its own postmaster.pid says which, also
 // to a launcher that did not start it: line 1 is its pid, line 4 its port, line 8 its state.
 import { spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chown, mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { open, rename, rm, stat, writeFile } from "node:fs/promises";
 import { totalmem } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { readIfThere, writeSecret } from "./files.mjs";
+import { codeOf, messageOf } from "./failure.mjs";
+import { readIfThere } from "./files.mjs";
 import { freePort } from "./ports.mjs";
 import { identity, preparePostgresBinaries } from "./postgres-binaries.mjs";
-import { commandLineOf, hasEnded, recordOf, run, signal } from "./processes.mjs";
+import { DATABASE, initialise, isInitialised, lastLine, MAJOR_VERSION, SUPERUSER } from "./postgres-cluster.mjs";
+import { commandLineOf, hasEnded, recordOf, signal } from "./processes.mjs";
+import { unexpectedEnd } from "./store-server.mjs";
 import { Refusal, say } from "./voice.mjs";
 
-const superuser = "tain";
-const database = "tain";
-const majorVersion = "18";
-const startTimeoutMs = 120_000; // Recovery after a crash reads the log since the last checkpoint.
-const stopTimeoutMs = 30_000;
-const lockRetryMs = 3_000; // Backends outlive a killed postmaster for a moment and keep its shared memory.
+/** @typedef {import("./postgres-cluster.mjs").Cluster} Cluster */
+/** @typedef {import("./processes.mjs").ProcessRecord} ProcessRecord */
+/** @typedef {import("node:child_process").ChildProcess} ChildProcess */
+
+const START_TIMEOUT_MS = 120_000; // Recovery after a crash reads the log since the last checkpoint.
+const STOP_TIMEOUT_MS = 30_000;
+const LOCK_RETRY_MS = 3_000; // Backends outlive a killed postmaster for a moment and keep its shared memory.
 
 /** Postgres's own advice is a quarter of the machine's memory; a mirror of some millions of issues fits into the largest. */
-const buffersMb = Math.round(Math.min(Math.max(memoryBytes() / 4, 128 * 2 ** 20), 8 * 2 ** 30) / 2 ** 20);
-const durableSettings = {
-  shared_buffers: `${buffersMb}MB`,
-  effective_cache_size: `${2 * buffersMb}MB`,
+const BUFFERS_MB = Math.round(Math.min(Math.max(memoryBytes() / 4, 128 * 2 ** 20), 8 * 2 ** 30) / 2 ** 20);
+const DURABLE_SETTINGS = {
+  shared_buffers: `${BUFFERS_MB}MB`,
+  effective_cache_size: `${2 * BUFFERS_MB}MB`,
   max_wal_size: "2GB",
   random_page_cost: "1.1",
 };
 /** Nothing in a throw-away cluster is worth waiting for a disk, unless it is to be measured. */
-const throwAwaySettings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_wal_size: "4GB" };
+const THROW_AWAY_SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_wal_size: "4GB" };
 
 /**
  * Starts the Postgres of `state`, or adopts the one that runs there. `user` as from findPostgresUser.
- * Returns `{ name, url, says, pid, exited, stop }`; `exited` resolves to a sentence when the server ends by itself.
+ * `durable`: a commit waits for the disk.
+ * @param {import("./postgres-cluster.mjs").PostgresState & { throwAway?: boolean, durable?: boolean }} given
+ * @returns {Promise<import("./store-server.mjs").StoreServer>}
  */
 export async function openPostgres({ state, user, throwAway = false, durable = !throwAway }) {
   const native = await preparePostgresBinaries(user);
+  /** @type {Cluster} */
   const cluster = {
     state,
     user,
@@ -56,13 +62,17 @@ export async function openPostgres({ state, user, throwAway = false, durable = !
   return await start(cluster);
 }
 
-/** What there is for all processes together: a container may have less than its machine. */
+/** The memory for all processes together: a container may have less than its machine. */
 function memoryBytes() {
   // Node 18 knows of no limit; others answer 0 or more than there is where there is none.
   return Math.min(totalmem(), process.constrainedMemory?.() || Number.POSITIVE_INFINITY);
 }
 
-/** Where a server of `data` runs: its record, its port and its state; undefined when none does. */
+/**
+ * The server of `data`: its process, its port and its state; undefined when none runs. `owner` says whether the process
+ * that postmaster.pid names is this server ("ours"), another program ("foreign"), or cannot be told ("unclear").
+ * @param {string} data
+ */
 export async function findPostmaster(data) {
   const lines = ((await readIfThere(join(data, "postmaster.pid"))) ?? "").split("\n");
   const pid = Number(lines[0]);
@@ -70,12 +80,21 @@ export async function findPostmaster(data) {
   const record = await recordOf(pid);
   if (record.birth === undefined) return undefined;
   const command = await commandLineOf(pid);
-  const owner = command.includes(`-D ${data} `) ? "ours" : /postgres|postmaster/.test(command) ? "unclear" : "foreign";
-  return { record, owner, port: Number(lines[3]), state: (lines[7] ?? "starting").trim() };
+  return { record, owner: ownerOf(command, data), port: Number(lines[3]), state: (lines[7] ?? "starting").trim() };
 }
 
+/**
+ * @param {string} command
+ * @param {string} data
+ */
+function ownerOf(command, data) {
+  if (command.includes(`-D ${data} `)) return "ours";
+  return /postgres|postmaster/.test(command) ? "unclear" : "foreign";
+}
+
+/** @param {Cluster} cluster */
 async function adopt(cluster) {
-  const deadline = Date.now() + startTimeoutMs;
+  const deadline = Date.now() + START_TIMEOUT_MS;
   for (;;) {
     const found = await findPostmaster(cluster.data);
     if (!found) return undefined;
@@ -83,7 +102,7 @@ async function adopt(cluster) {
       throw new Refusal(`Process ${found.record.pid} may be a Postgres that uses ${cluster.data}: end it first`);
     }
     if (found.owner === "foreign") {
-      // The pid in the file was reused by a stranger, at which Postgres would take its directory for locked.
+      // Another program has the pid in the file by now, and Postgres would take its directory for locked.
       await rm(join(cluster.data, "postmaster.pid"), { force: true });
       return undefined;
     }
@@ -95,73 +114,17 @@ async function adopt(cluster) {
   }
 }
 
-async function isInitialised({ data, state }) {
-  const version = (await readIfThere(join(data, "PG_VERSION")))?.trim();
-  if (version === undefined) return false;
-  if (version !== majorVersion) {
-    throw new Refusal(
-      `${data} was made by Postgres ${version} and this is Postgres ${majorVersion}: move it away, and the mirror is filled again from upstream`,
-    );
-  }
-  if ((await readIfThere(join(state, "postgres-password"))) === undefined) {
-    throw new Refusal(
-      `${join(state, "postgres-password")} is missing: put it back, or move ${data} away to start anew`,
-    );
-  }
-  return true;
-}
-
-/** Makes the cluster beside its place and moves it there once whole: an interrupted initdb leaves no half cluster. */
-async function initialise(cluster) {
-  const { state, user, native, data, throwAway } = cluster;
-  for (const name of await readdir(state)) {
-    if (name.startsWith("postgres.new-")) await rm(join(state, name), { recursive: true, force: true });
-  }
-  const draft = join(state, `postgres.new-${process.pid}`);
-  await mkdir(draft, { mode: 0o700 });
-  const password = randomBytes(24).toString("hex");
-  const passwordFile = join(draft, "password");
-  await writeFile(passwordFile, password, { mode: 0o600 });
-  if (user) for (const path of [draft, passwordFile]) await chown(path, user.uid, user.gid);
-
-  const environment = { ...identity(user), cwd: "/", env: { PATH: process.env.PATH, TZ: "UTC" } };
-  const made = join(draft, "data");
-  await succeed(
-    "initdb",
-    join(native, "bin", "initdb"),
-    [
-      ...["-D", made, "-U", superuser, `--pwfile=${passwordFile}`, "--auth=scram-sha-256", "-E", "UTF8"],
-      // Postgres's own UTF-8 locale: the bundled ICU differs from platform to platform, and so would its sorting.
-      ...["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"],
-      ...(throwAway ? ["--no-sync"] : []),
-    ],
-    environment,
-  );
-  await succeed("CREATE DATABASE", join(native, "bin", "postgres"), ["--single", "-D", made, "postgres"], {
-    ...environment,
-    input: `CREATE DATABASE ${database};\n`,
-  });
-
-  await writeSecret(join(state, "postgres-password"), password);
-  await rename(made, data);
-  await rm(draft, { recursive: true, force: true });
-}
-
-async function succeed(what, command, args, options) {
-  const { code, stderr } = await run(command, args, options);
-  if (code !== 0) throw new Refusal(`Postgres could not be set up (${what}): ${lastLine(stderr)}`);
-}
-
+/** @param {Cluster} cluster */
 async function start(cluster) {
-  const deadline = Date.now() + lockRetryMs;
+  const deadline = Date.now() + LOCK_RETRY_MS;
   const portFile = join(cluster.state, "postgres-port");
   let wishedPort = Number(await readIfThere(portFile)) || undefined;
   for (;;) {
     const port = await freePort(wishedPort);
     const attempt = await launch(cluster, port);
-    if (attempt.ready) {
+    if (attempt.child) {
       await writeFile(portFile, String(port));
-      return server(cluster, port, attempt.child, await recordOf(attempt.child.pid));
+      return server(cluster, port, attempt.child, attempt.record);
     }
     const isLocked = /"postmaster\.pid" already exists|pre-existing shared memory block/.test(attempt.said);
     const isPortTaken = /could not bind|Address already in use/.test(attempt.said);
@@ -173,9 +136,19 @@ async function start(cluster) {
   }
 }
 
+/**
+ * Starts the server and waits until it is ready. `said`: what it has logged, when it did not become ready.
+ * @param {Cluster} cluster
+ * @param {number} port
+ * @returns {Promise<{ child: ChildProcess, record: ProcessRecord } | { child?: never, said: string }>}
+ */
 async function launch({ data, log, native, user, durable }, port) {
-  const settings = { listen_addresses: "127.0.0.1", unix_socket_directories: "", max_connections: "200" };
-  Object.assign(settings, durable ? durableSettings : throwAwaySettings);
+  const settings = {
+    listen_addresses: "127.0.0.1",
+    unix_socket_directories: "",
+    max_connections: "200",
+    ...(durable ? DURABLE_SETTINGS : THROW_AWAY_SETTINGS),
+  };
   const output = await open(log, "a", 0o600);
   const { size: before } = await output.stat();
   const child = spawn(
@@ -201,45 +174,51 @@ async function launch({ data, log, native, user, durable }, port) {
     isGone = true;
   });
   try {
-    const deadline = Date.now() + startTimeoutMs;
+    const deadline = Date.now() + START_TIMEOUT_MS;
     // The server says that it is ready in a file and nowhere else that survives us.
     while (!isGone && Date.now() < deadline) {
       const found = await findPostmaster(data);
-      if (found?.record.pid === child.pid && found.state === "ready") return { ready: true, child };
+      if (found && found.record.pid === child.pid && found.state === "ready") return { child, record: found.record };
       await Promise.race([delay(10), gone]);
     }
     if (!isGone) child.kill("SIGQUIT");
     await gone;
-    return { ready: false, said: (await readLog(log, before)) || `it was not ready after ${startTimeoutMs / 1000} s` };
+    return { said: (await readLog(log, before)) || `it was not ready after ${START_TIMEOUT_MS / 1000} s` };
   } catch (error) {
-    throw new Refusal(`${join(native, "bin", "postgres")} cannot be run: ${error.message}`, { cause: error });
+    throw new Refusal(`${join(native, "bin", "postgres")} cannot be run: ${messageOf(error)}`, { cause: error });
   } finally {
     await output.close();
   }
 }
 
+/**
+ * @param {Cluster} cluster
+ * @param {number} port
+ * @param {ChildProcess | undefined} child undefined: an earlier launcher has started it
+ * @param {ProcessRecord} record
+ * @returns {Promise<import("./store-server.mjs").StoreServer>}
+ */
 async function server(cluster, port, child, record) {
   const password = (await readIfThere(join(cluster.state, "postgres-password"))) ?? "";
-  const url = new URL(`postgres://${superuser}@127.0.0.1:${port}/${cluster.throwAway ? "postgres" : database}`);
+  const url = new URL(`postgres://${SUPERUSER}@127.0.0.1:${port}/${cluster.throwAway ? "postgres" : DATABASE}`);
   url.password = password;
   let isStopping = false;
   const ended = child ? once(child, "exit") : hasEnded(record, Number.POSITIVE_INFINITY, 250);
   return {
-    name: "Postgres",
     url: url.href,
-    says: `Postgres ${majorVersion} on 127.0.0.1:${port}${child ? "" : " (was still running)"}, data in ${cluster.data}`,
+    says: `Postgres ${MAJOR_VERSION} on 127.0.0.1:${port}${child ? "" : " (was still running)"}, data in ${cluster.data}`,
     pid: record.pid,
-    exited: new Promise((resolve) => {
-      ended.then(() => isStopping || resolve(`Postgres ended unexpectedly; its log is ${cluster.log}`));
-    }),
+    exited: unexpectedEnd(ended, () => isStopping, `Postgres ended unexpectedly; its log is ${cluster.log}`),
     async stop() {
       isStopping = true;
       // INT disconnects clients and shuts down cleanly; QUIT leaves recovery to the next start; KILL is the last word.
-      for (const [name, patienceMs] of [
-        ["SIGINT", stopTimeoutMs],
+      /** @type {[NodeJS.Signals, number][]} */
+      const signals = [
+        ["SIGINT", STOP_TIMEOUT_MS],
         ["SIGQUIT", 5_000],
         ["SIGKILL", 5_000],
-      ]) {
+      ];
+      for (const [name, patienceMs] of signals) {
         if (child ? child.exitCode !== null || child.signalCode !== null : await hasEnded(record, 0)) return;
         signal(record.pid, name);
         if (await hasEnded(record, patienceMs)) return;
@@ -249,20 +228,22 @@ async function server(cluster, port, child, record) {
   };
 }
 
-/** Keeps one old log: a server that runs for months must not fill the disk. */
+/**
+ * Keeps one old log: a server that runs for months must not fill the disk.
+ * @param {Cluster} cluster
+ */
 async function trimLog({ log }) {
   const text = await stat(log).catch((error) => {
-    if (error.code === "ENOENT") return undefined;
+    if (codeOf(error) === "ENOENT") return undefined;
     throw error;
   });
   if (text && text.size > 10_000_000) await rename(log, `${log}.old`);
 }
 
+/**
+ * @param {string} log
+ * @param {number} from
+ */
 async function readLog(log, from) {
   return ((await readIfThere(log)) ?? "").slice(from);
-}
-
-function lastLine(text) {
-  const lines = text.trim().split("\n");
-  return lines.findLast((line) => /FATAL|ERROR|error:/.test(line)) ?? lines.at(-1) ?? "it gave no reason";
 }

@@ -2,36 +2,50 @@
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { checkoutState } from "./checkout.mjs";
+import { codeOf } from "./failure.mjs";
 import { isExecutable } from "./files.mjs";
 import { run } from "./processes.mjs";
 import { Refusal, say } from "./voice.mjs";
 
-const programs = ["valkey-server", "redis-server", "keydb-server"];
-const ways = ["path", "deb", "docker"];
-const oldest = [6, 2]; // BullMQ asks for it.
-const dockerImage = "valkey/valkey:8-alpine";
+/**
+ * A Redis to run. `says` names it to the person who started us.
+ * @typedef {{ kind: "program", command: string, env: NodeJS.ProcessEnv, says: string }
+ *   | { kind: "docker", image: string, says: string }} RedisProgram
+ */
+
+const PROGRAMS = ["valkey-server", "redis-server", "keydb-server"];
+const OLDEST = { major: 6, minor: 2 }; // BullMQ asks for it.
+const DOCKER_IMAGE = "valkey/valkey:8-alpine";
 
 /**
- * `{ kind: "program", command, env, says }` or `{ kind: "docker", image, says }`. `home` keeps a fetched one.
  * TAIN_REDIS_FROM=path|deb|docker allows one way only.
+ * @param {string} home keeps a fetched Redis
+ * @param {AbortSignal} signal
+ * @returns {Promise<RedisProgram>}
  */
 export async function findRedisProgram(home, signal) {
   const only = process.env.TAIN_REDIS_FROM;
-  if (only && !ways.includes(only)) throw new Refusal(`TAIN_REDIS_FROM is ${only}; it can be ${ways.join(", ")}`);
-  const find = { path: findOnPath, deb: () => findPackaged(home, signal), docker: findDocker };
-  for (const way of only ? [only] : ways) {
-    const found = await find[way]();
+  const ways = new Map([
+    ["path", findOnPath],
+    ["deb", () => findPackaged(home, signal)],
+    ["docker", findDocker],
+  ]);
+  if (only && !ways.has(only))
+    throw new Refusal(`TAIN_REDIS_FROM is ${only}; it can be ${[...ways.keys()].join(", ")}`);
+  for (const [way, find] of ways) {
+    const found = only && way !== only ? undefined : await find();
     if (found) return found;
   }
   throw new Refusal(
-    `No Redis could be found${only ? ` (TAIN_REDIS_FROM=${only})` : ""}: set REDIS_URL, or install Valkey or Redis ${oldest.join(".")} or newer ` +
+    `No Redis could be found${only ? ` (TAIN_REDIS_FROM=${only})` : ""}: set REDIS_URL, or install Valkey or Redis ${OLDEST.major}.${OLDEST.minor} or newer ` +
       "(apt-get install redis-server, dnf install valkey, brew install valkey), or start docker",
   );
 }
 
+/** @returns {Promise<RedisProgram | undefined>} */
 async function findOnPath() {
   const directories = (process.env.PATH ?? "").split(delimiter).filter(Boolean);
-  for (const program of programs) {
+  for (const program of PROGRAMS) {
     for (const directory of directories) {
       const command = join(directory, program);
       if (!(await isExecutable(command))) continue;
@@ -41,6 +55,11 @@ async function findOnPath() {
   }
 }
 
+/**
+ * @param {string} home
+ * @param {AbortSignal} signal
+ * @returns {Promise<RedisProgram | undefined>}
+ */
 async function findPackaged(home, signal) {
   for (const place of [join(home, "redis-deb"), join(checkoutState, "redis-deb")]) {
     const found = await usableUnpacked(place);
@@ -55,7 +74,7 @@ async function findPackaged(home, signal) {
       if (!(await unpackPackage(name, draft, signal)) || !(await usableUnpacked(draft))) continue;
       await rename(draft, join(home, "redis-deb")).catch((error) => {
         // Another launcher was quicker; its copy is as good.
-        if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
+        if (!["ENOTEMPTY", "EEXIST"].includes(codeOf(error) ?? "")) throw error;
       });
       return await usableUnpacked(join(home, "redis-deb"));
     }
@@ -65,7 +84,12 @@ async function findPackaged(home, signal) {
   }
 }
 
-/** Unpacks the package and what it needs and the system lacks. False, with a word to the user, when it cannot. */
+/**
+ * Unpacks the package and what it needs and the system lacks. False, with a word to the user, when it cannot.
+ * @param {string} name
+ * @param {string} draft
+ * @param {AbortSignal} signal
+ */
 async function unpackPackage(name, draft, signal) {
   await rm(draft, { recursive: true, force: true });
   const archives = join(draft, "archives");
@@ -73,6 +97,7 @@ async function unpackPackage(name, draft, signal) {
     await mkdir(join(draft, part), { recursive: true });
   }
   // Lists and archives of our own: no root is needed, and apt still verifies the signatures.
+  /** @param {string[]} args */
   const apt = async (...args) => {
     const options = {
       "Dir::State": join(draft, "state"),
@@ -91,10 +116,10 @@ async function unpackPackage(name, draft, signal) {
       env: { ...process.env, LC_ALL: "C" },
     });
   };
-  // A source that does not answer fails the update although the others were read: what counts is the download.
+  // One silent source fails the update although the others were read: what counts is the download.
   const update = await apt("update", "-qq");
   const plan = await apt("install", "--simulate", "--no-install-recommends", name);
-  const needed = [...plan.stdout.matchAll(/^Inst (\S+)/gm)].map(([, found]) => found);
+  const needed = [...plan.stdout.matchAll(/^Inst (\S+)/gm)].map(([, found = ""]) => found);
   const download = await apt("download", "-qq", ...(needed.length > 0 ? needed : [name]));
   if (download.code !== 0) {
     const reason = (download.stderr || plan.stderr || update.stderr).trim().split("\n").at(-1);
@@ -112,13 +137,18 @@ async function unpackPackage(name, draft, signal) {
   return true;
 }
 
+/**
+ * @param {string} place
+ * @returns {Promise<RedisProgram | undefined>}
+ */
 async function usableUnpacked(place) {
   const libraries = [];
   for (const directory of ["usr/lib", "lib"]) {
+    /** @type {string[]} */
     const names = await readdir(join(place, "root", directory)).catch(() => []);
     for (const name of names) if (name.includes("-linux-gnu")) libraries.push(join(place, "root", directory, name));
   }
-  for (const program of programs) {
+  for (const program of PROGRAMS) {
     const command = join(place, "root", "usr", "bin", program);
     if (!(await isExecutable(command))) continue;
     const env = { ...process.env, LD_LIBRARY_PATH: libraries.join(":") };
@@ -127,22 +157,29 @@ async function usableUnpacked(place) {
   }
 }
 
+/**
+ * The program, if it runs here and is new enough.
+ * @param {string} command
+ * @param {NodeJS.ProcessEnv} env
+ * @param {string} origin
+ * @returns {Promise<RedisProgram | undefined>}
+ */
 async function usable(command, env, origin) {
   const answer = await run(command, ["--version"], { env }).catch(() => undefined); // For another platform, perhaps.
-  const version = /v=(\d+)\.(\d+)(\.\d+)?/.exec(answer?.stdout ?? "");
-  if (!version) return undefined;
-  const [major, minor] = [Number(version[1]), Number(version[2])];
-  if (major < oldest[0] || (major === oldest[0] && minor < oldest[1])) {
-    say(`${command} is too old (${version[0].slice(2)}), ${oldest.join(".")} is needed: looking further`);
+  const [, version, major, minor] = /v=((\d+)\.(\d+)(?:\.\d+)?)/.exec(answer?.stdout ?? "") ?? [];
+  if (version === undefined) return undefined;
+  if (Number(major) < OLDEST.major || (Number(major) === OLDEST.major && Number(minor) < OLDEST.minor)) {
+    say(`${command} is too old (${version}), ${OLDEST.major}.${OLDEST.minor} is needed: looking further`);
     return undefined;
   }
-  return { kind: "program", command, env, says: `${origin} ${version[0].slice(2)}` };
+  return { kind: "program", command, env, says: `${origin} ${version}` };
 }
 
+/** @returns {Promise<RedisProgram | undefined>} */
 async function findDocker() {
   const answer = await run("docker", ["info", "--format", "{{.ServerVersion}}"], { timeout: 5_000 }).catch(
     () => undefined,
   );
   if (answer?.code !== 0 || !/^\d/.test(answer.stdout)) return undefined;
-  return { kind: "docker", image: dockerImage, says: `${dockerImage} in docker` };
+  return { kind: "docker", image: DOCKER_IMAGE, says: `${DOCKER_IMAGE} in docker` };
 }

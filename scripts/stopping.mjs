@@ -2,31 +2,42 @@
 import { once } from "node:events";
 
 // Ctrl-C reaches us from the terminal and, at the same moment, once more from npm: that is one request, not two.
-const echoMs = 1_000;
+const ECHO_MS = 1_000;
 
 /**
- * `{ signal, again }`: an AbortSignal raised by the first request to stop, and a promise for the second, by which an
- * impatient person asks not to wait any longer. From here on these signals no longer end the launcher by themselves.
+ * `signal` is raised by the first request to stop; its reason is the name of a process signal. `again` resolves at the
+ * second request, by which an impatient person asks not to wait any longer.
+ * @typedef {{ signal: AbortSignal, again: Promise<void> }} Stopping
+ */
+
+/**
+ * From here on these signals no longer end the launcher by themselves.
+ * @returns {Stopping}
  */
 export function watchForStop() {
   let askedAt = 0;
   const first = new AbortController();
-  const second = Promise.withResolvers?.() ?? withResolvers();
+  let again = () => {};
+  /** @type {Promise<void>} */
+  const second = new Promise((resolve) => {
+    again = resolve;
+  });
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(name, () => {
       if (!first.signal.aborted) {
         askedAt = Date.now();
         first.abort(name);
-      } else if (Date.now() - askedAt > echoMs) second.resolve();
+      } else if (Date.now() - askedAt > ECHO_MS) again();
     });
   }
   watchForOrphaning(() => first.abort("SIGTERM"));
-  return { signal: first.signal, again: second.promise };
+  return { signal: first.signal, again: second };
 }
 
 /**
- * npm passes a TERM on to the shell that runs us, which ends without telling us; and a killed npm tells nobody. Either
- * way whoever ran `npm start` has meant to end it, and what is left of it would be ours to be found running.
+ * npm passes a TERM on to the shell that runs us, and the shell ends without telling us. A killed npm tells us nothing
+ * either. Both mean that `npm start` was to end, so we end with our parent.
+ * @param {() => void} orphaned
  */
 function watchForOrphaning(orphaned) {
   const parent = process.ppid;
@@ -38,15 +49,10 @@ function watchForOrphaning(orphaned) {
   }, 250); // No event tells of a parent's end.
 }
 
-/** Resolves once asked to stop. */
+/**
+ * Resolves once asked to stop.
+ * @param {Stopping} stopping
+ */
 export async function stopRequested({ signal }) {
   if (!signal.aborted) await once(signal, "abort");
-}
-
-function withResolvers() {
-  const resolvers = {};
-  resolvers.promise = new Promise((resolve) => {
-    resolvers.resolve = resolve;
-  });
-  return resolvers;
 }

@@ -1,45 +1,69 @@
 // Postgres and Redis together: the given ones where the environment names them, embedded ones otherwise.
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "./failure.mjs";
 import { writeSecret } from "./files.mjs";
 import { openPostgres } from "./postgres.mjs";
 import { openRedis } from "./redis.mjs";
 import { Refusal, say } from "./voice.mjs";
 
 /**
- * Opens both at once. `postgres` and `redis` are what openPostgres and openRedis take, or undefined where
- * `given.databaseUrl` or `given.redisUrl` names one. Returns `{ databaseUrl, redisUrl, pids, failed, close }`:
- * `failed` resolves to a sentence when one of ours ends by itself, `close` stops ours, Redis before Postgres.
+ * `failed` resolves to a sentence when one of ours ends by itself. `close` stops ours, Redis before Postgres. `pids` is
+ * for people.
+ * @typedef {{
+ *   databaseUrl: string, redisUrl: string, failed: Promise<string>, close(): Promise<void>,
+ *   pids: { launcher: number, postgres: number | undefined, redis: number | undefined },
+ * }} Stores
+ */
+
+/**
+ * Opens both at once. `postgres` and `redis` answer what openPostgres and openRedis take; neither is called where
+ * `given` names a store to use instead.
+ * @param {{
+ *   given: { databaseUrl: string | undefined, redisUrl: string | undefined },
+ *   postgres: () => Promise<Parameters<typeof openPostgres>[0]>,
+ *   redis: () => Promise<Parameters<typeof openRedis>[0]>,
+ * }} wanted
+ * @returns {Promise<Stores>}
  */
 export async function openStores({ given, postgres, redis }) {
-  const opening = await Promise.allSettled([
+  const [postgresOpening, redisOpening] = await Promise.allSettled([
     given.databaseUrl ? undefined : postgres().then(openPostgres),
     given.redisUrl ? undefined : redis().then(openRedis),
   ]);
-  const [database, queue] = opening.map(({ value }) => value);
+  const database = postgresOpening.status === "fulfilled" ? postgresOpening.value : undefined;
+  const queue = redisOpening.status === "fulfilled" ? redisOpening.value : undefined;
   const close = async () => {
     await queue?.stop();
     await database?.stop();
   };
-  const reasons = opening.filter(({ status }) => status === "rejected").map(({ reason }) => reason);
+  const reasons = [postgresOpening, redisOpening].flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
   if (reasons.length > 0) {
     await close();
-    throw (
-      reasons.find((reason) => !(reason instanceof Refusal)) ??
-      new Refusal(reasons.map(({ message }) => message).join("\n"))
-    );
+    throw reasons.find((reason) => !(reason instanceof Refusal)) ?? new Refusal(reasons.map(messageOf).join("\n"));
   }
-  for (const server of [database, queue]) if (server) say(server.says);
+  const ours = [database, queue].filter((server) => server !== undefined);
+  for (const server of ours) say(server.says);
   return {
-    databaseUrl: given.databaseUrl || database.url,
-    redisUrl: given.redisUrl || queue.url,
+    databaseUrl: given.databaseUrl || urlOf(database),
+    redisUrl: given.redisUrl || urlOf(queue),
     pids: { launcher: process.pid, postgres: database?.pid, redis: queue?.pid },
-    failed: Promise.race([database, queue].flatMap((server) => (server ? [server.exited] : []))),
+    failed: Promise.race(ours.map(({ exited }) => exited)),
     close,
   };
 }
 
-/** Tells `tain` commands where the stores of the running instance are. The file holds passwords. */
+/** @param {import("./store-server.mjs").StoreServer | undefined} server */
+function urlOf(server) {
+  if (!server) throw new Error("A store is neither given nor opened");
+  return server.url;
+}
+
+/**
+ * Tells `tain` commands where the stores of the running instance are. The file holds passwords.
+ * @param {string} home
+ * @param {Stores} stores
+ */
 export async function publishStores(home, { databaseUrl, redisUrl, pids }) {
   const file = join(home, "stores.json");
   await writeSecret(file, `${JSON.stringify({ databaseUrl, redisUrl, pids }, null, 2)}\n`);

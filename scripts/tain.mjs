@@ -10,16 +10,17 @@ import { findRuntime, runtimeEnvironment } from "./runtime.mjs";
 import { lockHome, openHomeStores, start } from "./start.mjs";
 import { watchForStop } from "./stopping.mjs";
 
+/** @param {string[]} args */
 export async function tain(args) {
   if (args[0] === "up" && !needsNoStores(args)) return await start(args.slice(1));
   readSettingsFile();
   const stopping = watchForStop();
   await ensureDependencies(stopping.signal);
   const runtime = await findRuntime();
+  /** @param {NodeJS.ProcessEnv} environment */
   const run = async (environment) => {
     const given = runtimeEnvironment(runtime, environment);
-    const { code } = await runInForeground(runtime, [appEntry(), ...args], given, stopping).exited;
-    return code;
+    return await runInForeground(runtime, [appEntry(), ...args], given, stopping).exited;
   };
   if (needsNoStores(args)) return await run({});
 
@@ -44,15 +45,22 @@ export async function tain(args) {
   }
 }
 
-/** These touch no store, and so are no reason to start any. */
-function needsNoStores(args) {
+/**
+ * These touch no store, and so are no reason to start any.
+ * @param {string[]} args
+ */
+function needsNoStores([command, ...args]) {
   return (
-    args.length === 0 ||
-    ["help", "simulate"].includes(args[0]) ||
-    args.some((arg) => ["--help", "-h", "--version"].includes(arg))
+    command === undefined ||
+    ["help", "simulate"].includes(command) ||
+    [command, ...args].some((arg) => ["--help", "-h", "--version"].includes(arg))
   );
 }
 
+/**
+ * @param {string} home
+ * @returns {Promise<{ databaseUrl: string, redisUrl: string } | undefined>}
+ */
 async function runningStores(home) {
   if (!(await lockHolder(join(home, "launcher.lock")))) return undefined;
   const text = await readIfThere(join(home, "stores.json"));

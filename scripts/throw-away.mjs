@@ -10,16 +10,19 @@ import { hasEnded, isAlive, recordOf, signal } from "./processes.mjs";
 import { endRedisIn } from "./redis.mjs";
 import { openStores } from "./stores.mjs";
 
-const prefix = "tain-throw-away-";
+const PREFIX = "tain-throw-away-";
 
 /**
  * Like openStores; `close` also removes everything. TEST_DATABASE_URL and TEST_REDIS_URL name stores to use instead.
- * `durable`: they write as those do that are kept.
+ * `durable`: a commit waits for the disk.
+ * @param {AbortSignal} signalToStop
+ * @param {{ durable?: boolean }} [options]
+ * @returns {Promise<import("./stores.mjs").Stores>}
  */
 export async function openThrowAwayStores(signalToStop, { durable = false } = {}) {
   const given = { databaseUrl: process.env.TEST_DATABASE_URL, redisUrl: process.env.TEST_REDIS_URL };
   await removeLeftovers();
-  const { state, user } = await throwAwayState(prefix);
+  const { state, user } = await throwAwayState(PREFIX);
   const remove = async () => await rm(state, { recursive: true, force: true });
   try {
     await writeSecret(join(state, "owner.json"), JSON.stringify(await recordOf(process.pid)));
@@ -46,14 +49,14 @@ export async function openThrowAwayStores(signalToStop, { durable = false } = {}
   }
 }
 
-/** What a killed run has left: nobody will ever adopt a throw-away server, so the next run ends it. */
+/** Ends and removes what a killed run has left: no later run adopts a throw-away server. */
 async function removeLeftovers() {
   for (const place of new Set(await Promise.all([tmpdir(), "/tmp", "/var/tmp"].map((path) => realpath(path))))) {
     for (const name of await readdir(place)) {
-      if (!name.startsWith(prefix)) continue;
+      if (!name.startsWith(PREFIX)) continue;
       const state = join(place, name);
       const owner = await readIfThere(join(state, "owner.json")).catch(() => undefined); // Another user's.
-      if (owner === undefined || (await stat(state)).uid !== process.getuid() || (await isAlive(JSON.parse(owner))))
+      if (owner === undefined || (await stat(state)).uid !== process.getuid?.() || (await isAlive(JSON.parse(owner))))
         continue;
       const postmaster = await findPostmaster(join(state, "postgres"));
       if (postmaster?.owner === "ours") {

@@ -9,36 +9,51 @@ import { watchForStop } from "./stopping.mjs";
 import { openThrowAwayStores } from "./throw-away.mjs";
 import { Refusal, say } from "./voice.mjs";
 
-/** Runs vitest on `args`. TEST_DATABASE_URL is a superuser's, on the cluster's `postgres` database. */
+/**
+ * Runs vitest on `args`. TEST_DATABASE_URL is a superuser's, on the cluster's `postgres` database.
+ * @param {string[]} args
+ */
 export async function test(args) {
-  return await runWithStores(["node_modules/vitest/vitest.mjs", "run", ...args]);
+  return await runWithStores("node_modules/vitest/vitest.mjs", ["run", ...args]);
 }
 
+/** @param {string[]} args */
 export async function bench(args) {
   if (!existsSync(join(checkout, "bench", "main.ts")))
     throw new Refusal("There are no benchmarks here: bench/main.ts does not exist");
   // What is measured must cost what it costs: a commit waits for the disk.
-  return await runWithStores(["bench/main.ts", ...args], { durable: true });
+  return await runWithStores("bench/main.ts", args, { durable: true });
 }
 
-/** Opens no stores: the simulation has its own, since it stops them. */
+/**
+ * Opens no stores: the simulation has its own, since it stops them.
+ * @param {string[]} args
+ */
 export async function simulate(args) {
   const stopping = watchForStop();
   await ensureDependencies(stopping.signal);
   const runtime = await findRuntime();
   const environment = withoutOwnInstance(runtimeEnvironment(runtime, {}));
   const program = [join(checkout, "test", "simulation", "main.ts"), ...args];
-  return (await runInForeground(runtime, program, environment, stopping).exited).code;
+  return await runInForeground(runtime, program, environment, stopping).exited;
 }
 
-/** What the person's own instance uses must not leak into tests. */
+/**
+ * What the person's own instance uses must not leak into tests.
+ * @param {NodeJS.ProcessEnv} environment
+ */
 function withoutOwnInstance(environment) {
   const own = ["DATABASE_URL", "REDIS_URL", "TAIN_HOME", "UPSTREAM_URL", "UPSTREAM_TOKEN"];
   for (const name of [...own, "APP_ID", "APP_PRIVATE_KEY", "APP_PRIVATE_KEY_FILE"]) delete environment[name];
   return environment;
 }
 
-async function runWithStores([program, ...args], { durable = false } = {}) {
+/**
+ * @param {string} program
+ * @param {readonly string[]} args
+ * @param {{ durable?: boolean }} [options]
+ */
+async function runWithStores(program, args, { durable = false } = {}) {
   const stopping = watchForStop();
   await ensureDependencies(stopping.signal);
   const runtime = await findRuntime();
@@ -49,9 +64,9 @@ async function runWithStores([program, ...args], { durable = false } = {}) {
       runtimeEnvironment(runtime, { TEST_DATABASE_URL: stores.databaseUrl, TEST_REDIS_URL: stores.redisUrl }),
     );
     const running = runInForeground(runtime, [join(checkout, program), ...args], environment, stopping);
-    const outcome = await Promise.race([running.exited, stores.failed.then((failure) => ({ failure }))]);
-    if (!outcome.failure) return outcome.code;
-    say(outcome.failure);
+    const outcome = await Promise.race([running.exited, stores.failed]);
+    if (typeof outcome === "number") return outcome;
+    say(outcome);
     running.end();
     await running.exited;
     return 1;

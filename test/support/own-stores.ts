@@ -1,5 +1,11 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { openStateDirectory, tainHome } from "../../scripts/checkout.mjs";
+import { openPostgres } from "../../scripts/postgres.mjs";
+import { throwAwayState } from "../../scripts/postgres-state.mjs";
+import { recordOf } from "../../scripts/processes.mjs";
+import { openRedis } from "../../scripts/redis.mjs";
+import type { StoreServer } from "../../scripts/store-server.mjs";
 
 /** A server that the test may stop, and start again on the same address with what it had stored. */
 interface OwnStore {
@@ -14,38 +20,20 @@ export interface OwnStores extends AsyncDisposable {
   redis: OwnStore;
 }
 
-interface Server {
-  url: string;
-  stop(): Promise<void>;
-}
-
-interface Launcher {
-  openPostgres(options: { state: string; user: unknown }): Promise<Server>;
-  openRedis(options: { state: string; programs: string; signal: AbortSignal }): Promise<Server>;
-  throwAwayState(prefix: string): Promise<{ state: string; user: unknown }>;
-  openStateDirectory(directory: string): Promise<string>;
-  tainHome(): string;
-  recordOf(pid: number): Promise<unknown>;
-}
-
 export async function openOwnStores(): Promise<OwnStores> {
-  const launcher = await loadLauncher();
   // By this name and the owner's record the next run finds and ends what a killed one has left.
-  const { state, user } = await launcher.throwAwayState("tain-throw-away-");
-  await writeFile(join(state, "owner.json"), JSON.stringify(await launcher.recordOf(process.pid)), { mode: 0o600 });
-  const programs = await launcher.openStateDirectory(launcher.tainHome());
+  const { state, user } = await throwAwayState("tain-throw-away-");
+  await writeFile(join(state, "owner.json"), JSON.stringify(await recordOf(process.pid)), { mode: 0o600 });
+  const programs = await openStateDirectory(tainHome());
   const resources = new AsyncDisposableStack();
   resources.defer(() => rm(state, { recursive: true, force: true }));
-  const postgres = await openStore(() => launcher.openPostgres({ state, user }), resources);
-  const redis = await openStore(
-    () => launcher.openRedis({ state, programs, signal: new AbortController().signal }),
-    resources,
-  );
+  const postgres = await openStore(() => openPostgres({ state, user }), resources);
+  const redis = await openStore(() => openRedis({ state, programs, signal: new AbortController().signal }), resources);
   return { postgres, redis, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
-async function openStore(open: () => Promise<Server>, resources: AsyncDisposableStack): Promise<OwnStore> {
-  let server: Server | null = await open();
+async function openStore(open: () => Promise<StoreServer>, resources: AsyncDisposableStack): Promise<OwnStore> {
+  let server: StoreServer | null = await open();
   const { url } = server;
   const stop = async () => {
     await server?.stop();
@@ -61,13 +49,4 @@ async function openStore(open: () => Promise<Server>, resources: AsyncDisposable
         throw new Error("The store has come back at another address: its port was taken meanwhile");
     },
   };
-}
-
-/** The launcher's own modules, which are plain JavaScript without types. */
-async function loadLauncher(): Promise<Launcher> {
-  const names = ["postgres", "redis", "postgres-state", "checkout", "processes"];
-  const modules = await Promise.all(
-    names.map((name) => import(new URL(`../../scripts/${name}.mjs`, import.meta.url).href)),
-  );
-  return Object.assign({}, ...modules) as Launcher;
 }
