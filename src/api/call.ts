@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
 import type { MirroredRepository } from "../mirror/read/repositories.ts";
 import type { Sight } from "../mirror/read/sight.ts";
-import type { Revisions } from "../mirror/unchanged/standings.ts";
+import type { Reading } from "../mirror/unchanged/reading.ts";
 import type { Caller, User } from "./callers/caller.ts";
 import type { CallerQuota } from "./callers/quota.ts";
 import { ApiFault } from "./dialect/fault.ts";
@@ -31,10 +31,10 @@ export interface Call {
   body: string;
   /** In which form the answer is asked for. */
   media: MediaType;
-  /** The repositories of which the answer has shown something so far. */
+  /** The repositories that the answer has shown something of so far; the first is the one that was asked for. */
   met: Set<number>;
-  /** How the repositories stand. */
-  revisions: Pick<Revisions, "now">;
+  /** What it has learnt of how repositories stand. */
+  reading: Reading;
   /** The caller asked for what upstream says now. */
   isFresh: boolean;
   /** Names this request in error bodies and logs. */

@@ -1,19 +1,45 @@
-import type { Encoding } from "./compression.ts";
+import { Kept } from "../mirror/unchanged/kept.ts";
+import type { Standing, Standings } from "../mirror/unchanged/standings.ts";
+import { compressed, type Encoding } from "./compression.ts";
+import { ownBytes } from "./own-bytes.ts";
 
-/** An answer of status 200 as it was rendered, which may be given again as long as none of `revisions` has changed. */
+/** An answer of status 200 as it was rendered, which may be given again while nothing that it shows has changed. */
 export interface Page {
-  /** Unlike any other page's of this process. */
-  id: number;
+  /** Unlike any other page's. */
+  id: symbol;
   /** JSON, in the form that was asked for. */
   bytes: Buffer;
   link: string | null;
   lastModified: Date | null;
   /** The repository that was asked for. */
   repositoryId: number;
-  /** Of everything that it shows, from before it was rendered. */
-  revisions: ReadonlyMap<number, string | null>;
-  /** The same bytes, compressed for those who asked for it so. */
+  /** The same bytes, compressed for callers who asked for it so. */
   encoded: Map<Encoding, Buffer>;
   /** Its ETags, by what of the request they were made with. */
   tags: Map<string, string>;
+}
+
+/** A page's headers, maps and tags. */
+const OVERHEAD_BYTES = 1_000;
+/** Compressed twice a page of JSON has a third of its bytes once more; more than that is not foreseen. */
+export const COMPRESSED = 1.4;
+
+/** @param maxBytes 0: no pages are kept */
+export function openPages(maxBytes: number): Kept<Page> {
+  return new Kept({ maxBytes, bytesOf: ({ bytes }) => bytes.length * COMPRESSED + OVERHEAD_BYTES });
+}
+
+/** How the page's repository stands; null: the page may not be shown. */
+export function homeOf({ repositoryId }: Page, standings: Standings): Standing | null {
+  const home = standings.get(repositoryId);
+  return home?.isMirrored ? home : null;
+}
+
+/** The page's bytes in this encoding, which is made once and kept with it. */
+export async function encoded(page: Pick<Page, "bytes" | "encoded">, encoding: Encoding): Promise<Buffer> {
+  const known = page.encoded.get(encoding);
+  if (known) return known;
+  const bytes = ownBytes(await compressed(page.bytes, encoding, "often"));
+  page.encoded.set(encoding, bytes);
+  return bytes;
 }

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { isPostgresOutage } from "../../db/outage.ts";
+import { StandingsReader } from "../mirror/unchanged/standings.ts";
 import { goInFront, type Listener } from "../operations/front.ts";
 import type { ApiContext } from "./call.ts";
 import { Callers } from "./callers/caller.ts";
@@ -14,7 +15,7 @@ import { DirectReads } from "./direct.ts";
 import { openGraphql } from "./graphql/run/endpoint.ts";
 import { ChangeStreams } from "./graphql/subscribe/change-streams.ts";
 import { takesLines } from "./head.ts";
-import { PageCache } from "./page-cache.ts";
+import { openPages } from "./page.ts";
 import { openRest } from "./rest/endpoint.ts";
 import { restOperations } from "./rest/operations.ts";
 import { Shortcut } from "./shortcut.ts";
@@ -38,12 +39,12 @@ export async function registerApi(
   const callers = new Callers(ctx);
   const quota = new CallerQuota(ctx);
   const changes = new ChangeStreams(ctx);
-  const pages = new PageCache(ctx);
-  const { revisions } = pages;
-  const graphql = openGraphql({ ctx, callers, quota, timeoutMs: graphqlTimeoutMs, changes, revisions });
-  const shortcut = new Shortcut(ctx, { callers, quota, pages });
+  const pages = openPages(ctx.config.pageCacheBytes);
+  const standings = new StandingsReader(ctx.config);
+  const graphql = openGraphql({ ctx, callers, quota, timeoutMs: graphqlTimeoutMs, changes, standings });
+  const shortcut = new Shortcut(ctx, { callers, quota, pages, standings });
   const operations = restOperations();
-  const rest = openRest({ ctx, callers, quota, pages, shortcut, operations });
+  const rest = openRest({ ctx, callers, quota, pages, standings, shortcut, operations });
   const direct = new DirectReads(ctx, { rest, failed: failure });
   if (takesLines) {
     goInFront(app, (request, response, way) => {
@@ -58,7 +59,7 @@ export async function registerApi(
     api.addHook("onClose", async () => {
       await quota.close();
       await callers.close();
-      await pages[Symbol.asyncDispose]();
+      await standings[Symbol.asyncDispose]();
     });
     await compressAnswers(api);
     // Bodies stay as they were sent: they are passed on, or read by the operation that knows what they are.

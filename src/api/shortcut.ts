@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { LRUCache } from "lru-cache";
-import type { Standing, Standings } from "../mirror/unchanged/standings.ts";
+import type { Kept } from "../mirror/unchanged/kept.ts";
+import type { Standing, Standings, StandingsReader } from "../mirror/unchanged/standings.ts";
 import type { Way } from "../operations/front.ts";
 import type { ApiContext } from "./call.ts";
 import { type Caller, type Callers, type Credential, classOf } from "./callers/caller.ts";
@@ -10,8 +11,7 @@ import { freshnessHeaders } from "./dialect/freshness.ts";
 import { isUnchanged } from "./dialect/reply.ts";
 import { newRequestId } from "./dialect/request-id.ts";
 import { headLines, sendLines } from "./head.ts";
-import type { Page } from "./page.ts";
-import { type PageCache, standingOf } from "./page-cache.ts";
+import { homeOf, type Page } from "./page.ts";
 
 /** How a request was answered that may come again as it is. */
 export interface Known {
@@ -31,7 +31,7 @@ interface Remembered {
   credential: Credential | null;
   callerClass: string;
   key: string;
-  pageId: number;
+  pageId: symbol;
   bucket: Bucket;
   encoding: Encoding | null;
   validators: Record<string, string>;
@@ -56,16 +56,26 @@ export class Shortcut {
   readonly #ctx: ApiContext;
   readonly #callers: Callers;
   readonly #quota: CallerQuota;
-  readonly #pages: PageCache;
+  readonly #pages: Kept<Page>;
+  readonly #standings: StandingsReader;
   readonly #ways: LRUCache<string, Remembered>;
   readonly #isOn: boolean;
   readonly #learnt = new WeakMap<IncomingMessage, Standings>();
 
-  constructor(ctx: ApiContext, { callers, quota, pages }: { callers: Callers; quota: CallerQuota; pages: PageCache }) {
+  constructor(
+    ctx: ApiContext,
+    {
+      callers,
+      quota,
+      pages,
+      standings,
+    }: { callers: Callers; quota: CallerQuota; pages: Kept<Page>; standings: StandingsReader },
+  ) {
     this.#ctx = ctx;
     this.#callers = callers;
     this.#quota = quota;
     this.#pages = pages;
+    this.#standings = standings;
     this.#isOn = ctx.config.pageCacheBytes > 0;
     this.#ways = new LRUCache({
       maxSize: Math.max(1, Math.floor(ctx.config.pageCacheBytes * PART)),
@@ -110,9 +120,11 @@ export class Shortcut {
     const asked = this.#isOn ? read(request) : null;
     const way = asked && this.#ways.get(asked.signature);
     if (!way || (asked.isForwarded && !this.#isDirect(way))) return false;
-    const page = this.#pages.find(way.key);
-    const body = page && (way.encoding === null ? page.bytes : page.encoded.get(way.encoding));
-    if (!page || !body || page.id !== way.pageId) return false;
+    const known = this.#pages.recall(way.key);
+    if (!known || known.value.id !== way.pageId) return false;
+    const page = known.value;
+    const body = way.encoding === null ? page.bytes : page.encoded.get(way.encoding);
+    if (!body) return false;
     const caller =
       way.credential === null
         ? { kind: "anonymous" as const, address: request.socket.remoteAddress ?? "", class: way.callerClass }
@@ -124,26 +136,23 @@ export class Shortcut {
       this.#quota.undo(taken);
       pass(request, response);
     };
-    this.#pages.revisions.ask(page.revisions.keys(), {
-      resolve: (standings) => {
-        const standing = standingOf(page, standings);
-        if (!standing) {
-          this.#learnt.set(request, standings);
-          return usual();
-        }
-        try {
-          // The app has been told to close meanwhile, which a connection that stays would hold up.
-          if (isClosing()) response.shouldKeepAlive = false;
-          this.#answer(response, { way, body, standing, taken, validators: asked.validators });
-        } catch (error) {
-          // Others wait for the same word.
-          this.#ctx.log.error({ err: error, path: request.url?.split("?")[0] }, "A request failed");
-          response.destroy();
-        }
-      },
-      // Whoever comes the usual way is told what is wrong.
-      reject: usual,
-    });
+    // Whoever comes the usual way is told what is wrong.
+    this.#standings.now(known.shown).then((standings) => {
+      const standing = this.#pages.current(way.key, standings) === page ? homeOf(page, standings) : null;
+      if (!standing) {
+        this.#learnt.set(request, standings);
+        return usual();
+      }
+      try {
+        // The app has been told to close meanwhile, which a connection that stays would hold up.
+        if (isClosing()) response.shouldKeepAlive = false;
+        this.#answer(response, { way, body, standing, taken, validators: asked.validators });
+      } catch (error) {
+        // Others wait for the same word.
+        this.#ctx.log.error({ err: error, path: request.url?.split("?")[0] }, "A request failed");
+        response.destroy();
+      }
+    }, usual);
     return true;
   }
 

@@ -6,7 +6,7 @@ import type { Call } from "./call.ts";
 import { hasMirrorsRights, type Permissions, permissionsOf } from "./callers/caller.ts";
 
 type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller" | "sight"> &
-  Partial<Pick<Call, "met" | "revisions">>;
+  Partial<Pick<Call, "met" | "reading">>;
 
 /** Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. */
 export async function showEach(call: Viewer, documents: StoredDocument[]): Promise<string[]> {

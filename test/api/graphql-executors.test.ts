@@ -17,7 +17,7 @@ import { Memory } from "../../src/api/graphql/run/memory.ts";
 import { Plans } from "../../src/api/graphql/run/plan.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { ChangeStreams } from "../../src/api/graphql/subscribe/change-streams.ts";
-import { Revisions } from "../../src/mirror/unchanged/standings.ts";
+import { StandingsReader } from "../../src/mirror/unchanged/standings.ts";
 import { type GeneratedQuery, generateQuery, type Pools } from "../support/graphql-queries.ts";
 import { PATIENCE_MS } from "../support/patience.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
@@ -221,7 +221,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
       token: { id: "t", userId, canWrite: true, hourlyLimit: null, repositories: "all" as const },
     },
   };
-  await using revisions = new Revisions(ctx.config);
+  await using revisions = new StandingsReader(ctx.config);
   const memory = new Memory(revisions, 1_000_000);
   const newContext = (mayRemember: boolean) =>
     new GraphqlCall({

@@ -2,19 +2,19 @@ import { expect, test } from "vitest";
 import { type Database, openDatabase } from "../../db/database.ts";
 import { PEOPLE } from "../../db/revisions.ts";
 import { sql } from "../../db/sql.ts";
-import { Revisions } from "../../src/mirror/unchanged/standings.ts";
+import { StandingsReader } from "../../src/mirror/unchanged/standings.ts";
 import { openTestDatabase } from "../support/database.ts";
 
-async function opened(): Promise<{ db: Database; revisions: Revisions } & AsyncDisposable> {
+async function opened(): Promise<{ db: Database; revisions: StandingsReader } & AsyncDisposable> {
   const resources = new AsyncDisposableStack();
   const { url: databaseUrl } = resources.use(await openTestDatabase());
   const db = openDatabase(databaseUrl);
   resources.defer(() => db.close());
-  const revisions = resources.use(new Revisions({ databaseUrl }));
+  const revisions = resources.use(new StandingsReader({ databaseUrl }));
   return { db, revisions, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
 
-const revisionOf = async (revisions: Revisions, id: number) => (await revisions.now([id])).get(id)?.revision;
+const revisionOf = async (revisions: StandingsReader, id: number) => (await revisions.now([id])).get(id)?.revision;
 
 test("a revision is another one once the transaction that touched it is committed, and not before or without", async () => {
   await using mirror = await opened();

@@ -7,7 +7,8 @@ import { SharedRows, sharedName } from "../../src/mirror/render/shared-rows.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { type Observed, observe, type Sighting } from "../../src/mirror/store/observation.ts";
 import type { Fields } from "../../src/mirror/store/template.ts";
-import { Revisions } from "../../src/mirror/unchanged/standings.ts";
+import { Reading } from "../../src/mirror/unchanged/reading.ts";
+import { StandingsReader } from "../../src/mirror/unchanged/standings.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 const API = "https://api.example.com";
@@ -82,7 +83,7 @@ interface Shown {
 async function openMirror() {
   const database = await openTestDatabase();
   const [writer, reader] = [openDatabase(database.url), openDatabase(database.url)];
-  const revisions = new Revisions({ databaseUrl: database.url });
+  const revisions = new StandingsReader({ databaseUrl: database.url });
   const documents = async (): Promise<StoredDocument[]> => {
     const { rows } = await reader.$client.query("select document::text as document, body from issues order by number");
     return rows.map((row) => ({ repositoryId: 7, ...row }));
@@ -97,8 +98,8 @@ async function openMirror() {
     show: async (): Promise<Fields[]> => {
       const stored = await documents();
       const texts = await renderDocuments(reader, stored, OURS);
-      expect(await renderDocuments(reader, stored, { ...OURS, revisions })).toEqual(texts);
-      for (const addresses of [OURS, { ...OURS, revisions }])
+      expect(await renderDocuments(reader, stored, { ...OURS, reading: new Reading(revisions) })).toEqual(texts);
+      for (const addresses of [OURS, { ...OURS, reading: new Reading(revisions) }])
         expect((await renderList(reader, stored, addresses))?.toString()).toBe(`[${texts.join(",")}]`);
       return texts.map((text) => JSON.parse(text));
     },

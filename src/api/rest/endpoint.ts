@@ -1,5 +1,7 @@
 import type { FastifyRequest } from "fastify";
-import { ReadersRevisions } from "../../mirror/unchanged/reading.ts";
+import type { Kept } from "../../mirror/unchanged/kept.ts";
+import { Reading } from "../../mirror/unchanged/reading.ts";
+import type { StandingsReader } from "../../mirror/unchanged/standings.ts";
 import { type Answer, type ApiContext, type Call, isRead } from "../call.ts";
 import { type Caller, type Callers, sightOf } from "../callers/caller.ts";
 import type { Bucket, CallerQuota, QuotaFigures } from "../callers/quota.ts";
@@ -26,9 +28,10 @@ import {
 import { newRequestId } from "../dialect/request-id.ts";
 import { type ApiVersion, apiVersion, apiVersions } from "../dialect/version.ts";
 import { passThrough } from "../forward/pass-through.ts";
-import { encoded, keyOf, type PageCache } from "../page-cache.ts";
+import { encoded, type Page } from "../page.ts";
 import type { Match, Router } from "../router.ts";
 import type { Shortcut } from "../shortcut.ts";
+import { keptOrRendered, keyOf } from "./kept-pages.ts";
 import { run } from "./run.ts";
 
 const DOCS = "https://docs.github.com/rest";
@@ -57,7 +60,8 @@ export interface RestParts {
   ctx: ApiContext;
   callers: Callers;
   quota: CallerQuota;
-  pages: PageCache;
+  pages: Kept<Page>;
+  standings: StandingsReader;
   shortcut: Shortcut;
   operations: Router;
 }
@@ -68,7 +72,7 @@ export interface RestEndpoint {
   answer(asked: Asked, target: Target): Promise<Outgoing>;
 }
 
-export function openRest({ ctx, callers, quota, pages, shortcut, operations }: RestParts): RestEndpoint {
+export function openRest({ ctx, callers, quota, pages, standings, shortcut, operations }: RestParts): RestEndpoint {
   const markdown = new MarkdownRenderer();
 
   return { find, answer };
@@ -121,11 +125,11 @@ export function openRest({ ctx, callers, quota, pages, shortcut, operations }: R
         requestId,
         media,
         met: new Set(),
-        // Who writes, or has upstream asked, has to see what has changed since they began.
-        revisions:
-          isRead(method) && !isFresh
-            ? new ReadersRevisions(pages.revisions, shortcut.learnt(asked.raw))
-            : pages.revisions,
+        reading: new Reading(standings, {
+          learnt: shortcut.learnt(asked.raw),
+          // A write, and a read that has upstream asked, changes the mirror.
+          isLasting: isRead(method) && !isFresh,
+        }),
         isFresh: isFresh && isRead(method) && caller.kind === "user",
         method,
         api: apiAddress(ctx.config, { protocol: asked.protocol, host: asked.host, isEnterprise }),
@@ -136,7 +140,7 @@ export function openRest({ ctx, callers, quota, pages, shortcut, operations }: R
         body: typeof asked.body === "string" ? asked.body : "",
       };
       const found = match
-        ? await pages.answer(call, match, async () => formed(await run(call, match), media))
+        ? await keptOrRendered(pages, call, match, async () => formed(await run(call, match), media))
         : ctx.config.passThrough
           ? await passThrough(call)
           : null;

@@ -11,7 +11,6 @@ import { findMilestone } from "../../mirror/read/milestones.ts";
 import { findRepositoryById } from "../../mirror/read/repositories.ts";
 import type { Json } from "../../mirror/store/template.ts";
 import { findTransfer } from "../../mirror/store/transfers.ts";
-import { ReadersRevisions } from "../../mirror/unchanged/reading.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { readCursor, writeCursor } from "../dialect/cursor.ts";
 import { ApiFault, invalid, notFound } from "../dialect/fault.ts";
@@ -154,13 +153,13 @@ async function lookUpIssue({
   ctx,
   repository,
   params,
-  revisions,
+  reading,
   sight,
 }: RepositoryCall): Promise<FoundIssue | { path: string }> {
   const number = smallNumberParam(params.number);
   if (number === null) throw notFound();
   const { issue, standings } = await findIssue(ctx.db, repository.id, number);
-  if (revisions instanceof ReadersRevisions) revisions.learn(standings);
+  reading.learn(standings);
   if (!issue) throw notFound();
   if (issue !== "deleted") return issue;
   const place = await findTransfer(ctx.db, { repositoryId: repository.id, number });

@@ -9,7 +9,6 @@ import {
   type MirroredRepository,
   recallRepository,
 } from "../../mirror/read/repositories.ts";
-import { ReadersRevisions } from "../../mirror/unchanged/reading.ts";
 import { type Answer, type Call, isRead, type RepositoryCall } from "../call.ts";
 import { notFound } from "../dialect/fault.ts";
 import { refreshShown } from "../dialect/freshness.ts";
@@ -60,8 +59,8 @@ async function runAhead(
   const below: RepositoryCall = { ...call, repository, met, path: `/repositories/${repository.id}${rest}` };
   const ids = [PEOPLE, ...named.map((one) => one.repository.id)];
   const confirm = async () =>
-    confirmRecalled(recalled, await call.revisions.now(ids)) ?? (await findUnchanged(call, fullName, repository));
-  const isKnown = call.revisions instanceof ReadersRevisions && call.revisions.knows(ids);
+    confirmRecalled(recalled, await call.reading.now(ids)) ?? (await findUnchanged(call, fullName, repository));
+  const isKnown = call.reading.knows(ids);
   const answering = operation.with(below);
   const [answer, confirmed] = await Promise.allSettled([
     answering,

@@ -10,7 +10,7 @@ import {
   referenceOf,
   takeApart,
 } from "../store/template.ts";
-import type { Revisions } from "../unchanged/standings.ts";
+import type { Reading } from "../unchanged/reading.ts";
 import {
   domainOf,
   joinObjects,
@@ -38,8 +38,8 @@ export interface Addresses {
   api: string;
   /** Where the repositories are noted that are shown, or would be if they were known. */
   met?: Set<number> | undefined;
-  /** Says how repositories stand, so that what has not changed need not be asked for. */
-  revisions?: Pick<Revisions, "now"> | undefined;
+  /** What the request has learnt of how repositories stand: what has not changed need not be asked for. */
+  reading?: Reading | undefined;
 }
 
 /** What the documents of one answer refer to. */
@@ -280,12 +280,12 @@ async function loadRelated(
   queries: Queries,
   shared: SharedRows,
   mentions: ReadonlyMap<number, Mentions>,
-  { met, revisions }: Addresses,
+  { met, reading }: Addresses,
   usersVariants: UsersVariants,
 ): Promise<Related> {
   const rows: Related["rows"] = new Map();
   const shapes = new Set<string>();
-  const standings = revisions && (await revisions.now(new Set([PEOPLE, ...mentions.keys()])));
+  const standings = await reading?.now(new Set([PEOPLE, ...mentions.keys()]));
 
   let wanted = new Map<string, SharedKey>();
   const users: { name: string; key: SharedKey; variant: string }[] = [];

@@ -1,14 +1,25 @@
-import type { Revisions, Standing, Standings } from "./standings.ts";
+import type { Standing, Standings, StandingsReader } from "./standings.ts";
 
-/** What one reader has learnt of how repositories stand, who needs it only as it was at some moment since they began to read. */
-export class ReadersRevisions {
-  readonly #revisions: Pick<Revisions, "now">;
-  readonly #standings = new Map<number, Standing>();
+/**
+ * What one request has learnt of how repositories stand, each as it was at some moment since the request began. What has changed
+ * later need not be shown to it, so nothing is asked twice.
+ */
+export class Reading {
+  readonly #standings: Pick<StandingsReader, "now">;
+  readonly #isLasting: boolean;
+  readonly #learnt = new Map<number, Standing>();
   readonly #asked = new Map<number, Promise<void>>();
 
-  /** @param learnt what was asked before, but since they began */
-  constructor(revisions: Pick<Revisions, "now">, learnt?: Standings) {
-    this.#revisions = revisions;
+  /**
+   * @param options.learnt what was asked before, but since the request began
+   * @param options.isLasting false for a request that changes the mirror meanwhile: it has to see that, so each question is asked anew
+   */
+  constructor(
+    standings: Pick<StandingsReader, "now">,
+    { learnt, isLasting = true }: { learnt?: Standings | undefined; isLasting?: boolean } = {},
+  ) {
+    this.#standings = standings;
+    this.#isLasting = isLasting;
     if (learnt) this.learn(learnt);
   }
 
@@ -18,31 +29,49 @@ export class ReadersRevisions {
     return true;
   }
 
-  async now(repositoryIds: Iterable<number>): Promise<ReadonlyMap<number, Standing>> {
+  /** How each of these stands. @throws whatever Postgres refuses */
+  async now(repositoryIds: Iterable<number>): Promise<Standings> {
     const ids = [...repositoryIds];
+    if (!this.#isLasting) return this.#standings.now(ids);
     const unknown = ids.filter((id) => !this.#asked.has(id));
     if (unknown.length > 0) {
       const asking = this.#ask(unknown);
       for (const id of unknown) this.#asked.set(id, asking);
     }
-    for (const asking of new Set(ids.map((id) => this.#asked.get(id)))) await asking;
-    return this.#standings;
+    await Promise.all(new Set(ids.map((id) => this.#asked.get(id))));
+    return this.#only(ids);
   }
 
-  /** What was read along with something else. */
+  /** What has been learnt until now. What is read from now on is as new as that, and may be kept as having stood so. */
+  soFar(): Standings {
+    return new Map(this.#learnt);
+  }
+
+  /** Takes what was read along with something else. */
   learn(standings: Standings): void {
+    if (!this.#isLasting) return;
     for (const [id, standing] of standings) {
       if (this.#asked.has(id)) continue;
       this.#asked.set(id, Promise.resolve());
-      this.#standings.set(id, standing);
+      this.#learnt.set(id, standing);
     }
   }
 
   async #ask(ids: readonly number[]): Promise<void> {
-    const answered = await this.#revisions.now(ids);
+    const answered = await this.#standings.now(ids);
     for (const id of ids) {
       const standing = answered.get(id);
-      if (standing) this.#standings.set(id, standing);
+      if (standing) this.#learnt.set(id, standing);
     }
+  }
+
+  /** A copy: what is learnt later may be newer than what is read now. */
+  #only(ids: readonly number[]): Standings {
+    const standings = new Map<number, Standing>();
+    for (const id of ids) {
+      const standing = this.#learnt.get(id);
+      if (standing) standings.set(id, standing);
+    }
+    return standings;
   }
 }

@@ -1,5 +1,6 @@
 import pg from "pg";
 import type { Config } from "../../config.ts";
+import { Gather } from "../../operations/gather.ts";
 
 /** How a repository stood at a moment. 0 stands for people; see `db/revisions.ts`. */
 export interface Standing {
@@ -13,200 +14,72 @@ export interface Standing {
 
 export type Standings = ReadonlyMap<number, Standing>;
 
-const STANDINGS = `select x.id, v.revision, s.state <> 'gone' as is_mirrored,
-    floor(extract(epoch from s.confirmed_at) * 1000)::bigint as confirmed_ms
+const FIND_STANDINGS = `select x.id, v.revision, s.state <> 'gone', floor(extract(epoch from s.confirmed_at) * 1000)::bigint
   from unnest($1::bigint[]) as x(id)
   left join revisions v on v.repository_id = x.id left join repository_syncs s on s.repository_id = x.id`;
 
-/** Connections. While one waits for its answer the other takes those who have come since: nobody waits for two answers. */
-const LANES = 2;
+type Row = [id: string, revision: string | null, isMirrored: boolean | null, confirmedMs: string | null];
+
+/** While one connection waits for its answer, the other takes the requests that have come since. */
+const CONNECTIONS = 2;
 const CONNECT_TIMEOUT_MS = 5_000;
-/** A connection over which nothing has come for so long is given up, with those who wait for it. It takes a millisecond. */
+/** An answer takes a millisecond. After this time its connection is given up, with the requests that wait for it. */
 const ANSWER_TIMEOUT_MS = 10_000;
 
-/** Somebody who waits for an answer. */
-interface Waiting {
-  resolve(standings: Standings): void;
-  reject(error: unknown): void;
-}
-
-/** Those who wait for the same answer. */
-interface Batch {
-  ids: Set<number>;
-  waiting: Waiting[];
-}
-
 /**
- * Says how repositories stand, for readers who may answer what they rendered before as long as nothing has changed. An answer
- * is never older than the question: its statement is sent after that, and all who have come in the meantime share it. So it
- * costs little however many ask; and it goes over connections of its own, which no slow read holds up.
+ * Says how repositories stand. An answer is never older than its question, and all requests of one moment share a statement, so
+ * that asking before each answer costs little. The connections are its own: no slow read holds it up.
  */
-export class Revisions implements AsyncDisposable {
-  readonly #lanes: Lane[];
-  #next: Batch | null = null;
+export class StandingsReader implements AsyncDisposable {
+  readonly #pool: pg.Pool;
+  readonly #questions: Gather<Iterable<number>, Standings>;
 
   constructor({ databaseUrl }: Pick<Config, "databaseUrl">) {
-    this.#lanes = Array.from({ length: LANES }, () => new Lane(databaseUrl));
+    this.#pool = new pg.Pool({
+      connectionString: databaseUrl,
+      max: CONNECTIONS,
+      application_name: "tain revisions",
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: ANSWER_TIMEOUT_MS,
+      idleTimeoutMillis: 0,
+      keepAlive: true,
+    });
+    // A connection that breaks while it is idle leaves the pool by itself.
+    this.#pool.on("error", () => {});
+    this.#questions = new Gather(
+      async (lists) => {
+        const standings = await this.#find(new Set(lists.flatMap((ids) => [...ids])));
+        return lists.map(() => standings);
+      },
+      { atOnce: CONNECTIONS },
+    );
   }
 
   /** How each of these stands now, and perhaps others. @throws whatever Postgres refuses */
   now(repositoryIds: Iterable<number>): Promise<Standings> {
-    return new Promise((resolve, reject) => this.ask(repositoryIds, { resolve, reject }));
-  }
-
-  /** The same; `resolve` and `reject` must not throw. */
-  ask(repositoryIds: Iterable<number>, waiting: Waiting): void {
-    if (this.#next === null) {
-      this.#next = { ids: new Set(), waiting: [] };
-      // All who arrive in this turn of the event loop go along.
-      setImmediate(() => this.#send());
-    }
-    for (const id of repositoryIds) this.#next.ids.add(id);
-    this.#next.waiting.push(waiting);
+    return this.#questions.ask(repositoryIds);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#lanes.map((lane) => lane.close()));
+    await this.#pool.end();
   }
 
-  #send(): void {
-    const batch = this.#next;
-    const lane = batch && this.#lanes.find(({ isBusy }) => !isBusy);
-    if (!lane) return;
-    this.#next = null;
-    lane.ask([...batch.ids]).then(
-      (standings) => {
-        for (const { resolve } of batch.waiting) resolve(standings);
-        this.#send();
-      },
-      (error: unknown) => {
-        for (const { reject } of batch.waiting) reject(error);
-        this.#send();
-      },
+  async #find(ids: Iterable<number>): Promise<Standings> {
+    const { rows } = await this.#pool.query<Row>({
+      name: "standings",
+      text: FIND_STANDINGS,
+      values: [`{${[...ids].join(",")}}`],
+      rowMode: "array",
+    });
+    return new Map(
+      rows.map(([id, revision, isMirrored, confirmedMs]) => [
+        Number(id),
+        {
+          revision,
+          isMirrored: isMirrored === true,
+          confirmedAt: confirmedMs === null ? null : new Date(Number(confirmedMs)),
+        },
+      ]),
     );
   }
 }
-
-/** One connection, made when it is needed, and again after it broke. One question at a time. */
-class Lane {
-  readonly #databaseUrl: string;
-  #client: pg.Client | null = null;
-  isBusy = false;
-
-  constructor(databaseUrl: string) {
-    this.#databaseUrl = databaseUrl;
-  }
-
-  async ask(ids: number[]): Promise<Standings> {
-    this.isBusy = true;
-    try {
-      const client = this.#client ?? (await this.#connect());
-      this.#client = client;
-      const { promise, resolve, reject } = Promise.withResolvers<Standings>();
-      const late = setTimeout(() => {
-        reject(new Error("Connection terminated due to timeout"));
-        this.#drop(client);
-      }, ANSWER_TIMEOUT_MS);
-      try {
-        client.query(new Question(ids, { resolve, reject }));
-        return await promise;
-      } finally {
-        clearTimeout(late);
-      }
-    } finally {
-      this.isBusy = false;
-    }
-  }
-
-  async close(): Promise<void> {
-    await this.#client?.end();
-  }
-
-  async #connect(): Promise<pg.Client> {
-    const client = new pg.Client({
-      connectionString: this.#databaseUrl,
-      application_name: "tain revisions",
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      keepAlive: true,
-    });
-    client.on("error", () => this.#drop(client));
-    client.on("end", () => this.#drop(client));
-    try {
-      await client.connect();
-      // From now on the statement is known by its name.
-      await client.query({ name: STATEMENT, text: STANDINGS, values: ["{}"] });
-    } catch (error) {
-      this.#drop(client);
-      throw error;
-    }
-    return client;
-  }
-
-  #drop(client: pg.Client): void {
-    if (this.#client === client) this.#client = null;
-    // It says goodbye to nobody, and nobody waits for it.
-    client.end().catch(() => {});
-  }
-}
-
-const STATEMENT = "standings";
-
-/**
- * One execution of the prepared statement. `pg` takes a query as an object that submits itself and is told of each message;
- * its own do for any statement what is needed for none here: look at types, parse values, build results.
- */
-class Question implements pg.Submittable {
-  readonly #ids: number[];
-  readonly #told: Waiting;
-  readonly #standings = new Map<number, Standing>();
-
-  constructor(ids: number[], told: Waiting) {
-    this.#ids = ids;
-    this.#told = told;
-  }
-
-  submit(connection: unknown): void {
-    (connection as { stream: { write(bytes: Buffer): void } }).stream.write(execution(`{${this.#ids.join(",")}}`));
-  }
-
-  handleDataRow({ fields }: { fields: (string | null)[] }): void {
-    const [id, revision = null, isMirrored, confirmedMs] = fields;
-    this.#standings.set(Number(id), {
-      revision,
-      isMirrored: isMirrored === "t",
-      confirmedAt: typeof confirmedMs === "string" ? new Date(Number(confirmedMs)) : null,
-    });
-  }
-
-  handleRowDescription(): void {}
-
-  handleCommandComplete(): void {}
-
-  handleReadyForQuery(): void {
-    this.#told.resolve(this.#standings);
-  }
-
-  handleError(error: Error): void {
-    this.#told.reject(error);
-  }
-}
-
-/**
- * Bind, Execute and Sync of the statement in one piece; the value travels as text, and so does what is answered.
- * https://www.postgresql.org/docs/18/protocol-message-formats.html
- */
-function execution(value: string): Buffer {
-  const bind = `\0${STATEMENT}\0\0\0\0\x01`;
-  const length = 4 + bind.length + 4 + value.length + 2;
-  const bytes = Buffer.alloc(1 + length + EXECUTE_AND_SYNC.length);
-  bytes.write("B", 0);
-  bytes.writeInt32BE(length, 1);
-  bytes.write(bind, 5, "latin1");
-  bytes.writeInt32BE(value.length, 5 + bind.length);
-  bytes.write(value, 9 + bind.length, "latin1");
-  EXECUTE_AND_SYNC.copy(bytes, 1 + length);
-  return bytes;
-}
-
-/** All rows of the unnamed portal, then the end of the exchange. */
-const EXECUTE_AND_SYNC = Buffer.from("E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04", "latin1");

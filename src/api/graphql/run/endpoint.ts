@@ -15,8 +15,10 @@ import {
   validateSubscriptionArgs,
 } from "graphql";
 import { isPostgresOutage } from "../../../../db/outage.ts";
+import { PEOPLE } from "../../../../db/revisions.ts";
 import { findConfirmation } from "../../../mirror/read/repositories.ts";
-import type { Revisions } from "../../../mirror/unchanged/standings.ts";
+import { Reading } from "../../../mirror/unchanged/reading.ts";
+import type { StandingsReader } from "../../../mirror/unchanged/standings.ts";
 import type { ApiContext } from "../../call.ts";
 import { type Callers, sightOf } from "../../callers/caller.ts";
 import type { CallerQuota, QuotaFigures } from "../../callers/quota.ts";
@@ -25,16 +27,17 @@ import { apiAddress } from "../../dialect/addresses.ts";
 import { ApiFault, faultBody } from "../../dialect/fault.ts";
 import { freshnessHeaders } from "../../dialect/freshness.ts";
 import { commonHeaders, jsonType, quotaHeaders, send } from "../../dialect/reply.ts";
-import { encoded } from "../../page-cache.ts";
+import { ownBytes } from "../../own-bytes.ts";
+import { encoded } from "../../page.ts";
 import { GraphqlCall } from "../call.ts";
 import { shownError, typedError } from "../errors.ts";
 import { apiSchema } from "../schema.ts";
 import type { ChangeStreams } from "../subscribe/change-streams.ts";
 import { acceptsEventStream, streamResults } from "../subscribe/subscriptions.ts";
-import { AnswerCache, answerKey, isKeepable } from "./answer-cache.ts";
 import { argument, type Cost, costOf, MAX_NODES } from "./cost.ts";
 import { Documents } from "./documents.ts";
 import { type Executed, executePlan } from "./execution.ts";
+import { answerKey, confirmationOfKept, isKeepable, openAnswers } from "./kept-answers.ts";
 import { Memory } from "./memory.ts";
 import { Plans } from "./plan.ts";
 
@@ -50,18 +53,18 @@ export interface GraphqlParts {
   /** How long a query may take. */
   timeoutMs: number;
   changes: ChangeStreams;
-  revisions: Revisions;
+  standings: StandingsReader;
 }
 
 /** Answers `POST /graphql`. The request's body is its text. */
-export function openGraphql({ ctx, callers, quota, timeoutMs, changes, revisions }: GraphqlParts) {
+export function openGraphql({ ctx, callers, quota, timeoutMs, changes, standings }: GraphqlParts) {
   const schema = apiSchema();
   const documents = new Documents(schema);
   const plans = new Plans(schema);
   // Half for whole answers, and half for what issues are written as.
   const keptBytes = ctx.config.pageCacheBytes / 2;
-  const memory = new Memory(revisions, keptBytes);
-  const answers = new AnswerCache(revisions, keptBytes);
+  const memory = new Memory(standings, keptBytes);
+  const answers = openAnswers(keptBytes);
 
   return async (request: FastifyRequest, reply: FastifyReply, requestId: string): Promise<FastifyReply> => {
     let figures: QuotaFigures | null = null;
@@ -101,12 +104,15 @@ export function openGraphql({ ctx, callers, quota, timeoutMs, changes, revisions
       figures = await quota.figures(caller, "graphql");
       const body = typeof request.body === "string" ? request.body : "";
       const key = answerKey(body, { api, caller });
-      const { kept, standings } = await answers.find(key);
-      if (kept) {
+      const reading = new Reading(standings);
+      const kept = await answers.get(key, reading);
+      const before = reading.soFar();
+      const confirmedAt = kept && confirmationOfKept(kept, before);
+      if (kept && confirmedAt !== undefined) {
         const spending = await quota.spend(caller, "graphql", kept.points);
         figures = spending.figures;
         if (spending.isSpent) return respond(200, quotaSpent(caller.userId));
-        freshness = freshnessHeaders(kept, { now: ctx.clock.now(), staleAfterMs: ctx.config.staleAfterMs });
+        freshness = freshnessHeaders({ confirmedAt }, { now: ctx.clock.now(), staleAfterMs: ctx.config.staleAfterMs });
         const encoding = encodingOf(kept.bytes, request.headers["accept-encoding"]);
         if (encoding === null || request.headers["x-no-compression"] !== undefined) return respond(200, kept.bytes);
         return respond(200, await encoded(kept, encoding), { "Content-Encoding": encoding });
@@ -192,7 +198,9 @@ export function openGraphql({ ctx, callers, quota, timeoutMs, changes, revisions
       const { met, shownRepositories } = call;
       if (met && plan && executed.errors.length === 0 && isKeepable(document, operation)) {
         const text = resultText(executed.data, executed.errors);
-        answers.keep(key, text, { points: cost.points, met, shown: shownRepositories }, standings);
+        const shown = [...shownRepositories];
+        const make = () => ({ bytes: ownBytes(text), encoded: new Map(), points: cost.points, shown });
+        answers.keep(key, make, { shown: [...new Set([PEOPLE, ...met, ...shown])], before });
         return respond(200, text);
       }
       return answer(executed);

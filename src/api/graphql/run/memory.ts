@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { PEOPLE } from "../../../../db/revisions.ts";
 import type { FoundRepository } from "../../../mirror/read/nodes.ts";
-import type { Revisions, Standing } from "../../../mirror/unchanged/standings.ts";
+import type { Standing, StandingsReader } from "../../../mirror/unchanged/standings.ts";
 
 const MAX_REPOSITORIES = 2_000;
 const MAX_VALUES = 20_000;
@@ -53,7 +53,7 @@ function flat(text: string): string {
 
 /** What this process has read of repositories. It is true as long as their revisions are what they were before it was read. */
 export class Memory {
-  readonly revisions: Revisions;
+  readonly revisions: StandingsReader;
   readonly #repositories = new LRUCache<string, RememberedRepository>({ max: MAX_REPOSITORIES });
   readonly #values = new LRUCache<string, RememberedValue>({ max: MAX_VALUES });
 
@@ -63,7 +63,7 @@ export class Memory {
   #textBytes = 0;
 
   /** @param maxTextBytes 0: no texts are kept */
-  constructor(revisions: Revisions, maxTextBytes: number) {
+  constructor(revisions: StandingsReader, maxTextBytes: number) {
     this.revisions = revisions;
     this.#maxTextBytes = maxTextBytes;
   }

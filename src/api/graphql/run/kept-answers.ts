@@ -1,0 +1,59 @@
+import { BREAK, type DocumentNode, Kind, type OperationDefinitionNode, visit } from "graphql";
+import { Kept } from "../../../mirror/unchanged/kept.ts";
+import type { Standings } from "../../../mirror/unchanged/standings.ts";
+import { classOf, type User } from "../../callers/caller.ts";
+import type { Encoding } from "../../compression.ts";
+import { COMPRESSED } from "../../page.ts";
+
+/** An answer without errors, which may be given again while nothing that it depends on has changed. */
+export interface KeptAnswer {
+  bytes: Buffer;
+  /** The same, compressed for callers who asked for it so. */
+  encoded: Map<Encoding, Buffer>;
+  /** What it costs each time. */
+  points: number;
+  /** The repositories whose resources it shows. */
+  shown: readonly number[];
+}
+
+/** @param maxBytes 0: nothing is kept */
+export function openAnswers(maxBytes: number): Kept<KeptAnswer> {
+  return new Kept({ maxBytes, bytesOf: ({ bytes }) => bytes.length * COMPRESSED });
+}
+
+/** Names what is asked, and by whom: some fields show the caller. */
+export function answerKey(body: string, { api, caller }: { api: string; caller: User }): string {
+  return `${caller.userId} ${classOf(caller)} ${api}\n${body}`;
+}
+
+/** Fields that show what no revision tells of: which repositories there are. */
+const UNBOUND = new Set(["repositories"]);
+
+/** Whether all that an operation of the document can show are single repositories, and what is in them. */
+export function isKeepable(document: DocumentNode, operation: OperationDefinitionNode): boolean {
+  if (operation.operation !== "query") return false;
+  if (document.definitions.some((one) => one.kind === Kind.OPERATION_DEFINITION && one !== operation)) return false;
+  if (!operation.selectionSet.selections.every((one) => one.kind === Kind.FIELD && one.name.value === "repository"))
+    return false;
+  let isBound = true;
+  visit(document, {
+    Field: ({ name }) => {
+      if (!UNBOUND.has(name.value)) return undefined;
+      isBound = false;
+      return BREAK;
+    },
+  });
+  return isBound;
+}
+
+/** When upstream confirmed what is shown, the longest ago of all; undefined: some of it may not be shown any more. */
+export function confirmationOfKept({ shown }: KeptAnswer, standings: Standings): Date | null | undefined {
+  let oldest: Date | null | undefined;
+  for (const id of shown) {
+    const standing = standings.get(id);
+    if (!standing?.isMirrored) return undefined;
+    const { confirmedAt } = standing;
+    if (oldest === undefined || confirmedAt === null || (oldest !== null && confirmedAt < oldest)) oldest = confirmedAt;
+  }
+  return oldest;
+}

@@ -1,0 +1,62 @@
+import { PEOPLE } from "../../../db/revisions.ts";
+import type { Kept } from "../../mirror/unchanged/kept.ts";
+import type { Answer, Call } from "../call.ts";
+import { classOf } from "../callers/caller.ts";
+import { ownBytes } from "../own-bytes.ts";
+import { homeOf, type Page } from "../page.ts";
+import type { Match } from "../router.ts";
+
+/** The page that is kept, or what `render` answers, which is kept where it can be. `render` notes in `call.met` what it shows. */
+export async function keptOrRendered(
+  pages: Kept<Page>,
+  call: Call,
+  match: Match,
+  render: () => Promise<Answer>,
+): Promise<Answer> {
+  if (!mayBeKept(call, match)) return render();
+  const key = keyOf(call);
+  const known = await pages.get(key, call.reading);
+  const before = call.reading.soFar();
+  const home = known && homeOf(known, before);
+  if (known && home) return answerOf(known, home.confirmedAt);
+  const answer = await render();
+  const { body, link = null, lastModified = null } = answer;
+  const [repositoryId] = call.met;
+  if (!isPage(answer) || body === null || repositoryId === undefined) return answer;
+  const make = (): Page => ({
+    id: Symbol(),
+    bytes: ownBytes(body),
+    link,
+    lastModified,
+    repositoryId,
+    encoded: new Map(),
+    tags: new Map(),
+  });
+  const page = pages.keep(key, make, { shown: [PEOPLE, ...call.met], before });
+  return page ? { ...answer, body: null, page } : answer;
+}
+
+/** Names what is asked for, in which form, and as how much of it is shown to whom. */
+export function keyOf(call: Pick<Call, "path" | "query" | "api" | "version" | "media" | "caller">): string {
+  return `${call.path}?${call.query}\n${call.api}\n${call.version}\n${call.media.form}\n${classOf(call.caller)}`;
+}
+
+function mayBeKept(call: Call, { route }: Match): boolean {
+  return (
+    route.run.of === "repository" &&
+    route.method === "GET" &&
+    !call.isFresh &&
+    call.media.patch === null &&
+    // What is long-running depends on the time of day.
+    call.query.get("sort") !== "long-running"
+  );
+}
+
+function isPage({ status, contentType, headers, isUncached, notFresh }: Answer): boolean {
+  return status === 200 && contentType === undefined && headers === undefined && !isUncached && !notFresh;
+}
+
+function answerOf(page: Page, confirmedAt: Date | null): Answer {
+  const { link, lastModified } = page;
+  return { status: 200, body: null, page, link, lastModified, confirmedAt };
+}

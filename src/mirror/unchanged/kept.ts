@@ -1,0 +1,101 @@
+import { LRUCache } from "lru-cache";
+import type { Reading } from "./reading.ts";
+import type { Standing, Standings } from "./standings.ts";
+
+interface Entry<Value> {
+  /** Null: it was not known, when the value was read, how everything that it shows stood. */
+  value: Value | null;
+  /** The repositories that it shows, and people. */
+  shown: readonly number[];
+  /** How each of these stood before the value was read. */
+  stood: readonly Standing[];
+}
+
+/** Of an entry, beside its value's bytes and its key: the entry itself, its place, how everything stood. */
+const OVERHEAD_BYTES = 500;
+/** A value that would push out all others is not kept. */
+const LARGEST_PART = 1 / 8;
+
+/**
+ * Gives a value again while it is still unchanged since before it was read. Everything that the mirror keeps in memory is kept
+ * by this one rule: a value is kept with how all that it shows stood before it was read, and is given again only if all of that
+ * stands so at some moment of the reading. So a read that begins after a change was committed, by whichever process, shows it.
+ *
+ * What a value shows is often known only once it was read. Then the first `keep` notes what it shows, the next `get` asks how
+ * that stands, and the `keep` after it keeps the value. That also leaves out what is asked for once.
+ */
+export class Kept<Value extends object> {
+  readonly #entries: LRUCache<string, Entry<Value>> | null;
+
+  /**
+   * @param options.maxBytes 0: nothing is kept
+   * @param options.bytesOf how much a value takes
+   */
+  constructor({ maxBytes, bytesOf }: { maxBytes: number; bytesOf: (value: Value) => number }) {
+    this.#entries =
+      maxBytes === 0
+        ? null
+        : new LRUCache({
+            maxSize: maxBytes,
+            maxEntrySize: Math.ceil(maxBytes * LARGEST_PART),
+            sizeCalculation: ({ value, shown }, key) =>
+              Math.ceil(value === null ? 0 : bytesOf(value)) + key.length * 2 + shown.length * 8 + OVERHEAD_BYTES,
+          });
+  }
+
+  /** The value, if it is unchanged. What this asks of the reading lets the next `keep` keep the value. */
+  async get(key: string, reading: Reading): Promise<Value | undefined> {
+    const entry = this.#entries?.get(key);
+    return entry && unchanged(entry, await reading.now(entry.shown));
+  }
+
+  /** The same by standings that are known already. */
+  current(key: string, standings: Standings): Value | undefined {
+    const entry = this.#entries?.get(key);
+    return entry && unchanged(entry, standings);
+  }
+
+  /** The value as it was kept, which may have changed since, and what it shows. */
+  recall(key: string): { value: Value; shown: readonly number[] } | undefined {
+    const entry = this.#entries?.get(key);
+    return entry && isWhole(entry) ? entry : undefined;
+  }
+
+  /**
+   * Keeps what `make` answers, and answers it; undefined: it is not kept yet.
+   * @param how.shown the repositories that the value shows, and `PEOPLE`
+   * @param how.before how they stood before the value was read
+   */
+  keep(
+    key: string,
+    make: () => Value,
+    { shown, before }: { shown: readonly number[]; before: Standings },
+  ): Value | undefined {
+    if (!this.#entries) return undefined;
+    const stood: Standing[] = [];
+    for (const id of shown) {
+      const standing = before.get(id);
+      if (!standing) {
+        this.#entries.set(key, { value: null, shown, stood: [] });
+        return undefined;
+      }
+      stood.push(standing);
+    }
+    const value = make();
+    this.#entries.set(key, { value, shown, stood });
+    return value;
+  }
+}
+
+function unchanged<Value>({ value, shown, stood }: Entry<Value>, now: Standings): Value | undefined {
+  if (value === null) return undefined;
+  return shown.every((id, at) => isSame(stood[at], now.get(id))) ? value : undefined;
+}
+
+function isWhole<Value>(entry: Entry<Value>): entry is Entry<Value> & { value: Value } {
+  return entry.value !== null;
+}
+
+function isSame(before: Standing | undefined, now: Standing | undefined): boolean {
+  return now !== undefined && now.revision === before?.revision && now.isMirrored === before.isMirrored;
+}

@@ -1,0 +1,68 @@
+interface Question<Key, Value> {
+  key: Key;
+  resolve: (value: Value) => void;
+  reject: (error: unknown) => void;
+}
+
+/** A round that takes longer may never end: the next one begins beside it. */
+const PATIENCE_MS = 50;
+
+/**
+ * Gathers what is asked in one turn of the event loop, and has it answered together: many callers cost little more than one.
+ * A round begins after each of its questions was asked, so no answer is older than its question.
+ */
+export class Gather<Key, Value> {
+  readonly #answer: (keys: Key[]) => Promise<readonly Value[]>;
+  readonly #atOnce: number;
+  readonly #most: number;
+  #asked: Question<Key, Value>[] = [];
+  #underWay = 0;
+
+  /**
+   * @param answer one value for each key, in their order
+   * @param options.atOnce questions that come while so many rounds are under way are gathered for the next
+   * @param options.most a round takes no more questions
+   */
+  constructor(answer: (keys: Key[]) => Promise<readonly Value[]>, { atOnce = 1, most = 500 } = {}) {
+    this.#answer = answer;
+    this.#atOnce = atOnce;
+    this.#most = most;
+  }
+
+  ask(key: Key): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      this.#asked.push({ key, resolve, reject });
+      if (this.#asked.length === 1) setImmediate(() => this.#begin());
+    });
+  }
+
+  #begin(): void {
+    while (this.#asked.length > 0 && this.#underWay < this.#atOnce) {
+      const round = this.#asked.length <= this.#most ? this.#asked : this.#asked.slice(0, this.#most);
+      this.#asked = this.#asked.slice(round.length);
+      void this.#run(round);
+    }
+  }
+
+  async #run(round: readonly Question<Key, Value>[]): Promise<void> {
+    this.#underWay += 1;
+    let isOver = false;
+    const next = () => {
+      if (isOver) return;
+      isOver = true;
+      this.#underWay -= 1;
+      this.#begin();
+    };
+    const timer = this.#atOnce === Number.POSITIVE_INFINITY ? undefined : setTimeout(next, PATIENCE_MS);
+    try {
+      const values = await this.#answer(round.map(({ key }) => key));
+      // As many as there are keys, by contract.
+      for (const [at, { resolve }] of round.entries()) resolve(values[at] as Value);
+    } catch (error) {
+      for (const { reject } of round) reject(error);
+    } finally {
+      clearTimeout(timer);
+      next();
+    }
+  }
+}

@@ -1,0 +1,90 @@
+import { expect, test } from "vitest";
+import { Kept } from "../../src/mirror/unchanged/kept.ts";
+import { Reading } from "../../src/mirror/unchanged/reading.ts";
+import type { Standing } from "../../src/mirror/unchanged/standings.ts";
+
+/** Repositories whose revisions a test moves by hand. */
+function openStandings() {
+  const now = new Map<number, Standing>();
+  const asked: number[][] = [];
+  return {
+    asked,
+    set: (id: number, revision: string, isMirrored = true) =>
+      now.set(id, { revision, isMirrored, confirmedAt: new Date(0) }),
+    now: async (ids: Iterable<number>) => {
+      asked.push([...ids]);
+      return new Map(now);
+    },
+  };
+}
+
+const openKept = (maxBytes = 100_000) => new Kept<{ text: string }>({ maxBytes, bytesOf: ({ text }) => text.length });
+
+/** One request: what is kept, or `text`, which is kept if it can be. */
+async function answered(kept: ReturnType<typeof openKept>, reading: Reading, text: string, shown = [1, 2]) {
+  const known = await kept.get("key", reading);
+  if (known) return known.text;
+  kept.keep("key", () => ({ text }), { shown, before: reading.soFar() });
+  return text;
+}
+
+test("a value is kept from the second time on, and given again until anything that it shows changes", async () => {
+  const standings = openStandings();
+  standings.set(1, "a");
+  standings.set(2, "b");
+  const kept = openKept();
+  const ask = (text: string) => answered(kept, new Reading(standings), text);
+  expect(await ask("first")).toBe("first");
+  expect(standings.asked).toEqual([]);
+  expect(await ask("second")).toBe("second");
+  expect(await ask("third")).toBe("second");
+  standings.set(2, "c");
+  expect(await ask("fourth")).toBe("fourth");
+  expect(await ask("fifth")).toBe("fourth");
+  standings.set(1, "a", false);
+  expect(await ask("sixth")).toBe("sixth");
+});
+
+test("a value that was read before something changed is not kept as if it had been read after that", async () => {
+  const standings = openStandings();
+  standings.set(1, "before");
+  const kept = openKept();
+  const reading = new Reading(standings);
+  const before = reading.soFar();
+  // The value is read; then it changes; then something else of the same request asks how things stand.
+  standings.set(1, "after");
+  await reading.now([1]);
+  expect(kept.keep("key", () => ({ text: "old" }), { shown: [1], before })).toBeUndefined();
+  expect(await kept.get("key", new Reading(standings))).toBeUndefined();
+});
+
+test("a reading is told once how a repository stands, and what it was told before does not grow", async () => {
+  const standings = openStandings();
+  for (const id of [1, 2]) standings.set(id, "a");
+  const reading = new Reading(standings);
+  const first = await reading.now([1]);
+  standings.set(1, "b");
+  expect((await reading.now([1, 2])).get(1)?.revision).toBe("a");
+  expect([...first.keys()]).toEqual([1]);
+  expect(standings.asked).toEqual([[1], [2]]);
+  expect(reading.knows([1, 2])).toBe(true);
+});
+
+test("a request that changes the mirror is told each time anew", async () => {
+  const standings = openStandings();
+  standings.set(1, "a");
+  const reading = new Reading(standings, { isLasting: false });
+  await reading.now([1]);
+  standings.set(1, "b");
+  expect((await reading.now([1])).get(1)?.revision).toBe("b");
+  expect(reading.soFar().size).toBe(0);
+});
+
+test("what would push out all others is not kept, and nothing is where nothing may be", async () => {
+  const standings = openStandings();
+  standings.set(1, "a");
+  for (const kept of [openKept(10_000), openKept(0)]) {
+    const ask = (text: string) => answered(kept, new Reading(standings), text, [1]);
+    for (const time of [1, 2, 3]) expect(await ask("x".repeat(2_000) + time)).toBe("x".repeat(2_000) + time);
+  }
+});
