@@ -6,17 +6,17 @@ import { type Sql, sql } from "./sql.ts";
 /** Where statements run: the pool, a connection of it, or a transaction. */
 export interface Queries {
   /** The rows that the statement answers. It is planned for its values. */
-  query<Row>(statement: Sql, options?: Limits): Promise<Row[]>;
+  query<Row = Record<string, unknown>>(statement: Sql, limits?: Limits): Promise<Row[]>;
   /**
    * The same, planned once per connection: for what runs often, and whose values do not decide which way through the tables is
    * short.
    */
-  prepared<Row>(statement: Sql, options?: Limits): Promise<Row[]>;
+  prepared<Row = Record<string, unknown>>(statement: Sql, limits?: Limits): Promise<Row[]>;
   /** How many rows the statement answers or changes. */
-  count(statement: Sql, options?: Limits): Promise<number>;
+  count(statement: Sql, limits?: Limits): Promise<number>;
 }
 
-interface Limits {
+export interface Limits {
   /** A connection that has not answered by then is given up. */
   timeoutMs?: number;
 }
@@ -51,23 +51,25 @@ class Runner extends Legacy implements Queries {
     this.#names = names;
   }
 
-  async query<Row>(statement: Sql, limits?: Limits): Promise<Row[]> {
-    return (await this.#run<Row>(statement, undefined, limits)).rows;
+  async query<Row = Record<string, unknown>>(statement: Sql, limits?: Limits): Promise<Row[]> {
+    return (await this.#run<Row>(statement, null, limits)).rows;
   }
 
-  async prepared<Row>(statement: Sql, limits?: Limits): Promise<Row[]> {
-    return (await this.#run<Row>(statement, this.#names.of(statement.text), limits)).rows;
+  async prepared<Row = Record<string, unknown>>(statement: Sql, limits?: Limits): Promise<Row[]> {
+    return (await this.#run<Row>(statement, this.#names, limits)).rows;
   }
 
   async count(statement: Sql, limits?: Limits): Promise<number> {
-    return (await this.#run(statement, undefined, limits)).rowCount ?? 0;
+    return (await this.#run(statement, null, limits)).rowCount ?? 0;
   }
 
-  #run<Row>({ text, values }: Sql, name: string | undefined, { timeoutMs }: Limits = {}) {
+  #run<Row>(statement: Sql, names: StatementNames | null, { timeoutMs }: Limits = {}) {
+    const { text, values } = statement.compiled();
+    // The driver's types do not know the last of these.
     const config: pg.QueryConfig & { query_timeout?: number | undefined } = {
-      name,
+      name: names?.of(text),
       text,
-      values: [...values],
+      values,
       query_timeout: timeoutMs,
     };
     return this.#client.query<Row & pg.QueryResultRow>(config);

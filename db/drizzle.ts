@@ -7,7 +7,7 @@ import { createRequire } from "node:module";
 
 const require = createRequire(import.meta.url);
 
-export const { and, desc, eq, getTableColumns, getTableName, lt, lte, ne, relations, sql } =
+export const { and, desc, eq, getTableName, lt, relations, sql } =
   require("drizzle-orm") as typeof import("drizzle-orm");
 
 export const { DrizzleQueryError } = require("drizzle-orm/errors") as typeof import("drizzle-orm/errors");

@@ -1,5 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
+import type { Limits, Queries } from "./database.ts";
+import { sql } from "./sql.ts";
 
 const DIRECTORY = new URL("./migrations/", import.meta.url);
 /** Any constant will do; it names the lock among the other advisory locks of the database. */
@@ -45,12 +47,10 @@ export async function migrate(databaseUrl: string): Promise<void> {
 }
 
 /** What keeps a process from working with this database: "missing" migrations, or a "newer" schema; null when it fits. */
-export async function schemaMismatch(
-  query: (text: string) => Promise<{ rows: { version: number }[] }>,
-): Promise<"missing" | "newer" | null> {
+export async function schemaMismatch(db: Queries, limits?: Limits): Promise<"missing" | "newer" | null> {
   const known = (await migrationFiles()).map((file) => file.version);
-  const applied = await query("select version from schema_migrations").then(
-    ({ rows }) => rows.map((row): number => row.version),
+  const applied = await db.query<{ version: number }>(sql`select version from schema_migrations`, limits).then(
+    (rows) => rows.map((row): number => row.version),
     (error: { code?: string }) => {
       if (error.code === "42P01") return [] as number[]; // No such table: nothing was ever migrated.
       throw error;

@@ -3,24 +3,36 @@ export type Value = string | number | bigint | boolean | Date | Buffer | null | 
 
 type ElementType = "bigint" | "boolean" | "bytea" | "integer" | "json" | "text" | "timestamptz" | "uuid";
 
+/** A parameter. Where a part stands several times in a statement, its parameters are sent once. */
+interface Parameter {
+  readonly value: Value;
+}
+
 /** A statement or a part of one, made by `sql`. Values are sent as parameters and never become part of the text. */
 export class Sql {
-  /** The text around the values: one piece more than there are values. */
+  /** The text around the parameters: one piece more than there are parameters. */
   readonly pieces: readonly string[];
-  readonly values: readonly Value[];
+  readonly parameters: readonly Parameter[];
 
-  constructor(pieces: readonly string[], values: readonly Value[]) {
+  constructor(pieces: readonly string[], parameters: readonly Parameter[] = []) {
     this.pieces = pieces;
-    this.values = values;
+    this.parameters = parameters;
   }
 
-  /** The whole text, in which `$1` stands for the first value. */
-  get text(): string {
-    return this.pieces.reduce((text, piece, at) => `${text}$${at}${piece}`);
+  /** What Postgres is sent: the whole text, in which `$1` stands for the first of the values. */
+  compiled(): { text: string; values: Value[] } {
+    const places = new Map<Parameter, number>();
+    let [text = ""] = this.pieces;
+    for (const [at, parameter] of this.parameters.entries()) {
+      const place = places.get(parameter) ?? places.size + 1;
+      places.set(parameter, place);
+      text += `$${place}${this.pieces[at + 1]}`;
+    }
+    return { text, values: Array.from(places.keys(), ({ value }) => value) };
   }
 }
 
-/** ``sql`select from issues where number = ${number}` ``. A part that stands among the values is inserted, with its own values. */
+/** ``sql`select from issues where number = ${number}` ``. Parts of statements stand among the values. */
 function tag(strings: TemplateStringsArray, ...inserted: readonly (Value | Sql)[]): Sql {
   return compose(strings, inserted);
 }
@@ -29,9 +41,9 @@ function tag(strings: TemplateStringsArray, ...inserted: readonly (Value | Sql)[
 function compose(strings: readonly string[], inserted: readonly (Value | Sql)[]): Sql {
   let last = strings[0] ?? "";
   const pieces: string[] = [];
-  const values: Value[] = [];
+  const parameters: Parameter[] = [];
   for (const [at, one] of inserted.entries()) {
-    const part = one instanceof Sql ? one : new Sql(["", ""], [one]);
+    const part = one instanceof Sql ? one : value(one);
     for (const [inner, piece] of part.pieces.entries()) {
       if (inner > 0) {
         pieces.push(last);
@@ -39,10 +51,15 @@ function compose(strings: readonly string[], inserted: readonly (Value | Sql)[])
       }
       last += piece;
     }
-    values.push(...part.values);
+    parameters.push(...part.parameters);
     last += strings[at + 1] ?? "";
   }
-  return new Sql([...pieces, last], values);
+  return new Sql([...pieces, last], parameters);
+}
+
+/** A value that stands several times in a statement and is sent once, so that the planner knows that it is one value. */
+function value(one: Value): Sql {
+  return new Sql(["", ""], [{ value: one }]);
 }
 
 /** The parts in a row. Without a separator a comma stands between them. */
@@ -65,7 +82,7 @@ function or(conditions: readonly Sql[]): Sql {
  * plan for all values, and plan the statement anew each time, which takes longer than to run it.
  */
 function array(values: readonly Value[], type: ElementType): Sql {
-  return tag`(select ${values}::${new Sql([type], [])}[])`;
+  return tag`(select ${values}::${new Sql([type])}[])`;
 }
 
 /** The name of a table or column, perhaps with that of its table: `issues`, `i.number`. */
@@ -73,12 +90,12 @@ function identifier(name: string): Sql {
   if (!/^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$/.test(name)) {
     throw new Error(`Not a name of a table or column: ${name}`);
   }
-  return new Sql([name], []);
+  return new Sql([name]);
 }
 
 /** A text that stands in a file of ours, such as a migration: one statement or several, without values. */
 function script(text: string): Sql {
-  return new Sql([text], []);
+  return new Sql([text]);
 }
 
-export const sql = Object.assign(tag, { join, and, or, array, identifier, script });
+export const sql = Object.assign(tag, { value, join, and, or, array, identifier, script });

@@ -38,7 +38,7 @@ export async function openStores(
     maxConnections: config.databaseConnections,
     applicationName: `tain ${name}`,
   });
-  resources.defer(() => db.$client.end());
+  resources.defer(() => db.close());
   const redis = openRedis({ config, log }, name);
   resources.defer(async () => {
     // Waits for what is under way, unless Redis is not there to answer.

@@ -16,7 +16,7 @@ export interface OpenedInstance {
 export async function openInstance(env: NodeJS.ProcessEnv, resources: AsyncDisposableStack): Promise<OpenedInstance> {
   const opened = await openUnchecked(env, resources);
   const { ctx } = opened;
-  switch (await schemaMismatch((text) => ctx.db.$client.query<{ version: number }>(text))) {
+  switch (await schemaMismatch(ctx.db)) {
     case "missing":
       throw new CommandError(
         "The database has not the schema of this Tain: `npm start` brings it, or `node db/migrate.ts`",

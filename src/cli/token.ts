@@ -1,3 +1,4 @@
+import { type Sql, sql } from "../../db/sql.ts";
 import {
   apiTokenId,
   createApiToken,
@@ -112,10 +113,9 @@ async function scopeOf(ctx: Context, patterns: readonly string[]): Promise<Token
       repositoryIds.push(first.id);
       continue;
     }
-    const { rows } = await ctx.db.$client.query<{ owner_id: string }>(
-      "select distinct owner_id from repositories where id = any($1) and owner_id is not null",
-      [matches.map(({ id }) => id)],
-    );
+    const rows = await ctx.db.query<{ owner_id: string }>(sql`
+      select distinct owner_id from repositories
+        where id = any(${matches.map(({ id }) => id)}) and owner_id is not null`);
     ownerIds.push(...rows.map(({ owner_id }) => Number(owner_id)));
   }
   return { repositoryIds, ownerIds };
@@ -123,18 +123,15 @@ async function scopeOf(ctx: Context, patterns: readonly string[]): Promise<Token
 
 /** @throws CommandError when nobody of that name is known; what upstream throws when its own user has to be asked for */
 async function findUser(ctx: Context, login: string | undefined): Promise<{ userId: number; login: string }> {
-  const known = async (condition: string, value: string | number) => {
-    const { rows } = await ctx.db.$client.query<{ id: string; login: string }>(
-      // A renamed user's old login may be another's by now: the newest observation is right.
-      `select id, login from users where ${condition} and deleted_at is null order by seen_at desc limit 1`,
-      [value],
-    );
+  const known = async (condition: Sql) => {
+    const rows = await ctx.db.query<{ id: string; login: string }>(sql`
+      select id, login from users where ${condition} and deleted_at is null order by seen_at desc limit 1`);
     return rows[0] ? { userId: Number(rows[0].id), login: rows[0].login } : null;
   };
-  const mirrored = login === undefined ? null : await known("lower(login) = lower($1)", login);
+  const mirrored = login === undefined ? null : await known(sql`lower(login) = lower(${login})`);
   if (mirrored) return mirrored;
 
-  const viewer = await known("id = $1", await readViewer(ctx));
+  const viewer = await known(sql`id = ${await readViewer(ctx)}`);
   if (!viewer) throw new Error("The viewer was read and is not stored");
   if (login === undefined || login.toLowerCase() === viewer.login.toLowerCase()) return viewer;
   throw new CommandError(

@@ -12,9 +12,7 @@ export async function missingParts(ctx: Pick<Context, "db" | "redis">): Promise<
 }
 
 async function checkPostgres({ db }: Pick<Context, "db">): Promise<string | null> {
-  const mismatch = await schemaMismatch((text) =>
-    db.$client.query<{ version: number }>({ text, query_timeout: CHECK_TIMEOUT_MS } as { text: string }),
-  );
+  const mismatch = await schemaMismatch(db, { timeoutMs: CHECK_TIMEOUT_MS });
   switch (mismatch) {
     case null:
       return null;

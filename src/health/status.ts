@@ -1,3 +1,4 @@
+import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { version } from "../operations/version.ts";
 import { type QueueCounts, queueCounts } from "../queues/queues.ts";
@@ -138,7 +139,7 @@ async function loadRepositories({
   clock,
 }: Pick<Context, "db" | "clock">): Promise<{ repositories: RepositoryStatus[]; work: Work | null }> {
   // The wishes that no mirrored repository answers yet are shown beside the repositories: they are on their way, or in trouble.
-  const { rows } = await db.$client.query<Row>(`select * from (
+  const rows = await db.query<Row>(sql`select * from (
     select split_part(r.full_name, '/', 1) as owner, r.name, s.state, s.confirmed_at, s.problem, p.phases
       from repository_syncs s
       join repositories r on r.id = s.repository_id

@@ -1,5 +1,6 @@
 import { createHash, randomInt } from "node:crypto";
 import { LRUCache } from "lru-cache";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -39,10 +40,10 @@ export async function createApiToken(
   }: { userId: number; canWrite: boolean; scope?: TokenScope | null; hourlyLimit?: number | null },
 ): Promise<string> {
   const token = `tain_${Array.from({ length: RANDOM_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join("")}`;
-  await db.$client.query(
-    "insert into api_tokens (hash, user_id, can_write, created_at, repository_ids, owner_ids, hourly_limit) values ($1, $2, $3, $4, $5, $6, $7)",
-    [hashOf(token), userId, canWrite, clock.now(), scope?.repositoryIds ?? null, scope?.ownerIds ?? null, hourlyLimit],
-  );
+  await db.query(sql`
+    insert into api_tokens (hash, user_id, can_write, created_at, repository_ids, owner_ids, hourly_limit)
+      values (${hashOf(token)}, ${userId}, ${canWrite}, ${clock.now()},
+        ${scope?.repositoryIds ?? null}, ${scope?.ownerIds ?? null}, ${hourlyLimit})`);
   return token;
 }
 
@@ -71,17 +72,15 @@ export function apiTokenId(token: string): string {
   return hashOf(token).slice(0, ID_LENGTH);
 }
 
-const LISTED = `t.hash, t.user_id, u.login, t.can_write, t.created_at, t.last_used_at, t.revoked_at, t.hourly_limit,
+const LISTED = sql`t.hash, t.user_id, u.login, t.can_write, t.created_at, t.last_used_at, t.revoked_at, t.hourly_limit,
   case when t.repository_ids is not null or t.owner_ids is not null then
     array(select r.full_name from repositories r where r.id = any(t.repository_ids) order by lower(r.full_name)) ||
     array(select o.login || '/*' from users o where o.id = any(t.owner_ids) order by lower(o.login)) end as repositories`;
 
 /** All tokens that were ever made, the newest first. */
 export async function listApiTokens({ db }: Pick<Context, "db">): Promise<ListedToken[]> {
-  const { rows } = await db.$client.query<ListedRow>(
-    `select ${LISTED}
-      from api_tokens t left join users u on u.id = t.user_id order by t.created_at desc, t.hash`,
-  );
+  const rows = await db.query<ListedRow>(sql`
+    select ${LISTED} from api_tokens t left join users u on u.id = t.user_id order by t.created_at desc, t.hash`);
   return rows.map(listedToken);
 }
 
@@ -93,13 +92,11 @@ export async function revokeApiTokens(
   { db, clock }: Pick<Context, "db" | "clock">,
   ids: readonly string[],
 ): Promise<ListedToken[]> {
-  const { rows } = await db.$client.query<ListedRow>(
-    `with revoked as (
-      update api_tokens set revoked_at = coalesce(revoked_at, $2) where left(hash, ${ID_LENGTH}) = any($1) returning *
-    ) select ${LISTED}
-      from revoked t left join users u on u.id = t.user_id order by t.created_at desc, t.hash`,
-    [ids, clock.now()],
-  );
+  const rows = await db.query<ListedRow>(sql`
+    with revoked as (
+      update api_tokens set revoked_at = coalesce(revoked_at, ${clock.now()})
+        where left(hash, ${ID_LENGTH}) = any(${ids}) returning *
+    ) select ${LISTED} from revoked t left join users u on u.id = t.user_id order by t.created_at desc, t.hash`);
   return rows.map(listedToken);
 }
 
@@ -162,21 +159,18 @@ export class ApiTokens {
     let known = this.#known.get(hash);
     if (!known || known.until <= performance.now()) {
       const until = performance.now() + REMEMBERED_MS;
-      const { rows } = await this.#ctx.db.$client.query<{
+      const [row] = await this.#ctx.db.prepared<{
         user_id: string;
         can_write: boolean;
         last_used_at: Date | null;
         hourly_limit: number | null;
         repositories: number[] | null;
-      }>({
-        name: "api-token",
-        text: `select t.user_id, t.can_write, t.last_used_at, t.hourly_limit,
-            case when t.repository_ids is not null or t.owner_ids is not null then array(select r.id::float8 from repositories r
-              where r.id = any(t.repository_ids) or r.owner_id = any(t.owner_ids)) end as repositories
-          from api_tokens t where t.hash = $1 and t.revoked_at is null`,
-        values: [hash],
-      });
-      const [row] = rows;
+      }>(sql`
+        select t.user_id, t.can_write, t.last_used_at, t.hourly_limit,
+            case when t.repository_ids is not null or t.owner_ids is not null then
+              array(select r.id::float8 from repositories r
+                where r.id = any(t.repository_ids) or r.owner_id = any(t.owner_ids)) end as repositories
+          from api_tokens t where t.hash = ${hash} and t.revoked_at is null`);
       known = {
         token: row
           ? {
@@ -207,8 +201,8 @@ export class ApiTokens {
     if (now.getTime() - known.usedAt < LAST_USE_PRECISION_MS) return;
     known.usedAt = now.getTime();
     this.#lastUses.set(hash, now.getTime());
-    const write: Promise<void> = this.#ctx.db.$client
-      .query("update api_tokens set last_used_at = $2 where hash = $1", [hash, now])
+    const write: Promise<void> = this.#ctx.db
+      .query(sql`update api_tokens set last_used_at = ${now} where hash = ${hash}`)
       .then(
         () => {},
         (error: unknown) => this.#ctx.log.warn({ err: error }, "The last use of a token could not be noted"),

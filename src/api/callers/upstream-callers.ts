@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
@@ -169,10 +170,10 @@ export class UpstreamCallers {
 
   /** Asks about the private repositories alone: whoever has a token sees the public ones. */
   async #rights(token: string): Promise<Map<number, RepositoryPermission>> {
-    const { rows } = await this.#ctx.db.$client.query<{ id: string; node_id: string }>(
-      `select r.id, r.node_id from repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone'
-        where r.private and r.deleted_at is null and r.node_id is not null order by r.id`,
-    );
+    const rows = await this.#ctx.db.query<{ id: string; node_id: string }>(sql`
+      select r.id, r.node_id from repositories r
+        join repository_syncs s on s.repository_id = r.id and s.state <> 'gone'
+        where r.private and r.deleted_at is null and r.node_id is not null order by r.id`);
     const rights = new Map<number, RepositoryPermission>();
     for (let at = 0; at < rows.length; at += BATCH) {
       const some = rows.slice(at, at + BATCH);
@@ -197,7 +198,7 @@ export class UpstreamCallers {
   /** Makes sure that the mirror can show who the caller is: what upstream shows of them to everybody. */
   async #introduce(userId: number, profile: string | null): Promise<void> {
     if (profile === null) return;
-    const { rows } = await this.#ctx.db.$client.query("select from users where id = $1", [userId]);
+    const rows = await this.#ctx.db.query(sql`select from users where id = ${userId}`);
     if (rows.length > 0) return;
     const all = parsed(profile) as Fields;
     const known = Object.fromEntries(Object.entries(all).filter(([key]) => !ONES_OWN.test(key)));

@@ -1,3 +1,4 @@
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import {
   CredentialRejectedError,
@@ -102,10 +103,9 @@ async function examineUpstream(ctx: Context, hasMirror: boolean): Promise<Findin
 }
 
 async function repositoriesToSee({ db }: Context): Promise<{ nodeId: string; fullName: string }[]> {
-  const { rows } = await db.$client.query<{ node_id: string; full_name: string }>(
-    `select r.node_id, r.full_name from repositories r join repository_syncs s on s.repository_id = r.id
-      where s.state <> 'gone' and r.node_id is not null order by lower(r.full_name)`,
-  );
+  const rows = await db.query<{ node_id: string; full_name: string }>(sql`
+    select r.node_id, r.full_name from repositories r join repository_syncs s on s.repository_id = r.id
+      where s.state <> 'gone' and r.node_id is not null order by lower(r.full_name)`);
   return rows.map(({ node_id: nodeId, full_name: fullName }) => ({ nodeId, fullName }));
 }
 
@@ -163,17 +163,15 @@ export function tokenFindings(report: TokenReport, now: number): Finding[] {
 
 /** What the mirror itself knows to be waiting for a person. */
 async function examineMirror({ db }: Context): Promise<Finding[]> {
-  const { rows: states } = await db.$client.query<{ full_name: string; problem: string | null }>(
-    `select r.full_name, s.problem from repository_syncs s join repositories r on r.id = s.repository_id
-      where s.state = 'paused' order by lower(r.full_name)`,
-  );
-  const { rows: wishes } = await db.$client.query<{ pattern: string; problem: string }>(
-    "select pattern, problem from selections where problem is not null order by pattern",
-  );
-  const { rows: failures } = await db.$client.query<{ failed: number; overdue: number }>(
-    `select count(*) filter (where status = 'failed')::integer as failed,
-      count(*) filter (where status = 'pending' and received_at < now() - interval '5 minutes')::integer as overdue from deliveries`,
-  );
+  const states = await db.query<{ full_name: string; problem: string | null }>(sql`
+    select r.full_name, s.problem from repository_syncs s join repositories r on r.id = s.repository_id
+      where s.state = 'paused' order by lower(r.full_name)`);
+  const wishes = await db.query<{ pattern: string; problem: string }>(sql`
+    select pattern, problem from selections where problem is not null order by pattern`);
+  const failures = await db.query<{ failed: number; overdue: number }>(sql`
+    select count(*) filter (where status = 'failed')::integer as failed,
+      count(*) filter (where status = 'pending' and received_at < now() - interval '5 minutes')::integer as overdue
+      from deliveries`);
   const { failed = 0, overdue = 0 } = failures[0] ?? {};
   const findings: Finding[] = [];
   if (states.length > 0)

@@ -1,4 +1,5 @@
 import { schemaMismatch } from "../../../db/migrate.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 
 /** What was looked at and how it is. */
@@ -22,7 +23,7 @@ export function problem(part: Finding["part"], says: string, todo: string): Find
   return { part, level: "problem", says, todo };
 }
 
-const ANSWER_MS = 5_000;
+const ANSWER_TIMEOUT_MS = 5_000;
 
 /** What Postgres says of itself. */
 export interface PostgresFacts {
@@ -38,21 +39,24 @@ export interface PostgresFacts {
 
 /** Whether Postgres is there and fit, its schema, its clock. Never fails: what fails is a finding. */
 export async function examinePostgres({ db, clock }: Pick<Context, "db" | "clock">): Promise<Finding[]> {
-  const timed = (text: string) => ({ text, query_timeout: ANSWER_MS }) as { text: string };
+  const limits = { timeoutMs: ANSWER_TIMEOUT_MS };
   try {
     // The first statement opens the connection, which must not count as a clock's difference.
-    await db.$client.query(timed("select"));
+    await db.query(sql`select`, limits);
     const askedAt = clock.now().getTime();
-    const { rows } = await db.$client.query<PostgresFacts & { now: Date }>(
-      timed(`select current_setting('server_version_num')::integer as "versionNumber", current_setting('server_version') as version,
-        pg_is_in_recovery() as "isStandby", current_setting('fsync') as fsync, current_setting('synchronous_commit') as "synchronousCommit",
-        current_setting('max_connections')::integer as "maxConnections",
-        (select count(*)::integer from pg_stat_activity where backend_type = 'client backend') as connections, clock_timestamp() as now`),
+    const [facts] = await db.query<PostgresFacts & { now: Date }>(
+      sql`
+        select current_setting('server_version_num')::integer as "versionNumber",
+          current_setting('server_version') as version, pg_is_in_recovery() as "isStandby",
+          current_setting('fsync') as fsync, current_setting('synchronous_commit') as "synchronousCommit",
+          current_setting('max_connections')::integer as "maxConnections",
+          (select count(*)::integer from pg_stat_activity where backend_type = 'client backend') as connections,
+          clock_timestamp() as now`,
+      limits,
     );
-    const [facts] = rows;
     if (!facts) throw new Error("Postgres answered without a row");
     const aheadMs = facts.now.getTime() - (askedAt + clock.now().getTime()) / 2;
-    const mismatch = await schemaMismatch((text) => db.$client.query<{ version: number }>(timed(text)));
+    const mismatch = await schemaMismatch(db, limits);
     return [...postgresFindings(facts), schemaFinding(mismatch), clockFinding("Postgres", aheadMs)];
   } catch (error) {
     return [

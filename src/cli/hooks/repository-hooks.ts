@@ -1,3 +1,4 @@
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { findOrigin, SIMULATOR } from "../../sync/following/origin.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
@@ -27,9 +28,9 @@ export interface MirroredName {
 
 /** The repositories that are mirrored, whatever state their copy is in. */
 export async function findMirroredNames({ db }: Pick<Context, "db">): Promise<MirroredName[]> {
-  const { rows } = await db.$client.query<{ id: string; full_name: string; name: string }>(
-    "select r.id, r.full_name, r.name from repositories r join repository_syncs s on s.repository_id = r.id where s.state <> 'gone' order by lower(r.full_name)",
-  );
+  const rows = await db.query<{ id: string; full_name: string; name: string }>(sql`
+    select r.id, r.full_name, r.name from repositories r join repository_syncs s on s.repository_id = r.id
+      where s.state <> 'gone' order by lower(r.full_name)`);
   return rows.map(({ id, full_name: fullName, name }) => ({
     id: Number(id),
     owner: fullName.split("/")[0] ?? "",

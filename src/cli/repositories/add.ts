@@ -1,3 +1,4 @@
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
 import type { Command, Given } from "../command.ts";
@@ -51,10 +52,8 @@ async function runAdd({ words, env }: Given, output: Output): Promise<number> {
 }
 
 async function reportOn(ctx: Context, pattern: string, webhookUrl: string | null): Promise<Added[]> {
-  const { rows } = await ctx.db.$client.query<{ problem: string | null }>(
-    "select problem from selections where pattern = $1",
-    [pattern],
-  );
+  const rows = await ctx.db.query<{ problem: string | null }>(sql`
+    select problem from selections where pattern = ${pattern}`);
   const matches = await findMatches(ctx, pattern);
   if (matches.length === 0) {
     const problem =

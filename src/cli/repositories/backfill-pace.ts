@@ -1,3 +1,4 @@
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { RepositoryStatus } from "../../health/status.ts";
 import { counted, grouped, spanOf, styled } from "../output.ts";
@@ -54,13 +55,13 @@ export class Pacer {
 
 /** Since each repository's copy began; what the mirror can say of a copy that it has only now begun to watch. */
 export async function loadPaces({ db, clock }: Pick<Context, "db" | "clock">): Promise<Map<string, Pace>> {
-  const { rows } = await db.$client.query<{
+  const rows = await db.query<{
     full_name: string;
     started_at: Date;
     pages: number;
     expected: number | null;
     resources: number;
-  }>(`
+  }>(sql`
     select r.full_name, min(b.started_at) as started_at, sum(b.pages)::integer as pages, sum(b.resources)::integer as resources,
       case when bool_and(b.finished_at is not null or b.expected_pages is not null)
         then sum(case when b.finished_at is not null then b.pages else b.expected_pages end)::integer end as expected

@@ -1,3 +1,4 @@
+import { sql } from "../../../db/sql.ts";
 import { isPattern } from "../../config.ts";
 import type { Context } from "../../context.ts";
 import { UsageError } from "../command.ts";
@@ -29,13 +30,12 @@ export interface MatchedRepository {
 /** The repositories that a pattern names, by their names of today or earlier ones; also those that are mirrored no more. */
 export async function findMatches({ db }: Pick<Context, "db">, pattern: string): Promise<MatchedRepository[]> {
   const condition = pattern.endsWith("/*")
-    ? "lower(split_part(r.full_name, '/', 1)) = split_part($1, '/', 1)"
-    : "(lower(r.full_name) = $1 or exists (select from former_names f where f.repository_id = r.id and f.full_name = $1))";
-  const { rows } = await db.$client.query<{ id: string; full_name: string; state: string; problem: string | null }>(
-    `select r.id, r.full_name, s.state, s.problem from repositories r join repository_syncs s on s.repository_id = r.id
-      where ${condition} order by lower(r.full_name)`,
-    [pattern],
-  );
+    ? sql`lower(split_part(r.full_name, '/', 1)) = split_part(${pattern}, '/', 1)`
+    : sql`(lower(r.full_name) = ${pattern}
+        or exists (select from former_names f where f.repository_id = r.id and f.full_name = ${pattern}))`;
+  const rows = await db.query<{ id: string; full_name: string; state: string; problem: string | null }>(sql`
+    select r.id, r.full_name, s.state, s.problem from repositories r join repository_syncs s on s.repository_id = r.id
+      where ${condition} order by lower(r.full_name)`);
   return rows.map(({ id, full_name: fullName, ...rest }) => ({ id: Number(id), fullName, ...rest }));
 }
 

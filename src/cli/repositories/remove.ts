@@ -1,3 +1,4 @@
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { removeSelection } from "../../sync/following/selection.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
@@ -72,6 +73,6 @@ async function refuseCovered(ctx: Context, patterns: readonly string[]): Promise
 }
 
 async function wishes({ db }: Pick<Context, "db">): Promise<string[]> {
-  const { rows } = await db.$client.query<{ pattern: string }>("select pattern from selections");
+  const rows = await db.query<{ pattern: string }>(sql`select pattern from selections`);
   return rows.map(({ pattern }) => pattern);
 }

@@ -1,7 +1,7 @@
-import type { Database, Queries } from "../../../db/connection.ts";
-import { and, eq, getTableColumns, lt, lte, ne, sql } from "../../../db/drizzle.ts";
+import type { Database, Queries, Transaction } from "../../../db/database.ts";
 import { GatheredRead } from "../../../db/gathered.ts";
-import { validators } from "../../../db/schema/sync.ts";
+import type { validators } from "../../../db/schema/sync.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Stores } from "../../stores.ts";
 
 /** What upstream gave us to ask one question again without cost, with one credential. */
@@ -9,13 +9,11 @@ export type Validator = typeof validators.$inferSelect;
 /** The same without the body, which is large and rarely needed. */
 export type KnownValidator = Omit<Validator, "body">;
 
-const { body: _body, ...knownColumns } = getTableColumns(validators);
-
 /** A validator that has been of no use for so long is dropped; the page is then asked once at full price. */
-const keptDays = 30;
+const KEPT_DAYS = 30;
 /** `used_at` is written at most this often. */
-const touchMs = 24 * 3_600_000;
-const pruneBatch = 1_000;
+const NOTED_AGAIN_AFTER_MS = 24 * 3_600_000;
+const PRUNED_AT_ONCE = 1_000;
 
 /**
  * Remembers that the page is stored, so that it can be asked for conditionally.
@@ -26,30 +24,26 @@ const pruneBatch = 1_000;
  * Two workers that save the same page at once leave the one of the newer answer.
  */
 export async function saveValidator(tx: Queries, validator: Validator): Promise<void> {
-  const { credential, path, ...rest } = validator;
+  const { credential, path, etag, lastModified, next, isFull, seenAt, body, variesBy, usedAt, madeFor } = validator;
   // They concern different rows, and neither needs the other's answer.
   await Promise.all([
-    tx
-      .insert(validators)
-      .values(validator)
-      .onConflictDoUpdate({
-        target: [validators.credential, validators.path],
-        set: rest,
-        setWhere: lte(validators.seenAt, validator.seenAt),
-      })
-      .execute(),
-    tx
-      .delete(validators)
-      .where(
-        and(eq(validators.path, path), ne(validators.credential, credential), lte(validators.seenAt, validator.seenAt)),
-      )
-      .execute(),
+    tx.query(sql`
+      insert into validators
+          (credential, path, etag, last_modified, next, is_full, seen_at, body, varies_by, used_at, made_for)
+        values (${credential}, ${path}, ${etag}, ${lastModified}, ${next}, ${isFull}, ${seenAt}, ${body}, ${variesBy},
+          ${usedAt}, ${madeFor})
+        on conflict (credential, path) do update set etag = excluded.etag, last_modified = excluded.last_modified,
+            next = excluded.next, is_full = excluded.is_full, seen_at = excluded.seen_at, body = excluded.body,
+            varies_by = excluded.varies_by, used_at = excluded.used_at, made_for = excluded.made_for
+          where validators.seen_at <= excluded.seen_at`),
+    tx.query(sql`
+      delete from validators where path = ${path} and credential <> ${credential} and seen_at <= ${seenAt}`),
   ]);
 }
 
 /** Forgets that the page is stored: what is known of an older state of it must not confirm the one that is stored instead. */
-export async function forgetValidators(tx: Pick<Queries, "delete">, { path }: Pick<Validator, "path">): Promise<void> {
-  await tx.delete(validators).where(eq(validators.path, path)).execute();
+export async function forgetValidators(tx: Transaction, { path }: Pick<Validator, "path">): Promise<void> {
+  await tx.query(sql`delete from validators where path = ${path}`);
 }
 
 /** What says that we have the page, by credential: all of one answer, the newest. */
@@ -59,7 +53,10 @@ export function loadValidators(db: Database, path: string): Promise<Map<string, 
 
 /** A sweep asks for thousands, several at a time. */
 const gathered = new GatheredRead<string, Map<string, KnownValidator>>(async (db, paths) => {
-  const { rows } = await db.$client.query<KnownValidator>({ name: "validators", text: FIND_KNOWN, values: [paths] });
+  const rows = await db.prepared<KnownValidator>(sql`
+    select credential, path, etag, last_modified as "lastModified", next, is_full as "isFull", seen_at as "seenAt",
+        varies_by as "variesBy", used_at as "usedAt", made_for as "madeFor"
+      from validators where path = any(${paths})`);
   const byPath = Map.groupBy(rows, ({ path }) => path);
   return paths.map((path) => {
     const known = byPath.get(path) ?? [];
@@ -68,18 +65,10 @@ const gathered = new GatheredRead<string, Map<string, KnownValidator>>(async (db
   });
 });
 
-const FIND_KNOWN = `select ${Object.entries(knownColumns).map(([name, column]) => `${column.name} as "${name}"`)}
-  from validators where path = any($1)`;
-
 /** The page as it was stored, gzipped; null when it is gone meanwhile. */
-export async function loadBody(
-  db: Pick<Database, "select">,
-  { credential, path, seenAt }: KnownValidator,
-): Promise<Buffer | null> {
-  const [row] = await db
-    .select({ body: validators.body })
-    .from(validators)
-    .where(and(eq(validators.credential, credential), eq(validators.path, path), eq(validators.seenAt, seenAt)));
+export async function loadBody(db: Queries, { credential, path, seenAt }: KnownValidator): Promise<Buffer | null> {
+  const [row] = await db.query<{ body: Buffer | null }>(sql`
+    select body from validators where credential = ${credential} and path = ${path} and seen_at = ${seenAt}`);
   return row?.body ?? null;
 }
 
@@ -88,11 +77,11 @@ export async function loadBody(
  * One statement: when the page has been stored anew meanwhile, or forgotten, there is nothing to copy.
  */
 export async function copyValidator(
-  db: Pick<Database, "execute">,
+  db: Queries,
   { credential, path, seenAt }: KnownValidator,
   copy: Pick<Validator, "credential" | "madeFor" | "etag" | "usedAt">,
 ): Promise<void> {
-  await db.execute(sql`
+  await db.query(sql`
     insert into validators (credential, path, etag, last_modified, next, is_full, seen_at, used_at, made_for)
       select ${copy.credential}, path, ${copy.etag}, last_modified, next, is_full, seen_at, ${copy.usedAt}::timestamptz, ${copy.madeFor}
         from validators where credential = ${credential} and path = ${path} and seen_at = ${seenAt}
@@ -103,15 +92,14 @@ export async function copyValidator(
 
 /** Notes that the validator is of use, once a day. */
 export async function touchValidator(
-  db: Pick<Database, "update">,
+  db: Queries,
   { credential, path, usedAt }: KnownValidator,
   now: Date,
 ): Promise<void> {
-  if (now.getTime() - usedAt.getTime() < touchMs) return;
-  await db
-    .update(validators)
-    .set({ usedAt: now })
-    .where(and(eq(validators.credential, credential), eq(validators.path, path), lt(validators.usedAt, now)));
+  if (now.getTime() - usedAt.getTime() < NOTED_AGAIN_AFTER_MS) return;
+  await db.query(sql`
+    update validators set used_at = ${now}
+      where credential = ${credential} and path = ${path} and used_at < ${now}`);
 }
 
 /**
@@ -122,18 +110,18 @@ export async function pruneValidators(
   { db, clock }: Pick<Stores, "db" | "clock">,
   signal?: AbortSignal,
 ): Promise<number> {
-  const before = new Date(clock.now().getTime() - keptDays * 86_400_000);
+  const before = new Date(clock.now().getTime() - KEPT_DAYS * 86_400_000);
   let pruned = 0;
   while (!signal?.aborted) {
-    const { rowCount } = await db.execute(sql`
+    const dropped = await db.count(sql`
       with doomed as (
         select credential, path from validators v
           where used_at < ${before} and (body is null
             or not exists (select from validators used where used.path = v.path and used.used_at >= ${before}))
-          limit ${pruneBatch} for update skip locked
+          limit ${PRUNED_AT_ONCE} for update skip locked
       ) delete from validators v using doomed where v.credential = doomed.credential and v.path = doomed.path`);
-    pruned += rowCount ?? 0;
-    if ((rowCount ?? 0) < pruneBatch) break;
+    pruned += dropped;
+    if (dropped < PRUNED_AT_ONCE) break;
   }
   return pruned;
 }
@@ -144,14 +132,13 @@ export async function pruneValidators(
  */
 export async function pruneBodies({ db, config }: Pick<Stores, "db" | "config">): Promise<number> {
   const most = config.validatorBodiesBytes;
-  const { rowCount } = await db.execute(sql`
+  return await db.count(sql`
     with kept as (
       select credential, path, sum(octet_length(body)) over (order by used_at desc, seen_at desc, path, credential) as up_to,
           sum(octet_length(body)) over () as total
         from validators where body is not null
     ) update validators v set body = null, varies_by = null from kept
       where kept.total > ${most} and kept.up_to > ${most} * 0.9 and v.credential = kept.credential and v.path = kept.path`);
-  return rowCount ?? 0;
 }
 
 /**

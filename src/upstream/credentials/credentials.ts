@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { sql } from "../../../db/sql.ts";
 import type { Stores } from "../../stores.ts";
 import { type Installation, installationCredential, loadInstallations } from "./installations.ts";
 
@@ -51,10 +52,8 @@ async function loadOwners(
   fingerprints: readonly string[],
 ): Promise<Map<string, { ledger: string; login: string }>> {
   if (fingerprints.length < 2) return new Map();
-  const { rows } = await db.$client.query<{ fingerprint: string; user_id: string; login: string }>(
-    "select fingerprint, user_id, login from token_owners where fingerprint = any($1) order by fingerprint",
-    [fingerprints],
-  );
+  const rows = await db.query<{ fingerprint: string; user_id: string; login: string }>(sql`
+    select fingerprint, user_id, login from token_owners where fingerprint = any(${fingerprints}) order by fingerprint`);
   return new Map(rows.map((row) => [row.fingerprint, { ledger: `user-${row.user_id}`, login: row.login }]));
 }
 

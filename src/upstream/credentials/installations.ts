@@ -1,4 +1,5 @@
-import type { Database } from "../../../db/connection.ts";
+import type { Queries } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
 
 /** One account on which our GitHub App is installed, as upstream last showed it. */
 export interface Installation {
@@ -24,8 +25,8 @@ export function installationOf(credential: string): number | null {
   return id === undefined ? null : Number(id);
 }
 
-export async function loadInstallations(db: Pick<Database, "$client">): Promise<Installation[]> {
-  const { rows } = await db.$client.query<{
+export async function loadInstallations(db: Queries): Promise<Installation[]> {
+  const rows = await db.query<{
     id: string;
     account: string;
     account_type: string;
@@ -33,9 +34,9 @@ export async function loadInstallations(db: Pick<Database, "$client">): Promise<
     permissions: Record<string, string>;
     events: string[];
     suspended_at: Date | null;
-  }>(
-    "select id, account, account_type, repository_selection, permissions, events, suspended_at from installations order by id",
-  );
+  }>(sql`
+    select id, account, account_type, repository_selection, permissions, events, suspended_at from installations
+      order by id`);
   return rows.map((row) => ({
     id: Number(row.id),
     account: row.account,
@@ -48,14 +49,9 @@ export async function loadInstallations(db: Pick<Database, "$client">): Promise<
 }
 
 /** Which installation covers each of the repositories that one covers; 0 where one did and does no more. */
-export async function findInstallations(
-  db: Pick<Database, "$client">,
-  repositoryIds: readonly number[],
-): Promise<Map<number, number>> {
-  const { rows } = await db.$client.query<{ repository_id: string; installation_id: string }>(
-    `select repository_id, case when page = 0 then 0 else installation_id end as installation_id
-      from installation_repositories where repository_id = any($1)`,
-    [repositoryIds],
-  );
+export async function findInstallations(db: Queries, repositoryIds: readonly number[]): Promise<Map<number, number>> {
+  const rows = await db.query<{ repository_id: string; installation_id: string }>(sql`
+    select repository_id, case when page = 0 then 0 else installation_id end as installation_id
+      from installation_repositories where repository_id = any(${repositoryIds})`);
   return new Map(rows.map((row) => [Number(row.repository_id), Number(row.installation_id)]));
 }

@@ -1,4 +1,4 @@
-import { sql } from "../../../db/drizzle.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Stores } from "../../stores.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError } from "../client/errors.ts";
 import type { Upstream } from "../client/upstream.ts";
@@ -8,15 +8,16 @@ import { parseTokens } from "./credentials.ts";
 export async function learnOwners(ctx: Pick<Stores, "config" | "db" | "log"> & { upstream: Upstream }): Promise<void> {
   const tokens = [...parseTokens(ctx.config.upstreamTokens).keys()];
   if (tokens.length < 2) return;
-  const { rows } = await ctx.db.$client.query<{ fingerprint: string }>("select fingerprint from token_owners");
+  const rows = await ctx.db.query<{ fingerprint: string }>(sql`select fingerprint from token_owners`);
   const known = new Set(rows.map(({ fingerprint }) => fingerprint));
   for (const credential of tokens.filter((each) => !known.has(each))) {
     try {
       const answer = await ctx.upstream.get("/user", { priority: "caller", credential });
       if (answer.kind !== "ok") continue;
       const { id, login } = answer.body as { id: number; login: string };
-      await ctx.db.execute(sql`insert into token_owners (fingerprint, user_id, login) values (${credential}, ${id}, ${login})
-        on conflict (fingerprint) do update set user_id = excluded.user_id, login = excluded.login`);
+      await ctx.db.query(sql`
+        insert into token_owners (fingerprint, user_id, login) values (${credential}, ${id}, ${login})
+          on conflict (fingerprint) do update set user_id = excluded.user_id, login = excluded.login`);
       ctx.upstream.credentialsChanged();
     } catch (error) {
       // One that is rejected, spent or nobody's own is asked again at the next look; the others go on meanwhile.

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { sql } from "../../../../db/drizzle.ts";
 import { isPostgresConflict, isPostgresOutage } from "../../../../db/outage.ts";
+import { sql } from "../../../../db/sql.ts";
 import { marksForMergeability, storeMarks } from "../../../mirror/store/marks.ts";
 import { findStored, mergeObserved, type Transaction } from "../../../mirror/store/merge.ts";
 import { type Stored, writtenAt } from "../../../mirror/store/merge-rule.ts";
@@ -111,7 +111,7 @@ export async function settle(
     );
     await storeAtLast(ctx, async (tx) => {
       // Two writes under one issue at once would both count from the same number.
-      await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`tain write ${id}`}, 0))`);
+      await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${`tain write ${id}`}, 0))`);
       const find: Find = (kind, key) => findOne(tx, id, kind, key);
       const sayings = await write.says({ answer, at, doneBy, readings }, find);
       const { observed, doubts } = await fold(sayings, readings, at, find);
