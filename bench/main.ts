@@ -1,30 +1,8 @@
-import { existsSync } from "node:fs";
 import { parseArgs, styleText } from "node:util";
 import { type Benchmark, type Goal, type Measured, shared, type Trial } from "./measure.ts";
+import { names } from "./names.ts";
 import { profileSelf } from "./profile.ts";
 
-/** Each is a file of this folder. */
-const names = [
-  "receive",
-  "receive-p99",
-  "apply",
-  "fresh",
-  "backfill",
-  "copy",
-  "list",
-  "list-hot",
-  "not-modified",
-  "one",
-  "graphql",
-  "graphql-peer",
-  "naive",
-  "growth",
-  "deep",
-  "workers",
-  "memory",
-  "idle",
-  "disk",
-].filter((name) => existsSync(new URL(`${name}.ts`, import.meta.url)));
 /** Run only when they are asked for: they take their time, and have no reference. */
 const trials = ["mixed"];
 

@@ -11,6 +11,7 @@ const USAGE = `Usage: node scripts/run.mjs <command> [arguments]
   simulate [arguments]
                       npm run simulate: seeds of changes and faults, and whether the mirror becomes
                       equal to upstream after them
+  proofs [name…]      npm run proofs: what takes too long for every change, each figure beside its bound
   check               npm run check: types, lint, format, import arrows, dead code
   tain <command>      npm run tain: the command line, on the running instance
 
@@ -26,6 +27,7 @@ const COMMANDS = {
   test: async (args) => (await import("./with-stores.mjs")).test(args),
   bench: async (args) => (await import("./with-stores.mjs")).bench(args),
   simulate: async (args) => (await import("./with-stores.mjs")).simulate(args),
+  proofs: async (args) => (await import("./with-stores.mjs")).proofs(args),
   check: async () => (await import("./check.mjs")).check(),
   tain: async (args) => (await import("./tain.mjs")).tain(args),
 };

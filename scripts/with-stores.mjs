@@ -1,4 +1,4 @@
-// `npm test`, the benchmarks and the simulation: a program in front of throw-away stores.
+// `npm test`, the benchmarks, the simulation and the proofs: a program, and throw-away stores for those that need them.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { checkout } from "./checkout.mjs";
@@ -30,12 +30,27 @@ export async function bench(args) {
  * @param {string[]} args
  */
 export async function simulate(args) {
+  return await runWithoutStores("test/simulation/main.ts", args);
+}
+
+/**
+ * Opens no stores: each proof is a run of the launcher, which opens them.
+ * @param {string[]} args
+ */
+export async function proofs(args) {
+  return await runWithoutStores("test/proofs/main.ts", args);
+}
+
+/**
+ * @param {string} program
+ * @param {readonly string[]} args
+ */
+async function runWithoutStores(program, args) {
   const stopping = watchForStop();
   await ensureDependencies(stopping.signal);
   const runtime = await findRuntime();
   const environment = withoutOwnInstance(runtimeEnvironment(runtime, {}));
-  const program = [join(checkout, "test", "simulation", "main.ts"), ...args];
-  return await runInForeground(runtime, program, environment, stopping).exited;
+  return await runInForeground(runtime, [join(checkout, program), ...args], environment, stopping).exited;
 }
 
 /**

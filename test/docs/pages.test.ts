@@ -32,6 +32,7 @@ describe.each(pages)("%s", (page) => {
       "KEEP_CORPORA",
       "NODE_COMPILE_CACHE",
       "NODE_ENV",
+      "SNAPSHOT_STEPS",
       "TAIN_DEBUG",
       "TAIN_LARGE",
       "TAIN_REDIS_FROM",

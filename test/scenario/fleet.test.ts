@@ -15,6 +15,7 @@ import { addSelections, resolveSelections } from "../../src/sync/following/selec
 import { Refreshes } from "../../src/sync/refresh/refresh.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { compare } from "../support/comparison.ts";
+import { printFigures } from "../support/figures.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 const MINUTE = 60_000;
@@ -141,7 +142,7 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
 }
 
 /** What an hour costs in which nothing happens, by upstream's meter. */
-async function idleHour({ world, repositories, minute }: Fleet) {
+async function idleHour({ world, repositories, minute }: Fleet, as: "token" | "App") {
   const { meter } = world.simulator;
   meter.reset();
   for (let round = 0; round < 60; round++) await minute();
@@ -154,7 +155,7 @@ async function idleHour({ world, repositories, minute }: Fleet) {
     ...{ repositories: repositories.length, requests, notModified, rest: charged("core"), queries: charged("graphql") },
     ...{ points, asTheApp: callers["app:4711"]?.core?.requests ?? 0, errors, primaryLimited, secondaryLimited },
   };
-  console.log(JSON.stringify(cost));
+  printFigures("idle hour", { as, asked: cost.rest + cost.queries, ...cost });
   const dear = Object.entries(routes).filter(([, tally]) => tally.charged > 0);
   return { ...cost, why: JSON.stringify(Object.fromEntries(dear)) };
 }
@@ -164,7 +165,7 @@ test(
   async () => {
     const fleet = await openFleet({ as: "App" });
     await using _closed = fleet.world;
-    const cost = await idleHour(fleet);
+    const cost = await idleHour(fleet, "App");
     expect(cost.rest + cost.queries, cost.why).toBeLessThanOrEqual(12);
     expect(cost.points).toBeLessThanOrEqual(12);
     expect(cost.queries).toBeGreaterThan(0);
@@ -183,7 +184,7 @@ test.each([
     const { world, repositories, minute } = fleet;
     await using _closed = world;
     const { ctx, simulator } = world;
-    const cost = await idleHour(fleet);
+    const cost = await idleHour(fleet, "token");
     expect(cost.rest, cost.why).toBeLessThanOrEqual(12);
     expect(cost.points).toBeLessThanOrEqual(points);
     expect(cost.errors + cost.primaryLimited + cost.secondaryLimited).toBe(0);

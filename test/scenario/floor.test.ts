@@ -9,6 +9,7 @@ import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { compare } from "../support/comparison.ts";
+import { printFigures } from "../support/figures.ts";
 import { type FloorSize, fillFloorWorld, floorOf, fullSize, sizeDividedBy } from "../support/floor-world.ts";
 import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
 
@@ -109,7 +110,7 @@ async function copyTwice(
   await restart(rotated);
   await measure("after a rotation: copy again, catch-up, sweep", () => copyAgain(rotated));
   await measure("after a rotation: audit", () => auditOnce(rotated));
-  console.info(JSON.stringify({ size, chargeCounts, costs }, null, 1));
+  printFigures("floor", { size, chargeCounts, costs });
 
   expectAtMost(costs, ["first copy"], most.first);
   expectAtMost(costs, ["copy again, catch-up, sweep", "after a rotation: copy again, catch-up, sweep"], most.again);

@@ -6,6 +6,7 @@ import { openContext } from "../../src/context.ts";
 import { resolveSelections } from "../../src/sync/following/selection.ts";
 import { testConfig, testEnvironment } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
+import { printFigures } from "../support/figures.ts";
 import { until } from "../support/patience.ts";
 import { startProgram } from "../support/program.ts";
 import { UPSTREAM_TOKEN } from "../support/world.ts";
@@ -65,7 +66,12 @@ async function compareMemory(few: number, many: number, nodeFlags: readonly stri
   const small = await copied(few, nodeFlags);
   const large = await copied(many, nodeFlags);
   const ratio = large.peakBytes / small.peakBytes;
-  console.info(`${said(small)}\n${said(large)}\nratio ${ratio.toFixed(2)}`);
+  printFigures("memory", {
+    nursery: nodeFlags === smallNursery ? "small" : "as it runs",
+    ratio,
+    small: rounded(small),
+    large: rounded(large),
+  });
   expect(ratio).toBeLessThanOrEqual(most);
 }
 
@@ -128,6 +134,7 @@ async function copied(issues: number, nodeFlags: readonly string[]): Promise<Cop
   return { issues, peakBytes, seconds, resources: rows[0]?.resources ?? 0 };
 }
 
-function said({ issues, resources, peakBytes, seconds }: Copied): string {
-  return `${issues} issues: peak ${(peakBytes / 1_048_576).toFixed(0)} MiB, ${resources} resources in ${seconds.toFixed(0)} s, ${(resources / seconds).toFixed(0)}/s`;
+function rounded({ issues, resources, peakBytes, seconds }: Copied) {
+  const [peakMiB, perSecond] = [Math.round(peakBytes / 1_048_576), Math.round(resources / seconds)];
+  return { issues, resources, seconds: Math.round(seconds), peakMiB, perSecond };
 }

@@ -7,6 +7,7 @@ import { type Random, seededRandom } from "../../src/simulator/random.ts";
 import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { buildWeb } from "../../src/web.ts";
 import { compare } from "../support/comparison.ts";
+import { printFigures } from "../support/figures.ts";
 import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
 
 /** `WRITES=1000 npm test -- test/scenario/read-your-writes` makes more of them. */
@@ -65,6 +66,7 @@ test("a write is shown by the next read, by REST and GraphQL, and is never taken
   await world.settle();
   for (const [key, expectation] of expectations)
     failures.push(...(await missing(`at the end, ${key}`, elsewhere, world.token, expectation)));
+  printFigures("writes", { writes: WRITES, missing: failures.length });
   expect(failures).toEqual([]);
 
   world.simulator.setFaults({});
@@ -78,6 +80,7 @@ test("a write is shown by the next read, by REST and GraphQL, and is never taken
     world.first,
     (_kind, path) => path === "author_association",
   );
+  printFigures("written", { differences: differences.length });
   expect(differences).toEqual([]);
 }, 3_600_000);
 

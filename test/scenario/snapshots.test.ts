@@ -4,6 +4,7 @@ import { SettableClock } from "../../src/simulator/clock.ts";
 import { openSnapshots, type Snapshots } from "../../src/simulator/histories-snapshots.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
 import { compare } from "../support/comparison.ts";
+import { printFigures } from "../support/figures.ts";
 import { openWorld } from "../support/world.ts";
 
 const FILE = new URL("../../../shared/data/quicwg-rest-snapshots.json.gz", import.meta.url).pathname;
@@ -49,8 +50,7 @@ test.skipIf(!existsSync(FILE))(
       expect(differences, `after step ${steps}, ${step.at.toISOString()}`).toEqual([]);
     }
     const { charged, points, notModified, requests, routes } = world.simulator.meter.read();
-    const cost = { steps, followed, silent, requests, notModified, charged, points };
-    console.log(JSON.stringify(cost));
+    printFigures("snapshots", { steps, followed, silent, requests, notModified, charged, points });
     if (process.env.SNAPSHOT_STEPS) console.table(routes);
     expect(silent).toBeGreaterThan(150);
   },

@@ -5,6 +5,7 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { callerOf } from "../../src/simulator/quota.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { testEnvironment } from "../support/config.ts";
+import { printFigures } from "../support/figures.ts";
 import { PATIENCE_MS, until } from "../support/patience.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { openTap, type UpstreamTap } from "../support/upstream-tap.ts";
@@ -138,18 +139,16 @@ test.each([
     expect(second.reset).toBeGreaterThan(first.reset);
     expect(second.used).toBeGreaterThanOrEqual(size.limit * 0.8);
     const { primaryLimited, secondaryLimited, requests } = simulator.meter.read();
-    console.info(
-      JSON.stringify({
-        ...size,
-        leftMs,
-        requests,
-        primaryLimited,
-        secondaryLimited,
-        spentMs,
-        writeMs: Math.round(writeMs),
-        lateMs,
-      }),
-    );
+    printFigures("spent quota", {
+      ...size,
+      leftMs,
+      requests,
+      refused: primaryLimited + secondaryLimited,
+      shareUsed: Math.min(first.used, second.used) / size.limit,
+      spentMs,
+      writeMs: Math.round(writeMs),
+      lateMs,
+    });
     expect({ primaryLimited, secondaryLimited }).toEqual({ primaryLimited: 0, secondaryLimited: 0 });
   },
 );
@@ -176,7 +175,7 @@ test.each([
     const later = () => tap.exchanges.find(({ arrivedAt }) => arrivedAt > answeredAt + KNOWN_MS);
     await until("work goes on", async () => later() !== undefined);
     const goesOnMs = (later()?.arrivedAt ?? 0) - answeredAt;
-    console.info(JSON.stringify({ retryAfter, goesOnMs: Math.round(goesOnMs) }));
+    printFigures("secondary limit", { retryAfter, silentMs: Math.round(goesOnMs) });
     expect(goesOnMs).toBeGreaterThanOrEqual(silentMs);
     expect(world.simulator.meter.read().secondaryLimited).toBe(1);
   },

@@ -10,6 +10,7 @@ import { openSimulator } from "../../src/simulator/simulator.ts";
 import { compare } from "./comparison.ts";
 import { testConfig, testEnvironment } from "./config.ts";
 import { openTestDatabase, testRedis } from "./database.ts";
+import { printFigures } from "./figures.ts";
 import { PATIENCE_MS, until } from "./patience.ts";
 import type { Program } from "./program.ts";
 import { type Exchange, openTap, type UpstreamTap } from "./upstream-tap.ts";
@@ -80,6 +81,7 @@ export async function openKilledBackfill(): Promise<KilledBackfill> {
  */
 export async function killDuringBackfill(
   { tap, ctx, simulator, fullName }: KilledBackfill,
+  program: "worker" | "tree",
   start: () => Program,
   moments: readonly Moment[],
 ): Promise<void> {
@@ -103,15 +105,12 @@ export async function killDuringBackfill(
   const repeated = killedAt.map(({ exchange }, index) =>
     readAgain(tap.exchanges, exchange, killedAt[index + 1]?.exchange ?? Number.POSITIVE_INFINITY),
   );
-  const takeoversMs = killedAt.map(({ takeoverMs }) => Math.round(takeoverMs));
-  console.info(
-    "pages read twice per kill:",
-    repeated.map((some) => some.length),
-    "of",
-    tap.exchanges.filter(isPage).length,
-    "· taken over after ms:",
-    takeoversMs,
-  );
+  printFigures("kills", {
+    program,
+    readTwice: repeated.map((some) => some.length),
+    pages: tap.exchanges.filter(isPage).length,
+    takenOverAfterMs: killedAt.map(({ takeoverMs }) => Math.round(takeoverMs)),
+  });
   for (const [index, some] of repeated.entries())
     expect(some.length, some.join("\n")).toBeLessThanOrEqual(moments[index]?.costs ?? 1);
 }

@@ -1,0 +1,22 @@
+/** Every benchmark: each is a file of this folder. */
+export const names = [
+  "receive",
+  "receive-p99",
+  "apply",
+  "fresh",
+  "backfill",
+  "copy",
+  "list",
+  "list-hot",
+  "not-modified",
+  "one",
+  "graphql",
+  "graphql-peer",
+  "naive",
+  "growth",
+  "deep",
+  "workers",
+  "memory",
+  "idle",
+  "disk",
+];

@@ -1,0 +1,253 @@
+import { names as benchmarkNames } from "../../bench/names.ts";
+import { type Bound, type Command, type Figure, type Line, largestOf, listOf, numberAt, type Proof } from "./proof.ts";
+
+const LARGE = { TAIN_LARGE: "1" };
+/** Seeds that are played before the state is saved: a quarter of an hour. */
+const SEEDS_A_COMMAND = 10;
+
+const atMost = (what: string, measured: number | null, most: number): Figure => ({
+  what,
+  measured,
+  bound: { atMost: most },
+});
+const atLeast = (what: string, measured: number | null, least: number): Figure => ({
+  what,
+  measured,
+  bound: { atLeast: least },
+});
+
+/** The lines that tests have printed by `printFigures` under this name. */
+const printed = (lines: readonly Line[], of: string) => lines.filter((line) => line.figures === of);
+
+/** Null without any line: a sum over nothing proves nothing. */
+function sumOf(lines: readonly Line[], count: (line: Line) => number): number | null {
+  return lines.length === 0 ? null : lines.reduce((sum, line) => sum + count(line), 0);
+}
+
+/** Every proof, the quick ones first. */
+export const proofs: readonly Proof[] = [
+  {
+    name: "kills",
+    proves: "A process that is killed in a copy costs a page, and once the list beside it.",
+    minutes: 3,
+    commands: [
+      { args: ["test", "test/scenario/kill-worker.test.ts"] },
+      { args: ["test", "test/scenario/kill-tree.test.ts"] },
+    ],
+    figures: (lines) => {
+      const [worker, tree] = ["worker", "tree"].map((program) =>
+        printed(lines, "kills").find((line) => line.program === program),
+      );
+      return [
+        atMost("pages read twice per kill, a worker", largestOf(worker, "readTwice"), 1),
+        atMost("pages read twice per kill, the whole tree", largestOf(tree, "readTwice"), 2),
+      ];
+    },
+  },
+  {
+    name: "quota",
+    proves: "Three worker processes use up a spent quota without one refusal, and a caller's write goes before them.",
+    minutes: 8,
+    commands: [{ args: ["test", "test/scenario/spent-quota.test.ts"], env: LARGE }],
+    figures: (lines) => {
+      const budgets = printed(lines, "spent quota");
+      const silences = printed(lines, "secondary limit");
+      return [
+        ...[60, 500].flatMap((limit) => {
+          const line = budgets.find((one) => one.limit === limit);
+          return [
+            atMost(`refused by upstream, of ${limit} requests an hour`, numberAt(line, "refused"), 0),
+            atLeast(`share used, of ${limit} requests an hour`, numberAt(line, "shareUsed"), 0.8),
+          ];
+        }),
+        atLeast("ms of silence after Retry-After: 4", numberAt(silences[0], "silentMs"), 4_000),
+        atLeast("ms of silence after a limit without it", numberAt(silences[1], "silentMs"), 60_000),
+      ];
+    },
+  },
+  {
+    name: "writes",
+    proves: "Each of 1,000 writes is shown by the next read of another process, and is never taken back.",
+    minutes: 15,
+    commands: [{ args: ["test", "test/scenario/read-your-writes.test.ts"], env: { WRITES: "1000" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "writes");
+      return [
+        atLeast("writes", numberAt(line, "writes"), 1_000),
+        atMost("reads that did not show them", numberAt(line, "missing"), 0),
+        atMost("differences at the end", numberAt(printed(lines, "written")[0], "differences"), 0),
+      ];
+    },
+  },
+  {
+    name: "floor",
+    proves:
+      "10,000 issues and 5,000 pull requests with 95,000 comments and reviews are copied for hardly more than the 1,003 " +
+      "requests and 50 points that no client can do without, and again for nothing.",
+    minutes: 8,
+    commands: [{ args: ["test", "test/scenario/floor.test.ts", "-t", "10,000 issues"], env: LARGE }],
+    figures: (lines) => {
+      const [line] = printed(lines, "floor");
+      const cost = (what: string, unit: "rest" | "points") => numberAt(line, "costs", what, unit);
+      const again = "copy again, catch-up, sweep";
+      return [
+        atMost("requests of the first copy", cost("first copy", "rest"), 1_060),
+        atMost("points of the first copy", cost("first copy", "points"), 60),
+        atMost("requests of the second copy", cost(again, "rest"), 0),
+        atMost("points of the second copy", cost(again, "points"), 5),
+        atMost("requests after a rotation of the token", cost(`after a rotation: ${again}`, "rest"), 0),
+        atMost("requests of an audit", cost("second audit", "rest"), 0),
+        atMost("points of an audit", cost("second audit", "points"), 50),
+      ];
+    },
+  },
+  {
+    name: "fleet",
+    proves:
+      "An idle hour of 1,000 repositories costs a request or query for each sweep, and a change of any kind is found " +
+      "within five minutes without a webhook.",
+    minutes: 12,
+    commands: [{ args: ["test", "test/scenario/fleet.test.ts"], env: LARGE }],
+    figures: (lines) => {
+      const [app, token] = ["App", "token"].map((as) => printed(lines, "idle hour").find((line) => line.as === as));
+      return [
+        atLeast("repositories", numberAt(token, "repositories"), 1_000),
+        atMost("requests and queries, as an App", numberAt(app, "asked"), 12),
+        atMost("points, as an App", numberAt(app, "points"), 12),
+        atMost("requests, with a token", numberAt(token, "rest"), 12),
+        atMost("points, with a token", numberAt(token, "points"), 100),
+      ];
+    },
+  },
+  {
+    name: "snapshots",
+    proves: "Followed step by step without a webhook, every field of a recorded repository becomes upstream's.",
+    minutes: 20,
+    commands: [{ args: ["test", "test/scenario/snapshots.test.ts"], env: { SNAPSHOT_STEPS: "all" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "snapshots");
+      return [
+        atLeast("steps followed", numberAt(line, "followed"), 307),
+        atLeast("changes among them that moved no updated_at", numberAt(line, "silent"), 151),
+      ];
+    },
+  },
+  {
+    name: "memory",
+    proves: "A worker that copies 100,000 issues needs no more memory than for 10,000.",
+    minutes: 40,
+    commands: [{ args: ["test", "test/scenario/memory.test.ts", "-t", "100,000 issues"], env: LARGE }],
+    figures: (lines) => {
+      const found = (nursery: string) => printed(lines, "memory").find((line) => line.nursery === nursery);
+      return [
+        atMost("peak of the large by that of the small", numberAt(found("as it runs"), "ratio"), 1.3),
+        atMost("the same with a small nursery", numberAt(found("small"), "ratio"), 1.3),
+      ];
+    },
+  },
+  {
+    name: "interleavings",
+    proves: "The merge rule, the lists of labels and searches hold against their models, many thousand times.",
+    minutes: 10,
+    commands: [
+      { args: ["test", "test/mirror/merge-rule.test.ts"], env: { SEEDS: "100" } },
+      { args: ["test", "test/mirror/label-lists.test.ts"], env: { SEEDS: "200" } },
+      { args: ["test", "test/api/search.test.ts"], env: { SEARCH_SEEDS: "3000" } },
+      { args: ["test", "test/api/graphql-executors.test.ts"], env: { GRAPHQL_SEEDS: "3000" } },
+    ],
+    figures: () => [],
+  },
+  {
+    name: "streams",
+    proves: "After 20 streams of changes of every kind, with all webhooks, some, or none, the mirror is equal.",
+    minutes: 45,
+    commands: ["live", "lost-webhooks", "missed-audit", "paging"].map((name) => ({
+      args: ["test", `test/scenario/${name}.test.ts`],
+      env: { SEEDS: "20" },
+    })),
+    figures: () => [],
+  },
+  {
+    name: "seeds",
+    proves:
+      "Whatever goes wrong on the way, in 200 seeds of 500 changes, the mirror becomes equal to a quiet upstream.",
+    minutes: 300,
+    commands: seedCommands(200),
+    figures: (lines) => {
+      const outcomes = lines.filter((line) => numberAt(line, "drift") !== null);
+      return [
+        atLeast("seeds", new Set(outcomes.map((line) => line.seed)).size, 200),
+        atMost(
+          "fields that differ after an audit",
+          sumOf(outcomes, (line) => numberAt(line, "drift") ?? 0),
+          0,
+        ),
+        atMost(
+          "fields that differ before it, of those that webhooks and catch-ups tell",
+          sumOf(outcomes, (line) => numberAt(line, "missed") ?? 0),
+          0,
+        ),
+        atMost(
+          "processes that ended by themselves",
+          sumOf(outcomes, (line) => listOf(line, "crashes").length),
+          0,
+        ),
+        atMost(
+          "seeds that did not come to an end",
+          sumOf(outcomes, (line) => (line.hang === null ? 0 : 1)),
+          0,
+        ),
+      ];
+    },
+  },
+  {
+    name: "load",
+    proves: "Under a mixed load of ten minutes no delivery is lost and no answer is wrong.",
+    minutes: 12,
+    commands: [{ args: ["bench", "--only", "mixed", "--json"], env: { SECONDS: "600", READS: "4" } }],
+    figures: (lines) => {
+      const line = lines.find((one) => one.name === "mixed");
+      return [atMost("problems", line ? listOf(line, "problems").length : null, 0)];
+    },
+  },
+  {
+    name: "benchmarks",
+    proves: "Each benchmark reaches its goal against its reference, at the usual sizes.",
+    minutes: 60,
+    commands: benchmarkNames.map((name) => ({ args: ["bench", "--only", name, "--json"] })),
+    figures: ratiosOf,
+  },
+  {
+    name: "benchmarks-large",
+    proves: "The benchmarks whose goals are stated for large sizes reach them: 5,000,000 issues, and 50 GB of disk.",
+    minutes: 240,
+    commands: ["backfill", "copy", "growth", "deep", "memory", "idle"].map((name) => ({
+      args: ["bench", "--only", name, "--json"],
+      env: LARGE,
+    })),
+    figures: ratiosOf,
+  },
+];
+
+function seedCommands(count: number): Command[] {
+  return Array.from({ length: count / SEEDS_A_COMMAND }, (_, index) => {
+    const first = index * SEEDS_A_COMMAND + 1;
+    const range = `${first}..${first + SEEDS_A_COMMAND - 1}`;
+    return { args: ["simulate", "--seeds", range, "--steps", "500", "--workers", "4", "--faults", "all", "--json"] };
+  });
+}
+
+/** A figure for each line of a benchmark. */
+function ratiosOf(lines: readonly Line[]): Figure[] {
+  return lines.flatMap((line) => {
+    const bound = boundOf(line.goal);
+    return bound ? [{ what: String(line.name), measured: numberAt(line, "ratio"), bound }] : [];
+  });
+}
+
+/** Of `≥ 0.80` or `≤ 2.00`, as benchmarks print their goals. */
+function boundOf(goal: unknown): Bound | null {
+  const [, sign, number] = /^([≤≥]) ([\d.]+)$/.exec(String(goal)) ?? [];
+  if (number === undefined) return null;
+  return sign === "≤" ? { atMost: Number(number) } : { atLeast: Number(number) };
+}
