@@ -90,7 +90,7 @@ describe("the architecture", () => {
 });
 
 test("of its versions the changelog names this one first", () => {
-  expect(/^## (?!Unreleased$)(\S+)$/m.exec(readPage("CHANGELOG.md"))?.[1]).toBe(version);
+  expect(/^## (?!Unreleased$)(\S+)(?: \(\d{4}-\d\d-\d\d\))?$/m.exec(readPage("CHANGELOG.md"))?.[1]).toBe(version);
 });
 
 /** The anchors of a page, as code hosts make them. */
