@@ -8,7 +8,7 @@ import { health } from "./health/routes.ts";
 import { runProcess } from "./operations/entry.ts";
 import { aborted, shutdownSignal } from "./operations/shutdown.ts";
 import { receiver } from "./receiver/routes.ts";
-import { quotaReport } from "./upstream/quota/quota.ts";
+import { quotaReport } from "./upstream/quota/report.ts";
 
 /** A request must have arrived whole within this time; 25 MB take it on a slow line. */
 const REQUEST_TIMEOUT_MS = 30_000;

@@ -1,7 +1,7 @@
 import type { Context } from "../context.ts";
 import { forecast } from "../health/forecast.ts";
 import { loadStatus, type RepositoryStatus, type Status } from "../health/status.ts";
-import { type QuotaReport, quotaReport } from "../upstream/quota/quota.ts";
+import { type QuotaReport, quotaReport } from "../upstream/quota/report.ts";
 import { type Command, type Given, listOf } from "./command.ts";
 import { openInstance } from "./open-instance.ts";
 import { grouped, type Output, spanOf, styled, table } from "./output.ts";

@@ -1,4 +1,4 @@
-import type { QuotaReport } from "../upstream/quota/quota.ts";
+import type { QuotaReport } from "../upstream/quota/report.ts";
 import type { Forecast, Work } from "./status.ts";
 
 /** GitHub docs: the windows of REST are an hour long. */

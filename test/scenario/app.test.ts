@@ -11,7 +11,7 @@ import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { checkDeliveries } from "../../src/sync/deliveries/missed.ts";
 import { resolveSelections } from "../../src/sync/following/selection.ts";
 import { openUpstream } from "../../src/upstream/client/client.ts";
-import { quotaReport } from "../../src/upstream/quota/quota.ts";
+import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

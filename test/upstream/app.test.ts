@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { sql } from "../../db/drizzle.ts";
 import { CredentialRejectedError, QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { loadValidators, saveValidator } from "../../src/upstream/conditional/validators.ts";
-import { quotaReport } from "../../src/upstream/quota/quota.ts";
+import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { type AppWorld, appPublicKey, openAppWorld } from "./app-world.ts";
 import { json, quotaHeaders } from "./world.ts";
 

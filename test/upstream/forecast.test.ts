@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { forecast } from "../../src/health/forecast.ts";
-import type { QuotaReport } from "../../src/upstream/quota/quota.ts";
+import type { QuotaReport } from "../../src/upstream/quota/report.ts";
 import { at } from "./world.ts";
 
 const begin = at(0).getTime();

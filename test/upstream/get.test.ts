@@ -5,7 +5,7 @@ import { pages } from "../../src/upstream/client/pagination.ts";
 import type { Answer, GetOptions, Upstream } from "../../src/upstream/client/upstream.ts";
 import { saveValidator } from "../../src/upstream/conditional/validators.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
-import { quotaReport } from "../../src/upstream/quota/quota.ts";
+import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { at, json, openUpstreamWorld, quotaHeaders, type UpstreamWorld } from "./world.ts";
 
 const caller = { priority: "caller" } as const;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { graphqlPath } from "../../src/upstream/client/address.ts";
 import { GraphqlTooHeavyError, QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
 import { isMutation } from "../../src/upstream/client/graphql.ts";
-import { quotaReport } from "../../src/upstream/quota/quota.ts";
+import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { at, json, openUpstreamWorld, quotaHeaders, type UpstreamWorld } from "./world.ts";
 
 const document =

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
-import { quotaReport } from "../../src/upstream/quota/quota.ts";
+import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { at, json, openUpstreamWorld, quotaHeaders } from "./world.ts";
 
 const spent = { message: "API rate limit exceeded for user ID 1.", status: "403" };
@@ -260,6 +260,20 @@ test("with Redis down the process keeps to the headers it has seen", async () =>
   expect(await quotaReport(world.ctx)).toContainEqual(
     expect.objectContaining({ bucket: "core", limit: null, remaining: null }),
   );
+});
+
+test("with Redis down nothing is sent but for callers; the others are told to come back soon", async () => {
+  await using world = await openUpstreamWorld((_, response) => json(response, 200, {}, quotaHeaders(4_000)), {
+    redis: "down",
+  });
+  for (const priority of ["refresh", "catch-up", "audit", "backfill"] as const) {
+    const error = await world.upstream.get("/user", { priority }).catch((reason) => reason);
+    expect(error).toBeInstanceOf(QuotaSpentError);
+    expect(error.resetAt).toEqual(at(2));
+    expect(error.message).toContain("while Redis does not answer");
+  }
+  expect(world.asked).toHaveLength(0);
+  expect(await world.upstream.get("/user", { priority: "caller" })).toMatchObject({ kind: "ok" });
 });
 
 test("with Redis down a Retry-After and a rejected token are remembered all the same", async () => {

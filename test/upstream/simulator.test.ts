@@ -8,7 +8,7 @@ import { saveValidator } from "../../src/upstream/conditional/validators.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
 import { learnOwners } from "../../src/upstream/credentials/token-owners.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
-import { quotaReport } from "../../src/upstream/quota/quota.ts";
+import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { openUpstreamWorld, type UpstreamWorld } from "./world.ts";
 
 const caller = { priority: "caller" } as const;

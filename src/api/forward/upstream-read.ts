@@ -5,6 +5,7 @@ import type { Json } from "../../mirror/store/template.ts";
 import {
   CredentialRejectedError,
   QuotaSpentError,
+  QuotaUnknownError,
   UpstreamRefusedError,
   UpstreamUnavailableError,
 } from "../../upstream/client/errors.ts";
@@ -45,7 +46,11 @@ function readFault(error: unknown, { now, isLate }: { now: Date; isLate: boolean
   if (isLate) return fault(504, "did not answer in time");
   if (error instanceof QuotaSpentError) {
     const seconds = Math.max(1, Math.ceil((error.resetAt.getTime() - now.getTime()) / 1_000));
-    return fault(503, "the mirror's quota there is spent", { "Retry-After": String(seconds) });
+    const why =
+      error instanceof QuotaUnknownError
+        ? "nobody knows at the moment what is left of the mirror's quota there"
+        : "the mirror's quota there is spent";
+    return fault(503, why, { "Retry-After": String(seconds) });
   }
   if (error instanceof CredentialRejectedError) return fault(502, "it rejects the mirror's credential");
   if (error instanceof UpstreamRefusedError) return fault(502, `it refuses with ${error.status}`);

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../../context.ts";
 import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
-import { type QuotaReport, quotaReport } from "../../upstream/quota/quota.ts";
+import { type QuotaReport, quotaReport } from "../../upstream/quota/report.ts";
 import { type Output, shownLength } from "../output.ts";
 import { Pacer, paceLine, progressLine, sampleOf } from "./backfill-pace.ts";
 

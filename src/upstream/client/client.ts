@@ -5,7 +5,7 @@ import { type KnownValidator, validatorPath } from "../conditional/validators.ts
 import { APP } from "../credentials/credentials.ts";
 import { tokenMark } from "../credentials/installation-tokens.ts";
 import { Keyring } from "../credentials/keyring.ts";
-import { WRITE_POINTS } from "../quota/pace.ts";
+import { WRITE_POINTS } from "../quota/limits.ts";
 import { Quota } from "../quota/quota.ts";
 import { pathBelow } from "./address.ts";
 import { endToEnd, readAnswer } from "./answer.ts";
@@ -14,10 +14,17 @@ import { Attempts } from "./attempts.ts";
 import { CredentialRejectedError } from "./errors.ts";
 import { type Attempt, Exchange } from "./exchange.ts";
 import { MOST_UNDER_WAY } from "./gate.ts";
-import type { GraphqlAnswer } from "./graphql.ts";
 import { GraphqlAsking } from "./graphql-asking.ts";
 import { type Received, Transport, type TransportLimits } from "./transport.ts";
-import type { Answer, GetOptions, GraphqlOptions, RawAnswer, Upstream, WriteRequest } from "./upstream.ts";
+import type {
+  Answer,
+  GetOptions,
+  GraphqlAnswer,
+  GraphqlOptions,
+  RawAnswer,
+  Upstream,
+  WriteRequest,
+} from "./upstream.ts";
 
 type UpstreamContext = Pick<Stores, "config" | "db" | "redis" | "clock" | "random" | "log">;
 

@@ -11,6 +11,15 @@ export class QuotaSpentError extends Error {
   }
 }
 
+/** Redis, which keeps the budget of all processes, does not answer, so nobody knows what may be spent. */
+export class QuotaUnknownError extends QuotaSpentError {
+  override name = "QuotaUnknownError";
+  constructor(bucket: string, retryAt: Date, options?: ErrorOptions) {
+    super(bucket, retryAt, options);
+    this.message = `What is left of the ${bucket} quota is not known while Redis does not answer`;
+  }
+}
+
 /**
  * Why upstream gave no usable answer:
  * `unreachable`: no connection came about, so upstream has seen nothing of the request;

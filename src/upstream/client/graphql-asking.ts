@@ -4,8 +4,8 @@ import { graphqlPath } from "./address.ts";
 import type { Asking } from "./asking.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Ask } from "./exchange.ts";
-import { type GraphqlAnswer, graphqlAnswer, isMutation, judgeGraphql, parseGraphql } from "./graphql.ts";
-import type { GraphqlOptions } from "./upstream.ts";
+import { graphqlAnswer, isMutation, judgeGraphql, parseGraphql } from "./graphql.ts";
+import type { GraphqlAnswer, GraphqlOptions } from "./upstream.ts";
 
 /** Sends GraphQL documents: queries may be repeated, mutations are sent once. */
 export class GraphqlAsking {

@@ -2,28 +2,11 @@ import type { Judgement } from "../quota/headers.ts";
 import { limitOf } from "../quota/headers.ts";
 import { GraphqlTooHeavyError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
 import type { Received } from "./transport.ts";
+import type { GraphqlAnswer, GraphqlError } from "./upstream.ts";
 import { isSecondaryMessage, isSpentMessage, isTimeoutMessage } from "./wording.ts";
 
 /** What every GraphQL query asks for along with its subject. */
 export const RATE_LIMIT = "rateLimit { cost limit nodeCount remaining resetAt used }";
-
-interface GraphqlError {
-  /** Upstream's word for it, such as NOT_FOUND or FORBIDDEN; null where it gives none. */
-  type: string | null;
-  /** Which field of the data could not be resolved and is therefore null. Empty: the document as a whole. */
-  path: (string | number)[];
-  message: string;
-}
-
-export interface GraphqlAnswer<T> {
-  /** What could be resolved. A null that `errors` has the path of is unknown, and not a fact. */
-  data: T;
-  errors: GraphqlError[];
-  /** Our clock when the request began. */
-  seenAt: Date;
-  /** Points, when the document asked for `rateLimit { cost }`. */
-  cost: number | null;
-}
 
 /** As upstream sends it. */
 interface GraphqlBody {

@@ -1,5 +1,4 @@
 import type { Validator } from "../conditional/validators.ts";
-import type { GraphqlAnswer } from "./graphql.ts";
 
 /** The pages that a Link header names, by relation, as paths below the base address. */
 export type Links = Partial<Record<"next" | "prev" | "first" | "last", string>>;
@@ -49,6 +48,24 @@ export interface RawAnswer {
   headers: Record<string, string | string[]>;
   body: string;
   seenAt: Date;
+}
+
+export interface GraphqlError {
+  /** Upstream's word for it, such as NOT_FOUND or FORBIDDEN; null where it gives none. */
+  type: string | null;
+  /** Which field of the data could not be resolved and is therefore null. Empty: the document as a whole. */
+  path: (string | number)[];
+  message: string;
+}
+
+export interface GraphqlAnswer<T> {
+  /** What could be resolved. A null that `errors` has the path of is unknown, and not a fact. */
+  data: T;
+  errors: GraphqlError[];
+  /** Our clock when the request began. */
+  seenAt: Date;
+  /** Points, when the document asked for `rateLimit { cost }`. */
+  cost: number | null;
 }
 
 export interface WriteRequest {

@@ -1,5 +1,5 @@
 import { isSecondaryMessage, isSpentMessage } from "../client/wording.ts";
-import type { BucketState } from "./ledger.ts";
+import type { BucketState } from "./bucket.ts";
 
 /** Names in lower case. */
 export type Headers = Record<string, string | string[] | undefined>;

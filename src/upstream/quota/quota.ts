@@ -1,32 +1,23 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
-import { CredentialRejectedError, QuotaSpentError } from "../client/errors.ts";
+import { CredentialRejectedError, QuotaSpentError, QuotaUnknownError } from "../client/errors.ts";
 import type { Priority } from "../client/upstream.ts";
-import { type KnownCredential, loadCredentials } from "../credentials/credentials.ts";
+import { type BucketState, FLOORS, leftOf } from "./bucket.ts";
 import { bucketName, type Headers, type Limit, least, readQuotaHeaders, readRetryAfter } from "./headers.ts";
-import { type BucketState, type Counted, type Lease, Ledger, leftOf } from "./ledger.ts";
-import { type Api, pointsPerMinute, READ_POINTS, type Toll, WRITE_POINTS } from "./pace.ts";
-import { blockScript, leaseScript, rejectScript, type Script, settleScript } from "./scripts.ts";
+import { type Api, FIRST_BLOCK_MS, READ_POINTS, WRITE_POINTS } from "./limits.ts";
+import { OwnBudget } from "./own-budget.ts";
+import { type Counted, type Lease, type LeaseRequest, SharedBudget } from "./shared-budget.ts";
 
-/** The share of every limit that a class leaves untouched, for the classes above it. */
-const floors: Record<Priority, number> = {
-  caller: 0,
-  refresh: 0.02,
-  "catch-up": 0.05,
-  audit: 0.1,
-  backfill: 0.1,
-};
 /** How many requests may be under way while nobody knows what is left. A caller need not wait for a slow page's answer. */
-const probes: Record<Priority, number> = { caller: 2, refresh: 1, "catch-up": 1, audit: 1, backfill: 1 };
+const PROBES: Record<Priority, number> = { caller: 2, refresh: 1, "catch-up": 1, audit: 1, backfill: 1 };
 
 /** A rejected token is tried once more after this time: it may have been a passing fault of upstream's. */
-const rejectionMs = 5 * 60_000;
-/** For how long Redis is not asked again once it did not answer. */
-const redisAbsenceMs = 1_000;
+const REJECTION_MS = 5 * 60_000;
 /** What only our own pace holds up is waited for here, this long in all; then the job had better wait in its queue. */
-const pacePatienceMs = 2_000;
+const PACE_PATIENCE_MS = 2_000;
+/** When a job may ask again while Redis, without which its class has no budget, does not answer. */
+const REDIS_WAIT_MS = 2_000;
 
 /** What a request asks of the quota. */
 export interface Demand {
@@ -61,19 +52,21 @@ export interface Outcome {
   alsoSeen?: BucketState | undefined;
 }
 
+type Granted = { granted: GrantedLease; sendAt: number };
+type Denied = Exclude<Lease, { credential: string }>;
+
 /**
- * The budget of all processes, in Redis. When Redis does not answer, the process goes on with what it remembers of the
- * last headers it saw itself: less exact, since it does not know what others spend, but upstream's headers soon say.
- * Nothing here waits for Redis longer than half a second.
+ * Leases requests from the budget of all processes. While Redis, which keeps that, does not answer, callers' requests go
+ * on with what this process remembers: less exact, since it does not know what others spend, but upstream's headers soon
+ * say. Every other class waits for Redis.
  */
 export class Quota {
-  readonly #ctx: Pick<Stores, "config" | "redis" | "clock" | "log">;
-  readonly #own: Ledger;
-  readonly #ledgerOf: (credential: string) => string;
+  readonly #ctx: Pick<Stores, "config" | "clock">;
+  readonly #shared: SharedBudget;
+  readonly #own: OwnBudget;
   /** Tells this process's requests from all others'. */
   readonly #process = randomUUID().slice(0, 8);
   #leases = 0;
-  #redisAwayUntil = 0;
 
   /** @param ledgerOf whose quota a credential spends: the tokens of one user share one */
   constructor(
@@ -81,14 +74,15 @@ export class Quota {
     ledgerOf: (credential: string) => string = (credential) => credential,
   ) {
     this.#ctx = ctx;
-    this.#ledgerOf = ledgerOf;
-    this.#own = new Ledger(ledgerOf);
+    this.#shared = new SharedBudget(ctx, ledgerOf);
+    this.#own = new OwnBudget(ledgerOf);
   }
 
   /**
    * Takes the cost from the bucket of the credential that has the most left; `preferred` ones go first if they have enough.
    * What only our own pace holds up (writes stand in line, a second apart) is waited for, for seconds at most.
    * @throws QuotaSpentError with the first moment at which one of them may have enough
+   * @throws QuotaUnknownError when Redis does not answer and the request is none of a caller's
    * @throws CredentialRejectedError when upstream rejects them all
    * @throws the signal's reason when it is aborted while waiting
    */
@@ -97,7 +91,8 @@ export class Quota {
     demand: Demand,
     preferred: readonly string[] = [],
   ): Promise<GrantedLease> {
-    const patientUntil = performance.now() + pacePatienceMs;
+    // By the monotonic clock: it bounds how long the caller of this function really waits.
+    const patientUntil = performance.now() + PACE_PATIENCE_MS;
     for (;;) {
       const outcome = await this.#tryLease(credentials, demand, preferred);
       if ("granted" in outcome) {
@@ -105,12 +100,10 @@ export class Quota {
         return outcome.granted;
       }
       const { retryAt, by } = outcome;
+      if (retryAt === 0) throw new CredentialRejectedError(credentials);
       const waitMs = retryAt - this.#now();
-      if (by === "limit" || performance.now() + waitMs > patientUntil) {
-        throw retryAt === 0
-          ? new CredentialRejectedError(credentials)
-          : new QuotaSpentError(demand.bucket, new Date(retryAt));
-      }
+      if (by === "limit" || performance.now() + waitMs > patientUntil)
+        throw new QuotaSpentError(demand.bucket, new Date(retryAt));
       // What is waited for may end in another process, which nobody here can tell.
       await sleep(Math.max(1, waitMs), undefined, demand.signal ? { signal: demand.signal } : {});
     }
@@ -118,65 +111,44 @@ export class Quota {
 
   async #tryLease(
     credentials: readonly string[],
-    { bucket, api, cost, isWrite, priority, points }: Demand,
+    { bucket, api, cost, isWrite, priority, points = isWrite ? WRITE_POINTS : READ_POINTS }: Demand,
     preferred: readonly string[],
-  ): Promise<{ granted: GrantedLease; sendAt: number } | Exclude<Lease, { credential: string }>> {
-    const now = this.#now();
-    const floor = floors[priority];
-    const share = this.#ctx.config.quotaShare;
-    const toll: Toll = {
+  ): Promise<Granted | Denied> {
+    const request: LeaseRequest = {
       id: `${this.#process}:${++this.#leases}`,
-      api,
-      points: points ?? (isWrite ? WRITE_POINTS : READ_POINTS),
-      isWrite,
+      ...{ bucket, api, cost, points, isWrite },
+      ...{ floor: FLOORS[priority], share: this.#ctx.config.quotaShare, probes: PROBES[priority] },
+      ...{ credentials, preferred, now: this.#now() },
     };
-    const shared = await this.#shared(
-      leaseScript,
-      credentials.flatMap((credential) => {
-        const ledger = this.#ledgerOf(credential);
-        return [
-          ...[credentialKey(this.#prefix, ledger), bucketKey(this.#prefix, ledger, bucket)],
-          ...[underWayKey(this.#prefix, ledger), pointsKey(this.#prefix, ledger, api)],
-          credentialKey(this.#prefix, credential),
-        ];
-      }),
-      [
-        ...[now, cost, floor, share, probes[priority], toll.id, toll.points, pointsPerMinute[api], isWrite ? 1 : 0],
-        ...credentials.map((credential) => (preferred.includes(credential) ? 1 : 0)),
-      ],
-    );
-    if (!shared) {
-      const request = { bucket, cost, toll, floor, share, probes: probes[priority], credentials, preferred, now };
-      const own = this.#own.lease(request);
-      if ("retryAt" in own) return own;
-      const { credential, counted, window, sendAt } = own;
-      return { granted: { credential, bucket, cost, id: toll.id, keeper: "own", counted, window }, sendAt };
-    }
-    const [index, ...rest] = shared.reply as [number, ...unknown[]];
-    const credential = credentials[index - 1];
-    if (!credential) return { retryAt: Number(rest[0]), by: rest[1] === 1 ? "pace" : "limit" };
-    const [counted, window, sendAt] = rest as [Counted, number, number];
-    this.#own.enter(credential, toll, now);
-    const granted: GrantedLease = { credential, bucket, cost, id: toll.id, keeper: "shared", counted, window };
-    const remembered = counted === "probe" ? this.#own.spentUntil(credential, bucket, { cost, floor, share, now }) : 0;
-    if (remembered > 0) {
-      // Redis has lost its memory, we have not: what was spent a moment ago is spent still.
-      await this.settle(granted, { headers: null, charged: 0 });
-      return { retryAt: remembered, by: "limit" };
-    }
-    return { granted, sendAt };
+    const lease = await this.#shared.lease(request);
+    if (lease) return "retryAt" in lease ? lease : await this.#remembering(request, lease);
+    if (priority !== "caller") throw new QuotaUnknownError(bucket, new Date(request.now + REDIS_WAIT_MS));
+    const own = this.#own.lease(request);
+    if ("retryAt" in own) return { ...own, by: "limit" };
+    const counted = own.window === 0 ? "unmetered" : "window";
+    return { granted: { ...own, bucket, cost, id: request.id, keeper: "own", counted }, sendAt: request.now };
+  }
+
+  /** Redis may have lost its memory where this process has not: what was spent a moment ago is spent still. */
+  async #remembering(request: LeaseRequest, lease: Exclude<Lease, Denied>): Promise<Granted | Denied> {
+    const { id, bucket, cost, floor, share, now } = request;
+    const { credential, counted, window, sendAt } = lease;
+    const granted: GrantedLease = { credential, bucket, cost, id, keeper: "shared", counted, window };
+    const remembered = counted === "probe" ? this.#own.bucket(credential, bucket, now) : null;
+    if (!remembered || leftOf(remembered, floor, share) >= cost) return { granted, sendAt };
+    await this.settle(granted, { headers: null, charged: 0 });
+    return { retryAt: remembered.resetAt, by: "limit" };
   }
 
   /** Writes are a second apart, so this one may have to wait; and meanwhile upstream may have asked for silence. */
   async #standInLine(lease: GrantedLease, sendAt: number, signal: AbortSignal | undefined): Promise<void> {
     const waitMs = sendAt - this.#now();
     if (waitMs <= 0) return;
+    const { credential, bucket } = lease;
     try {
       await sleep(waitMs, undefined, signal ? { signal } : {});
-      const key = credentialKey(this.#prefix, this.#ledgerOf(lease.credential));
-      const shared = await this.#redis(() => this.#ctx.redis.hget(key, "blockedUntil"));
-      const blockedUntil = Number(shared?.reply ?? this.#own.blockedUntil(lease.credential));
-      if (blockedUntil > this.#now()) throw new QuotaSpentError(lease.bucket, new Date(blockedUntil));
+      const blockedUntil = (await this.#shared.blockedUntil(credential)) ?? this.#own.blockedUntil(credential);
+      if (blockedUntil > this.#now()) throw new QuotaSpentError(bucket, new Date(blockedUntil));
     } catch (error) {
       await this.settle(lease, { headers: null, charged: 0 });
       throw error;
@@ -190,10 +162,10 @@ export class Quota {
     const answered = headers !== null;
     // GitHub names the bucket it charged; it is not always the one that the path suggests.
     if (named && named !== lease.bucket) {
-      await this.#settle(lease, lease.bucket, { refund: lease.cost, answered: false, seen: null });
-      await this.#settle({ ...lease, counted: "unmetered" }, named, { refund: 0, answered, seen });
+      await this.#settle(lease, { refund: lease.cost, answered: false, seen: null });
+      await this.#settle({ ...lease, bucket: named, counted: "unmetered" }, { refund: 0, answered, seen });
     } else {
-      await this.#settle(lease, lease.bucket, { refund: lease.cost - charged, answered, seen });
+      await this.#settle(lease, { refund: lease.cost - charged, answered, seen });
     }
   }
 
@@ -212,23 +184,20 @@ export class Quota {
     const now = this.#now();
     const retryAt = readRetryAfter(headers, now);
     const seen = least(readQuotaHeaders(headers, now), alsoSeen);
-    const block = { until: retryAt, startedAt: startedAt.getTime(), now };
     if (limit.kind === "primary" && seen) {
       // By our clock the window may seem over already. Upstream knows better.
       const spent = { ...seen, remaining: 0, resetAt: Math.max(seen.resetAt, now + 1_000) };
-      await this.#settle(lease, bucketName(headers) ?? lease.bucket, { refund: 0, answered: true, seen: spent });
+      const bucket = bucketName(headers) ?? lease.bucket;
+      await this.#settle({ ...lease, bucket }, { refund: 0, answered: true, seen: spent });
       if (retryAt === null) return new Date(spent.resetAt);
     }
     // First of all, so that as few as possible follow it.
-    const own = this.#own.block(lease.credential, block);
-    const shared = await this.#shared(
-      blockScript,
-      [credentialKey(this.#prefix, this.#ledgerOf(lease.credential))],
-      [now, block.startedAt, retryAt ?? ""],
-    );
+    const block = { until: retryAt, startedAt: startedAt.getTime(), now };
+    const shared = await this.#shared.block(lease.credential, block);
+    const blockedUntil = this.#own.block(lease.credential, shared ?? retryAt ?? now + FIRST_BLOCK_MS);
     // A refusal without figures may come from something on the way: it does not say that upstream does not meter.
     if (limit.kind !== "primary" || !seen) await this.settle(lease, { headers: seen && headers, alsoSeen });
-    return new Date(shared ? Number(shared.reply) : own);
+    return new Date(shared ?? blockedUntil);
   }
 
   /** Upstream does not accept the credential: it is left alone for five minutes. `why`: in words, for the status. */
@@ -236,187 +205,32 @@ export class Quota {
     const { credential } = lease;
     await this.settle(lease, { headers: null });
     const now = this.#now();
-    this.#own.reject(credential, now + rejectionMs);
-    await this.#shared(rejectScript, [credentialKey(this.#prefix, credential)], [now, now + rejectionMs, why]);
+    const until = now + REJECTION_MS;
+    this.#own.reject(credential, until);
+    await this.#shared.reject(credential, { until, why, now });
   }
 
   /** There is reason to think that a rejected credential is accepted by now. */
   async accept(credential: string): Promise<void> {
-    this.#own.reject(credential, 0);
-    const key = credentialKey(this.#prefix, credential);
-    await this.#redis(() => this.#ctx.redis.hdel(key, "rejectedUntil", "rejection"));
+    this.#own.accept(credential);
+    await this.#shared.accept(credential);
   }
 
   async #settle(
     lease: GrantedLease,
-    bucket: string,
-    { refund, answered, seen }: { refund: number; answered: boolean; seen: BucketState | null },
+    ended: { refund: number; answered: boolean; seen: BucketState | null },
   ): Promise<void> {
     const now = this.#now();
-    const { credential, id, keeper, counted, window } = lease;
-    const countedBy = (who: GrantedLease["keeper"]) => (who === keeper ? counted : "unmetered");
-    this.#own.settle({ credential, bucket, id, counted: countedBy("own"), window, refund, answered, seen, now });
-    const shared = await this.#shared(
-      settleScript,
-      [
-        credentialKey(this.#prefix, credential),
-        bucketKey(this.#prefix, this.#ledgerOf(credential), bucket),
-        underWayKey(this.#prefix, this.#ledgerOf(credential)),
-      ],
-      [
-        ...[now, id, countedBy("shared"), window, refund, answered ? 1 : 0],
-        ...(seen ? [seen.limit, seen.remaining, seen.reset, seen.resetAt] : []),
-      ],
-    );
-    const standing = shared?.reply as [number, number, number, number, number] | null | undefined;
-    if (!standing) return;
+    const { credential, bucket, id, keeper, window } = lease;
+    const counted = keeper === "shared" ? lease.counted : "unmetered";
+    this.#own.accept(credential);
+    const shared = await this.#shared.settle({ credential, bucket, id, counted, window, ...ended, now });
     // Should Redis lose its memory, this process still knows what all of them have spent.
-    const [limit, remaining, reset, resetAt, spent] = standing;
-    this.#own.learn(credential, bucket, { limit, remaining, reset, resetAt, spent });
-  }
-
-  /** Runs a script, or answers null when Redis is away. */
-  #shared(script: Script, keys: string[], values: (string | number)[]): Promise<{ reply: unknown } | null> {
-    return this.#redis(() => evaluate(this.#ctx.redis, script, keys, values));
-  }
-
-  async #redis<T>(run: () => Promise<T>): Promise<{ reply: T } | null> {
-    if (performance.now() < this.#redisAwayUntil) return null;
-    try {
-      return { reply: await withPatience(this.#ctx.redis, run) };
-    } catch (error) {
-      this.#redisAwayUntil = performance.now() + redisAbsenceMs;
-      this.#ctx.log.warn({ err: error }, "Redis does not answer: this process keeps the quota by itself meanwhile");
-      return null;
-    }
-  }
-
-  get #prefix(): string {
-    return this.#ctx.config.redisPrefix;
+    if (shared?.standing) this.#own.learn(credential, bucket, shared.standing);
+    else if (!shared) this.#own.settle({ ...lease, window: keeper === "own" ? window : 0 }, { ...ended, now });
   }
 
   #now(): number {
     return this.#ctx.clock.now().getTime();
-  }
-}
-
-export interface QuotaReport {
-  /** The token's fingerprint, or `installation-ID`. */
-  credential: string;
-  /** In words: `token 1a2b…` or `installation on octo`. */
-  name: string;
-  /** Fingerprints of other tokens of the same user, whose quota this is too. */
-  sharedWith: string[];
-  bucket: string;
-  /** null where no answer has said so yet, or where the window is over. */
-  limit: number | null;
-  remaining: number | null;
-  resetAt: Date | null;
-  /** What a first copy may take, those above it and QUOTA_SHARE considered: of this window, and of each that comes. */
-  copying: { left: number; perWindow: number } | null;
-  /** Upstream asked for silence until then. */
-  blockedUntil: Date | null;
-  /** Upstream rejects it; it is not tried before then. */
-  rejectedUntil: Date | null;
-  /** Why it cannot be used, and what to do; null while it can. */
-  problem: string | null;
-}
-
-/**
- * What is left, for `/-/status`: each credential with each bucket we use. While Redis does not answer, the figures are
- * unknown, and so null: the status has to be readable just then. The tokens of one user are told of once.
- */
-export async function quotaReport(ctx: Pick<Stores, "config" | "db" | "redis" | "clock">): Promise<QuotaReport[]> {
-  const now = ctx.clock.now().getTime();
-  const { redisPrefix } = ctx.config;
-  const later = (value: string | undefined) => (Number(value ?? 0) > now ? new Date(Number(value)) : null);
-  const read = (key: string) =>
-    withPatience(ctx.redis, () => ctx.redis.hgetall(key)).catch((): Record<string, string> => ({}));
-  const reportOf = async (each: KnownCredential, others: KnownCredential[], bucket: string): Promise<QuotaReport> => {
-    const [own, token, state] = await Promise.all(
-      [
-        credentialKey(redisPrefix, each.id),
-        credentialKey(redisPrefix, each.ledger),
-        bucketKey(redisPrefix, each.ledger, bucket),
-      ].map(read),
-    );
-    const resetAt = later(state?.resetAt);
-    const rejectedUntil = later(own?.rejectedUntil);
-    return {
-      credential: each.id,
-      name: each.name,
-      sharedWith: others.map(({ id }) => id),
-      bucket,
-      limit: resetAt && Number(state?.limit),
-      remaining: resetAt && Number(state?.remaining),
-      resetAt,
-      copying: resetAt && each.problem === null ? copyingOf(state ?? {}, ctx.config.quotaShare) : null,
-      blockedUntil: later(token?.blockedUntil),
-      rejectedUntil,
-      problem: each.problem ?? (rejectedUntil && (own?.rejection || rejectedToken)),
-    };
-  };
-  const known = await loadCredentials(ctx);
-  const rows = [...Map.groupBy(known, ({ ledger }) => ledger).values()].flatMap((sharing) =>
-    sharing.flatMap(async (each, index) => {
-      const others = sharing.filter((other) => other !== each);
-      const reports = await Promise.all(["core", "graphql", "search"].map((bucket) => reportOf(each, others, bucket)));
-      // The second of one user's tokens has nothing of its own to tell but that it is rejected.
-      return index === 0
-        ? reports
-        : reports
-            .filter(({ rejectedUntil }) => rejectedUntil)
-            .slice(0, 1)
-            .map(alone);
-    }),
-  );
-  return (await Promise.all(rows)).flat();
-}
-
-const rejectedToken =
-  "upstream rejects it: it is revoked, expired or wrong; put a valid one in its place in UPSTREAM_TOKEN and restart";
-
-/** Without the figures that another token of the same user tells already. */
-function alone(report: QuotaReport): QuotaReport {
-  return { ...report, limit: null, remaining: null, resetAt: null, copying: null };
-}
-
-function copyingOf(state: Record<string, string>, share: number): QuotaReport["copying"] {
-  const [limit, remaining, spent] = [Number(state.limit), Number(state.remaining), Number(state.spent ?? 0)];
-  const known = { limit, reset: 0, resetAt: 0 };
-  return {
-    left: leftOf({ ...known, remaining, spent }, floors.backfill, share),
-    perWindow: leftOf({ ...known, remaining: limit, spent: 0 }, floors.backfill, share),
-  };
-}
-
-function credentialKey(prefix: string, credential: string): string {
-  return `${prefix}:quota:${credential}`;
-}
-
-function bucketKey(prefix: string, credential: string, bucket: string): string {
-  return `${prefix}:quota:${credential}:${bucket}`;
-}
-
-function underWayKey(prefix: string, credential: string): string {
-  return `${prefix}:quota:${credential}:under-way`;
-}
-
-function pointsKey(prefix: string, credential: string, api: Api): string {
-  return `${prefix}:quota:${credential}:points:${api}`;
-}
-
-/** Runs a script by its hash; a Redis that has lost it (restart, flush) is given it once more. */
-async function evaluate(
-  redis: Stores["redis"],
-  { text, sha1 }: Script,
-  keys: string[],
-  values: (string | number)[],
-): Promise<unknown> {
-  try {
-    return await redis.evalsha(sha1, keys.length, ...keys, ...values);
-  } catch (error) {
-    if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
-    return await redis.eval(text, keys.length, ...keys, ...values);
   }
 }

@@ -1,32 +1,39 @@
 import { hash } from "node:crypto";
 import {
-  firstBlockMs,
-  longestBlockMs,
-  probeMs,
-  probeWaitMs,
-  repetitionMs,
-  sameWindowS,
-  trialMs,
-  unmeteredMs,
-} from "./ledger.ts";
-import {
-  fullWaitMs,
-  longestLineMs,
-  mostUnderWay,
-  placeMs,
-  pointsWindowMs,
-  slotMs,
-  writeGapMs,
-  writesPerHour,
-} from "./pace.ts";
+  FIRST_BLOCK_MS,
+  FULL_WAIT_MS,
+  LONGEST_BLOCK_MS,
+  LONGEST_LINE_MS,
+  MOST_UNDER_WAY,
+  PLACE_MS,
+  POINTS_WINDOW_MS,
+  PROBE_MS,
+  PROBE_WAIT_MS,
+  REPETITION_MS,
+  SAME_WINDOW_S,
+  SLOT_MS,
+  TRIAL_MS,
+  UNMETERED_MS,
+  WRITE_GAP_MS,
+  WRITES_PER_HOUR,
+} from "./limits.ts";
 
 /**
- * The rules of `ledger.ts` and `pace.ts` in Redis: each operation is one script, so it is atomic among all processes and
- * takes one round trip. A credential and a bucket are a hash each; a missing field reads as 0. The requests under way are
- * a sorted set, by when their places are free should nobody say so; the points of the last minute are a hash, by slot.
- * What nobody touches any more expires by itself, an hour after it has lost its meaning.
+ * The rules of the budget of all processes. Each operation is one script, so it is atomic among them and takes one round
+ * trip. A credential and a bucket are a hash each; a missing field reads as 0. The requests under way are a sorted set, by
+ * when their places are free should nobody say so; the points of the last minute are a hash, by slot. What nobody touches
+ * any more expires by itself, an hour after it has lost its meaning.
+ *
+ * A bucket of a credential is
+ * - known: an answer's headers said what is left, which holds until `resetAt`;
+ * - unmetered: an answer came without such headers, so upstream does not count; believed for a minute;
+ * - unknown: before the first answer, after the window is over, and after Redis has lost its memory. It is never taken to
+ *   be full: very few requests may be under way ("probes") until the headers of one of them say what is left.
+ *
+ * A bucket's `remaining` is less the leases given out, and its `spent` is what we ourselves have taken from the window.
+ * What a lease left in a window that is over is not given back to the next one.
  */
-const hourMs = 3_600_000;
+const HOUR_MS = 3_600_000;
 
 /** A script and the name that Redis has for it. */
 export interface Script {
@@ -43,7 +50,7 @@ const script = (text: string): Script => ({ text, sha1: hash("sha1", text) });
  * Answers the credential's index, how it is counted, the window and when to send; or 0, when to come back, and 1 when it is
  * only our own pace that denies it.
  */
-export const leaseScript = script(`
+export const LEASE = script(`
 local now, cost, floor, share = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local probes, id, points, allowed = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 local writes = ARGV[9] == '1'
@@ -53,7 +60,7 @@ local function field(value) return tonumber(value or 0) end
 local function text(value) return string.format('%.0f', value) end
 local function pointsFreeAt(key)
   local spent = redis.call('HGETALL', key)
-  local oldest = (now - ${pointsWindowMs}) / ${slotMs} - 1
+  local oldest = (now - ${POINTS_WINDOW_MS}) / ${SLOT_MS} - 1
   local excess = points - (allowed - math.ceil(allowed * floor))
   for j = 1, #spent, 2 do
     if tonumber(spent[j]) <= oldest then
@@ -74,7 +81,7 @@ local function pointsFreeAt(key)
   for j = 1, #slots do
     if excess <= 0 then break end
     excess = excess - slots[j][2]
-    freeAt = (slots[j][1] + 1) * ${slotMs} + ${pointsWindowMs}
+    freeAt = (slots[j][1] + 1) * ${SLOT_MS} + ${POINTS_WINDOW_MS}
   end
   return freeAt
 end
@@ -90,16 +97,16 @@ for i = 1, #KEYS / 5 do
       left = math.min(tonumber(b[2]) - math.ceil(limit * floor), budget - field(b[4]) - math.ceil(budget * floor))
       if left < cost then limitedUntil = resetAt end
     elseif field(b[7]) <= now and field(b[6]) > now and field(b[5]) >= probes then
-      freeAt = now + ${probeWaitMs}
+      freeAt = now + ${PROBE_WAIT_MS}
     end
     if blockedUntil > now then limitedUntil = math.max(limitedUntil, blockedUntil) end
-    if redis.call('ZCOUNT', KEYS[5 * i - 2], '(' .. text(now), '+inf') >= ${mostUnderWay} - math.ceil(${mostUnderWay} * floor) then
-      freeAt = math.max(freeAt, now + ${fullWaitMs})
+    if redis.call('ZCOUNT', KEYS[5 * i - 2], '(' .. text(now), '+inf') >= ${MOST_UNDER_WAY} - math.ceil(${MOST_UNDER_WAY} * floor) then
+      freeAt = math.max(freeAt, now + ${FULL_WAIT_MS})
     end
     freeAt = math.max(freeAt, limitedUntil, pointsFreeAt(KEYS[5 * i - 1]))
     if writes then
-      if field(c[3]) - now > ${longestLineMs} then freeAt = math.max(freeAt, field(c[3]) - ${longestLineMs}) end
-      if field(c[4]) > now and field(c[5]) >= ${writesPerHour} then freeAt = math.max(freeAt, field(c[4])) end
+      if field(c[3]) - now > ${LONGEST_LINE_MS} then freeAt = math.max(freeAt, field(c[3]) - ${LONGEST_LINE_MS}) end
+      if field(c[4]) > now and field(c[5]) >= ${WRITES_PER_HOUR} then freeAt = math.max(freeAt, field(c[4])) end
     end
     if freeAt > 0 then
       if retryAt == 0 or freeAt < retryAt then
@@ -118,23 +125,23 @@ if best == 0 then return {0, retryAt, paced} end
 local credential, bucket, underWay, slots = KEYS[5 * best - 4], KEYS[5 * best - 3], KEYS[5 * best - 2], KEYS[5 * best - 1]
 local c = redis.call('HMGET', credential, 'strikes', 'writeAt', 'writeHourEnds')
 local rejectedUntil = field(redis.call('HGET', KEYS[5 * best], 'rejectedUntil'))
-if rejectedUntil > 0 then redis.call('HSET', KEYS[5 * best], 'rejectedUntil', text(now + ${trialMs})) end
+if rejectedUntil > 0 then redis.call('HSET', KEYS[5 * best], 'rejectedUntil', text(now + ${TRIAL_MS})) end
 local sendAt = now
 if writes then
   sendAt = math.max(now, field(c[2]))
-  redis.call('HSET', credential, 'writeAt', text(sendAt + ${writeGapMs}))
+  redis.call('HSET', credential, 'writeAt', text(sendAt + ${WRITE_GAP_MS}))
   if field(c[3]) <= now then
-    redis.call('HSET', credential, 'writeHourEnds', text(now + ${hourMs}), 'writes', 1)
+    redis.call('HSET', credential, 'writeHourEnds', text(now + ${HOUR_MS}), 'writes', 1)
   else
     redis.call('HINCRBY', credential, 'writes', 1)
   end
-  redis.call('PEXPIRE', credential, math.max(2 * ${hourMs}, redis.call('PTTL', credential)))
+  redis.call('PEXPIRE', credential, math.max(2 * ${HOUR_MS}, redis.call('PTTL', credential)))
 end
 redis.call('ZREMRANGEBYSCORE', underWay, '-inf', text(now))
-redis.call('ZADD', underWay, text(now + ${placeMs}), id)
-redis.call('PEXPIRE', underWay, ${hourMs})
-redis.call('HINCRBY', slots, text(math.floor(sendAt / ${slotMs})), points)
-redis.call('PEXPIRE', slots, ${hourMs})
+redis.call('ZADD', underWay, text(now + ${PLACE_MS}), id)
+redis.call('PEXPIRE', underWay, ${HOUR_MS})
+redis.call('HINCRBY', slots, text(math.floor(sendAt / ${SLOT_MS})), points)
+redis.call('PEXPIRE', slots, ${HOUR_MS})
 local b = redis.call('HMGET', bucket, 'reset', 'resetAt', 'probes', 'probesUntil', 'unmeteredUntil')
 if field(b[2]) > now then
   if cost > 0 then
@@ -145,8 +152,8 @@ if field(b[2]) > now then
 end
 if field(b[5]) > now then return {best, 'unmetered', 0, sendAt} end
 local asking = field(b[4]) > now and field(b[3]) or 0
-redis.call('HSET', bucket, 'probes', asking + 1, 'probesUntil', text(now + ${probeMs}))
-redis.call('PEXPIRE', bucket, math.max(${hourMs}, redis.call('PTTL', bucket)))
+redis.call('HSET', bucket, 'probes', asking + 1, 'probesUntil', text(now + ${PROBE_MS}))
+redis.call('PEXPIRE', bucket, math.max(${HOUR_MS}, redis.call('PTTL', bucket)))
 return {best, 'probe', 0, sendAt}
 `);
 
@@ -155,7 +162,7 @@ return {best, 'probe', 0, sendAt}
  * upstream answered, then limit, remaining, reset, resetAt, or nothing when they were not seen.
  * Answers the bucket as it stands now: limit, remaining, reset, resetAt, spent; or nothing when it is not known.
  */
-export const settleScript = script(`
+export const SETTLE = script(`
 local now, counted, window, refund = tonumber(ARGV[1]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local function field(value) return tonumber(value or 0) end
 local function text(value) return string.format('%.0f', value) end
@@ -180,14 +187,14 @@ if not ARGV[7] then
     redis.call('HSET', KEYS[2], 'remaining', math.min(tonumber(b[1]), tonumber(b[2]) + refund), 'spent', math.max(0, field(b[5]) - refund))
   end
   if not known and ARGV[6] == '1' then
-    redis.call('HSET', KEYS[2], 'unmeteredUntil', text(now + ${unmeteredMs}))
-    redis.call('PEXPIRE', KEYS[2], math.max(${hourMs}, redis.call('PTTL', KEYS[2])))
+    redis.call('HSET', KEYS[2], 'unmeteredUntil', text(now + ${UNMETERED_MS}))
+    redis.call('PEXPIRE', KEYS[2], math.max(${HOUR_MS}, redis.call('PTTL', KEYS[2])))
   end
   return standing()
 end
 local limit, remaining, reset, resetAt = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local spent
-if known and math.abs(reset - tonumber(b[3])) <= ${sameWindowS} then
+if known and math.abs(reset - tonumber(b[3])) <= ${SAME_WINDOW_S} then
   if ofWindow then spent = math.max(0, field(b[5]) - refund) else spent = math.max(field(b[5]), limit - remaining) end
   reset = tonumber(b[3])
   remaining = math.min(tonumber(b[2]) + refund, remaining)
@@ -199,31 +206,31 @@ else
   spent = limit - remaining
 end
 redis.call('HSET', KEYS[2], 'limit', limit, 'remaining', remaining, 'reset', reset, 'resetAt', text(resetAt), 'spent', spent)
-redis.call('PEXPIRE', KEYS[2], math.max(resetAt - now, 0) + ${hourMs})
+redis.call('PEXPIRE', KEYS[2], math.max(resetAt - now, 0) + ${HOUR_MS})
 return standing()
 `);
 
 /** KEYS: ledger. ARGV: now, startedAt, until or '' when upstream named no moment. Answers until when it is blocked now. */
-export const blockScript = script(`
+export const BLOCK = script(`
 local now, startedAt = tonumber(ARGV[1]), tonumber(ARGV[2])
 local c = redis.call('HMGET', KEYS[1], 'blockedUntil', 'strikes')
 local blockedUntil, strikes = tonumber(c[1] or 0), tonumber(c[2] or 0)
 local till = tonumber(ARGV[3])
 if not till then
   if startedAt >= blockedUntil then
-    if startedAt < blockedUntil + ${repetitionMs} then strikes = strikes + 1 else strikes = 1 end
+    if startedAt < blockedUntil + ${REPETITION_MS} then strikes = strikes + 1 else strikes = 1 end
   end
-  till = now + math.min(${firstBlockMs} * 2 ^ (math.max(strikes, 1) - 1), ${longestBlockMs})
+  till = now + math.min(${FIRST_BLOCK_MS} * 2 ^ (math.max(strikes, 1) - 1), ${LONGEST_BLOCK_MS})
 end
 blockedUntil = math.max(blockedUntil, till)
 redis.call('HSET', KEYS[1], 'blockedUntil', string.format('%.0f', blockedUntil), 'strikes', strikes)
-redis.call('PEXPIRE', KEYS[1], math.max(blockedUntil - now + ${hourMs}, redis.call('PTTL', KEYS[1])))
+redis.call('PEXPIRE', KEYS[1], math.max(blockedUntil - now + ${HOUR_MS}, redis.call('PTTL', KEYS[1])))
 return blockedUntil
 `);
 
 /** KEYS: credential. ARGV: now, until, why in words or ''. */
-export const rejectScript = script(`
+export const REJECT = script(`
 redis.call('HSET', KEYS[1], 'rejectedUntil', ARGV[2], 'rejection', ARGV[3])
-redis.call('PEXPIRE', KEYS[1], math.max(ARGV[2] - ARGV[1] + ${hourMs}, redis.call('PTTL', KEYS[1])))
+redis.call('PEXPIRE', KEYS[1], math.max(ARGV[2] - ARGV[1] + ${HOUR_MS}, redis.call('PTTL', KEYS[1])))
 return 0
 `);

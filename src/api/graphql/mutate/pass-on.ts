@@ -1,6 +1,7 @@
 import type { Fields, Json } from "../../../mirror/store/template.ts";
 import { UpstreamRefusedError } from "../../../upstream/client/errors.ts";
-import { type GraphqlAnswer, graphqlAnswer, parseGraphql } from "../../../upstream/client/graphql.ts";
+import { graphqlAnswer, parseGraphql } from "../../../upstream/client/graphql.ts";
+import type { GraphqlAnswer } from "../../../upstream/client/upstream.ts";
 import { mayWrite } from "../../callers/caller.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { known, OutcomeUnknownFault, type Writer } from "../../rest/writes/pass-on.ts";

@@ -1,0 +1,37 @@
+import type { Priority } from "../client/upstream.ts";
+
+/** What upstream's headers say of one bucket of a credential. Instants are milliseconds by our clock. */
+export interface BucketState {
+  limit: number;
+  /** What is left, less the leases given out. */
+  remaining: number;
+  /** The end of the window as upstream names it, in epoch seconds by upstream's clock: the window's identity. */
+  reset: number;
+  /** The same moment by our clock. */
+  resetAt: number;
+}
+
+/** A bucket with what we ourselves have taken from its window, as far as we know; what we do not know counts as ours. */
+export interface SharedBucketState extends BucketState {
+  spent: number;
+}
+
+/**
+ * What a class may still take of a known window. Of what is left it may take what it need not leave to those above it, and
+ * of our share what we have not yet used. Pure.
+ * @param floor the share of the limit that stays untouched, for classes above
+ * @param share the share of the limit that we may use at all: `QUOTA_SHARE`
+ */
+export function leftOf({ limit, remaining, spent }: SharedBucketState, floor: number, share: number): number {
+  const budget = Math.floor(limit * share);
+  return Math.min(remaining - Math.ceil(limit * floor), budget - spent - Math.ceil(budget * floor));
+}
+
+/** The share of every limit that a class leaves untouched, for the classes above it. */
+export const FLOORS: Record<Priority, number> = {
+  caller: 0,
+  refresh: 0.02,
+  "catch-up": 0.05,
+  audit: 0.1,
+  backfill: 0.1,
+};

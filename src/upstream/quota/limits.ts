@@ -1,0 +1,45 @@
+/**
+ * Upstream's limits, as its documentation has them, and how far we keep away from them. Upstream tells nobody how far the
+ * secondary ones are used, so `scripts.ts` counts them for all processes.
+ */
+
+/** Which of upstream's interfaces a request goes to: each has points of its own. */
+export type Api = "rest" | "graphql";
+
+/** GitHub docs: no more than 100 at once, REST and GraphQL together. */
+export const MOST_UNDER_WAY = 100;
+/** GitHub docs: points a minute. */
+export const POINTS_PER_MINUTE: Record<Api, number> = { rest: 900, graphql: 2_000 };
+/** GitHub docs: 1 for a request that reads, 5 for one that changes something. */
+export const READ_POINTS = 1;
+export const WRITE_POINTS = 5;
+/** GitHub docs: a second between two writes. No more than 60 a minute follow from it, below the 80 that are allowed. */
+export const WRITE_GAP_MS = 1_000;
+/** GitHub docs: what creates content is limited to 500 an hour; upstream does not say what counts, so every write does. */
+export const WRITES_PER_HOUR = 500;
+/** How long a write may stand in line before it is refused: as long as upstream itself would work on it. */
+export const LONGEST_LINE_MS = 10_000;
+/** Points count for a minute and a second more: upstream counts when a request arrives, and we when it leaves. */
+export const POINTS_WINDOW_MS = 61_000;
+/** Points are summed up in slots of this length. */
+export const SLOT_MS = 2_000;
+/** The place of a process that died is free after this time: longer than any request may take. */
+export const PLACE_MS = 120_000;
+/** Nobody knows when one of the requests under way ends; it is looked at again after this time. */
+export const FULL_WAIT_MS = 250;
+
+/** Headers of one window may name its end a second apart. The shortest windows last a minute. */
+export const SAME_WINDOW_S = 5;
+/** GitHub docs: without a Retry-After wait at least a minute, then exponentially longer. */
+export const FIRST_BLOCK_MS = 60_000;
+export const LONGEST_BLOCK_MS = 15 * 60_000;
+/** A block that follows the last one within this time is a repetition. */
+export const REPETITION_MS = 15 * 60_000;
+/** How long the one request that tries a rejected token again may take before another may. */
+export const TRIAL_MS = 60_000;
+/** The same for one that asks an unknown bucket: GitHub gives up after 10 s, and a process that was killed never answers. */
+export const PROBE_MS = 10_000;
+/** When to look again whether the requests that ask an unknown bucket have been answered. */
+export const PROBE_WAIT_MS = 100;
+/** How long an answer without quota headers is believed. */
+export const UNMETERED_MS = 60_000;

@@ -1,0 +1,120 @@
+import { type BucketState, leftOf, type SharedBucketState } from "./bucket.ts";
+import { SAME_WINDOW_S, TRIAL_MS } from "./limits.ts";
+
+/** What a lease is taken from. */
+export interface OwnLeaseRequest {
+  bucket: string;
+  cost: number;
+  /** `QUOTA_SHARE` */
+  share: number;
+  credentials: readonly string[];
+  /** Those of them that go first if they can. */
+  preferred: readonly string[];
+  now: number;
+}
+
+/**
+ * What this process remembers of the budget: upstream's last words on each bucket, and which credentials are silenced or
+ * rejected. Callers' requests are leased from it while Redis is away; a test holds its rules equal to those of `scripts.ts`.
+ * A bucket of which nothing is known is asked: the first answer says what is left.
+ */
+export class OwnBudget {
+  /** Whose quota a credential spends. Only whether it is rejected is each credential's own. */
+  readonly #ledgerOf: (credential: string) => string;
+  readonly #buckets = new Map<string, SharedBucketState>();
+  readonly #blockedUntil = new Map<string, number>();
+  readonly #rejectedUntil = new Map<string, number>();
+
+  constructor(ledgerOf: (credential: string) => string = (credential) => credential) {
+    this.#ledgerOf = ledgerOf;
+  }
+
+  /** `window`: the `reset` of the window that was charged, 0 if none was. `retryAt` 0: every credential is rejected. */
+  lease(request: OwnLeaseRequest): { credential: string; window: number } | { retryAt: number } {
+    const { bucket, cost, share, credentials, preferred, now } = request;
+    let best: { credential: string; left: number; isPreferred: boolean } | null = null;
+    let retryAt = 0;
+    for (const credential of credentials) {
+      if ((this.#rejectedUntil.get(credential) ?? 0) > now) continue;
+      const known = this.bucket(credential, bucket, now);
+      const left = known ? leftOf(known, 0, share) : Number.POSITIVE_INFINITY;
+      const blockedUntil = this.blockedUntil(credential);
+      const freeAt = Math.max(blockedUntil > now ? blockedUntil : 0, known && left < cost ? known.resetAt : 0);
+      const isPreferred = preferred.includes(credential);
+      if (freeAt > 0) retryAt = retryAt === 0 ? freeAt : Math.min(retryAt, freeAt);
+      else if (!best || (isPreferred && !best.isPreferred) || (isPreferred === best.isPreferred && left > best.left))
+        best = { credential, left, isPreferred };
+    }
+    if (!best) return { retryAt };
+
+    const { credential } = best;
+    // Its time is over: this request tries the token, the others wait for how it ends.
+    if (this.#rejectedUntil.has(credential)) this.#rejectedUntil.set(credential, now + TRIAL_MS);
+    const known = this.bucket(credential, bucket, now);
+    if (known) this.learn(credential, bucket, take(known, cost));
+    return { credential, window: known?.reset ?? 0 };
+  }
+
+  /** A request has ended: `refund` is what upstream did not charge of the lease, `seen` what the answer's headers say. */
+  settle(
+    { credential, bucket, window }: { credential: string; bucket: string; window: number },
+    { refund, seen, now }: { refund: number; seen: BucketState | null; now: number },
+  ): void {
+    const known = this.bucket(credential, bucket, now);
+    // What was taken from a window that is over is not given back to this one.
+    const isOfWindow = known !== null && window === known.reset;
+    const back = known && isOfWindow ? take(known, -refund) : known;
+    if (!seen) {
+      if (back) this.learn(credential, bucket, { ...back, remaining: Math.min(back.limit, back.remaining) });
+    } else if (back && Math.abs(seen.reset - back.reset) <= SAME_WINDOW_S) {
+      this.learn(credential, bucket, {
+        ...{ limit: seen.limit, reset: back.reset, resetAt: Math.min(back.resetAt, seen.resetAt) },
+        // Answers overtake one another, and others may use the same token: the least that was seen is the truth.
+        remaining: Math.min(back.remaining, seen.remaining),
+        spent: isOfWindow ? back.spent : Math.max(back.spent, seen.limit - seen.remaining),
+      });
+    } else if (seen.resetAt > now) {
+      this.learn(credential, bucket, { ...seen, spent: seen.limit - seen.remaining });
+    }
+    // Otherwise a late answer from a window that is over: it says nothing of the present one.
+  }
+
+  /** Takes over what is known of a bucket elsewhere. */
+  learn(credential: string, bucket: string, state: SharedBucketState): void {
+    this.#buckets.set(this.#key(credential, bucket), state);
+  }
+
+  /** Answers until when the credential keeps silent: the later one of what was known and what is told. */
+  block(credential: string, until: number): number {
+    const later = Math.max(this.blockedUntil(credential), until);
+    this.#blockedUntil.set(this.#ledgerOf(credential), later);
+    return later;
+  }
+
+  reject(credential: string, until: number): void {
+    this.#rejectedUntil.set(credential, until);
+  }
+
+  /** The credential is accepted. */
+  accept(credential: string): void {
+    this.#rejectedUntil.delete(credential);
+  }
+
+  blockedUntil(credential: string): number {
+    return this.#blockedUntil.get(this.#ledgerOf(credential)) ?? 0;
+  }
+
+  /** What is known of the bucket's present window; null: nothing. */
+  bucket(credential: string, bucket: string, now: number): SharedBucketState | null {
+    const state = this.#buckets.get(this.#key(credential, bucket));
+    return state && state.resetAt > now ? state : null;
+  }
+
+  #key(credential: string, bucket: string): string {
+    return `${this.#ledgerOf(credential)} ${bucket}`;
+  }
+}
+
+function take(state: SharedBucketState, cost: number): SharedBucketState {
+  return { ...state, remaining: state.remaining - cost, spent: Math.max(0, state.spent + cost) };
+}

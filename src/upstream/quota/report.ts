@@ -1,0 +1,91 @@
+import { withPatience } from "../../operations/redis.ts";
+import type { Stores } from "../../stores.ts";
+import { type KnownCredential, loadCredentials } from "../credentials/credentials.ts";
+import { FLOORS, leftOf } from "./bucket.ts";
+import { BudgetKeys } from "./shared-budget.ts";
+
+export interface QuotaReport {
+  /** The token's fingerprint, or `installation-ID`. */
+  credential: string;
+  /** In words: `token 1a2b…` or `installation on octo`. */
+  name: string;
+  /** Fingerprints of other tokens of the same user, whose quota this is too. */
+  sharedWith: string[];
+  bucket: string;
+  /** null where no answer has said so yet, or where the window is over. */
+  limit: number | null;
+  remaining: number | null;
+  resetAt: Date | null;
+  /** What a first copy may take, those above it and QUOTA_SHARE considered: of this window, and of each that comes. */
+  copying: { left: number; perWindow: number } | null;
+  /** Upstream asked for silence until then. */
+  blockedUntil: Date | null;
+  /** Upstream rejects it; it is not tried before then. */
+  rejectedUntil: Date | null;
+  /** Why it cannot be used, and what to do; null while it can. */
+  problem: string | null;
+}
+
+/**
+ * What is left, for `/-/status`: each credential with each bucket we use. While Redis does not answer, the figures are
+ * unknown, and so null: the status has to be readable just then. The tokens of one user are told of once.
+ */
+export async function quotaReport(ctx: Pick<Stores, "config" | "db" | "redis" | "clock">): Promise<QuotaReport[]> {
+  const now = ctx.clock.now().getTime();
+  const keys = new BudgetKeys(ctx.config);
+  const later = (value: string | undefined) => (Number(value ?? 0) > now ? new Date(Number(value)) : null);
+  const read = (key: string) =>
+    withPatience(ctx.redis, () => ctx.redis.hgetall(key)).catch((): Record<string, string> => ({}));
+  const reportOf = async (each: KnownCredential, others: KnownCredential[], bucket: string): Promise<QuotaReport> => {
+    const [own, token, state] = await Promise.all(
+      [keys.credential(each.id), keys.credential(each.ledger), keys.bucket(each.ledger, bucket)].map(read),
+    );
+    const resetAt = later(state?.resetAt);
+    const rejectedUntil = later(own?.rejectedUntil);
+    return {
+      credential: each.id,
+      name: each.name,
+      sharedWith: others.map(({ id }) => id),
+      bucket,
+      limit: resetAt && Number(state?.limit),
+      remaining: resetAt && Number(state?.remaining),
+      resetAt,
+      copying: resetAt && each.problem === null ? copyingOf(state ?? {}, ctx.config.quotaShare) : null,
+      blockedUntil: later(token?.blockedUntil),
+      rejectedUntil,
+      problem: each.problem ?? (rejectedUntil && (own?.rejection || REJECTED_TOKEN)),
+    };
+  };
+  const known = await loadCredentials(ctx);
+  const rows = [...Map.groupBy(known, ({ ledger }) => ledger).values()].flatMap((sharing) =>
+    sharing.flatMap(async (each, index) => {
+      const others = sharing.filter((other) => other !== each);
+      const reports = await Promise.all(["core", "graphql", "search"].map((bucket) => reportOf(each, others, bucket)));
+      // The second of one user's tokens has nothing of its own to tell but that it is rejected.
+      return index === 0
+        ? reports
+        : reports
+            .filter(({ rejectedUntil }) => rejectedUntil)
+            .slice(0, 1)
+            .map(alone);
+    }),
+  );
+  return (await Promise.all(rows)).flat();
+}
+
+const REJECTED_TOKEN =
+  "upstream rejects it: it is revoked, expired or wrong; put a valid one in its place in UPSTREAM_TOKEN and restart";
+
+/** Without the figures that another token of the same user tells already. */
+function alone(report: QuotaReport): QuotaReport {
+  return { ...report, limit: null, remaining: null, resetAt: null, copying: null };
+}
+
+function copyingOf(state: Record<string, string>, share: number): QuotaReport["copying"] {
+  const [limit, remaining, spent] = [Number(state.limit), Number(state.remaining), Number(state.spent ?? 0)];
+  const known = { limit, reset: 0, resetAt: 0 };
+  return {
+    left: leftOf({ ...known, remaining, spent }, FLOORS.backfill, share),
+    perWindow: leftOf({ ...known, remaining: limit, spent: 0 }, FLOORS.backfill, share),
+  };
+}

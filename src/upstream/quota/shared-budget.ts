@@ -1,0 +1,193 @@
+import { withPatience } from "../../operations/redis.ts";
+import type { Stores } from "../../stores.ts";
+import type { BucketState, SharedBucketState } from "./bucket.ts";
+import { type Api, POINTS_PER_MINUTE } from "./limits.ts";
+import { BLOCK, LEASE, REJECT, type Script, SETTLE } from "./scripts.ts";
+
+/** For how long Redis is not asked again once it did not answer. */
+const REDIS_ABSENCE_MS = 1_000;
+
+export interface LeaseRequest {
+  /** Names the request among all processes. */
+  id: string;
+  bucket: string;
+  api: Api;
+  cost: number;
+  points: number;
+  isWrite: boolean;
+  /** The share of the limit that stays untouched, for classes above. */
+  floor: number;
+  /** The share of the limit that we may use at all: `QUOTA_SHARE`. */
+  share: number;
+  /** How many requests to an unknown bucket may be under way for this one to begin, itself included. */
+  probes: number;
+  /** The credentials that may be used, and those that are to be used first if they can. */
+  credentials: readonly string[];
+  preferred: readonly string[];
+  now: number;
+}
+
+/** What a lease was taken from: a known window, an unknown bucket, or one that upstream does not meter. */
+export type Counted = "window" | "probe" | "unmetered";
+
+/**
+ * `window`: the `reset` of the window that was charged, 0 if none was. `sendAt`: not before then.
+ * Denied: `retryAt` is the first moment with any prospect; `by` says whether upstream's own limit denies it or only our
+ * pace, which soon passes. `retryAt` 0: every credential is rejected.
+ */
+export type Lease =
+  | { credential: string; counted: Counted; window: number; sendAt: number }
+  | { retryAt: number; by: "limit" | "pace" };
+
+export interface Settlement {
+  credential: string;
+  bucket: string;
+  /** The lease's id: its place is free now. */
+  id: string;
+  counted: Counted;
+  window: number;
+  /** How much of the lease upstream did not charge. */
+  refund: number;
+  /** Whether upstream answered in its own words: without `seen`, it does not meter. */
+  answered: boolean;
+  /** What the answer's headers say, if it had them. */
+  seen: BucketState | null;
+  now: number;
+}
+
+/** The keys of one credential's budget in Redis. What a credential spends, it spends of its ledger. */
+export class BudgetKeys {
+  readonly #space: string;
+
+  constructor({ redisPrefix }: { redisPrefix: string }) {
+    this.#space = `${redisPrefix}:quota`;
+  }
+
+  /** Whether it is silenced, its line of writes; and of the credential itself, whether it is rejected. */
+  credential(name: string): string {
+    return `${this.#space}:${name}`;
+  }
+
+  bucket(ledger: string, bucket: string): string {
+    return `${this.#space}:${ledger}:${bucket}`;
+  }
+
+  underWay(ledger: string): string {
+    return `${this.#space}:${ledger}:under-way`;
+  }
+
+  points(ledger: string, api: Api): string {
+    return `${this.#space}:${ledger}:points:${api}`;
+  }
+}
+
+/** The budget of all processes, in Redis. Each method answers null while Redis is away, within half a second. */
+export class SharedBudget {
+  readonly #ctx: Pick<Stores, "redis" | "log">;
+  readonly #ledgerOf: (credential: string) => string;
+  readonly #keys: BudgetKeys;
+  #awayUntil = 0;
+
+  constructor(ctx: Pick<Stores, "config" | "redis" | "log">, ledgerOf: (credential: string) => string) {
+    this.#ctx = ctx;
+    this.#ledgerOf = ledgerOf;
+    this.#keys = new BudgetKeys(ctx.config);
+  }
+
+  async lease(request: LeaseRequest): Promise<Lease | null> {
+    const { id, bucket, api, cost, points, isWrite, floor, share, probes, credentials, preferred, now } = request;
+    const keys = credentials.flatMap((credential) => {
+      const ledger = this.#ledgerOf(credential);
+      return [
+        ...[this.#keys.credential(ledger), this.#keys.bucket(ledger, bucket)],
+        ...[this.#keys.underWay(ledger), this.#keys.points(ledger, api)],
+        this.#keys.credential(credential),
+      ];
+    });
+    const shared = await this.#run<[number, number, 0 | 1] | [number, Counted, number, number]>(LEASE, keys, [
+      ...[now, cost, floor, share, probes, id, points, POINTS_PER_MINUTE[api], isWrite ? 1 : 0],
+      ...credentials.map((credential) => (preferred.includes(credential) ? 1 : 0)),
+    ]);
+    if (!shared) return null;
+    const { reply } = shared;
+    if (reply.length === 3) return { retryAt: reply[1], by: reply[2] === 1 ? "pace" : "limit" };
+    const [index, counted, window, sendAt] = reply;
+    const credential = credentials[index - 1];
+    if (credential === undefined) throw new Error(`The budget leased credential ${index} of ${credentials.length}`);
+    return { credential, counted, window, sendAt };
+  }
+
+  /** Answers how the bucket stands now; `standing` null: it is not known. */
+  async settle(settlement: Settlement): Promise<{ standing: SharedBucketState | null } | null> {
+    const { credential, bucket, id, counted, window, refund, answered, seen, now } = settlement;
+    const ledger = this.#ledgerOf(credential);
+    const shared = await this.#run<[number, number, number, number, number] | null>(
+      SETTLE,
+      [this.#keys.credential(credential), this.#keys.bucket(ledger, bucket), this.#keys.underWay(ledger)],
+      [
+        ...[now, id, counted, window, refund, answered ? 1 : 0],
+        ...(seen ? [seen.limit, seen.remaining, seen.reset, seen.resetAt] : []),
+      ],
+    );
+    if (!shared?.reply) return shared && { standing: null };
+    const [limit, remaining, reset, resetAt, spent] = shared.reply;
+    return { standing: { limit, remaining, reset, resetAt, spent } };
+  }
+
+  /** Answers until when the credential keeps silent. `until` null: upstream named no moment. */
+  async block(
+    credential: string,
+    { until, startedAt, now }: { until: number | null; startedAt: number; now: number },
+  ): Promise<number | null> {
+    const keys = [this.#keys.credential(this.#ledgerOf(credential))];
+    return (await this.#run<number>(BLOCK, keys, [now, startedAt, until ?? ""]))?.reply ?? null;
+  }
+
+  /** `why`: in words, for the status. */
+  async reject(credential: string, { until, why, now }: { until: number; why: string; now: number }): Promise<void> {
+    await this.#run(REJECT, [this.#keys.credential(credential)], [now, until, why]);
+  }
+
+  async accept(credential: string): Promise<void> {
+    await this.#ask(() => this.#ctx.redis.hdel(this.#keys.credential(credential), "rejectedUntil", "rejection"));
+  }
+
+  /** Until when upstream asked the credential to be silent. */
+  async blockedUntil(credential: string): Promise<number | null> {
+    const key = this.#keys.credential(this.#ledgerOf(credential));
+    const shared = await this.#ask(() => this.#ctx.redis.hget(key, "blockedUntil"));
+    return shared && Number(shared.reply);
+  }
+
+  /** Redis does not say what type a reply has: `Reply` is what the script's own comment says. */
+  async #run<Reply>(script: Script, keys: string[], values: (string | number)[]): Promise<{ reply: Reply } | null> {
+    return await this.#ask(async () => (await evaluate(this.#ctx.redis, script, keys, values)) as Reply);
+  }
+
+  async #ask<T>(run: () => Promise<T>): Promise<{ reply: T } | null> {
+    // By the monotonic clock: how long Redis is really away has nothing to do with the time that we tell upstream's by.
+    if (performance.now() < this.#awayUntil) return null;
+    try {
+      return { reply: await withPatience(this.#ctx.redis, run) };
+    } catch (error) {
+      this.#awayUntil = performance.now() + REDIS_ABSENCE_MS;
+      this.#ctx.log.warn({ err: error }, "Redis does not answer: the quota is leased to callers alone meanwhile");
+      return null;
+    }
+  }
+}
+
+/** Runs a script by its hash; a Redis that has lost it (restart, flush) is given it once more. */
+async function evaluate(
+  redis: Stores["redis"],
+  { text, sha1 }: Script,
+  keys: string[],
+  values: (string | number)[],
+): Promise<unknown> {
+  try {
+    return await redis.evalsha(sha1, keys.length, ...keys, ...values);
+  } catch (error) {
+    if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
+    return await redis.eval(text, keys.length, ...keys, ...values);
+  }
+}

@@ -1,0 +1,128 @@
+import fc from "fast-check";
+import { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { parseConfig } from "../../src/config.ts";
+import { openLog } from "../../src/operations/log.ts";
+import type { BucketState } from "../../src/upstream/quota/bucket.ts";
+import { OwnBudget } from "../../src/upstream/quota/own-budget.ts";
+import { SharedBudget } from "../../src/upstream/quota/shared-budget.ts";
+import { testRedis } from "../support/database.ts";
+
+const credentials = ["a", "b"];
+const start = Date.parse("2026-11-01T12:00:00Z");
+
+const credential = fc.constantFrom(...credentials);
+const seen = fc.record({
+  limit: fc.constantFrom(100, 5_000),
+  remaining: fc.nat(100),
+  // Few windows, some a second apart, so that they meet.
+  reset: fc.constantFrom(0, 1, 60, 61, 3_600, 7_200).map((s) => start / 1_000 + s),
+  skewMs: fc.constantFrom(0, 250, 700_000),
+});
+const step = fc.oneof(
+  fc.record({
+    kind: fc.constant("lease" as const),
+    cost: fc.nat(30),
+    share: fc.constantFrom(1, 0.5),
+    preferred: fc.subarray(credentials),
+  }),
+  fc.record({
+    kind: fc.constant("settle" as const),
+    credential,
+    /** Which of the leases that are open, if any; one of a window that may be over or was never there otherwise. */
+    lease: fc.option(fc.nat(20)),
+    refund: fc.integer({ min: -5, max: 5 }),
+    seen: fc.option(seen),
+  }),
+  fc.record({ kind: fc.constant("block" as const), credential, forS: fc.nat(1_200) }),
+  fc.record({ kind: fc.constant("reject" as const), credential, forMs: fc.nat(300_000) }),
+  fc.record({ kind: fc.constant("wait" as const), ms: fc.constantFrom(1, 999, 2_000, 60_000, 900_000, 3_600_000) }),
+);
+
+function stateOf({ limit, remaining, reset, skewMs }: { skewMs: number } & Omit<BucketState, "resetAt">): BucketState {
+  return { limit, remaining, reset, resetAt: reset * 1_000 + skewMs };
+}
+
+test("what a process leases by itself, the budget of all processes would have leased", async () => {
+  const { url, prefix } = testRedis();
+  const redis = new Redis(url);
+  const config = parseConfig({
+    ...{ DATABASE_URL: "postgres://unused", REDIS_URL: url, UPSTREAM_URL: "http://unused" },
+    ...{ UPSTREAM_TOKEN: "unused", WEBHOOK_SECRET: "unused-here", LOG_LEVEL: "silent" },
+  });
+  const log = openLog(config, { name: "test" });
+  try {
+    let run = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {
+        const own = new OwnBudget();
+        const redisPrefix = `${prefix}:${run++}`;
+        const shared = new SharedBudget({ config: { ...config, redisPrefix }, redis, log }, (name) => name);
+        const open: { id: string; credential: string; bucket: string; counted: "window"; window: number }[] = [];
+        let now = start;
+        for (const [index, each] of steps.entries()) {
+          switch (each.kind) {
+            case "wait":
+              now += each.ms;
+              break;
+            case "reject": {
+              const until = now + each.forMs;
+              own.reject(each.credential, until);
+              await shared.reject(each.credential, { until, why: "", now });
+              break;
+            }
+            case "block": {
+              const until = now + each.forS * 1_000;
+              const kept = await shared.block(each.credential, { until, startedAt: now, now });
+              expect(own.block(each.credential, until)).toBe(kept);
+              break;
+            }
+            case "settle": {
+              const state = each.seen && stateOf(each.seen);
+              const none = {
+                id: "none",
+                credential: each.credential,
+                bucket: "core",
+                counted: "window",
+                window: 0,
+              } as const;
+              const [lease = none] = each.lease === null ? [] : open.splice(each.lease, 1);
+              own.accept(lease.credential);
+              own.settle(lease, { refund: each.refund, seen: state, now });
+              const ended = { refund: each.refund, answered: false, seen: state, now };
+              const settled = await shared.settle({ ...lease, ...ended });
+              expect(settled).toEqual({ standing: own.bucket(lease.credential, "core", now) });
+              break;
+            }
+            case "lease": {
+              // Only all processes together bound how many ask a bucket of which nothing is known.
+              const known = credentials.filter((name) => own.bucket(name, "core", now));
+              if (known.length === 0) break;
+              const { cost, share, preferred } = each;
+              const request = { bucket: "core", cost, share, credentials: known, preferred, now };
+              const pace = {
+                id: `lease-${index}`,
+                api: "rest",
+                points: 1,
+                isWrite: false,
+                floor: 0,
+                probes: 1,
+              } as const;
+              const leased = own.lease(request);
+              const wanted =
+                "retryAt" in leased ? { ...leased, by: "limit" } : { ...leased, counted: "window", sendAt: now };
+              expect(await shared.lease({ ...request, ...pace })).toEqual(wanted);
+              if ("credential" in leased) open.push({ ...leased, id: pace.id, bucket: "core", counted: "window" });
+              break;
+            }
+          }
+        }
+        // Nothing stays in Redis for ever.
+        for (const key of await redis.keys(`${redisPrefix}:*`)) expect(await redis.pttl(key)).toBeGreaterThan(0);
+      }),
+      { numRuns: 150 },
+    );
+  } finally {
+    await redis.quit();
+  }
+});
