@@ -1,4 +1,5 @@
 import { parseArgs, styleText } from "node:util";
+import { compareCheckouts } from "./before-after.ts";
 import { type Benchmark, type Goal, type Measured, shared, type Trial } from "./measure.ts";
 import { names } from "./names.ts";
 import { profileSelf } from "./profile.ts";
@@ -6,11 +7,12 @@ import { profileSelf } from "./profile.ts";
 /** Run only when they are asked for: they take their time, and have no reference. */
 const trials = ["mixed"];
 
-const usage = `npm run bench -- [--only NAME[,NAME…]] [--json] [--cpu-prof FOLDER] [--heap-prof FOLDER]
+const usage = `npm run bench -- [--only NAME[,NAME…]] [--json] [--before FOLDER] [--cpu-prof FOLDER] [--heap-prof FOLDER]
 
   ${names.join(" ")}
   ${trials.join(" ")}  (only when it is named)
 
+--before FOLDER          compares this checkout's web process with that of another checkout instead
 --cpu-prof, --heap-prof  each process of the benchmark leaves a profile there, for Chrome's or any other viewer
 ROUNDS=5                 how often subject and reference take turns
 TAIN_LARGE=1             the sizes that the goals are stated for, where the usual run is smaller
@@ -21,6 +23,7 @@ const { values } = parseArgs({
   options: {
     only: { type: "string", multiple: true },
     json: { type: "boolean", default: false },
+    before: { type: "string" },
     help: { type: "boolean", default: false },
     "cpu-prof": { type: "string" },
     "heap-prof": { type: "string" },
@@ -31,6 +34,11 @@ if (values.help) {
   process.exit(0);
 }
 const asked = (values.only ?? []).flatMap((one) => one.split(","));
+if (values.before !== undefined) {
+  await compareCheckouts(values.before, asked);
+  await shared.disposeAsync();
+  process.exit();
+}
 const known = [...names, ...trials];
 const unknown = asked.filter((name) => !known.includes(name));
 if (unknown.length > 0) {

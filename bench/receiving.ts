@@ -17,7 +17,10 @@ const payloads = (examples as unknown as { name: string; examples: object[] }[])
 );
 
 /** Signed deliveries of upstream's own example payloads to this server, and how each gets a GUID of its own. */
-export function signedDeliveries({ url }: ServerProcess): { requests: Uint8Array[]; numberAt: string; status: number } {
+export function signedDeliveries(
+  { url }: ServerProcess,
+  headers: Record<string, string> = {},
+): { requests: Uint8Array[]; numberAt: string; status: number } {
   const requests = payloads.map(({ event, body }) =>
     postRequest(url, "/webhooks", body, {
       "Content-Type": "application/json",
@@ -25,6 +28,7 @@ export function signedDeliveries({ url }: ServerProcess): { requests: Uint8Array
       "X-GitHub-Delivery": GUID,
       "X-GitHub-Hook-ID": "1",
       "X-Hub-Signature-256": `sha256=${createHmac("sha256", SECRET).update(body).digest("hex")}`,
+      ...headers,
     }),
   );
   return { requests, numberAt: NUMBER, status: 202 };

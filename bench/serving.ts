@@ -19,6 +19,16 @@ interface Sum {
   cpuSeconds: number;
 }
 
+/** What answers cost, by the clock and by the server's CPU time for each. */
+export interface Cost {
+  perSecond: number;
+  cpuMicros: number;
+}
+
+export function costOf({ answers, seconds, cpuSeconds }: Sum): Cost {
+  return { perSecond: answers / seconds, cpuMicros: (cpuSeconds / answers) * 1e6 };
+}
+
 /**
  * Answers per second of two servers, each in a process of its own, asked in turn by as many connections, after rounds that
  * count for nothing, until the code is compiled. Beside it the CPU time that each takes for an answer (Postgres' own is not in
@@ -29,7 +39,7 @@ export async function alternateServers(
   as: { goal: Goal; part?: string },
 ): Promise<Measured> {
   await using loader = openLoader();
-  const rounds: { subject: Sum; reference: Sum }[] = [];
+  const rounds: { subject: Cost; reference: Cost }[] = [];
   for (let round = -WARM_UPS; round < ROUNDS; round++) {
     const sums = {
       subject: { answers: 0, seconds: 0, cpuSeconds: 0 },
@@ -41,19 +51,17 @@ export async function alternateServers(
         [sums.reference, reference],
       ] as const;
       for (const [sum, side] of slice % 2 === 0 ? turns : turns.toReversed())
-        await measure(loader, sum, side, connections);
+        await measureSlice(loader, sum, side, { connections, seconds: SLICE_SECONDS });
     }
-    if (round >= 0) rounds.push(sums);
+    if (round >= 0) rounds.push({ subject: costOf(sums.subject), reference: costOf(sums.reference) });
   }
-  const perSecond = ({ answers, seconds }: Sum) => answers / seconds;
-  const micros = ({ cpuSeconds, answers }: Sum) => (cpuSeconds / answers) * 1e6;
   const [ours, theirs] = [
-    median(rounds.map((one) => micros(one.subject))),
-    median(rounds.map((one) => micros(one.reference))),
+    median(rounds.map((one) => one.subject.cpuMicros)),
+    median(rounds.map((one) => one.reference.cpuMicros)),
   ];
   return {
     ...comparison(
-      rounds.map((one) => [perSecond(one.subject), perSecond(one.reference)]),
+      rounds.map((one) => [one.subject.perSecond, one.reference.perSecond]),
       { unit: "answers/s", ...as },
     ),
     notes: {
@@ -64,14 +72,15 @@ export async function alternateServers(
   };
 }
 
-async function measure(loader: Loader, sum: Sum, { server, ...asked }: Side, connections: number): Promise<void> {
+/** Asks for a moment, and adds what came of it to the sum. */
+export async function measureSlice(
+  loader: Loader,
+  sum: Sum,
+  { server, ...asked }: Side,
+  how: Pick<Load, "connections" | "seconds">,
+): Promise<void> {
   const before = await server.cpuSeconds();
-  const { answers, perSecond } = await loader.load({
-    url: server.url,
-    ...asked,
-    connections,
-    seconds: SLICE_SECONDS,
-  });
+  const { answers, perSecond } = await loader.load({ url: server.url, ...asked, ...how });
   sum.cpuSeconds += (await server.cpuSeconds()) - before;
   sum.answers += answers;
   sum.seconds += answers / perSecond;
