@@ -11,12 +11,16 @@ export const selections = pgTable("selections", {
   problem: text("problem"),
 });
 
+const SYNC_STATES = ["backfilling", "live", "paused", "gone"] as const;
+export type SyncState = (typeof SYNC_STATES)[number];
+
 /** One row is one mirrored repository and how far its sync has come. */
 export const repositorySyncs = pgTable(
   "repository_syncs",
   {
     repositoryId: id("repository_id").primaryKey(),
-    state: text("state").notNull(),
+    /** What the states mean, and who moves a repository: `src/sync/following/state.ts`. */
+    state: text("state", { enum: SYNC_STATES }).notNull(),
     addedAt: instant("added_at").notNull(),
     backfilledAt: instant("backfilled_at"),
     /** Upstream's changes up to here, by upstream's clock, have been read. */
@@ -28,7 +32,10 @@ export const repositorySyncs = pgTable(
     confirmedAt: instant("confirmed_at"),
     problem: text("problem"),
   },
-  (table) => [check("repository_syncs_state", sql`${table.state} in ('backfilling', 'live', 'paused', 'gone')`)],
+  (table) => [
+    check("repository_syncs_state", sql`${table.state} in ('backfilling', 'live', 'paused', 'gone')`),
+    check("repository_syncs_pause", sql`${table.state} <> 'paused' or ${table.problem} is not null`),
+  ],
 );
 
 /** One row is one phase of a repository's backfill and the page it will read next. */

@@ -1,3 +1,4 @@
+import type { SyncState } from "../../db/schema/sync.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { version } from "../operations/version.ts";
@@ -36,7 +37,7 @@ export interface RepositoryStatus {
   owner: string;
   /** `*` for a wish `owner/*` that has led to no repository yet. */
   name: string;
-  state: "backfilling" | "live" | "paused" | "gone";
+  state: SyncState;
   /** How far the first full copy has come; null when it has not begun. */
   progress: BackfillProgress | null;
   /** When upstream last confirmed what we hold; ISO 8601, by our clock. */
@@ -128,7 +129,7 @@ function sum(counts: number[]): number {
 interface Row {
   owner: string;
   name: string;
-  state: RepositoryStatus["state"];
+  state: SyncState;
   confirmed_at: Date | null;
   problem: string | null;
   phases: PhaseProgress[] | null;

@@ -189,7 +189,9 @@ test("what is not followed any more is not found, and a repository that turns pr
   await warm();
   await world.ctx.db.execute(sql`update repository_syncs set state = 'gone' where repository_id = ${at.id}`);
   for (const url of processes) expect((await ask(url)).body.errors).toMatchObject([{ type: "NOT_FOUND" }]);
-  await world.ctx.db.execute(sql`update repository_syncs set state = 'live' where repository_id = ${at.id}`);
+  await world.ctx.db.execute(
+    sql`update repository_syncs set state = 'backfilling', added_at = now() where repository_id = ${at.id}`,
+  );
   expect((await shown()).errors).toBeUndefined();
 });
 

@@ -342,7 +342,10 @@ test(`${STEPS} changes of every kind, each shown by the next read of a process t
     [
       "that it is followed again",
       async () => {
-        await world.ctx.db.$client.query("update repository_syncs set state = 'live' where repository_id = $1", [id]);
+        await world.ctx.db.$client.query(
+          "update repository_syncs set state = 'backfilling', added_at = now() where repository_id = $1",
+          [id],
+        );
       },
     ],
     [

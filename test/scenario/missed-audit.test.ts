@@ -6,7 +6,7 @@ import { openView } from "../../src/simulator/views/view.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
 import { type AuditReport, driftCount } from "../../src/sync/audit/report.ts";
 import { scheduleAudits } from "../../src/sync/audit/schedule.ts";
-import { InterruptedError } from "../../src/sync/backfill/backfill.ts";
+import { InterruptedError } from "../../src/sync/following/while-mirrored.ts";
 import { RepositoryUnavailableError } from "../../src/sync/reads/pages.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { compare } from "../support/comparison.ts";

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../../context.ts";
 import { type AuditPhase, AuditUnderWayError, audit as auditRepository } from "../../sync/audit/audit.ts";
 import { type AuditReport, type Drift, driftCount } from "../../sync/audit/report.ts";
+import { RemovedError } from "../../sync/following/while-mirrored.ts";
 import { RepositoryUnavailableError } from "../../sync/reads/pages.ts";
 import type { QuotaSpentError } from "../../upstream/client/errors.ts";
 import { type Command, CommandError, type Given, UsageError } from "../command.ts";
@@ -84,7 +85,7 @@ async function auditOne(
       if (!report) throw new CommandError(`${fullName} is mirrored no more, or is just being copied`);
       return report;
     } catch (error) {
-      if (error instanceof RepositoryUnavailableError)
+      if (error instanceof RepositoryUnavailableError || error instanceof RemovedError)
         throw new CommandError(`${error.message}. Nothing was changed`, { cause: error });
       if (!(error instanceof AuditUnderWayError)) throw error;
       if (Date.now() > waitUntil)

@@ -84,7 +84,8 @@ async function queue(
   // One that is under way would lose its place between two pages; it reads everything anyway.
   if (again && state === "backfilling")
     output.note(`tain: ${fullName} is being copied right now: --again changes nothing`);
-  else if (again || state === "paused") await restartBackfill(ctx, id);
+  else if ((again || state === "paused") && !(await restartBackfill(ctx, id)))
+    throw new CommandError(`${fullName} is not mirrored any more: it was removed just now`);
   try {
     await enqueueBackfill(ctx, { repositoryId: id });
   } catch (error) {

@@ -1,3 +1,4 @@
+import type { SyncState } from "../../../db/schema/sync.ts";
 import { sql } from "../../../db/sql.ts";
 import { isPattern } from "../../config.ts";
 import type { Context } from "../../context.ts";
@@ -23,7 +24,7 @@ export function readNames(words: readonly string[]): string[] {
 export interface MatchedRepository {
   id: number;
   fullName: string;
-  state: string;
+  state: SyncState;
   problem: string | null;
 }
 
@@ -33,7 +34,7 @@ export async function findMatches({ db }: Pick<Context, "db">, pattern: string):
     ? sql`lower(split_part(r.full_name, '/', 1)) = split_part(${pattern}, '/', 1)`
     : sql`(lower(r.full_name) = ${pattern}
         or exists (select from former_names f where f.repository_id = r.id and f.full_name = ${pattern}))`;
-  const rows = await db.query<{ id: string; full_name: string; state: string; problem: string | null }>(sql`
+  const rows = await db.query<{ id: string; full_name: string; state: SyncState; problem: string | null }>(sql`
     select r.id, r.full_name, s.state, s.problem from repositories r join repository_syncs s on s.repository_id = r.id
       where ${condition} order by lower(r.full_name)`);
   return rows.map(({ id, full_name: fullName, ...rest }) => ({ id: Number(id), fullName, ...rest }));

@@ -1,5 +1,6 @@
 import type { Database } from "../../../db/connection.ts";
 import { GatheredRead } from "../../../db/gathered.ts";
+import type { SyncState } from "../../../db/schema/sync.ts";
 import { Statement } from "../../../db/statement.ts";
 
 /** What every read and write about a repository begins with. */
@@ -8,7 +9,7 @@ export interface MirroredRepository {
   nodeId: string | null;
   fullName: string;
   htmlUrl: string | null;
-  state: "backfilling" | "live" | "paused" | "gone";
+  state: SyncState;
 }
 
 interface Row {
@@ -16,7 +17,7 @@ interface Row {
   node_id: string | null;
   full_name: string;
   html_url: string | null;
-  state: MirroredRepository["state"];
+  state: SyncState;
 }
 
 /** A repository that is mirrored, or was; null for any other. */

@@ -5,7 +5,7 @@ import { findMirroredRepository, type MirroredRepository } from "../../mirror/re
 import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { QuotaSpentError } from "../../upstream/client/errors.ts";
-import { InterruptedError } from "../backfill/backfill.ts";
+import { mayGoOn, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWay } from "../give-way.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
 import { tombstonesOf } from "../reads/read-anew.ts";
@@ -78,6 +78,7 @@ export class AuditUnderWayError extends Error {
  * @throws RepositoryUnavailableError when upstream does not show it: that is no drift, and nothing is deleted
  * @throws InterruptedError between two pages, once `signal` is aborted
  * @throws AuditUnderWayError when another process audits it
+ * @throws RemovedError when it is removed meanwhile
  */
 export async function audit(ctx: Context, input: AuditInput): Promise<AuditReport | null> {
   const repository = await findMirroredRepository(ctx.db, input.repositoryId);
@@ -92,8 +93,7 @@ async function auditAlone(ctx: Context, repository: MirroredRepository, input: A
   let pagesLeft = input.maxPages ?? Number.POSITIVE_INFINITY;
   while (run.report.finishedAt === null && pagesLeft > 0) {
     await giveWay(ctx, input.signal);
-    if (input.signal.aborted)
-      throw new InterruptedError(`The audit of ${repository.fullName} stops before the next page of ${run.phase}`);
+    await mayGoOn(ctx, repository, { job: "audit", signal: input.signal });
     try {
       await step(ctx, run, input.signal);
       pagesLeft -= 1;
@@ -131,10 +131,12 @@ async function beginOrResume(
   const startedAt = ctx.clock.now();
   const report = newReport(repository.fullName, startedAt, repair);
   const phase = auditPhases[0];
-  await ctx.db.execute(sql`insert into audits (repository_id, repair, started_at, phase, report)
+  await whileMirrored(ctx, repository, (tx) =>
+    tx.execute(sql`insert into audits (repository_id, repair, started_at, phase, report)
     values (${repository.id}, ${repair}, ${startedAt.toISOString()}::timestamptz, ${phase}, ${JSON.stringify(report)})
     on conflict (repository_id) do update set repair = excluded.repair, started_at = excluded.started_at, finished_at = null,
-      phase = excluded.phase, cursor = null, report = excluded.report`);
+      phase = excluded.phase, cursor = null, report = excluded.report`),
+  );
   return { repository, startedAt, repair, phase, cursor: null, report };
 }
 
@@ -149,7 +151,7 @@ async function step(ctx: Context, run: Run, signal: AbortSignal): Promise<void> 
       signal,
     });
     const seen = { next: reviews.next, keys: reviews.keys, isUnchanged: false, drift: reviews.drift };
-    await ctx.db.transaction((tx) => advance(ctx, tx, run, seen));
+    await whileMirrored(ctx, repository, (tx) => advance(ctx, tx, run, seen));
     return;
   }
   const { kind, path: list } = lists[phase];
@@ -160,7 +162,9 @@ async function step(ctx: Context, run: Run, signal: AbortSignal): Promise<void> 
   });
   if (seen.next !== null) return;
   const drift = kind === "repository" ? [] : await auditRest(ctx, run, kind, signal);
-  await ctx.db.transaction((tx) => advance(ctx, tx, run, { next: null, keys: [], isUnchanged: false, drift }, 0));
+  await whileMirrored(ctx, repository, (tx) =>
+    advance(ctx, tx, run, { next: null, keys: [], isUnchanged: false, drift }, 0),
+  );
 }
 
 /** The rows of a kind that were on no page. */
@@ -177,13 +181,12 @@ async function auditRest(ctx: Context, run: Run, kind: Kind, signal: AbortSignal
     for (const key of unmet.length > 0 ? await labelsStillUnmet(ctx, repository, unmet) : []) {
       drift.push({ kind, key, drift: "gone" });
       const tombstones = tombstonesOf(ctx, { kind, repositoryId: repository.id, key });
-      if (repair) await ctx.db.transaction((tx) => mergeObserved(tx, tombstones));
+      if (repair) await whileMirrored(ctx, repository, (tx) => mergeObserved(tx, tombstones));
     }
     return drift;
   }
   for (const key of unmet) {
-    if (signal.aborted)
-      throw new InterruptedError(`The audit of ${repository.fullName} stops among what it did not meet`);
+    await mayGoOn(ctx, repository, { job: "audit", signal });
     drift.push(...(await auditUnmet(ctx, repository, kind, key, repair)));
   }
   return drift;

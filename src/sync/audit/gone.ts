@@ -5,6 +5,7 @@ import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { type Kind, resourceOf } from "../../mirror/store/resource.ts";
 import type { Answer } from "../../upstream/client/upstream.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
 import { pathOf, readAnew } from "../reads/read-anew.ts";
 import { compareWithStored, overruling } from "./comparison.ts";
@@ -46,7 +47,7 @@ export async function auditUnmet(
   if (path === null) return [];
   const { observed, outcome } = await readAnew(ctx, wanted, repository, path, "audit");
   const overruled = overruling(observed);
-  return ctx.db.transaction(async (tx) => {
+  return whileMirrored(ctx, repository, async (tx) => {
     const { drift } =
       outcome === "deleted"
         ? { drift: [{ kind, key, drift: "gone" } satisfies Drift] }

@@ -8,6 +8,7 @@ import type { Kind } from "../../mirror/store/resource.ts";
 import type { Json } from "../../mirror/store/template.ts";
 import type { Answer } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
 import { RepositoryUnavailableError, sightingOf } from "../reads/pages.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { compareWithStored, fingerprintOf, overruling } from "./comparison.ts";
@@ -32,6 +33,7 @@ interface Question {
  * only while our rows are still what they were when they were equal to it: then a 304 proves that they are equal now.
  * `remember` writes in the same transaction.
  * @throws RepositoryUnavailableError when upstream does not show the list
+ * @throws RemovedError when the repository is removed meanwhile
  */
 export async function auditPage(
   ctx: Context,
@@ -46,7 +48,7 @@ export async function auditPage(
     case "unchanged": {
       if (!proven) throw new Error(`Upstream answers 304 for ${path}, which was not asked conditionally`);
       const page = { next: answer.next, keys: proven.keys, isUnchanged: true, drift: [] };
-      await ctx.db.transaction(async (tx) => {
+      await whileMirrored(ctx, repository, async (tx) => {
         await savePage(tx, repository.id, kind, path, { ...proven, walkedAt: answer.seenAt });
         await remember(tx, page);
       });
@@ -81,7 +83,7 @@ async function storeCompared(
     seen.filter((one) => one.kind === kind && one.extent === (isSingle ? "single" : "whole")).map((one) => one.key),
   );
   let marks: Mark[] = [];
-  const page = await ctx.db.transaction(async (tx) => {
+  const page = await whileMirrored(ctx, repository, async (tx) => {
     const before = await compareWithStored(tx, observed);
     if (repair) {
       marks = marksForTies(await mergeObserved(tx, observed), ctx.clock.now());

@@ -3,6 +3,7 @@ import type { MirroredRepository } from "../../mirror/read/repository.ts";
 import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
 import { marksForUnclear, type PullsPlace, pullDetailsOf, readPullDetails } from "../reads/pull-details.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
@@ -36,7 +37,7 @@ export async function auditReviews(
   const marks = repair
     ? marksForUnclear(ctx, repository, [...(await notYetClear(ctx, repository, read.unclear)), ...computing])
     : [];
-  const drift = await ctx.db.transaction(async (tx) => {
+  const drift = await whileMirrored(ctx, repository, async (tx) => {
     // Users are seen here with less than REST shows of them, and are compared by their own pages.
     const compared = { ...observed, seen: observed.seen.filter((one) => one.kind !== "user") };
     const found = await compareWithStored(tx, compared, { withParts: true });

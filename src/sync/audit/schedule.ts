@@ -1,6 +1,7 @@
 import type { Context } from "../../context.ts";
 import { enqueueAudit } from "../../queues/queues.ts";
-import { setSyncState } from "../following/repository-sync.ts";
+import { move } from "../following/state.ts";
+import { RemovedError } from "../following/while-mirrored.ts";
 import { RepositoryUnavailableError } from "../reads/pages.ts";
 import { AuditUnderWayError, audit } from "./audit.ts";
 import { driftCount } from "./report.ts";
@@ -47,9 +48,9 @@ export async function auditPart(
       driftCount(report) > 0 ? "An audit found and repaired drift" : "An audit found no drift",
     );
   } catch (error) {
-    if (error instanceof AuditUnderWayError) return;
+    if (error instanceof AuditUnderWayError || error instanceof RemovedError) return;
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     ctx.log.warn({ repositoryId, reason: error.message }, "Upstream does not show a mirrored repository");
-    await setSyncState(ctx.db, repositoryId, "paused", error.message);
+    await move(ctx.db, repositoryId, { from: ["live", "paused"], to: "paused", problem: error.message });
   }
 }

@@ -4,9 +4,17 @@ import { findMirroredRepository, type MirroredRepository } from "../../mirror/re
 import type { Transaction } from "../../mirror/store/merge.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
-import { isMirrored, OVERLAP_MS, setSyncState } from "../following/repository-sync.ts";
+import { FOLLOWED, move } from "../following/state.ts";
+import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWay } from "../give-way.ts";
-import { BY_CHANGE, PAGE_SIZE, RepositoryUnavailableError, type StoredPage, storePage } from "../reads/pages.ts";
+import {
+  BY_CHANGE,
+  OVERLAP_MS,
+  PAGE_SIZE,
+  RepositoryUnavailableError,
+  type StoredPage,
+  storePage,
+} from "../reads/pages.ts";
 import { readRepository } from "../reads/read-repository.ts";
 import { placeOfChanges, storeReviews } from "./reviews.ts";
 
@@ -25,6 +33,7 @@ const backfillPhases = [
   "reviews",
 ] as const;
 type BackfillPhase = (typeof backfillPhases)[number];
+const JOB = "backfill";
 
 const per = `per_page=${PAGE_SIZE}`;
 /**
@@ -40,11 +49,6 @@ const lists: Record<Exclude<BackfillPhase, "reviews">, { kind: Kind; path: strin
   "review comments": { kind: "review_comment", path: `pulls/comments?${BY_CHANGE}&${per}` },
 };
 
-/** The work was asked to stop and can be taken up at the page it had come to. */
-export class InterruptedError extends Error {
-  override name = "InterruptedError";
-}
-
 /**
  * Copies the repository, or goes on where an earlier run stopped. At the end the repository is live.
  * @throws InterruptedError between two pages, once `signal` is aborted
@@ -54,32 +58,32 @@ export async function backfill(
   { repositoryId }: { repositoryId: number },
   signal: AbortSignal,
 ): Promise<void> {
-  let repository = await findMirroredRepository(ctx.db, repositoryId);
-  if (!repository || repository.state === "gone") return;
+  const known = await findMirroredRepository(ctx.db, repositoryId);
+  if (!known || known.state === "gone") return;
   try {
-    const read = await readRepository(ctx, repository, "backfill");
-    repository = read.repository;
-    await beginBackfill(ctx, repository, read.upstreamNow);
+    const { repository, upstreamNow } = await readRepository(ctx, known, "backfill");
+    await beginBackfill(ctx, repository, upstreamNow, signal);
     for (const phase of backfillPhases) await runPhase(ctx, repository, phase, signal);
-    await ctx.db.$client.query(
-      "update repository_syncs set state = 'live', problem = null, backfilled_at = $2, confirmed_at = $2 where repository_id = $1 and state <> 'gone'",
-      [repositoryId, ctx.clock.now()],
-    );
+    await endBackfill(ctx, repository);
   } catch (error) {
+    // A new wish may have begun another copy by now, and its job was dropped for this one.
+    if (error instanceof RemovedError) return await backfill(ctx, { repositoryId }, signal);
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     // Deleted, hidden or no longer allowed: upstream answers all three alike, so nothing is thrown away.
-    ctx.log.warn({ repository: repository.fullName, reason: error.message }, "The backfill pauses");
-    await setSyncState(ctx.db, repositoryId, "paused", error.message);
+    ctx.log.warn({ repository: known.fullName, reason: error.message }, "The backfill pauses");
+    await move(ctx.db, repositoryId, { from: FOLLOWED, to: "paused", problem: error.message });
   }
 }
 
-/** Forgets how far an earlier backfill came, so that the next one reads every page again (conditionally). */
-export async function restartBackfill(ctx: Pick<Context, "db">, repositoryId: number): Promise<void> {
-  await ctx.db.transaction(async (tx) => {
-    await tx.execute(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
-    await tx.execute(
-      sql`update repository_syncs set state = 'backfilling', problem = null where repository_id = ${repositoryId}`,
-    );
+/**
+ * Forgets how far an earlier backfill came, so that the next one reads every page again (conditionally). False: the
+ * repository is not mirrored any more.
+ */
+export async function restartBackfill(ctx: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
+  return await ctx.db.transaction(async (tx) => {
+    const isMirrored = await move(tx, repositoryId, { from: FOLLOWED, to: "backfilling" });
+    if (isMirrored) await tx.execute(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
+    return isMirrored;
   });
 }
 
@@ -90,26 +94,31 @@ const FOLLOWED_MS = 24 * 3_600_000;
  * The watermarks of a first copy are upstream's time at its beginning: whatever changes meanwhile is read by the first
  * catch-up. A copy that is made again keeps those that it has.
  */
-async function beginBackfill(ctx: Context, repository: MirroredRepository, upstreamNow: Date): Promise<void> {
-  const { rows: begun } = await ctx.db.$client.query("select from backfill_phases where repository_id = $1 limit 1", [
-    repository.id,
-  ]);
-  if (begun.length > 0) return; // What upstream was asked before is not asked again.
+async function beginBackfill(
+  ctx: Context,
+  repository: MirroredRepository,
+  upstreamNow: Date,
+  signal: AbortSignal,
+): Promise<void> {
+  const { rowCount: begun } = await ctx.db.$client.query(
+    "select from backfill_phases where repository_id = $1 and phase = any($2)",
+    [repository.id, backfillPhases],
+  );
+  if (begun === backfillPhases.length) return; // What upstream was asked before is not asked again.
+  await mayGoOn(ctx, repository, { job: JOB, signal });
   const expected = await expectedPages(ctx, repository);
   const followedSince = await findFollowedSince(ctx, repository.id);
-  await ctx.db.transaction(async (tx) => {
+  await whileMirrored(ctx, repository, async (tx) => {
     const now = ctx.clock.now().toISOString();
     for (const phase of backfillPhases) {
       const cursor = phase === "reviews" && followedSince ? placeOfChanges(followedSince) : null;
       await tx.execute(sql`insert into backfill_phases (repository_id, phase, cursor, expected_pages, started_at)
         values (${repository.id}, ${phase}, ${cursor}, ${expected[phase] ?? null}, ${now}::timestamptz) on conflict do nothing`);
     }
-    if (followedSince) {
-      await setSyncState(tx, repository.id, "backfilling", null);
-      return;
-    }
+    await move(tx, repository.id, { from: FOLLOWED, to: "backfilling" });
+    if (followedSince) return;
     const watermark = upstreamNow.toISOString();
-    await tx.execute(sql`update repository_syncs set state = 'backfilling', issues_synced_at = ${watermark}::timestamptz, comments_synced_at = ${watermark}::timestamptz,
+    await tx.execute(sql`update repository_syncs set issues_synced_at = ${watermark}::timestamptz, comments_synced_at = ${watermark}::timestamptz,
       review_comments_synced_at = ${watermark}::timestamptz, pulls_synced_at = ${watermark}::timestamptz where repository_id = ${repository.id}`);
   });
 }
@@ -163,16 +172,15 @@ async function runPhase(
     [repository.id, phase],
   );
   const row = rows[0];
-  if (!row || row.finished_at) return;
+  if (!row) throw begunAnew(repository);
+  if (row.finished_at) return;
   for (let cursor: string | null = row.cursor, isLast = false; !isLast; ) {
     await giveWay(ctx, signal);
-    if (signal.aborted)
-      throw new InterruptedError(`The backfill of ${repository.fullName} stops before the next page of ${phase}`);
-    if (!(await isMirrored(ctx.db, repository.id))) return; // Removed meanwhile.
+    await mayGoOn(ctx, repository, { job: JOB, signal });
     const next: string | null =
       phase === "reviews"
         ? await storeReviews(ctx, repository, cursor, signal, (tx, step) =>
-            rememberPage(ctx, tx, repository.id, phase, step),
+            rememberPage(ctx, tx, repository, phase, step),
           )
         : await storeListPage(ctx, repository, phase, cursor);
     isLast = next === null;
@@ -189,7 +197,7 @@ async function storeListPage(
   const { kind, path } = lists[phase];
   const at = cursor ?? `/repositories/${repository.id}/${path}`;
   const page = await storePage(ctx, repository, kind, at, "backfill", {
-    remember: (tx, stored) => rememberPage(ctx, tx, repository.id, phase, stored),
+    remember: (tx, stored) => rememberPage(ctx, tx, repository, phase, stored),
   });
   return page.next;
 }
@@ -197,12 +205,30 @@ async function storeListPage(
 async function rememberPage(
   ctx: Pick<Context, "clock">,
   tx: Transaction,
-  repositoryId: number,
+  repository: MirroredRepository,
   phase: BackfillPhase,
   page: Pick<StoredPage, "next" | "resources" | "pagesLeft"> & { pages?: number },
 ): Promise<void> {
   const finishedAt = page.next === null ? ctx.clock.now().toISOString() : null;
-  await tx.execute(sql`update backfill_phases set cursor = ${page.next}, pages = pages + ${page.pages ?? 1}, resources = resources + ${page.resources},
+  const { rowCount } =
+    await tx.execute(sql`update backfill_phases set cursor = ${page.next}, pages = pages + ${page.pages ?? 1}, resources = resources + ${page.resources},
     expected_pages = coalesce(pages + ${page.pagesLeft}::integer, expected_pages), finished_at = ${finishedAt}::timestamptz
-    where repository_id = ${repositoryId} and phase = ${phase}`);
+    where repository_id = ${repository.id} and phase = ${phase}`);
+  if (rowCount === 0) throw begunAnew(repository);
+}
+
+async function endBackfill(ctx: Context, repository: MirroredRepository): Promise<void> {
+  await whileMirrored(ctx, repository, async (tx) => {
+    const { rowCount } = await tx.execute(
+      sql`select from backfill_phases where repository_id = ${repository.id} and finished_at is not null`,
+    );
+    if (rowCount !== backfillPhases.length) throw begunAnew(repository);
+    const now = ctx.clock.now();
+    await move(tx, repository.id, { from: FOLLOWED, to: "live", confirmedAt: now, backfilledAt: now });
+  });
+}
+
+/** The phases were forgotten while they were worked through. */
+function begunAnew({ fullName }: MirroredRepository): RemovedError {
+  return new RemovedError(`${fullName} was removed, or is to be copied anew`);
 }

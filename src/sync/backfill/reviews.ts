@@ -2,6 +2,7 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/repository.ts";
 import { mergeabilityMark, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
 import { isMergeabilityKnown, storeMergeabilityAfter } from "../reads/mergeability.ts";
 import { PAGE_SIZE, reviewLists, type StoredPage, storePage } from "../reads/pages.ts";
 import { learnPullDetails, marksForUnclear, readPullDetails, storePullDetails } from "../reads/pull-details.ts";
@@ -74,7 +75,7 @@ async function storeChanged(
   if (rows.length > MOST_CHANGED) return false;
   const numbers = rows.map((row) => row.number);
   await storePullDetails(ctx, repository, numbers, "backfill", signal);
-  await ctx.db.transaction((tx) => remember(tx, { next: null, resources: numbers.length, pagesLeft: 1 }));
+  await whileMirrored(ctx, repository, (tx) => remember(tx, { next: null, resources: numbers.length, pagesLeft: 1 }));
   return true;
 }
 
@@ -109,7 +110,7 @@ async function storeWhole(
     const marks = (await isMergeabilityKnown(ctx.db, repository.id))
       ? []
       : [mergeabilityMark(repository.id, ctx.clock.now())];
-    await ctx.db.transaction(async (tx) => {
+    await whileMirrored(ctx, repository, async (tx) => {
       await storeMarks(tx, marks);
       await rememberPlace(tx, null);
     });
@@ -139,7 +140,7 @@ async function storePullsPage(
   const marks = marksForUnclear(ctx, repository, details.unclear);
   const left = isFirst && page.next !== null ? (await countPulls(ctx, repository)) - page.pulls.length : 0;
   const pagesLeft = isFirst ? 1 + Math.ceil(Math.max(0, left) / page.pageSize) : null;
-  await ctx.db.transaction(async (tx) => {
+  await whileMirrored(ctx, repository, async (tx) => {
     // Reads of details that tie with a webhook are settled by that webhook's own mark.
     await mergeObserved(tx, details.observed);
     await storeMarks(tx, marks);

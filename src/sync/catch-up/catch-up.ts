@@ -5,13 +5,14 @@ import type { Kind } from "../../mirror/store/resource.ts";
 import { enqueueBackfill, enqueueCatchUp } from "../../queues/queues.ts";
 import { CredentialUnusableError } from "../../upstream/client/errors.ts";
 import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
-import { InterruptedError } from "../backfill/backfill.ts";
-import { OVERLAP_MS, setSyncState } from "../following/repository-sync.ts";
+import { type FollowedState, move } from "../following/state.ts";
+import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWayToDeliveries } from "../give-way.ts";
 import { storeMergeability } from "../reads/mergeability.ts";
 import {
   BY_CHANGE,
   newestOf,
+  OVERLAP_MS,
   PAGE_SIZE,
   pathSince,
   RepositoryUnavailableError,
@@ -44,6 +45,9 @@ const followed: readonly Following[] = [
 /** Whether they can be merged upstream never knows of some: of which nothing was heard for so long are not asked about again. */
 const HEARD_MS = 15 * 60_000;
 
+/** A catch-up starts in these states. It moves no repository that has been removed, or is being copied, by its end. */
+const CAUGHT_UP: readonly FollowedState[] = ["live", "paused"];
+
 /**
  * Reads what changed in a repository since the watermarks, up to now. A watermark only moves to what was seen, so an
  * unchanged list is asked for by the same address again, and that costs nothing. A repository that upstream shows again
@@ -61,8 +65,8 @@ export async function catchUp(
     const startedAt = ctx.clock.now();
     const { repository } = await readRepository(ctx, known, "catch-up");
     if (!(await isBackfilled(ctx, repositoryId))) {
-      await setSyncState(ctx.db, repositoryId, "backfilling", null);
-      await enqueueBackfill(ctx, { repositoryId });
+      if (await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "backfilling" }))
+        await enqueueBackfill(ctx, { repositoryId });
       return;
     }
     await readWhole(ctx, repository, "label", `labels?${per}`, signal);
@@ -74,19 +78,17 @@ export async function catchUp(
       priority: "catch-up",
       signal,
     });
-    await ctx.db.$client.query(
-      "update repository_syncs set state = 'live', problem = null, confirmed_at = $2 where repository_id = $1 and state <> 'gone'",
-      [repositoryId, startedAt],
-    );
+    await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "live", confirmedAt: startedAt });
   } catch (error) {
+    if (error instanceof RemovedError) return;
     if (error instanceof CredentialUnusableError) {
-      // Whoever paused it has said why.
-      if (known.state !== "paused") await setSyncState(ctx.db, repositoryId, "paused", error.message);
+      // A repository that is paused already keeps its reason.
+      await move(ctx.db, repositoryId, { from: ["live"], to: "paused", problem: error.message });
       return;
     }
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     ctx.log.warn({ repository: known.fullName, reason: error.message }, "Upstream does not show a mirrored repository");
-    await setSyncState(ctx.db, repositoryId, "paused", error.message);
+    await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "paused", problem: error.message });
   }
 }
 
@@ -139,7 +141,7 @@ async function follow(
   { kind, watermark, path: list }: Following,
   signal: AbortSignal,
 ): Promise<void> {
-  const since = new Date((await watermarkOf(ctx, repository.id, watermark)).getTime() - OVERLAP_MS);
+  const since = new Date((await watermarkOf(ctx, repository, watermark)).getTime() - OVERLAP_MS);
   for (let path: string | null = pathSince(`/repositories/${repository.id}/${list}`, since); path !== null; ) {
     await beforePage(ctx, repository, signal);
     const page: StoredPage = await storePage(ctx, repository, kind, path, "catch-up", {
@@ -157,7 +159,7 @@ async function follow(
 
 /** Pull requests cannot be asked by `since`: read from the newest change down to the watermark. */
 async function followPulls(ctx: Context, repository: MirroredRepository, signal: AbortSignal): Promise<void> {
-  const watermark = await watermarkOf(ctx, repository.id, "pulls_synced_at");
+  const watermark = await watermarkOf(ctx, repository, "pulls_synced_at");
   const until = new Date(watermark.getTime() - OVERLAP_MS);
   const changed = new Map<number, Date>();
   const validators: Validator[] = [];
@@ -175,7 +177,7 @@ async function followPulls(ctx: Context, repository: MirroredRepository, signal:
   // The list shows no reviews and no sizes.
   await storePullDetails(ctx, repository, [...changed.keys()], "catch-up", signal);
   const newest = new Date(Math.max(watermark.getTime(), ...[...changed.values()].map(Number)));
-  await ctx.db.transaction(async (tx) => {
+  await whileMirrored(ctx, repository, async (tx) => {
     for (const validator of validators) await saveValidator(tx, validator);
     await tx.execute(
       sql`update repository_syncs set pulls_synced_at = greatest(pulls_synced_at, ${newest.toISOString()}::timestamptz) where repository_id = ${repository.id}`,
@@ -186,15 +188,20 @@ async function followPulls(ctx: Context, repository: MirroredRepository, signal:
 /** All repositories are caught up with at one time, and deliveries would wait behind their pages. */
 async function beforePage(ctx: Context, repository: MirroredRepository, signal: AbortSignal): Promise<void> {
   await giveWayToDeliveries(ctx, signal);
-  if (signal.aborted) throw new InterruptedError(`The catch-up of ${repository.fullName} stops before the next page`);
+  await mayGoOn(ctx, repository, { job: "catch-up", signal });
 }
 
-async function watermarkOf(ctx: Pick<Context, "db">, repositoryId: number, column: string): Promise<Date> {
+/** @throws RemovedError when there is none: the repository was purged, and a new copy begins */
+async function watermarkOf(
+  ctx: Pick<Context, "db">,
+  { id, fullName }: MirroredRepository,
+  column: string,
+): Promise<Date> {
   const { rows } = await ctx.db.$client.query<{ at: Date | null }>(
     `select ${column} as at from repository_syncs where repository_id = $1`,
-    [repositoryId],
+    [id],
   );
   const at = rows[0]?.at;
-  if (!at) throw new Error(`Repository ${repositoryId} is live and has no ${column}`);
+  if (!at) throw new RemovedError(`${fullName} was purged`);
   return at;
 }

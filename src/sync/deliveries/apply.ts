@@ -23,7 +23,7 @@ import type { Fields, Json } from "../../mirror/store/template.ts";
 import { type IssuePlace, storeTransfer } from "../../mirror/store/transfers.ts";
 import { enqueueTask, QueueUnavailableError } from "../../queues/queues.ts";
 import { noteInstallation } from "../following/installations.ts";
-import { findMirrored, setSyncState } from "../following/repository-sync.ts";
+import { FOLLOWED, findMirrored, move } from "../following/state.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { observeCounts } from "./review-comment-counts.ts";
 
@@ -94,7 +94,7 @@ export async function applyDeliveries(
     for (const { transfer } of read) if (transfer) await storeTransfer(tx, transfer.from, transfer.to);
     for (const { deletedRepositoryId } of read) {
       if (deletedRepositoryId !== null)
-        await setSyncState(tx, deletedRepositoryId, "gone", "upstream says it was deleted");
+        await move(tx, deletedRepositoryId, { from: FOLLOWED, to: "gone", problem: "upstream says it was deleted" });
     }
     for (const { id, ignored } of read) outcomes.set(id, ignored === null ? "applied" : "ignored");
     return { marks, selects: read.some(({ selects }) => selects) };

@@ -14,6 +14,7 @@ import {
   installationCredential,
   loadInstallations,
 } from "../../upstream/credentials/installations.ts";
+import { type FollowedState, moveAll } from "./state.ts";
 
 /** Webhooks tell at once of what an installation covers; this finds what they missed. */
 const LIST_MS = 5 * 60_000;
@@ -24,6 +25,9 @@ const LOOK_MS = 250;
 const MAX_LOOKS = 80;
 const LIST = "/app/installations?per_page=100";
 const REPOSITORIES = "/installation/repositories?per_page=100";
+
+/** A repository that is paused already keeps its reason. */
+const NOT_PAUSED: readonly FollowedState[] = ["live", "backfilling"];
 
 /** How a repository that an installation covers begins to be mirrored. */
 export interface Beginning {
@@ -233,14 +237,12 @@ async function uncover(
   { kept, unchanged = [], reason }: { kept: number[]; unchanged?: number[]; reason: string },
 ): Promise<number[]> {
   const list = (numbers: number[]) => `{${numbers.join(",")}}`;
-  const { rows } = await tx.execute<{ repository_id: string }>(sql`with lost as (
-      update installation_repositories set page = 0 where installation_id = ${id} and page > 0
-        and page <> all(${list(unchanged)}::integer[]) and repository_id <> all(${list(kept)}::bigint[])
-      returning repository_id)
-    update repository_syncs set state = 'paused', problem = ${`${reason}, or \`tain remove\` it here`}
-      where state in ('live', 'backfilling') and repository_id in (select repository_id from lost)
+  const { rows } = await tx.execute<{ repository_id: string }>(sql`
+    update installation_repositories set page = 0 where installation_id = ${id} and page > 0
+      and page <> all(${list(unchanged)}::integer[]) and repository_id <> all(${list(kept)}::bigint[])
       returning repository_id`);
-  return rows.map(({ repository_id }) => Number(repository_id));
+  const lost = rows.map(({ repository_id }) => Number(repository_id));
+  return await moveAll(tx, lost, { from: NOT_PAUSED, to: "paused", problem: `${reason}, or \`tain remove\` it here` });
 }
 
 /** What is covered and wanted and not mirrored: it was not wanted when its page was read. */
@@ -263,11 +265,9 @@ async function pauseUnreadable(ctx: Context): Promise<void> {
   }
 }
 
-async function pauseSuspended({ db }: Pick<Context, "db">, id: number, account: string): Promise<void> {
+async function pauseSuspended(ctx: Pick<Context, "db">, id: number, account: string): Promise<void> {
   const problem = `The GitHub App's installation on ${account} is suspended: an owner of ${account} can unsuspend it in its settings, under GitHub Apps`;
-  await db.execute(sql`update repository_syncs set state = 'paused', problem = ${problem}
-    where state in ('live', 'backfilling')
-      and repository_id in (select repository_id from installation_repositories where installation_id = ${id})`);
+  await moveAll(ctx.db, await findCovered(ctx, id), { from: NOT_PAUSED, to: "paused", problem });
 }
 
 /** Tokens take over what they see of what an installation may not read any more; what they do not see the catch-up pauses. */

@@ -1,7 +1,7 @@
 import { sql } from "../../../db/drizzle.ts";
 import { touch } from "../../../db/revisions.ts";
 import type { Context } from "../../context.ts";
-import { mergeObserved } from "../../mirror/store/merge.ts";
+import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
 import type { Fields } from "../../mirror/store/template.ts";
 import { enqueueBackfill, QueueUnavailableError } from "../../queues/queues.ts";
@@ -10,6 +10,7 @@ import type { Answer } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { learnOwners } from "../../upstream/credentials/token-owners.ts";
 import { followInstallations } from "./installations.ts";
+import { begin, forgetRemovals, remove } from "./state.ts";
 
 /**
  * Adds wishes of what to mirror: `owner/name` or `owner/*`. Those already there stay as they are; a new `owner/*` also wishes
@@ -23,8 +24,7 @@ export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns
         sql`insert into selections (pattern, added_at) values (${pattern}, ${ctx.clock.now().toISOString()}::timestamptz) on conflict do nothing`,
       );
       if (rowCount === 0 || !pattern.endsWith("/*")) return;
-      await tx.execute(sql`update repository_syncs set problem = null where state = 'gone' and problem = ${REMOVED_HERE}
-        and repository_id in (select id from repositories where lower(full_name) like ${`${escapeLike(pattern.slice(0, -1))}%`})`);
+      await forgetRemovals(tx, `${escapeLike(pattern.slice(0, -1))}%`);
     });
   }
 }
@@ -52,8 +52,8 @@ export async function resolveSelections(ctx: Context): Promise<void> {
       name === "*"
         ? (await isInstalledAlone(ctx, owner))
           ? null
-          : await mirrorOwner(ctx, owner, resolved_at !== null)
-        : await mirrorOne(ctx, pattern, `/repos/${pattern}`);
+          : await mirrorOwner(ctx, pattern, resolved_at !== null)
+        : await mirrorOne(ctx, pattern, `/repos/${pattern}`, { pattern });
     const resolvedAt = problem === null ? ctx.clock.now().toISOString() : null;
     await ctx.db.execute(
       sql`update selections set problem = ${problem}, resolved_at = coalesce(${resolvedAt}::timestamptz, resolved_at) where pattern = ${pattern}`,
@@ -75,10 +75,10 @@ async function mirrorInstalled(ctx: Context): Promise<void> {
         const name = fullName.toLowerCase();
         return wantsAll || patterns.has(name) || patterns.has(`${name.split("/")[0]}/*`);
       },
-      begin: (representation, seenAt) => beginMirroring(ctx, representation, seenAt, { isNamed: false }),
+      begin: (representation, seenAt) => beginMirroring(ctx, representation, seenAt, "installed"),
       beginById: async (repositoryId) => {
         const path = `/repositories/${repositoryId}`;
-        const problem = await mirrorOne(ctx, path, path);
+        const problem = await mirrorOne(ctx, path, path, "installed");
         if (problem) ctx.log.info({ repositoryId, problem }, "An installed repository cannot be mirrored yet");
       },
     });
@@ -110,16 +110,19 @@ export async function readViewer(ctx: Context): Promise<number> {
   return user.id as number;
 }
 
+/** Why a repository is to be mirrored: a wish of `selections`, or that the App is installed on it. */
+type Reason = { pattern: string } | "installed";
+
 /** Answers the problem in words, or null when the repository is mirrored. */
-async function mirrorOne(ctx: Context, pattern: string, path: string): Promise<string | null> {
+async function mirrorOne(ctx: Context, name: string, path: string, reason: Reason): Promise<string | null> {
   const answer = await ctx.upstream.get(path, { priority: "catch-up" });
   switch (answer.kind) {
     case "ok":
-      await beginMirroring(ctx, answer.body as Fields, answer.seenAt, { isNamed: true });
+      await beginMirroring(ctx, answer.body as Fields, answer.seenAt, reason);
       return null;
     case "moved":
-      if (answer.location?.startsWith("/repositories/")) return mirrorOne(ctx, pattern, answer.location);
-      return `upstream says that ${pattern} has moved, and not where to`;
+      if (answer.location?.startsWith("/repositories/")) return mirrorOne(ctx, name, answer.location, reason);
+      return `upstream says that ${name} has moved, and not where to`;
     case "missing":
       return `upstream answers ${answer.status} (${answer.message}): check the name, and that the token may see it`;
     case "unchanged":
@@ -129,9 +132,10 @@ async function mirrorOne(ctx: Context, pattern: string, path: string): Promise<s
   }
 }
 
-async function mirrorOwner(ctx: Context, owner: string, isKnown: boolean): Promise<string | null> {
+async function mirrorOwner(ctx: Context, pattern: string, isKnown: boolean): Promise<string | null> {
+  const [owner] = pattern.split("/");
   for (const list of [`/orgs/${owner}/repos?per_page=100`, `/users/${owner}/repos?per_page=100`]) {
-    if (await mirrorList(ctx, list, isKnown)) return null;
+    if (await mirrorList(ctx, list, pattern, isKnown)) return null;
   }
   return `upstream knows no organisation and no user ${owner}`;
 }
@@ -140,13 +144,13 @@ async function mirrorOwner(ctx: Context, owner: string, isKnown: boolean): Promi
  * Asked every minute, and so conditionally: a list that has not changed costs nothing. Not the first time, when what has not
  * changed may have been removed here. False: there is no such list.
  */
-async function mirrorList(ctx: Context, first: string, conditional: boolean): Promise<boolean> {
+async function mirrorList(ctx: Context, first: string, pattern: string, conditional: boolean): Promise<boolean> {
   for (let path: string | null = first; path !== null; ) {
     const answer: Answer = await ctx.upstream.get(path, { priority: "catch-up", conditional });
     if (answer.kind === "moved" || answer.kind === "missing") return false;
     if (answer.kind === "ok") {
       for (const representation of answer.body as Fields[]) {
-        await beginMirroring(ctx, representation, answer.seenAt, { isNamed: false });
+        await beginMirroring(ctx, representation, answer.seenAt, { pattern });
       }
       // Only now, since it says that the page needs no second look.
       if (answer.validator) await saveValidator(ctx.db, answer.validator);
@@ -156,23 +160,13 @@ async function mirrorList(ctx: Context, first: string, conditional: boolean): Pr
   return true;
 }
 
-const REMOVED_HERE = "removed here";
-
-async function beginMirroring(
-  ctx: Context,
-  representation: Fields,
-  seenAt: Date,
-  { isNamed }: { isNamed: boolean },
-): Promise<void> {
+async function beginMirroring(ctx: Context, representation: Fields, seenAt: Date, reason: Reason): Promise<void> {
   const repositoryId = representation.id as number;
   const isNew = await ctx.db.transaction(async (tx) => {
+    if (reason !== "installed" && !(await holdWish(tx, reason.pattern))) return false;
     await mergeObserved(tx, observe("repository", representation, { api: ctx.config.upstreamUrl, seenAt, read: true }));
-    // One that upstream deleted and restored begins anew; one that was removed here only when it is asked for by name.
-    const { rowCount } = await tx.execute(sql`insert into repository_syncs (repository_id, state, added_at)
-      values (${repositoryId}, 'backfilling', ${ctx.clock.now().toISOString()}::timestamptz)
-      on conflict (repository_id) do update set state = 'backfilling', problem = null
-        where repository_syncs.state = 'gone' and (${isNamed} or repository_syncs.problem is distinct from ${REMOVED_HERE})`);
-    const isNew = (rowCount ?? 0) > 0;
+    const isNamed = reason !== "installed" && !reason.pattern.endsWith("/*");
+    const isNew = await begin(tx, repositoryId, { isNamed, wishedAt: ctx.clock.now() });
     touch(tx, [repositoryId]);
     if (isNew) await tx.execute(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
     return isNew;
@@ -183,6 +177,12 @@ async function beginMirroring(
   } catch (error) {
     if (!(error instanceof QueueUnavailableError)) throw error; // The scheduler queues every backfill that has no job.
   }
+}
+
+/** Whether the wish still stands. A removal of it that comes meanwhile waits for the end of the transaction. */
+async function holdWish(tx: Transaction, pattern: string): Promise<boolean> {
+  const { rowCount } = await tx.execute(sql`select from selections where pattern = ${pattern} for key share`);
+  return rowCount !== 0;
 }
 
 /** How many first copies of the account's repositories are under way or wait, this one included. */
@@ -217,19 +217,22 @@ export async function removeSelection(
 ): Promise<string[]> {
   const name = pattern.toLowerCase();
   const like = name.endsWith("/*") ? `${escapeLike(name.slice(0, -1))}%` : escapeLike(name);
-  const { rows } = await ctx.db.$client.query<{ id: string; full_name: string }>(
-    "select r.id, r.full_name from repositories r join repository_syncs s on s.repository_id = r.id where lower(r.full_name) like $1 and ($2 or s.state <> 'gone')",
-    [like, purge],
-  );
-  await ctx.db.$client.query("delete from selections where pattern = $1", [name]);
-  for (const { id } of rows) {
-    await ctx.db.$client.query("update repository_syncs set state = 'gone', problem = $2 where repository_id = $1", [
-      id,
-      REMOVED_HERE,
-    ]);
-    if (purge) await purgeRepository(ctx, Number(id));
-  }
-  return rows.map((row) => row.full_name);
+  const removed = await ctx.db.transaction(async (tx) => {
+    // First, since what the wish is just beginning has to be found below: see `holdWish`.
+    await tx.execute(sql`delete from selections where pattern = ${name}`);
+    const { rows } = await tx.execute<{ id: string; full_name: string }>(
+      sql`select r.id, r.full_name from repositories r join repository_syncs s on s.repository_id = r.id
+        where lower(r.full_name) like ${like} and (${purge} or s.state <> 'gone') order by r.id`,
+    );
+    const found = rows.map(({ id, full_name }) => ({ id: Number(id), fullName: full_name }));
+    await remove(
+      tx,
+      found.map(({ id }) => id),
+    );
+    return found;
+  });
+  if (purge) for (const { id } of removed) await purgeRepository(ctx, id);
+  return removed.map(({ fullName }) => fullName);
 }
 
 const BY_REPOSITORY = [

@@ -4,6 +4,7 @@ import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Fields, Json } from "../../mirror/store/template.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import type { Pull } from "./graphql-pulls.ts";
 import { readReviewLists } from "./pages.ts";
@@ -81,7 +82,7 @@ async function readSingle(
     priority,
   );
   let marks: Mark[] = [];
-  await ctx.db.transaction(async (tx) => {
+  await whileMirrored(ctx, repository, async (tx) => {
     marks = marksForTies(await mergeObserved(tx, observed), ctx.clock.now());
     await storeMarks(tx, marks);
   });

@@ -4,6 +4,7 @@ import { IS_MERGEABILITY_UNKNOWN, MERGEABILITY_WAIT_MS, mergeabilityMark } from 
 import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks, findMark, postponeMarks, settleMarks } from "../refresh/marks.ts";
 import type { Mergeability } from "./graphql-pulls.ts";
 import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts";
@@ -101,7 +102,7 @@ export async function storeMergeabilityAfter(
         MERGEABILITY_FIELDS,
         read,
       );
-      await ctx.db.transaction(async (tx) => {
+      await whileMirrored(ctx, repository, async (tx) => {
         await mergeObserved(tx, observeMergeability(ctx, repository, pulls, seenAt));
         await remember(tx, last);
       });

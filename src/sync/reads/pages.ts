@@ -9,9 +9,12 @@ import type { Json } from "../../mirror/store/template.ts";
 import { pagesLeft } from "../../upstream/client/pagination.ts";
 import type { Answer, Priority } from "../../upstream/client/upstream.ts";
 import { forgetValidators, saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 
 export const PAGE_SIZE = 100;
+/** Reads begin so long before their watermark: `updated_at` counts whole seconds, and a replica may show a change late. */
+export const OVERLAP_MS = 30_000;
 
 /** Upstream does not show the repository, or not any more. Whether it was deleted cannot be told from this. */
 export class RepositoryUnavailableError extends Error {
@@ -54,6 +57,7 @@ export interface Storing {
  * Reads one page of a list and stores it, in one transaction with the validator and whatever `remember` writes: after a
  * crash the page was either stored and is not read again, or it was not. A list of the oldest change first goes on by time.
  * @throws RepositoryUnavailableError when upstream does not show the list
+ * @throws RemovedError when the repository is removed meanwhile
  */
 export async function storePage(
   ctx: Context,
@@ -67,7 +71,7 @@ export async function storePage(
   const page = await readPage(ctx, repository, kind, path, answer);
   await prepare?.(page.observed);
   let marks: Mark[] = [];
-  await ctx.db.transaction(async (tx) => {
+  await whileMirrored(ctx, repository, async (tx) => {
     marks = marksForTies(await mergeObserved(tx, page.observed), ctx.clock.now());
     await together([
       storeMarks(tx, marks),

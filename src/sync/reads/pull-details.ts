@@ -7,6 +7,7 @@ import type { Observed } from "../../mirror/store/observation.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { type GoneAccounts, learnGoneAccounts, mergedByGone, reviewedByGone } from "./gone-accounts.ts";
 import type { Pull } from "./graphql-pulls.ts";
@@ -152,7 +153,7 @@ export async function storePullDetails(
     });
     const { observed, unfinished, unclear } = await learnPullDetails(ctx, repository, page, priority);
     const marks = marksForUnclear(ctx, repository, unclear);
-    await ctx.db.transaction(async (tx) => {
+    await whileMirrored(ctx, repository, async (tx) => {
       await mergeObserved(tx, observed);
       marks.push(...(await marksForMergeability(tx, observed.seen, page.seenAt)));
       await storeMarks(tx, marks);

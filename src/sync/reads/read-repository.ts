@@ -6,6 +6,7 @@ import { observe } from "../../mirror/store/observation.ts";
 import type { Json } from "../../mirror/store/template.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
 import { RepositoryUnavailableError } from "./pages.ts";
 
 /**
@@ -24,7 +25,7 @@ export async function readRepository(
     case "unchanged":
       return { repository: known, upstreamNow: answer.upstreamNow };
     case "ok": {
-      await ctx.db.transaction(async (tx) => {
+      await whileMirrored(ctx, known, async (tx) => {
         await mergeObserved(
           tx,
           observe("repository", answer.body as Json, {

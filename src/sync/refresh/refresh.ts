@@ -17,6 +17,7 @@ import { joinObserved, type Observed, type Seen } from "../../mirror/store/obser
 import type { ResourceKey } from "../../mirror/store/resource.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { Batches } from "../batches.ts";
+import { RemovedError, refuseRemoved } from "../following/while-mirrored.ts";
 import { refreshMergeability } from "../reads/mergeability.ts";
 import { PAGE_SIZE, storePage } from "../reads/pages.ts";
 import { pathOf, readAnew } from "../reads/read-anew.ts";
@@ -52,9 +53,15 @@ export class Refreshes {
   }
 
   async refresh(wanted: MarkKey): Promise<Outcome> {
-    return isResource(wanted)
-      ? await this.#refreshResource(wanted)
-      : await refreshMergeability(this.#ctx, wanted.repositoryId);
+    try {
+      return isResource(wanted)
+        ? await this.#refreshResource(wanted)
+        : await refreshMergeability(this.#ctx, wanted.repositoryId);
+    } catch (error) {
+      // The mark stays, and the next refresh settles it if no wish brings the repository back.
+      if (error instanceof RemovedError) return "unknown";
+      throw error;
+    }
   }
 
   async #refreshResource(wanted: ResourceKey): Promise<Outcome> {
@@ -114,7 +121,10 @@ export async function readMissingComments(
       : [],
   );
   if (counts.length === 0) return;
-  for (const number of await LACKING_COMMENTS.find(ctx.db, counts)) {
+  const lacking = await LACKING_COMMENTS.find(ctx.db, counts);
+  // A purge takes the comments first, and all of them would seem to be lacking.
+  if (lacking.length > 0) await refuseRemoved(ctx, repository);
+  for (const number of lacking) {
     const first = `/repositories/${repository.id}/issues/${number}/comments?per_page=${PAGE_SIZE}`;
     for (let path: string | null = first; path !== null; )
       path = (await storePage(ctx, repository, "issue_comment", path, priority)).next;

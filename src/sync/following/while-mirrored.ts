@@ -1,0 +1,54 @@
+import { sql } from "../../../db/drizzle.ts";
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/repository.ts";
+import type { Transaction } from "../../mirror/store/merge.ts";
+import { findMirrored } from "./state.ts";
+
+/** A job was asked to stop. It goes on at the page that it had come to. */
+export class InterruptedError extends Error {
+  override name = "InterruptedError";
+}
+
+/** The repository was removed while a job worked on it, so the job ends. A wish may have brought it back since. */
+export class RemovedError extends Error {
+  override name = "RemovedError";
+}
+
+/**
+ * Ends a job between two pages, where it can go on later.
+ * @throws InterruptedError once `signal` is aborted
+ * @throws RemovedError once the repository is removed: nothing more is asked of upstream for it
+ */
+export async function mayGoOn(
+  ctx: Pick<Context, "db">,
+  repository: MirroredRepository,
+  { job, signal }: { job: string; signal: AbortSignal },
+): Promise<void> {
+  if (signal.aborted) throw new InterruptedError(`The ${job} of ${repository.fullName} stops before the next page`);
+  await refuseRemoved(ctx, repository);
+}
+
+/** @throws RemovedError once the repository is removed */
+export async function refuseRemoved({ db }: Pick<Context, "db">, { id, fullName }: MirroredRepository): Promise<void> {
+  if (!(await findMirrored(db, [id])).has(id)) throw new RemovedError(`${fullName} was removed`);
+}
+
+/**
+ * One transaction that stores what a job has read of a repository. It takes the repository's row first, so a removal that
+ * comes meanwhile waits for the end, and a purge then finds every row that was stored.
+ * @throws RemovedError when a removal came first; nothing is stored
+ */
+export async function whileMirrored<T>(
+  { db }: Pick<Context, "db">,
+  { id, fullName }: MirroredRepository,
+  store: (tx: Transaction) => Promise<T>,
+): Promise<T> {
+  return await db.transaction(async (tx) => {
+    // Not `for share`: of two transactions that share the row, both of which then move a watermark, neither could go on.
+    const { rowCount } = await tx.execute(
+      sql`select from repository_syncs where repository_id = ${id} and state <> 'gone' for no key update`,
+    );
+    if (rowCount === 0) throw new RemovedError(`${fullName} was removed`);
+    return await store(tx);
+  });
+}
