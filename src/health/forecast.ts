@@ -2,9 +2,9 @@ import type { QuotaReport } from "../upstream/quota/report.ts";
 import type { Forecast, Work } from "./status.ts";
 
 /** GitHub docs: the windows of REST are an hour long. */
-const windowMs = 3_600_000;
+const WINDOW_MS = 3_600_000;
 /** Beyond so many windows the answer is a guess of no use. */
-const mostWindows = 10_000;
+const MOST_WINDOWS = 10_000;
 
 /**
  * When the work will be done at its present pace, the waits for quota included. One page is taken for one REST request, and
@@ -21,7 +21,7 @@ export function forecast({ requests, perSecond }: Work, quota: readonly QuotaRep
   let at = now;
   let todo = requests;
   let waitsForQuota = false;
-  for (let windows = 0; windows < mostWindows; windows++) {
+  for (let windows = 0; windows < MOST_WINDOWS; windows++) {
     const left = sources.reduce((sum, source) => sum + source.left, 0);
     const nextReset = Math.min(...sources.map(({ resetAt }) => resetAt));
     const byPace = (perSecond * (nextReset - at)) / 1_000;
@@ -39,7 +39,7 @@ export function forecast({ requests, perSecond }: Work, quota: readonly QuotaRep
     for (const source of sources) {
       if (source.resetAt > at) continue;
       source.left = source.perWindow;
-      source.resetAt += windowMs;
+      source.resetAt += WINDOW_MS;
     }
   }
   return null;

@@ -63,13 +63,13 @@ function standardOutput(): LineSink {
   return { write: (line) => out.write(readable(line)) };
 }
 
-const colours = { 10: "gray", 20: "gray", 30: "green", 40: "yellow", 50: "red", 60: "magenta" } as const;
+const COLOURS = { 10: "gray", 20: "gray", 30: "green", 40: "yellow", 50: "red", 60: "magenta" } as const;
 
 /** `12:00:01 WARN worker  the message key=value`, with a stack below it when there is one. */
 export function readable(line: string): string {
   const { level, time, pid: _pid, process: name, msg = "", err, ...rest } = JSON.parse(line);
   const label = (pino.levels.labels[level] ?? String(level)).toUpperCase().padEnd(5);
-  const colour = colours[level as keyof typeof colours] ?? "white";
+  const colour = COLOURS[level as keyof typeof COLOURS] ?? "white";
   const extra = Object.entries(rest).map(
     ([key, value]) => ` ${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
   );

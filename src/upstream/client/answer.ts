@@ -57,7 +57,7 @@ function readPage({ base, path, key, accept, credential, madeFor, seenAt }: Aske
       return pathBelow(base, url);
     } catch (cause) {
       // To leave the page out would end the list early, and look like deletions.
-      throw unreadable(path, status, (cause as Error).message, { cause });
+      throw unreadable(path, status, cause instanceof Error ? cause.message : String(cause), { cause });
     }
   });
   const etag = one(headers.etag) ?? null;
@@ -143,12 +143,12 @@ function parseJson(text: string): unknown {
   }
 }
 
-const hopByHop = new Set(["connection", "keep-alive", "transfer-encoding", "content-encoding", "content-length"]);
+const HOP_BY_HOP = new Set(["connection", "keep-alive", "transfer-encoding", "content-encoding", "content-length"]);
 
 export function endToEnd(headers: Headers): Record<string, string | string[]> {
   return Object.fromEntries(
     Object.entries(headers).filter(
-      (entry): entry is [string, string | string[]] => entry[1] !== undefined && !hopByHop.has(entry[0]),
+      (entry): entry is [string, string | string[]] => entry[1] !== undefined && !HOP_BY_HOP.has(entry[0]),
     ),
   );
 }

@@ -5,6 +5,7 @@ import type { Asking } from "./asking.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Ask } from "./exchange.ts";
 import { graphqlAnswer, isMutation, judgeGraphql, parseGraphql } from "./graphql.ts";
+import { numberOf, objectOf } from "./json.ts";
 import type { GraphqlAnswer, GraphqlOptions } from "./upstream.ts";
 
 /** Sends GraphQL documents: queries may be repeated, mutations are sent once. */
@@ -46,8 +47,8 @@ export class GraphqlAsking {
     const { received, seenAt, refusal } = await (mutates ? this.#attempts.once(ask) : this.#attempts.repeatedly(ask));
     if (refusal) throw refusal;
     const body = parseGraphql(received.text);
-    const charged = body?.data?.rateLimit?.cost;
-    if (typeof charged === "number") this.#costs.set(document, charged);
+    const charged = numberOf(objectOf(body?.data?.rateLimit).cost);
+    if (charged !== null) this.#costs.set(document, charged);
     return graphqlAnswer<T>(received, body, { seenAt, mutates });
   }
 }

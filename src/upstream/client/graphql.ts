@@ -1,6 +1,7 @@
 import type { Judgement } from "../quota/headers.ts";
 import { limitOf } from "../quota/headers.ts";
 import { GraphqlTooHeavyError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
+import { numberOf, objectOf, textOf } from "./json.ts";
 import type { Received } from "./transport.ts";
 import type { GraphqlAnswer, GraphqlError } from "./upstream.ts";
 import { isSecondaryMessage, isSpentMessage, isTimeoutMessage } from "./wording.ts";
@@ -10,7 +11,7 @@ export const RATE_LIMIT = "rateLimit { cost limit nodeCount remaining resetAt us
 
 /** As upstream sends it. */
 interface GraphqlBody {
-  data: ({ rateLimit?: Partial<Record<string, unknown>> | null } & Record<string, unknown>) | null;
+  data: Record<string, unknown> | null;
   errors: GraphqlError[];
 }
 
@@ -22,17 +23,18 @@ export function parseGraphql(text: string): GraphqlBody | null {
   } catch {
     return null; // Said by the answer; what it means depends on the status.
   }
-  if (typeof body !== "object" || body === null || !("data" in body || "errors" in body)) return null;
-  const { data = null, errors = [] } = body as { data?: GraphqlBody["data"]; errors?: unknown };
-  return { data, errors: Array.isArray(errors) ? errors.map(readError) : [] };
+  const { data, errors } = objectOf(body);
+  if (data === undefined && errors === undefined) return null;
+  return { data: isData(data) ? data : null, errors: Array.isArray(errors) ? errors.map(readError) : [] };
 }
 
-function readError(error: { type?: unknown; path?: unknown; message?: unknown } | null): GraphqlError {
-  return {
-    type: typeof error?.type === "string" ? error.type : null,
-    path: Array.isArray(error?.path) ? error.path : [],
-    message: typeof error?.message === "string" ? error.message : "",
-  };
+function isData(data: unknown): data is Record<string, unknown> {
+  return typeof data === "object" && data !== null;
+}
+
+function readError(error: unknown): GraphqlError {
+  const { type, path, message } = objectOf(error);
+  return { type: textOf(type), path: Array.isArray(path) ? path : [], message: textOf(message) ?? "" };
 }
 
 /** What an answer means for the quota: GraphQL reports limits with status 200, and its own figures in the data. Pure. */
@@ -45,7 +47,7 @@ export function judgeGraphql(received: Received): Judgement {
   }
   if (body && isSecondaryMessage(messages)) return { limit: { kind: "secondary" } };
 
-  const { cost, limit, remaining, resetAt } = body?.data?.rateLimit ?? {};
+  const { cost, limit, remaining, resetAt } = objectOf(body?.data?.rateLimit);
   const reset = Date.parse(String(resetAt)) / 1_000;
   return {
     limit: limitOf(status, headers, messages),
@@ -98,8 +100,8 @@ export function graphqlAnswer<T>(
     const reason = body.errors.map(({ message }) => message).join("; ");
     throw new UpstreamRefusedError(status, reason || "neither data nor errors", body);
   }
-  const cost = body.data.rateLimit?.cost;
-  return { data: body.data as T, errors: body.errors, seenAt, cost: typeof cost === "number" ? cost : null };
+  // Upstream answers in the shape that the document asked for; only the caller, who wrote the document, knows that.
+  return { data: body.data as T, errors: body.errors, seenAt, cost: numberOf(objectOf(body.data.rateLimit).cost) };
 }
 
 function restMessage(text: string): string {

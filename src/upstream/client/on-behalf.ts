@@ -5,7 +5,7 @@ import { endToEnd } from "./answer.ts";
 import { type Received, Transport } from "./transport.ts";
 import type { RawAnswer, WriteRequest } from "./upstream.ts";
 
-const limits = {
+const LIMITS = {
   connections: 32,
   connectTimeoutMs: 5_000,
   headersTimeoutMs: 15_000,
@@ -45,8 +45,8 @@ export function openOnBehalf({
   config: { upstreamUrl },
   clock,
 }: Pick<Stores, "clock"> & { config: { upstreamUrl: string } }): OnBehalf {
-  const transport = new Transport(upstreamUrl, limits);
-  const forwarding = new Transport(upstreamUrl, { ...limits, connections: FORWARDED_AT_ONCE });
+  const transport = new Transport(upstreamUrl, LIMITS);
+  const forwarding = new Transport(upstreamUrl, { ...LIMITS, connections: FORWARDED_AT_ONCE });
   const common = (token: string) => ({
     "user-agent": `tain/${version}`,
     accept: "application/vnd.github+json",

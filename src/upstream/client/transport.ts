@@ -83,7 +83,7 @@ export class Transport {
       signal?.throwIfAborted();
       const outage = outageOf(error);
       if (!outage) throw error;
-      throw new UpstreamUnavailableError(`${method} ${path.split("?")[0]}: ${outageText[outage]}`, outage, {
+      throw new UpstreamUnavailableError(`${method} ${path.split("?")[0]}: ${OUTAGE_TEXTS[outage]}`, outage, {
         cause: error,
       });
     }
@@ -97,7 +97,7 @@ export class Transport {
   }
 }
 
-const outageText: Record<Outage, string> = {
+const OUTAGE_TEXTS: Record<Outage, string> = {
   unreachable: "upstream cannot be reached",
   interrupted: "the connection to upstream broke off",
   "timed-out": "upstream did not answer in time",
@@ -109,7 +109,8 @@ const outageText: Record<Outage, string> = {
 function outageOf(error: unknown): Outage | null {
   if (!(error instanceof Error)) return null;
   if (error.name === "TimeoutError") return "timed-out";
-  const { code = "", syscall } = error as NodeJS.ErrnoException;
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  const isConnecting = "syscall" in error && error.syscall === "connect";
   switch (code) {
     case "UND_ERR_HEADERS_TIMEOUT":
     case "UND_ERR_BODY_TIMEOUT":
@@ -131,10 +132,10 @@ function outageOf(error: unknown): Outage | null {
     case "Z_DATA_ERROR":
       return "unreadable";
     case "ETIMEDOUT":
-      return syscall === "connect" ? "unreachable" : "timed-out";
+      return isConnecting ? "unreachable" : "timed-out";
     case "EHOSTUNREACH":
     case "ENETUNREACH":
-      return syscall === "connect" ? "unreachable" : "interrupted";
+      return isConnecting ? "unreachable" : "interrupted";
     default:
       if (code.startsWith("HPE_")) return "unreadable";
       // A certificate that does not hold ends the handshake, before anything was sent.

@@ -18,6 +18,11 @@ export function isSuspension(status: number, message: string): boolean {
   return status === 403 && /installation has been suspended/i.test(message);
 }
 
+/** GitHub has no code for it: the error's is "custom". */
+export function isDuplicateHook(status: number, body: string): boolean {
+  return status === 422 && body.includes("already exists");
+}
+
 /** GraphQL reports that it ran out of time with status 200 and without a type. */
 export function isTimeoutMessage(message: string): boolean {
   return /something went wrong while executing your query|couldn't respond to your request in time/i.test(message);

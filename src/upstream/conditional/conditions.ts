@@ -4,7 +4,6 @@ import { LRUCache } from "lru-cache";
 import type { Stores } from "../../stores.ts";
 import type { Received } from "../client/transport.ts";
 import { tokenMark } from "../credentials/installation-tokens.ts";
-import type { Headers } from "../quota/headers.ts";
 import { isPredicted, predictEtag, routePattern, variesBy } from "./etag.ts";
 import {
   copyValidator,
@@ -16,11 +15,11 @@ import {
 } from "./validators.ts";
 
 /** The largest body that is kept, compressed. Pages of a hundred issues with long texts have some 300 kB. */
-const maxBodyBytes = 1024 * 1024;
+const MAX_BODY_BYTES = 1024 * 1024;
 /** After a misprediction a route is left alone for this long. Upstream may change its ways, and change them back. */
-const distrustMs = 24 * 3_600_000;
+const DISTRUST_MS = 24 * 3_600_000;
 /** What the ETag of an empty list covers beside `[]`. GitHub's answers to signed requests vary on no other that we send. */
-const emptyVariesBy = "accept authorization";
+const EMPTY_VARIES_BY = "accept authorization";
 
 const gzipAsync = promisify(gzip);
 const gunzipAsync = promisify(gunzip);
@@ -41,7 +40,7 @@ export interface Condition {
 export class Conditions {
   readonly #ctx: Pick<Stores, "config" | "db" | "clock" | "log">;
   /** Routes whose ETags are made in another way than we think. */
-  readonly #distrusted = new LRUCache<string, true>({ max: 1_000, ttl: distrustMs });
+  readonly #distrusted = new LRUCache<string, true>({ max: 1_000, ttl: DISTRUST_MS });
 
   constructor(ctx: Pick<Stores, "config" | "db" | "clock" | "log">) {
     this.#ctx = ctx;
@@ -85,7 +84,7 @@ export class Conditions {
       return { headers: { "if-modified-since": dated.lastModified }, kind: "dated", validator: dated };
     if (others.length > 0 || !/[?&]per_page=/.test(key) || !this.#isTrusted(key)) return null;
     return {
-      headers: { "if-none-match": `"${predictEtag(emptyVariesBy, sent, "[]")}"` },
+      headers: { "if-none-match": `"${predictEtag(EMPTY_VARIES_BY, sent, "[]")}"` },
       kind: "empty",
       validator: null,
     };
@@ -140,7 +139,7 @@ export class Conditions {
   ): Promise<Pick<Validator, "body" | "variesBy">> {
     const nothing = { body: null, variesBy: null };
     if (validator.etag === null || !this.#isTrusted(validator.path)) return nothing;
-    const varies = variesBy(headers as Headers, sent);
+    const varies = variesBy(headers, sent);
     if (!isPredicted(validator.etag, predictEtag(varies, sent, text))) {
       const route = routePattern(validator.path);
       this.#distrusted.set(route, true);
@@ -148,7 +147,7 @@ export class Conditions {
       return nothing;
     }
     const body = packed ?? (await gzipAsync(text));
-    return body.length > maxBodyBytes ? nothing : { body, variesBy: varies };
+    return body.length > MAX_BODY_BYTES ? nothing : { body, variesBy: varies };
   }
 
   #isTrusted(key: string): boolean {
@@ -180,5 +179,5 @@ export interface PageConditions {
 /** The answer that a 304 stands for which confirms an empty list: nothing of it was stored yet. */
 export function emptyPage({ headers }: Condition, { headers: answered }: Received): Received {
   const etag = headers["if-none-match"];
-  return { status: 200, headers: { ...answered, vary: emptyVariesBy.replace(" ", ", "), etag }, text: "[]" };
+  return { status: 200, headers: { ...answered, vary: EMPTY_VARIES_BY.replace(" ", ", "), etag }, text: "[]" };
 }

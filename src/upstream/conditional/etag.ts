@@ -7,7 +7,7 @@ import type { Headers } from "../quota/headers.ts";
  * as far as the answer's Vary names them, each followed by a colon, and then the body before it is compressed. So the tag
  * of a page that we hold can be told for a token that has never asked for it.
  */
-const covered = ["accept", "authorization", "cookie"];
+const COVERED = ["accept", "authorization", "cookie"];
 
 /** Which request headers an answer's ETag covers, in order, with a blank between them. Pure. */
 export function variesBy(answered: Headers, sent: Record<string, string>): string {
@@ -16,7 +16,7 @@ export function variesBy(answered: Headers, sent: Record<string, string>): strin
     .join(",")
     .toLowerCase()
     .split(/[\s,]+/);
-  return covered.filter((name) => vary.includes(name) && sent[name] !== undefined).join(" ");
+  return COVERED.filter((name) => vary.includes(name) && sent[name] !== undefined).join(" ");
 }
 
 /** The ETag's hexadecimal digits for this body. Pure. */

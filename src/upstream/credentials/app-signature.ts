@@ -2,11 +2,11 @@ import githubAppJwt from "universal-github-app-jwt";
 import type { Clock } from "../../stores.ts";
 
 /** A signature is used for so long. GitHub docs: it may be valid for ten minutes at most. */
-const reusedMs = 5 * 60_000;
+const REUSED_MS = 5 * 60_000;
 /** GitHub docs: say that it was made a minute ago, against clocks that differ. The library takes half a minute off itself. */
-const backdatedS = 30;
+const BACKDATED_S = 30;
 /** `Date` counts whole seconds and answers take their time: a smaller difference says nothing. */
-const toleranceMs = 3_000;
+const TOLERANCE_MS = 3_000;
 
 /**
  * Signs as the App. Upstream judges a signature by its own clock, so that is followed: each answer's `Date` says how far ahead
@@ -26,10 +26,10 @@ export class AppSignature {
   /** What stands in the Authorization header. */
   async authorization(): Promise<string> {
     const now = this.upstreamNow();
-    if (!this.#last || Math.abs(now - this.#last.madeAt) > reusedMs) {
+    if (!this.#last || Math.abs(now - this.#last.madeAt) > REUSED_MS) {
       const { token } = await githubAppJwt({
         ...this.#app,
-        now: Math.floor(now / 1_000) - backdatedS,
+        now: Math.floor(now / 1_000) - BACKDATED_S,
       });
       this.#last = { text: `Bearer ${token}`, madeAt: now };
     }
@@ -50,7 +50,7 @@ export class AppSignature {
     if (Number.isNaN(told)) return false;
     // Cut to whole seconds, so half a second late on average; and made at some moment of the exchange.
     const aheadMs = told + 500 - (sentAt.getTime() + this.#clock.now().getTime()) / 2;
-    if (Math.abs(aheadMs - this.#aheadMs) <= toleranceMs) return false;
+    if (Math.abs(aheadMs - this.#aheadMs) <= TOLERANCE_MS) return false;
     this.#aheadMs = aheadMs;
     this.#last = null;
     return true;

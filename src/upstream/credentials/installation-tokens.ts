@@ -11,14 +11,14 @@ export interface InstallationToken {
 }
 
 /** A new one is made when so little is left: a walk of many pages should not end in a 401, and clocks may differ. */
-const renewMs = 10 * 60_000;
+const RENEW_MS = 10 * 60_000;
 /** With less than this left a token is not used any more, even while another process is making a new one. */
-const lastUseMs = 60_000;
+const LAST_USE_MS = 60_000;
 /** When a renewal that failed is tried again, as long as the old token serves. */
-const retryMs = 60_000;
+const RETRY_MS = 60_000;
 /** How long the others wait for the one that makes a token. GitHub gives up after 10 s. */
-const makingMs = 15_000;
-const lookMs = 50;
+const MAKING_MS = 15_000;
+const LOOK_MS = 50;
 
 /**
  * The tokens of the App's installations, made once for all processes. They lie in Redis, encrypted with a key that is derived
@@ -54,10 +54,10 @@ export class InstallationTokens {
   /** One that upstream takes for a minute at least. @throws what `make` throws */
   async of(installationId: number): Promise<string> {
     const known = this.#known.get(installationId);
-    if (known && this.#leftMs(known) > renewMs) return known.text;
-    const isUsable = known !== undefined && this.#leftMs(known) > lastUseMs;
+    if (known && this.#leftMs(known) > RENEW_MS) return known.text;
+    const isUsable = known !== undefined && this.#leftMs(known) > LAST_USE_MS;
     const failedMs = this.#upstreamNow() - (this.#failedAt.get(installationId) ?? Number.NEGATIVE_INFINITY);
-    if (isUsable && failedMs < retryMs) return known.text;
+    if (isUsable && failedMs < RETRY_MS) return known.text;
     let underWay = this.#underWay.get(installationId);
     if (!underWay) {
       underWay = this.#obtain(installationId).finally(() => this.#underWay.delete(installationId));
@@ -85,17 +85,17 @@ export class InstallationTokens {
   async #obtain(installationId: number): Promise<InstallationToken> {
     const place = randomBytes(8).toString("hex");
     const lock = `${this.#tokenKey(installationId)}:making`;
-    const end = performance.now() + makingMs;
+    const end = performance.now() + MAKING_MS;
     for (;;) {
       const shared = await this.#read(installationId);
-      if (shared && shared.text !== this.#refused.get(installationId) && this.#leftMs(shared) > renewMs) {
+      if (shared && shared.text !== this.#refused.get(installationId) && this.#leftMs(shared) > RENEW_MS) {
         this.#known.set(installationId, shared);
         return shared;
       }
-      const isOurs = await this.#redis(() => this.#ctx.redis.set(lock, place, "PX", makingMs, "NX"));
+      const isOurs = await this.#redis(() => this.#ctx.redis.set(lock, place, "PX", MAKING_MS, "NX"));
       // Redis is away, or the one who makes it takes too long: better two tokens than none.
       if (isOurs === null || isOurs.reply === "OK" || performance.now() > end) break;
-      await sleep(lookMs);
+      await sleep(LOOK_MS);
     }
     try {
       const made = await this.#make(installationId);
@@ -103,7 +103,7 @@ export class InstallationTokens {
       await this.#write(installationId, made);
       return made;
     } finally {
-      await this.#redis(() => this.#ctx.redis.eval(unlockScript, 1, lock, place));
+      await this.#redis(() => this.#ctx.redis.eval(UNLOCK, 1, lock, place));
     }
   }
 
@@ -133,7 +133,7 @@ export class InstallationTokens {
       decipher.setAAD(Buffer.from(String(installationId))).setAuthTag(bytes.subarray(12, 28));
       return JSON.parse(Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString("utf8"));
     } catch (error) {
-      this.#ctx.log.info({ installationId, reason: (error as Error).message }, "A shared token cannot be read");
+      this.#ctx.log.info({ installationId, err: error }, "A shared token cannot be read");
       return null;
     }
   }
@@ -158,7 +158,7 @@ export class InstallationTokens {
 }
 
 /** KEYS: the lock. ARGV: who holds it. */
-const unlockScript = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`;
+const UNLOCK = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`;
 
 /** Tells one token string of a credential from the next. */
 export function tokenMark(authorization: string): string {

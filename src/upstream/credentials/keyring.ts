@@ -1,7 +1,8 @@
 import { LRUCache } from "lru-cache";
 import type { Stores } from "../../stores.ts";
 import { failureOf, messageOf } from "../client/answer.ts";
-import { CredentialUnusableError } from "../client/errors.ts";
+import { CredentialUnusableError, UpstreamUnavailableError } from "../client/errors.ts";
+import { objectOf } from "../client/json.ts";
 import type { Received } from "../client/transport.ts";
 import { isSuspension } from "../client/wording.ts";
 import { AppSignature } from "./app-signature.ts";
@@ -11,10 +12,10 @@ import { findInstallations, type Installation, installationCredential, installat
 import { repositoryOf } from "./visibility.ts";
 
 /** How long it is believed which installations there are, and which of them covers a repository. */
-const knownMs = 5_000;
-const coveringMs = 60_000;
+const KNOWN_MS = 5_000;
+const COVERING_MS = 60_000;
 /** What no installation covers, each of them sees alike: public repositories. So a few are enough to ask. */
-const mostStrangers = 10;
+const MOST_STRANGERS = 10;
 
 /** Who may be asked. */
 export interface Candidates {
@@ -34,7 +35,7 @@ export class Keyring {
   readonly #covering = new LRUCache<number, { installationId: number | null }>({
     maxSize: 50_000,
     sizeCalculation: () => 1,
-    ttl: coveringMs,
+    ttl: COVERING_MS,
   });
 
   /** @param post sends a POST as the App, and answers whatever comes */
@@ -78,7 +79,7 @@ export class Keyring {
     }
     if (covering && tokens.length > 0) return { all: tokens, preferred: [] };
     if (covering) throw new CredentialUnusableError(installationCredential(covering.id), suspended(covering.account));
-    const strangers = usable.slice(0, mostStrangers).map(({ id }) => installationCredential(id));
+    const strangers = usable.slice(0, MOST_STRANGERS).map(({ id }) => installationCredential(id));
     const all = [...tokens, ...strangers];
     if (all.length === 0)
       throw new CredentialUnusableError(
@@ -160,7 +161,7 @@ export class Keyring {
   }
 
   async #load(): Promise<readonly KnownCredential[]> {
-    if (this.#known && performance.now() - this.#known.loadedAt < knownMs) return this.#known.credentials;
+    if (this.#known && performance.now() - this.#known.loadedAt < KNOWN_MS) return this.#known.credentials;
     this.#loading ??= loadCredentials(this.#ctx).finally(() => {
       this.#loading = null;
     });
@@ -225,7 +226,9 @@ function readToken(installationId: number, received: Received): InstallationToke
   const { status } = received;
   const message = messageOf(received);
   if (status === 201) {
-    const { token, expires_at: expiresAt } = JSON.parse(received.text) as { token: string; expires_at: string };
+    const { token, expires_at: expiresAt } = objectOf(JSON.parse(received.text));
+    if (typeof token !== "string" || typeof expiresAt !== "string")
+      throw new UpstreamUnavailableError("Upstream made a token and did not show it", "unreadable", { status });
     return { text: token, expiresAt: Date.parse(expiresAt) };
   }
   if (isSuspension(status, message))

@@ -1,6 +1,7 @@
 import { sql } from "../../../db/sql.ts";
 import type { Stores } from "../../stores.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError } from "../client/errors.ts";
+import { objectOf } from "../client/json.ts";
 import type { Upstream } from "../client/upstream.ts";
 import { parseTokens } from "./credentials.ts";
 
@@ -14,7 +15,8 @@ export async function learnOwners(ctx: Pick<Stores, "config" | "db" | "log"> & {
     try {
       const answer = await ctx.upstream.get("/user", { priority: "caller", credential });
       if (answer.kind !== "ok") continue;
-      const { id, login } = answer.body as { id: number; login: string };
+      const { id, login } = objectOf(answer.body);
+      if (typeof id !== "number" || typeof login !== "string") continue;
       await ctx.db.query(sql`
         insert into token_owners (fingerprint, user_id, login) values (${credential}, ${id}, ${login})
           on conflict (fingerprint) do update set user_id = excluded.user_id, login = excluded.login`);

@@ -9,6 +9,7 @@ import {
   UpstreamRefusedError,
 } from "../client/errors.ts";
 import { RATE_LIMIT } from "../client/graphql.ts";
+import { objectOf, textOf } from "../client/json.ts";
 import { type Received, Transport } from "../client/transport.ts";
 import { fingerprint } from "./credentials.ts";
 
@@ -32,7 +33,7 @@ export interface TokenReport {
 
 const BUCKETS = ["core", "graphql", "search"];
 const BATCH = 100;
-const limits = {
+const LIMITS = {
   connections: 1,
   connectTimeoutMs: 10_000,
   headersTimeoutMs: 15_000,
@@ -91,7 +92,7 @@ export async function reportToken(
 
 /** GitHub docs: this one request is free, so it takes no lease; and it is answered when all else is spent. */
 async function askLimits({ config }: Pick<Stores, "config">, token: string): Promise<Received> {
-  const transport = new Transport(config.upstreamUrl, limits);
+  const transport = new Transport(config.upstreamUrl, LIMITS);
   try {
     return await transport.send({
       method: "GET",
@@ -108,13 +109,11 @@ async function askLimits({ config }: Pick<Stores, "config">, token: string): Pro
 }
 
 function readLimits(text: string): TokenReport["quota"] {
-  const { resources = {} } = JSON.parse(text) as {
-    resources?: Record<string, { limit: number; remaining: number; reset: number }>;
-  };
+  const resources = objectOf(objectOf(JSON.parse(text)).resources);
   return BUCKETS.flatMap((bucket) => {
-    const found = resources[bucket];
-    if (!found) return [];
-    return [{ bucket, limit: found.limit, remaining: found.remaining, resetAt: new Date(found.reset * 1_000) }];
+    const { limit, remaining, reset } = objectOf(resources[bucket]);
+    if (typeof limit !== "number" || typeof remaining !== "number" || typeof reset !== "number") return [];
+    return [{ bucket, limit, remaining, resetAt: new Date(reset * 1_000) }];
   });
 }
 
@@ -123,7 +122,7 @@ type Asking = ReturnType<typeof openUpstream>;
 async function askUser(upstream: Asking): Promise<Pick<TokenReport, "login"> & Partial<TokenReport>> {
   try {
     const answer = await upstream.get("/user", { priority: "caller" });
-    return { login: answer.kind === "ok" ? ((answer.body as { login?: string }).login ?? null) : null };
+    return { login: answer.kind === "ok" ? textOf(objectOf(answer.body).login) : null };
   } catch (error) {
     // An app's token is nobody's.
     if (error instanceof UpstreamRefusedError) return { login: null };

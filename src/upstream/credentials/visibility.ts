@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 
 /** How long it is believed that a credential sees a repository, or does not. Rights change rarely, and without notice. */
-const beliefMs = 3_600_000;
+const BELIEF_MS = 3_600_000;
 
 /**
  * Which credentials see which repositories. Upstream answers 404 for what a token may not see, as for what is not there: with
@@ -9,7 +9,7 @@ const beliefMs = 3_600_000;
  */
 export class Visibility {
   // `max` would make room for all of them at once, for 10 ms of every command's start.
-  readonly #seen = new LRUCache<string, boolean>({ maxSize: 50_000, sizeCalculation: () => 1, ttl: beliefMs });
+  readonly #seen = new LRUCache<string, boolean>({ maxSize: 50_000, sizeCalculation: () => 1, ttl: BELIEF_MS });
 
   /** Takes note of what an answer shows. */
   note(path: string, credential: string, sees: boolean): void {

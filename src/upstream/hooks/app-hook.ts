@@ -1,5 +1,6 @@
 import { failureOf } from "../client/answer.ts";
 import { UpstreamRefusedError } from "../client/errors.ts";
+import { type JsonObject, numberOf, objectOf, textOf, textsOf } from "../client/json.ts";
 import type { Upstream } from "../client/upstream.ts";
 import { readDeliveries, refusal, type SentDelivery } from "./hooks.ts";
 
@@ -24,24 +25,24 @@ export interface AppHook {
 
 /** @throws UpstreamRefusedError when upstream shows no such App */
 export async function readApp(upstream: Pick<Upstream, "get">): Promise<AppAtUpstream> {
-  const { id, slug, name, owner, permissions, events } = (await readOwn(upstream, "/app")) as {
-    id: number;
-    slug?: string;
-    name: string;
-    owner?: { login?: string; slug?: string };
-    permissions?: Record<string, string>;
-    events?: string[];
-  };
+  const app = await readOwn(upstream, "/app");
+  const id = numberOf(app.id) ?? 0;
+  const owner = objectOf(app.owner);
+  const permissions = Object.entries(objectOf(app.permissions)).map(([name, level]) => [name, String(level)]);
   return {
-    ...{ id, slug: slug ?? String(id), name, owner: owner?.login ?? owner?.slug ?? "?" },
-    ...{ permissions: permissions ?? {}, events: events ?? [] },
+    id,
+    slug: textOf(app.slug) ?? String(id),
+    name: textOf(app.name) ?? "",
+    owner: textOf(owner.login) ?? textOf(owner.slug) ?? "?",
+    permissions: Object.fromEntries(permissions),
+    events: textsOf(app.events),
   };
 }
 
 /** @throws UpstreamRefusedError when the App has no webhook (upstream says 404 to that) */
 export async function readAppHook(upstream: Pick<Upstream, "get">): Promise<AppHook> {
-  const { url, secret } = (await readOwn(upstream, "/app/hook/config")) as { url?: string; secret?: string };
-  return { url: url ?? "", hasSecret: Boolean(secret) };
+  const { url, secret } = await readOwn(upstream, "/app/hook/config");
+  return { url: textOf(url) ?? "", hasSecret: Boolean(secret) };
 }
 
 /** Makes the App's webhook send there, signed with the secret. @throws UpstreamRefusedError, without the secret */
@@ -68,9 +69,9 @@ export async function resendAppDelivery(upstream: Pick<Upstream, "write">, { id 
     throw failureOf(path, { status: answer.status, headers: answer.headers, text: answer.body });
 }
 
-async function readOwn(upstream: Pick<Upstream, "get">, path: string): Promise<unknown> {
+async function readOwn(upstream: Pick<Upstream, "get">, path: string): Promise<JsonObject> {
   const answer = await upstream.get(path, { priority: "caller" });
-  if (answer.kind === "ok") return answer.body;
+  if (answer.kind === "ok") return objectOf(answer.body);
   throw new UpstreamRefusedError(
     answer.kind === "missing" ? answer.status : 301,
     `${answer.kind === "missing" ? answer.message : "moved"} (${path}: upstream shows the App no such thing)`,

@@ -1,7 +1,9 @@
 import { failureOf } from "../client/answer.ts";
 import { UpstreamRefusedError } from "../client/errors.ts";
+import { type JsonObject, numberOf, objectOf, rowsOf, textOf, textsOf } from "../client/json.ts";
 import { pages } from "../client/pagination.ts";
 import type { RawAnswer, Upstream } from "../client/upstream.ts";
+import { isDuplicateHook } from "../client/wording.ts";
 
 export interface RepositoryHook {
   /** `owner/name`. */
@@ -39,7 +41,7 @@ export async function placeRepositoryHook(
     body: JSON.stringify({ name: "web", ...wanted(hook) }),
   });
   if (created.status === 201) return placed(found.path, created);
-  if (created.status === 422 && created.body.includes("already exists")) {
+  if (isDuplicateHook(created.status, created.body)) {
     // Another process was quicker, or upstream's list lagged behind: it is there now.
     const again = await findHook(upstream, hook);
     if (again.id !== null) return updateHook(upstream, hook, again.path, again.id);
@@ -69,15 +71,20 @@ export async function listRepositoryHooks(
   fullName: string,
 ): Promise<HookAtUpstream[]> {
   const { path, hooks } = await readHooks(upstream, fullName);
-  return hooks.map(({ id, active, events, config, last_response: last }) => ({
-    id,
-    path: `${path}/${id}`,
-    url: config?.url ?? "",
-    isActive: active ?? true,
-    events: events ?? [],
-    hasSecret: Boolean(config?.secret),
-    lastResponse: { code: last?.code ?? null, status: last?.message ?? last?.status ?? "unused" },
-  }));
+  return hooks.map((hook) => {
+    const id = numberOf(hook.id) ?? 0;
+    const config = objectOf(hook.config);
+    const last = objectOf(hook.last_response);
+    return {
+      id,
+      path: `${path}/${id}`,
+      url: textOf(config.url) ?? "",
+      isActive: hook.active !== false,
+      events: textsOf(hook.events),
+      hasSecret: Boolean(config.secret),
+      lastResponse: { code: numberOf(last.code), status: textOf(last.message) ?? textOf(last.status) ?? "unused" },
+    };
+  });
 }
 
 /** Asks upstream to send the hook a ping, which it does a moment later. @throws UpstreamRefusedError */
@@ -121,21 +128,13 @@ export async function recentDeliveries(
 export async function readDeliveries(upstream: Pick<Upstream, "get">, list: string): Promise<SentDelivery[] | null> {
   const answer = await upstream.get(`${list}?per_page=100`, { priority: "caller" });
   if (answer.kind !== "ok") return null;
-  const rows = answer.body as {
-    id: number;
-    guid: string;
-    event: string;
-    delivered_at: string;
-    status_code: number;
-    status: string;
-  }[];
-  return rows.map(({ id, guid, event, delivered_at: at, status_code: statusCode, status }) => ({
-    id,
-    guid,
-    event,
-    deliveredAt: new Date(at),
-    statusCode,
-    status,
+  return rowsOf(answer.body).map((row) => ({
+    id: numberOf(row.id) ?? 0,
+    guid: textOf(row.guid) ?? "",
+    event: textOf(row.event) ?? "",
+    deliveredAt: new Date(textOf(row.delivered_at) ?? ""),
+    statusCode: numberOf(row.status_code) ?? 0,
+    status: textOf(row.status) ?? "",
   }));
 }
 
@@ -156,26 +155,18 @@ async function findHook(
   { fullName, url }: RepositoryHook,
 ): Promise<{ path: string; id: number | null }> {
   const { path, hooks } = await readHooks(upstream, fullName);
-  return { path, id: hooks.find((each) => each.config?.url === url)?.id ?? null };
-}
-
-interface ListedHook {
-  id: number;
-  active?: boolean;
-  events?: string[];
-  config?: { url?: string; secret?: string };
-  last_response?: { code: number | null; status: string | null; message: string | null };
+  return { path, id: numberOf(hooks.find((each) => objectOf(each.config).url === url)?.id) };
 }
 
 /** `path` is where the repository's hooks are, which is elsewhere once it was renamed. There are at most 20 for an event. */
 async function readHooks(
   upstream: Pick<Upstream, "get">,
   fullName: string,
-): Promise<{ path: string; hooks: ListedHook[] }> {
+): Promise<{ path: string; hooks: JsonObject[] }> {
   let path = `/repos/${fullName.split("/").map(encodeURIComponent).join("/")}/hooks`;
   for (let moves = 0; ; moves++) {
     let location: string | null = null;
-    const hooks: ListedHook[] = [];
+    const hooks: JsonObject[] = [];
     for await (const page of pages(upstream, `${path}?per_page=100`, { priority: "caller" })) {
       if (page.kind === "missing") {
         throw new UpstreamRefusedError(
@@ -186,7 +177,7 @@ async function readHooks(
       }
       if (page.kind === "moved") location = page.location;
       if (page.kind !== "ok") break;
-      hooks.push(...(page.body as ListedHook[]));
+      hooks.push(...rowsOf(page.body));
     }
     if (location === null) return { path, hooks };
     if (moves > 0) throw new UpstreamRefusedError(301, `${fullName} is moved again and again`, null);
@@ -204,8 +195,8 @@ function wanted({ url, secret, events }: RepositoryHook) {
 }
 
 function hookId(answer: RawAnswer): number {
-  const { id } = JSON.parse(answer.body) as { id: unknown };
-  if (typeof id !== "number") throw new UpstreamRefusedError(answer.status, "the hook has no id", null);
+  const id = numberOf(objectOf(JSON.parse(answer.body)).id);
+  if (id === null) throw new UpstreamRefusedError(answer.status, "the hook has no id", null);
   return id;
 }
 
