@@ -1,17 +1,23 @@
 import {
+  type ASTNode,
   type DocumentNode,
   type FieldNode,
   FieldsOnCorrectTypeRule,
+  type GraphQLCompositeType,
   GraphQLError,
   type GraphQLSchema,
+  isObjectType,
   Kind,
   OverlappingFieldsCanBeMergedRule,
   parse,
   print,
   type SelectionSetNode,
   specifiedRules,
+  TypeInfo,
   type ValidationContext,
   validate,
+  visit,
+  visitWithTypeInfo,
 } from "graphql";
 import { LRUCache } from "lru-cache";
 
@@ -61,15 +67,29 @@ export class Documents {
    */
   #conflicts(document: DocumentNode): GraphQLError[] {
     const errors = validate(this.#schema, document, [OverlappingFieldsCanBeMergedRule], { hideSuggestions: true });
-    return errors.filter((error) => !differInTypeAlone(error));
+    if (errors.length === 0) return [];
+    const parents = new Map<ASTNode, GraphQLCompositeType | null | undefined>();
+    const types = new TypeInfo(this.#schema);
+    const note = { Field: (node: FieldNode) => void parents.set(node, types.getParentType()) };
+    visit(document, visitWithTypeInfo(types, note));
+    return errors.filter((error) => !differInTypeAlone(error, parents));
   }
 }
 
-/** Whether two fields of one name differ in nothing but their types. The rule names the fields of one side, then the other's. */
-function differInTypeAlone({ nodes = [] }: GraphQLError): boolean {
-  const calls = nodes.map((node) => (node.kind === Kind.FIELD ? callOf(node) : print(node)));
-  const ones = calls.slice(0, calls.length / 2);
-  return ones.every((call, at) => call === calls[ones.length + at]);
+/**
+ * Whether fields of one name differ in nothing but their types. The rule names the fields of one side and then those of the
+ * other, each before what it contains. Fields of two different objects never meet, so they may ask for different things.
+ */
+function differInTypeAlone({ nodes = [] }: GraphQLError, parents: ReadonlyMap<ASTNode, unknown>): boolean {
+  const half = nodes.length / 2;
+  for (const [at, one] of nodes.slice(0, half).entries()) {
+    const other = nodes[half + at];
+    if (one.kind !== Kind.FIELD || other?.kind !== Kind.FIELD) return false;
+    const [ones, others] = [parents.get(one), parents.get(other)];
+    if (ones !== others && isObjectType(ones) && isObjectType(others)) return true;
+    if (callOf(one) !== callOf(other)) return false;
+  }
+  return true;
 }
 
 function callOf({ name, arguments: given = [] }: FieldNode): string {
