@@ -1,4 +1,4 @@
-import { followedEvents } from "../../src/cli/hooks/repository-hooks.ts";
+import { FOLLOWED_EVENTS } from "../../src/cli/hooks/repository-hooks.ts";
 import type { Context } from "../../src/context.ts";
 import { enqueueBackfill } from "../../src/queues/queues.ts";
 import { restartBackfill } from "../../src/sync/backfill/backfill.ts";
@@ -46,7 +46,7 @@ export async function mirrorOne(ctx: Context, webhooks: string, fullName: string
   await addSelections(ctx, [fullName]);
   await resolveSelections(ctx);
   const secret = ctx.config.webhookSecrets[0] as string;
-  await ensureRepositoryHook(ctx.upstream, { fullName, url: webhooks, secret, events: followedEvents });
+  await ensureRepositoryHook(ctx.upstream, { fullName, url: webhooks, secret, events: FOLLOWED_EVENTS });
 }
 
 /** Waits until no repository is being copied. */

@@ -1,3 +1,4 @@
+import { type ParseArgsOptionDescriptor, parseArgs } from "node:util";
 import type { Output } from "./output.ts";
 
 /** One subcommand of `tain`. */
@@ -45,42 +46,44 @@ export class CommandError extends Error {
   override name = "CommandError";
 }
 
-const common = { json: "print JSON, for programs", help: "print this" };
+const COMMON = { json: "print JSON, for programs", help: "print this" };
 
 /** Reads the arguments that follow the command's name. Pure. @throws UsageError */
 export function parseArguments(command: Command, args: readonly string[]): Omit<Given, "env"> {
   const valued = command.values ?? {};
-  const known = { ...command.flags, ...valued, ...common };
+  const known = { ...command.flags, ...valued, ...COMMON };
+  const options = Object.fromEntries(Object.keys(known).map((name) => [name, optionOf(name, name in valued)]));
+  // Not strict: Node's own sentences say what is wrong, and not what would be right.
+  const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   const words: string[] = [];
   const flags = new Set<string>();
   const values = new Map<string, string>();
-  for (let at = 0; at < args.length; at++) {
-    const arg = args[at] as string;
-    if (arg === "--") {
-      words.push(...args.slice(at + 1));
-      break;
-    }
-    const [, name = "", value] = arg === "-h" ? ["", "help"] : (/^--([^=]*)(?:=(.*))?$/s.exec(arg) ?? []);
+  for (const token of tokens) {
+    if (token.kind === "positional") words.push(token.value);
+    if (token.kind !== "option") continue;
+    const { name, rawName, value, inlineValue } = token;
     const takes = Object.hasOwn(valued, name) ? valued[name]?.takes : undefined;
-    if (!arg.startsWith("-") || arg === "-") words.push(arg);
-    else if (takes !== undefined) {
-      const given = value ?? args[++at];
+    if (takes !== undefined) {
       // An option in the value's place is more likely a value that was forgotten.
-      if (given === undefined || given === "" || (value === undefined && given.startsWith("--")))
+      if (value === undefined || value === "" || (!inlineValue && value.startsWith("--")))
         throw new UsageError(`--${name} needs a value: --${name} ${takes}`);
       if (values.has(name)) throw new UsageError(`--${name} is given twice: give it once`);
-      values.set(name, given);
+      values.set(name, value);
     } else if (!Object.hasOwn(known, name))
       throw new UsageError(
-        `tain ${command.name} has no option ${arg}; it has ${listOf(Object.keys(known).map((each) => `--${each}`))}`,
+        `tain ${command.name} has no option ${rawName}; it has ${listOf(Object.keys(known).map((each) => `--${each}`))}`,
       );
-    else if (value !== undefined) throw new UsageError(`--${name} takes no value: write it alone`);
+    else if (inlineValue) throw new UsageError(`--${name} takes no value: write it alone`);
     else flags.add(name);
   }
   if (!flags.has("help") && words.length > 0 && command.takes === undefined) {
     throw new UsageError(`tain ${command.name} takes no arguments: "${words[0]}" has no meaning here`);
   }
   return { words, flags, values };
+}
+
+function optionOf(name: string, takesValue: boolean): ParseArgsOptionDescriptor {
+  return { type: takesValue ? "string" : "boolean", ...(name === "help" ? { short: "h" } : {}) };
 }
 
 /** The action that the first word names, and what follows it. Pure. @throws UsageError */
@@ -95,7 +98,7 @@ export function chooseAction(group: CommandGroup, args: readonly string[]): { co
 
 /** The text of `tain COMMAND --help`. Pure. */
 export function helpOf(command: Command): string {
-  return `Usage: ${usageOf(command)}\n\n${command.about.trim()}\n\nOptions:\n${optionsOf(command, common).join("\n")}\n`;
+  return `Usage: ${usageOf(command)}\n\n${command.about.trim()}\n\nOptions:\n${optionsOf(command, COMMON).join("\n")}\n`;
 }
 
 /** The text of `tain GROUP --help`: what each action takes and does. Pure. */
@@ -104,7 +107,7 @@ export function helpOfGroup({ name, about, actions }: CommandGroup): string {
     [usageOf(action), `  ${action.summary}`, ...optionsOf(action, {})].join("\n"),
   );
   const words = Object.keys(actions).join("|");
-  const shared = optionsOf({}, common).join("\n");
+  const shared = optionsOf({}, COMMON).join("\n");
   return `Usage: tain ${name} ${words} [options]\n\n${about.trim()}\n\n${parts.join("\n\n")}\n\nOptions of all:\n${shared}\n`;
 }
 

@@ -3,6 +3,7 @@ import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { type Config, instanceFile } from "../config.ts";
 import { CommandError } from "./command.ts";
 import { JsonError, JsonObject } from "./json.ts";
+import { codeOf, reasonOf } from "./reason.ts";
 
 /** What tells other programs how to reach the instance of a TAIN_HOME, and what it mirrors. */
 export interface Instance {
@@ -24,8 +25,8 @@ export async function readInstance(config: Pick<Config, "home">): Promise<Instan
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw new CommandError(`${file} cannot be read: ${(error as Error).message}`, { cause: error });
+    if (codeOf(error) === "ENOENT") return null;
+    throw new CommandError(`${file} cannot be read: ${reasonOf(error)}`, { cause: error });
   }
   try {
     return parseInstance(text);
@@ -63,7 +64,7 @@ export async function writeInstance(config: Pick<Config, "home">, instance: Inst
     await rename(draft, file);
   } catch (error) {
     await rm(draft, { force: true });
-    throw new CommandError(`${file} cannot be written: ${(error as Error).message}`, { cause: error });
+    throw new CommandError(`${file} cannot be written: ${reasonOf(error)}`, { cause: error });
   }
 }
 

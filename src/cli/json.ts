@@ -41,10 +41,22 @@ export class JsonObject {
   }
 
   /** @throws JsonError */
+  strings(name: string): string[] {
+    return this.#list(name).map((each, at) => {
+      if (typeof each !== "string") throw new JsonError(`${this.#path}${name}[${at}] is no text`);
+      return each;
+    });
+  }
+
+  /** @throws JsonError */
   objects(name: string): JsonObject[] {
+    return this.#list(name).map((each, at) => new JsonObject(each, `${this.#path}${name}[${at}].`));
+  }
+
+  #list(name: string): unknown[] {
     const value = this.#field(name);
     if (!Array.isArray(value)) throw new JsonError(`${this.#path}${name} is no list`);
-    return value.map((each, at) => new JsonObject(each, `${this.#path}${name}[${at}].`));
+    return value;
   }
 
   #field(name: string): unknown {

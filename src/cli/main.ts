@@ -12,7 +12,7 @@ import {
 import { openOutput } from "./output.ts";
 
 /** In the order in which a person meets them. Each is loaded when it is asked for. */
-const commands: Record<string, () => Promise<Command | CommandGroup>> = {
+const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
   up: async () => (await import("./up/up.ts")).up,
   add: async () => (await import("./repositories/add.ts")).add,
   remove: async () => (await import("./repositories/remove.ts")).remove,
@@ -51,11 +51,12 @@ async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv): Prom
     return 0;
   }
   if (name === "help") return await runCommand(args[0] === undefined ? [] : [args[0], "--help"], env);
-  if (!Object.hasOwn(commands, name)) {
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (!load) {
     const kind = name.startsWith("-") ? "option" : "command";
-    throw new UsageError(`There is no ${kind} ${name}; the commands are ${listOf(Object.keys(commands))}`);
+    throw new UsageError(`There is no ${kind} ${name}; the commands are ${listOf(Object.keys(COMMANDS))}`);
   }
-  const loaded = await (commands[name] as () => Promise<Command | CommandGroup>)();
+  const loaded = await load();
   if ("actions" in loaded && (args[0] === "--help" || args[0] === "-h")) {
     process.stdout.write(helpOfGroup(loaded));
     return 0;
@@ -71,7 +72,7 @@ async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv): Prom
 }
 
 async function overview(): Promise<string> {
-  const loaded = await Promise.all(Object.values(commands).map((load) => load()));
+  const loaded = await Promise.all(Object.values(COMMANDS).map((load) => load()));
   const lines = loaded.map(({ name, summary }) => `  ${name.padEnd(11)} ${summary}`);
   return `Usage: tain COMMAND [options]\n\n${lines.join("\n")}\n\ntain COMMAND --help says more. --version prints the version.\n`;
 }

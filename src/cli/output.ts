@@ -65,20 +65,22 @@ export function shownLength(text: string): number {
   return stripVTControlCharacters(text).length;
 }
 
+/** In seconds, the largest first. */
+const UNITS = [
+  { size: 86_400, name: "d" },
+  { size: 3_600, name: "h" },
+  { size: 60, name: "m" },
+  { size: 1, name: "s" },
+];
+
 /** `4s`, `3m 20s`, `2h 5m`, `3d 4h`. Pure. */
 export function spanOf(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1_000));
-  const units: [number, string][] = [
-    [86_400, "d"],
-    [3_600, "h"],
-    [60, "m"],
-    [1, "s"],
-  ];
-  const at = units.findIndex(([size]) => seconds >= size);
-  if (at === -1) return "0s";
-  const [[size, name], next] = [units[at] as [number, string], units[at + 1]];
-  const rest = next ? Math.floor((seconds % size) / next[0]) : 0;
-  return `${Math.floor(seconds / size)}${name}${next && rest > 0 ? ` ${rest}${next[1]}` : ""}`;
+  const at = UNITS.findIndex(({ size }) => seconds >= size);
+  const [unit, next] = UNITS.slice(Math.max(0, at));
+  if (at === -1 || !unit) return "0s";
+  const rest = next ? Math.floor((seconds % unit.size) / next.size) : 0;
+  return `${Math.floor(seconds / unit.size)}${unit.name}${next && rest > 0 ? ` ${rest}${next.name}` : ""}`;
 }
 
 /** `2,412`. Pure. */

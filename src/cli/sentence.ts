@@ -8,6 +8,7 @@ import {
   UpstreamUnavailableError,
 } from "../upstream/client/errors.ts";
 import { CommandError, UsageError } from "./command.ts";
+import { reasonOf } from "./reason.ts";
 
 /** What a person can do something with. A stack says nothing to them; TAIN_DEBUG=1 shows it. */
 export function sentenceOf(error: unknown, env: NodeJS.ProcessEnv): string {
@@ -25,13 +26,4 @@ export function sentenceOf(error: unknown, env: NodeJS.ProcessEnv): string {
   if (error instanceof QuotaSpentError || error instanceof UpstreamRefusedError) return error.message;
   const reason = reasonOf(error);
   return env.TAIN_DEBUG ? reason : `${reason} (TAIN_DEBUG=1 shows where)`;
-}
-
-/** The innermost message: what wraps it repeats the statement that failed. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if (error.cause instanceof Error) return reasonOf(error.cause);
-  // Several addresses that all refuse make an error whose own message is empty.
-  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
-  return error.message || error.name;
 }

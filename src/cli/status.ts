@@ -34,7 +34,11 @@ function paceOf({ owner, name, state }: RepositoryStatus, paces: ReadonlyMap<str
 }
 
 /** Pure but for colours. */
-function text(report: Status, paces: ReadonlyMap<string, Pace>, { clock }: Pick<Context, "clock">): string {
+function text(
+  report: Status<QuotaReport>,
+  paces: ReadonlyMap<string, Pace>,
+  { clock }: Pick<Context, "clock">,
+): string {
   const now = clock.now().getTime();
   const parts = [
     `Tain ${report.version}, mirroring ${report.upstream}`,
@@ -44,12 +48,12 @@ function text(report: Status, paces: ReadonlyMap<string, Pace>, { clock }: Pick<
     "",
     queuesText(report.queues),
   ];
-  const quota = quotaText(report.quota as QuotaReport[], now);
+  const quota = quotaText(report.quota, now);
   if (quota !== "") parts.push("", quota);
   return parts.join("\n");
 }
 
-const colours = { live: "green", backfilling: "cyan", paused: "yellow", gone: "dim" } as const;
+const COLOURS = { live: "green", backfilling: "cyan", paused: "yellow", gone: "dim" } as const;
 
 function repositoriesText(repositories: readonly RepositoryStatus[], paces: ReadonlyMap<string, Pace>): string {
   if (repositories.length === 0)
@@ -68,7 +72,7 @@ function repositoriesText(repositories: readonly RepositoryStatus[], paces: Read
       // A wish that has led to nothing yet is not being copied.
       progress === null && problem !== null && state === "backfilling"
         ? styled("yellow", "waiting")
-        : styled(colours[state], state),
+        : styled(COLOURS[state], state),
       [percent, state === "backfilling" ? progress?.phase : null].filter(Boolean).join(" ") || "-",
       remainingMs == null ? "-" : `about ${spanOf(remainingMs)}`,
       progress === null ? "-" : grouped(progress.resources),

@@ -5,7 +5,7 @@ import { version } from "../operations/version.ts";
 import { type QueueCounts, queueCounts } from "../queues/queues.ts";
 
 /** What `GET /-/status` answers. It names private repositories. */
-export interface Status {
+export interface Status<Quota = unknown> {
   version: string;
   /** `UPSTREAM_URL` */
   upstream: string;
@@ -13,7 +13,7 @@ export interface Status {
   /** Null when Redis cannot be reached. */
   queues: Record<string, QueueCounts> | null;
   /** What upstream still lets each credential do. */
-  quota: unknown[];
+  quota: Quota[];
   /** When all first copies will be done; null when none is under way, or nobody knows. */
   forecast: Forecast | null;
 }
@@ -75,7 +75,7 @@ export async function loadStatus<Quota>(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock">,
   quota: () => Promise<Quota[]>,
   forecast: (work: Work, quota: Quota[], now: number) => Forecast | null = () => null,
-): Promise<Status> {
+): Promise<Status<Quota>> {
   const [{ repositories, work }, queues, quotas] = await Promise.all([
     loadRepositories(ctx),
     // Redis away is itself part of the answer.

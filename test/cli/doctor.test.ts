@@ -1,6 +1,9 @@
 import { expect, test } from "vitest";
-import { tokenFindings } from "../../src/cli/doctor/doctor.ts";
-import { clockFinding, type Finding, postgresFindings, redisFindings } from "../../src/cli/doctor/findings.ts";
+import { clockFinding } from "../../src/cli/doctor/clock.ts";
+import type { Finding } from "../../src/cli/doctor/finding.ts";
+import { postgresFindings } from "../../src/cli/doctor/postgres.ts";
+import { redisFindings } from "../../src/cli/doctor/redis.ts";
+import { tokenFindings } from "../../src/cli/doctor/token.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";

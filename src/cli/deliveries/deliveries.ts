@@ -10,6 +10,7 @@ import {
 import { type Command, type CommandGroup, type Given, listOf, UsageError } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import type { Output } from "../output.ts";
+import { reasonOf } from "../reason.ts";
 import { replay } from "./replay.ts";
 import { deliveriesTable, detailsOf, unknownDelivery } from "./text.ts";
 
@@ -85,7 +86,7 @@ function readSince(text: string | undefined): number | null {
   try {
     return duration(text);
   } catch (error) {
-    throw new UsageError(`--since ${(error as Error).message}`);
+    throw new UsageError(`--since ${reasonOf(error)}`);
   }
 }
 
@@ -101,7 +102,7 @@ async function runShow({ words, flags, env }: Given, output: Output): Promise<nu
   const shown: (StoredDelivery & { payload?: unknown })[] = [];
   for (const delivery of found) {
     const payload = flags.has("payload") ? await readPayload(ctx, delivery.id) : null;
-    shown.push(payload === null ? delivery : { ...delivery, payload: JSON.parse(payload) as unknown });
+    shown.push(payload === null ? delivery : { ...delivery, payload: JSON.parse(payload) });
   }
   output.document({ deliveries: shown });
   output.line(shown.map((delivery) => detailsOf(delivery, ctx)).join("\n\n"));

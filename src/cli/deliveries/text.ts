@@ -10,7 +10,7 @@ export function unknownDelivery(names: readonly string[], { config }: Pick<Conte
   );
 }
 
-const colours = { pending: "cyan", applied: "green", ignored: "dim", failed: "red" } as const;
+const COLOURS = { pending: "cyan", applied: "green", ignored: "dim", failed: "red" } as const;
 
 /** Pure but for colours. */
 export function deliveriesTable(found: readonly StoredDelivery[], { clock }: Pick<Context, "clock">): string {
@@ -19,7 +19,7 @@ export function deliveriesTable(found: readonly StoredDelivery[], { clock }: Pic
     `${spanOf(now - delivery.receivedAt.getTime())} ago`,
     subjectOf(delivery),
     delivery.repository ?? (delivery.repositoryId === null ? "-" : String(delivery.repositoryId)),
-    styled(colours[delivery.status], delivery.status),
+    styled(COLOURS[delivery.status], delivery.status),
     delivery.guid,
     plain(delivery.reason ?? ""),
   ]);
@@ -40,7 +40,7 @@ export function detailsOf(delivery: StoredDelivery & { payload?: unknown }, { cl
     ["hook", hookId === 0 ? "not named" : String(hookId)],
     ["event", subjectOf(delivery)],
     ["repository", [repository, repositoryId].filter((part) => part !== null).join(", id ") || "none"],
-    ["status", styled(colours[status], status)],
+    ["status", styled(COLOURS[status], status)],
     ["reason", plain(reason ?? "-")],
     ["attempts", String(attempts)],
     ["received", ago(receivedAt)],

@@ -6,15 +6,13 @@ import {
 } from "../../upstream/client/errors.ts";
 import type { Answer } from "../../upstream/client/upstream.ts";
 import { type Installation, loadInstallations } from "../../upstream/credentials/installations.ts";
-import { listOf } from "../command.ts";
+import { inWords, NEEDED_PERMISSIONS } from "../hooks/app-diagnosis.ts";
+import { JsonObject } from "../json.ts";
 import { counted } from "../output.ts";
-import { inWords, neededPermissions } from "./app-diagnosis.ts";
-import { clockFinding, type Finding, ok, problem, warning } from "./findings.ts";
+import { clockFinding } from "./clock.ts";
+import { type Finding, named, ok, problem, warning } from "./finding.ts";
 
-/** Names in one sentence. */
-const NAMED = 5;
-
-/** The App by which we mirror: whether upstream knows it by our key, by whose clock, and what it is installed on. */
+/** The App that we mirror with: whether upstream accepts its key, how the clocks agree, and what it is installed on. */
 export async function examineAppCredentials(ctx: Context, hasMirror: boolean): Promise<Finding[]> {
   const askedAt = ctx.clock.now().getTime();
   let answer: Answer;
@@ -36,7 +34,7 @@ export async function examineAppCredentials(ctx: Context, hasMirror: boolean): P
   }
   if (answer.kind !== "ok")
     return [problem("upstream", "Upstream shows no such GitHub App", "See that APP_ID is the App's id or client id")];
-  const { name } = answer.body as { name: string };
+  const name = new JsonObject(answer.body).string("name");
   const findings = [ok("upstream", `${ctx.config.upstreamUrl} knows the GitHub App ${name}`)];
   const aheadMs = answer.upstreamNow.getTime() + 500 - (askedAt + ctx.clock.now().getTime()) / 2;
   // Otherwise the tokens' answers have said so already.
@@ -59,22 +57,24 @@ function installationFindings(installations: readonly Installation[]): Finding[]
   const usable = installations.filter((each) => !suspended.includes(each));
   const findings: Finding[] = [];
   if (usable.length > 0)
-    findings.push(ok("upstream", `The App is installed on ${named(usable)} (${counted(usable.length, "account")})`));
+    findings.push(
+      ok("upstream", `The App is installed on ${named(accountsOf(usable))} (${counted(usable.length, "account")})`),
+    );
   if (suspended.length > 0)
     findings.push(
       problem(
         "upstream",
-        `The App's installation is suspended on ${named(suspended)}: what it covers is paused`,
+        `The App's installation is suspended on ${named(accountsOf(suspended))}: what it covers is paused`,
         "An owner of the account can unsuspend it in its settings, under GitHub Apps",
       ),
     );
-  for (const permission of neededPermissions) {
+  for (const permission of NEEDED_PERMISSIONS) {
     const without = usable.filter(({ permissions }) => !(permission in permissions));
     if (without.length === 0) continue;
     findings.push(
       problem(
         "upstream",
-        `The App may not read ${inWords(permission)} on ${named(without)}`,
+        `The App may not read ${inWords(permission)} on ${named(accountsOf(without))}`,
         "Ask for it on the App's page, under Permissions & events; then an owner of the account has to accept it",
       ),
     );
@@ -82,9 +82,6 @@ function installationFindings(installations: readonly Installation[]): Finding[]
   return findings;
 }
 
-/** The first few accounts, and how many more. Pure. */
-function named(installations: readonly Installation[]): string {
-  const more = installations.length - NAMED;
-  const accounts = installations.map(({ account }) => account);
-  return more > 0 ? `${accounts.slice(0, NAMED).join(", ")} and ${more} more` : listOf(accounts);
+function accountsOf(installations: readonly Installation[]): string[] {
+  return installations.map(({ account }) => account);
 }

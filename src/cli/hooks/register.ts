@@ -1,28 +1,16 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../../context.ts";
-import { pingsFrom } from "../../inbox/deliveries.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
-import { recentAppDeliveries, resendAppDelivery, writeAppHook } from "../../upstream/hooks/app-hook.ts";
-import {
-  pingRepositoryHook,
-  placeRepositoryHook,
-  recentDeliveries,
-  type SentDelivery,
-} from "../../upstream/hooks/hooks.ts";
+import { writeAppHook } from "../../upstream/hooks/app-hook.ts";
+import { placeRepositoryHook } from "../../upstream/hooks/hooks.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
-import { appRefusal, diagnoseApp, examineApp, unprovenApp } from "../doctor/app-diagnosis.ts";
 import { openInstance } from "../open-instance.ts";
 import { type Output, spanOf, styled } from "../output.ts";
 import { findMatches } from "../repositories/patterns.ts";
-import { failureFinding, type HookFinding, permissionFinding } from "./diagnosis.ts";
-import { followedEvents, needAddress } from "./repository-hooks.ts";
+import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
+import { type HookFinding, permissionFinding } from "./diagnosis.ts";
+import { PING_WAIT_MS, type Proof, proveAppHook, provePing } from "./proof.ts";
+import { FOLLOWED_EVENTS, needAddress } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
-
-/** Upstream gives up a delivery after ten seconds, and tells of it a moment later. */
-const PING_WAIT_MS = 15_000;
-const LOOK_MS = 200;
-/** How often upstream is asked what came of a ping that is not there: a request each time. */
-const ASK_MS = 3_000;
 
 export const register: Command = {
   name: "hooks register",
@@ -36,12 +24,10 @@ most; what keeps it away is said in words. Exit code 1 when a hook is refused or
   run: runRegister,
 };
 
-export interface Registered {
+export interface Registered extends Proof {
   /** `owner/name`, or `app`. */
   repository: string;
   hookId: number | null;
-  ping: "arrived" | "failed" | "not seen" | null;
-  finding: HookFinding | null;
 }
 
 async function runRegister({ words, env }: Given, output: Output): Promise<number> {
@@ -88,29 +74,6 @@ async function registerApp(ctx: Context, address: string): Promise<Registered> {
   }
 }
 
-/** Has the App's newest delivery sent again, and waits for what comes of it. */
-export async function proveAppHook(ctx: Context, address: string): Promise<Pick<Registered, "ping" | "finding">> {
-  const before = (await recentAppDeliveries(ctx.upstream)) ?? [];
-  const newest = before.find(({ event }) => event === "ping") ?? before[0];
-  if (!newest) return { ping: null, finding: unprovenApp };
-  const known = new Set(before.map(({ id }) => id));
-  const attempt = async () =>
-    ((await recentAppDeliveries(ctx.upstream)) ?? []).find(({ id, guid }) => guid === newest.guid && !known.has(id));
-  await resendAppDelivery(ctx.upstream, newest);
-  let last: SentDelivery | undefined;
-  const proof = await waitForProof({
-    // Here it may stand since long, so upstream has to say what came of this attempt.
-    arrived: async () => {
-      last = await attempt();
-      return last?.status === "OK";
-    },
-    failed: async () => (last?.status === "OK" ? undefined : last),
-  });
-  if (proof === "arrived") return { ping: "arrived", finding: null };
-  if (proof !== "not seen") return { ping: "failed", finding: failureFinding(proof, address, APP_TARGET) };
-  return { ping: "not seen", finding: notSeen(address, APP_TARGET) };
-}
-
 async function registerOne(ctx: Context, repository: string, address: string): Promise<Registered> {
   const secret = ctx.config.webhookSecrets[0] ?? "";
   try {
@@ -118,7 +81,7 @@ async function registerOne(ctx: Context, repository: string, address: string): P
       fullName: repository,
       url: address,
       secret,
-      events: followedEvents,
+      events: FOLLOWED_EVENTS,
     });
     return { repository, hookId: hook.id, ...(await provePing(ctx, hook, { repository, address })) };
   } catch (error) {
@@ -135,53 +98,4 @@ function permissionOrRefusal({ status, message }: UpstreamRefusedError): HookFin
     says: message,
     todo: "See that PUBLIC_URL is an address that upstream takes: public, http or https",
   };
-}
-
-/** Pings the hook, and waits until the inbox has the ping or upstream says that it failed. */
-export async function provePing(
-  ctx: Context,
-  hook: { id: number; path: string },
-  { repository, address }: { repository: string; address: string },
-): Promise<Pick<Registered, "ping" | "finding">> {
-  const here = await pingsFrom(ctx, hook.id);
-  const there = (await recentDeliveries(ctx.upstream, hook))?.map(({ guid }) => guid) ?? [];
-  await pingRepositoryHook(ctx.upstream, hook);
-  const proof = await waitForProof({
-    arrived: async () => (await pingsFrom(ctx, hook.id)).some((guid) => !here.includes(guid)),
-    failed: async () =>
-      ((await recentDeliveries(ctx.upstream, hook)) ?? []).find(
-        ({ guid, event, status }) => event === "ping" && status !== "OK" && !there.includes(guid),
-      ),
-  });
-  if (proof === "arrived") return { ping: "arrived", finding: null };
-  if (proof !== "not seen") return { ping: "failed", finding: failureFinding(proof, address, repository) };
-  return { ping: "not seen", finding: notSeen(address, repository) };
-}
-
-function notSeen(address: string, target: string): HookFinding {
-  return {
-    level: "problem",
-    kind: "elsewhere",
-    says: `no ping has come into the inbox of this database within ${spanOf(PING_WAIT_MS)}`,
-    todo: `See that ${address} leads to receivers that use this DATABASE_URL; \`tain hooks check ${target}\` says what upstream knows by then`,
-  };
-}
-
-/** Waits until a delivery has arrived here, or upstream says that it failed, or neither in the time that one takes. */
-async function waitForProof(watched: {
-  arrived: () => Promise<boolean>;
-  failed: () => Promise<SentDelivery | undefined>;
-}): Promise<"arrived" | "not seen" | SentDelivery> {
-  const end = performance.now() + PING_WAIT_MS;
-  for (let askAt = performance.now() + ASK_MS; performance.now() < end; ) {
-    if (await watched.arrived()) return "arrived";
-    if (performance.now() >= askAt) {
-      const failed = await watched.failed();
-      if (failed) return failed;
-      askAt = performance.now() + ASK_MS;
-    }
-    // The receiver is another process: it tells by the inbox alone.
-    await delay(LOOK_MS);
-  }
-  return "not seen";
 }

@@ -8,7 +8,7 @@ import { CommandError } from "../command.ts";
 import type { OpenedInstance } from "../open-instance.ts";
 
 /** What the mirror reads; other events would be accepted and ignored. */
-export const followedEvents = [
+export const FOLLOWED_EVENTS = [
   "issues",
   "issue_comment",
   "label",
@@ -51,7 +51,7 @@ export async function registerHook(
   if (ctx.config.appId !== null && (await findInstallations(ctx.db, [id])).get(id)) return null;
   const secret = ctx.config.webhookSecrets[0] ?? "";
   try {
-    await ensureRepositoryHook(ctx.upstream, { fullName: `${owner}/${name}`, url, secret, events: followedEvents });
+    await ensureRepositoryHook(ctx.upstream, { fullName: `${owner}/${name}`, url, secret, events: FOLLOWED_EVENTS });
     return null;
   } catch (error) {
     if (!(error instanceof UpstreamRefusedError)) throw error;

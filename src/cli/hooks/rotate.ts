@@ -8,9 +8,11 @@ import { type Command, CommandError, type Given } from "../command.ts";
 import { newSecret } from "../instance.ts";
 import { openInstance } from "../open-instance.ts";
 import { type Output, styled } from "../output.ts";
+import { reasonOf } from "../reason.ts";
 import type { HookFinding } from "./diagnosis.ts";
-import { proveAppHook, provePing, type Registered } from "./register.ts";
-import { followedEvents, needAddress } from "./repository-hooks.ts";
+import { proveAppHook, provePing } from "./proof.ts";
+import type { Registered } from "./register.ts";
+import { FOLLOWED_EVENTS, needAddress } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
 
 export const rotate: Command = {
@@ -95,9 +97,8 @@ async function seeAccepted(address: string, secret: string): Promise<void> {
     status = answer.status;
     await answer.arrayBuffer();
   } catch (error) {
-    const reason = (error as Error & { cause?: Error }).cause?.message ?? (error as Error).message;
     throw new CommandError(
-      `${address} cannot be reached from here (${reason}), so nobody knows whether the receivers accept the new secret: run it where it can be reached. No hook was changed`,
+      `${address} cannot be reached from here (${reasonOf(error)}), so nobody knows whether the receivers accept the new secret: run it where it can be reached. No hook was changed`,
       { cause: error },
     );
   }
@@ -124,7 +125,7 @@ async function rotateOne(
     }
     const hook = await placeRepositoryHook(ctx.upstream, {
       ...{ fullName: target, url: address, secret },
-      events: followedEvents,
+      events: FOLLOWED_EVENTS,
     });
     hookId = hook.id;
     return () => provePing(ctx, hook, { repository: target, address });

@@ -42,14 +42,18 @@ export function paceBetween(before: Sample, now: Sample): Pace | null {
   };
 }
 
+const PACE_WINDOW_MS = 30_000;
+
 /** The pace of the last half minute, from samples as they come. */
 export class Pacer {
   readonly #samples: Sample[] = [];
 
   add(sample: Sample): Pace | null {
     this.#samples.push(sample);
-    while (this.#samples.length > 2 && sample.at - (this.#samples[1] as Sample).at > 30_000) this.#samples.shift();
-    return paceBetween(this.#samples[0] as Sample, sample);
+    // The oldest sample that is kept is the last one from before the window.
+    const begin = this.#samples.findLastIndex(({ at }) => sample.at - at > PACE_WINDOW_MS);
+    if (begin > 0) this.#samples.splice(0, begin);
+    return paceBetween(this.#samples[0] ?? sample, sample);
   }
 }
 

@@ -33,7 +33,7 @@ export async function followBackfills(
       const pending = repositories.filter(isPending);
       view.show(repositories, {
         pending: pending.length,
-        quota: status.quota as QuotaReport[],
+        quota: status.quota,
         at: ctx.clock.now().getTime(),
       });
       if (pending.length === 0 || signal.aborted) return repositories;

@@ -27,7 +27,7 @@ interface Running {
 }
 
 /** What share of SHUTDOWN_TIMEOUT each part of an instance may take to stop; together they are all of it. */
-export const stopShares = { scheduler: 0.1, worker: 0.6, web: 0.2, simulator: 0.1 };
+export const STOP_SHARES = { scheduler: 0.1, worker: 0.6, web: 0.2, simulator: 0.1 };
 
 const MAX_ENDINGS = 5;
 const ENDINGS_WITHIN_MS = 60_000;

@@ -4,9 +4,11 @@ import { type Config, parseConfig } from "../../config.ts";
 import { type Context, openContext } from "../../context.ts";
 import { claimOrigin, SIMULATOR } from "../../sync/following/origin.ts";
 import { CommandError } from "../command.ts";
+import { JsonObject } from "../json.ts";
 import type { Output } from "../output.ts";
+import { codeOf, reasonOf } from "../reason.ts";
 import type { Demonstration } from "./demonstration.ts";
-import { type ProcessTree, stopShares } from "./process-tree.ts";
+import { type ProcessTree, STOP_SHARES } from "./process-tree.ts";
 import { tend } from "./tend.ts";
 
 const WEB_PATIENCE_MS = 30_000;
@@ -36,7 +38,7 @@ export async function serve({ env: given, demonstrating, tree, output, signal }:
   signal.throwIfAborted();
 
   const start = (name: "web" | "worker" | "scheduler", entry: string) => {
-    const stopWithinMs = Math.round(config.shutdownMs * stopShares[name]);
+    const stopWithinMs = Math.round(config.shutdownMs * STOP_SHARES[name]);
     // It gives up by itself a moment before it would be killed, and says so.
     const limit = `${Math.max(100, stopWithinMs - 200)}ms`;
     tree.start({
@@ -60,18 +62,17 @@ async function migrateTo(databaseUrl: string): Promise<void> {
     await migrate(databaseUrl);
   } catch (error) {
     if (error instanceof SchemaTooNewError) throw new CommandError(error.message);
-    const { code, message } = error as NodeJS.ErrnoException;
-    // The message may say which server it is, never its password.
-    if (code)
+    // The reason may say which server it is, never its password.
+    if (codeOf(error))
       throw new CommandError(
-        `Postgres cannot be used (${message || code}): see that DATABASE_URL is right and the server runs`,
+        `Postgres cannot be used (${reasonOf(error)}): see that DATABASE_URL is right and the server runs`,
         { cause: error },
       );
     throw error;
   }
 }
 
-/** Makes sure whose mirror this database is; where it begins anew, so do the queues. */
+/** Makes sure that this database is a mirror of this upstream. Where the mirror begins anew, so do the queues. */
 async function beginOrGoOn(ctx: Context, output: Output, isDemonstration: boolean): Promise<void> {
   const claim = await claimOrigin(ctx.db, isDemonstration ? SIMULATOR : ctx.config.upstreamUrl);
   if (isDemonstration)
@@ -103,16 +104,16 @@ async function untilReady(apiUrl: string, signal: AbortSignal): Promise<void> {
       (error: Error) => error,
     );
     if (answer instanceof Response) {
-      const body = (await answer.json()) as { ready: boolean; missing?: string[] };
-      if (body.ready) return;
-      last = body.missing?.join("; ") ?? `status ${answer.status}`;
+      if (answer.ok) return;
+      const text = await answer.text();
+      last = answer.status === 503 ? JsonObject.parse(text).strings("missing").join("; ") : `status ${answer.status}`;
     }
     await delay(25, undefined, { signal });
   }
   throw new CommandError(`The API is not ready after ${WEB_PATIENCE_MS / 1_000} s: ${last}`);
 }
 
-/** By which a caller on this machine reaches us. */
+/** The address for callers on this machine. */
 function localAddress({ host, port }: Pick<Config, "host" | "port">): string {
   const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
   return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;

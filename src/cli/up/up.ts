@@ -6,8 +6,9 @@ import { aborted } from "../../operations/shutdown.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
 import { newSecret, readInstance } from "../instance.ts";
 import type { Output } from "../output.ts";
+import { codeOf, reasonOf } from "../reason.ts";
 import { startDemonstration } from "./demonstration.ts";
-import { ProcessTree, stopShares } from "./process-tree.ts";
+import { ProcessTree, STOP_SHARES } from "./process-tree.ts";
 
 export const up: Command = {
   name: "up",
@@ -34,7 +35,7 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
   const stopping = new AbortController();
   let stopCode = 0;
   for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => stopping.abort(new Error(name)));
-  // Whoever started us with a channel and is gone cannot stop us any more.
+  // A parent that started us with a channel, and is gone, cannot stop us any more.
   if (process.connected) {
     process.on("disconnect", () => stopping.abort(new Error("the parent process has gone")));
     process.channel?.unref();
@@ -51,7 +52,7 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
   let isStuck = false;
   try {
     const demonstrating = isDemonstration
-      ? startDemonstration(tree, { stopWithinMs: config.shutdownMs * stopShares.simulator })
+      ? startDemonstration(tree, { stopWithinMs: config.shutdownMs * STOP_SHARES.simulator })
       : null;
     demonstrating?.catch(() => {}); // Told where it is awaited.
     // What the rest needs takes as long to load as the simulator takes to start, so they do it side by side.
@@ -124,7 +125,7 @@ async function freePort({ host, port }: Pick<Config, "host" | "port">): Promise<
     const address = probe.address();
     return typeof address === "object" && address ? address.port : port;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = codeOf(error);
     if (code === "EADDRINUSE")
       throw new CommandError(
         `Port ${port} is taken by another program: set PORT to a free one (e.g. PORT=${port + 1}), or end that program`,
@@ -132,7 +133,7 @@ async function freePort({ host, port }: Pick<Config, "host" | "port">): Promise<
     if (code === "EACCES")
       throw new CommandError(`This user may not listen on port ${port}: set PORT to one above 1023`);
     throw new CommandError(
-      `It is not possible to listen on ${host}, port ${port} (${(error as Error).message}): set HOST to an address of this machine`,
+      `It is not possible to listen on ${host}, port ${port} (${reasonOf(error)}): set HOST to an address of this machine`,
     );
   } finally {
     probe.close();

@@ -3,11 +3,11 @@ import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { type AppAtUpstream, type AppHook, readApp, readAppHook } from "../../upstream/hooks/app-hook.ts";
 import type { SentDelivery } from "../../upstream/hooks/hooks.ts";
 import { listOf } from "../command.ts";
-import { arrivalFindings, failureFinding, type HookFinding } from "../hooks/diagnosis.ts";
-import { followedEvents } from "../hooks/repository-hooks.ts";
+import { arrivalFindings, failureFinding, type HookFinding } from "./diagnosis.ts";
+import { FOLLOWED_EVENTS } from "./repository-hooks.ts";
 
 /** What a mirror needs an account to grant. GitHub docs: metadata always comes with the others. */
-export const neededPermissions = ["metadata", "issues", "pull_requests"] as const;
+export const NEEDED_PERMISSIONS = ["metadata", "issues", "pull_requests"] as const;
 
 export interface ExaminedApp {
   app: AppAtUpstream;
@@ -55,7 +55,7 @@ export function diagnoseApp({
       says: "The App's webhook has no secret, so its deliveries are not signed and are refused",
       todo: mends,
     });
-  const unseen = neededPermissions.filter((name) => !(name in app.permissions));
+  const unseen = NEEDED_PERMISSIONS.filter((name) => !(name in app.permissions));
   if (unseen.length > 0)
     findings.push({
       level: "problem",
@@ -63,7 +63,7 @@ export function diagnoseApp({
       says: `The App does not ask for the permission to read ${listOf(unseen.map(inWords))}`,
       todo: `Add it ${PAGE}; then each account has to accept it`,
     });
-  const missing = followedEvents.filter((event) => !app.events.includes(event));
+  const missing = FOLLOWED_EVENTS.filter((event) => !app.events.includes(event));
   if (missing.length > 0)
     findings.push({
       level: "problem",
@@ -74,11 +74,11 @@ export function diagnoseApp({
   const [last] = sent ?? [];
   if (last && last.status !== "OK") findings.push(failureFinding(last, address, "app"));
   else if (last) findings.push(...arrivalFindings(sent ?? [], arrived, address));
-  else if (sent !== null && hook) findings.push(unprovenApp);
+  else if (sent !== null && hook) findings.push(UNPROVEN_APP);
   return findings;
 }
 
-export const unprovenApp: HookFinding = {
+export const UNPROVEN_APP: HookFinding = {
   level: "warning",
   kind: "unproven",
   says: "Upstream has sent the App nothing in the time that it remembers, so nobody knows whether deliveries arrive",

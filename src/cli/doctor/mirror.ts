@@ -1,0 +1,56 @@
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { counted } from "../output.ts";
+import { type Finding, named, ok, problem, warning } from "./finding.ts";
+
+/** Wishes with a finding of their own. */
+const SHOWN_WISHES = 5;
+
+/** What the mirror itself knows to be waiting for a person. */
+export async function examineMirror({ db }: Context): Promise<Finding[]> {
+  const states = await db.query<{ full_name: string; problem: string | null }>(sql`
+    select r.full_name, s.problem from repository_syncs s join repositories r on r.id = s.repository_id
+      where s.state = 'paused' order by lower(r.full_name)`);
+  const wishes = await db.query<{ pattern: string; problem: string }>(sql`
+    select pattern, problem from selections where problem is not null order by pattern`);
+  const failures = await db.query<{ failed: number; overdue: number }>(sql`
+    select count(*) filter (where status = 'failed')::integer as failed,
+      count(*) filter (where status = 'pending' and received_at < now() - interval '5 minutes')::integer as overdue
+      from deliveries`);
+  const { failed = 0, overdue = 0 } = failures[0] ?? {};
+  const findings: Finding[] = [];
+  if (states.length > 0)
+    findings.push(
+      problem(
+        "repositories",
+        `Paused: ${named(states.map(({ full_name: name, problem: why }) => (why ? `${name} (${why})` : name)))}`,
+        "Mend the token's rights, or `tain remove` it",
+      ),
+    );
+  for (const { pattern, problem: why } of wishes.slice(0, SHOWN_WISHES))
+    findings.push(
+      warning(
+        "repositories",
+        `${pattern} is wished and cannot be mirrored: ${why}`,
+        `Mend it, or \`tain remove ${pattern}\``,
+      ),
+    );
+  findings.push(
+    failed > 0
+      ? warning(
+          "deliveries",
+          `${counted(failed, "delivery has", "deliveries have")} failed`,
+          "`tain deliveries list --status failed` says why; `tain deliveries replay --failed` tries again",
+        )
+      : ok("deliveries", "No delivery has failed"),
+  );
+  if (overdue > 0)
+    findings.push(
+      warning(
+        "deliveries",
+        `${counted(overdue, "delivery waits", "deliveries wait")} for more than five minutes`,
+        "See that workers and a scheduler run",
+      ),
+    );
+  return findings;
+}

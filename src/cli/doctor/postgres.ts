@@ -1,0 +1,105 @@
+import { schemaMismatch } from "../../../db/migrate.ts";
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { reasonOf } from "../reason.ts";
+import { clockFinding } from "./clock.ts";
+import { type Finding, ok, problem, warning } from "./finding.ts";
+
+const ANSWER_TIMEOUT_MS = 5_000;
+
+/** What Postgres says of itself. */
+export interface PostgresFacts {
+  /** As in `server_version_num`: 180001 is 18.1. */
+  versionNumber: number;
+  version: string;
+  isStandby: boolean;
+  fsync: string;
+  synchronousCommit: string;
+  maxConnections: number;
+  connections: number;
+}
+
+/** Whether Postgres is there and fit, its schema, its clock. Never fails: what fails is a finding. */
+export async function examinePostgres({ db, clock }: Pick<Context, "db" | "clock">): Promise<Finding[]> {
+  const limits = { timeoutMs: ANSWER_TIMEOUT_MS };
+  try {
+    // The first statement opens the connection, which must not count as a clock's difference.
+    await db.query(sql`select`, limits);
+    const askedAt = clock.now().getTime();
+    const [facts] = await db.query<PostgresFacts & { now: Date }>(
+      sql`
+        select current_setting('server_version_num')::integer as "versionNumber",
+          current_setting('server_version') as version, pg_is_in_recovery() as "isStandby",
+          current_setting('fsync') as fsync, current_setting('synchronous_commit') as "synchronousCommit",
+          current_setting('max_connections')::integer as "maxConnections",
+          (select count(*)::integer from pg_stat_activity where backend_type = 'client backend') as connections,
+          clock_timestamp() as now`,
+      limits,
+    );
+    if (!facts) throw new Error("Postgres answered without a row");
+    const aheadMs = facts.now.getTime() - (askedAt + clock.now().getTime()) / 2;
+    const mismatch = await schemaMismatch(db, limits);
+    return [...postgresFindings(facts), schemaFinding(mismatch), clockFinding("Postgres", aheadMs)];
+  } catch (error) {
+    return [
+      problem(
+        "postgres",
+        `Postgres cannot be used: ${reasonOf(error)}`,
+        "See that DATABASE_URL is right and the server runs",
+      ),
+    ];
+  }
+}
+
+/** Pure. */
+export function postgresFindings(facts: PostgresFacts): Finding[] {
+  const { version, versionNumber, isStandby, fsync, synchronousCommit, connections, maxConnections } = facts;
+  const findings = [
+    versionNumber >= 180_000
+      ? ok("postgres", `Postgres ${version}`)
+      : problem("postgres", `Postgres ${version} is too old`, "Tain needs Postgres 18 or newer"),
+  ];
+  if (isStandby)
+    findings.push(
+      problem(
+        "postgres",
+        "Postgres is a standby, and takes no writes",
+        "Promote it, or point DATABASE_URL to the primary",
+      ),
+    );
+  const unsafe = [fsync === "off" ? "fsync" : null, synchronousCommit === "off" ? "synchronous_commit" : null];
+  for (const name of unsafe.filter((each) => each !== null))
+    findings.push(
+      warning(
+        "postgres",
+        `${name} is off: what was acknowledged to upstream may be lost when the machine fails`,
+        `Set ${name} to on`,
+      ),
+    );
+  if (connections > maxConnections * 0.9)
+    findings.push(
+      warning(
+        "postgres",
+        `${connections} of ${maxConnections} connections are in use`,
+        "Raise max_connections, or lower DATABASE_CONNECTIONS; each process opens up to that many",
+      ),
+    );
+  return findings;
+}
+
+function schemaFinding(mismatch: Awaited<ReturnType<typeof schemaMismatch>>): Finding {
+  switch (mismatch) {
+    case null:
+      return ok("postgres", "The schema is this version's");
+    case "missing":
+      return problem("postgres", "Migrations are missing", "Run `node db/migrate.ts`");
+    case "newer":
+      return problem(
+        "postgres",
+        "A newer Tain has migrated this database",
+        "Run that one, or restore a database of this version",
+      );
+    default:
+      return mismatch satisfies never;
+  }
+}

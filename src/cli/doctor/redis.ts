@@ -1,0 +1,79 @@
+import type { Context } from "../../context.ts";
+import { reasonOf } from "../reason.ts";
+import { clockFinding } from "./clock.ts";
+import { type Finding, ok, problem, warning } from "./finding.ts";
+
+/** Whether Redis is there and fit, and its clock. Never fails: what fails is a finding. */
+export async function examineRedis({ redis, clock }: Pick<Context, "redis" | "clock">): Promise<Finding[]> {
+  try {
+    if (redis.status !== "ready") throw new Error("no connection comes about");
+    const askedAt = clock.now().getTime();
+    const [seconds = 0, microseconds = 0] = (await redis.time()).map(Number);
+    const aheadMs = seconds * 1_000 + microseconds / 1_000 - (askedAt + clock.now().getTime()) / 2;
+    const texts = [await redis.info("server"), await redis.info("memory"), await redis.info("persistence")];
+    // Hosted servers may forbid CONFIG; then nothing is known of snapshots.
+    const asked = await redis.config("GET", "save").catch(() => []);
+    const save = Array.isArray(asked) && typeof asked[1] === "string" ? asked[1] : null;
+    return [...redisFindings(texts.join("\n"), save), clockFinding("Redis", aheadMs)];
+  } catch (error) {
+    return [
+      problem("redis", `Redis cannot be used: ${reasonOf(error)}`, "See that REDIS_URL is right and the server runs"),
+    ];
+  }
+}
+
+/** Pure. @param info what INFO says @param save the setting of snapshots; null where it is not told */
+export function redisFindings(info: string, save: string | null): Finding[] {
+  const facts = new Map([...info.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name = "", value = ""]) => [name, value]));
+  const version = facts.get("redis_version") ?? "?";
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const name = facts.has("valkey_version") ? `Valkey ${facts.get("valkey_version")}` : `Redis ${version}`;
+  const findings = [
+    major > 6 || (major === 6 && minor >= 2)
+      ? ok("redis", name)
+      : problem("redis", `${name} is too old`, "Tain needs Redis 6.2 or newer, or Valkey"),
+  ];
+
+  const policy = facts.get("maxmemory_policy");
+  if (policy === undefined)
+    findings.push(
+      warning("redis", "It is not told what happens when memory is short", "See that maxmemory-policy is noeviction"),
+    );
+  else if (policy === "noeviction") findings.push(ok("redis", "maxmemory-policy is noeviction"));
+  else
+    findings.push(
+      problem(
+        "redis",
+        `maxmemory-policy is ${policy}, which throws jobs away when memory is short`,
+        "Set maxmemory-policy to noeviction",
+      ),
+    );
+
+  const [used, most] = [Number(facts.get("used_memory")), Number(facts.get("maxmemory"))];
+  if (most > 0 && used > most * 0.9)
+    findings.push(
+      warning(
+        "redis",
+        `${Math.round((used / most) * 100)} % of its memory is in use`,
+        "Give it more; when it is full it refuses jobs",
+      ),
+    );
+
+  if (facts.get("aof_enabled") === "1") {
+    findings.push(
+      facts.get("aof_last_write_status") === "err"
+        ? problem("redis", "Redis cannot write its append-only file", "See its log and its disk")
+        : ok("redis", "Redis keeps an append-only file"),
+    );
+  } else {
+    const keeps = save ? "snapshots only" : save === null ? "no append-only file" : "nothing on disk";
+    findings.push(
+      warning(
+        "redis",
+        `Redis keeps ${keeps}: deliveries that wait in it while Postgres is away are lost when it restarts`,
+        "Set appendonly to yes",
+      ),
+    );
+  }
+  return findings;
+}

@@ -1,0 +1,55 @@
+import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
+import { checkTarget } from "../hooks/check.ts";
+import type { HookFinding } from "../hooks/diagnosis.ts";
+import { reachableAddress } from "../hooks/repository-hooks.ts";
+import { hookTargets } from "../hooks/targets.ts";
+import type { OpenedInstance } from "../open-instance.ts";
+import { type Finding, named, ok, problem, warning } from "./finding.ts";
+
+/** Two requests each; `tain hooks check` asks for all. */
+export const CHECKED_HOOKS = 20;
+
+/** Whether deliveries reach us: our hooks of the first repositories, and the App's. */
+export async function examineHooks(opened: OpenedInstance): Promise<Finding[]> {
+  const { ctx } = opened;
+  const address = await reachableAddress(opened);
+  if (address === null)
+    return [
+      warning(
+        "hooks",
+        "Upstream knows no address of ours (or no WEBHOOK_SECRET is set here): changes are found by catch-up only, deletions not at all",
+        "Set PUBLIC_URL and WEBHOOK_SECRET, then `tain hooks register`",
+      ),
+    ];
+  const names = await hookTargets(ctx, []);
+  const checked = names.slice(0, CHECKED_HOOKS);
+  const byKind = new Map<string, { level: "warning" | "problem"; says: string; names: string[] }>();
+  let well = 0;
+  for (const name of checked) {
+    let findings: HookFinding[];
+    try {
+      ({ findings } = await checkTarget(ctx, name, address));
+    } catch (error) {
+      if (
+        !(error instanceof UpstreamUnavailableError) &&
+        !(error instanceof QuotaSpentError) &&
+        !(error instanceof CredentialRejectedError)
+      )
+        throw error;
+      return [warning("hooks", `The hooks cannot be checked: ${error.message}`, "Ask again later")];
+    }
+    if (findings.length === 0) well += 1;
+    for (const { kind, level, says } of findings) {
+      const group = byKind.get(kind) ?? { level, says, names: [] };
+      group.names.push(name);
+      byKind.set(kind, group);
+    }
+  }
+  const found = [...byKind.values()].map(({ level, says, names: concerned }): Finding => {
+    const text = `${named(concerned)}: ${says}`;
+    const todo = "`tain hooks check` says what to do; `tain hooks register` mends most of it";
+    return level === "problem" ? problem("hooks", text, todo) : warning("hooks", text, todo);
+  });
+  const of = names.length > checked.length ? `the first ${checked.length} of ${names.length}` : String(names.length);
+  return [...found, ...(well > 0 ? [ok("hooks", `Well: ${well} of ${of}`)] : [])];
+}

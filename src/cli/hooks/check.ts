@@ -1,0 +1,73 @@
+import type { Context } from "../../context.ts";
+import { arrivedFrom } from "../../inbox/deliveries.ts";
+import { recentAppDeliveries } from "../../upstream/hooks/app-hook.ts";
+import { listRepositoryHooks, recentDeliveries } from "../../upstream/hooks/hooks.ts";
+import type { Command, Given } from "../command.ts";
+import { openInstance } from "../open-instance.ts";
+import { type Output, styled } from "../output.ts";
+import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
+import { diagnose, type HookFinding, permissionFinding } from "./diagnosis.ts";
+import { orRefusal } from "./refusal.ts";
+import { FOLLOWED_EVENTS, needAddress } from "./repository-hooks.ts";
+import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
+
+export const check: Command = {
+  name: "hooks check",
+  summary: "say in words what is wrong with our hooks, and what to do",
+  takes: "[app|owner/name…]",
+  about: `
+Looks at our hook of each repository, or of all that are mirrored (of a GitHub App at its own
+webhook, \`app\`, instead), at what upstream says of its
+last deliveries, and whether they stand in the inbox. Changes nothing. Exit code 1 when
+something is wrong.`,
+  run: runCheck,
+};
+
+async function runCheck({ words, env }: Given, output: Output): Promise<number> {
+  const names = readTargets(words);
+  await using resources = new AsyncDisposableStack();
+  const opened = await openInstance(env, resources);
+  const address = await needAddress(opened);
+  const checked: Checked[] = [];
+  for (const repository of await hookTargets(opened.ctx, names)) {
+    const one = await checkTarget(opened.ctx, repository, address);
+    checked.push(one);
+    output.line(`${repository}: ${one.findings.length === 0 ? styled("green", "well") : ""}`.trim());
+    for (const { level, says, todo } of one.findings)
+      output.line(`  ${styled(level === "problem" ? "red" : "yellow", level)}: ${says}\n    ${todo}`);
+  }
+  output.document({ address, repositories: checked });
+  if (checked.length === 0) output.line("Nothing is mirrored yet, so there are no hooks to check");
+  return checked.some(({ findings }) => findings.some(({ level }) => level === "problem")) ? 1 : 0;
+}
+
+interface Checked {
+  repository: string;
+  hookId: number | null;
+  findings: HookFinding[];
+}
+
+/** How the hook is, by what upstream and the inbox say. @throws what upstream throws when it cannot be asked */
+export async function checkTarget(ctx: Context, target: string, address: string): Promise<Checked> {
+  return target === APP_TARGET ? await checkAppHook(ctx, address) : await checkHook(ctx, target, address);
+}
+
+async function checkAppHook(ctx: Context, address: string): Promise<Checked> {
+  const asked = await orRefusal(() => examineApp(ctx));
+  if ("refusal" in asked) return { repository: APP_TARGET, hookId: null, findings: [appRefusal(asked.error)] };
+  const sent = await recentAppDeliveries(ctx.upstream);
+  const taken = (sent ?? []).filter(({ status }) => status === "OK").map(({ guid }) => guid);
+  const findings = diagnoseApp({ ...asked.found, address, sent, arrived: await arrivedFrom(ctx, null, taken) });
+  return { repository: APP_TARGET, hookId: null, findings };
+}
+
+async function checkHook(ctx: Context, repository: string, address: string): Promise<Checked> {
+  const asked = await orRefusal(() => listRepositoryHooks(ctx.upstream, repository));
+  if ("refusal" in asked) return { repository, hookId: null, findings: [permissionFinding(asked.refusal)] };
+  const hook = asked.found.find(({ url }) => url === address) ?? null;
+  const sent = hook && (await recentDeliveries(ctx.upstream, hook));
+  const taken = (sent ?? []).filter(({ status }) => status === "OK").map(({ guid }) => guid);
+  const arrived = hook ? await arrivedFrom(ctx, hook.id, taken) : [];
+  const findings = diagnose({ fullName: repository, address, hook, wantedEvents: FOLLOWED_EVENTS, sent, arrived });
+  return { repository, hookId: hook?.id ?? null, findings };
+}

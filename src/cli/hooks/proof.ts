@@ -1,0 +1,95 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Context } from "../../context.ts";
+import { pingsFrom } from "../../inbox/deliveries.ts";
+import { recentAppDeliveries, resendAppDelivery } from "../../upstream/hooks/app-hook.ts";
+import { pingRepositoryHook, recentDeliveries, type SentDelivery } from "../../upstream/hooks/hooks.ts";
+import { spanOf } from "../output.ts";
+import { UNPROVEN_APP } from "./app-diagnosis.ts";
+import { failureFinding, type HookFinding } from "./diagnosis.ts";
+import { APP_TARGET } from "./targets.ts";
+
+/** Upstream gives up a delivery after ten seconds, and tells of it a moment later. */
+export const PING_WAIT_MS = 15_000;
+const LOOK_MS = 200;
+/** How often upstream is asked what came of a ping that is not there: a request each time. */
+const ASK_MS = 3_000;
+
+/** What became of a ping. */
+export interface Proof {
+  /** null: none was sent. */
+  ping: "arrived" | "failed" | "not seen" | null;
+  /** What is wrong, if anything is. */
+  finding: HookFinding | null;
+}
+
+/** Pings the hook, and waits until the inbox has the ping or upstream says that it failed. */
+export async function provePing(
+  ctx: Context,
+  hook: { id: number; path: string },
+  { repository, address }: { repository: string; address: string },
+): Promise<Proof> {
+  const here = await pingsFrom(ctx, hook.id);
+  const there = (await recentDeliveries(ctx.upstream, hook))?.map(({ guid }) => guid) ?? [];
+  await pingRepositoryHook(ctx.upstream, hook);
+  const proof = await waitForProof({
+    arrived: async () => (await pingsFrom(ctx, hook.id)).some((guid) => !here.includes(guid)),
+    failed: async () =>
+      ((await recentDeliveries(ctx.upstream, hook)) ?? []).find(
+        ({ guid, event, status }) => event === "ping" && status !== "OK" && !there.includes(guid),
+      ),
+  });
+  if (proof === "arrived") return { ping: "arrived", finding: null };
+  if (proof !== "not seen") return { ping: "failed", finding: failureFinding(proof, address, repository) };
+  return { ping: "not seen", finding: notSeen(address, repository) };
+}
+
+/** Has the App's newest delivery sent again, and waits for what comes of it. */
+export async function proveAppHook(ctx: Context, address: string): Promise<Proof> {
+  const before = (await recentAppDeliveries(ctx.upstream)) ?? [];
+  const newest = before.find(({ event }) => event === "ping") ?? before[0];
+  if (!newest) return { ping: null, finding: UNPROVEN_APP };
+  const known = new Set(before.map(({ id }) => id));
+  const attempt = async () =>
+    ((await recentAppDeliveries(ctx.upstream)) ?? []).find(({ id, guid }) => guid === newest.guid && !known.has(id));
+  await resendAppDelivery(ctx.upstream, newest);
+  let last: SentDelivery | undefined;
+  const proof = await waitForProof({
+    // The inbox may have this delivery since long, so upstream has to say what came of this attempt.
+    arrived: async () => {
+      last = await attempt();
+      return last?.status === "OK";
+    },
+    failed: async () => (last?.status === "OK" ? undefined : last),
+  });
+  if (proof === "arrived") return { ping: "arrived", finding: null };
+  if (proof !== "not seen") return { ping: "failed", finding: failureFinding(proof, address, APP_TARGET) };
+  return { ping: "not seen", finding: notSeen(address, APP_TARGET) };
+}
+
+function notSeen(address: string, target: string): HookFinding {
+  return {
+    level: "problem",
+    kind: "elsewhere",
+    says: `no ping has come into the inbox of this database within ${spanOf(PING_WAIT_MS)}`,
+    todo: `See that ${address} leads to receivers that use this DATABASE_URL; \`tain hooks check ${target}\` says what upstream knows by then`,
+  };
+}
+
+/** Waits until a delivery has arrived here, or upstream says that it failed, or neither in the time that one takes. */
+async function waitForProof(watched: {
+  arrived: () => Promise<boolean>;
+  failed: () => Promise<SentDelivery | undefined>;
+}): Promise<"arrived" | "not seen" | SentDelivery> {
+  const end = performance.now() + PING_WAIT_MS;
+  for (let askAt = performance.now() + ASK_MS; performance.now() < end; ) {
+    if (await watched.arrived()) return "arrived";
+    if (performance.now() >= askAt) {
+      const failed = await watched.failed();
+      if (failed) return failed;
+      askAt = performance.now() + ASK_MS;
+    }
+    // The receiver is another process: it tells by the inbox alone.
+    await delay(LOOK_MS);
+  }
+  return "not seen";
+}

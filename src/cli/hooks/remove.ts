@@ -1,0 +1,50 @@
+import { deleteRepositoryHook, listRepositoryHooks } from "../../upstream/hooks/hooks.ts";
+import { type Command, type Given, UsageError } from "../command.ts";
+import { openInstance } from "../open-instance.ts";
+import type { Output } from "../output.ts";
+import { readNames } from "../repositories/patterns.ts";
+import { orRefusal } from "./refusal.ts";
+import { needAddress } from "./repository-hooks.ts";
+import { APP_TARGET, hookTargets } from "./targets.ts";
+
+export const remove: Command = {
+  name: "hooks remove",
+  summary: "delete our hooks at upstream",
+  takes: "owner/name…",
+  about: `
+Deletes the hook that sends to this instance; hooks of others stay. The repository may be mirrored
+or not. While it is mirrored, the next \`npm start\` registers its hook again.`,
+  run: runRemove,
+};
+
+async function runRemove({ words, env }: Given, output: Output): Promise<number> {
+  if (words.includes(APP_TARGET))
+    throw new UsageError(
+      "Upstream lets nobody remove an App's webhook by its API: switch it off on the App's page, under Webhook",
+    );
+  const names = readNames(words);
+  if (names.length === 0) throw new UsageError("tain hooks remove needs to know of which repositories: owner/name");
+  await using resources = new AsyncDisposableStack();
+  const opened = await openInstance(env, resources);
+  const { ctx } = opened;
+  const address = await needAddress(opened);
+  const removed: { repository: string; hookIds: number[]; problem: string | null }[] = [];
+  for (const repository of await hookTargets(ctx, names)) {
+    const asked = await orRefusal(async () => {
+      const ours = (await listRepositoryHooks(ctx.upstream, repository)).filter(({ url }) => url === address);
+      for (const hook of ours) await deleteRepositoryHook(ctx.upstream, hook);
+      return ours.map(({ id }) => id);
+    });
+    removed.push(
+      "refusal" in asked
+        ? { repository, hookIds: [], problem: asked.refusal }
+        : { repository, hookIds: asked.found, problem: null },
+    );
+  }
+  output.document({ address, removed });
+  for (const { repository, hookIds, problem } of removed)
+    output.line(
+      `${repository}: ${problem ?? (hookIds.length === 0 ? `there was no hook that sends to ${address}` : `hook ${hookIds.join(", ")} is deleted`)}`,
+    );
+  return removed.every(({ problem }) => problem === null) ? 0 : 1;
+}

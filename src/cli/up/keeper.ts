@@ -1,0 +1,76 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Context } from "../../context.ts";
+import { findMirroredNames, registerHook } from "../hooks/repository-hooks.ts";
+import { type Instance, writeInstance } from "../instance.ts";
+import type { Output } from "../output.ts";
+import type { Demonstration } from "./demonstration.ts";
+
+/** A repository found meanwhile, by `owner/*` or `tain add`, has its webhook within this time. */
+const UPKEEP_MS = 15_000;
+/** A refused webhook is tried again after this time: a person has to change a permission first. */
+const REFUSED_HOOK_MS = 10 * 60_000;
+
+interface Kept {
+  output: Output;
+  signal: AbortSignal;
+  apiUrl: string;
+  demonstration: Demonstration | null;
+}
+
+/** Keeps the webhooks and the instance's file as the mirrored repositories are. */
+export class Keeper {
+  readonly #ctx: Context;
+  readonly #tending: Kept;
+  /** By repository's id: when to look at its webhook again; Infinity once it is registered. */
+  readonly #hooks = new Map<number, number>();
+  /** Where upstream is to send its deliveries; null where it could not reach us. */
+  readonly webhookUrl: string | null;
+  instance: Instance;
+  #written = "";
+
+  constructor(ctx: Context, tending: Kept, token: string) {
+    this.#ctx = ctx;
+    this.#tending = tending;
+    const { upstreamUrl, upstreamTokens, webhookSecrets, publicUrl } = ctx.config;
+    const { apiUrl, demonstration } = tending;
+    // The simulator reaches us here; the real service only by a public address.
+    const webhookUrl = `${demonstration ? apiUrl : (publicUrl ?? apiUrl)}/webhooks`;
+    this.webhookUrl = demonstration || publicUrl ? webhookUrl : null;
+    const [webhookSecret = ""] = webhookSecrets;
+    const [upstreamToken = ""] = upstreamTokens;
+    this.instance = { apiUrl, token, webhookUrl, webhookSecret, upstreamUrl, upstreamToken, repositories: [] };
+  }
+
+  /** Looks once: registers what is missing, writes the file if it has changed. */
+  async look(): Promise<void> {
+    const names = await findMirroredNames(this.#ctx);
+    this.instance = { ...this.instance, repositories: names.map(({ owner, name }) => ({ owner, name })) };
+    const text = JSON.stringify(this.instance);
+    if (text !== this.#written) await writeInstance(this.#ctx.config, this.instance);
+    this.#written = text;
+    if (this.webhookUrl === null) return;
+    for (const name of names) {
+      if (this.#tending.signal.aborted) return;
+      if ((this.#hooks.get(name.id) ?? 0) > Date.now()) continue;
+      const refusal = await registerHook(this.#ctx, name, this.webhookUrl);
+      this.#hooks.set(name.id, refusal === null ? Number.POSITIVE_INFINITY : Date.now() + REFUSED_HOOK_MS);
+      if (refusal !== null) {
+        this.#tending.output.note(
+          `tain: no webhook for ${name.owner}/${name.name}: ${refusal}. Its changes are found by catch-up`,
+        );
+      }
+    }
+  }
+
+  /** Looks again and again, until the signal aborts. What is away now may be there at the next look. */
+  async keep(): Promise<void> {
+    const { signal } = this.#tending;
+    while (!signal.aborted) {
+      await delay(UPKEEP_MS, undefined, { signal }).catch(() => {});
+      if (signal.aborted) return;
+      await this.look().catch((error: Error) =>
+        this.#ctx.log.warn({ reason: error.message }, "Webhooks and instance.json could not be looked after"),
+      );
+    }
+  }
+}
