@@ -4,7 +4,7 @@ import { openDatabase } from "../db/connection.ts";
 import { createApiToken } from "../src/api/callers/tokens.ts";
 import { parseConfig } from "../src/config.ts";
 import { type Context, openContext } from "../src/context.ts";
-import { enqueueAudit, enqueueCatchUp, enqueueTask } from "../src/queues/queues.ts";
+import { enqueueAudit, enqueueCatchUp, enqueueTask } from "../src/queues/enqueue.ts";
 import { type Corpus, type CorpusSize, openCorpus } from "./corpus.ts";
 import { drawIssue, draws } from "./corpus-web.ts";
 import { type BenchDatabase, benchRedis, openBenchDatabase } from "./databases.ts";

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { inspect } from "node:util";
 import { createApiToken } from "../src/api/callers/tokens.ts";
 import type { Context } from "../src/context.ts";
-import { type Queues, queueNames } from "../src/queues/queues.ts";
+import { QUEUE_NAMES, type Queues } from "../src/queues/queues.ts";
 import { readViewer } from "../src/sync/following/selection.ts";
 import { driftOf } from "./applying.ts";
 import { openBenchDatabase } from "./databases.ts";
@@ -238,7 +238,7 @@ async function accountFor(ctx: Context, sent: Sent, since: Date, problems: Probl
 }
 
 async function noteFailedJobs(ctx: Context, problems: Problems): Promise<void> {
-  for (const [key, name] of Object.entries(queueNames)) {
+  for (const [key, name] of Object.entries(QUEUE_NAMES)) {
     const failed = await ctx.queues[key as keyof Queues].getFailed();
     for (const job of failed) problems.add(`failed job of ${name}`, job.failedReason);
   }

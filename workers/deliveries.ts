@@ -1,6 +1,7 @@
 import type { Worker } from "bullmq";
 import { failDelivery } from "../src/inbox/accept.ts";
-import { type DeliveryJob, queueNames } from "../src/queues/queues.ts";
+import type { DeliveryJob } from "../src/queues/jobs.ts";
+import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { DELIVERIES_AT_ONCE, DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
@@ -9,7 +10,7 @@ export function openDeliveriesWorker(
   ctx: WorkerContext,
   batches: DeliveryBatches = new DeliveryBatches(ctx),
 ): Worker<DeliveryJob> {
-  const worker = openWorker<DeliveryJob>(ctx, queueNames.deliveries, { concurrency: DELIVERIES_AT_ONCE }, (job) =>
+  const worker = openWorker<DeliveryJob>(ctx, QUEUE_NAMES.deliveries, { concurrency: DELIVERIES_AT_ONCE }, (job) =>
     batches.apply(job.data),
   );
   worker.on("failed", (job, error) => {

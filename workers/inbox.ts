@@ -1,7 +1,8 @@
 import { DelayedError, UnrecoverableError, type Worker } from "bullmq";
 import { storeWaitingDelivery } from "../src/inbox/accept.ts";
 import { Outage } from "../src/operations/outage.ts";
-import { type InboxJob, queueNames } from "../src/queues/queues.ts";
+import type { InboxJob } from "../src/queues/jobs.ts";
+import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { backoffMs } from "./retry-policy.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
@@ -15,7 +16,7 @@ export function openInboxWorker(ctx: WorkerContext): Worker<InboxJob> {
     begins: "Deliveries in Redis wait for Postgres",
     ends: "Deliveries move from Redis to Postgres again",
   });
-  return openWorker<InboxJob>(ctx, queueNames.inbox, { concurrency: 4 }, async (job, _signal, token) => {
+  return openWorker<InboxJob>(ctx, QUEUE_NAMES.inbox, { concurrency: 4 }, async (job, _signal, token) => {
     try {
       await storeWaitingDelivery(ctx, job.data);
       postgres.met();

@@ -3,7 +3,7 @@ import { openContext } from "../src/context.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
 import { aborted, shutdownSignal } from "../src/operations/shutdown.ts";
-import { enqueueTask } from "../src/queues/queues.ts";
+import { enqueueTask } from "../src/queues/enqueue.ts";
 import { DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
 import { openAuditWorker } from "./audit.ts";
 import { openBackfillWorker } from "./backfill.ts";

@@ -1,6 +1,7 @@
 import type { Worker } from "bullmq";
 import { dispatchPending, pruneDeliveries } from "../src/inbox/dispatch.ts";
-import { type MaintenanceTask, queueNames } from "../src/queues/queues.ts";
+import type { MaintenanceTask } from "../src/queues/jobs.ts";
+import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { scheduleAudits } from "../src/sync/audit/schedule.ts";
 import { scheduleCatchUps } from "../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../src/sync/catch-up/sweep.ts";
@@ -15,7 +16,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
   // One for each task, so that a slow one does not hold up the dispatcher.
   return openWorker<Record<string, never>, MaintenanceTask>(
     ctx,
-    queueNames.maintenance,
+    QUEUE_NAMES.maintenance,
     { concurrency: 7 },
     (job, signal) => {
       const task = job.name;

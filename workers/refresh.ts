@@ -1,5 +1,6 @@
 import type { Worker } from "bullmq";
-import { queueNames, type RefreshJob } from "../src/queues/queues.ts";
+import type { RefreshJob } from "../src/queues/jobs.ts";
+import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { DeliveriesFirst } from "../src/sync/give-way.ts";
 import { REFRESHES_AT_ONCE, Refreshes } from "../src/sync/refresh/refresh.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
@@ -8,7 +9,7 @@ import { openWorker, type WorkerContext } from "./worker.ts";
 export function openRefreshWorker(ctx: WorkerContext): Worker<RefreshJob> {
   const refreshes = new Refreshes(ctx);
   const first = new DeliveriesFirst(ctx);
-  return openWorker<RefreshJob>(ctx, queueNames.refresh, { concurrency: REFRESHES_AT_ONCE }, async (job, signal) => {
+  return openWorker<RefreshJob>(ctx, QUEUE_NAMES.refresh, { concurrency: REFRESHES_AT_ONCE }, async (job, signal) => {
     await first.giveWay(signal);
     await refreshes.refresh(job.data);
   });

@@ -3,7 +3,7 @@ import { parseConfig } from "../src/config.ts";
 import { type Local, openLocal } from "../src/context.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { shutdownSignal } from "../src/operations/shutdown.ts";
-import type { MaintenanceTask } from "../src/queues/queues.ts";
+import type { MaintenanceTask } from "../src/queues/jobs.ts";
 import { AUDIT_TICK_MS } from "../src/sync/audit/schedule.ts";
 
 /** How often each task is asked for, in ms. */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../../src/context.ts";
-import { queueCounts } from "../../src/queues/queues.ts";
+import { queueCounts } from "../../src/queues/counts.ts";
 import { median } from "../measure.ts";
 import { residentBytesOf } from "../processes.ts";
 

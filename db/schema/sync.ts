@@ -83,11 +83,28 @@ export const validators = pgTable(
   (table) => [primaryKey({ columns: [table.credential, table.path] }), index("validators_path").on(table.path)],
 );
 
+const RESOURCE_KINDS = [
+  "user",
+  "repository",
+  "label",
+  "milestone",
+  "issue",
+  "pull_request",
+  "issue_comment",
+  "review",
+  "review_comment",
+] as const;
+export type ResourceKind = (typeof RESOURCE_KINDS)[number];
+/** "mergeability": whether the open pull requests of a repository can be merged, where it is not known. */
+const MARK_KINDS = [...RESOURCE_KINDS, "mergeability"] as const;
+/** What upstream can be asked about. */
+export type MarkKind = (typeof MARK_KINDS)[number];
+
 /** One row is one resource about which the mirror must ask upstream: what we were told contradicts itself. */
 export const refreshMarks = pgTable(
   "refresh_marks",
   {
-    kind: text("kind").notNull(),
+    kind: text("kind", { enum: MARK_KINDS }).notNull(),
     repositoryId: id("repository_id").notNull(),
     key: id("key").notNull(),
     /** When the newest reason to ask arose. A read that begins later, by more than upstream's replicas lag, settles it. */

@@ -2,7 +2,7 @@ import type { SyncState } from "../../db/schema/sync.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { version } from "../operations/version.ts";
-import { type QueueCounts, queueCounts } from "../queues/queues.ts";
+import { type QueueCounts, queueCounts } from "../queues/counts.ts";
 
 /** What `GET /-/status` answers. It names private repositories. */
 export interface Status<Quota = unknown> {

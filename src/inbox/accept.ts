@@ -1,5 +1,6 @@
 import type { Context } from "../context.ts";
-import { enqueueBursts, enqueueInbox, type InboxJob } from "../queues/queues.ts";
+import { enqueueBursts, enqueueInbox } from "../queues/enqueue.ts";
+import type { InboxJob } from "../queues/jobs.ts";
 import { type Delivery, keysOf } from "./delivery.ts";
 import { type InboxWriter, STORE_TIMEOUT_MS, storeDelivery } from "./writer.ts";
 

@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { enqueueDeliveries } from "../queues/queues.ts";
+import { enqueueDeliveries } from "../queues/enqueue.ts";
 
 export const deliveryStatuses = ["pending", "applied", "ignored", "failed"] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];

@@ -1,5 +1,6 @@
 import type { Context } from "../context.ts";
-import { deliveriesInBursts, deliveriesWithoutJob, enqueueDeliveries } from "../queues/queues.ts";
+import { enqueueDeliveries } from "../queues/enqueue.ts";
+import { deliveriesInBursts, deliveriesWithoutJob } from "../queues/open-jobs.ts";
 
 /** A younger one is most likely on its way through the queue already. */
 const OVERDUE_MS = 5_000;

@@ -3,7 +3,7 @@ import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
 import { settings } from "../../src/config.ts";
 import { version } from "../../src/operations/version.ts";
-import { queueNames } from "../../src/queues/queues.ts";
+import { QUEUE_NAMES } from "../../src/queues/queues.ts";
 import { codeSpansOf, pages, projectRoot, proseOf, readPage } from "./markdown.ts";
 
 describe.each(pages)("%s", (page) => {
@@ -84,7 +84,7 @@ describe("the architecture", () => {
   test("lists the queues that there are", () => {
     const list = text.slice(text.indexOf("\n## Queues"), text.indexOf("\n## Documents"));
     expect([...list.matchAll(/^\| `([\w-]+)` \|/gm)].map(([, name]) => name).sort()).toEqual(
-      Object.values(queueNames).sort(),
+      Object.values(QUEUE_NAMES).sort(),
     );
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { queueCounts } from "../../src/queues/queues.ts";
+import { queueCounts } from "../../src/queues/counts.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { callerOf } from "../../src/simulator/quota.ts";

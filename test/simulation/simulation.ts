@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { type Context, openContext } from "../../src/context.ts";
-import { type QueueCounts, QueueUnavailableError, queueCounts, queueNames } from "../../src/queues/queues.ts";
+import { type QueueCounts, queueCounts } from "../../src/queues/counts.ts";
+import { QUEUE_NAMES, QueueUnavailableError } from "../../src/queues/queues.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { callerOf } from "../../src/simulator/quota.ts";
 import { seededRandom } from "../../src/simulator/random.ts";
@@ -393,7 +394,7 @@ class Run {
     if (counts === null) return true;
     // Its tasks only ask for others; one that asks for lost webhooks waits a second of real time for each.
     return Object.entries(counts).some(
-      ([name, { waiting, active }]) => name !== queueNames.maintenance && waiting + active > 0,
+      ([name, { waiting, active }]) => name !== QUEUE_NAMES.maintenance && waiting + active > 0,
     );
   }
 
@@ -412,7 +413,7 @@ class Run {
     const { redis, config } = this.#stage.ctx;
     if (redis.status !== "ready") return;
     const waking = redis.pipeline();
-    for (const name of Object.values(queueNames)) waking.zadd(`${config.redisPrefix}:${name}:marker`, 0, "0");
+    for (const name of Object.values(QUEUE_NAMES)) waking.zadd(`${config.redisPrefix}:${name}:marker`, 0, "0");
     await waking.exec();
   }
 
@@ -469,7 +470,7 @@ class Run {
     const busy = Object.entries(counts).filter(
       ([name, { waiting, active, delayed }]) =>
         // Its schedules always wait for their next turn.
-        waiting + (name === queueNames.maintenance ? 0 : active + delayed) > 0,
+        waiting + (name === QUEUE_NAMES.maintenance ? 0 : active + delayed) > 0,
     );
     return busy.length === 0 ? null : `queues: ${JSON.stringify(Object.fromEntries(busy))}`;
   }

@@ -3,7 +3,7 @@ import { sql } from "../../db/drizzle.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { type Context, openContext } from "../../src/context.ts";
 import { openWorkerRedis } from "../../src/operations/redis.ts";
-import { queueCounts } from "../../src/queues/queues.ts";
+import { queueCounts } from "../../src/queues/counts.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { dispatchPending } from "../../src/inbox/dispatch.ts";
-import { enqueueBursts, enqueueDeliveries, queueCounts } from "../../src/queues/queues.ts";
+import { queueCounts } from "../../src/queues/counts.ts";
+import { enqueueBursts, enqueueDeliveries } from "../../src/queues/enqueue.ts";
 import { DeliveryBatches } from "../../src/sync/deliveries/delivery-batches.ts";
 import { openBurstsWorker } from "../../workers/bursts.ts";
 import { openDeliveriesWorker } from "../../workers/deliveries.ts";

@@ -1,14 +1,14 @@
+import type { MarkKind } from "../../../db/schema/sync.ts";
 import { runPrepared, type Session } from "../../../db/statement.ts";
 import type { Merged } from "./merge.ts";
 import { REPLICA_LAG_MS } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
-import type { Kind, ResourceKey } from "./resource.ts";
+import type { ResourceKey } from "./resource.ts";
 import type { Fields } from "./template.ts";
 
-/** What upstream can be asked about: a resource, or whether the open pull requests of a repository can be merged. */
+/** What upstream can be asked about. Of "mergeability" the key is the repository's id. */
 export interface MarkKey extends Omit<ResourceKey, "kind"> {
-  /** "mergeability": of all open pull requests of which it is not known; the key is the repository's id. */
-  kind: Kind | "mergeability";
+  kind: MarkKind;
 }
 
 /** Something about which upstream must be asked, and when. */

@@ -6,19 +6,11 @@ import { milestones } from "../../../db/schema/milestones.ts";
 import { pullRequests } from "../../../db/schema/pull-requests.ts";
 import { repositories } from "../../../db/schema/repositories.ts";
 import { pullRequestReviewComments, pullRequestReviews } from "../../../db/schema/reviews.ts";
+import type { ResourceKind } from "../../../db/schema/sync.ts";
 import { users } from "../../../db/schema/users.ts";
 import { type Fields, type Json, referenceId } from "./template.ts";
 
-export type Kind =
-  | "user"
-  | "repository"
-  | "label"
-  | "milestone"
-  | "issue"
-  | "pull_request"
-  | "issue_comment"
-  | "review"
-  | "review_comment";
+export type Kind = ResourceKind;
 
 /** Which resource: upstream's id, or the number for issues and pull requests. `repositoryId` is 0 for what has none. */
 export interface ResourceKey {

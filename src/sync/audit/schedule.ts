@@ -1,5 +1,5 @@
 import type { Context } from "../../context.ts";
-import { enqueueAudit } from "../../queues/queues.ts";
+import { enqueueAudit } from "../../queues/enqueue.ts";
 import { move } from "../following/state.ts";
 import { RemovedError } from "../following/while-mirrored.ts";
 import { RepositoryUnavailableError } from "../reads/pages.ts";

@@ -2,7 +2,7 @@ import { sql } from "../../../db/drizzle.ts";
 import type { Context } from "../../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
-import { enqueueBackfill, enqueueCatchUp } from "../../queues/queues.ts";
+import { enqueueBackfill, enqueueCatchUp } from "../../queues/enqueue.ts";
 import { CredentialUnusableError } from "../../upstream/client/errors.ts";
 import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
 import { type FollowedState, move } from "../following/state.ts";

@@ -3,7 +3,7 @@ import { sql } from "../../../db/drizzle.ts";
 import type { Context } from "../../context.ts";
 import type { Transaction } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
-import { enqueueAudit, enqueueCatchUp } from "../../queues/queues.ts";
+import { enqueueAudit, enqueueCatchUp } from "../../queues/enqueue.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";

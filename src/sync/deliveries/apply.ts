@@ -21,7 +21,8 @@ import {
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import type { Fields, Json } from "../../mirror/store/template.ts";
 import { type IssuePlace, storeTransfer } from "../../mirror/store/transfers.ts";
-import { enqueueTask, QueueUnavailableError } from "../../queues/queues.ts";
+import { enqueueTask } from "../../queues/enqueue.ts";
+import { QueueUnavailableError } from "../../queues/queues.ts";
 import { noteInstallation } from "../following/installations.ts";
 import { FOLLOWED, findMirrored, move } from "../following/state.ts";
 import { enqueueMarks } from "../refresh/marks.ts";

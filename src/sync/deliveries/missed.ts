@@ -1,7 +1,7 @@
 import { alone } from "../../../db/alone.ts";
 import { sql } from "../../../db/drizzle.ts";
 import type { Context } from "../../context.ts";
-import { enqueueCatchUp } from "../../queues/queues.ts";
+import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import { failureOf } from "../../upstream/client/answer.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import type { Answer } from "../../upstream/client/upstream.ts";

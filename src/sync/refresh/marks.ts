@@ -2,7 +2,9 @@ import { GatheredRead } from "../../../db/gathered.ts";
 import { type Session, Statement } from "../../../db/statement.ts";
 import type { Context } from "../../context.ts";
 import { type Mark, type MarkKey, withMarks } from "../../mirror/store/marks.ts";
-import { enqueueRefreshes, QueueUnavailableError, refreshesWithoutJob } from "../../queues/queues.ts";
+import { enqueueRefreshes } from "../../queues/enqueue.ts";
+import { refreshesWithoutJob } from "../../queues/open-jobs.ts";
+import { QueueUnavailableError } from "../../queues/queues.ts";
 
 /** Queues the refresh of marks that are stored already. With Redis down the scheduler finds them later. */
 export async function enqueueMarks(

@@ -1,0 +1,42 @@
+import { deliveriesInBursts } from "./open-jobs.ts";
+import { type Asking, asking, QUEUE_NAMES, type Queues } from "./queues.ts";
+
+export interface QueueCounts {
+  waiting: number;
+  active: number;
+  delayed: number;
+  failed: number;
+}
+
+/**
+ * What stands in each queue, by its name. Deliveries are counted, whether each has a job or many share one.
+ * @throws QueueUnavailableError when Redis cannot be reached, or does not answer in time
+ */
+export async function queueCounts(ctx: Asking): Promise<Record<string, QueueCounts>> {
+  const { bursts: _, ...counted } = QUEUE_NAMES;
+  const counts = Object.entries(counted).map(async ([key, name]) => {
+    const own = await asking(ctx, () => jobCounts(ctx.queues[key as keyof typeof counted])); // Object.entries forgets it.
+    return [name, key === "deliveries" ? await withBursts(ctx, own) : own] as const;
+  });
+  return Object.fromEntries(await Promise.all(counts));
+}
+
+async function jobCounts(queue: Queues[keyof Queues]): Promise<QueueCounts> {
+  const counts = await queue.getJobCounts("waiting", "prioritized", "active", "delayed", "failed");
+  const { waiting = 0, prioritized = 0, active = 0, delayed = 0, failed = 0 } = counts;
+  return { waiting: waiting + prioritized, active, delayed, failed };
+}
+
+async function withBursts(ctx: Asking, own: QueueCounts): Promise<QueueCounts> {
+  const [waiting, active, delayed] = await Promise.all([
+    deliveriesInBursts(ctx, ["waiting", "prioritized"]),
+    deliveriesInBursts(ctx, ["active"]),
+    deliveriesInBursts(ctx, ["delayed"]),
+  ]);
+  return {
+    waiting: own.waiting + waiting.length,
+    active: own.active + active.length,
+    delayed: own.delayed + delayed.length,
+    failed: own.failed,
+  };
+}

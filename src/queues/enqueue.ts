@@ -1,0 +1,118 @@
+import type { JobsOptions } from "bullmq";
+import { BURST_SIZE, type InboxJob, type MaintenanceTask, type RefreshJob, type RepositoryJob } from "./jobs.ts";
+import { refreshId } from "./open-jobs.ts";
+import { type Asking, asking } from "./queues.ts";
+
+// Each of these throws QueueUnavailableError when Redis takes no job.
+
+/** Adds a whole delivery. Asked twice while the first waits, it is one job. */
+export async function enqueueInbox(ctx: Asking, job: InboxJob): Promise<void> {
+  await asking(ctx, () => ctx.queues.inbox.add("store", job, { deduplication: { id: `${job.hookId}:${job.guid}` } }));
+}
+
+/** Asks for deliveries to be applied, each by a job of its own. A delivery whose own job waits or runs gets no second one. */
+export async function enqueueDeliveries(ctx: Asking, deliveryIds: readonly string[]): Promise<void> {
+  const jobs = deliveryIds.map((deliveryId) => ({
+    name: "apply",
+    data: { deliveryId },
+    opts: { deduplication: { id: deliveryId } },
+  }));
+  await addAll(ctx, ctx.queues.deliveries, jobs);
+}
+
+/**
+ * Asks for deliveries that arrived together to be applied. A job for each would take longer than all else that the receiver
+ * does with it, so they share jobs. A lone delivery has its own, as `enqueueDeliveries` gives it.
+ */
+export async function enqueueBursts(ctx: Asking, deliveryIds: readonly string[]): Promise<void> {
+  const jobs: { name: string; data: { deliveryIds: string[] } }[] = [];
+  let start = 0;
+  for (; deliveryIds.length - start > 1; start += BURST_SIZE)
+    jobs.push({ name: "apply", data: { deliveryIds: deliveryIds.slice(start, start + BURST_SIZE) } });
+  await addAll(ctx, ctx.queues.bursts, jobs);
+  await enqueueDeliveries(ctx, deliveryIds.slice(start));
+}
+
+interface NewJob<Payload> {
+  name: string;
+  data: Payload;
+  opts?: JobsOptions;
+}
+
+/** As a `Queue` of BullMQ, whose own types do not let a generic function add. */
+interface Taking<Payload> {
+  add(name: string, data: Payload, opts?: JobsOptions): Promise<unknown>;
+  addBulk(jobs: NewJob<Payload>[]): Promise<unknown>;
+}
+
+async function addAll<Payload>(ctx: Asking, queue: Taking<Payload>, jobs: NewJob<Payload>[]): Promise<void> {
+  const [first, ...others] = jobs;
+  if (!first) return;
+  // A pipeline takes longer to set up than a job takes to add, and mostly there is one job.
+  const add = () => (others.length === 0 ? queue.add(first.name, first.data, first.opts) : queue.addBulk(jobs));
+  await asking(ctx, add);
+}
+
+/**
+ * Asks for the first full copy. A copy that waits or runs already goes on by itself. Copies with a lower `rank` come first:
+ * the first of every account, then the second of each, so that no account waits behind all of another's.
+ */
+export async function enqueueBackfill(
+  ctx: Asking,
+  job: RepositoryJob,
+  { rank = 1 }: { rank?: number } = {},
+): Promise<void> {
+  const opts = { priority: Math.min(rank, MAX_PRIORITY), deduplication: { id: String(job.repositoryId) } };
+  await asking(ctx, () => ctx.queues.backfill.add("backfill", job, opts));
+}
+
+/** BullMQ's own bound. */
+const MAX_PRIORITY = 2_097_152;
+
+/**
+ * Asks for a catch-up. Asked while one runs, another follows it, since the running one may have passed the place. `atOnce`: a
+ * catch-up that waits for a better time need not wait any more.
+ */
+export async function enqueueCatchUp(
+  ctx: Asking,
+  job: RepositoryJob,
+  { atOnce = false }: { atOnce?: boolean } = {},
+): Promise<void> {
+  const id = String(job.repositoryId);
+  await asking(ctx, async () => {
+    await ctx.queues.catchUp.add("catch-up", job, { deduplication: { id, keepLastIfActive: true } });
+    if (!atOnce) return;
+    const waiting = await ctx.queues.catchUp.getDeduplicationJobId(id);
+    const known = waiting ? await ctx.queues.catchUp.getJob(waiting) : undefined;
+    if (await known?.isDelayed()) await known?.promote();
+  });
+}
+
+/** Asks for the next part of an audit. A part that waits or runs already gets no second job. */
+export async function enqueueAudit(ctx: Asking, job: RepositoryJob): Promise<void> {
+  await asking(ctx, () => ctx.queues.audit.add("audit", job, { deduplication: { id: String(job.repositoryId) } }));
+}
+
+/**
+ * Asks for resources to be read again, each not before `delayMs` from now (upstream's replicas lag behind its webhooks).
+ *
+ * Many asks become one read. An ask is dropped while an earlier job waits, even if that job waits less long: Postgres knows
+ * what is still to be asked, and when (`refresh_marks`), and the job only makes a worker look there.
+ */
+export async function enqueueRefreshes(ctx: Asking, asks: { job: RefreshJob; delayMs: number }[]): Promise<void> {
+  if (asks.length === 0) return;
+  const jobs = asks.map(({ job, delayMs }) => ({
+    name: "refresh",
+    data: job,
+    opts: { delay: delayMs, deduplication: { id: refreshId(job), keepLastIfActive: true } },
+  }));
+  await asking(ctx, () => ctx.queues.refresh.addBulk(jobs));
+}
+
+/** Asks for a maintenance task now, beside its schedule. A task that waits already gets no second job. */
+export async function enqueueTask(ctx: Asking, task: MaintenanceTask): Promise<void> {
+  // Asked while it runs, it runs once more: what the caller has just stored may have come too late for the running one.
+  await asking(ctx, () =>
+    ctx.queues.maintenance.add(task, {}, { deduplication: { id: task, keepLastIfActive: true } }),
+  );
+}

@@ -1,0 +1,50 @@
+import type { MarkKind } from "../../db/schema/sync.ts";
+
+/**
+ * A whole delivery on its way to Postgres, for the time that Postgres cannot be reached: the one job that carries more
+ * than keys.
+ */
+export interface InboxJob {
+  hookId: number;
+  guid: string;
+  event: string;
+  /** The JSON document as received, base64. */
+  payload: string;
+  /** ISO 8601, by our clock. */
+  receivedAt: string;
+}
+
+export interface DeliveryJob {
+  /** `deliveries.id` */
+  deliveryId: string;
+}
+
+/** How many deliveries share a job at most. Larger bursts save hardly more, and workers have smaller parts to share. */
+export const BURST_SIZE = 16;
+
+export interface BurstJob {
+  /** `deliveries.id` of those that arrived together, at most `BURST_SIZE`. */
+  deliveryIds: string[];
+}
+
+export interface RepositoryJob {
+  repositoryId: number;
+}
+
+/** A row of `refresh_marks`. */
+export interface RefreshJob {
+  kind: MarkKind;
+  repositoryId: number;
+  /** The resource's id, or its number where upstream asks by number (issue, pull request, milestone). */
+  key: number;
+}
+
+/** What the scheduler asks for at intervals. */
+export type MaintenanceTask =
+  | "dispatch"
+  | "prune"
+  | "select"
+  | "schedule-catch-up"
+  | "sweep"
+  | "check-deliveries"
+  | "schedule-audits";
