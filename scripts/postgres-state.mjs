@@ -1,7 +1,7 @@
 // Where a Postgres keeps its cluster: in the instance's home, or, when the user that root runs it as cannot get there
 // (root's own home is closed to others), in a directory under /var/lib/tain that belongs to that home.
 import { createHash, randomBytes } from "node:crypto";
-import { chmod, mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readIfThere } from "./files.mjs";
@@ -9,6 +9,7 @@ import { findPostmaster } from "./postgres.mjs";
 import { OUTSIDE_STATE } from "./postgres-binaries.mjs";
 import { canEnter, findPostgresUser } from "./postgres-user.mjs";
 import { hasEnded, signal } from "./processes.mjs";
+import { temporaryDirectories } from "./temporary.mjs";
 import { Refusal, say } from "./voice.mjs";
 
 /** @typedef {import("./postgres-cluster.mjs").PostgresState} PostgresState */
@@ -42,13 +43,14 @@ export async function lastingPostgresState(home) {
 /**
  * A new directory for throw-away state that the Postgres user can enter, and this user.
  * @param {string} prefix
+ * @param {{ onDisk?: boolean }} [options]
  * @returns {Promise<PostgresState>}
  */
-export async function throwAwayState(prefix) {
+export async function throwAwayState(prefix, { onDisk = false } = {}) {
   const user = await findPostgresUser(join(tmpdir(), "no-cluster-yet"));
-  for (const place of [tmpdir(), "/tmp", "/var/tmp"]) {
-    if (user && !(await canEnter(user, await realpath(place)))) continue;
-    const state = await mkdtemp(join(await realpath(place), prefix));
+  for (const place of await temporaryDirectories({ onDisk })) {
+    if (user && !(await canEnter(user, place))) continue;
+    const state = await mkdtemp(join(place, prefix));
     if (user) await chmod(state, 0o711);
     return { state, user };
   }

@@ -34,7 +34,7 @@ const DURABLE_SETTINGS = {
   random_page_cost: "1.1",
 };
 /** Nothing in a throw-away cluster is worth waiting for a disk, unless it is to be measured. */
-const THROW_AWAY_SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_wal_size: "4GB" };
+const THROW_AWAY_SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_wal_size: "1GB" };
 
 /**
  * Starts the Postgres of `state`, or adopts the one that runs there. `user` as from findPostgresUser.

@@ -1,6 +1,5 @@
 // Stores for one run of the tests or benchmarks: empty, quick, and gone afterwards.
-import { readdir, realpath, rm, stat } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { openStateDirectory, tainHome } from "./checkout.mjs";
 import { readIfThere, writeSecret } from "./files.mjs";
@@ -9,6 +8,7 @@ import { throwAwayState } from "./postgres-state.mjs";
 import { hasEnded, isAlive, recordOf, signal } from "./processes.mjs";
 import { endRedisIn } from "./redis.mjs";
 import { openStores } from "./stores.mjs";
+import { everyTemporaryDirectory } from "./temporary.mjs";
 
 const PREFIX = "tain-throw-away-";
 
@@ -22,7 +22,7 @@ const PREFIX = "tain-throw-away-";
 export async function openThrowAwayStores(signalToStop, { durable = false } = {}) {
   const given = { databaseUrl: process.env.TEST_DATABASE_URL, redisUrl: process.env.TEST_REDIS_URL };
   await removeLeftovers();
-  const { state, user } = await throwAwayState(PREFIX);
+  const { state, user } = await throwAwayState(PREFIX, { onDisk: durable });
   const remove = async () => await rm(state, { recursive: true, force: true });
   try {
     await writeSecret(join(state, "owner.json"), JSON.stringify(await recordOf(process.pid)));
@@ -51,7 +51,7 @@ export async function openThrowAwayStores(signalToStop, { durable = false } = {}
 
 /** Ends and removes what a killed run has left: no later run adopts a throw-away server. */
 async function removeLeftovers() {
-  for (const place of new Set(await Promise.all([tmpdir(), "/tmp", "/var/tmp"].map((path) => realpath(path))))) {
+  for (const place of await everyTemporaryDirectory()) {
     for (const name of await readdir(place)) {
       if (!name.startsWith(PREFIX)) continue;
       const state = join(place, name);

@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { temporaryDirectories } from "../../scripts/temporary.mjs";
 
 const script = fileURLToPath(new URL("../../scripts/run.mjs", import.meta.url));
 const fixtureApp = fileURLToPath(new URL("fixture-app.ts", import.meta.url));
@@ -70,7 +70,8 @@ export class Home implements AsyncDisposable {
 
   /** `env` is given to every launcher; with undefined a variable is taken away. */
   static async open(env: NodeJS.ProcessEnv = {}): Promise<Home> {
-    const path = await mkdtemp(join(tmpdir(), "tain-home-"));
+    const [place = ""] = await temporaryDirectories();
+    const path = await mkdtemp(join(place, "tain-home-"));
     // Root runs Postgres as somebody else, who must be able to pass through.
     await chmod(path, 0o711);
     // Set to nothing rather than left out: what is set, a developer's own .env does not replace.

@@ -14,7 +14,7 @@ interface OwnStore {
   start(): Promise<void>;
 }
 
-/** A Postgres and a Redis of the test's own, as durable as those of `npm start`. */
+/** A Postgres and a Redis of the test's own, on disk and as durable as those of `npm start`. */
 export interface OwnStores extends AsyncDisposable {
   postgres: OwnStore;
   redis: OwnStore;
@@ -22,7 +22,7 @@ export interface OwnStores extends AsyncDisposable {
 
 export async function openOwnStores(): Promise<OwnStores> {
   // By this name and the owner's record the next run finds and ends what a killed one has left.
-  const { state, user } = await throwAwayState("tain-throw-away-");
+  const { state, user } = await throwAwayState("tain-throw-away-", { onDisk: true });
   await writeFile(join(state, "owner.json"), JSON.stringify(await recordOf(process.pid)), { mode: 0o600 });
   const programs = await openStateDirectory(tainHome());
   const resources = new AsyncDisposableStack();
