@@ -1,4 +1,4 @@
-import type { Queries } from "../../db/connection.ts";
+import type { Queries } from "../../db/database.ts";
 import { sees } from "../mirror/read/sight.ts";
 import { renderDocuments, renderList, type StoredDocument } from "../mirror/render/rendering.ts";
 import type { Fields, Json } from "../mirror/store/template.ts";

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 
 /** A delivery that has waited for longer than this is late. */
@@ -58,13 +59,11 @@ async function waitWhile(signal: AbortSignal, isBehind: () => Promise<boolean>):
 
 /** As far as they make a backlog. */
 async function lateDeliveries({ db, clock }: Inbox): Promise<number> {
-  const { rows } = await db.$client.query<{ late: number }>({
-    name: "give-way",
-    text: `select count(*)::int as late from (
-      select from deliveries where status = 'pending' and received_at < $1 limit ${BACKLOG}) late`,
-    values: [new Date(clock.now().getTime() - LATE_MS)],
-  });
-  return rows[0]?.late ?? 0;
+  const before = new Date(clock.now().getTime() - LATE_MS);
+  const [row] = await db.prepared<{ late: number }>(sql`
+    select count(*)::int as late from (
+      select from deliveries where status = 'pending' and received_at < ${before} limit ${BACKLOG}) late`);
+  return row?.late ?? 0;
 }
 
 /** Those for which upstream's pace leaves no room are not due. Without Redis nobody knows, and nobody works on them. */

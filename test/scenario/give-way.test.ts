@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { type Sql, sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
@@ -15,33 +16,30 @@ async function openBehind(deliveries: number, ageMs: number) {
     workers: false,
   });
   const { ctx } = world;
-  const { $client } = ctx.db;
-  await $client.query(
-    `insert into deliveries (hook_id, guid, event, payload, received_at)
-      select 1, n::text, 'ping', '{}', $2::timestamptz from generate_series(1, $1) n`,
-    [deliveries, new Date(ctx.clock.now().getTime() - ageMs)],
-  );
+  const { db } = ctx;
+  await db.query(sql`
+    insert into deliveries (hook_id, guid, event, payload, received_at)
+      select 1, n::text, 'ping', '{}', ${new Date(ctx.clock.now().getTime() - ageMs)}
+        from generate_series(1, ${deliveries}::integer) n`);
   let looks = 0;
   return {
     world,
     looks: () => looks,
-    settle: () => $client.query("update deliveries set status = 'applied'"),
-    fallBehind: () => $client.query("update deliveries set status = 'pending'"),
+    settle: () => db.query(sql`update deliveries set status = 'applied'`),
+    fallBehind: () => db.query(sql`update deliveries set status = 'pending'`),
     /** The context, of which `then` is told how many times the inbox has been looked at. */
     watched: (then: (looks: number) => unknown): Context => {
-      const client = new Proxy($client, {
-        get(_, name: keyof typeof $client) {
-          if (name !== "query") return $client[name];
-          return async (statement: { name?: string }, ...rest: [never]) => {
-            if (statement.name === "give-way") await then(++looks);
-            return $client.query(statement as never, ...rest);
-          };
+      const prepared = async (statement: Sql) => {
+        if (statement.compiled().text.includes("count(*)::int as late")) await then(++looks);
+        return await db.prepared(statement);
+      };
+      const watching = new Proxy(db, {
+        get(_, name: keyof typeof db) {
+          const value = db[name];
+          return name === "prepared" ? prepared : typeof value === "function" ? value.bind(db) : value;
         },
       });
-      const db = new Proxy(ctx.db, {
-        get: (_, name: keyof typeof ctx.db) => (name === "$client" ? client : ctx.db[name]),
-      });
-      return { ...ctx, db };
+      return { ...ctx, db: watching };
     },
   };
 }
@@ -119,8 +117,8 @@ test.each([
   const { ctx } = world;
   await addSelections(ctx, [world.first]);
   await resolveSelections(ctx);
-  const { rows } = await ctx.db.$client.query<{ id: string }>("select repository_id as id from repository_syncs");
-  const job = { repositoryId: Number(rows[0]?.id) };
+  const [row] = await ctx.db.query<{ id: string }>(sql`select repository_id as id from repository_syncs`);
+  const job = { repositoryId: Number(row?.id) };
   const { signal } = new AbortController();
   if (isCopied) {
     await settle();

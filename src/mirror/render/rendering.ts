@@ -1,4 +1,4 @@
-import type { Queries } from "../../../db/connection.ts";
+import type { Queries } from "../../../db/database.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import {
   CUT,

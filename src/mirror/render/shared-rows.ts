@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
-import type { Database, Queries } from "../../../db/connection.ts";
-import { sql } from "../../../db/drizzle.ts";
+import { Database, type Queries } from "../../../db/database.ts";
 import { GatheredRead } from "../../../db/gathered.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import { type Reference, references, type SharedKind } from "../store/template.ts";
 
 /** Which row: labels and milestones belong to a repository, users and repositories to none (0). */
@@ -40,25 +40,17 @@ const MET = 2 ** 16;
 const MAX_TEXTS = 4;
 
 const KINDS = ["u", "r", "l", "m"] as const satisfies SharedKind[];
+const UNNAMED = sql`null, null, null`;
+/** Where the rows of a kind lie, and their names, addresses and details. */
 const SOURCES = {
-  u: { table: "users", on: "t.id = x.id", name: "null, null, null" },
-  r: { table: "repositories", on: "t.id = x.id", name: "t.full_name, t.html_url, t.detail::text" },
-  l: { table: "labels", on: "t.repository_id = x.r and t.id = x.id", name: "null, null, null" },
-  m: { table: "milestones", on: "t.repository_id = x.r and t.id = x.id", name: "null, null, null" },
+  u: { from: sql`users t on t.id = x.id`, name: UNNAMED },
+  r: { from: sql`repositories t on t.id = x.id`, name: sql`t.full_name, t.html_url, t.detail::text` },
+  l: { from: sql`labels t on t.repository_id = x.r and t.id = x.id`, name: UNNAMED },
+  m: { from: sql`milestones t on t.repository_id = x.r and t.id = x.id`, name: UNNAMED },
 };
 
-/** Answers a row only where it is not as it is known, with nulls where there is none. */
-const CHANGED = KINDS.map((kind, index) => {
-  const { table, on, name } = SOURCES[kind];
-  const [ids, revisions, repositories] = [1, 2, 3].map((value) => `$${index * 3 + value}::bigint[]`);
-  return `select ${index}, x.at::integer, t.revision::text, t.document::text, t.deleted_at is not null, ${name}
-    from unnest(${ids}, ${revisions}, ${repositories}) with ordinality as x(id, known, r, at)
-    left join ${table} t on ${on} where t.revision is distinct from x.known`;
-});
-const FIND_CHANGED = `select * from (${CHANGED.join(" union all ")}) as c(kind, at, revision, document, deleted, full_name, html_url, detail)`;
-
-interface ChangedRow extends Record<string, unknown> {
-  kind: number;
+interface ChangedRow {
+  kind: SharedKind;
   at: number;
   revision: string | null;
   document: string;
@@ -113,7 +105,7 @@ export class SharedRows {
    * they have not changed, with their documents.
    */
   load(queries: Queries, keys: readonly SharedKey[], isAnew: boolean): Promise<ReadonlyMap<string, SharedRow | null>> {
-    if (!isDatabase(queries)) return this.#load(queries, keys, isAnew);
+    if (!(queries instanceof Database)) return this.#load(queries, keys, isAnew);
     return this.#gathered[isAnew ? "anew" : "ifChanged"].find(queries, keys);
   }
 
@@ -150,19 +142,21 @@ export class SharedRows {
       asked[key.kind].push(key);
       revisions[key.kind].push((isAnew ? null : known?.revision) ?? "0");
     }
-    const values = KINDS.flatMap((kind) => [
-      asked[kind].map(({ id }) => id),
-      revisions[kind],
-      asked[kind].map(({ repositoryId }) => repositoryId),
-    ]);
-    const rows = await run<ChangedRow>(
-      queries,
-      "shared-rows",
-      FIND_CHANGED,
-      values.map((list) => `{${list.join(",")}}`),
-    );
+    // A row is answered only where it is not as it is known, with nulls where there is none.
+    const changed = KINDS.map((kind) => {
+      const { from, name } = SOURCES[kind];
+      const ids = arrayOf(asked[kind].map(({ id }) => id));
+      const repositories = arrayOf(asked[kind].map(({ repositoryId }) => repositoryId));
+      return sql`
+        select ${sql.script(`'${kind}'`)}, x.at::integer, t.revision::text, t.document::text, t.deleted_at is not null, ${name}
+          from unnest(${ids}, ${arrayOf(revisions[kind])}, ${repositories}) with ordinality as x(id, known, r, at)
+          left join ${from} where t.revision is distinct from x.known`;
+    });
+    const rows = await queries.prepared<ChangedRow>(sql`
+      select * from (${sql.join(changed, " union all ")})
+        as c(kind, at, revision, document, deleted, full_name, html_url, detail)`);
     for (const { kind, at, revision, document, deleted, full_name, html_url, detail } of rows) {
-      const key = asked[KINDS[kind] as SharedKind][at - 1] as SharedKey;
+      const key = asked[kind][at - 1] as SharedKey;
       const name = sharedName(key);
       if (revision === null) {
         loaded.set(name, null);
@@ -174,14 +168,14 @@ export class SharedRows {
         document: whole,
         references: references(whole),
         // Users are shown as they were when upstream deletes them.
-        isGone: deleted && KINDS[kind] !== "u",
+        isGone: deleted && kind !== "u",
         isDeleted: deleted,
         fullName: full_name ?? "",
         htmlUrl: html_url ?? "",
         texts: new Map(),
       };
       loaded.set(name, row);
-      if (KINDS[kind] !== "u" || this.#rows.has(name) || this.#hasRoom() || this.#isMetAgain(key.id))
+      if (kind !== "u" || this.#rows.has(name) || this.#hasRoom() || this.#isMetAgain(key.id))
         this.#rows.set(name, row);
     }
     return loaded;
@@ -213,12 +207,8 @@ export class SharedRows {
       else unknown.push(id);
     }
     if (unknown.length === 0) return loaded;
-    const rows = await run<{ id: string; keys: string }>(
-      queries,
-      "shapes",
-      "select id, keys from shapes where id = any($1::text[])",
-      [unknown],
-    );
+    const rows = await queries.prepared<{ id: string; keys: string }>(sql`
+      select id, keys from shapes where id = any(${unknown}::text[])`);
     for (const { id, keys } of rows) {
       // An id is a hash of the keys, so it never means others.
       this.#shapes.set(id, keys.split(","));
@@ -243,26 +233,13 @@ const ofDatabases = new WeakMap<Queries, SharedRows>();
 
 /** What this process remembers of a database; of a transaction, which may see its own changes, nothing beyond its end. */
 export function sharedRowsOf(queries: Queries): SharedRows {
-  if (!isDatabase(queries)) return new SharedRows({ met: 1 });
+  if (!(queries instanceof Database)) return new SharedRows({ met: 1 });
   const known = ofDatabases.get(queries) ?? new SharedRows();
   ofDatabases.set(queries, known);
   return known;
 }
 
-function isDatabase(queries: Queries): queries is Database {
-  return "$client" in queries;
-}
-
-/** A prepared statement where it is not part of a transaction. */
-async function run<Row extends Record<string, unknown>>(
-  queries: Queries,
-  name: string,
-  text: string,
-  values: unknown[],
-): Promise<Row[]> {
-  if (isDatabase(queries)) return (await queries.$client.query<Row>({ name, text, values })).rows;
-  const parts = text
-    .split(/\$(\d+)/)
-    .map((part, index) => (index % 2 === 0 ? sql.raw(part) : sql.param(values[Number(part) - 1])));
-  return (await queries.execute(sql.join(parts))).rows as Row[];
+/** As text, which is quicker to make of so many numbers than an array of the driver's. */
+function arrayOf(numbers: readonly (number | string)[]): Sql {
+  return sql`${`{${numbers.join(",")}}`}::bigint[]`;
 }

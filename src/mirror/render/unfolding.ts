@@ -1,4 +1,4 @@
-import type { Database } from "../../../db/connection.ts";
+import type { Database } from "../../../db/database.ts";
 import { type Fields, type Json, literalOf, type Reference, reference } from "../store/template.ts";
 import type { Addresses, StoredDocument } from "./rendering.ts";
 import { domainOf, keyOf, type SharedKey, type SharedRow, SharedRows, sharedName } from "./shared-rows.ts";

@@ -1,6 +1,6 @@
 import type { Transaction } from "../../../db/connection.ts";
-import { sql } from "../../../db/drizzle.ts";
 import { PEOPLE, touch } from "../../../db/revisions.ts";
+import { sql } from "../../../db/sql.ts";
 import { arrayOf, runPrepared } from "../../../db/statement.ts";
 import type { Stored } from "./merge-rule.ts";
 import { type Kind, type Resource, resources } from "./resource.ts";
@@ -113,9 +113,10 @@ async function buryChildren(tx: Transaction, rows: Row[]): Promise<void> {
   for (const resource of resources) {
     const column = childNumberColumns[resource.kind];
     if (!column) continue;
-    await tx.execute(sql`update ${sql.raw(layoutFor(resource).table)} t set deleted_at = x.at, revision = nextval('revision')
-      from json_to_recordset(${keys}::json) as x(r bigint, n integer, at timestamptz)
-      where t.repository_id = x.r and t.${sql.raw(column)} = x.n and t.deleted_at is null`);
+    await tx.query(sql`
+      update ${sql.identifier(layoutFor(resource).table)} t set deleted_at = x.at, revision = nextval('revision')
+        from json_to_recordset(${keys}::json) as x(r bigint, n integer, at timestamptz)
+        where t.repository_id = x.r and ${sql.identifier(`t.${column}`)} = x.n and t.deleted_at is null`);
   }
 }
 
@@ -130,6 +131,6 @@ async function rememberFormerNames(tx: Transaction, rows: Row[]): Promise<void> 
     }),
   );
   if (names.length === 0) return;
-  await tx.execute(sql`insert into former_names (full_name, repository_id)
+  await tx.query(sql`insert into former_names (full_name, repository_id)
     select name, id from json_to_recordset(${JSON.stringify(names)}::json) as x(name text, id bigint) on conflict do nothing`);
 }

@@ -1,5 +1,6 @@
+import type { Queries } from "../../../db/database.ts";
 import type { MarkKind } from "../../../db/schema/sync.ts";
-import { runPrepared, type Session } from "../../../db/statement.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { Merged } from "./merge.ts";
 import { REPLICA_LAG_MS } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
@@ -34,7 +35,7 @@ export function marksForTies(merged: Merged[], askedAt: Date): Mark[] {
 export const MERGEABILITY_WAIT_MS = 15_000;
 
 /** Of a row of `pull_requests`: upstream has still to say whether it can be merged, or as which commit. */
-export const IS_MERGEABILITY_UNKNOWN = `id is not null and state = 'open' and deleted_at is null
+export const IS_MERGEABILITY_UNKNOWN = sql`id is not null and state = 'open' and deleted_at is null
   and (mergeable is null or (mergeable and merge_commit_sha is null))`;
 
 /** Of a representation, whatever its state: it shows that upstream has not said all of that yet. */
@@ -46,18 +47,16 @@ export function lacksMergeability({ mergeable, merge_commit_sha }: Fields): bool
  * Upstream works out whether a pull request can be merged only once it is asked, which it was by what showed these; so it
  * has to be asked again. One mark for each repository in which something is open in this.
  */
-export async function marksForMergeability(session: Session, seen: readonly Seen[], askedAt: Date): Promise<Mark[]> {
+export async function marksForMergeability(db: Queries, seen: readonly Seen[], askedAt: Date): Promise<Mark[]> {
   const isUnknown = ({ kind, fields, deleted }: Seen) =>
     kind === "pull_request" && !deleted && fields.state !== "closed" && lacksMergeability(fields);
   const keys = seen.filter(isUnknown).map(({ repositoryId, key }) => ({ r: repositoryId, k: key }));
   if (keys.length === 0) return [];
-  const rows = await runPrepared<{ id: string }>(
-    session,
-    `select distinct p.repository_id as id from pull_requests p
-      join json_to_recordset($1::json) as x(r bigint, k integer) on p.repository_id = x.r and p.number = x.k
-      where ${IS_MERGEABILITY_UNKNOWN} order by 1`,
-    [JSON.stringify(keys)],
-  );
+  const rows = await db.prepared<{ id: string }>(sql`
+    select distinct p.repository_id as id from pull_requests p
+      join json_to_recordset(${JSON.stringify(keys)}::json) as x(r bigint, k integer)
+        on p.repository_id = x.r and p.number = x.k
+      where ${IS_MERGEABILITY_UNKNOWN} order by 1`);
   return rows.map(({ id }) => mergeabilityMark(Number(id), askedAt));
 }
 
@@ -67,23 +66,21 @@ export function mergeabilityMark(repositoryId: number, askedAt: Date): Mark {
 }
 
 /** Stores marks with what gave reason to them, so that no loss of the queue forgets them. */
-export async function storeMarks(session: Session, marks: readonly Mark[]): Promise<void> {
+export async function storeMarks(db: Queries, marks: readonly Mark[]): Promise<void> {
   await withMarks(
-    session,
+    db,
     marks,
-    (x) => `insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
-      select distinct on (kind, r, k) kind, r, k, a, n from ${x} order by kind, r, k, n
-      on conflict (kind, repository_id, key) do update set
-        asked_at = greatest(refresh_marks.asked_at, excluded.asked_at), not_before = least(refresh_marks.not_before, excluded.not_before)`,
+    (x) => sql`
+      insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
+        select distinct on (kind, r, k) kind, r, k, a, n from ${x} order by kind, r, k, n
+        on conflict (kind, repository_id, key) do update
+          set asked_at = greatest(refresh_marks.asked_at, excluded.asked_at),
+            not_before = least(refresh_marks.not_before, excluded.not_before)`,
   );
 }
 
 /** Runs a statement with the marks as its table `x`: kind, repository, key, and when they were asked and are due. Does nothing without any. */
-export async function withMarks(
-  session: Session,
-  marks: readonly Mark[],
-  statement: (x: string) => string,
-): Promise<void> {
+export async function withMarks(db: Queries, marks: readonly Mark[], statement: (x: Sql) => Sql): Promise<void> {
   if (marks.length === 0) return;
   const rows = marks.map(({ kind, repositoryId, key, askedAt, notBefore }) => ({
     kind,
@@ -92,6 +89,7 @@ export async function withMarks(
     a: askedAt,
     n: notBefore,
   }));
-  const x = "json_to_recordset($1::json) as x(kind text, r bigint, k bigint, a timestamptz, n timestamptz)";
-  await runPrepared(session, statement(x), [JSON.stringify(rows)]);
+  const x = sql`json_to_recordset(${JSON.stringify(rows)}::json)
+    as x(kind text, r bigint, k bigint, a timestamptz, n timestamptz)`;
+  await db.prepared(statement(x));
 }

@@ -1,5 +1,5 @@
 import { alone } from "../../../db/alone.ts";
-import { sql } from "../../../db/drizzle.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
 import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
@@ -120,10 +120,7 @@ async function beginOrResume(
   repository: MirroredRepository,
   { repair, anew = false }: Pick<AuditInput, "repair" | "anew">,
 ): Promise<Run> {
-  const { rows } = await ctx.db.$client.query<AuditRow>("select * from audits where repository_id = $1", [
-    repository.id,
-  ]);
-  const row = rows[0];
+  const [row] = await ctx.db.query<AuditRow>(sql`select * from audits where repository_id = ${repository.id}`);
   if (!anew && row && row.finished_at === null && row.repair === repair) {
     const { phase, cursor, report, started_at: startedAt } = row;
     return { repository, startedAt, repair, phase, cursor, report };
@@ -132,10 +129,11 @@ async function beginOrResume(
   const report = newReport(repository.fullName, startedAt, repair);
   const phase = auditPhases[0];
   await whileMirrored(ctx, repository, (tx) =>
-    tx.execute(sql`insert into audits (repository_id, repair, started_at, phase, report)
-    values (${repository.id}, ${repair}, ${startedAt.toISOString()}::timestamptz, ${phase}, ${JSON.stringify(report)})
-    on conflict (repository_id) do update set repair = excluded.repair, started_at = excluded.started_at, finished_at = null,
-      phase = excluded.phase, cursor = null, report = excluded.report`),
+    tx.query(sql`
+      insert into audits (repository_id, repair, started_at, phase, report)
+        values (${repository.id}, ${repair}, ${startedAt}, ${phase}, ${JSON.stringify(report)})
+        on conflict (repository_id) do update set repair = excluded.repair, started_at = excluded.started_at,
+          finished_at = null, phase = excluded.phase, cursor = null, report = excluded.report`),
   );
   return { repository, startedAt, repair, phase, cursor: null, report };
 }
@@ -170,11 +168,8 @@ async function step(ctx: Context, run: Run, signal: AbortSignal): Promise<void> 
 /** The rows of a kind that were on no page. */
 async function auditRest(ctx: Context, run: Run, kind: Kind, signal: AbortSignal): Promise<Drift[]> {
   const { repository, repair, startedAt } = run;
-  await ctx.db.$client.query("delete from audit_pages where repository_id = $1 and kind = $2 and walked_at < $3", [
-    repository.id,
-    kind,
-    startedAt,
-  ]);
+  await ctx.db.query(sql`
+    delete from audit_pages where repository_id = ${repository.id} and kind = ${kind} and walked_at < ${startedAt}`);
   const unmet = await findUnmet(ctx, repository, kind, startedAt);
   const drift: Drift[] = [];
   if (kind === "label") {
@@ -207,10 +202,10 @@ async function advance(ctx: Context, tx: Transaction, run: Run, seen: AuditedPag
     if (next) run.phase = next;
     else report.finishedAt = ctx.clock.now().toISOString();
   }
-  const { rowCount } =
-    await tx.execute(sql`update audits set phase = ${run.phase}, cursor = ${run.cursor}, report = ${JSON.stringify(report)},
-    finished_at = ${report.finishedAt}::timestamptz
-    where repository_id = ${run.repository.id} and started_at = ${run.startedAt.toISOString()}::timestamptz
-      and phase = ${phaseBefore} and cursor is not distinct from ${before}::text`);
-  if (rowCount === 0) throw new AuditUnderWayError(`Another audit of ${run.repository.fullName} is under way`);
+  const updated = await tx.count(sql`
+    update audits set phase = ${run.phase}, cursor = ${run.cursor}, report = ${JSON.stringify(report)},
+        finished_at = ${report.finishedAt}::timestamptz
+      where repository_id = ${run.repository.id} and started_at = ${run.startedAt.toISOString()}::timestamptz
+        and phase = ${phaseBefore} and cursor is not distinct from ${before}::text`);
+  if (updated === 0) throw new AuditUnderWayError(`Another audit of ${run.repository.fullName} is under way`);
 }

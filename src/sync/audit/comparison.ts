@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { getTableName, sql } from "../../../db/drizzle.ts";
+import { getTableName } from "../../../db/drizzle.ts";
+import { sql } from "../../../db/sql.ts";
 import { renderDocuments } from "../../mirror/render/rendering.ts";
 import { findStored, type Transaction } from "../../mirror/store/merge.ts";
 import { fold, VOLATILE } from "../../mirror/store/merge-rule.ts";
@@ -82,12 +83,13 @@ export async function fingerprintOf(
 ): Promise<string | null> {
   const { table, keyColumns, hasBody } = resourceOf(kind);
   const isSelf = kind === "repository";
-  const { rows } = await queries.execute<{ document: string; detail: string | null; body: string | null }>(sql`
-    select t.document::text, ${sql.raw(isSelf ? "t.detail::text" : "null")} as detail, ${sql.raw(hasBody ? "t.body" : "null")} as body
-    from unnest(${sql.param([...keys])}::bigint[]) with ordinality as x(key, place)
-    join ${sql.raw(getTableName(table))} t on t.${sql.raw(keyColumns.at(-1) as string)} = x.key
-      ${sql.raw(isSelf ? "" : `and t.repository_id = ${repositoryId}`)}
-    where t.deleted_at is null order by x.place`);
+  const rows = await queries.query<{ document: string; detail: string | null; body: string | null }>(sql`
+    select t.document::text, ${isSelf ? sql`t.detail::text` : sql`null`} as detail,
+        ${hasBody ? sql`t.body` : sql`null`} as body
+      from unnest(${keys}::bigint[]) with ordinality as x(key, place)
+      join ${sql.identifier(getTableName(table))} t on ${sql.identifier(`t.${keyColumns.at(-1)}`)} = x.key
+        ${isSelf ? sql`` : sql`and t.repository_id = ${repositoryId}`}
+      where t.deleted_at is null order by x.place`);
   if (rows.length !== keys.length) return null;
   const texts = await renderDocuments(
     queries,

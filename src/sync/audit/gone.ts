@@ -1,4 +1,5 @@
-import { getTableName, sql } from "../../../db/drizzle.ts";
+import { getTableName } from "../../../db/drizzle.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/repository.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
@@ -19,19 +20,20 @@ export async function findUnmet(
   auditStartedAt: Date,
 ): Promise<number[]> {
   const { table, keyColumns } = resourceOf(kind);
-  const key = `t.${keyColumns.at(-1)}`;
-  const { rows } = await ctx.db.execute<{ key: string }>(sql`
-    with met as (select unnest(keys) as key from audit_pages
-      where repository_id = ${repository.id} and kind = ${kind} and walked_at >= ${auditStartedAt.toISOString()}::timestamptz)
-    select ${sql.raw(key)}::text as key from ${sql.raw(getTableName(table))} t
-    where t.repository_id = ${repository.id} and t.deleted_at is null and t.seen_at < ${settledBefore(auditStartedAt)}::timestamptz
-      and not exists (select from met where met.key = ${sql.raw(key)}) order by 1`);
+  const key = sql.identifier(`t.${keyColumns.at(-1)}`);
+  const rows = await ctx.db.query<{ key: string }>(sql`
+    with met as (
+      select unnest(keys) as key from audit_pages
+        where repository_id = ${repository.id} and kind = ${kind} and walked_at >= ${auditStartedAt}
+    ) select ${key}::text as key from ${sql.identifier(getTableName(table))} t
+      where t.repository_id = ${repository.id} and t.deleted_at is null and t.seen_at < ${settledBefore(auditStartedAt)}
+        and not exists (select from met where met.key = ${key}) order by 1`);
   return rows.map((row) => Number(row.key));
 }
 
 /** A row that is newer may be unknown to the replica that answers. */
-export function settledBefore(auditStartedAt: Date): string {
-  return new Date(auditStartedAt.getTime() - REPLICA_LAG_MS).toISOString();
+export function settledBefore(auditStartedAt: Date): Date {
+  return new Date(auditStartedAt.getTime() - REPLICA_LAG_MS);
 }
 
 /** Asks for one resource that the lists did not show, and says what that means. A limit or a lost right means nothing. */

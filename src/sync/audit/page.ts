@@ -1,4 +1,4 @@
-import { sql } from "../../../db/drizzle.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/repository.ts";
 import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
@@ -96,9 +96,8 @@ async function storeCompared(
     if (answer.validator && fingerprint !== null) {
       await saveValidator(tx, answer.validator);
       // Another credential's speaks of another moment, at which the page may have been what our rows are not.
-      await tx.execute(
-        sql`delete from validators where path = ${answer.validator.path} and credential <> ${answer.validator.credential}`,
-      );
+      await tx.query(sql`
+        delete from validators where path = ${answer.validator.path} and credential <> ${answer.validator.credential}`);
     }
     const compared = { next: answer.links.next ?? null, keys, isUnchanged: false, drift: before.drift };
     await remember(tx, compared);
@@ -120,11 +119,9 @@ async function findProven(
   kind: Kind,
   path: string,
 ): Promise<KnownPage | null> {
-  const { rows } = await ctx.db.$client.query<{ keys: string[]; fingerprint: string | null }>(
-    "select keys, fingerprint from audit_pages where repository_id = $1 and kind = $2 and path = $3",
-    [repository.id, kind, path],
-  );
-  const known = rows[0];
+  const [known] = await ctx.db.query<{ keys: string[]; fingerprint: string | null }>(sql`
+    select keys, fingerprint from audit_pages
+      where repository_id = ${repository.id} and kind = ${kind} and path = ${path}`);
   if (!known || known.fingerprint === null) return null;
   const keys = known.keys.map(Number);
   const now = await fingerprintOf(ctx.db, repository.id, kind, keys);
@@ -138,7 +135,9 @@ async function savePage(
   path: string,
   { keys, fingerprint, walkedAt }: KnownPage & { walkedAt: Date },
 ): Promise<void> {
-  await tx.execute(sql`insert into audit_pages (repository_id, kind, path, keys, fingerprint, walked_at)
-    values (${repositoryId}, ${kind}, ${path}, ${sql.param(keys)}::bigint[], ${fingerprint}, ${walkedAt.toISOString()}::timestamptz)
-    on conflict (repository_id, kind, path) do update set keys = excluded.keys, fingerprint = excluded.fingerprint, walked_at = excluded.walked_at`);
+  await tx.query(sql`
+    insert into audit_pages (repository_id, kind, path, keys, fingerprint, walked_at)
+      values (${repositoryId}, ${kind}, ${path}, ${keys}, ${fingerprint}, ${walkedAt})
+      on conflict (repository_id, kind, path) do update
+        set keys = excluded.keys, fingerprint = excluded.fingerprint, walked_at = excluded.walked_at`);
 }

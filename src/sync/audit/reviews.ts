@@ -1,3 +1,4 @@
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/repository.ts";
 import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
@@ -86,10 +87,10 @@ function placeText(place: PullsPlace): string {
  */
 async function beingComputed(ctx: Context, repository: MirroredRepository, seen: Seen[]): Promise<Set<number>> {
   const unknown = seen.filter((one) => one.kind === "pull_request" && one.fields.mergeable === null);
-  const { rows } = await ctx.db.$client.query<{ number: number }>(
-    "select number from pull_requests where repository_id = $1 and number = any($2) and state = 'open' and mergeable is not null",
-    [repository.id, unknown.map((one) => one.key)],
-  );
+  const rows = await ctx.db.query<{ number: number }>(sql`
+    select number from pull_requests
+      where repository_id = ${repository.id} and number = any(${unknown.map((one) => one.key)})
+        and state = 'open' and mergeable is not null`);
   return new Set(rows.map((row) => row.number));
 }
 
@@ -101,10 +102,9 @@ function withoutMergeability(seen: Seen): Seen {
 
 /** Who merged a pull request may be told by no source; then the one read of it that was made has said so. */
 async function notYetClear(ctx: Context, repository: MirroredRepository, numbers: number[]): Promise<number[]> {
-  const { rows } = await ctx.db.$client.query<{ number: number }>(
-    "select number from pull_requests where repository_id = $1 and number = any($2) and detail -> 'merged_by' is null",
-    [repository.id, numbers],
-  );
+  const rows = await ctx.db.query<{ number: number }>(sql`
+    select number from pull_requests
+      where repository_id = ${repository.id} and number = any(${numbers}) and detail -> 'merged_by' is null`);
   return rows.map((row) => row.number);
 }
 
@@ -114,9 +114,9 @@ async function reviewsUnder(
   numbers: number[],
   startedAt: Date,
 ): Promise<number[]> {
-  const { rows } = await ctx.db.$client.query<{ id: string }>(
-    `select id from pull_request_reviews where repository_id = $1 and pull_number = any($2) and deleted_at is null and seen_at < $3`,
-    [repository.id, numbers, settledBefore(startedAt)],
-  );
+  const rows = await ctx.db.query<{ id: string }>(sql`
+    select id from pull_request_reviews
+      where repository_id = ${repository.id} and pull_number = any(${numbers}) and deleted_at is null
+        and seen_at < ${settledBefore(startedAt)}`);
   return rows.map((row) => Number(row.id));
 }

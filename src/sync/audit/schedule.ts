@@ -1,3 +1,4 @@
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { enqueueAudit } from "../../queues/enqueue.ts";
 import { move } from "../following/state.ts";
@@ -17,19 +18,17 @@ const PAGES_A_PART = 25;
  */
 export async function scheduleAudits(ctx: Context): Promise<void> {
   const due = new Date(ctx.clock.now().getTime() - ctx.config.auditPeriodMs);
-  const { rows: sizes } = await ctx.db.$client.query<{ parts: number }>(
-    `select coalesce(sum(1 + pages / ${PAGES_A_PART}), 0)::int as parts from (
+  const sizes = await ctx.db.query<{ parts: number }>(sql`
+    select coalesce(sum(1 + pages / ${PAGES_A_PART}), 0)::int as parts from (
       select (select count(*) from audit_pages p where p.repository_id = s.repository_id) as pages
-      from repository_syncs s where s.state = 'live') as sized`,
-  );
+      from repository_syncs s where s.state = 'live') as sized`);
   // A repository that was never audited counts as one part; it is more once its pages are known.
   const parts = Math.max(1, Math.ceil(((sizes[0]?.parts ?? 0) * AUDIT_TICK_MS) / ctx.config.auditPeriodMs));
-  const { rows } = await ctx.db.$client.query<{ repository_id: string }>(
-    `select s.repository_id from repository_syncs s left join audits a using (repository_id)
-      where s.state = 'live' and (a.repository_id is null and s.backfilled_at < $1 or a.finished_at < $1 or (a.finished_at is null and a.started_at is not null))
-      order by (a.started_at is not null and a.finished_at is null) desc, a.finished_at nulls first limit $2`,
-    [due, parts],
-  );
+  const rows = await ctx.db.query<{ repository_id: string }>(sql`
+    select s.repository_id from repository_syncs s left join audits a using (repository_id)
+      where s.state = 'live' and (a.repository_id is null and s.backfilled_at < ${due} or a.finished_at < ${due}
+        or (a.finished_at is null and a.started_at is not null))
+      order by (a.started_at is not null and a.finished_at is null) desc, a.finished_at nulls first limit ${parts}`);
   for (const { repository_id } of rows) await enqueueAudit(ctx, { repositoryId: Number(repository_id) });
 }
 

@@ -1,4 +1,4 @@
-import { sql } from "../../../db/drizzle.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
 import type { Transaction } from "../../mirror/store/merge.ts";
@@ -82,7 +82,7 @@ export async function backfill(
 export async function restartBackfill(ctx: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
   return await ctx.db.transaction(async (tx) => {
     const isMirrored = await move(tx, repositoryId, { from: FOLLOWED, to: "backfilling" });
-    if (isMirrored) await tx.execute(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
+    if (isMirrored) await tx.query(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
     return isMirrored;
   });
 }
@@ -100,36 +100,36 @@ async function beginBackfill(
   upstreamNow: Date,
   signal: AbortSignal,
 ): Promise<void> {
-  const { rowCount: begun } = await ctx.db.$client.query(
-    "select from backfill_phases where repository_id = $1 and phase = any($2)",
-    [repository.id, backfillPhases],
-  );
+  const begun = await ctx.db.count(sql`
+    select from backfill_phases where repository_id = ${repository.id} and phase = any(${backfillPhases})`);
   if (begun === backfillPhases.length) return; // What upstream was asked before is not asked again.
   await mayGoOn(ctx, repository, { job: JOB, signal });
   const expected = await expectedPages(ctx, repository);
   const followedSince = await findFollowedSince(ctx, repository.id);
   await whileMirrored(ctx, repository, async (tx) => {
-    const now = ctx.clock.now().toISOString();
+    const now = ctx.clock.now();
     for (const phase of backfillPhases) {
       const cursor = phase === "reviews" && followedSince ? placeOfChanges(followedSince) : null;
-      await tx.execute(sql`insert into backfill_phases (repository_id, phase, cursor, expected_pages, started_at)
-        values (${repository.id}, ${phase}, ${cursor}, ${expected[phase] ?? null}, ${now}::timestamptz) on conflict do nothing`);
+      await tx.query(sql`
+        insert into backfill_phases (repository_id, phase, cursor, expected_pages, started_at)
+          values (${repository.id}, ${phase}, ${cursor}, ${expected[phase] ?? null}, ${now}) on conflict do nothing`);
     }
     await move(tx, repository.id, { from: FOLLOWED, to: "backfilling" });
     if (followedSince) return;
-    const watermark = upstreamNow.toISOString();
-    await tx.execute(sql`update repository_syncs set issues_synced_at = ${watermark}::timestamptz, comments_synced_at = ${watermark}::timestamptz,
-      review_comments_synced_at = ${watermark}::timestamptz, pulls_synced_at = ${watermark}::timestamptz where repository_id = ${repository.id}`);
+    await tx.query(sql`
+      update repository_syncs set issues_synced_at = ${upstreamNow}, comments_synced_at = ${upstreamNow},
+          review_comments_synced_at = ${upstreamNow}, pulls_synced_at = ${upstreamNow}
+        where repository_id = ${repository.id}`);
   });
 }
 
 /** From when on the details of changed pull requests have to be read; null: of all, since nothing has followed them lately. */
 async function findFollowedSince(ctx: Pick<Context, "db" | "clock">, repositoryId: number): Promise<Date | null> {
-  const { rows } = await ctx.db.$client.query<{ at: Date }>(
-    "select pulls_synced_at as at from repository_syncs where repository_id = $1 and backfilled_at is not null and confirmed_at > $2",
-    [repositoryId, new Date(ctx.clock.now().getTime() - FOLLOWED_MS)],
-  );
-  return rows[0] ? new Date(rows[0].at.getTime() - OVERLAP_MS) : null;
+  const since = new Date(ctx.clock.now().getTime() - FOLLOWED_MS);
+  const [followed] = await ctx.db.query<{ at: Date }>(sql`
+    select pulls_synced_at as at from repository_syncs
+      where repository_id = ${repositoryId} and backfilled_at is not null and confirmed_at > ${since}`);
+  return followed ? new Date(followed.at.getTime() - OVERLAP_MS) : null;
 }
 
 const COUNTS = `query($id: ID!) { ${RATE_LIMIT}
@@ -167,11 +167,8 @@ async function runPhase(
   phase: BackfillPhase,
   signal: AbortSignal,
 ): Promise<void> {
-  const { rows } = await ctx.db.$client.query<{ cursor: string | null; finished_at: Date | null }>(
-    "select cursor, finished_at from backfill_phases where repository_id = $1 and phase = $2",
-    [repository.id, phase],
-  );
-  const row = rows[0];
+  const [row] = await ctx.db.query<{ cursor: string | null; finished_at: Date | null }>(sql`
+    select cursor, finished_at from backfill_phases where repository_id = ${repository.id} and phase = ${phase}`);
   if (!row) throw begunAnew(repository);
   if (row.finished_at) return;
   for (let cursor: string | null = row.cursor, isLast = false; !isLast; ) {
@@ -209,20 +206,20 @@ async function rememberPage(
   phase: BackfillPhase,
   page: Pick<StoredPage, "next" | "resources" | "pagesLeft"> & { pages?: number },
 ): Promise<void> {
-  const finishedAt = page.next === null ? ctx.clock.now().toISOString() : null;
-  const { rowCount } =
-    await tx.execute(sql`update backfill_phases set cursor = ${page.next}, pages = pages + ${page.pages ?? 1}, resources = resources + ${page.resources},
-    expected_pages = coalesce(pages + ${page.pagesLeft}::integer, expected_pages), finished_at = ${finishedAt}::timestamptz
-    where repository_id = ${repository.id} and phase = ${phase}`);
-  if (rowCount === 0) throw begunAnew(repository);
+  const finishedAt = page.next === null ? ctx.clock.now() : null;
+  const updated = await tx.count(sql`
+    update backfill_phases set cursor = ${page.next}, pages = pages + ${page.pages ?? 1},
+        resources = resources + ${page.resources}, finished_at = ${finishedAt},
+        expected_pages = coalesce(pages + ${page.pagesLeft}::integer, expected_pages)
+      where repository_id = ${repository.id} and phase = ${phase}`);
+  if (updated === 0) throw begunAnew(repository);
 }
 
 async function endBackfill(ctx: Context, repository: MirroredRepository): Promise<void> {
   await whileMirrored(ctx, repository, async (tx) => {
-    const { rowCount } = await tx.execute(
-      sql`select from backfill_phases where repository_id = ${repository.id} and finished_at is not null`,
-    );
-    if (rowCount !== backfillPhases.length) throw begunAnew(repository);
+    const finished = await tx.count(sql`
+      select from backfill_phases where repository_id = ${repository.id} and finished_at is not null`);
+    if (finished !== backfillPhases.length) throw begunAnew(repository);
     const now = ctx.clock.now();
     await move(tx, repository.id, { from: FOLLOWED, to: "live", confirmedAt: now, backfilledAt: now });
   });

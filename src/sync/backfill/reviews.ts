@@ -1,3 +1,4 @@
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/repository.ts";
 import { mergeabilityMark, storeMarks } from "../../mirror/store/marks.ts";
@@ -67,11 +68,10 @@ async function storeChanged(
   signal: AbortSignal,
   remember: RememberStep,
 ): Promise<boolean> {
-  const { rows } = await ctx.db.$client.query<{ number: number }>(
-    `select number from pull_requests where repository_id = $1 and id is not null and deleted_at is null and updated_at >= $2
-      order by number limit ${MOST_CHANGED + 1}`,
-    [repository.id, changedSince],
-  );
+  const rows = await ctx.db.query<{ number: number }>(sql`
+    select number from pull_requests
+      where repository_id = ${repository.id} and id is not null and deleted_at is null and updated_at >= ${changedSince}
+      order by number limit ${MOST_CHANGED + 1}`);
   if (rows.length > MOST_CHANGED) return false;
   const numbers = rows.map((row) => row.number);
   await storePullDetails(ctx, repository, numbers, "backfill", signal);
@@ -151,10 +151,9 @@ async function storePullsPage(
 }
 
 async function countPulls(ctx: Pick<Context, "db">, repository: MirroredRepository): Promise<number> {
-  const { rows } = await ctx.db.$client.query<{ count: number }>(
-    "select count(*)::int as count from pull_requests where repository_id = $1 and id is not null and deleted_at is null",
-    [repository.id],
-  );
+  const rows = await ctx.db.query<{ count: number }>(sql`
+    select count(*)::int as count from pull_requests
+      where repository_id = ${repository.id} and id is not null and deleted_at is null`);
   return rows[0]?.count ?? 0;
 }
 

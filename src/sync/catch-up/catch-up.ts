@@ -1,4 +1,4 @@
-import { sql } from "../../../db/drizzle.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
@@ -99,12 +99,11 @@ const UNSWEPT_INTERVALS = 24;
 export async function scheduleCatchUps(ctx: Context): Promise<void> {
   // Of many, sweeps say which have changed; then each is caught up with now and then all the same.
   const confirmed = new Date(ctx.clock.now().getTime() - UNSWEPT_INTERVALS * ctx.config.catchUpIntervalMs);
-  const { rows } = await ctx.db.$client.query<{ repository_id: string; state: string }>(
-    `select s.repository_id, s.state from repository_syncs s left join sweeps w using (repository_id)
-      where s.state <> 'gone' and (s.state <> 'live' or w.repository_id is null or s.confirmed_at is null or s.confirmed_at < $1
-        or (select count(*) from repository_syncs where state = 'live') <= $2)`,
-    [confirmed, SMALL_FLEET],
-  );
+  const rows = await ctx.db.query<{ repository_id: string; state: string }>(sql`
+    select s.repository_id, s.state from repository_syncs s left join sweeps w using (repository_id)
+      where s.state <> 'gone' and (s.state <> 'live' or w.repository_id is null
+        or s.confirmed_at is null or s.confirmed_at < ${confirmed}
+        or (select count(*) from repository_syncs where state = 'live') <= ${SMALL_FLEET})`);
   for (const { repository_id, state } of rows) {
     const job = { repositoryId: Number(repository_id) };
     // A backfill whose job was lost goes on where it stopped; one that runs is not doubled.
@@ -114,10 +113,8 @@ export async function scheduleCatchUps(ctx: Context): Promise<void> {
 }
 
 async function isBackfilled(ctx: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
-  const { rows } = await ctx.db.$client.query<{ backfilled_at: Date | null }>(
-    "select backfilled_at from repository_syncs where repository_id = $1",
-    [repositoryId],
-  );
+  const rows = await ctx.db.query<{ backfilled_at: Date | null }>(sql`
+    select backfilled_at from repository_syncs where repository_id = ${repositoryId}`);
   return rows[0]?.backfilled_at != null;
 }
 
@@ -147,10 +144,10 @@ async function follow(
     const page: StoredPage = await storePage(ctx, repository, kind, path, "catch-up", {
       prepare: (observed) => readMissingComments(ctx, repository, observed, "catch-up"),
       remember: async (tx, stored) => {
-        const newest = newestOf(stored)?.toISOString() ?? null;
-        await tx.execute(
-          sql`update repository_syncs set ${sql.raw(watermark)} = greatest(${sql.raw(watermark)}, ${newest}::timestamptz) where repository_id = ${repository.id}`,
-        );
+        const column = sql.identifier(watermark);
+        await tx.query(sql`
+          update repository_syncs set ${column} = greatest(${column}, ${newestOf(stored)})
+            where repository_id = ${repository.id}`);
       },
     });
     path = page.next;
@@ -179,9 +176,9 @@ async function followPulls(ctx: Context, repository: MirroredRepository, signal:
   const newest = new Date(Math.max(watermark.getTime(), ...[...changed.values()].map(Number)));
   await whileMirrored(ctx, repository, async (tx) => {
     for (const validator of validators) await saveValidator(tx, validator);
-    await tx.execute(
-      sql`update repository_syncs set pulls_synced_at = greatest(pulls_synced_at, ${newest.toISOString()}::timestamptz) where repository_id = ${repository.id}`,
-    );
+    await tx.query(sql`
+      update repository_syncs set pulls_synced_at = greatest(pulls_synced_at, ${newest})
+        where repository_id = ${repository.id}`);
   });
 }
 
@@ -197,11 +194,8 @@ async function watermarkOf(
   { id, fullName }: MirroredRepository,
   column: string,
 ): Promise<Date> {
-  const { rows } = await ctx.db.$client.query<{ at: Date | null }>(
-    `select ${column} as at from repository_syncs where repository_id = $1`,
-    [id],
-  );
-  const at = rows[0]?.at;
-  if (!at) throw new RemovedError(`${fullName} was purged`);
-  return at;
+  const [row] = await ctx.db.query<{ at: Date | null }>(sql`
+    select ${sql.identifier(column)} as at from repository_syncs where repository_id = ${id}`);
+  if (!row?.at) throw new RemovedError(`${fullName} was purged`);
+  return row.at;
 }

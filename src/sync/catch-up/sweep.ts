@@ -1,5 +1,5 @@
 import { alone } from "../../../db/alone.ts";
-import { sql } from "../../../db/drizzle.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { Transaction } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
@@ -92,9 +92,8 @@ async function sweepDue(
 /** Whether milestones are asked for with the repositories. An App is told of changes, so there the free question will do. */
 async function asksMilestones({ db, config }: Context, largeFleet: number): Promise<boolean> {
   if (config.appId !== null) return false;
-  const { rows } = await db.$client.query<{ live: number }>(
-    "select count(*)::int as live from repository_syncs where state = 'live'",
-  );
+  const rows = await db.query<{ live: number }>(sql`
+    select count(*)::int as live from repository_syncs where state = 'live'`);
   return (rows[0]?.live ?? 0) >= largeFleet;
 }
 
@@ -143,11 +142,15 @@ async function sweepRepositories(ctx: Context, changed: Set<number>, withMilesto
     const moved = rows.filter((row) => signOf(row.shown) !== signOf(row.one.shown) || row.one.shownAt === null);
     for (const { one } of moved) changed.add(one.id);
     await ctx.db.transaction(async (tx) => {
-      await tx.execute(sql`insert into sweeps (repository_id, shown, shown_at, changed_at)
-        select id, shown, ${askedAt.toISOString()}::timestamptz, case when id = any(${sql.param(moved.map(({ one }) => one.id))}::bigint[]) then ${seenAt.toISOString()}::timestamptz end
-        from unnest(${sql.param(rows.map(({ one }) => one.id))}::bigint[], ${sql.param(rows.map((row) => row.shown && JSON.stringify(row.shown)))}::text[]) as x(id, shown) order by id
-        on conflict (repository_id) do update set shown = excluded.shown, shown_at = excluded.shown_at,
-          changed_at = coalesce(excluded.changed_at, sweeps.changed_at)`);
+      const ids = rows.map(({ one }) => one.id);
+      const shown = rows.map((row) => row.shown && JSON.stringify(row.shown));
+      await tx.query(sql`
+        insert into sweeps (repository_id, shown, shown_at, changed_at)
+          select id, shown, ${askedAt}::timestamptz,
+              case when id = any(${moved.map(({ one }) => one.id)}::bigint[]) then ${seenAt}::timestamptz end
+            from unnest(${ids}::bigint[], ${shown}::text[]) as x(id, shown) order by id
+          on conflict (repository_id) do update set shown = excluded.shown, shown_at = excluded.shown_at,
+            changed_at = coalesce(excluded.changed_at, sweeps.changed_at)`);
       const sinces = moved.flatMap(({ one }) => (one.shownAt ? [{ id: one.id, since: one.shownAt }] : []));
       await noteUntold(tx, sinces, seenAt);
     });
@@ -164,35 +167,34 @@ function batches(due: DueRepository[], size: number): DueRepository[][] {
   return Array.from({ length: Math.ceil(due.length / size) }, (_, at) => due.slice(at * size, (at + 1) * size));
 }
 
-/** Parameters: what was asked for before is due; repositories under suspicion since the second, if they were before the third. */
-function dueSince({ clock, config }: Pick<Context, "clock" | "config">, intervalMs: number): [Date, Date, Date] {
+/** Whether `askedAt`, when a row `w` was last asked for, is so long ago that it is due. Repositories under suspicion are asked more often. */
+function isDue({ clock, config }: Pick<Context, "clock" | "config">, askedAt: Sql, intervalMs: number): Sql {
   const now = clock.now().getTime();
   // Half a tick of tolerance: a schedule is never on the moment.
   const slack = config.sweepIntervalMs / 8;
-  return [
-    new Date(now - intervalMs + slack),
-    new Date(now - SUSPECTED_MS),
-    new Date(now - config.sweepIntervalMs / 4 + slack),
-  ];
+  const usual = new Date(now - intervalMs + slack);
+  const suspected = new Date(now - config.sweepIntervalMs / 4 + slack);
+  return sql`(${askedAt} is null or ${askedAt} <= ${usual}
+    or (w.untold_at > ${new Date(now - SUSPECTED_MS)} and ${askedAt} <= ${suspected}))`;
 }
 
 async function findDue(ctx: Context): Promise<DueRepository[]> {
-  const { rows } = await ctx.db.$client.query<{
+  const { count, isAuditUnderWay } = oursOf(ctx);
+  // Unlike the lists it is never free, and less happens to it.
+  const due = isDue(ctx, sql`w.shown_at`, ctx.config.sweepIntervalMs * 1.25);
+  const rows = await ctx.db.query<{
     id: string;
     node_id: string;
     shown: string | null;
     shown_at: Date | null;
     milestones: number;
     audit_under_way: boolean;
-  }>(
-    `select r.id, r.node_id, w.shown, w.shown_at, ${count("milestones")} as milestones, ${AUDIT_UNDER_WAY} as audit_under_way
+  }>(sql`
+    select r.id, r.node_id, w.shown, w.shown_at, ${count("milestones")} as milestones,
+        ${isAuditUnderWay} as audit_under_way
       from repository_syncs s join repositories r on r.id = s.repository_id
       left join sweeps w on w.repository_id = s.repository_id left join audits a on a.repository_id = s.repository_id
-      where s.state = 'live' and r.node_id is not null
-        and (w.shown_at is null or w.shown_at <= $1 or (w.untold_at > $2 and w.shown_at <= $3)) order by r.id`,
-    // Unlike the lists it is never free, and less happens to it.
-    [...dueSince(ctx, ctx.config.sweepIntervalMs * 1.25), settledBefore(ctx)],
-  );
+      where s.state = 'live' and r.node_id is not null and ${due} order by r.id`);
   return rows.map((row) => ({
     id: Number(row.id),
     nodeId: row.node_id,
@@ -275,21 +277,21 @@ interface DueLists {
   isAuditUnderWay: boolean;
 }
 
-/** What was seen by us so shortly before may be unknown to the replica that answers. */
-function settledBefore({ clock }: Pick<Context, "clock">): Date {
-  return new Date(clock.now().getTime() - REPLICA_LAG_MS);
+/** What we have of the repository of a row `s`, as far as each of upstream's replicas knows it, and whether its audit `a` runs. */
+function oursOf({ clock }: Pick<Context, "clock">) {
+  const settledBefore = sql.value(new Date(clock.now().getTime() - REPLICA_LAG_MS));
+  return {
+    count: (table: string, more = sql``) => sql`
+      (select count(*)::int from ${sql.identifier(table)} t
+        where t.repository_id = s.repository_id and t.deleted_at is null and t.seen_at < ${settledBefore} ${more})`,
+    isAuditUnderWay: sql`coalesce(a.started_at is not null and a.finished_at is null, false)`,
+  };
 }
-
-/** How many the repository of a row `s` has of what was seen before the fourth parameter. */
-function count(table: string, more = ""): string {
-  return `(select count(*)::int from ${table} t where t.repository_id = s.repository_id and t.deleted_at is null and t.seen_at < $4 ${more})`;
-}
-
-const AUDIT_UNDER_WAY = "coalesce(a.started_at is not null and a.finished_at is null, false)";
 
 /** The longest neglected first. */
 async function findListsDue(ctx: Context): Promise<DueLists[]> {
-  const { rows } = await ctx.db.$client.query<
+  const { count, isAuditUnderWay } = oursOf(ctx);
+  const rows = await ctx.db.query<
     OurCounts & {
       repository_id: string;
       lists: string | null;
@@ -297,16 +299,14 @@ async function findListsDue(ctx: Context): Promise<DueLists[]> {
       shown: string;
       audit_under_way: boolean;
     }
-  >(
-    `select w.repository_id, w.lists, w.swept_at, w.shown, ${AUDIT_UNDER_WAY} as audit_under_way,
-        ${count("labels")} as labels, ${count("milestones")} as milestones, ${count("issues", "and t.id is not null")} as issues,
-        ${count("issue_comments")} as comments, ${count("pull_request_review_comments")} as "reviewComments"
+  >(sql`
+    select w.repository_id, w.lists, w.swept_at, w.shown, ${isAuditUnderWay} as audit_under_way,
+        ${count("labels")} as labels, ${count("milestones")} as milestones,
+        ${count("issues", sql`and t.id is not null`)} as issues, ${count("issue_comments")} as comments,
+        ${count("pull_request_review_comments")} as "reviewComments"
       from sweeps w join repository_syncs s using (repository_id) left join audits a using (repository_id)
-      where s.state = 'live' and w.shown is not null
-        and (w.swept_at is null or w.swept_at <= $1 or (w.untold_at > $2 and w.swept_at <= $3))
-      order by w.swept_at nulls first, w.repository_id`,
-    [...dueSince(ctx, ctx.config.sweepIntervalMs), settledBefore(ctx)],
-  );
+      where s.state = 'live' and w.shown is not null and ${isDue(ctx, sql`w.swept_at`, ctx.config.sweepIntervalMs)}
+      order by w.swept_at nulls first, w.repository_id`);
   return rows.map(({ repository_id, lists, swept_at, shown, audit_under_way, ...ours }) => ({
     repositoryId: Number(repository_id),
     ours,
@@ -344,10 +344,12 @@ async function sweepLists(ctx: Context, some: readonly DueLists[]): Promise<numb
       // An audit that is under way may be past the list, so the next sweep has to find the difference again.
       JSON.stringify(due.isAuditUnderWay && probed?.needsAudit ? forgetting(probed.ends) : ends),
     );
-    await tx.execute(sql`update sweeps w set lists = x.lists, swept_at = ${askedAt.toISOString()}::timestamptz,
-        changed_at = case when x.moved then ${seenAt.toISOString()}::timestamptz else w.changed_at end
-      from unnest(${sql.param(ids)}::bigint[], ${sql.param(lists)}::text[], ${sql.param(looks.map((look) => look.hasMoved))}::boolean[]) as x(id, lists, moved)
-      where w.repository_id = x.id`);
+    const haveMoved = looks.map((look) => look.hasMoved);
+    await tx.query(sql`
+      update sweeps w set lists = x.lists, swept_at = ${askedAt},
+          changed_at = case when x.moved then ${seenAt}::timestamptz else w.changed_at end
+        from unnest(${ids}::bigint[], ${lists}::text[], ${haveMoved}::boolean[]) as x(id, lists, moved)
+        where w.repository_id = x.id`);
     // The first sweep finds everything new, and so tells nothing of the webhooks.
     const sinces = moved.flatMap(({ due }) => (due.sweptAt ? [{ id: due.repositoryId, since: due.sweptAt }] : []));
     await noteUntold(tx, sinces, seenAt);
@@ -379,10 +381,12 @@ function forgetting(ends: Ends): Ends {
 /** Of what changed since, did no webhook tell? Then such repositories are asked more often for a while. */
 async function noteUntold(tx: Transaction, changes: { id: number; since: Date }[], now: Date): Promise<void> {
   if (changes.length === 0) return;
-  const sinces = changes.map(({ since }) => new Date(since.getTime() - TOLD_WITHIN_MS).toISOString());
-  await tx.execute(sql`update sweeps w set untold_at = ${now.toISOString()}::timestamptz
-    from unnest(${sql.param(changes.map(({ id }) => id))}::bigint[], ${sql.param(sinces)}::timestamptz[]) as x(id, since)
-    where w.repository_id = x.id and not exists (select from deliveries d where d.repository_id = x.id and d.received_at > x.since)`);
+  const ids = changes.map(({ id }) => id);
+  const sinces = changes.map(({ since }) => new Date(since.getTime() - TOLD_WITHIN_MS));
+  await tx.query(sql`
+    update sweeps w set untold_at = ${now} from unnest(${ids}::bigint[], ${sinces}::timestamptz[]) as x(id, since)
+      where w.repository_id = x.id
+        and not exists (select from deliveries d where d.repository_id = x.id and d.received_at > x.since)`);
 }
 
 /**
@@ -390,10 +394,10 @@ async function noteUntold(tx: Transaction, changes: { id: number; since: Date }[
  * asked for again, and so is what a replica that lags may have hidden.
  */
 async function enqueueChanged(ctx: Context): Promise<void> {
-  const { rows } = await ctx.db.$client.query<{ repository_id: string }>(
-    `select w.repository_id from sweeps w join repository_syncs s using (repository_id)
-      where s.state = 'live' and w.changed_at is not null and (s.confirmed_at is null or s.confirmed_at <= w.changed_at + $1::interval)`,
-    [`${REPLICA_LAG_MS} milliseconds`],
-  );
+  const lag = `${REPLICA_LAG_MS} milliseconds`;
+  const rows = await ctx.db.query<{ repository_id: string }>(sql`
+    select w.repository_id from sweeps w join repository_syncs s using (repository_id)
+      where s.state = 'live' and w.changed_at is not null
+        and (s.confirmed_at is null or s.confirmed_at <= w.changed_at + ${lag}::interval)`);
   for (const { repository_id } of rows) await enqueueCatchUp(ctx, { repositoryId: Number(repository_id) });
 }

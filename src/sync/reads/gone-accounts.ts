@@ -1,3 +1,4 @@
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/repository.ts";
 import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
@@ -91,40 +92,38 @@ async function readSingle(
 
 /** What was read from REST before. Users named `ghost` and no user at all are the two ways that were ever seen. */
 async function findGoneAccounts(ctx: Pick<Context, "db">, repository: MirroredRepository): Promise<GoneAccounts> {
+  const { id } = repository;
   const reviewer = await shownAlike(
     ctx,
-    `select user_id as account, count(*)::int as count, max(id) as sample from pull_request_reviews
-      where repository_id = $1 and deleted_at is null and seen_by_read and (user_id is null or user_id in (${GHOSTS})) group by user_id`,
-    "select document as fields from pull_request_reviews where repository_id = $1 and id = $2",
-    repository.id,
+    sql`
+      select user_id as account, count(*)::int as count, max(id) as sample from pull_request_reviews
+        where repository_id = ${id} and deleted_at is null and seen_by_read
+          and (user_id is null or user_id in (${GHOSTS})) group by user_id`,
+    (review) => sql`select document as fields from pull_request_reviews where repository_id = ${id} and id = ${review}`,
     "user",
   );
   const merger = await shownAlike(
     ctx,
-    `select merged_by_id as account, count(*)::int as count, max(number) as sample from pull_requests
-      where repository_id = $1 and deleted_at is null and merged and detail -> 'merged_by' is not null
-        and (merged_by_id is null or merged_by_id in (${GHOSTS})) group by merged_by_id`,
-    "select detail as fields from pull_requests where repository_id = $1 and number = $2",
-    repository.id,
+    sql`
+      select merged_by_id as account, count(*)::int as count, max(number) as sample from pull_requests
+        where repository_id = ${id} and deleted_at is null and merged and detail -> 'merged_by' is not null
+          and (merged_by_id is null or merged_by_id in (${GHOSTS})) group by merged_by_id`,
+    (number) => sql`select detail as fields from pull_requests where repository_id = ${id} and number = ${number}`,
     "merged_by",
   );
   return { ...(reviewer === undefined ? {} : { reviewer }), ...(merger === undefined ? {} : { merger }) };
 }
 
-const GHOSTS = "select id from users where login = 'ghost'";
+const GHOSTS = sql`select id from users where login = 'ghost'`;
 
 async function shownAlike(
   ctx: Pick<Context, "db">,
-  counted: string,
-  shown: string,
-  repositoryId: number,
+  counted: Sql,
+  shown: (sample: string) => Sql,
   key: string,
 ): Promise<Json | undefined> {
-  const { rows } = await ctx.db.$client.query<{ account: string | null; count: number; sample: string }>(counted, [
-    repositoryId,
-  ]);
-  const [only, ...others] = rows;
+  const [only, ...others] = await ctx.db.query<{ account: string | null; count: number; sample: string }>(counted);
   if (!only || others.length > 0 || only.count < SAMPLES) return undefined;
-  const { rows: samples } = await ctx.db.$client.query<{ fields: Fields | null }>(shown, [repositoryId, only.sample]);
-  return samples[0]?.fields?.[key];
+  const [sample] = await ctx.db.query<{ fields: Fields | null }>(shown(only.sample));
+  return sample?.fields?.[key];
 }

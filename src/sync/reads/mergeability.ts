@@ -1,3 +1,5 @@
+import type { Queries } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
 import { IS_MERGEABILITY_UNKNOWN, MERGEABILITY_WAIT_MS, mergeabilityMark } from "../../mirror/store/marks.ts";
@@ -65,15 +67,10 @@ export async function storeMergeability(ctx: Context, repository: MirroredReposi
 }
 
 /** Whether nothing is left to ask of a repository's open pull requests. */
-export async function isMergeabilityKnown(
-  { $client }: Pick<Context["db"], "$client">,
-  repositoryId: number,
-): Promise<boolean> {
-  const { rows } = await $client.query(
-    `select from pull_requests where repository_id = $1 and ${IS_MERGEABILITY_UNKNOWN} limit 1`,
-    [repositoryId],
-  );
-  return rows.length === 0;
+export async function isMergeabilityKnown(db: Queries, repositoryId: number): Promise<boolean> {
+  const unknown = await db.count(sql`
+    select from pull_requests where repository_id = ${repositoryId} and ${IS_MERGEABILITY_UNKNOWN} limit 1`);
+  return unknown === 0;
 }
 
 /**
@@ -119,10 +116,9 @@ async function findUnknown(
   { after, heardSince }: { after: number; heardSince: Date | null },
   most: number,
 ): Promise<number[]> {
-  const { rows } = await ctx.db.$client.query<{ number: number }>(
-    `select number from pull_requests where repository_id = $1 and number > $2 and ${IS_MERGEABILITY_UNKNOWN}
-      and ($3::timestamptz is null or seen_at > $3) order by number limit $4`,
-    [repository.id, after, heardSince, most],
-  );
+  const rows = await ctx.db.query<{ number: number }>(sql`
+    select number from pull_requests
+      where repository_id = ${repository.id} and number > ${after} and ${IS_MERGEABILITY_UNKNOWN}
+        and (${heardSince}::timestamptz is null or seen_at > ${heardSince}) order by number limit ${most}`);
   return rows.map((row) => row.number);
 }

@@ -1,4 +1,4 @@
-import { sql } from "../../../db/drizzle.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/repository.ts";
 import { joinObserved, type Observed, observe, type Seen } from "../../mirror/store/observation.ts";
@@ -146,8 +146,8 @@ async function numberIn(
   repositoryId: number,
   id: number,
 ): Promise<number | null> {
-  const { rows } = await ctx.db.execute<{ number: number }>(
-    sql`select ${sql.raw(column)} as number from ${sql.raw(table)} where repository_id = ${repositoryId} and id = ${id}`,
-  );
-  return rows[0]?.number ?? null;
+  const [row] = await ctx.db.query<{ number: number }>(sql`
+    select ${sql.identifier(column)} as number from ${sql.identifier(table)}
+      where repository_id = ${repositoryId} and id = ${id}`);
+  return row?.number ?? null;
 }

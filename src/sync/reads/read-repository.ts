@@ -1,3 +1,4 @@
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
@@ -59,12 +60,11 @@ export async function readRepository(
  * read then says nothing of that: webhooks of one moment may have come in another order.
  */
 async function wasPushed({ db }: Pick<Context, "db">, id: number): Promise<boolean> {
-  const { rows } = await db.$client.query<{ pushed: boolean }>(
-    `select (not r.seen_by_read and r.seen_at > s.confirmed_at - $2::interval) or exists (
-        select from json_each(r.key_stamps::json) as k(key, stamp)
-          where not (stamp ->> 2)::boolean and to_timestamp((stamp ->> 1)::float8 / 1000) > s.confirmed_at - $2::interval) as pushed
-      from repositories r join repository_syncs s on s.repository_id = r.id where r.id = $1`,
-    [id, `${REPLICA_LAG_MS} milliseconds`],
-  );
-  return rows[0]?.pushed ?? false;
+  const lag = sql`${`${REPLICA_LAG_MS} milliseconds`}::interval`;
+  const [row] = await db.query<{ pushed: boolean }>(sql`
+    select (not r.seen_by_read and r.seen_at > s.confirmed_at - ${lag}) or exists (
+        select from json_each(r.key_stamps::json) as k(key, stamp) where not (stamp ->> 2)::boolean
+          and to_timestamp((stamp ->> 1)::float8 / 1000) > s.confirmed_at - ${lag}) as pushed
+      from repositories r join repository_syncs s on s.repository_id = r.id where r.id = ${id}`);
+  return row?.pushed ?? false;
 }

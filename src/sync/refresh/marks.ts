@@ -1,5 +1,6 @@
+import type { Queries } from "../../../db/database.ts";
 import { GatheredRead } from "../../../db/gathered.ts";
-import { type Session, Statement } from "../../../db/statement.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Mark, type MarkKey, withMarks } from "../../mirror/store/marks.ts";
 import { enqueueRefreshes } from "../../queues/enqueue.ts";
@@ -26,7 +27,7 @@ export async function enqueueMarks(
   }
 }
 
-interface MarkRow extends Record<string, unknown> {
+interface MarkRow {
   kind: Mark["kind"];
   repository_id: string;
   key: string;
@@ -40,10 +41,8 @@ const BATCH = 1_000;
 /** Queues the marks whose time has passed and whose job was lost, of the oldest. Answers how many. */
 export async function dispatchMarks(ctx: Pick<Context, "db" | "queues" | "redis" | "clock" | "log">): Promise<number> {
   const due = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
-  const { rows } = await ctx.db.$client.query<MarkRow>(
-    `select * from refresh_marks where not_before <= $1 order by not_before limit ${BATCH}`,
-    [due],
-  );
+  const rows = await ctx.db.query<MarkRow>(sql`
+    select * from refresh_marks where not_before <= ${due} order by not_before limit ${BATCH}`);
   // A backlog is not made longer by asking for all of it again.
   const lost = await refreshesWithoutJob(ctx, rows.map(toMark));
   await enqueueMarks(ctx, lost);
@@ -52,14 +51,14 @@ export async function dispatchMarks(ctx: Pick<Context, "db" | "queues" | "redis"
 
 /** Those who ask at the same time are answered by one statement. */
 const MARKS = new GatheredRead(async (db, keys: MarkKey[]): Promise<(Mark | null)[]> => {
-  const statement = new Statement();
-  const column = (of: keyof MarkKey, type: string) => statement.arrayIn(keys, of, type);
-  const rows = await statement.rows<MarkRow & { at: number }>(
-    db,
-    `select x.at::integer as at, m.*
-      from unnest(${column("kind", "text")}, ${column("repositoryId", "bigint")}, ${column("key", "bigint")}) with ordinality as x(kind, r, k, at)
-      join refresh_marks m on m.kind = x.kind and m.repository_id = x.r and m.key = x.k`,
-  );
+  const kinds = keys.map(({ kind }) => kind);
+  const repositoryIds = keys.map(({ repositoryId }) => repositoryId);
+  const numbers = keys.map(({ key }) => key);
+  const rows = await db.prepared<MarkRow & { at: number }>(sql`
+    select x.at::integer as at, m.*
+      from unnest(${sql.array(kinds, "text")}, ${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "bigint")})
+        with ordinality as x(kind, r, k, at)
+      join refresh_marks m on m.kind = x.kind and m.repository_id = x.r and m.key = x.k`);
   const found = new Map(rows.map((row) => [row.at - 1, toMark(row)]));
   return keys.map((_, at) => found.get(at) ?? null);
 });
@@ -69,32 +68,35 @@ export function findMark(db: Context["db"], key: MarkKey): Promise<Mark | null> 
 }
 
 /** Locks marks that will be stored, settled or postponed, in the order in which others store them. */
-export async function lockMarks(session: Session, marks: readonly Mark[]): Promise<void> {
+export async function lockMarks(db: Queries, marks: readonly Mark[]): Promise<void> {
   await withMarks(
-    session,
+    db,
     marks,
-    (x) => `select from refresh_marks m join ${x} on m.kind = x.kind and m.repository_id = x.r and m.key = x.k
-      order by m.kind, m.repository_id, m.key for update of m`,
+    (x) => sql`
+      select from refresh_marks m join ${x} on m.kind = x.kind and m.repository_id = x.r and m.key = x.k
+        order by m.kind, m.repository_id, m.key for update of m`,
   );
 }
 
 /** Takes marks away, unless a newer reason to ask has arisen since they were read. */
-export async function settleMarks(session: Session, marks: readonly Mark[]): Promise<void> {
+export async function settleMarks(db: Queries, marks: readonly Mark[]): Promise<void> {
   await withMarks(
-    session,
+    db,
     marks,
-    (x) => `delete from refresh_marks m using ${x}
-      where m.kind = x.kind and m.repository_id = x.r and m.key = x.k and m.asked_at <= x.a`,
+    (x) => sql`
+      delete from refresh_marks m using ${x}
+        where m.kind = x.kind and m.repository_id = x.r and m.key = x.k and m.asked_at <= x.a`,
   );
 }
 
 /** The resources will be asked for again at their `notBefore`; the marks stay. */
-export async function postponeMarks(session: Session, marks: readonly Mark[]): Promise<void> {
+export async function postponeMarks(db: Queries, marks: readonly Mark[]): Promise<void> {
   await withMarks(
-    session,
+    db,
     marks,
-    (x) => `update refresh_marks m set not_before = x.n from ${x}
-      where m.kind = x.kind and m.repository_id = x.r and m.key = x.k`,
+    (x) => sql`
+      update refresh_marks m set not_before = x.n from ${x}
+        where m.kind = x.kind and m.repository_id = x.r and m.key = x.k`,
   );
 }
 

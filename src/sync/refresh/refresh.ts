@@ -1,5 +1,5 @@
 import { GatheredRead } from "../../../db/gathered.ts";
-import { Statement } from "../../../db/statement.ts";
+import { sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
 import type { Context } from "../../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
@@ -140,17 +140,18 @@ interface CommentCount {
 /** Which issues have more comments than are stored. Those who ask at the same time are answered by one statement. */
 const LACKING_COMMENTS = new GatheredRead(async (db, asked: readonly CommentCount[][]): Promise<number[][]> => {
   const counts = asked.flatMap((some, at) => some.map((one) => ({ ...one, at })));
-  const statement = new Statement();
-  const column = (of: keyof (typeof counts)[number], type: string) => statement.arrayIn(counts, of, type);
-  const rows = await statement.rows<{ at: number; number: number }>(
-    db,
-    `select x.at, x.number
+  const column = (of: keyof (typeof counts)[number], type: "bigint" | "integer") =>
+    sql.array(
+      counts.map((one) => one[of]),
+      type,
+    );
+  const rows = await db.prepared<{ at: number; number: number }>(sql`
+    select x.at, x.number
       from unnest(${column("at", "integer")}, ${column("repositoryId", "bigint")}, ${column("number", "integer")},
         ${column("comments", "integer")}) as x(at, repository_id, number, comments)
       where x.comments > (select count(*) from issue_comments c
         where c.repository_id = x.repository_id and c.issue_number = x.number and c.deleted_at is null)
-      order by x.number`,
-  );
+      order by x.number`);
   return asked.map((_, at) => rows.filter((row) => row.at === at).map(({ number }) => number));
 });
 
