@@ -9,7 +9,7 @@ import { type Clock, SettableClock } from "./clock.ts";
 import { Control } from "./control.ts";
 import { type FaultSettings, Faults } from "./faults.ts";
 import { HttpApi } from "./http-api.ts";
-import { type Live, startLive } from "./live.ts";
+import { type Live, startLive } from "./live/live.ts";
 import { Meter } from "./meter.ts";
 import { Quota, type QuotaOptions } from "./quota.ts";
 import type { Service } from "./rest/call.ts";
