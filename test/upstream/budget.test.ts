@@ -3,6 +3,7 @@ import { SettableClock } from "../../src/simulator/clock.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import type { Priority, Upstream } from "../../src/upstream/client/upstream.ts";
+import { saveValidator } from "../../src/upstream/conditional/validators.ts";
 import { at, json, openUpstreamWorld, quotaHeaders, type WorldOptions } from "./world.ts";
 
 const caller = { priority: "caller" } as const;
@@ -137,6 +138,23 @@ test("a request that never comes back does not keep the bucket unknown for ever"
   expect(await other.get("/user", backfill)).toMatchObject({ kind: "ok" });
   await world.upstream.close();
   await dead;
+});
+
+test("what has not changed takes nothing from the budget, however often it is asked for", async () => {
+  await using world = await openUpstreamWorld(({ headers }, response) => {
+    const tagged = { ...quotaHeaders(2), etag: '"tag"' };
+    if (headers["if-none-match"] === '"tag"') response.writeHead(304, tagged).end();
+    else json(response, 200, [], tagged);
+  });
+  const conditional = { ...caller, conditional: true };
+  const answer = await world.upstream.get("/repos/octo/demo/labels?per_page=100", conditional);
+  if (answer.kind !== "ok" || !answer.validator) throw new Error("There is nothing to ask with conditionally");
+  await saveValidator(world.ctx.db, answer.validator);
+  for (let turn = 0; turn < 5; turn++)
+    expect(await world.upstream.get("/repos/octo/demo/labels?per_page=100", conditional)).toMatchObject({
+      kind: "unchanged",
+    });
+  expect(await world.upstream.get("/user", caller)).toMatchObject({ kind: "ok" });
 });
 
 test("when Redis loses its memory, what a process knows to be spent stays spent", async () => {
