@@ -13,7 +13,8 @@ import { knownResult, type Result, type Running, runProof } from "./runs.ts";
 
 const USAGE = `Usage: npm run proofs [NAME…] [-- options]
   --list    what there is, how long each takes, and which are met on these sources
-  --again   also run what is met on these sources`;
+  --again   also run what is met on these sources
+  --page    write docs/proofs.md anew and run nothing`;
 
 const checkout = fileURLToPath(new URL("../../", import.meta.url));
 const folder = join(checkout, ".tain", "proofs");
@@ -95,12 +96,18 @@ async function list(running: Pick<Running, "folder" | "isSame">): Promise<void> 
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { list: { type: "boolean" }, again: { type: "boolean", default: false }, help: { type: "boolean" } },
+  options: {
+    list: { type: "boolean" },
+    again: { type: "boolean", default: false },
+    page: { type: "boolean" },
+    help: { type: "boolean" },
+  },
 });
 const unknown = positionals.filter((name) => !proofs.some((proof) => proof.name === name));
 const sources = versionOfSources();
 if (values.help) console.log(USAGE);
 else if (values.list) await list({ folder, ...sources });
+else if (values.page) writeFileSync(page, pageOf(proofs, [], readPage()));
 else if (unknown.length > 0) {
   console.error(`There is no proof ${unknown.join(", ")}: ${proofs.map(({ name }) => name).join(", ")}\n\n${USAGE}`);
   process.exitCode = 2;

@@ -146,6 +146,19 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "removals",
+    proves: "200 removals of each of three repositories, beside a copy, a catch-up and an audit, are never undone.",
+    minutes: 20,
+    commands: [{ args: ["test", "test/scenario/removal.test.ts"], env: { REMOVALS: "200" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "removals");
+      return [
+        atLeast("removals", numberAt(line, "removals"), 600),
+        atLeast("removals while the job was under way", numberAt(line, "besideJobs"), 200),
+      ];
+    },
+  },
+  {
     name: "interleavings",
     proves: "The merge rule, the lists of labels and searches hold against their models, many thousand times.",
     minutes: 10,

@@ -17,6 +17,7 @@ import { addSelections, removeSelection, resolveSelections } from "../../src/syn
 import { remove } from "../../src/sync/following/state.ts";
 import type { Answer } from "../../src/upstream/client/upstream.ts";
 import { compare } from "../support/comparison.ts";
+import { printFigures } from "../support/figures.ts";
 import { withUpstream } from "../support/own-upstream.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
@@ -342,6 +343,7 @@ test(
       for (const name of names) expect((await world.get(`/repos/${name}/issues`)).status).toBe(404);
       expect({ round, asked: simulator.meter.read().requests }).toEqual({ round, asked });
     }
+    printFigures("removals", { removals: REMOVALS * names.length, besideJobs: met });
     // Otherwise nothing was proved.
     expect(met).toBeGreaterThanOrEqual(REMOVALS);
   },
