@@ -1,4 +1,4 @@
-// `npm test`, the benchmarks, the simulation and the proofs: a program, and throw-away stores for those that need them.
+// `npm test`, the benchmarks, the simulation, the proofs and the plants: a program, and throw-away stores for those that need them.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { checkout } from "./checkout.mjs";
@@ -39,6 +39,14 @@ export async function simulate(args) {
  */
 export async function proofs(args) {
   return await runWithoutStores("test/proofs/main.ts", args);
+}
+
+/**
+ * One set of stores for the tests of all plants.
+ * @param {string[]} args
+ */
+export async function plants(args) {
+  return await runWithStores("test/plants/main.ts", args);
 }
 
 /**

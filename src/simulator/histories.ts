@@ -9,10 +9,9 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { gunzipSync } from "node:zlib";
-import { isJsonObject } from "./json.ts";
 import { type NodeKind, parseNodeId } from "./node-id.ts";
 import type { Association, Issue, PullIssue, Repository, ReviewState, Seconds, User } from "./records.ts";
-import { isPull, type NewPull, type World } from "./world.ts";
+import type { NewPull, World } from "./world.ts";
 
 interface ArchivedComment {
   readonly author: string | null;
@@ -88,15 +87,11 @@ export async function readJson(file: string): Promise<unknown> {
 }
 
 function parseArchive(value: unknown, file: string): Archive {
-  if (!isArchive(value))
+  const archive = value as Partial<Archive> | null;
+  if (typeof archive?.repo !== "string" || !Array.isArray(archive.issues) || !Array.isArray(archive.pulls)) {
     throw new Error(`${file} is no archive of a repository: it should hold {repo, labels, issues, pulls}`);
-  return value;
-}
-
-function isArchive(value: unknown): value is Archive {
-  return (
-    isJsonObject(value) && typeof value.repo === "string" && Array.isArray(value.issues) && Array.isArray(value.pulls)
-  );
+  }
+  return archive as Archive;
 }
 
 function loadArchive(world: World, archive: Archive): LoadedHistory {
@@ -127,7 +122,7 @@ function loadArchive(world: World, archive: Archive): LoadedHistory {
   const comments = rows.flatMap((row) => row.comments.map((comment) => ({ row, comment })));
   comments.sort((a, b) => seconds(a.comment.createdAt) - seconds(b.comment.createdAt));
   for (const { row, comment } of comments) {
-    world.addComment({ issue: loaded(issues, row), ...written(people, comment), body: comment.body });
+    world.addComment({ issue: issues.get(row) as Issue, ...written(people, comment), body: comment.body });
   }
   const reviewComments = addReviews(world, people, archive.pulls, issues);
   return {
@@ -242,8 +237,7 @@ function addReviews(
     readonly comment: ArchivedReviewComment;
   }[] = [];
   for (const pull of pulls) {
-    const issue = loaded(issues, pull);
-    if (!isPull(issue)) throw new Error(`#${pull.number} is no pull request`);
+    const issue = issues.get(pull) as PullIssue;
     for (const review of pull.reviews) {
       const reviewId = decode(review.id, "PullRequestReview");
       world.addReview({
@@ -285,12 +279,6 @@ function written(people: People, row: Omit<ArchivedComment, "body">) {
 }
 
 /** Accounts by login, made when first named. */
-function loaded(issues: ReadonlyMap<ArchivedIssue, Issue>, row: ArchivedIssue): Issue {
-  const issue = issues.get(row);
-  if (!issue) throw new Error(`#${row.number} was not loaded`);
-  return issue;
-}
-
 class People {
   readonly #world: World;
   readonly #createdAt: Seconds;

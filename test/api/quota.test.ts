@@ -11,16 +11,9 @@ const user = (userId: number, hourlyLimit: number | null = null): Caller => ({
   userId,
   quotaName: `u${userId}`,
   hourlyLimit,
-  class: "",
   by: {
     of: "own",
-    token: {
-      id: "0",
-      userId,
-      canWrite: false,
-      repositories: "all",
-      payer: { kind: "user", quotaName: `u${userId}`, hourlyLimit, class: "" },
-    },
+    token: { id: "0", userId, canWrite: false, repositories: "all", hourlyLimit },
   },
 });
 const person = user(42);

@@ -8,9 +8,10 @@ import { fileURLToPath } from "node:url";
 import { parseArgs, styleText } from "node:util";
 import pg from "pg";
 import { migrate } from "../../db/migrate.ts";
+import { openCopy } from "../plants/copy.ts";
+import { plants } from "../plants/plants.ts";
 import { openOwnStores } from "../support/own-stores.ts";
 import { openClock } from "./clock.ts";
-import { openPlanted, plants } from "./plants.ts";
 import { type FaultKind, faultKinds } from "./schedule.ts";
 import { hasFailed, type Outcome, simulate } from "./simulation.ts";
 
@@ -20,7 +21,7 @@ const USAGE = `Usage: npm run simulate -- [options]
   --steps N        changes of upstream in each (default: 500)
   --workers N      worker processes (default: 4)
   --faults LIST    all (default), none, or some, comma separated: ${Object.keys(faultKinds).join(", ")}
-  --plant BUG      let the mirror run with a bug in it, to see that it is found: ${Object.keys(plants).join(", ")}
+  --plant BUG      let the mirror run with a bug in it, to see that it is found: npm run plants -- --list
   --logs DIR       where to keep the logs of seeds that failed (default: var/simulation)
   --json           one line of JSON for each seed, and nothing else`;
 
@@ -65,8 +66,8 @@ function readWish(args: string[]): Wish | "help" {
   if (values.seeds !== undefined && !(values.seeds.includes("..") && Number(from) <= Number(to)))
     throw new Error(`--seeds should be like 1..200, not "${values.seeds}"`);
   const plant = values.plant ?? null;
-  if (plant !== null && !Object.hasOwn(plants, plant))
-    throw new Error(`There is no bug "${plant}" to plant: ${Object.keys(plants).join(", ")}`);
+  if (plant !== null && !plants.some(({ name }) => name === plant))
+    throw new Error(`There is no bug "${plant}" to plant: ${plants.map(({ name }) => name).join(", ")}`);
   return {
     seeds: Array.from({ length: Number(to) - Number(from) + 1 }, (_, index) => Number(from) + index),
     steps: whole("steps", 500, 1),
@@ -96,7 +97,10 @@ async function run(wish: Wish): Promise<number> {
   const stores = resources.use(await openOwnStores());
   const template = "simulation_template";
   await makeTemplate(stores.postgres.url, template);
-  const root = wish.plant === null ? checkout : resources.use(openPlanted(checkout, wish.plant)).root;
+  const plant = plants.find(({ name }) => name === wish.plant);
+  const copy = plant && resources.use(openCopy(checkout));
+  if (plant) copy?.plant(plant);
+  const root = copy?.root ?? checkout;
   const port = await freePort();
   mkdirSync(wish.logs, { recursive: true });
   const clock = resources.use(openClock(join(wish.logs, `clock-${process.pid}`)));

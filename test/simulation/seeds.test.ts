@@ -4,11 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import { openPlanted, plants } from "./plants.ts";
 import { faultKinds, planOf } from "./schedule.ts";
 import type { Outcome } from "./simulation.ts";
-
-const checkout = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Runs `npm run simulate` without the launcher in front of it. */
 async function simulate(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
@@ -65,9 +62,4 @@ test("arguments that make no sense are refused in words, before anything is star
     expect(stderr).toContain(words);
     expect(code).toBe(2);
   }
-});
-
-test.each(Object.keys(plants))("the bug %s can be planted into the sources as they are", (name) => {
-  using planted = openPlanted(checkout, name);
-  expect(planted.root).not.toBe(checkout);
 });

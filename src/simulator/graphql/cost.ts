@@ -14,6 +14,7 @@ import {
   type FragmentDefinitionNode,
   type GraphQLCompositeType,
   type GraphQLField,
+  type GraphQLObjectType,
   type GraphQLSchema,
   getNamedType,
   isCompositeType,
@@ -135,8 +136,7 @@ export function priceOperation(
       }
     }
   };
-  const root = schema.getRootType(operation.operation);
-  if (!root) throw new Error(`The schema has no ${operation.operation}`);
+  const root = schema.getRootType(operation.operation) as GraphQLObjectType;
   price(root, [operation.selectionSet], 1);
   return { points: Math.max(1, Math.round(requests / 100)), nodeCount, requests };
 }

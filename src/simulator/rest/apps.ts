@@ -1,6 +1,5 @@
 /** What an App asks with its JWT, and an installation of itself. */
 import { type App, covers, type Installation } from "../apps.ts";
-import { isJsonObject } from "../json.ts";
 import { grants, type Level, type Permissions } from "../permissions.ts";
 import type { Repository, User } from "../records.ts";
 import { Refusal } from "../refusal.ts";
@@ -94,14 +93,14 @@ export function suspended(): Refusal {
 function chosenRepositories(call: Call, installation: Installation): Repository[] | null {
   const names = texts(call.body, "repositories");
   const ids = call.body.repository_ids;
-  if (ids !== undefined && !isIds(ids)) {
+  if (ids !== undefined && (!Array.isArray(ids) || ids.some((id) => !Number.isSafeInteger(id)))) {
     throw new Refusal(422, "Invalid request.\n\nFor 'properties/repository_ids', this is not an array of integers.");
   }
   if (!names && !ids) return null;
   const all = call.apps.repositoriesOf(installation);
   const found = [
     ...(names ?? []).map((name) => all.find((one) => one.name.toLowerCase() === name.toLowerCase())),
-    ...(ids ?? []).map((id) => all.find((one) => one.id === id)),
+    ...((ids ?? []) as number[]).map((id) => all.find((one) => one.id === id)),
   ];
   if (found.length > MAX_REPOSITORIES) {
     throw new Refusal(422, `You may not choose more than ${MAX_REPOSITORIES} repositories; you chose ${found.length}.`);
@@ -116,24 +115,19 @@ function chosenRepositories(call: Call, installation: Installation): Repository[
   return [...new Set(chosen)];
 }
 
-function isIds(value: unknown): value is number[] {
-  return Array.isArray(value) && value.every((id) => Number.isSafeInteger(id));
-}
-
 function chosenPermissions(call: Call, installation: Installation): Permissions {
   const { permissions } = call.body;
   if (permissions === undefined || permissions === null) return installation.permissions;
-  if (!isJsonObject(permissions))
+  if (typeof permissions !== "object" || Array.isArray(permissions))
     throw new Refusal(422, "Invalid request.\n\nFor 'properties/permissions', this is not an object.");
-  const chosen: Record<string, Level> = {};
-  for (const [permission, level] of Object.entries(permissions)) {
-    if (level !== "read" && level !== "write" && level !== "admin")
-      throw new Refusal(422, `Invalid request.\n\n${JSON.stringify(level)} is not a level of ${permission}.`);
+  const asked = Object.entries(permissions as Record<string, unknown>);
+  for (const [permission, level] of asked) {
+    const known = level === "read" || level === "write" || level === "admin";
+    if (!known) throw new Refusal(422, `Invalid request.\n\n${JSON.stringify(level)} is not a level of ${permission}.`);
     if (!grants(installation.permissions, [{ permission, level }]))
       throw new Refusal(422, "The permissions requested are not granted to this installation.");
-    chosen[permission] = level;
   }
-  return { ...chosen, metadata: "read" };
+  return { ...(Object.fromEntries(asked) as Record<string, Level>), metadata: "read" };
 }
 
 function grantOf(call: Call) {

@@ -1,4 +1,3 @@
-import { isJsonObject } from "../json.ts";
 import type { Endpoint, Hook } from "../records.ts";
 import { invalid, Refusal } from "../refusal.ts";
 import { deliveryItem, deliveryView, hookConfig, hookView } from "../views/hook.ts";
@@ -75,13 +74,14 @@ interface HookConfig {
 
 export function configOf(value: unknown, call: Call): HookConfig {
   if (value === undefined) return {};
-  if (!isJsonObject(value))
+  if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new Refusal(422, "Invalid request.\n\nFor 'properties/config', this is not an object.");
-  const url = text(value, "url");
+  const given = value as Record<string, unknown>;
+  const url = text(given, "url");
   if (url !== undefined) checkUrl(url, call);
-  const contentType = oneOf(value, "content_type", ["json", "form"]);
-  const secret = value.secret === null ? null : text(value, "secret");
-  const insecure = value.insecure_ssl;
+  const contentType = oneOf(given, "content_type", ["json", "form"]);
+  const secret = given.secret === null ? null : text(given, "secret");
+  const insecure = given.insecure_ssl;
   return {
     ...(url === undefined ? {} : { url }),
     ...(contentType === undefined ? {} : { contentType }),

@@ -51,8 +51,9 @@ export class DeliveryLog {
     this.#byHook.set(delivery.hookId, log);
     log.push(delivery);
     const oldest = this.#clock.now() - KEPT_MS;
-    const kept = log.findIndex(({ deliveredAt }) => deliveredAt >= oldest);
-    log.splice(0, kept === -1 ? log.length : kept);
+    let over = 0;
+    while (over < log.length && (log[over] as Delivery).deliveredAt < oldest) over += 1;
+    if (over > 0) log.splice(0, over);
   }
 
   find(hookId: number, id: number): Delivery | undefined {
