@@ -9,7 +9,7 @@ import type { MediaType } from "./dialect/media-type.ts";
 import type { ApiVersion } from "./dialect/version.ts";
 import type { Page } from "./page.ts";
 
-export type ApiContext = Pick<Context, "config" | "db" | "redis" | "upstream" | "clock" | "log">;
+export type ApiContext = Pick<Context, "config" | "db" | "redis" | "upstream" | "clock" | "random" | "log">;
 
 /** One request, checked, authenticated and paid for. */
 export interface Call {

@@ -3,7 +3,7 @@ import { sees } from "../mirror/read/sight.ts";
 import { renderDocuments, renderList, type StoredDocument } from "../mirror/render/rendering.ts";
 import type { Fields, Json } from "../mirror/store/template.ts";
 import type { Call } from "./call.ts";
-import { hasMirrorsRights, type Permissions, permissionsOf } from "./callers/caller.ts";
+import { hasMirrorsRights, type Permissions, permissionsOf } from "./callers/permissions.ts";
 
 type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller" | "sight"> &
   Partial<Pick<Call, "met" | "reading">>;

@@ -1,6 +1,7 @@
 /** How the service checks that a call comes from an App: a JWT, signed with RS256 by one of the App's keys. */
 import { type KeyObject, verify } from "node:crypto";
 import type { App, Apps } from "./apps.ts";
+import { isJsonObject } from "./json.ts";
 import { Refusal } from "./refusal.ts";
 
 // GitHub docs: "Generating a JSON Web Token (JWT) for a GitHub App".
@@ -20,8 +21,8 @@ export function appOfJwt(apps: Apps, jwt: string, now: number): App | Refusal {
   const claims = decoded(body);
   if (!header || !claims || more.length > 0 || header.alg !== "RS256") return new Refusal(401, UNDECODABLE);
   const { iss, iat, exp } = claims;
-  if (typeof iss !== "string" && !Number.isInteger(iss)) return mustBe("Issuer", "iss", "an Integer");
-  const app = apps.byIssuer(iss as string | number);
+  if (typeof iss !== "string" && !isInteger(iss)) return mustBe("Issuer", "iss", "an Integer");
+  const app = apps.byIssuer(iss);
   if (!app) {
     return /^\d+$/.test(String(iss))
       ? new Refusal(404, "Integration not found")
@@ -36,9 +37,13 @@ export function appOfJwt(apps: Apps, jwt: string, now: number): App | Refusal {
   }
   if (exp > seconds + MAX_AHEAD_SECONDS)
     return new Refusal(401, "'Expiration time' claim ('exp') is too far in the future");
-  if (!Number.isInteger(iat) || (iat as number) > seconds)
+  if (!isInteger(iat) || iat > seconds)
     return mustBe("Issued at", "iat", "an Integer representing the time that the assertion was issued");
   return app;
+}
+
+function isInteger(value: unknown): value is number {
+  return Number.isInteger(value);
 }
 
 function mustBe(claim: string, name: string, what: string): Refusal {
@@ -52,7 +57,7 @@ function verified(key: KeyObject, signed: Buffer, signature: string): boolean {
 function decoded(part: string): Readonly<Record<string, unknown>> | null {
   try {
     const json: unknown = JSON.parse(Buffer.from(part, "base64url").toString("utf8"));
-    return typeof json === "object" && json !== null && !Array.isArray(json) ? (json as Record<string, unknown>) : null;
+    return isJsonObject(json) ? json : null;
   } catch (error) {
     if (error instanceof SyntaxError) return null;
     throw error;

@@ -1,5 +1,6 @@
 /** Apps and installations in the control interface: what people do on the service's pages. */
 import { type App, type AppInput, type Installation, type InstallationInput, repositoryOf } from "./apps.ts";
+import { trusted } from "./json.ts";
 import type { Permissions } from "./permissions.ts";
 import { Refusal } from "./refusal.ts";
 import type { Simulator } from "./running.ts";
@@ -35,14 +36,14 @@ export function shownApp(simulator: Simulator, app: App) {
 
 /** The private key is told once, when the simulator made the pair. Its hook is pinged. */
 export function createApp(simulator: Simulator, body: Json) {
-  const { app, privateKey } = simulator.apps.create(body as unknown as AppInput);
+  const { app, privateKey } = simulator.apps.create(trusted<AppInput>(body));
   simulator.webhooks.pingApp(app);
   return { ...shownApp(simulator, app), ...(privateKey === null ? {} : { privateKey }) };
 }
 
 export function editApp(simulator: Simulator, id: string, body: Json) {
   const app = appOf(simulator, id);
-  simulator.apps.edit(app, body as unknown as AppInput);
+  simulator.apps.edit(app, trusted<AppInput>(body));
   return shownApp(simulator, app);
 }
 
@@ -59,7 +60,7 @@ function appOf({ apps }: Simulator, id: unknown): App {
 
 /** `{app, account, repositories?, permissions?, events?, id?, by?}`. */
 export function install(simulator: Simulator, body: Json) {
-  const input = body as unknown as InstallationInput;
+  const input = trusted<InstallationInput>(body);
   const account = simulator.world.userByLogin(input.account ?? "");
   if (!account) throw new Refusal(422, `There is no account ${input.account}`);
   const installation = simulator.apps.install(appOf(simulator, body.app), senderOf(simulator, body, account.id), input);
@@ -89,7 +90,11 @@ export function editInstallation(simulator: Simulator, id: string, body: Json) {
   }
   if (accept === true) apps.acceptPermissions(installation, by);
   else if (typeof accept === "object" && accept !== null)
-    apps.acceptPermissions(installation, by, accept as { permissions?: Permissions; events?: readonly string[] });
+    apps.acceptPermissions(
+      installation,
+      by,
+      trusted<{ permissions?: Permissions; events?: readonly string[] }>(accept),
+    );
   return shownInstallation(simulator, installation);
 }
 

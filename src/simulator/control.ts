@@ -5,6 +5,7 @@ import { promisify } from "node:util";
 import { SettableClock } from "./clock.ts";
 import { createApp, deleteApp, editApp, editInstallation, install, shownApp, uninstall } from "./control-apps.ts";
 import type { FaultSettings } from "./faults.ts";
+import { isJsonObject, trusted } from "./json.ts";
 import { mutate } from "./mutations.ts";
 import { type Bucket, callerOf } from "./quota.ts";
 import { Refusal } from "./refusal.ts";
@@ -102,17 +103,17 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
     webhooks: simulator.faults.webhooks,
     lagMs: simulator.faults.lagMs,
   }),
-  "POST faults": ({ simulator }, body) => simulator.setFaults(body as FaultSettings),
+  "POST faults": ({ simulator }, body) => simulator.setFaults(trusted<FaultSettings>(body)),
   "POST limits": ({ simulator }, body) => {
     const { quota } = simulator;
     const { retryAfter, status, ...limits } = body;
     for (const [name, value] of Object.entries(limits)) {
-      if (!Object.hasOwn(quota.limits, name))
+      if (!isLimit(quota.limits, name))
         throw new ControlError(`There is no limit ${name}: ${Object.keys(quota.limits).join(", ")}`);
       if (value !== null && typeof value !== "number")
         throw new ControlError(`${name} should be a number, or null for no limit`);
       // JSON has no infinity.
-      quota.limits[name as keyof typeof quota.limits] = value ?? Number.POSITIVE_INFINITY;
+      quota.limits[name] = value ?? Number.POSITIVE_INFINITY;
     }
     if (typeof retryAfter === "boolean") quota.retryAfter = retryAfter;
     if (status === 403 || status === 429) quota.status = status;
@@ -122,7 +123,7 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
     const token = simulator.tokens.find(String(body.token));
     if (!token) throw new ControlError("There is no such token");
     const caller = callerOf(token, "");
-    const bucket = (body.bucket ?? "core") as Bucket;
+    const bucket = trusted<Bucket>(body.bucket ?? "core");
     if (typeof body.remaining === "number") simulator.quota.setRemaining(caller, bucket, body.remaining);
     return simulator.quota.state(caller, bucket);
   },
@@ -136,7 +137,7 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
       return { expiresAt };
     }
     if (typeof body.login !== "string") throw new ControlError("login is missing");
-    const token = simulator.tokens.create(body as unknown as TokenInput);
+    const token = simulator.tokens.create(trusted<TokenInput>(body));
     return {
       token: token.value,
       login: simulator.world.user(token.userId).login,
@@ -167,6 +168,10 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
   },
 };
 
+function isLimit<Limits extends object>(limits: Limits, name: PropertyKey): name is keyof Limits {
+  return Object.hasOwn(limits, name);
+}
+
 function numberOr(value: unknown, otherwise: number): number {
   if (value === undefined) return otherwise;
   if (typeof value !== "number") throw new ControlError("Times are epoch milliseconds");
@@ -175,7 +180,7 @@ function numberOr(value: unknown, otherwise: number): number {
 
 async function readJson(request: IncomingMessage): Promise<Json> {
   const chunks: Buffer[] = [];
-  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+  for await (const chunk of request) chunks.push(chunk);
   const text = Buffer.concat(chunks).toString("utf8");
   if (text.trim() === "") return {};
   let json: unknown;
@@ -184,9 +189,8 @@ async function readJson(request: IncomingMessage): Promise<Json> {
   } catch (error) {
     throw new ControlError("The body is not JSON", { cause: error });
   }
-  if (typeof json !== "object" || json === null || Array.isArray(json))
-    throw new ControlError("The body should be a JSON object");
-  return json as Json;
+  if (!isJsonObject(json)) throw new ControlError("The body should be a JSON object");
+  return json;
 }
 
 function send(response: ServerResponse, status: number, json: unknown): void {
@@ -202,7 +206,7 @@ async function stream(response: ServerResponse, source: Readable): Promise<void>
   try {
     await piped(source, response);
   } catch (error) {
-    // The reader went away: nobody is left to tell.
-    if ((error as NodeJS.ErrnoException).code !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
+    // The reader went away: there is no one left to tell.
+    if (!(error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE")) throw error;
   }
 }

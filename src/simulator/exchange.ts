@@ -112,7 +112,7 @@ export function header(request: IncomingMessage, name: string): string | undefin
 export async function readText(request: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = [];
   let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
+  for await (const chunk of request) {
     length += chunk.length;
     if (length <= MAX_BODY) chunks.push(chunk);
   }

@@ -112,12 +112,7 @@ export function addIssue(
     closedAt,
     closedById: closed ? (kind === 12 ? GHOST_ID : random.chance(0.4) ? author : random.pick(people.all).id) : null,
     locked: kind === 13,
-    lockReason:
-      kind === 13
-        ? (faker.LOCK_REASONS[
-            Math.floor(number / 41) % faker.LOCK_REASONS.length
-          ] as (typeof faker.LOCK_REASONS)[number])
-        : null,
+    lockReason: kind === 13 ? (faker.LOCK_REASONS[Math.floor(number / 41) % faker.LOCK_REASONS.length] ?? null) : null,
     pinned: !asPull && number <= 2,
     assigneeIds,
     labelIds,

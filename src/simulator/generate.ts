@@ -69,8 +69,8 @@ export function generateWorld(world: World, options: GenerateOptions): Generated
   let pullsLeft = pulls;
   for (let at = 0; at < options.repositories; at++) {
     const last = at === options.repositories - 1;
-    const issues = last ? issuesLeft : Math.min(issuesLeft, Math.round(options.issues * (shares[at] as number)));
-    const ownPulls = last ? pullsLeft : Math.min(pullsLeft, Math.round(pulls * (shares[at] as number)));
+    const issues = last ? issuesLeft : Math.min(issuesLeft, Math.round(options.issues * (shares[at] ?? 0)));
+    const ownPulls = last ? pullsLeft : Math.min(pullsLeft, Math.round(pulls * (shares[at] ?? 0)));
     issuesLeft -= issues;
     pullsLeft -= ownPulls;
     const repository = addRepository(world, random, people, at, options.repositories, until);

@@ -14,6 +14,7 @@ import { type Call, type Caller, type GraphqlFaults, TimedOutError, typedError }
 import { type Cost, NODE_LIMIT, priceOperation } from "./graphql/cost.ts";
 import { Documents, executionError } from "./graphql/documents.ts";
 import { simulatorSchema } from "./graphql/schema.ts";
+import { isJsonObject } from "./json.ts";
 import { grants } from "./permissions.ts";
 import { callerOf, type Quota } from "./quota.ts";
 import { granted, type Token } from "./tokens.ts";
@@ -176,17 +177,14 @@ function readBody(text: string): Asked | GraphqlAnswer {
     if (error instanceof SyntaxError) return refusal(400, "Problems parsing JSON", DOCS);
     throw error;
   }
-  if (typeof body !== "object" || body === null || Array.isArray(body))
-    return refusal(400, "Body should be a JSON object", DOCS);
-  const { query, variables, operationName } = body as Record<string, unknown>;
+  if (!isJsonObject(body)) return refusal(400, "Body should be a JSON object", DOCS);
+  const { query, variables, operationName } = body;
   if (typeof query !== "string" || query === "")
     return failed([{ message: "A query attribute must be specified and must be a string." }]);
-  if (variables != null && (typeof variables !== "object" || Array.isArray(variables))) {
-    return failed([{ message: "Variables must be a JSON object." }]);
-  }
+  if (variables != null && !isJsonObject(variables)) return failed([{ message: "Variables must be a JSON object." }]);
   return {
     query,
-    variables: (variables ?? {}) as Record<string, unknown>,
+    variables: variables ?? {},
     operationName: typeof operationName === "string" && operationName !== "" ? operationName : undefined,
   };
 }

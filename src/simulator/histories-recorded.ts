@@ -2,6 +2,8 @@
  * REST documents as they were recorded, served in place of what the world would show. Addresses are moved to this
  * server; fields that the recording does not have (it may be years old) are filled in from the world's own view.
  */
+
+import { isJsonObject } from "./json.ts";
 import type { Issue, RecordedDocuments } from "./records.ts";
 import type { Json, View } from "./views/view.ts";
 
@@ -11,7 +13,7 @@ const RECORDED_PAGES = "https://github.com";
 /** What to serve: the modelled view, or the recording over it. */
 export function asRecorded(view: View, issue: Issue, form: keyof RecordedDocuments, modelled: Json): Json {
   const recorded = view.world.recorded.get(issue.id)?.[form];
-  return recorded === undefined ? modelled : (over(view, recorded, modelled) as Json);
+  return recorded === undefined ? modelled : shownOf(view, recorded, modelled);
 }
 
 function over(view: View, recorded: unknown, modelled: unknown): unknown {
@@ -26,8 +28,11 @@ function over(view: View, recorded: unknown, modelled: unknown): unknown {
       ),
     );
   }
-  if (typeof recorded !== "object" || recorded === null) return recorded;
-  const fill = typeof modelled === "object" && modelled !== null && !Array.isArray(modelled) ? (modelled as Json) : {};
+  return isJsonObject(recorded) ? shownOf(view, recorded, modelled) : recorded;
+}
+
+function shownOf(view: View, recorded: object, modelled: unknown): Json {
+  const fill = isJsonObject(modelled) ? modelled : {};
   const shown: Json = {};
   for (const [name, value] of Object.entries(recorded)) shown[name] = over(view, value, fill[name]);
   for (const [name, value] of Object.entries(fill)) if (!(name in shown)) shown[name] = value;
@@ -35,9 +40,7 @@ function over(view: View, recorded: unknown, modelled: unknown): unknown {
 }
 
 function sameId(a: unknown, b: unknown): boolean {
-  return (
-    typeof a === "object" && a !== null && typeof b === "object" && b !== null && (a as Json).id === (b as Json).id
-  );
+  return isJsonObject(a) && isJsonObject(b) && a.id === b.id;
 }
 
 function rebased(view: View, text: string): string {

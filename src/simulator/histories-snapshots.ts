@@ -15,6 +15,7 @@ import type {
   RecordedUser,
   Recording,
 } from "./histories-recording.ts";
+import { isJsonObject } from "./json.ts";
 import type { PullEnd, Repository, Seconds } from "./records.ts";
 import type { Json } from "./views/view.ts";
 import { isPull, type NewPull, type World } from "./world.ts";
@@ -40,11 +41,15 @@ export interface SnapshotOptions {
 
 /** Loads the recording's first state. Throws when the file is no such recording. */
 export async function openSnapshots(world: World, file: string, options: SnapshotOptions = {}): Promise<Snapshots> {
-  const recording = (await readJson(file)) as Partial<Recording> | null;
-  if (typeof recording?.repo !== "string" || !recording.base?.issues || !Array.isArray(recording.steps)) {
+  const recording = await readJson(file);
+  if (!isRecording(recording))
     throw new Error(`${file} is no recording of listings: it should hold {repo, base, steps}`);
-  }
-  return new Snapshots(world, recording as Recording, options);
+  return new Snapshots(world, recording, options);
+}
+
+function isRecording(value: unknown): value is Recording {
+  if (!isJsonObject(value) || typeof value.repo !== "string" || !Array.isArray(value.steps)) return false;
+  return isJsonObject(value.base) && Boolean(value.base.issues);
 }
 
 export class Snapshots {
@@ -145,7 +150,7 @@ export class Snapshots {
     }
     // Counting issues moved the milestone's counters: the recorded ones hold.
     if (seen.milestone !== null) this.#placeMilestone(seen.milestone);
-    this.#record(seen.id, { issue: seen as unknown as Json });
+    this.#record(seen.id, { issue: { ...seen } });
     return change;
   }
 
@@ -200,7 +205,7 @@ export class Snapshots {
       ...end,
       repo: end.repo === null ? null : this.#repositories.get(end.repo.$repo),
     });
-    this.#record(issue.id, { pull: { ...seen, head: whole(seen.head), base: whole(seen.base) } as unknown as Json });
+    this.#record(issue.id, { pull: { ...seen, head: whole(seen.head), base: whole(seen.base) } });
     return seen.number;
   }
 

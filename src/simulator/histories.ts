@@ -9,9 +9,10 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { gunzipSync } from "node:zlib";
+import { isJsonObject } from "./json.ts";
 import { type NodeKind, parseNodeId } from "./node-id.ts";
 import type { Association, Issue, PullIssue, Repository, ReviewState, Seconds, User } from "./records.ts";
-import type { NewPull, World } from "./world.ts";
+import { isPull, type NewPull, type World } from "./world.ts";
 
 interface ArchivedComment {
   readonly author: string | null;
@@ -87,11 +88,15 @@ export async function readJson(file: string): Promise<unknown> {
 }
 
 function parseArchive(value: unknown, file: string): Archive {
-  const archive = value as Partial<Archive> | null;
-  if (typeof archive?.repo !== "string" || !Array.isArray(archive.issues) || !Array.isArray(archive.pulls)) {
+  if (!isArchive(value))
     throw new Error(`${file} is no archive of a repository: it should hold {repo, labels, issues, pulls}`);
-  }
-  return archive as Archive;
+  return value;
+}
+
+function isArchive(value: unknown): value is Archive {
+  return (
+    isJsonObject(value) && typeof value.repo === "string" && Array.isArray(value.issues) && Array.isArray(value.pulls)
+  );
 }
 
 function loadArchive(world: World, archive: Archive): LoadedHistory {
@@ -122,7 +127,7 @@ function loadArchive(world: World, archive: Archive): LoadedHistory {
   const comments = rows.flatMap((row) => row.comments.map((comment) => ({ row, comment })));
   comments.sort((a, b) => seconds(a.comment.createdAt) - seconds(b.comment.createdAt));
   for (const { row, comment } of comments) {
-    world.addComment({ issue: issues.get(row) as Issue, ...written(people, comment), body: comment.body });
+    world.addComment({ issue: loaded(issues, row), ...written(people, comment), body: comment.body });
   }
   const reviewComments = addReviews(world, people, archive.pulls, issues);
   return {
@@ -237,7 +242,8 @@ function addReviews(
     readonly comment: ArchivedReviewComment;
   }[] = [];
   for (const pull of pulls) {
-    const issue = issues.get(pull) as PullIssue;
+    const issue = loaded(issues, pull);
+    if (!isPull(issue)) throw new Error(`#${pull.number} is no pull request`);
     for (const review of pull.reviews) {
       const reviewId = decode(review.id, "PullRequestReview");
       world.addReview({
@@ -279,6 +285,12 @@ function written(people: People, row: Omit<ArchivedComment, "body">) {
 }
 
 /** Accounts by login, made when first named. */
+function loaded(issues: ReadonlyMap<ArchivedIssue, Issue>, row: ArchivedIssue): Issue {
+  const issue = issues.get(row);
+  if (!issue) throw new Error(`#${row.number} was not loaded`);
+  return issue;
+}
+
 class People {
   readonly #world: World;
   readonly #createdAt: Seconds;

@@ -9,6 +9,7 @@ import type { App } from "./apps.ts";
 import { type Exchange, header, openExchange, readText } from "./exchange.ts";
 import type { Faults, HttpFault } from "./faults.ts";
 import { Graphql } from "./graphql.ts";
+import { isJsonObject } from "./json.ts";
 import { accepted, grants, neededFor } from "./permissions.ts";
 import type { Repository, RepositoryRole } from "./records.ts";
 import { Refusal } from "./refusal.ts";
@@ -299,9 +300,8 @@ function readJson(text: string, pattern: string): Record<string, unknown> {
   }
   // Labels of an issue may come as the bare array.
   if (Array.isArray(json) && pattern.endsWith("/issues/:number/labels")) return { labels: json };
-  if (typeof json !== "object" || json === null || Array.isArray(json))
-    throw new Refusal(400, "Body should be a JSON object");
-  return json as Record<string, unknown>;
+  if (!isJsonObject(json)) throw new Refusal(400, "Body should be a JSON object");
+  return json;
 }
 
 /**

@@ -2,6 +2,7 @@
  * The simulator as a process. One line of JSON on stdout when it listens: `{"ready":true,"url":…,"token":…,…}`.
  * It ends on SIGTERM, SIGINT, or when the process that spawned it with an IPC channel goes away.
  */
+
 import { randomBytes } from "node:crypto";
 import { totalmem } from "node:os";
 import { parseArgs } from "node:util";
@@ -10,6 +11,7 @@ import type { AppInput } from "./apps.ts";
 import { SettableClock } from "./clock.ts";
 import { generateWorld } from "./generate.ts";
 import { loadHistory } from "./histories.ts";
+import { trusted } from "./json.ts";
 import type { QuotaLimits } from "./quota.ts";
 import { openSimulator } from "./simulator.ts";
 import { World } from "./world.ts";
@@ -123,6 +125,7 @@ function readOptions(): Partial<Record<Option, string>> {
       console.log(USAGE);
       process.exit(0);
     }
+    // Object.fromEntries forgets the names, which are those of OPTIONS.
     const fromEnvironment = OPTIONS.map(
       (name) => [name, process.env[`SIMULATOR_${name.toUpperCase().replace("-", "_")}`]] as const,
     );
@@ -130,7 +133,7 @@ function readOptions(): Partial<Record<Option, string>> {
       Record<Option, string>
     >;
   } catch (error) {
-    console.error(`Cannot start the simulator: ${(error as Error).message}\n${USAGE}`);
+    console.error(`Cannot start the simulator: ${reasonOf(error)}\n${USAGE}`);
     process.exit(1);
   }
 }
@@ -138,10 +141,10 @@ function readOptions(): Partial<Record<Option, string>> {
 function readLimits(text: string | undefined): Partial<QuotaLimits> {
   if (text === undefined) return {};
   try {
-    const json = JSON.parse(text) as Record<string, number | null>;
+    const json = trusted<Record<string, number | null>>(JSON.parse(text));
     return Object.fromEntries(Object.entries(json).map(([name, value]) => [name, value ?? Number.POSITIVE_INFINITY]));
   } catch (error) {
-    problems.push(`--limits should be JSON: ${(error as Error).message}`);
+    problems.push(`--limits should be JSON: ${reasonOf(error)}`);
     return {};
   }
 }
@@ -149,9 +152,9 @@ function readLimits(text: string | undefined): Partial<QuotaLimits> {
 function readApps(text: string | undefined): readonly AppInput[] {
   if (text === undefined) return [];
   try {
-    return [JSON.parse(text)].flat() as AppInput[];
+    return trusted<AppInput[]>([JSON.parse(text)].flat());
   } catch (error) {
-    problems.push(`--apps should be JSON: ${(error as Error).message}`);
+    problems.push(`--apps should be JSON: ${reasonOf(error)}`);
     return [];
   }
 }
@@ -165,7 +168,11 @@ function makeApps(): object[] {
       return { id, clientId, slug, installations, ...(privateKey === null ? {} : { privateKey }) };
     });
   } catch (error) {
-    console.error(`Cannot start the simulator: --apps: ${(error as Error).message}\n${USAGE}`);
+    console.error(`Cannot start the simulator: --apps: ${reasonOf(error)}\n${USAGE}`);
     process.exit(1);
   }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,5 @@
 import { createLabel } from "./changes/labels.ts";
+import { isOneOf } from "./json.ts";
 import type { Issue, Label, Milestone, PullIssue, Repository, User } from "./records.ts";
 import { isPull, type World } from "./world.ts";
 
@@ -32,12 +33,11 @@ export class Arguments {
 
   choice<Choice extends string>(name: string, choices: readonly Choice[]): Choice | undefined {
     const value = this.optional(name);
-    if (value !== undefined && !choices.includes(value as Choice))
-      throw new Error(`${name} should be one of ${choices.join(", ")}`);
-    return value as Choice | undefined;
+    if (value === undefined || isOneOf(choices, value)) return value;
+    throw new Error(`${name} should be one of ${choices.join(", ")}`);
   }
 
-  /** These of the given values, as they came: the change itself checks what they mean. */
+  /** These of the given values, as they came: the change itself checks what they mean. `never` fits each of its fields. */
   picked(...names: readonly string[]): Record<string, never> {
     return Object.fromEntries(names.filter((name) => this.has(name)).map((name) => [name, this.#json[name]])) as Record<
       string,

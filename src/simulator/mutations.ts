@@ -16,19 +16,20 @@ import * as repositories from "./changes/repositories.ts";
 import * as reviews from "./changes/reviews.ts";
 import { createUser, deleteUser, renameUser } from "./changes/users.ts";
 import { Arguments } from "./mutation-arguments.ts";
-import type { Issue, LockReason, PullIssue, RepositoryRole, StateReason, Visibility } from "./records.ts";
+import type { Issue } from "./records.ts";
 import { commentView, reviewCommentView, reviewView } from "./views/comment.ts";
 import { issueView, labelView, milestoneView } from "./views/issue.ts";
 import { fullPull } from "./views/pull.ts";
 import { fullRepository } from "./views/repository.ts";
 import { publicUser } from "./views/user.ts";
 import type { View } from "./views/view.ts";
-import type { World } from "./world.ts";
+import { isPull, type World } from "./world.ts";
 
 type Mutation = (world: World, by: number, given: Arguments, view: View) => unknown;
 
-const issueAnswer = (view: View, issue: Issue) =>
-  issue.pull ? fullPull(view, issue as PullIssue) : issueView(view, issue);
+const issueAnswer = (view: View, issue: Issue) => (isPull(issue) ? fullPull(view, issue) : issueView(view, issue));
+
+const LOCK_REASONS = ["off-topic", "too heated", "resolved", "spam"] as const;
 
 const MUTATIONS: Readonly<Record<string, Mutation>> = {
   createUser: (world, _by, given, view) =>
@@ -91,8 +92,11 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   archiveRepository: (world, by, given) => repositories.archiveRepository(world, by, given.repository(), true),
   unarchiveRepository: (world, by, given) => repositories.archiveRepository(world, by, given.repository(), false),
-  setVisibility: (world, by, given) =>
-    repositories.setVisibility(world, by, given.repository(), given.text("visibility") as Visibility),
+  setVisibility: (world, by, given) => {
+    const visibility = given.choice("visibility", ["public", "private", "internal"]);
+    if (!visibility) throw new Error("visibility is missing");
+    return repositories.setVisibility(world, by, given.repository(), visibility);
+  },
   privatizeRepository: (world, by, given) => repositories.setVisibility(world, by, given.repository(), "private"),
   publicizeRepository: (world, by, given) => repositories.setVisibility(world, by, given.repository(), "public"),
   /** No reason: access is given back. */
@@ -101,7 +105,8 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   deleteRepository: (world, by, given) => repositories.deleteRepository(world, by, given.repository()),
   addCollaborator: (_world, _by, given) => {
-    given.repository().collaborators.set(given.user("login").id, (given.optional("role") ?? "push") as RepositoryRole);
+    const role = given.choice("role", ["admin", "maintain", "push", "triage", "pull"]) ?? "push";
+    given.repository().collaborators.set(given.user("login").id, role);
   },
   addMember: (world, _by, given) => {
     const organization = given.user("organization");
@@ -123,17 +128,15 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
   },
   editIssue: (world, by, given, view) => {
     const issue = given.issue();
-    const reason = given.picked("stateReason") as { stateReason?: StateReason };
     return issueAnswer(
       view,
-      editIssue(world, by, issue, { ...given.picked("title", "body", "state"), ...reason, ...given.sets(by) }),
+      editIssue(world, by, issue, { ...given.picked("title", "body", "state", "stateReason"), ...given.sets(by) }),
     );
   },
   deleteIssue: (world, by, given) => deleteIssue(world, by, given.issue()),
   transferIssue: (world, by, given, view) =>
     issueView(view, transferIssue(world, by, given.issue(), given.repository("to"))),
-  lockIssue: (world, by, given) =>
-    lockIssue(world, by, given.issue(), (given.optional("reason") ?? null) as LockReason | null),
+  lockIssue: (world, by, given) => lockIssue(world, by, given.issue(), given.choice("reason", LOCK_REASONS) ?? null),
   unlockIssue: (world, by, given) => unlockIssue(world, by, given.issue()),
   pinIssue: (world, by, given) => pinIssue(world, by, given.issue(), true),
   unpinIssue: (world, by, given) => pinIssue(world, by, given.issue(), false),

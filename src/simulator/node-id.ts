@@ -30,7 +30,16 @@ const PREFIXES: Readonly<Record<NodeKind, string>> = {
   PullRequestReview: "PRR",
   PullRequestReviewComment: "PRRC",
 };
-const KINDS = new Map(Object.entries(PREFIXES).map(([kind, prefix]) => [prefix, kind as NodeKind]));
+
+function isKind(text: string): text is NodeKind {
+  return Object.hasOwn(PREFIXES, text);
+}
+
+const KINDS = new Map(
+  Object.keys(PREFIXES)
+    .filter(isKind)
+    .map((kind) => [PREFIXES[kind], kind]),
+);
 
 /** `repositoryId` is given for what lives in a repository; only new ids carry it. */
 export function nodeId(kind: NodeKind, id: number, legacy: boolean, repositoryId?: number): string {
@@ -48,17 +57,16 @@ export function legacyNodeId(type: string, id: number): string {
 
 /** What a node id of either generation means; undefined when it is not one. */
 export function parseNodeId(text: string): { kind: NodeKind; id: number } | undefined {
-  const split = /^([A-Z]+)_([A-Za-z0-9_-]+)$/.exec(text);
-  if (split) {
-    const kind = KINDS.get(split[1] as string);
-    const numbers = unpack(Buffer.from(split[2] as string, "base64url"));
+  const [isNew, prefix = "", packed = ""] = /^([A-Z]+)_([A-Za-z0-9_-]+)$/.exec(text) ?? [];
+  if (isNew !== undefined) {
+    const kind = KINDS.get(prefix);
+    const numbers = unpack(Buffer.from(packed, "base64url"));
     const id = numbers?.at(-1);
     return kind && id !== undefined ? { kind, id } : undefined;
   }
-  const old = /^0(\d+):([A-Za-z]+)(\d+)$/.exec(Buffer.from(text, "base64").toString("latin1"));
-  if (!old || (old[2] as string).length !== Number(old[1]) || !Object.hasOwn(PREFIXES, old[2] as string))
-    return undefined;
-  return { kind: old[2] as NodeKind, id: Number(old[3]) };
+  const old = Buffer.from(text, "base64").toString("latin1");
+  const [, length, kind = "", id] = /^0(\d+):([A-Za-z]+)(\d+)$/.exec(old) ?? [];
+  return isKind(kind) && kind.length === Number(length) ? { kind, id: Number(id) } : undefined;
 }
 
 /** MessagePack's shortest form, as `U_kgDOADP9xw` is. */
@@ -80,7 +88,7 @@ function unpack(bytes: Buffer): number[] | undefined {
   const numbers: number[] = [];
   let at = 1;
   while (at < bytes.length) {
-    const tag = bytes[at++] as number;
+    const tag = bytes.readUInt8(at++);
     const width = tag < 0x80 ? 0 : tag === 0xcc ? 1 : tag === 0xcd ? 2 : tag === 0xce ? 4 : tag === 0xcf ? 8 : -1;
     if (width < 0 || at + width > bytes.length) return undefined;
     if (width === 0) numbers.push(tag);

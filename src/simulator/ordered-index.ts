@@ -4,6 +4,8 @@
  * costs its own length plus a binary search, and no row needs to know its place.
  *
  * A key that goes backwards (a loaded history, a clock set back) marks the index unsorted; the next read sorts it once.
+ *
+ * Every place below the length holds a key and a row; the compiler cannot know that, and the casts say it.
  */
 export class OrderedIndex<Row extends { readonly id: number; readonly deleted: boolean }> {
   readonly #keyOf: (row: Row) => number;

@@ -25,6 +25,7 @@ export function seededRandom(seed: number): Random {
     int: (low, high) => low + Math.floor(next() * (high - low + 1)),
     pick: (from) => {
       if (from.length === 0) throw new Error("Cannot pick from an empty list");
+      // Below the length, so there is an item.
       return from[Math.floor(next() * from.length)] as (typeof from)[number];
     },
     chance: (probability) => next() < probability,

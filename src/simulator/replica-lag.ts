@@ -35,6 +35,7 @@ export class ReplicaLag {
     if (!versions) return row;
     const now = this.#clock.now();
     const version = versions.find((one) => one.until > now);
+    // A row's versions are copies of it, and so of its type.
     if (version) return version.was as T | null;
     this.#versions.delete(row);
     return row;
@@ -53,7 +54,7 @@ export class ReplicaLag {
     this.#versions.set(row, versions);
   }
 
-  /** Rows that nobody reads again would stay for ever. */
+  /** Rows that are not read again would stay for ever. */
   #sweep(now: number): void {
     for (const [row, versions] of this.#versions) {
       if (versions.every((one) => one.until <= now)) this.#versions.delete(row);

@@ -1,5 +1,5 @@
 import type { FaultSettings, Faults } from "./faults.ts";
-import type { Live, LiveOptions } from "./live.ts";
+import type { Live, LiveOptions } from "./live/live.ts";
 import type { Service } from "./rest/call.ts";
 
 export interface Simulator extends Service, AsyncDisposable {

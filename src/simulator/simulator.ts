@@ -3,13 +3,12 @@
  * interfaces, its webhooks, its limits, its faults. It imports nothing of the mirror it is used to test.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { type AppInput, Apps } from "./apps.ts";
 import { type Clock, SettableClock } from "./clock.ts";
 import { Control } from "./control.ts";
 import { type FaultSettings, Faults } from "./faults.ts";
 import { HttpApi } from "./http-api.ts";
-import { type Live, startLive } from "./live.ts";
+import { type Live, startLive } from "./live/live.ts";
 import { Meter } from "./meter.ts";
 import { Quota, type QuotaOptions } from "./quota.ts";
 import type { Service } from "./rest/call.ts";
@@ -73,7 +72,9 @@ export async function openSimulator(options: SimulatorOptions = {}): Promise<Sim
     server.once("error", reject);
     server.listen(options.port ?? 0, options.host ?? "127.0.0.1", resolve);
   });
-  const { address, port, family } = server.address() as AddressInfo;
+  const bound = server.address();
+  if (bound === null || typeof bound === "string") throw new Error("A TCP server has no port");
+  const { address, port, family } = bound;
   url = `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
 
   const simulator: Simulator = {
@@ -118,10 +119,10 @@ export async function openSimulator(options: SimulatorOptions = {}): Promise<Sim
   return simulator;
 }
 
-/** A bug of the simulator, or a caller that went away. The first must be loud, the second is nobody's concern. */
+/** A bug of the simulator, or a caller that went away. The first must be loud, the second needs no word. */
 function failed(request: IncomingMessage, response: ServerResponse, error: unknown): void {
   if (request.destroyed && !request.complete) return;
-  if ((error as Error).name === "AbortError") return;
+  if (error instanceof Error && error.name === "AbortError") return;
   console.error(`simulator: ${request.method} ${request.url}`, error);
   if (response.headersSent) response.destroy();
   else response.writeHead(500, { "Content-Type": "application/json" }).end(JSON.stringify({ message: String(error) }));

@@ -151,9 +151,11 @@ export class World {
 
   // --- Lookups
 
-  /** Never fails: whoever is gone is the ghost. */
+  /** Never fails: a deleted account is the ghost. */
   user(id: number): User {
-    return this.users.get(id) ?? (this.users.get(GHOST_ID) as User);
+    const user = this.users.get(id) ?? this.users.get(GHOST_ID);
+    if (!user) throw new Error("This world has no ghost");
+    return user;
   }
 
   /** Case-insensitive; deleted accounts are not found. */
@@ -288,6 +290,8 @@ export class World {
   }
 
   /** Counters of the repository and of the milestone follow. Throws when the number is in use. */
+  addIssue(fields: fresh.NewIssue & { readonly pull: fresh.NewPull }): PullIssue;
+  addIssue(fields: fresh.NewIssue): Issue;
   addIssue(fields: fresh.NewIssue): Issue {
     const { repository } = fields;
     const number = fields.number ?? repository.lastNumber + 1;
@@ -316,10 +320,10 @@ export class World {
     this.countIssue(issue, -1);
     issue.pull = fresh.pullPart(this, fields);
     this.countIssue(issue, 1);
-    const pull = issue as PullIssue;
-    this.pulls.set(pull.pull.id, pull);
+    if (!isPull(issue)) throw new Error("An issue is no pull request after it became one");
+    this.pulls.set(issue.pull.id, issue);
     issue.repository.rows.pullsByCreated.add(issue);
-    return pull;
+    return issue;
   }
 
   addComment(fields: fresh.NewComment): Comment {

@@ -211,16 +211,9 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const schema = apiSchema();
   const { ctx, userId, repositories } = world;
   await using changes = new ChangeStreams(ctx);
-  const caller = {
-    kind: "user" as const,
-    userId,
-    quotaName: "u",
-    hourlyLimit: null,
-    by: {
-      of: "own" as const,
-      token: { id: "t", userId, canWrite: true, hourlyLimit: null, repositories: "all" as const },
-    },
-  };
+  const payer = { kind: "user" as const, quotaName: "u", hourlyLimit: null, class: "" };
+  const token = { id: "t", userId, canWrite: true, repositories: "all" as const, payer };
+  const caller = { ...payer, userId, by: { of: "own" as const, token } };
   await using revisions = new StandingsReader(ctx.config);
   const memory = new Memory(revisions, 1_000_000);
   const newContext = (mayRemember: boolean) =>

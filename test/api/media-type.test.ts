@@ -103,6 +103,17 @@ describe("Markdown", () => {
     expect(harmful(shown)).toEqual([]);
   });
 
+  test("a text longer than the service takes, 65,536 characters, is shown as it was written", () => {
+    const renderer = new MarkdownRenderer(30_000);
+    const render = (text: string) => renderer.render([{ text: `*b* ${text}`, home }])[0];
+    // A character may be two units of a string.
+    for (const character of ["x", "😀"]) {
+      const line = `${character.repeat(63)}\n`;
+      expect(render(line.repeat(1_024).slice(0, -character.length * 4))).toContain("<em>b</em>");
+      expect(render(line.repeat(1_024))).toMatch(/^<pre>\*b\* /);
+    }
+  });
+
   test("what takes longer than its budget is shown as it was written, and the next answer is not hurt by it", () => {
     const text = "*a_ <b>".repeat(9_000);
     const [shown, after] = new MarkdownRenderer(1).render([

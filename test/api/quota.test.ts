@@ -11,9 +11,16 @@ const user = (userId: number, hourlyLimit: number | null = null): Caller => ({
   userId,
   quotaName: `u${userId}`,
   hourlyLimit,
+  class: "",
   by: {
     of: "own",
-    token: { id: "0", userId, canWrite: false, repositories: "all", hourlyLimit },
+    token: {
+      id: "0",
+      userId,
+      canWrite: false,
+      repositories: "all",
+      payer: { kind: "user", quotaName: `u${userId}`, hourlyLimit, class: "" },
+    },
   },
 });
 const person = user(42);

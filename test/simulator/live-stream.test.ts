@@ -2,8 +2,8 @@ import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { type LiveKind, startLive } from "../../src/simulator/live.ts";
-import { FREQUENCIES } from "../../src/simulator/live-acts.ts";
+import { LIVE_KINDS, type LiveKind } from "../../src/simulator/live/acts.ts";
+import { startLive } from "../../src/simulator/live/live.ts";
 import { World } from "../../src/simulator/world.ts";
 import { expectConsistent, wholeTruth } from "./world-truth.ts";
 
@@ -35,7 +35,7 @@ test("the same seed over the same world is the same stream", () => {
 
 test("a long stream leaves counters, indexes and references in order", () => {
   const { world, clock } = populated();
-  const kinds = Object.keys(FREQUENCIES) as LiveKind[];
+  const kinds = LIVE_KINDS;
   const { deeds } = run(world, clock, 11, 6_000, kinds);
   expectConsistent(world);
   expect(new Set(deeds.map((deed) => deed?.kind))).toEqual(new Set(kinds));

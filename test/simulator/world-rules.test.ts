@@ -9,7 +9,7 @@ import { createReview, editReview } from "../../src/simulator/changes/reviews.ts
 import { renameUser } from "../../src/simulator/changes/users.ts";
 import { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { startLive } from "../../src/simulator/live.ts";
+import { startLive } from "../../src/simulator/live/live.ts";
 import { nodeId, parseNodeId } from "../../src/simulator/node-id.ts";
 import { OrderedIndex } from "../../src/simulator/ordered-index.ts";
 import { seededRandom } from "../../src/simulator/random.ts";

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { Context } from "../../context.ts";
-import type { Payer, Stranger } from "./caller.ts";
+import type { Payer, Stranger } from "./payer.ts";
 
 /** What our callers spend: REST requests (`core`), searches by REST, or GraphQL points. */
 export type Bucket = "core" | "search" | "graphql";

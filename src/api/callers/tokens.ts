@@ -2,6 +2,7 @@ import { createHash, randomInt } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { classOfRights, type Recognised } from "./payer.ts";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_CHARACTERS = 40;
@@ -25,8 +26,7 @@ export interface ApiToken {
   canWrite: boolean;
   /** The mirrored repositories that it is for; it sees the public ones beside them. */
   repositories: "all" | readonly number[];
-  /** Requests, and points, an hour of its own; 0: no limit. Null: it draws on its user's. */
-  hourlyLimit: number | null;
+  payer: Recognised;
 }
 
 /** Makes a token that answers as the user. It is answered once and only its hash is kept. */
@@ -126,11 +126,29 @@ function listedToken(row: ListedRow): ListedToken {
   };
 }
 
+interface TokenRow {
+  user_id: string;
+  can_write: boolean;
+  last_used_at: Date | null;
+  hourly_limit: number | null;
+  repositories: number[] | null;
+}
+
+function tokenOf(id: string, row: TokenRow): ApiToken {
+  const { user_id, can_write: canWrite, hourly_limit: hourlyLimit } = row;
+  const userId = Number(user_id);
+  const repositories = row.repositories ?? "all";
+  // A token with a limit of its own is counted by itself, the others by their user.
+  const quotaName = hourlyLimit === null ? `u${userId}` : `t${id}`;
+  const rights = classOfRights("own", [canWrite, repositories]);
+  return { id, userId, canWrite, repositories, payer: { kind: "user", quotaName, hourlyLimit, class: rights } };
+}
+
 interface Known {
   token: ApiToken | null;
   /** When its use was last noted, as far as it is known here. */
   usedAt: number;
-  /** By `performance.now()`, which nobody sets. */
+  /** By the monotonic clock: one that is set back must not keep a revoked token alive. */
   until: number;
 }
 
@@ -159,28 +177,14 @@ export class ApiTokens {
     let known = this.#known.get(hash);
     if (!known || known.until <= performance.now()) {
       const until = performance.now() + REMEMBERED_MS;
-      const [row] = await this.#ctx.db.prepared<{
-        user_id: string;
-        can_write: boolean;
-        last_used_at: Date | null;
-        hourly_limit: number | null;
-        repositories: number[] | null;
-      }>(sql`
+      const [row] = await this.#ctx.db.prepared<TokenRow>(sql`
         select t.user_id, t.can_write, t.last_used_at, t.hourly_limit,
             case when t.repository_ids is not null or t.owner_ids is not null then
               array(select r.id::float8 from repositories r
                 where r.id = any(t.repository_ids) or r.owner_id = any(t.owner_ids)) end as repositories
           from api_tokens t where t.hash = ${hash} and t.revoked_at is null`);
       known = {
-        token: row
-          ? {
-              id: hash.slice(0, ID_LENGTH),
-              userId: Number(row.user_id),
-              canWrite: row.can_write,
-              repositories: row.repositories ?? "all",
-              hourlyLimit: row.hourly_limit,
-            }
-          : null,
+        token: row ? tokenOf(hash.slice(0, ID_LENGTH), row) : null,
         usedAt: Math.max(row?.last_used_at?.getTime() ?? 0, this.#lastUses.get(hash) ?? 0),
         until,
       };

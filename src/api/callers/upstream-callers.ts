@@ -4,25 +4,29 @@ import type { Context } from "../../context.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
 import type { Fields, Json } from "../../mirror/store/template.ts";
+import { jittered } from "../../operations/backoff.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { parseGraphql } from "../../upstream/client/graphql.ts";
+import { objectOf, textOf } from "../../upstream/client/json.ts";
 import { type OnBehalf, type OwnRequest, openOnBehalf } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import type { RawAnswer, WriteRequest } from "../../upstream/client/upstream.ts";
 import { limitOf } from "../../upstream/quota/headers.ts";
 import { ApiFault } from "../dialect/fault.ts";
+import { classOfRights, type Recognised } from "./payer.ts";
 import { hashOf } from "./tokens.ts";
 
 const REMEMBERED = 10_000;
-/** While upstream cannot be asked, whoever it confirmed within this time is believed. */
+/** While upstream cannot be asked, a caller whom it confirmed within this time is believed. */
 const GRACE_MS = 10 * 60_000;
-/** After upstream could not be asked it is not asked again about the same token for so long. */
+/** After upstream could not be asked it is not asked again about the same token for so long, chance apart. */
 const ASK_AGAIN_MS = 5_000;
 /** GraphQL takes as many ids at once. */
 const BATCH = 100;
 
-/** What a repository lets somebody do, in GraphQL's words. */
-export type RepositoryPermission = "ADMIN" | "MAINTAIN" | "WRITE" | "TRIAGE" | "READ";
+/** What a repository lets somebody do, in GraphQL's words, from the least on. */
+export const PERMISSION_LEVELS = ["READ", "TRIAGE", "WRITE", "MAINTAIN", "ADMIN"] as const;
+export type RepositoryPermission = (typeof PERMISSION_LEVELS)[number];
 
 /** Somebody whom upstream knows by a token of its own. */
 export interface UpstreamCaller {
@@ -31,15 +35,17 @@ export interface UpstreamCaller {
   profile: string | null;
   /** The private ones among the mirrored repositories that upstream shows to this token. */
   rights: ReadonlyMap<number, RepositoryPermission>;
+  payer: Recognised;
 }
 
 interface Known {
   /** Null: upstream does not accept the token. */
   caller: UpstreamCaller | null;
   etag: string | null;
-  /** When upstream last confirmed it, and when it was last asked. */
+  /** When upstream last confirmed it. */
   confirmedAt: number;
-  askedAt: number;
+  /** Upstream could not be asked: not before then again. */
+  askAgainAt: number;
 }
 
 /**
@@ -48,12 +54,12 @@ interface Known {
  * by their hash, in this process alone.
  */
 export class UpstreamCallers {
-  readonly #ctx: Pick<Context, "config" | "db" | "clock" | "log">;
+  readonly #ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log">;
   readonly #upstream: OnBehalf;
   readonly #known = new LRUCache<string, Known>({ max: REMEMBERED });
   readonly #asking = new Map<string, Promise<Known>>();
 
-  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "log">) {
+  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log">) {
     this.#ctx = ctx;
     this.#upstream = openOnBehalf(ctx);
   }
@@ -75,7 +81,7 @@ export class UpstreamCallers {
     const now = this.#ctx.clock.now().getTime();
     const known = this.#known.get(hash);
     if (known && now - known.confirmedAt < this.#ctx.config.upstreamCallerTtlMs) return known.caller;
-    if (known?.caller && now - known.askedAt < ASK_AGAIN_MS && now - known.confirmedAt < GRACE_MS) return known.caller;
+    if (known?.caller && now < known.askAgainAt && now - known.confirmedAt < GRACE_MS) return known.caller;
     let asking = this.#asking.get(hash);
     if (!asking) {
       asking = this.#ask(token, known).finally(() => this.#asking.delete(hash));
@@ -86,17 +92,17 @@ export class UpstreamCallers {
     return answered.caller;
   }
 
-  /** Passes a write on as whoever the token is; see `Upstream.write`. */
+  /** Passes a write on with the caller's token; see `Upstream.write`. */
   write(token: string, request: WriteRequest): Promise<RawAnswer> {
     return this.#upstream.write(token, request);
   }
 
-  /** Asks as whoever the token is; see `OnBehalf.forward`. */
+  /** Asks with the caller's token; see `OnBehalf.forward`. */
   forward(request: OwnRequest): Promise<Received> {
     return this.#upstream.forward(request);
   }
 
-  /** Passes a mutation on as whoever the token is, once. */
+  /** Passes a mutation on with the caller's token, once. */
   mutate(token: string, query: string, variables: Fields): Promise<Received> {
     return this.#upstream.graphql({ token, query, variables });
   }
@@ -113,7 +119,7 @@ export class UpstreamCallers {
       if (!(error instanceof UpstreamUnavailableError)) throw error;
       if (known?.caller && now - known.confirmedAt < GRACE_MS) {
         this.#ctx.log.warn({ err: error }, "Upstream cannot be asked about a caller, who is believed a while longer");
-        return { ...known, askedAt: now };
+        return { ...known, askAgainAt: now + jittered(ASK_AGAIN_MS, this.#ctx.random) };
       }
       throw new ApiFault(503, "Upstream cannot be asked whose token this is. Try again soon.", {
         headers: { "Retry-After": "5" },
@@ -130,23 +136,23 @@ export class UpstreamCallers {
       path: "/user",
       headers: etag === null ? {} : { "if-none-match": etag },
     });
-    if (answer.status === 401) return { caller: null, etag: null, confirmedAt: now, askedAt: now };
+    if (answer.status === 401) return { caller: null, etag: null, confirmedAt: now, askAgainAt: 0 };
     const isSame = answer.status === 304 && known?.caller;
     const person: { userId: number; profile: string | null } | null = isSame
       ? known.caller
       : answer.status === 200
         ? this.#person(answer.text)
         : await this.#app(token, answer);
-    if (!person) return { caller: null, etag: null, confirmedAt: now, askedAt: now };
+    if (!person) return { caller: null, etag: null, confirmedAt: now, askAgainAt: 0 };
     const { userId, profile } = person;
     if (!isSame) await this.#introduce(userId, profile);
     const rights = await this.#rights(token);
     const tag = [answer.headers.etag].flat()[0];
     return {
-      caller: { userId, profile, rights },
+      caller: { userId, profile, rights, payer: payerOf(userId, rights) },
       etag: isSame ? etag : (tag ?? null),
       confirmedAt: now,
-      askedAt: now,
+      askAgainAt: 0,
     };
   }
 
@@ -163,12 +169,12 @@ export class UpstreamCallers {
       variables: {},
     });
     if (answer.status === 401) return null;
-    const viewer = parseGraphql(answer.text)?.data?.viewer as { databaseId?: unknown } | null | undefined;
-    if (typeof viewer?.databaseId === "number") return { userId: viewer.databaseId, profile: null };
-    throw new ApiFault(403, String((parsed(refused.text) as Fields).message ?? "Forbidden"));
+    const { databaseId } = objectOf(parseGraphql(answer.text)?.data?.viewer);
+    if (typeof databaseId === "number") return { userId: databaseId, profile: null };
+    throw new ApiFault(403, textOf(objectOf(parsed(refused.text)).message) ?? "Forbidden");
   }
 
-  /** Asks about the private repositories alone: whoever has a token sees the public ones. */
+  /** Asks about the private repositories alone: every token sees the public ones. */
   async #rights(token: string): Promise<Map<number, RepositoryPermission>> {
     const rows = await this.#ctx.db.query<{ id: string; node_id: string }>(sql`
       select r.id, r.node_id from repositories r
@@ -183,13 +189,13 @@ export class UpstreamCallers {
         variables: { ids: some.map(({ node_id }) => node_id) },
       });
       const body = answer.status === 200 ? parseGraphql(answer.text) : null;
-      const nodes = body?.data?.nodes as ({ viewerPermission?: RepositoryPermission | null } | null)[] | undefined;
+      const nodes = body?.data?.nodes;
       // A null that is not said to be out of sight is no answer to the question.
-      if (!nodes || body?.errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN"))
+      if (!Array.isArray(nodes) || body?.errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN"))
         throw unusable(answer);
       for (const [index, { id }] of some.entries()) {
-        const node = nodes[index];
-        if (node) rights.set(Number(id), node.viewerPermission ?? "READ");
+        const node: unknown = nodes[index];
+        if (node) rights.set(Number(id), permissionOf(node));
       }
     }
     return rights;
@@ -200,11 +206,21 @@ export class UpstreamCallers {
     if (profile === null) return;
     const rows = await this.#ctx.db.query(sql`select from users where id = ${userId}`);
     if (rows.length > 0) return;
-    const all = parsed(profile) as Fields;
-    const known = Object.fromEntries(Object.entries(all).filter(([key]) => !ONES_OWN.test(key)));
+    const all = parsed(profile);
+    const known = Object.fromEntries(Object.entries(all ?? {}).filter(([key]) => !ONES_OWN.test(key)));
     const sighting = { api: this.#ctx.config.upstreamUrl, seenAt: this.#ctx.clock.now(), read: true };
     await this.#ctx.db.transaction((tx) => mergeObserved(tx, observe("user", known, sighting)));
   }
+}
+
+/** The least where upstream names none that we know. */
+function permissionOf(node: unknown): RepositoryPermission {
+  const { viewerPermission } = objectOf(node);
+  return PERMISSION_LEVELS.find((level) => level === viewerPermission) ?? "READ";
+}
+
+function payerOf(userId: number, rights: ReadonlyMap<number, RepositoryPermission>): Recognised {
+  return { kind: "user", quotaName: `u${userId}`, hourlyLimit: null, class: classOfRights("upstream", [...rights]) };
 }
 
 /** What `GET /user` shows to oneself alone. GitHub's OpenAPI: private-user without public-user. */
@@ -212,14 +228,14 @@ const ONES_OWN =
   /^(private_gists|total_private_repos|owned_private_repos|disk_usage|collaborators|two_factor_authentication|plan|business_plus|ldap_dn|notification_email)$/;
 
 function requireId(value: Json): number {
-  const id = (value as Fields | null)?.id;
+  const { id } = objectOf(value);
   if (typeof id !== "number") throw new UpstreamUnavailableError("GET /user: upstream names no user", "unreadable");
   return id;
 }
 
 function parsed(text: string): Json {
   try {
-    return JSON.parse(text) as Json;
+    return JSON.parse(text);
   } catch (cause) {
     throw new UpstreamUnavailableError("Upstream's answer is no JSON", "unreadable", { cause });
   }

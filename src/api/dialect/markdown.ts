@@ -14,6 +14,8 @@ export interface TextHome {
 
 /** All bodies of one answer together may take so long; 100 of 64 KiB of plain prose take a fraction of it. */
 const BUDGET_MS = 1_000;
+/** The service takes no longer body; a longer text is not its own. */
+const MAX_CHARACTERS = 65_536;
 
 /** Renders Markdown as safe HTML, each text once. */
 export class MarkdownRenderer {
@@ -21,47 +23,69 @@ export class MarkdownRenderer {
     maxSize: 32 * 1024 * 1024,
     sizeCalculation: (html) => html.length + 100,
   });
+  readonly #work = new BoundedWork();
   readonly #budgetMs: number;
 
   constructor(budgetMs = BUDGET_MS) {
     this.#budgetMs = budgetMs;
   }
 
-  /** One HTML for each text, in order. Texts made to be slow to parse are shown as they were written, unformatted. */
+  /** One HTML for each text, in order. Texts that are too long or slow to parse are shown as they were written, unformatted. */
   render(texts: readonly { text: string; home: TextHome | null }[]): string[] {
+    // By the monotonic clock: it bounds how long the process does nothing else.
     const until = performance.now() + this.#budgetMs;
     return texts.map(({ text, home }) => {
+      if (isTooLong(text)) return unformatted(text);
       const key = createHash("sha256")
         .update(JSON.stringify([home, text]))
         .digest("base64");
       const known = this.#rendered.get(key);
       if (known !== undefined) return known;
-      const html = inTime(() => htmlOf(text, home), until - performance.now());
-      if (html === null) return `<pre>${escaped(text)}</pre>`;
+      const html = this.#work.inTime(() => htmlOf(text, home), until - performance.now());
+      if (html === null) return unformatted(text);
       this.#rendered.set(key, html);
       return html;
     });
   }
 }
 
-const sandbox: { work: (() => string) | null } = { work: null };
-const context = createContext(sandbox);
-const call = new Script("work()");
+/** Does work that blocks, and stops it in the middle when it takes too long. Only a script of its own can be stopped so. */
+class BoundedWork {
+  readonly #sandbox: { work: (() => string) | null } = { work: null };
+  readonly #context = createContext(this.#sandbox);
+  readonly #call = new Script("work()");
 
-/** Does work that blocks, and stops it in the middle when it takes longer; null then. */
-function inTime(work: () => string, ms: number): string | null {
-  if (ms < 1) return null;
-  sandbox.work = work;
-  try {
-    return call.runInContext(context, { timeout: Math.ceil(ms) }) as string;
-  } catch (error) {
-    // Deep nesting overflows the stack of the parser, which is another way of being too much.
-    if ((error as { code?: string }).code === "ERR_SCRIPT_EXECUTION_TIMEOUT" || error instanceof RangeError)
-      return null;
-    throw error;
-  } finally {
-    sandbox.work = null;
+  /** Null: it took longer. */
+  inTime(work: () => string, ms: number): string | null {
+    if (ms < 1) return null;
+    this.#sandbox.work = work;
+    try {
+      return this.#call.runInContext(this.#context, { timeout: Math.ceil(ms) });
+    } catch (error) {
+      // Deep nesting overflows the stack of the parser, which is another way of being too much.
+      if (error instanceof RangeError || isTimeout(error)) return null;
+      throw error;
+    } finally {
+      this.#sandbox.work = null;
+    }
   }
+}
+
+/** The error is none of this realm's classes. */
+function isTimeout(error: unknown): boolean {
+  return (
+    typeof error === "object" && error !== null && "code" in error && error.code === "ERR_SCRIPT_EXECUTION_TIMEOUT"
+  );
+}
+
+/** A character may be two units of a string. */
+function isTooLong(text: string): boolean {
+  if (text.length <= MAX_CHARACTERS) return false;
+  return text.length > 2 * MAX_CHARACTERS || Array.from(text).length > MAX_CHARACTERS;
+}
+
+function unformatted(text: string): string {
+  return `<pre>${escaped(text)}</pre>`;
 }
 
 function htmlOf(text: string, home: TextHome | null): string {

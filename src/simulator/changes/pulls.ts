@@ -72,7 +72,7 @@ export function createPull(world: World, by: number, input: PullInput): PullIssu
   checkBody("PullRequest", body);
   const pull = newPull(world, repository, input);
   world.changing(repository);
-  const issue = world.addIssue({ repository, title, body, authorId: by, pull }) as PullIssue;
+  const issue = world.addIssue({ repository, title, body, authorId: by, pull });
   tellIssue(world, by, issue, "opened");
   return issue;
 }

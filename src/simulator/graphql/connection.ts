@@ -200,9 +200,11 @@ function truncation(call: Call, info: GraphQLResolveInfo): number | undefined {
 
 function lagging<Row>(call: Call, row: Row): Row | null {
   // Only rows of the world can lag; what is put together per query (threads, requests) is as new as its parts.
-  return typeof row === "object" && row !== null && "deleted" in row && !("login" in row)
-    ? (call.world.lag.seen(row as unknown as LaggingRow) as Row | null)
-    : row;
+  return isLagging(row) ? call.world.lag.seen(row) : row;
+}
+
+function isLagging<Row>(row: Row): row is Row & LaggingRow {
+  return typeof row === "object" && row !== null && "deleted" in row && !("login" in row);
 }
 
 function isoTime(seconds: number): string {
@@ -262,6 +264,7 @@ export interface ArraySourceOptions<Row> {
 
 /** Rows of a short list, sorted here. */
 export function arraySource<Row>(rows: readonly Row[], options: ArraySourceOptions<Row>): Source<Row> {
+  // Rows without an id come with `idOf`.
   const idOf = options.idOf ?? ((row: Row) => (row as { readonly id: number }).id);
   const descending = options.descending ?? false;
   const placeOf = (row: Row): Place => ({ key: options.keyOf(row), id: idOf(row) });

@@ -14,7 +14,6 @@ import {
   type FragmentDefinitionNode,
   type GraphQLCompositeType,
   type GraphQLField,
-  type GraphQLObjectType,
   type GraphQLSchema,
   getNamedType,
   isCompositeType,
@@ -136,7 +135,8 @@ export function priceOperation(
       }
     }
   };
-  const root = schema.getRootType(operation.operation) as GraphQLObjectType;
+  const root = schema.getRootType(operation.operation);
+  if (!root) throw new Error(`The schema has no ${operation.operation}`);
   price(root, [operation.selectionSet], 1);
   return { points: Math.max(1, Math.round(requests / 100)), nodeCount, requests };
 }

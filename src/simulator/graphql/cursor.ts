@@ -40,7 +40,7 @@ export function unpack(bytes: Buffer): Packed | undefined {
     return bytes.subarray(at - count, at);
   };
   const read = (): Packed => {
-    const tag = take(1)[0] as number;
+    const tag = take(1).readUInt8();
     if (tag < 0x80) return tag;
     if (tag >= 0x90 && tag < 0xa0) return Array.from({ length: tag & 15 }, read);
     if (tag >= 0xa0 && tag < 0xc0) return take(tag & 31).toString("utf8");
@@ -67,7 +67,7 @@ export function unpack(bytes: Buffer): Packed | undefined {
     const value = read();
     return at === bytes.length ? value : undefined;
   } catch (error) {
-    if (error instanceof RangeError) return undefined; // Somebody else's bytes, not a fault of ours.
+    if (error instanceof RangeError) return undefined; // Not our own bytes, and no fault of ours.
     throw error;
   }
 }
@@ -86,6 +86,10 @@ export function decodeCursor(cursor: string): [key: string | number | null, id: 
   const value = unpack(bytes.subarray(CURSOR_PREFIX.length));
   if (!Array.isArray(value) || value.length !== 2) return undefined;
   const [key, id] = value;
-  if (typeof id !== "number" || Array.isArray(key)) return undefined;
-  return [key as string | number | null, id];
+  if (typeof id !== "number" || key === undefined || !isKey(key)) return undefined;
+  return [key, id];
+}
+
+function isKey(value: Packed): value is string | number | null {
+  return value === null || typeof value === "string" || typeof value === "number";
 }

@@ -113,6 +113,7 @@ export function pullsSource(repository: Repository, args: PullsArguments, also?:
   let count: (() => number) | undefined;
   if (tests.length === 1) count = () => rows.pullsByCreated.size;
   else if (tests.length === 2 && states.length === 1 && states[0] === "OPEN") count = () => repository.openPulls;
+  // The tests begin with `isPull`, so no other row comes out.
   return orderedSource(repository, args.orderBy, tests, {
     since: undefined,
     count,

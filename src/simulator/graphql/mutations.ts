@@ -5,6 +5,7 @@ import { createPull, editPull, mergePull, type PullEdit, setDraft } from "../cha
 import type { Comment, Issue, Label, Milestone, PullIssue, Repository, StateReason, User } from "../records.ts";
 import { Refusal } from "../refusal.ts";
 import { mayPush, mayTriage } from "../tokens.ts";
+import { isPull } from "../world.ts";
 import { type Call, forbidden, typedError } from "./call.ts";
 import { encodeCursor } from "./cursor.ts";
 import { nodeOfKind } from "./nodes.ts";
@@ -118,7 +119,7 @@ function editOf(call: Call, issue: Issue, input: SetsInput): IssueEdit {
 function close(call: Call, issue: Issue, state: "open" | "closed", stateReason?: StateReason): void {
   requireAuthorship(call, issue.repository, issue.authorId);
   const by = call.viewer.id;
-  if (issue.pull) editPull(call.world, by, issue as PullIssue, { state });
+  if (isPull(issue)) editPull(call.world, by, issue, { state });
   else editIssue(call.world, by, issue, { state, ...(stateReason ? { stateReason } : {}) });
 }
 
@@ -148,6 +149,7 @@ export const mutationFields: Fields<undefined> = {
   ),
   closeIssue: mutation<Input & { readonly issueId: string; readonly stateReason?: string | null }>((call, input) => {
     const issue = issueById(call, input.issueId);
+    // The schema's enum has the service's reasons in capitals.
     close(call, issue, "closed", (input.stateReason ?? "COMPLETED").toLowerCase() as StateReason);
     return { issue };
   }),

@@ -26,12 +26,13 @@ function checked(call: Call, id: string, row: object | null): object {
   return row;
 }
 
+/** Only what belongs to an issue has `issue`, and only issues have `pull`. */
 function issueOf(row: object): Issue | null {
   if ("issue" in row) return row.issue as Issue;
   return "pull" in row ? (row as Issue) : null;
 }
 
-/** The row to change, which must be of one of these kinds: the truth, not a replica's. */
+/** The row to change, which must be of one of these kinds: the truth, not a replica's. The caller names the kinds' type. */
 export function nodeOfKind<Wanted extends object>(call: Call, id: string, ...kinds: readonly NodeKind[]): Wanted {
   const parsed = parseNodeId(id);
   if (!parsed || !kinds.includes(parsed.kind)) throw notFound(`a node with the global id of '${id}'`);

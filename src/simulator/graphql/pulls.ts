@@ -52,7 +52,7 @@ function merging(call: Call, issue: PullIssue) {
 }
 
 export const pullFields: Fields<PullIssue> = {
-  ...(sharedFields as unknown as Fields<PullIssue>),
+  ...sharedFields,
   id: (row, _, call) =>
     call.world.nodeId(
       "PullRequest",

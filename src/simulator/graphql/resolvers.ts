@@ -9,11 +9,11 @@ export type Fields<Source> = Readonly<
   Record<string, (source: Source, args: any, call: Call, info: GraphQLResolveInfo) => unknown>
 >;
 
-/** The schema's type of a row. */
+/** The schema's type of a row. graphql-js hands rows on as `object`: each type has a property that no other has. */
 export function typeNameOf(row: unknown): string {
   if (typeof row !== "object" || row === null) throw new TypeError(`Not a row: ${String(row)}`);
   if ("login" in row) return (row as User).type;
-  if ("ownerId" in row) return "Repository" satisfies string;
+  if ("ownerId" in row) return "Repository";
   if ("thread" in row) return (row as Issue).pull ? "PullRequest" : "Issue";
   if ("diffHunk" in row) return "PullRequestReviewComment";
   if ("root" in row) return "PullRequestReviewThread";
@@ -25,7 +25,7 @@ export function typeNameOf(row: unknown): string {
   throw new TypeError("A row of no type of the schema");
 }
 
-/** The repository that a row lives in; null for accounts. */
+/** The repository that a row lives in; null for accounts. Rows are told apart as above. */
 export function repositoryOf(row: object): Repository | null {
   if ("ownerId" in row) return row as Repository;
   if ("repository" in row) return (row as Label | Milestone | Issue).repository;

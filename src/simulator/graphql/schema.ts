@@ -81,7 +81,7 @@ const queryFields: Fields<undefined> = {
     const ranks = new Map(found.rows.map((row, at) => [row, at + 1]));
     const source = arraySource(found.rows, { keyOf: (row) => ranks.get(row) ?? null });
     return {
-      ...connection(call, info, args, source as ReturnType<typeof arraySource<object>>),
+      ...connection(call, info, args, source),
       issueCount: args.type === "ISSUE" ? found.total : 0,
       repositoryCount: args.type === "REPOSITORY" ? found.total : 0,
       userCount: 0,
@@ -126,7 +126,7 @@ function build(): GraphQLSchema {
     const fields = type.getFields();
     for (const [name, resolve] of Object.entries(FIELDS[type.name] ?? {})) {
       const field = fields[name];
-      // Shared resolvers name more fields than some of the types have.
+      // Shared resolvers name more fields than some of the types have. That a resolver fits its type, the schema alone knows.
       if (field) field.resolve = resolve as unknown as NonNullable<typeof field.resolve>;
     }
     const id = fields.databaseId;

@@ -193,10 +193,10 @@ function parseTime(text: string): Seconds {
 
 /** `>=a`, `>a`, `<=b`, `<b`, `a..b` with `*` for no bound, or the thing itself (a whole day for a date). */
 function inRange(actual: number, range: string, parse: (text: string) => number): boolean {
-  const compared = /^(>=|<=|>|<)(.+)$/.exec(range);
-  if (compared) {
-    const bound = parse(compared[2] as string);
-    switch (compared[1]) {
+  const [, comparison, limit = ""] = /^(>=|<=|>|<)(.+)$/.exec(range) ?? [];
+  if (comparison !== undefined) {
+    const bound = parse(limit);
+    switch (comparison) {
       case ">=":
         return actual >= bound;
       case "<=":
@@ -207,9 +207,8 @@ function inRange(actual: number, range: string, parse: (text: string) => number)
         return actual < bound;
     }
   }
-  const between = /^(.+)\.\.(.+)$/.exec(range);
-  if (between) {
-    const [, low, high] = between as unknown as [string, string, string];
+  const [isBetween, low = "", high = ""] = /^(.+)\.\.(.+)$/.exec(range) ?? [];
+  if (isBetween !== undefined) {
     return (
       (low === "*" || actual >= parse(low)) &&
       (high === "*" || actual <= parse(high) + (high.length === 10 ? 86_399 : 0))

@@ -1,5 +1,6 @@
 /** What an App asks with its JWT, and an installation of itself. */
 import { type App, covers, type Installation } from "../apps.ts";
+import { isJsonObject } from "../json.ts";
 import { grants, type Level, type Permissions } from "../permissions.ts";
 import type { Repository, User } from "../records.ts";
 import { Refusal } from "../refusal.ts";
@@ -93,14 +94,14 @@ export function suspended(): Refusal {
 function chosenRepositories(call: Call, installation: Installation): Repository[] | null {
   const names = texts(call.body, "repositories");
   const ids = call.body.repository_ids;
-  if (ids !== undefined && (!Array.isArray(ids) || ids.some((id) => !Number.isSafeInteger(id)))) {
+  if (ids !== undefined && !isIds(ids)) {
     throw new Refusal(422, "Invalid request.\n\nFor 'properties/repository_ids', this is not an array of integers.");
   }
   if (!names && !ids) return null;
   const all = call.apps.repositoriesOf(installation);
   const found = [
     ...(names ?? []).map((name) => all.find((one) => one.name.toLowerCase() === name.toLowerCase())),
-    ...((ids ?? []) as number[]).map((id) => all.find((one) => one.id === id)),
+    ...(ids ?? []).map((id) => all.find((one) => one.id === id)),
   ];
   if (found.length > MAX_REPOSITORIES) {
     throw new Refusal(422, `You may not choose more than ${MAX_REPOSITORIES} repositories; you chose ${found.length}.`);
@@ -115,19 +116,24 @@ function chosenRepositories(call: Call, installation: Installation): Repository[
   return [...new Set(chosen)];
 }
 
+function isIds(value: unknown): value is number[] {
+  return Array.isArray(value) && value.every((id) => Number.isSafeInteger(id));
+}
+
 function chosenPermissions(call: Call, installation: Installation): Permissions {
   const { permissions } = call.body;
   if (permissions === undefined || permissions === null) return installation.permissions;
-  if (typeof permissions !== "object" || Array.isArray(permissions))
+  if (!isJsonObject(permissions))
     throw new Refusal(422, "Invalid request.\n\nFor 'properties/permissions', this is not an object.");
-  const asked = Object.entries(permissions as Record<string, unknown>);
-  for (const [permission, level] of asked) {
-    const known = level === "read" || level === "write" || level === "admin";
-    if (!known) throw new Refusal(422, `Invalid request.\n\n${JSON.stringify(level)} is not a level of ${permission}.`);
+  const chosen: Record<string, Level> = {};
+  for (const [permission, level] of Object.entries(permissions)) {
+    if (level !== "read" && level !== "write" && level !== "admin")
+      throw new Refusal(422, `Invalid request.\n\n${JSON.stringify(level)} is not a level of ${permission}.`);
     if (!grants(installation.permissions, [{ permission, level }]))
       throw new Refusal(422, "The permissions requested are not granted to this installation.");
+    chosen[permission] = level;
   }
-  return { ...(Object.fromEntries(asked) as Record<string, Level>), metadata: "read" };
+  return { ...chosen, metadata: "read" };
 }
 
 function grantOf(call: Call) {

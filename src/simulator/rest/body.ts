@@ -1,3 +1,4 @@
+import { isOneOf } from "../json.ts";
 import { Refusal } from "../refusal.ts";
 import type { Call } from "./call.ts";
 
@@ -36,14 +37,14 @@ export function numberOf(body: Body, name: string): number | undefined {
 export function texts(body: Body, name: string): readonly string[] | undefined {
   const value = body[name];
   if (value === undefined) return undefined;
-  if (!Array.isArray(value) || value.some((one) => typeof one !== "string"))
-    throw wrong(name, "an array of strings", value);
-  return value as string[];
+  const isTexts = (list: unknown[]): list is string[] => list.every((one) => typeof one === "string");
+  if (!Array.isArray(value) || !isTexts(value)) throw wrong(name, "an array of strings", value);
+  return value;
 }
 
 export function oneOf<Choice extends string>(body: Body, name: string, choices: readonly Choice[]): Choice | undefined {
   const value = text(body, name);
-  if (value === undefined || choices.includes(value as Choice)) return value as Choice | undefined;
+  if (value === undefined || isOneOf(choices, value)) return value;
   throw new Refusal(
     422,
     `Invalid request.\n\nNo subschema in "anyOf" matched.\nFor 'properties/${name}', ${value} is not a member of ${JSON.stringify(choices)}.`,

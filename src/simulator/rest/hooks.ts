@@ -1,3 +1,4 @@
+import { isJsonObject } from "../json.ts";
 import type { Endpoint, Hook } from "../records.ts";
 import { invalid, Refusal } from "../refusal.ts";
 import { deliveryItem, deliveryView, hookConfig, hookView } from "../views/hook.ts";
@@ -74,14 +75,13 @@ interface HookConfig {
 
 export function configOf(value: unknown, call: Call): HookConfig {
   if (value === undefined) return {};
-  if (typeof value !== "object" || value === null || Array.isArray(value))
+  if (!isJsonObject(value))
     throw new Refusal(422, "Invalid request.\n\nFor 'properties/config', this is not an object.");
-  const given = value as Record<string, unknown>;
-  const url = text(given, "url");
+  const url = text(value, "url");
   if (url !== undefined) checkUrl(url, call);
-  const contentType = oneOf(given, "content_type", ["json", "form"]);
-  const secret = given.secret === null ? null : text(given, "secret");
-  const insecure = given.insecure_ssl;
+  const contentType = oneOf(value, "content_type", ["json", "form"]);
+  const secret = value.secret === null ? null : text(value, "secret");
+  const insecure = value.insecure_ssl;
   return {
     ...(url === undefined ? {} : { url }),
     ...(contentType === undefined ? {} : { contentType }),

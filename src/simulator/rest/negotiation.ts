@@ -31,7 +31,8 @@ export function mediaOf(accept: string | undefined): {
         part.split(";")[0]?.trim() ?? "",
       )?.[1];
     if (type === "diff" || type === "patch") return { bodyForm: "raw", file: type, name: `github.v3; param=${type}` };
-    if (type) return { bodyForm: type as BodyForm, file: null, name: `github.v3; param=${type}; format=json` };
+    if (type === "raw" || type === "text" || type === "html" || type === "full")
+      return { bodyForm: type, file: null, name: `github.v3; param=${type}; format=json` };
   }
   return { bodyForm: "raw", file: null, name: "github.v3; format=json" };
 }

@@ -11,7 +11,7 @@ import { invalid, Refusal } from "../refusal.ts";
 import { mayPush } from "../tokens.ts";
 import { askMergeable, fullPull, pullSummary } from "../views/pull.ts";
 import { simpleUser } from "../views/user.ts";
-import { commentCount } from "../world.ts";
+import { commentCount, isPull } from "../world.ts";
 import { flag, numberOf, oneOf, required, text, textOrNull, texts } from "./body.ts";
 import { type Answer, contributor, created, needPush, ok, pullToWrite, type RepositoryCall, seenPull } from "./call.ts";
 import { lastModified } from "./issues.ts";
@@ -22,7 +22,7 @@ export function listPulls(call: RepositoryCall): Answer {
   const listing = pullListing(call);
   return paged(call, listing, (row) => {
     const seen = call.world.lag.seen(row);
-    return seen && pullSummary(call.view, seen as PullIssue);
+    return seen && isPull(seen) ? pullSummary(call.view, seen) : null;
   });
 }
 

@@ -117,7 +117,7 @@ export function issueView(view: View, issue: Issue): Json {
     updated_at: time(issue.updatedAt),
     closed_at: timeOrNull(issue.closedAt),
     author_association: shared.association,
-    ...(issue.pull ? pullPart(issue as PullIssue, base, page) : issuePart()),
+    ...(isPull(issue) ? pullPart(issue, base, page) : issuePart()),
     active_lock_reason: issue.lockReason,
     ...bodyFields(view, issue.body),
     closed_by: simpleUserOrNull(view, issue.closedById),

@@ -51,9 +51,8 @@ export class DeliveryLog {
     this.#byHook.set(delivery.hookId, log);
     log.push(delivery);
     const oldest = this.#clock.now() - KEPT_MS;
-    let over = 0;
-    while (over < log.length && (log[over] as Delivery).deliveredAt < oldest) over += 1;
-    if (over > 0) log.splice(0, over);
+    const kept = log.findIndex(({ deliveredAt }) => deliveredAt >= oldest);
+    log.splice(0, kept === -1 ? log.length : kept);
   }
 
   find(hookId: number, id: number): Delivery | undefined {

@@ -2,7 +2,7 @@ import type { Fields, Json } from "../../../mirror/store/template.ts";
 import { UpstreamRefusedError } from "../../../upstream/client/errors.ts";
 import { graphqlAnswer, parseGraphql } from "../../../upstream/client/graphql.ts";
 import type { GraphqlAnswer } from "../../../upstream/client/upstream.ts";
-import { mayWrite } from "../../callers/caller.ts";
+import { mayWrite } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { known, OutcomeUnknownFault, type Writer } from "../../rest/writes/pass-on.ts";
 import { askAgain, isSuccess, perform, settle, type Write } from "../../rest/writes/write.ts";

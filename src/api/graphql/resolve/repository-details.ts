@@ -1,7 +1,7 @@
 /** What only REST's single repository shows: rights, how it is merged, where it came from, and who is about. */
 import { sees } from "../../../mirror/read/sight.ts";
 import type { Json } from "../../../mirror/store/template.ts";
-import { type Permissions, permissionsOf } from "../../callers/caller.ts";
+import { type Permissions, permissionsOf } from "../../callers/permissions.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";

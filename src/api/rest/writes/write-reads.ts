@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { REPLICA_LAG_MS } from "../../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../../mirror/store/resource.ts";
 import type { Json } from "../../../mirror/store/template.ts";
+import { type Backoff, waitAfterMs } from "../../../operations/backoff.ts";
 import type { ApiContext } from "../../call.ts";
 
 /** What is read from upstream after a write. */
@@ -20,26 +21,26 @@ export interface Reading extends Pick<Read, "kind" | "key"> {
   seenAt: Date;
 }
 
-type ReadContext = Pick<ApiContext, "upstream" | "clock" | "log">;
+type ReadContext = Pick<ApiContext, "upstream" | "clock" | "random" | "log">;
 
 /** Reads once. That it fails is no failure of the write: what was implied stands, and upstream is asked again later. */
 export async function readNow(ctx: ReadContext, read: Read): Promise<Reading> {
   return (await tryRead(ctx, read)) ?? nothing(ctx, read);
 }
 
-/** The first wait; each is twice as long as the one before. */
-const FIRST_WAIT_MS = 200;
+const UNTIL_SHOWN: Backoff = { firstMs: 200, longestMs: 4_000 };
 
 /** Reads until upstream shows what was just made there, or fails. */
 export async function awaitShown(ctx: ReadContext, read: Read): Promise<Reading> {
-  let last: Reading | null = null;
-  let waitMs = FIRST_WAIT_MS;
-  for (let waitedMs = 0; waitedMs <= REPLICA_LAG_MS; waitedMs += waitMs, waitMs *= 2) {
-    if (waitedMs > 0) await sleep(waitMs / 2);
-    last = await tryRead(ctx, read);
-    if (last === null || (last.body !== null && (read.awaits?.(last.body) ?? true))) break;
+  for (let attempt = 1, waitedMs = 0; ; attempt++) {
+    const reading = await tryRead(ctx, read);
+    if (reading === null) return nothing(ctx, read);
+    const isShown = reading.body !== null && (read.awaits?.(reading.body) ?? true);
+    const waitMs = waitAfterMs(attempt, UNTIL_SHOWN, ctx.random);
+    waitedMs += waitMs;
+    if (isShown || waitedMs > REPLICA_LAG_MS) return reading;
+    await sleep(waitMs);
   }
-  return last ?? nothing(ctx, read);
 }
 
 /** Null: upstream could not be asked. */

@@ -7,6 +7,7 @@ import { type Stored, writtenAt } from "../../../mirror/store/merge-rule.ts";
 import { joinObserved, type Observed, observe, type Seen, type Sighting } from "../../../mirror/store/observation.ts";
 import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";
 import { type Fields, type Json, sameValue } from "../../../mirror/store/template.ts";
+import { type Backoff, waitAfterMs } from "../../../operations/backoff.ts";
 import type { RawAnswer, WriteRequest } from "../../../upstream/client/upstream.ts";
 import { OutcomeUnknownFault, passOn, type Writer } from "./pass-on.ts";
 import { awaitShown, type Read, type Reading, readNow } from "./write-reads.ts";
@@ -134,20 +135,24 @@ export async function settle(
 
 /** The answer waits so long for a store that falters. */
 const STORING_PATIENCE_MS = 10_000;
-/** The first wait; each is twice as long as the one before. */
-const FIRST_WAIT_MS = 50;
+const UNTIL_STORED: Backoff = { firstMs: 50, longestMs: 2_000 };
 
 /**
- * Runs a transaction again while Postgres is away or it loses against another's locks: who made the change reads next, and
- * would find the state before it.
+ * Runs a transaction again while Postgres is away or it loses against another's locks. The caller reads next, and would
+ * otherwise find the state before the write.
  */
-async function storeAtLast({ db, log }: Writer["ctx"], store: (tx: Transaction) => Promise<void>): Promise<void> {
+async function storeAtLast(
+  { db, random, log }: Writer["ctx"],
+  store: (tx: Transaction) => Promise<void>,
+): Promise<void> {
+  // By the monotonic clock: it bounds how long the caller really waits.
   const startedAt = performance.now();
-  for (let waitMs = FIRST_WAIT_MS; ; waitMs *= 2) {
+  for (let attempt = 1; ; attempt++) {
     try {
       return await db.transaction(store);
     } catch (error) {
       const isPassing = isPostgresOutage(error) || isPostgresConflict(error);
+      const waitMs = waitAfterMs(attempt, UNTIL_STORED, random);
       if (!isPassing || performance.now() - startedAt + waitMs > STORING_PATIENCE_MS) throw error;
       log.warn({ err: error, waitMs }, "What a write changed could not be stored yet");
       await sleep(waitMs);

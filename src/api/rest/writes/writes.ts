@@ -2,7 +2,7 @@ import type { Fields, Json } from "../../../mirror/store/template.ts";
 import type { RawAnswer } from "../../../upstream/client/upstream.ts";
 import type { Answer, RepositoryCall } from "../../call.ts";
 import { requireUser } from "../../call.ts";
-import { mayWrite } from "../../callers/caller.ts";
+import { mayWrite } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import type { Route } from "../../router.ts";
 import { isSuccess, type Performed, perform, type Write } from "./write.ts";

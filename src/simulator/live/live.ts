@@ -4,12 +4,11 @@
  *
  * The same seed over the same world gives the same stream, driven by the timer or by hand.
  */
-import * as act from "./live-acts.ts";
-import { seededRandom } from "./random.ts";
-import { Refusal } from "./refusal.ts";
-import type { World } from "./world.ts";
-
-export type LiveKind = act.Kind;
+import { seededRandom } from "../random.ts";
+import { Refusal } from "../refusal.ts";
+import type { World } from "../world.ts";
+import { type Deed, FREQUENCIES, LIVE_KINDS, type LiveKind, perform } from "./acts.ts";
+import { Stage } from "./stage.ts";
 
 export interface LiveOptions {
   /** Steps a second. 0: no timer, only `step()`. */
@@ -21,7 +20,7 @@ export interface LiveOptions {
 
 export interface Live {
   /** What was done next; null when nothing can be done in this world. */
-  step(): act.Deed | null;
+  step(): Deed | null;
   /** Ends the timer. Steps by hand stay possible. */
   stop(): void;
   /** Steps done so far. */
@@ -41,16 +40,16 @@ export function startLive(world: World, options: LiveOptions): Live {
     throw new RangeError(`ratePerSecond is from 0 to 10,000, not ${ratePerSecond}`);
   const weights = weightsOf(options.kinds);
   const random = seededRandom(options.seed);
-  const stage = new act.Stage(world, random);
+  const stage = new Stage(world, random);
   const { promise: done, resolve, reject } = Promise.withResolvers<void>();
   let count = 0;
 
-  const step = (): act.Deed | null => {
+  const step = (): Deed | null => {
     // What is picked may be impossible just now (nothing to reopen); then something else happens.
     for (let attempt = 0; attempt < 50; attempt++) {
       const kind = pickWeighted(weights, random.next());
       try {
-        const deed = stage.perform(kind);
+        const deed = perform(stage, kind);
         if (!deed) continue;
         count += 1;
         return deed;
@@ -103,12 +102,12 @@ interface Weighted {
 
 function weightsOf(kinds: readonly LiveKind[] | undefined): readonly Weighted[] {
   for (const kind of kinds ?? []) {
-    if (!Object.hasOwn(act.FREQUENCIES, kind))
-      throw new Error(`"${kind}" is nothing that happens: ${Object.keys(act.FREQUENCIES).join(", ")}`);
+    if (!LIVE_KINDS.includes(kind)) throw new Error(`"${kind}" is nothing that happens: ${LIVE_KINDS.join(", ")}`);
   }
   let sum = 0;
   const weights: Weighted[] = [];
-  for (const [kind, frequency] of Object.entries(act.FREQUENCIES) as [LiveKind, number][]) {
+  for (const kind of LIVE_KINDS) {
+    const frequency = FREQUENCIES[kind];
     if (kinds ? !kinds.includes(kind) : frequency === 0) continue;
     sum += kinds ? frequency || 1 : frequency;
     weights.push({ kind, upTo: sum });
@@ -117,5 +116,7 @@ function weightsOf(kinds: readonly LiveKind[] | undefined): readonly Weighted[] 
 }
 
 function pickWeighted(weights: readonly Weighted[], roll: number): LiveKind {
-  return (weights.find(({ upTo }) => roll < upTo) ?? (weights.at(-1) as Weighted)).kind;
+  const picked = weights.find(({ upTo }) => roll < upTo);
+  if (!picked) throw new RangeError("No kind is left to pick from");
+  return picked.kind;
 }

@@ -1,0 +1,44 @@
+import type { Caller, User } from "./caller.ts";
+import { PERMISSION_LEVELS, type RepositoryPermission } from "./upstream-callers.ts";
+
+/** Whether a caller's write to this repository is passed on. Upstream itself judges those who show a token of its own. */
+export function mayWrite(caller: User, repositoryId: number): boolean {
+  if (caller.by.of === "upstream") return true;
+  const { canWrite, repositories } = caller.by.token;
+  return canWrite && (repositories === "all" || repositories.includes(repositoryId));
+}
+
+/** Whether the caller may do in every repository what the mirror's own token may. */
+export function hasMirrorsRights(caller: Caller): boolean {
+  return (
+    caller.kind === "user" &&
+    caller.by.of === "own" &&
+    caller.by.token.canWrite &&
+    caller.by.token.repositories === "all"
+  );
+}
+
+/** What a repository lets somebody do, as REST has it. */
+export interface Permissions {
+  admin: boolean;
+  maintain: boolean;
+  push: boolean;
+  triage: boolean;
+  pull: boolean;
+}
+
+/**
+ * What the caller may do in a repository through this mirror; null where that is not known. `mirrors` is what upstream
+ * lets the mirror's own token do, with which it does what our own tokens ask for.
+ */
+export function permissionsOf(caller: Caller, repositoryId: number, mirrors: Permissions | null): Permissions | null {
+  if (caller.kind === "anonymous") return null;
+  if (caller.by.of === "own") return mayWrite(caller, repositoryId) ? mirrors : permissions("READ");
+  const known = caller.by.known.rights.get(repositoryId);
+  return known === undefined ? null : permissions(known);
+}
+
+function permissions(level: RepositoryPermission): Permissions {
+  const rank = PERMISSION_LEVELS.indexOf(level);
+  return { admin: rank >= 4, maintain: rank >= 3, push: rank >= 2, triage: rank >= 1, pull: true };
+}
