@@ -13,7 +13,7 @@ import {
 import { type Call, type Caller, type GraphqlFaults, TimedOutError, typedError } from "./graphql/call.ts";
 import { type Cost, NODE_LIMIT, priceOperation } from "./graphql/cost.ts";
 import { Documents, executionError } from "./graphql/documents.ts";
-import { simulatorSchema } from "./graphql/schema.ts";
+import { buildSimulatorSchema } from "./graphql/schema.ts";
 import { isJsonObject } from "./json.ts";
 import { grants } from "./permissions.ts";
 import { callerOf, type Quota } from "./quota.ts";
@@ -52,7 +52,7 @@ export class Graphql {
   faults: GraphqlFaults = {};
   readonly #world: World;
   readonly #quota: Quota;
-  readonly #schema: GraphQLSchema = simulatorSchema();
+  readonly #schema: GraphQLSchema = buildSimulatorSchema();
   readonly #documents = new Documents(this.#schema);
 
   constructor(world: World, quota: Quota) {

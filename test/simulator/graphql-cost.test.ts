@@ -1,12 +1,14 @@
 import { type OperationDefinitionNode, parse } from "graphql";
 import { expect, test } from "vitest";
 import { priceOperation } from "../../src/simulator/graphql/cost.ts";
-import { simulatorSchema } from "../../src/simulator/graphql/schema.ts";
+import { buildSimulatorSchema } from "../../src/simulator/graphql/schema.ts";
+
+const schema = buildSimulatorSchema();
 
 function price(query: string, variables: Record<string, unknown> = {}, options?: { chargeCounts?: boolean }) {
   const document = parse(query);
   const operation = document.definitions[0] as OperationDefinitionNode;
-  return priceOperation(simulatorSchema(), document, operation, variables, options);
+  return priceOperation(schema, document, operation, variables, options);
 }
 
 test("the documentation's example of repositories, issues and labels costs 51 points", () => {

@@ -9,10 +9,10 @@ import {
   isUnionType,
 } from "graphql";
 import { describe, expect, test } from "vitest";
-import { simulatorSchema } from "../../src/simulator/graphql/schema.ts";
+import { buildSimulatorSchema } from "../../src/simulator/graphql/schema.ts";
 
 const theirs: GraphQLSchema = buildSchema(published.idl, { assumeValidSDL: true });
-const ours = simulatorSchema();
+const ours = buildSimulatorSchema();
 const types = Object.values(ours.getTypeMap()).filter((type) => !type.name.startsWith("__"));
 
 describe("the served schema is a subset of the service's own", () => {

@@ -108,15 +108,8 @@ const FIELDS: Readonly<Record<string, Fields<never>>> = {
   Commit: commitFields,
 };
 
-let built: GraphQLSchema | undefined;
-
-/** Built once: it holds no state. */
-export function simulatorSchema(): GraphQLSchema {
-  built ??= build();
-  return built;
-}
-
-function build(): GraphQLSchema {
+/** The schema with its resolvers. It holds no state, and takes tens of milliseconds to build. */
+export function buildSimulatorSchema(): GraphQLSchema {
   const schema = buildSchema(readFileSync(new URL("./schema.graphql", import.meta.url), "utf8"));
   // GitHub answers database ids beyond 32 bits although their type says Int.
   const wideInt = new GraphQLScalarType({ name: "Int", coerceOutputValue: (value) => value });
