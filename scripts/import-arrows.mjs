@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { checkout } from "./checkout.mjs";
 
-const base = ["src/config.ts", "src/operations", "db", "src/stores.ts"];
+const base = ["src/config.ts", "src/config", "src/operations", "db", "src/stores.ts"];
 const open = [...base, "src/queues", "src/context.ts"];
 const production = [...open, "src/http", "src/upstream", "src/mirror", "src/inbox"];
 
@@ -15,7 +15,8 @@ const production = [...open, "src/http", "src/upstream", "src/mirror", "src/inbo
  */
 const arrows = {
   "src/simulator": [],
-  "src/config.ts": [],
+  "src/config": [],
+  "src/config.ts": ["src/config"],
   "src/operations": ["src/config.ts", "db"],
   db: ["src/config.ts"],
   "src/stores.ts": ["src/config.ts", "src/operations", "db"],

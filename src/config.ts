@@ -1,7 +1,26 @@
-import { createPrivateKey } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { isIP } from "node:net";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
+import { misspeltNames } from "./config/names.ts";
+import { appId, privateKey, privateKeyFile, secret, tokens } from "./config/secrets.ts";
+import {
+  allowance,
+  apiUrl,
+  count,
+  flag,
+  httpUrl,
+  list,
+  oneOf,
+  path,
+  patterns,
+  port,
+  prefix,
+  proxies,
+  share,
+  size,
+  span,
+  timeout,
+  urlOf,
+  word,
+} from "./config/values.ts";
 
 /** One setting of the environment. */
 interface Setting<T> {
@@ -18,7 +37,7 @@ interface Setting<T> {
 }
 
 /** Every setting, in the order in which the documentation lists them. */
-export const settings = {
+export const SETTINGS = {
   port: { name: "PORT", read: port, default: "8080", about: "The port of the API, the receiver and the probes." },
   host: { name: "HOST", read: word, default: "0.0.0.0", about: "The address to listen on." },
   publicUrl: {
@@ -239,7 +258,7 @@ export const settings = {
   },
   home: {
     name: "TAIN_HOME",
-    read: word,
+    read: path,
     default: ".tain",
     about: "The directory of local state: embedded stores, `instance.json`.",
   },
@@ -257,7 +276,7 @@ export const settings = {
   },
 } satisfies Record<string, Setting<unknown>>;
 
-export type Config = { readonly [K in keyof typeof settings]: Value<(typeof settings)[K]> };
+export type Config = { readonly [K in keyof typeof SETTINGS]: Value<(typeof SETTINGS)[K]> };
 type Value<S extends Setting<unknown>> = S extends { default: string } | { required: true }
   ? ReturnType<S["read"]>
   : ReturnType<S["read"]> | null;
@@ -274,10 +293,7 @@ export class ConfigError extends Error {
 export function parseConfig(env: NodeJS.ProcessEnv): Config {
   const problems: string[] = [];
   const values: Record<string, unknown> = {};
-  for (const [key, { name, read, required, default: fallback }] of Object.entries(settings) as [
-    string,
-    Setting<unknown>,
-  ][]) {
+  for (const [key, { name, read, required, default: fallback }] of Object.entries<Setting<unknown>>(SETTINGS)) {
     const text = env[name]?.trim() || fallback;
     values[key] = null;
     if (text === undefined) {
@@ -285,19 +301,19 @@ export function parseConfig(env: NodeJS.ProcessEnv): Config {
       continue;
     }
     try {
-      values[key] = read(text);
+      values[key] = Object.freeze(read(text));
     } catch (error) {
-      problems.push(`${name} ${(error as Error).message}`);
+      problems.push(`${name} ${error instanceof Error ? error.message : error}`);
     }
   }
-  problems.push(...credentialProblems(env));
-  const order = Object.values(settings).map(({ name }) => name);
+  problems.push(...credentialProblems(env), ...misspelt(env));
+  const order = Object.values(SETTINGS).map(({ name }) => name);
   const placeOf = (problem: string) => order.indexOf(problem.split(" ")[0] ?? "");
   problems.sort((a, b) => placeOf(a) - placeOf(b));
   values.appPrivateKey ??= values.appPrivateKeyFile;
   if (problems.length > 0) throw new ConfigError(`Cannot start:\n  ${problems.join("\n  ")}`);
-  values.home = resolve(values.home as string);
-  return values as unknown as Config;
+  // No type follows a loop over the table: each value is what the reader of its own key has answered.
+  return Object.freeze(values) as Config;
 }
 
 /** Whom upstream is to know us as: by tokens, by an App, or by both. */
@@ -316,218 +332,21 @@ function credentialProblems(env: NodeJS.ProcessEnv): string[] {
   return problems;
 }
 
+/** A name that is nearly a setting's would otherwise turn into its default without a word. */
+function misspelt(env: NodeJS.ProcessEnv): string[] {
+  const names = Object.values(SETTINGS).map(({ name }) => name);
+  return misspeltNames(env, names).map(({ name, meant }) => `${name} is no setting: did you mean ${meant}?`);
+}
+
+/** The values that are never logged or printed. */
+export function secretValues(config: Config): unknown[] {
+  const values: Record<string, unknown> = config;
+  return Object.entries<Setting<unknown>>(SETTINGS).flatMap(([key, { secret: isSecret }]) =>
+    isSecret ? values[key] : [],
+  );
+}
+
 /** The file that tells other programs how to reach a running instance. */
 export function instanceFile({ home }: Pick<Config, "home">): string {
   return join(home, "instance.json");
-}
-
-function word(text: string): string {
-  return text;
-}
-
-function secret(text: string): string {
-  if (text.length < 8) throw new Error("is too short to be a secret: use at least 8 characters");
-  return text;
-}
-
-function list(text: string): string[] {
-  const parts = text
-    .split(",")
-    .map((part) => part.trim())
-    .filter(Boolean);
-  if (parts.length === 0) throw new Error("names nothing: give one value, or several separated by commas");
-  return parts;
-}
-
-/** Tokens travel in a header, which bears no blanks and nothing beyond ASCII. The message must not repeat one. */
-function tokens(text: string): string[] {
-  if (text === "") return [];
-  const parts = list(text);
-  if (parts.some((part) => !/^[\x21-\x7e]+$/.test(part))) {
-    throw new Error(
-      "holds a character that no token has, such as a blank or a quotation mark: separate tokens by commas",
-    );
-  }
-  return parts;
-}
-
-/** GitHub docs: either the App's id, a number, or its client id, such as `Iv23abc…`. */
-function appId(text: string): string {
-  if (!/^(\d{1,15}|Iv\w{5,40}(\.\w{5,40})?)$/.test(text))
-    throw new Error(
-      `is neither an App's id nor a client id: ${text} (the App's page shows both, e.g. 123456 or Iv23abc…)`,
-    );
-  return text;
-}
-
-/** Answers it as PKCS #8, whatever form it came in. The message must not repeat any of it. */
-function privateKey(text: string): string {
-  const isPem = text.includes("-----BEGIN");
-  const pem = (isPem ? text : Buffer.from(text, "base64").toString("latin1")).replaceAll("\\n", "\n");
-  const right = "give the whole text of the .pem file that GitHub gave for the App";
-  if (!pem.includes("-----BEGIN")) throw new Error(`is no private key in PEM: ${right}`);
-  if (/-----BEGIN (PUBLIC|RSA PUBLIC|CERTIFICATE)/.test(pem))
-    throw new Error(`is a public key, not the private one: ${right}`);
-  let key: ReturnType<typeof createPrivateKey>;
-  try {
-    key = createPrivateKey(pem);
-  } catch {
-    throw new Error(`cannot be read as a private key (cut off, encrypted or damaged): ${right}`);
-  }
-  if (key.asymmetricKeyType !== "rsa")
-    throw new Error(`is a key of the kind ${key.asymmetricKeyType}, and GitHub's are RSA: ${right}`);
-  return key.export({ type: "pkcs8", format: "pem" }).toString();
-}
-
-function privateKeyFile(path: string): string {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    throw new Error(`names a file that cannot be read: ${path} (${(error as NodeJS.ErrnoException).code})`, {
-      cause: error,
-    });
-  }
-  try {
-    return privateKey(text.trim());
-  } catch (error) {
-    throw new Error(`names a file (${path}) that ${(error as Error).message}`, { cause: error });
-  }
-}
-
-const NETWORK_NAMES = ["loopback", "linklocal", "uniquelocal"];
-
-function proxies(text: string): string[] {
-  const parts = text
-    .split(",")
-    .map((part) => part.trim())
-    .filter(Boolean);
-  for (const part of parts) {
-    const [address = "", bits, ...more] = part.split("/");
-    const family = isIP(address);
-    const isNetwork = bits === undefined || (more.length === 0 && whole(bits) <= (family === 6 ? 128 : 32));
-    if (NETWORK_NAMES.includes(part) || (family !== 0 && isNetwork)) continue;
-    throw new Error(`holds what is neither an address, a network nor one of ${NETWORK_NAMES.join(", ")}: ${part}`);
-  }
-  return parts;
-}
-
-/** Digits only: `Number` would also take 0x50, 1e3 and 8080.0. */
-function whole(text: string): number {
-  return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-}
-
-function port(text: string): number {
-  const value = whole(text);
-  if (!(value <= 65_535)) throw new Error(`is not a port: ${text} (write a number up to 65535)`);
-  return value;
-}
-
-function count(text: string): number {
-  const value = whole(text);
-  if (!(value >= 1)) throw new Error(`is not a whole number above zero: ${text}`);
-  return value;
-}
-
-function allowance(text: string): number {
-  const value = whole(text);
-  if (!(value >= 0)) throw new Error(`is not a number of requests an hour (0 is off): ${text}`);
-  return value;
-}
-
-function share(text: string): number {
-  const value = /^\d+(\.\d+)?$|^\.\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value > 0 && value <= 1)) throw new Error(`is not a share above 0 and up to 1: ${text} (write e.g. 0.5)`);
-  return value;
-}
-
-function flag(text: string): boolean {
-  return oneOf("on", "off")(text) === "on";
-}
-
-/** `30s`, `24h` or plain seconds, as milliseconds. */
-export function duration(text: string): number {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text);
-  if (!match) throw new Error(`is not a duration: ${text} (write 30s, 5m, 24h, 7d or plain seconds)`);
-  const unit = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[match[2] ?? "s"] ?? 1_000;
-  return Number(match[1]) * unit;
-}
-
-/** `500MB` or `4GB`, as bytes. */
-function size(text: string): number {
-  const [, count, unit] = /^(\d+(?:\.\d+)?)(MB|GB)$/i.exec(text) ?? [];
-  if (!count || !unit) throw new Error(`is not a size: ${text} (write 500MB or 4GB)`);
-  return Number(count) * { MB: 1e6, GB: 1e9 }[unit.toUpperCase() as "MB" | "GB"];
-}
-
-/** A duration that something is repeated after or kept for, so zero makes no sense. */
-function span(text: string): number {
-  const ms = duration(text);
-  if (ms <= 0) throw new Error(`is not above zero: ${text}`);
-  return ms;
-}
-
-/** A duration that a timer waits for; timers of more than 24 days fire at once. */
-function timeout(text: string): number {
-  const ms = duration(text);
-  if (ms > 3_600_000) throw new Error(`is longer than an hour: ${text}`);
-  return ms;
-}
-
-function httpUrl(text: string): string {
-  const address = urlOf("http:", "https:")(text);
-  const { username, password, search, hash } = new URL(address);
-  // Such an address appears in answers and logs.
-  if (username || password) throw new Error("holds a user name or password: give the address alone");
-  if (search || hash) throw new Error(`has a query or fragment: ${text} (give the address alone)`);
-  return address.replace(/\/+$/, "");
-}
-
-function apiUrl(text: string): string {
-  const address = httpUrl(text);
-  if (/^(www\.)?github\.com$/.test(new URL(address).hostname)) {
-    throw new Error(`is the website, not the API: ${text} (write https://api.github.com)`);
-  }
-  return address;
-}
-
-function urlOf(...protocols: string[]): (text: string) => string {
-  return (text) => {
-    const url = URL.parse(text);
-    // The value may hold a password, so the message does not repeat it.
-    if (!url || !protocols.includes(url.protocol))
-      throw new Error(
-        `is not an address that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
-      );
-    return text;
-  };
-}
-
-function prefix(text: string): string {
-  if (!/^[\w.-]*\{[\w.-]+\}[\w.-]*$/.test(text))
-    throw new Error(`is not a prefix with a hash tag: ${text} (write e.g. {tain})`);
-  return text;
-}
-
-/** Names of repositories, in lower case, since upstream does not tell case apart. */
-function patterns(text: string): string[] {
-  const parts = text
-    .split(",")
-    .map((part) => part.trim())
-    .filter(Boolean);
-  for (const part of parts)
-    if (!isPattern(part)) throw new Error(`holds what is neither owner/name nor owner/*: ${part}`);
-  return [...new Set(parts.map((part) => part.toLowerCase()))];
-}
-
-export function isPattern(text: string): boolean {
-  return /^[\w.-]+\/(\*|[\w.-]+)$/.test(text);
-}
-
-function oneOf<T extends string>(...values: T[]): (text: string) => T {
-  return (text) => {
-    const value = values.find((candidate) => candidate === text);
-    if (!value) throw new Error(`is ${text}, not one of ${values.join(", ")}`);
-    return value;
-  };
 }

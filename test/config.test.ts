@@ -5,7 +5,8 @@ import { isAbsolute, join } from "node:path";
 import { parseEnv } from "node:util";
 import { describe, expect, test } from "vitest";
 import { configurationDocs } from "../scripts/generate/configuration.ts";
-import { ConfigError, duration, parseConfig, settings } from "../src/config.ts";
+import { duration } from "../src/config/values.ts";
+import { ConfigError, parseConfig, SETTINGS } from "../src/config.ts";
 import { openLog, readable } from "../src/operations/log.ts";
 
 const least = {
@@ -74,6 +75,45 @@ test("every problem is told at once, each by the name of its variable", () => {
 test("a variable that is empty or blank counts as not set", () => {
   expect(parseConfig({ ...least, PORT: "", LOG_LEVEL: "  " })).toMatchObject({ port: 8080, logLevel: "info" });
   expect(problemsOf({ ...least, DATABASE_URL: " " })).toEqual(["DATABASE_URL is not set"]);
+});
+
+describe("a name that is nearly a setting's is told", () => {
+  test.each([
+    ["UPSTREAM_TOKNE", "UPSTREAM_TOKEN"],
+    ["UPSTREAM_TOKENS", "UPSTREAM_TOKEN"],
+    ["WEBHOK_SECRET", "WEBHOOK_SECRET"],
+    ["WEBHOOK-SECRET", "WEBHOOK_SECRET"],
+    ["Operator_Token", "OPERATOR_TOKEN"],
+    ["TRUSTED_PROXYES", "TRUSTED_PROXIES"],
+  ])("%s instead of %s", (wrong, right) => {
+    const env: Record<string, string> = { ...least, [wrong]: "some-value" };
+    if (right in least) delete env[right];
+    expect(problemsOf(env)).toContain(`${wrong} is no setting: did you mean ${right}?`);
+  });
+
+  test("what others in the same environment are told is none of our business", () => {
+    const others = [
+      "HOSTNAME",
+      "HOME",
+      "PATH",
+      "PORTS",
+      "APP_IP",
+      "REDIS_TLS_URL",
+      "DATABASE_POOL_URL",
+      "LOG_LEVEL_SQL",
+    ];
+    expect(problemsOf({ ...least, ...Object.fromEntries(others.map((name) => [name, "x"])) })).toEqual([]);
+  });
+
+  test("beside the setting itself it is some other program's, and empty it says nothing", () => {
+    expect(problemsOf({ ...least, UPSTREAM_TOKENS: "x", OPERATOR_TOKENS: "" })).toEqual([]);
+  });
+});
+
+test("nobody changes the configuration once it is read", () => {
+  const config = parseConfig(least);
+  expect(() => Object.assign(config, { port: 1 })).toThrow(TypeError);
+  expect(() => config.repositories.push("octo/demo")).toThrow(TypeError);
 });
 
 describe("a value that cannot be right says what would be", () => {
@@ -161,7 +201,7 @@ describe("what is written about the settings", () => {
   );
 
   test("a copy of .env.example changes nothing but asks for what is required", () => {
-    const names = Object.values(settings).flatMap((setting) => ("required" in setting ? [setting.name] : []));
+    const names = Object.values(SETTINGS).flatMap((setting) => ("required" in setting ? [setting.name] : []));
     expect(parseEnv(configurationDocs()[".env.example"] ?? "")).toEqual(
       Object.fromEntries(names.map((name) => [name, ""])),
     );

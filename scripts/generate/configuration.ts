@@ -1,4 +1,4 @@
-import { settings } from "../../src/config.ts";
+import { SETTINGS } from "../../src/config.ts";
 
 // Writes `.env.example` and `docs/configuration.md` from the settings. Run it after a setting has changed:
 //   node scripts/generate/configuration.ts
@@ -11,7 +11,7 @@ interface Described {
   about: string;
 }
 
-const described: readonly Described[] = Object.values(settings);
+const described: readonly Described[] = Object.values(SETTINGS);
 
 /** The files that say what can be set, by their path below the repository's root. Pure. */
 export function configurationDocs(): Record<string, string> {

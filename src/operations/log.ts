@@ -1,7 +1,6 @@
 import { styleText } from "node:util";
 import pino from "pino";
-import type { Config } from "../config.ts";
-import { settings } from "../config.ts";
+import { type Config, secretValues } from "../config.ts";
 import { withoutContents } from "./failure.ts";
 
 export type Logger = pino.Logger;
@@ -37,14 +36,11 @@ export function openLog(config: Config, { name }: { name: string }, sink: LineSi
 /** Every text that must not appear in a log: the secret settings, and the passwords inside addresses. */
 function secretTexts(config: Config): string[] {
   const texts = new Set<string>();
-  for (const [key, setting] of Object.entries(settings) as [keyof Config, { secret?: true }][]) {
-    if (!setting.secret) continue;
-    for (const value of [config[key]].flat()) {
-      if (typeof value !== "string") continue;
-      const url = URL.canParse(value) ? new URL(value) : null;
-      if (!url) texts.add(value);
-      else if (url.password) texts.add(url.password).add(decodeURIComponent(url.password));
-    }
+  for (const value of secretValues(config)) {
+    if (typeof value !== "string") continue;
+    const url = URL.parse(value);
+    if (!url) texts.add(value);
+    else if (url.password) texts.add(url.password).add(decodeURIComponent(url.password));
   }
   // A line is JSON, in which a quote or a backslash of the secret is escaped.
   const escaped = [...texts].map((text) => JSON.stringify(text).slice(1, -1));

@@ -56,7 +56,7 @@ test("the App's webhook is found missing, registered, proven by a delivery that 
   });
   expect(await run(world, ["hooks", "check"])).toMatchObject({ code: 0, stdout: "app: well\n" });
   const WEBHOOK_SECRET = "the-new-secret,test-webhook-secret";
-  Object.assign(world.ctx.config, { webhookSecrets: WEBHOOK_SECRET.split(",") });
+  world.ctx.config = { ...world.ctx.config, webhookSecrets: WEBHOOK_SECRET.split(",") };
   const rotated = await run(world, ["hooks", "rotate", "--json"], { WEBHOOK_SECRET });
   expect(rotated).toMatchObject({
     code: 0,

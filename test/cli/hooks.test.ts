@@ -176,7 +176,7 @@ test("a secret is changed in three steps, none of which loses a delivery", async
   expect(nowhere.stderr).toMatch(/cannot be reached from here .* No hook was changed/);
   expect(hook).toMatchObject({ secret: "test-webhook-secret" });
 
-  Object.assign(world.ctx.config, { webhookSecrets: WEBHOOK_SECRET.split(",") });
+  world.ctx.config = { ...world.ctx.config, webhookSecrets: WEBHOOK_SECRET.split(",") };
   const done = await tainOn(world, ["hooks", "rotate"], { WEBHOOK_SECRET });
   expect(done.stderr + done.stdout).not.toContain(proposed.json.secret);
   expect(done).toMatchObject({ code: 0, stdout: expect.stringMatching(/ping arrived[\s\S]*Take the old one out/) });

@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { registerHook } from "../../src/cli/hooks/repository-hooks.ts";
 import { greeting } from "../../src/cli/up/greeting.ts";
-import { settings } from "../../src/config.ts";
+import { SETTINGS } from "../../src/config.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openTestDatabase } from "../support/database.ts";
@@ -64,7 +64,7 @@ test.each(commands)("$page: $command", async ({ command }) => {
     }
     case "export": {
       const name = rest[0]?.split("=")[0];
-      expect(Object.values(settings).map((setting) => setting.name)).toContain(name);
+      expect(Object.values(SETTINGS).map((setting) => setting.name)).toContain(name);
       return;
     }
     case "curl":

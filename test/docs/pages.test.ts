@@ -1,7 +1,7 @@
 import { existsSync, globSync, readdirSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
-import { settings } from "../../src/config.ts";
+import { SETTINGS } from "../../src/config.ts";
 import { version } from "../../src/operations/version.ts";
 import { QUEUE_NAMES } from "../../src/queues/queues.ts";
 import { codeSpansOf, pages, projectRoot, proseOf, readPage } from "./markdown.ts";
@@ -28,7 +28,7 @@ describe.each(pages)("%s", (page) => {
 
   test("each setting that it names exists", () => {
     const known = [
-      ...Object.values(settings).map(({ name }) => name),
+      ...Object.values(SETTINGS).map(({ name }) => name),
       "KEEP_CORPORA",
       "NODE_COMPILE_CACHE",
       "NODE_ENV",

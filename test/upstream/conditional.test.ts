@@ -39,8 +39,7 @@ async function openSimulated(env: NodeJS.ProcessEnv = {}) {
 
 /** A new client of the same mirror, with other tokens. */
 function withTokens(world: UpstreamWorld, upstreamTokens: string[]): Promise<Upstream> {
-  Object.assign(world.ctx.config, { upstreamTokens });
-  return world.another();
+  return world.another({ upstreamTokens });
 }
 
 /** Reads a list, storing nothing but validators, as a page's transaction would beside its rows. */

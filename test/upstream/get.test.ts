@@ -346,9 +346,7 @@ test("an answer that trickles on for ever is given up", async () => {
 test("an upstream that is not there is unreachable and costs nothing", async () => {
   await using world = await openUpstreamWorld((_, response) => json(response, 200, {}, quotaHeaders(100)));
   await world.upstream.get("/user", caller);
-  const { config } = world.ctx;
-  Object.assign(config, { upstreamUrl: "http://127.0.0.1:1" });
-  const astray = await world.another();
+  const astray = await world.another({ upstreamUrl: "http://127.0.0.1:1" });
   await expect(astray.get("/user", caller)).rejects.toMatchObject({ outage: "unreachable", status: null });
   expect((await quotaReport(world.ctx))[0]).toMatchObject({ remaining: 100 });
 });
@@ -455,10 +453,12 @@ test("a walk ends with the page that is missing, and does not go in circles", as
 
 test("closing waits for what is under way, though not for ever", async () => {
   let answer = () => {};
-  await using world = await openUpstreamWorld((_, response) => {
-    answer = () => json(response, 200, { id: 1 });
-  });
-  Object.assign(world.ctx.config, { shutdownMs: 400 });
+  await using world = await openUpstreamWorld(
+    (_, response) => {
+      answer = () => json(response, 200, { id: 1 });
+    },
+    { env: { SHUTDOWN_TIMEOUT: "400ms" } },
+  );
   const patient = world.upstream.get("/user", caller);
   await expect.poll(() => world.asked.length).toBe(1);
   const closed = world.upstream.close();

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { Redis } from "ioredis";
 import { openDatabase } from "../../db/connection.ts";
-import { parseConfig } from "../../src/config.ts";
+import { type Config, parseConfig } from "../../src/config.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { type ClientLimits, openUpstream } from "../../src/upstream/client/client.ts";
 import type { Upstream } from "../../src/upstream/client/upstream.ts";
@@ -32,8 +32,8 @@ export interface UpstreamWorld extends AsyncDisposable {
   ctx: Parameters<typeof openUpstream>[0];
   /** Moves our clock; upstream's stands in the headers that a test gives. */
   wait(ms: number): void;
-  /** Another process: a client of its own, on the same Redis and database. */
-  another(): Promise<Upstream>;
+  /** Another process: a client of its own, on the same Redis and database; with other settings where `changes` has them. */
+  another(changes?: Partial<Config>): Promise<Upstream>;
 }
 
 export interface WorldOptions {
@@ -115,7 +115,7 @@ export async function openUpstreamWorld(play: Play, options: WorldOptions = {}):
     ...options.env,
   });
   let now = begin;
-  const openContext = async () => {
+  const openContext = async (changes: Partial<Config> = {}) => {
     const db = openDatabase(config.databaseUrl, { maxConnections: 2 });
     resources.defer(() => db.$client.end());
     const away = { port: 1, lazyConnect: true, enableOfflineQueue: false, retryStrategy: () => null };
@@ -124,7 +124,14 @@ export async function openUpstreamWorld(play: Play, options: WorldOptions = {}):
     resources.defer(() => redis.disconnect());
     if (options.redis !== "down") await once(redis, "ready");
     const log = openLog(config, { name: "test" });
-    return { config, db, redis, log, clock: { now: () => new Date(now) }, random: () => 0.5 };
+    return {
+      config: { ...config, ...changes },
+      db,
+      redis,
+      log,
+      clock: { now: () => new Date(now) },
+      random: () => 0.5,
+    };
   };
   const open = (ctx: UpstreamWorld["ctx"]) => {
     const upstream = openUpstream(ctx, { repeatAfterMs: 5, ...options.limits });
@@ -142,7 +149,7 @@ export async function openUpstreamWorld(play: Play, options: WorldOptions = {}):
     wait: (ms) => {
       now += ms;
     },
-    another: async () => open(await openContext()),
+    another: async (changes) => open(await openContext(changes)),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
   return world;

@@ -1,4 +1,4 @@
-import { duration } from "../../config.ts";
+import { duration } from "../../config/values.ts";
 import {
   type DeliveryFilter,
   deliveryStatuses,

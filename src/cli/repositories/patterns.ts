@@ -1,6 +1,6 @@
 import type { SyncState } from "../../../db/schema/sync.ts";
 import { sql } from "../../../db/sql.ts";
-import { isPattern } from "../../config.ts";
+import { isPattern } from "../../config/values.ts";
 import type { Context } from "../../context.ts";
 import { UsageError } from "../command.ts";
 

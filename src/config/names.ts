@@ -1,0 +1,38 @@
+/** A shorter name is one edit away from too many others: `HOST` and `HOME`, `PORT` and `PATH`. */
+const SHORTEST = 8;
+
+/** A variable whose name is nearly that of a setting. */
+export interface Misspelt {
+  name: string;
+  meant: string;
+}
+
+/**
+ * The variables that look like a setting whose own variable is not set. Others that run beside us in one environment are
+ * none of our business, so only the nearest names count: one letter too many, too few, wrong, or two that changed places.
+ * Pure.
+ */
+export function misspeltNames(
+  env: Readonly<Record<string, string | undefined>>,
+  settings: readonly string[],
+): Misspelt[] {
+  const known = new Set(settings);
+  const missing = settings.filter((name) => name.length >= SHORTEST && !env[name]?.trim());
+  return Object.keys(env).flatMap((name) => {
+    if (known.has(name) || !env[name]?.trim()) return [];
+    const meant = missing.find((setting) => isNear(name.toUpperCase(), setting));
+    return meant === undefined ? [] : [{ name, meant }];
+  });
+}
+
+/** Whether one edit makes one of the other. Pure. */
+function isNear(one: string, other: string): boolean {
+  if (Math.abs(one.length - other.length) > 1) return false;
+  let start = 0;
+  while (start < one.length && one[start] === other[start]) start++;
+  let end = 0;
+  while (end < Math.min(one.length, other.length) - start && one.at(-1 - end) === other.at(-1 - end)) end++;
+  const left = one.slice(start, one.length - end);
+  const right = other.slice(start, other.length - end);
+  return (left.length <= 1 && right.length <= 1) || (left.length === 2 && left[1] === right[0] && left[0] === right[1]);
+}

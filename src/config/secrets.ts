@@ -1,0 +1,63 @@
+import { createPrivateKey } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { list } from "./values.ts";
+
+/** Tokens travel in a header, which bears no blanks and nothing beyond ASCII. The message must not repeat one. */
+export function tokens(text: string): string[] {
+  if (text === "") return [];
+  const parts = list(text);
+  if (parts.some((part) => !/^[\x21-\x7e]+$/.test(part))) {
+    throw new Error(
+      "holds a character that no token has, such as a blank or a quotation mark: separate tokens by commas",
+    );
+  }
+  return parts;
+}
+
+/** GitHub docs: either the App's id, a number, or its client id, such as `Iv23abc…`. */
+export function appId(text: string): string {
+  if (!/^(\d{1,15}|Iv\w{5,40}(\.\w{5,40})?)$/.test(text))
+    throw new Error(
+      `is neither an App's id nor a client id: ${text} (the App's page shows both, e.g. 123456 or Iv23abc…)`,
+    );
+  return text;
+}
+
+/** Answers it as PKCS #8, whatever form it came in. The message must not repeat any of it. */
+export function privateKey(text: string): string {
+  const isPem = text.includes("-----BEGIN");
+  const pem = (isPem ? text : Buffer.from(text, "base64").toString("latin1")).replaceAll("\\n", "\n");
+  const right = "give the whole text of the .pem file that GitHub gave for the App";
+  if (!pem.includes("-----BEGIN")) throw new Error(`is no private key in PEM: ${right}`);
+  if (/-----BEGIN (PUBLIC|RSA PUBLIC|CERTIFICATE)/.test(pem))
+    throw new Error(`is a public key, not the private one: ${right}`);
+  let key: ReturnType<typeof createPrivateKey>;
+  try {
+    key = createPrivateKey(pem);
+  } catch {
+    throw new Error(`cannot be read as a private key (cut off, encrypted or damaged): ${right}`);
+  }
+  if (key.asymmetricKeyType !== "rsa")
+    throw new Error(`is a key of the kind ${key.asymmetricKeyType}, and GitHub's are RSA: ${right}`);
+  return key.export({ type: "pkcs8", format: "pem" }).toString();
+}
+
+export function privateKeyFile(path: string): string {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    const reason = error instanceof Error && "code" in error ? error.code : error;
+    throw new Error(`names a file that cannot be read: ${path} (${reason})`, { cause: error });
+  }
+  try {
+    return privateKey(text.trim());
+  } catch (error) {
+    throw new Error(`names a file (${path}) that ${error instanceof Error ? error.message : error}`, { cause: error });
+  }
+}
+
+export function secret(text: string): string {
+  if (text.length < 8) throw new Error("is too short to be a secret: use at least 8 characters");
+  return text;
+}

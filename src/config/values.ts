@@ -1,0 +1,158 @@
+import { isIP } from "node:net";
+import { resolve } from "node:path";
+
+// Each reader answers a setting's value, or throws an Error whose message goes on where the setting's name ends.
+
+export function word(text: string): string {
+  return text;
+}
+
+/** As an absolute path. */
+export function path(text: string): string {
+  return resolve(text);
+}
+
+function partsOf(text: string): string[] {
+  return text
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean);
+}
+
+/** One part or several, separated by commas. */
+export function list(text: string): string[] {
+  const parts = partsOf(text);
+  if (parts.length === 0) throw new Error("names nothing: give one value, or several separated by commas");
+  return parts;
+}
+
+const NETWORK_NAMES = ["loopback", "linklocal", "uniquelocal"];
+
+export function proxies(text: string): string[] {
+  const parts = partsOf(text);
+  for (const part of parts) {
+    const [address = "", bits, ...more] = part.split("/");
+    const family = isIP(address);
+    const isNetwork = bits === undefined || (more.length === 0 && whole(bits) <= (family === 6 ? 128 : 32));
+    if (NETWORK_NAMES.includes(part) || (family !== 0 && isNetwork)) continue;
+    throw new Error(`holds what is neither an address, a network nor one of ${NETWORK_NAMES.join(", ")}: ${part}`);
+  }
+  return parts;
+}
+
+/** Digits only: `Number` would also take 0x50, 1e3 and 8080.0. */
+function whole(text: string): number {
+  return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+}
+
+export function port(text: string): number {
+  const value = whole(text);
+  if (!(value <= 65_535)) throw new Error(`is not a port: ${text} (write a number up to 65535)`);
+  return value;
+}
+
+export function count(text: string): number {
+  const value = whole(text);
+  if (!(value >= 1)) throw new Error(`is not a whole number above zero: ${text}`);
+  return value;
+}
+
+export function allowance(text: string): number {
+  const value = whole(text);
+  if (!(value >= 0)) throw new Error(`is not a number of requests an hour (0 is off): ${text}`);
+  return value;
+}
+
+export function share(text: string): number {
+  const value = /^\d+(\.\d+)?$|^\.\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value > 0 && value <= 1)) throw new Error(`is not a share above 0 and up to 1: ${text} (write e.g. 0.5)`);
+  return value;
+}
+
+export function flag(text: string): boolean {
+  return oneOf("on", "off")(text) === "on";
+}
+
+/** `30s`, `24h` or plain seconds, as milliseconds. */
+export function duration(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text);
+  if (!match) throw new Error(`is not a duration: ${text} (write 30s, 5m, 24h, 7d or plain seconds)`);
+  const unit = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[match[2] ?? "s"] ?? 1_000;
+  return Number(match[1]) * unit;
+}
+
+/** `500MB` or `4GB`, as bytes. */
+export function size(text: string): number {
+  const [, count, unit] = /^(\d+(?:\.\d+)?)(MB|GB)$/i.exec(text) ?? [];
+  if (!count || !unit) throw new Error(`is not a size: ${text} (write 500MB or 4GB)`);
+  return Number(count) * (unit.toUpperCase() === "GB" ? 1e9 : 1e6);
+}
+
+/** A duration that something is repeated after or kept for, so zero makes no sense. */
+export function span(text: string): number {
+  const ms = duration(text);
+  if (ms <= 0) throw new Error(`is not above zero: ${text}`);
+  return ms;
+}
+
+/** A duration that a timer waits for; timers of more than 24 days fire at once. */
+export function timeout(text: string): number {
+  const ms = duration(text);
+  if (ms > 3_600_000) throw new Error(`is longer than an hour: ${text}`);
+  return ms;
+}
+
+export function httpUrl(text: string): string {
+  const address = urlOf("http:", "https:")(text);
+  const { username, password, search, hash } = new URL(address);
+  // Such an address appears in answers and logs.
+  if (username || password) throw new Error("holds a user name or password: give the address alone");
+  if (search || hash) throw new Error(`has a query or fragment: ${text} (give the address alone)`);
+  return address.replace(/\/+$/, "");
+}
+
+export function apiUrl(text: string): string {
+  const address = httpUrl(text);
+  if (/^(www\.)?github\.com$/.test(new URL(address).hostname)) {
+    throw new Error(`is the website, not the API: ${text} (write https://api.github.com)`);
+  }
+  return address;
+}
+
+export function urlOf(...protocols: string[]): (text: string) => string {
+  return (text) => {
+    const url = URL.parse(text);
+    // The value may hold a password, so the message does not repeat it.
+    if (!url || !protocols.includes(url.protocol))
+      throw new Error(
+        `is not an address that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
+      );
+    return text;
+  };
+}
+
+export function prefix(text: string): string {
+  if (!/^[\w.-]*\{[\w.-]+\}[\w.-]*$/.test(text))
+    throw new Error(`is not a prefix with a hash tag: ${text} (write e.g. {tain})`);
+  return text;
+}
+
+/** Names of repositories, in lower case, since upstream does not tell case apart. */
+export function patterns(text: string): string[] {
+  const parts = partsOf(text);
+  for (const part of parts)
+    if (!isPattern(part)) throw new Error(`holds what is neither owner/name nor owner/*: ${part}`);
+  return [...new Set(parts.map((part) => part.toLowerCase()))];
+}
+
+export function isPattern(text: string): boolean {
+  return /^[\w.-]+\/(\*|[\w.-]+)$/.test(text);
+}
+
+export function oneOf<T extends string>(...values: T[]): (text: string) => T {
+  return (text) => {
+    const value = values.find((candidate) => candidate === text);
+    if (!value) throw new Error(`is ${text}, not one of ${values.join(", ")}`);
+    return value;
+  };
+}
