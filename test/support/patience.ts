@@ -1,11 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { vi } from "vitest";
-
-/**
- * How long a test waits for what must happen: many times longer than it takes on a busy machine, since nothing but what
- * hangs should fail by it.
- */
-export const PATIENCE_MS = 300_000;
+import { PATIENCE_MS } from "./bounds.ts";
 
 /** Asks again and again, since what is waited for happens in other processes and tells nobody here. */
 export async function until(
