@@ -31,13 +31,13 @@ export interface Corpus {
   database: BenchDatabase;
   /** The largest first. All are public, live, and confirmed. */
   repositories: CorpusRepository[];
-  /** Somebody who owns nothing. */
+  /** A user who owns nothing. */
   userId: number;
 }
 
 const corpora = new Map<string, Promise<Corpus>>();
 
-/** A database with so many issues, filled once per run and size: only to be read. Whoever writes, copies it. */
+/** A database with so many issues, filled once per run and size. It is only read: a benchmark that writes copies it. */
 export function openCorpus(size: CorpusSize): Promise<Corpus> {
   const key = JSON.stringify(size);
   const known = corpora.get(key) ?? (isKept(size) ? openKept(key, size) : openFilled(size));

@@ -11,7 +11,7 @@ import { repositoriesAt } from "./upstream.ts";
 
 const LARGE = process.env.TAIN_LARGE === "1";
 const REPOSITORIES = LARGE ? 1_000 : 30;
-/** Long enough in a large run for a catch-up, a sweep and whatever else comes by the minute. */
+/** Long enough in a large run for a catch-up, a sweep and the tasks of each minute. */
 const SECONDS = LARGE ? 60 : 4;
 const PROCESSES = ["../src/web.ts", "../workers/main.ts", "../workers/scheduler.ts"];
 const TICKS_PER_SECOND = 100;

@@ -94,7 +94,7 @@ async function peakUnderLoad({ corpus, database }: Copy): Promise<{ web: number;
     PORT: "0",
   };
   const web = resources.use(
-    // Whom it would ask itself is nobody.
+    // No upstream listens there: it is to ask none.
     await startServer("web-server.ts", { ...settings, UPSTREAM_URL: "http://127.0.0.1:9", UPSTREAM_TOKEN: "nobody" }),
   );
   const opened = { ...settings, UPSTREAM_URL: web.url, UPSTREAM_TOKEN: "none-yet" };

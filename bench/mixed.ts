@@ -164,7 +164,7 @@ export const trial: Trial = {
   },
 };
 
-/** A port that nobody listened to a moment ago. */
+/** A port that was free a moment ago. */
 async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

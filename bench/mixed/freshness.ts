@@ -46,7 +46,7 @@ export async function probeFreshness(probing: Probing): Promise<number[]> {
   return found;
 }
 
-/** False: somebody deleted it upstream before we showed it, or it took too long. */
+/** False: it was deleted upstream before we showed it, or it took too long. */
 async function waitForComment({ mirror, upstream, problems }: Probing, path: string): Promise<boolean> {
   const deadline = performance.now() + LONGEST_MS;
   for (;;) {

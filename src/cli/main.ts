@@ -11,7 +11,7 @@ import {
 } from "./command.ts";
 import { openOutput } from "./output.ts";
 
-/** In the order in which a person meets them. Each is loaded when it is asked for. */
+/** In the order that a person meets them. Each is loaded when it is asked for. */
 const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
   up: async () => (await import("./up/up.ts")).up,
   add: async () => (await import("./repositories/add.ts")).add,

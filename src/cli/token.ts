@@ -121,7 +121,7 @@ async function scopeOf(ctx: Context, patterns: readonly string[]): Promise<Token
   return { repositoryIds, ownerIds };
 }
 
-/** @throws CommandError when nobody of that name is known; what upstream throws when its own user has to be asked for */
+/** @throws CommandError when no user of that name is known; what upstream throws when its own user has to be asked for */
 async function findUser(ctx: Context, login: string | undefined): Promise<{ userId: number; login: string }> {
   const known = async (condition: Sql) => {
     const rows = await ctx.db.query<{ id: string; login: string }>(sql`

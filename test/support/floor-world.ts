@@ -51,8 +51,8 @@ export function floorOf({ issues, pulls, comments, reviewComments }: FloorSize):
 }
 
 /**
- * One repository of exactly this size, with what makes a real one dear: one comment or review in a hundred is of an account
- * that is gone, one merge in twenty was by such, few threads are long, and nothing has more than a page of children.
+ * One repository of exactly this size, with what makes a real one dear: a deleted account wrote one comment or review in a
+ * hundred, and did one merge in twenty. Few threads are long, and nothing has more than a page of children.
  */
 export function fillFloorWorld({ world }: Pick<Simulator, "world">, size: FloorSize, seed = 29): Repository {
   const { issues, pulls } = size;

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { vi } from "vitest";
 import { PATIENCE_MS } from "./bounds.ts";
 
-/** Asks again and again, since what is waited for happens in other processes and tells nobody here. */
+/** Asks again and again: the awaited change happens in other processes, and sends no event here. */
 export async function until(
   what: string,
   holds: () => boolean | Promise<boolean>,

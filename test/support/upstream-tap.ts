@@ -21,7 +21,7 @@ export interface UpstreamTap extends AsyncDisposable {
   exchanges: Exchange[];
   /** Resolves as soon as the `nth` request that matches (from now on) has been answered, down to the last byte. */
   answered(matches: (exchange: Exchange) => boolean, nth?: number): Promise<Exchange>;
-  /** The same, but upstream's answer is kept back: whoever asked goes on waiting. */
+  /** The same, but upstream's answer is kept back, and the client goes on waiting. */
   withheld(matches: (exchange: Exchange) => boolean, nth?: number): Promise<Exchange>;
 }
 

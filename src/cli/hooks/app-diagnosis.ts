@@ -26,7 +26,7 @@ export async function examineApp(ctx: Pick<Context, "upstream">): Promise<Examin
   }
 }
 
-/** Where a person changes what upstream lets nobody change by its API. */
+/** Where a person changes what upstream's API cannot change. */
 const PAGE = "on the App's page at upstream (Settings, Developer settings, GitHub Apps)";
 
 /** What is wrong with the App and its webhook, the gravest first; nothing when all is well. Pure. */

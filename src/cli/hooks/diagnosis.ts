@@ -113,7 +113,7 @@ export function failureFinding({ statusCode, status }: SentDelivery, address: st
     says,
     todo,
   });
-  // Upstream words it so when somebody answered, and otherwise says by itself what went wrong.
+  // Upstream words it so when a server answered; otherwise its own words say what went wrong.
   const isAnswer = /^Invalid HTTP Response/i.test(status) || (statusCode < 500 && statusCode > 0);
   if (!isAnswer)
     return problem(

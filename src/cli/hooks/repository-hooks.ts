@@ -26,7 +26,7 @@ export interface MirroredName {
   name: string;
 }
 
-/** The repositories that are mirrored, whatever state their copy is in. */
+/** The mirrored repositories, in any state of their copy. */
 export async function findMirroredNames({ db }: Pick<Context, "db">): Promise<MirroredName[]> {
   const rows = await db.query<{ id: string; full_name: string; name: string }>(sql`
     select r.id, r.full_name, r.name from repositories r join repository_syncs s on s.repository_id = r.id
