@@ -103,8 +103,8 @@ export function drawIssue(
 }
 
 /**
- * What a server is asked, `count` requests at a time and other ones each time, until all have had their turn: a load that
- * began with the same ones again would measure what is remembered of them.
+ * Requests to a server, `count` at a time. Each call takes the next ones, until all have had their turn: repeated
+ * requests would measure what is remembered of them.
  */
 export function inTurn(server: ServerProcess, requests: readonly Uint8Array[], count: number): Side {
   let next = 0;

@@ -50,7 +50,7 @@ export const benchmark: Benchmark = {
   },
 };
 
-/** What is kept of a page does not depend on how many there are. */
+/** What is kept of a page does not depend on the number of pages. */
 const COLD = { PAGE_CACHE_BYTES: "0" };
 
 type Requests = (corpus: Corpus, url: string, headers: Record<string, string>) => Uint8Array[];

@@ -46,7 +46,7 @@ function watchForOrphaning(orphaned) {
     if (process.ppid === parent) return;
     clearInterval(looking);
     orphaned();
-  }, 250); // No event tells of a parent's end.
+  }, 250); // The end of a parent sends no event.
 }
 
 /**

@@ -12,7 +12,7 @@ export interface Probing {
   signal: AbortSignal;
 }
 
-/** Who asks without a pause takes the processor time of what is measured. */
+/** A probe without a pause would take the processor time of what is measured. */
 const ASK_AGAIN_MS = 10;
 const LONGEST_MS = 30_000;
 

@@ -89,7 +89,7 @@ async function readByOne(client: Client, reading: Reading, reads: Reads, tags: M
     }
     const now = performance.now();
     reads.latencies[read.kind].push(now - dueAt);
-    // Who fell behind goes on at this pace from here, and does not make up for it.
+    // A connection that fell behind goes on at this pace from here, and does not make up for it.
     dueAt = Math.max(dueAt + gapMs, now);
   }
 }

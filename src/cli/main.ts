@@ -25,7 +25,7 @@ const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
   doctor: async () => (await import("./doctor/doctor.ts")).doctor,
 };
 
-// Set, not exited with: what was written to a pipe would be lost.
+// Set instead of calling exit, which would lose what was written to a pipe.
 process.exitCode = await main(process.argv.slice(2), process.env);
 
 async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {

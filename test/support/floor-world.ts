@@ -40,8 +40,8 @@ export function sizeDividedBy(divisor: number): FloorSize {
 const PAGE = 100;
 
 /**
- * What no client can do without: each list page by page, the repository itself, and by GraphQL a point for the reviews of
- * a hundred pull requests.
+ * The least that any client has to ask for: each list page by page, the repository itself, and by GraphQL a point for
+ * the reviews of a hundred pull requests.
  */
 export function floorOf({ issues, pulls, comments, reviewComments }: FloorSize): { requests: number; points: number } {
   const pagesOf = (count: number) => Math.ceil(count / PAGE);

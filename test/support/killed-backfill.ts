@@ -52,7 +52,7 @@ const pages = {
 export async function openKilledBackfill(): Promise<KilledBackfill> {
   const resources = new AsyncDisposableStack();
   const database = resources.use(await openTestDatabase());
-  // Upstream works out nothing meanwhile: what it does not know when asked again is not known at the end.
+  // Upstream works out no mergeability meanwhile: what it does not know when asked again is unknown at the end.
   const simulator = resources.use(await openSimulator({ worldOptions: { mergeableDelayMs: 3_600_000 } }));
   const { world } = simulator;
   const fullName = generateWorld(world, { seed: 7, repositories: 1, issues: 500, pulls: 350 })

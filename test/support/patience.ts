@@ -15,7 +15,7 @@ export async function until(
   }
 }
 
-/** As `until`, for what throws as long as it does not hold; answers what it answers then, throws what it threw last. */
+/** As `until`, for a check that throws while it does not hold. Answers what the check answers in the end, or throws its last error. */
 export async function eventually<T>(holds: () => T | Promise<T>): Promise<T> {
   return await vi.waitFor(holds, { timeout: PATIENCE_MS, interval: 20 });
 }

@@ -6,7 +6,7 @@ import { listOf } from "../command.ts";
 import { arrivalFindings, failureFinding, type HookFinding } from "./diagnosis.ts";
 import { FOLLOWED_EVENTS } from "./repository-hooks.ts";
 
-/** What a mirror needs an account to grant. GitHub docs: metadata always comes with the others. */
+/** The permissions that an account has to grant a mirror. GitHub docs: metadata always comes with the others. */
 export const NEEDED_PERMISSIONS = ["metadata", "issues", "pull_requests"] as const;
 
 export interface ExaminedApp {

@@ -7,7 +7,7 @@ import { ensureRepositoryHook } from "../../upstream/hooks/hooks.ts";
 import { CommandError } from "../command.ts";
 import type { OpenedInstance } from "../open-instance.ts";
 
-/** What the mirror reads; other events would be accepted and ignored. */
+/** The events that the mirror reads; others would be accepted and ignored. */
 export const FOLLOWED_EVENTS = [
   "issues",
   "issue_comment",

@@ -57,7 +57,7 @@ export class Pacer {
   }
 }
 
-/** Since each repository's copy began; what the mirror can say of a copy that it has only now begun to watch. */
+/** Each repository's pace since its copy began, for a reader who has not watched the copy. */
 export async function loadPaces({ db, clock }: Pick<Context, "db" | "clock">): Promise<Map<string, Pace>> {
   const rows = await db.query<{
     full_name: string;

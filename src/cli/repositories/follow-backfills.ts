@@ -52,7 +52,7 @@ interface Look {
   at: number;
 }
 
-/** What a person, or with --json a program, is shown of it: bars drawn over each other, or a line now and then. */
+/** Shows the progress: bars drawn over each other on a terminal, otherwise a line or a document now and then. */
 class View {
   readonly #output: Output;
   readonly #pacer = new Pacer();
