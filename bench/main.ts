@@ -1,5 +1,7 @@
+import { resolve } from "node:path";
 import { parseArgs, styleText } from "node:util";
 import { compareCheckouts } from "./before-after.ts";
+import { compareExchanges } from "./exchanges.ts";
 import { type Benchmark, type Goal, type Measured, shared, type Trial } from "./measure.ts";
 import { names } from "./names.ts";
 import { profileSelf } from "./profile.ts";
@@ -12,7 +14,8 @@ const usage = `npm run bench -- [--only NAME[,NAME…]] [--json] [--before FOLDE
   ${names.join(" ")}
   ${trials.join(" ")}  (only when it is named)
 
---before FOLDER          compares this checkout's web process with that of another checkout instead
+--before FOLDER          compares this checkout's web process with that of another checkout instead;
+                         with --only exchanges what they answer, not how fast
 --cpu-prof, --heap-prof  each process of the benchmark leaves a profile there, for Chrome's or any other viewer
 ROUNDS=5                 how often subject and reference take turns
 TAIN_LARGE=1             the sizes that the goals are stated for, where the usual run is smaller
@@ -35,7 +38,8 @@ if (values.help) {
 }
 const asked = (values.only ?? []).flatMap((one) => one.split(","));
 if (values.before !== undefined) {
-  await compareCheckouts(values.before, asked);
+  if (asked.includes("exchanges")) await compareExchanges(resolve(values.before), resolve(import.meta.dirname, ".."));
+  else await compareCheckouts(resolve(values.before), asked);
   await shared.disposeAsync();
   process.exit();
 }

@@ -61,8 +61,9 @@ export function startProgram(
   file: string,
   env: NodeJS.ProcessEnv,
   onLine: (line: string) => void = (line) => console.error(line),
+  args: readonly string[] = [],
 ): Program {
-  const child = spawn(process.execPath, [...profileFlags(), fileURLToPath(new URL(file, import.meta.url))], {
+  const child = spawn(process.execPath, [...profileFlags(), fileURLToPath(new URL(file, import.meta.url)), ...args], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ["ignore", "pipe", "inherit"],
   });
