@@ -1,4 +1,3 @@
-import type { AddressInfo } from "node:net";
 import { parseConfig } from "../src/config.ts";
 import { type Context, openContext } from "../src/context.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
@@ -7,14 +6,14 @@ import type { Simulator } from "../src/simulator/running.ts";
 import { openSimulator } from "../src/simulator/simulator.ts";
 import { addSelections, resolveSelections } from "../src/sync/following/selection.ts";
 import { ensureRepositoryHook } from "../src/upstream/hooks/hooks.ts";
-import { buildWeb } from "../src/web.ts";
+import { openWeb } from "../src/web.ts";
 import { openWorkers } from "../workers/main.ts";
 import { type BenchDatabase, benchRedis, openBenchDatabase } from "./databases.ts";
 import { shared } from "./measure.ts";
 
 export interface History extends AsyncDisposable {
   simulator: Simulator;
-  /** A mirror as it was before the deliveries, which wait in its inbox. */
+  /** A mirror in which the deliveries wait, all the rest being as it was before them. */
   prepared: BenchDatabase;
   deliveries: number;
   payloadBytes: { median: number; mean: number; most: number };
@@ -31,7 +30,7 @@ export function sharedHistory(): Promise<History> {
   return opened;
 }
 
-/** An upstream that was mirrored, and then went on. Its deliveries were not applied. */
+/** An upstream that was mirrored, and then went on, while nobody applied what it sent. */
 async function openHistory(atLeast: number): Promise<History> {
   const resources = new AsyncDisposableStack();
   const simulator = resources.use(
@@ -58,9 +57,8 @@ async function openHistory(atLeast: number): Promise<History> {
     await waitFor(ctx, "select count(*)::int as left from repository_syncs where state <> 'live'");
     void workers;
   }
-  const app = buildWeb(ctx);
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}/webhooks`;
+  const web = openWeb(ctx);
+  const url = `${await web.listen({ host: "127.0.0.1", port: 0 })}/webhooks`;
   for (const fullName of names) {
     const secret = ctx.config.webhookSecrets[0] as string;
     await ensureRepositoryHook(ctx.upstream, { fullName, url, secret, events: ["*"] });
@@ -71,7 +69,7 @@ async function openHistory(atLeast: number): Promise<History> {
     for (let step = 0; step < 200 && simulator.webhooks.tally.sent < atLeast; step++) live.step();
     await simulator.quiet();
   }
-  await app.close();
+  await web.close();
   const { rows } = await ctx.db.$client.query<{ deliveries: number; median: number; mean: number; most: number }>(
     `select count(*)::int as deliveries, percentile_disc(0.5) within group (order by length(payload))::int as median,
       avg(length(payload))::int as mean, max(length(payload))::int as most from deliveries where status = 'pending'`,

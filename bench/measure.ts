@@ -16,7 +16,7 @@ export interface Measured {
   spread: [number, number];
   goal: Goal;
   met: boolean;
-  /** Further figures, by name. */
+  /** What else is worth knowing, flat. */
   notes?: Record<string, unknown>;
 }
 
@@ -35,7 +35,7 @@ export interface Trial {
   run(): Promise<{ figures: Record<string, unknown>; problems: string[] }>;
 }
 
-/** Resources that several benchmarks share. Closed when all benchmarks of the run are over. */
+/** Closed when all benchmarks of the run are over: what several of them share. */
 export const shared = new AsyncDisposableStack();
 
 /** At least five, so that one disturbed round is not the median. */

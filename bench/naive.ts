@@ -26,7 +26,7 @@ export const benchmark: Benchmark = {
   },
 };
 
-/** The part of a page that both servers must answer alike. */
+/** What of a page must be the same, whoever writes it. */
 async function numbers(url: string, headers: Record<string, string> = {}): Promise<string> {
   const rows = (await (await fetch(url, { headers })).json()) as {
     number: number;

@@ -1,7 +1,7 @@
 import { parseConfig } from "../src/config.ts";
 import { openContext } from "../src/context.ts";
 import { runProcess } from "../src/operations/entry.ts";
-import { buildWeb } from "../src/web.ts";
+import { openWeb } from "../src/web.ts";
 import { announce } from "./processes.ts";
 
 /** The web process, as `src/web.ts` starts it, for a benchmark that waits until it listens. */
@@ -9,10 +9,10 @@ await runProcess(async () => {
   const config = parseConfig(process.env);
   const resources = new AsyncDisposableStack();
   const ctx = await openContext(config, resources, { name: "bench-web" });
-  const app = buildWeb(ctx);
+  const web = openWeb(ctx);
   const over = Promise.withResolvers<void>();
-  announce(await app.listen({ host: config.host, port: config.port }), async () => {
-    await app.close();
+  announce(await web.listen({ host: config.host, port: config.port }), async () => {
+    await web.close();
     await resources.disposeAsync();
     over.resolve();
   });

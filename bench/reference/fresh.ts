@@ -4,7 +4,7 @@ import { Redis } from "ioredis";
 import pg from "pg";
 import type { ServerProcess } from "../processes.ts";
 
-/** The stages that a delivery needs before it can be shown, each alone. */
+/** What a delivery cannot be shown without, each stage alone. */
 export async function openStages({
   bare,
   databaseUrl,

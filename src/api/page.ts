@@ -1,6 +1,6 @@
+import { compressed, type Encoding } from "../http/encoding.ts";
 import { Kept } from "../mirror/unchanged/kept.ts";
 import type { Standing, Standings } from "../mirror/unchanged/standings.ts";
-import { compressed, type Encoding } from "./compression.ts";
 import { ownBytes } from "./own-bytes.ts";
 
 /** An answer of status 200 as it was rendered, which may be given again while nothing that it shows has changed. */

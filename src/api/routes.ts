@@ -1,108 +1,105 @@
-import type { FastifyInstance, FastifyReply } from "fastify";
-import { isPostgresOutage } from "../../db/outage.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { Reply } from "../http/reply.ts";
+import type { Handler, Params, Route } from "../http/router.ts";
 import { StandingsReader } from "../mirror/unchanged/standings.ts";
-import { goInFront, type Listener } from "../operations/front.ts";
+import { Again } from "./again.ts";
 import type { ApiContext } from "./call.ts";
 import { Callers } from "./callers/caller.ts";
 import { CallerQuota } from "./callers/quota.ts";
-import { compressAnswers } from "./compression.ts";
-import { registerDescription } from "./description/routes.ts";
-import { ApiFault, faultBody } from "./dialect/fault.ts";
-import { storeOutage } from "./dialect/outage.ts";
-import { agentMissing, hasAgent, jsonType, type Outgoing, send } from "./dialect/reply.ts";
-import { newRequestId } from "./dialect/request-id.ts";
-import { DirectReads } from "./direct.ts";
-import { openGraphql } from "./graphql/run/endpoint.ts";
+import { description } from "./description/routes.ts";
+import { ENTERPRISE_PREFIX, pathInApi } from "./dialect/addresses.ts";
+import { failureReply } from "./dialect/failure.ts";
+import { Graphql } from "./graphql/handle.ts";
 import { ChangeStreams } from "./graphql/subscribe/change-streams.ts";
-import { takesLines } from "./head.ts";
+import type { Match, Operation, Operations } from "./operation.ts";
 import { openPages } from "./page.ts";
-import { openRest } from "./rest/endpoint.ts";
+import { Rest } from "./rest/handle.ts";
 import { restOperations } from "./rest/operations.ts";
-import { Shortcut } from "./shortcut.ts";
 
-const DOCS = "https://docs.github.com/rest";
+/** How long a query of GraphQL may take. GitHub gives up after as long. */
+const GRAPHQL_TIMEOUT_MS = 10_000;
 
-/** GitHub takes bodies of 65,536 characters; GraphQL variables may hold several. */
-const MAX_BODY_BYTES = 4 * 1024 * 1024;
+export interface Api {
+  /** The dialect at `/` and at `/api/v3`, GraphQL at `/graphql` and `/api/graphql`, and the descriptions of both. */
+  routes: Route[];
+  /** Answers a path of the dialect that we do not serve. */
+  otherwise: Handler;
+  failure: (error: unknown, path: string | null) => Reply;
+  /** Ends the streams, each of which would hold the server open until its caller goes. */
+  stop(): Promise<void>;
+  /** Gives callers' leased quota back, and closes connections. No request may be under way. */
+  close(): Promise<void>;
+}
 
-const METHODS = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"];
+export interface ApiLimits {
+  graphqlTimeoutMs?: number;
+}
 
-/**
- * Serves the dialect at `/` and at `/api/v3`, GraphQL at `/graphql` and `/api/graphql`: every path that no other route of
- * the app has taken. Closing the app gives callers' leased quota back. GitHub gives up on a query after 10 s; so do we.
- */
-export async function registerApi(
-  app: FastifyInstance,
-  ctx: ApiContext,
-  { graphqlTimeoutMs = 10_000 } = {},
-): Promise<void> {
+export function openApi(ctx: ApiContext, { graphqlTimeoutMs = GRAPHQL_TIMEOUT_MS }: ApiLimits = {}): Api {
   const callers = new Callers(ctx);
   const quota = new CallerQuota(ctx);
   const changes = new ChangeStreams(ctx);
   const pages = openPages(ctx.config.pageCacheBytes);
   const standings = new StandingsReader(ctx.config);
-  const graphql = openGraphql({ ctx, callers, quota, timeoutMs: graphqlTimeoutMs, changes, standings });
-  const shortcut = new Shortcut(ctx, { callers, quota, pages, standings });
+  const again = new Again(ctx, { callers, quota, pages, standings });
   const operations = restOperations();
-  const rest = openRest({ ctx, callers, quota, pages, standings, shortcut, operations });
-  const direct = new DirectReads(ctx, { rest, failed: failure });
-  if (takesLines) {
-    goInFront(app, (request, response, way) => {
-      const pass: Listener = (again, its) => direct.take(again, its, way);
-      shortcut.take(request, response, { ...way, pass });
-    });
-  }
-
-  await app.register(async (api) => {
-    // A stream would hold the server open until its caller goes.
-    api.addHook("preClose", async () => changes[Symbol.asyncDispose]());
-    api.addHook("onClose", async () => {
+  const rest = new Rest({ ctx, callers, quota, pages, standings, again });
+  const graphql = new Graphql({ ctx, callers, quota, changes, standings, timeoutMs: graphqlTimeoutMs });
+  const query = (exchange: Exchange) => graphql.handle(exchange);
+  return {
+    routes: [
+      { method: "POST", path: "/graphql", handle: query },
+      { method: "POST", path: "/api/graphql", handle: query },
+      ...description(ctx, operations),
+      ...restRoutes(operations, (exchange, match) => rest.handle(exchange, match)),
+    ],
+    otherwise: (exchange) => rest.handle(exchange, null),
+    failure: (error, path) => failureReply(ctx, error, path),
+    stop: () => changes[Symbol.asyncDispose](),
+    async close() {
       await quota.close();
       await callers.close();
       await standings[Symbol.asyncDispose]();
-    });
-    await compressAnswers(api);
-    // Bodies stay as they were sent: they are passed on, or read by the operation that knows what they are.
-    api.removeAllContentTypeParsers();
-    api.addContentTypeParser("*", { parseAs: "string", bodyLimit: MAX_BODY_BYTES }, (_request, body, done) =>
-      done(null, body),
-    );
-    api.setErrorHandler((error, request, reply) => sendAll(reply, failure(error, request.url)));
-    registerDescription(api, ctx, { operations, newRequestId });
-    api.route({
-      method: METHODS,
-      url: "/*",
-      handler: async (request, reply) => {
-        const path = request.url.split("?", 1)[0] ?? "/";
-        const isGraphql = path === "/graphql" || path === "/api/graphql";
-        if (!isGraphql || request.method !== "POST")
-          return sendAll(reply, await rest.answer(request, rest.find(request.method, request.url)));
-        const requestId = newRequestId();
-        return hasAgent(request.headers) ? graphql(request, reply, requestId) : sendAll(reply, agentMissing(requestId));
-      },
-    });
-  });
-
-  /** What is wrong on our own side, as an answer. */
-  function failure(error: unknown, url: string): Outgoing {
-    const requestId = newRequestId();
-    const answer = (fault: ApiFault): Outgoing => ({
-      status: fault.status,
-      body: faultBody(fault, DOCS),
-      headers: { "Content-Type": jsonType, ...fault.headers },
-      requestId,
-    });
-    if (isPostgresOutage(error)) {
-      ctx.log.error({ err: error, requestId, path: url.split("?")[0] }, "The database cannot be reached");
-      return answer(storeOutage(error));
-    }
-    const status = (error as { statusCode?: number }).statusCode ?? 500;
-    if (status >= 500) ctx.log.error({ err: error, requestId, path: url.split("?")[0] }, "A request failed");
-    const message = status >= 500 ? "Server Error" : status === 413 ? "Request body is too large" : "Bad Request";
-    return answer(new ApiFault(status, message));
-  }
+    },
+  };
 }
 
-function sendAll(reply: FastifyReply, { status, body, headers, requestId }: Outgoing): FastifyReply {
-  return send(reply, status, body, headers, requestId);
+/** Each operation at `/` and at `/api/v3`; below a repository by its name and by its id. */
+function restRoutes(operations: Operations, handle: (exchange: Exchange, match: Match) => Promise<Reply>): Route[] {
+  const at = (path: string, operation: Operation, match: (exchange: Exchange, params: Params) => Match): Route[] =>
+    [path, ENTERPRISE_PREFIX + path, ...(path === "/" ? [ENTERPRISE_PREFIX] : [])].map((whole) => ({
+      method: operation.method,
+      path: whole,
+      handle: (exchange, params) => handle(exchange, match(exchange, params)),
+    }));
+  return operations.routes.flatMap(({ path, route }) =>
+    route.run.of === "service"
+      ? at(path, route, (_exchange, params) => ({ route, params, repository: null }))
+      : [
+          ...at(`/repos/:owner/:repo${below(path)}`, route, (exchange, params) => ({
+            route,
+            params,
+            repository: { fullName: `${params.owner}/${params.repo}`, id: null, rest: pathBelow(exchange, 3) },
+          })),
+          ...at(`/repositories/:repositoryId${below(path)}`, route, (exchange, params) => ({
+            route,
+            params,
+            repository: { fullName: null, id: params.repositoryId ?? null, rest: pathBelow(exchange, 2) },
+          })),
+        ],
+  );
+}
+
+/** An operation on the repository itself has the path `/`. */
+function below(path: string): string {
+  return path === "/" ? "" : path;
+}
+
+/** What follows so many segments of a path, as it was sent. */
+function pathBelow(exchange: Exchange, segments: number): string {
+  return pathInApi(exchange)
+    .path.split("/")
+    .slice(segments + 1)
+    .map((segment) => `/${segment}`)
+    .join("");
 }

@@ -79,9 +79,9 @@ export function completed(env: NodeJS.ProcessEnv, instance: Instance | null): No
   return {
     ...env,
     ...known,
-    // A command that only reads verifies no delivery, so any secret will do.
+    // A command that only asks verifies no delivery, and needs no secret of its own.
     WEBHOOK_SECRET: env.WEBHOOK_SECRET || instance?.webhookSecret || newSecret(),
-    // The command itself says what goes wrong; log lines would stand among its results.
+    // What goes wrong is said by the command; log lines would stand among its results.
     LOG_LEVEL: env.LOG_LEVEL || "silent",
   };
 }

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { isContentType } from "../http/content-type.ts";
 import { type Delivery, keysOf } from "../inbox/delivery.ts";
 import { DeliveryFault } from "./fault.ts";
 
@@ -58,9 +59,14 @@ function payloadOf(headers: IncomingHttpHeaders, body: Buffer): Buffer {
   if (encoding && encoding.toLowerCase() !== "identity") {
     throw new DeliveryFault(415, `Content-Encoding ${encoding} is not supported: send the body as it is`);
   }
-  const [type = "", ...parameters] = (headers["content-type"] ?? "")
-    .split(";")
-    .map((part) => part.trim().toLowerCase());
+  const contentType = headers["content-type"];
+  if (contentType !== undefined && !isContentType(contentType)) {
+    throw new DeliveryFault(
+      415,
+      "Content-Type is malformed: send application/json or application/x-www-form-urlencoded",
+    );
+  }
+  const [type = "", ...parameters] = (contentType ?? "").split(";").map((part) => part.trim().toLowerCase());
   const charset = parameters
     .find((parameter) => parameter.startsWith("charset="))
     ?.slice("charset=".length)

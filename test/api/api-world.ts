@@ -1,7 +1,6 @@
-import Fastify from "fastify";
 import { sql } from "../../db/drizzle.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
-import { registerApi } from "../../src/api/routes.ts";
+import type { ApiLimits } from "../../src/api/routes.ts";
 import type { Context } from "../../src/context.ts";
 import { openLocal } from "../../src/context.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
@@ -12,6 +11,7 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { openUpstream } from "../../src/upstream/client/client.ts";
+import { openWeb } from "../../src/web.ts";
 import { testConfig } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 
@@ -38,7 +38,7 @@ export interface ApiWorld extends AsyncDisposable {
   /** Another process' worth of API over the same stores. */
   openSibling(
     env?: NodeJS.ProcessEnv,
-    limits?: Parameters<typeof registerApi>[2],
+    limits?: ApiLimits,
     clientLimits?: Parameters<typeof openUpstream>[1],
   ): Promise<string>;
 }
@@ -104,11 +104,10 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
     const user = await askAt(upstream.url, "GET", "/user", { token: UPSTREAM_TOKEN });
     await store(ctx, upstream, "user", user.body);
     const userId = user.body.id as number;
-    const listen = async (of: Context, limits: Parameters<typeof registerApi>[2] = {}) => {
-      const app = Fastify();
-      await registerApi(app, of, limits);
-      resources.defer(() => app.close());
-      return app.listen({ host: "127.0.0.1", port: 0 });
+    const listen = async (of: Context, limits: ApiLimits = {}) => {
+      const web = openWeb(of, limits);
+      resources.defer(() => web.close());
+      return web.listen({ host: "127.0.0.1", port: 0 });
     };
     const url = await listen(ctx);
     const token = await createApiToken(ctx, { userId, canWrite: true });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { openWorld } from "../support/world.ts";
+import { type Answered, openApiWorld } from "./api-world.ts";
 
 const FORWARDED = {
   "x-forwarded-for": "203.0.113.9",
@@ -37,4 +38,14 @@ test("PUBLIC_URL wins over whatever is forwarded", async () => {
   });
   const { body } = await world.get("/", FORWARDED);
   expect(body).toHaveProperty("current_user_url", "https://tain.example.com/user");
+});
+
+test("what a proxy says of one request is never shown to another, nor where an answer is kept", async () => {
+  await using world = await openApiWorld({ repositories: 1, issues: 5, env: { TRUSTED_PROXIES: "loopback" } });
+  const path = `/repos/${world.repositories[0]?.fullName}/labels`;
+  const apiIn = (answer: Answered) => new URL(answer.body[0].url).origin;
+  for (let time = 0; time < 4; time++)
+    expect(apiIn(await world.get(path, { headers: FORWARDED }))).toBe("https://api.example.com");
+  for (let time = 0; time < 4; time++) expect(apiIn(await world.get(path))).toBe(world.url);
+  expect(apiIn(await world.get(path, { headers: FORWARDED }))).toBe("https://api.example.com");
 });

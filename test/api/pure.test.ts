@@ -1,11 +1,11 @@
 import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { compressed } from "../../src/api/compression.ts";
 import { readCursor, writeCursor } from "../../src/api/dialect/cursor.ts";
 import { cursorLink, numberedLink } from "../../src/api/dialect/link.ts";
 import { decodeId } from "../../src/api/graphql/resolve/node-id.ts";
 import { ownBytes } from "../../src/api/own-bytes.ts";
+import { compressed } from "../../src/http/encoding.ts";
 
 describe("cursors", () => {
   test("what is written is read again, in both alphabets", () => {

@@ -3,8 +3,7 @@ import { lookup } from "node:dns/promises";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Fastify from "fastify";
-import { registerApi } from "../../src/api/routes.ts";
+import { openWeb } from "../../src/web.ts";
 import type { ApiWorld } from "../api/api-world.ts";
 
 /** What one run of `gh` printed, and with which status it ended. */
@@ -31,10 +30,9 @@ export async function openGh(world: ApiWorld, resources: AsyncDisposableStack): 
   const home = await mkdtemp(join(tmpdir(), "tain-gh-"));
   resources.defer(() => rm(home, { recursive: true, force: true }));
   const socket = join(home, "socket");
-  const app = Fastify();
-  await registerApi(app, world.ctx);
-  await app.listen({ path: socket });
-  resources.defer(() => app.close());
+  const web = openWeb(world.ctx);
+  resources.defer(() => web.close());
+  await web.listen({ path: socket });
   await writeFile(join(home, "config.yml"), `http_unix_socket: ${socket}\n`);
   return runIn(home, world.token);
 }
@@ -44,12 +42,10 @@ export async function openGh(world: ApiWorld, resources: AsyncDisposableStack): 
  * Where `api.github.localhost` has no address, the mirror stands as the proxy that leads there.
  */
 export async function openGhAtPort80(world: ApiWorld, resources: AsyncDisposableStack): Promise<Gh | string> {
-  // A proxy is sent whole addresses.
-  const app = Fastify({ rewriteUrl: ({ url = "/" }) => url.replace(`http://api.${DEVELOPMENT}/`, "/") });
-  await registerApi(app, world.ctx);
-  resources.defer(() => app.close());
+  const web = openWeb(world.ctx);
+  resources.defer(() => web.close());
   try {
-    await app.listen({ host: "127.0.0.1", port: 80 });
+    await web.listen({ host: "127.0.0.1", port: 80 });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== "EACCES" && code !== "EADDRINUSE") throw error;

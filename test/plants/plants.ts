@@ -316,7 +316,10 @@ export const plants: readonly Plant[] = [
     does: "A repository that upstream does not show to a caller's token is shown to them.",
     file: "src/api/callers/upstream-callers.ts",
     replaces: [
-      ["if (node) rights.set(Number(id), permissionOf(node));", "rights.set(Number(id), permissionOf(node ?? {}));"],
+      [
+        `if (node) rights.set(Number(id), node.viewerPermission ?? "READ");`,
+        `rights.set(Number(id), node?.viewerPermission ?? "READ");`,
+      ],
     ],
     tests: ["test/api/upstream-callers.test.ts", "test/api/visibility.test.ts"],
   },
@@ -324,17 +327,9 @@ export const plants: readonly Plant[] = [
     name: "one-page-for-all",
     property: 8,
     does: "A kept page is given to callers who may see less.",
-    file: "src/api/callers/payer.ts",
+    file: "src/api/callers/caller.ts",
     replaces: [[".update(JSON.stringify([of, rights]))", ".update(JSON.stringify([of]))"]],
     tests: ["test/api/page-cache.test.ts"],
-  },
-  {
-    name: "writes-anywhere",
-    property: 8,
-    does: "A token of ours for one repository writes to any other.",
-    file: "src/api/callers/permissions.ts",
-    replaces: [["return canWrite && (repositories ===", "return canWrite || (repositories ==="]],
-    tests: ["test/api/visibility.test.ts"],
   },
   {
     name: "status-for-all",

@@ -1,9 +1,8 @@
 import { sign } from "@octokit/webhooks-methods";
-import Fastify from "fastify";
 import type { Config } from "../../src/config.ts";
 import { parseConfig } from "../../src/config.ts";
-import { type Local, openLocal } from "../../src/context.ts";
-import { receiver } from "../../src/receiver/routes.ts";
+import { type Context, openContext } from "../../src/context.ts";
+import { openWeb } from "../../src/web.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 
 export const SECRET = "first-webhook-secret";
@@ -14,7 +13,7 @@ export const NOWHERE = { databaseUrl: "postgres://tain:tain@127.0.0.1:1/tain", r
 
 export interface ReceiverWorld extends AsyncDisposable {
   url: string;
-  stores: Local;
+  stores: Context;
   /** Signs and sends; the answer's body is parsed. */
   deliver(options?: Sending): Promise<{ status: number; headers: Headers; body: Record<string, unknown> }>;
   inbox(): Promise<InboxRow[]>;
@@ -60,15 +59,14 @@ export async function openReceiverWorld(
     REDIS_PREFIX: redis.prefix,
     ...stores.env,
   });
-  const ctx = await openLocal(config, resources, { name: "test" });
+  const ctx = await openContext(config, resources, { name: "test" });
   if (!stores.redisUrl)
     resources.defer(() =>
       Promise.all(Object.values(ctx.queues).map((queue) => queue.obliterate({ force: true }))).then(() => {}),
     );
-  const app = Fastify();
-  await app.register(receiver(ctx));
-  resources.defer(() => app.close());
-  const url = await app.listen({ host: "127.0.0.1", port: 0 });
+  const web = openWeb(ctx);
+  resources.defer(() => web.close());
+  const url = await web.listen({ host: "127.0.0.1", port: 0 });
   return {
     url,
     stores: ctx,

@@ -1,11 +1,10 @@
-import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { openContext } from "../../src/context.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { type Random, seededRandom } from "../../src/simulator/random.ts";
 import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
-import { buildWeb } from "../../src/web.ts";
+import { openWeb } from "../../src/web.ts";
 import { compare } from "../support/comparison.ts";
 import { printFigures } from "../support/figures.ts";
 import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
@@ -89,10 +88,9 @@ async function openSecondServer({ ctx }: TestWorld): Promise<string> {
   const resources = new AsyncDisposableStack();
   onTestFinished(() => resources.disposeAsync());
   const other = await openContext(ctx.config, resources, { name: "second", clock: ctx.clock });
-  const app = buildWeb(other);
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  resources.defer(() => app.close());
-  return `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+  const web = openWeb(other);
+  resources.defer(() => web.close());
+  return web.listen({ host: "127.0.0.1", port: 0 });
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies are picked from and compared, not trusted

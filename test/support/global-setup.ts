@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import pg from "pg";
 
-/** The migrated, empty database that every test database is cloned from. Only this file connects to it. */
+/** The migrated, empty database that every test database is cloned from. Nobody else connects to it. */
 export const templateName = "tain_template";
 
 const migrations = new URL("../../db/migrate.ts", import.meta.url);

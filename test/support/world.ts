@@ -1,4 +1,3 @@
-import type { AddressInfo } from "node:net";
 import { sql } from "../../db/drizzle.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { type Context, openContext } from "../../src/context.ts";
@@ -10,12 +9,11 @@ import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { addSelections, readViewer, resolveSelections } from "../../src/sync/following/selection.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
-import { buildWeb } from "../../src/web.ts";
+import { openWeb } from "../../src/web.ts";
 import { openWorkers } from "../../workers/main.ts";
-import { PATIENCE_MS } from "./bounds.ts";
 import { testConfig } from "./config.ts";
 import { openTestDatabase, testRedis } from "./database.ts";
-import { until } from "./patience.ts";
+import { PATIENCE_MS, until } from "./patience.ts";
 
 export const UPSTREAM_TOKEN = "test-upstream-token";
 
@@ -85,10 +83,9 @@ export async function openWorld({
   if (workers) work();
   resources.defer(() => stopping.abort());
 
-  const app = buildWeb(ctx);
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  resources.defer(() => app.close());
-  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+  const web = openWeb(ctx);
+  resources.defer(() => web.close());
+  const url = await web.listen({ host: "127.0.0.1", port: 0 });
   const userId = await readViewer(ctx);
   const token = await createApiToken(ctx, { userId, canWrite: true });
 

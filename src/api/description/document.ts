@@ -1,7 +1,7 @@
 import type { Config } from "../../config.ts";
 import { version } from "../../operations/version.ts";
 import { apiVersions } from "../dialect/version.ts";
-import type { Router } from "../router.ts";
+import type { Operations } from "../operation.ts";
 import { type Operation, type Parameter, type Published, type Reference, wholePath } from "./published.ts";
 
 /** An OpenAPI 3.1 document, as far as it is looked into. */
@@ -59,7 +59,7 @@ const PARAMETERS: Record<string, Parameter> = {
  * @throws Error for a route that `published` lacks
  */
 export function describeApi(
-  routes: Router["routes"],
+  routes: Operations["routes"],
   { operations, components, source }: Published,
   { api, authMode, passThrough }: { api: string } & Pick<Config, "authMode" | "passThrough">,
 ): Description {

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { Router } from "../router.ts";
+import type { Operations } from "../operation.ts";
 
 /** As much of a schema as the page shows of it. JSON Schema 2020-12. */
 export interface Schema {
@@ -61,7 +61,7 @@ export function readPublished(): Published {
 }
 
 /** The path of a route below the API's address, with its parameters as we name them: `/repos/:owner/:repo/issues/:number`. */
-export function wholePath({ path, route }: Router["routes"][number]): string {
+export function wholePath({ path, route }: Operations["routes"][number]): string {
   if (route.run.of === "service") return path;
   return `/repos/:owner/:repo${path === "/" ? "" : path}`;
 }

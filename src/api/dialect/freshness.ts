@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import type { Kind } from "../../mirror/store/resource.ts";
 import type { Answer, RepositoryCall } from "../call.ts";
 import { askUpstream, storeShown } from "../forward/upstream-read.ts";
@@ -20,6 +21,13 @@ export function freshnessHeaders(
       : { "X-Tain-Confirmed-At": confirmedAt.toISOString(), Age: String(Math.floor(ageMs / 1_000)) }),
     ...(warnings.length > 0 ? { Warning: warnings.join(", ") } : {}),
   };
+}
+
+/** Whether a read is to show what upstream says now. `fetch` adds this header by itself to whatever has a validator: there it is nobody's wish. */
+export function wantsNoCache(headers: IncomingHttpHeaders): boolean {
+  if (headers["cache-control"] === undefined) return false;
+  if (headers["if-none-match"] !== undefined || headers["if-modified-since"] !== undefined) return false;
+  return headers["cache-control"].split(",").some((part) => part.trim().toLowerCase() === "no-cache");
 }
 
 /** What an address below a repository shows. */

@@ -1,18 +1,15 @@
 import { createHash } from "node:crypto";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { FastifyReply } from "fastify";
-import type { Way } from "../../operations/front.ts";
+import { encodingOf } from "../../http/encoding.ts";
+import type { Reply } from "../../http/reply.ts";
 import type { Answer } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
 import type { Bucket, QuotaFigures } from "../callers/quota.ts";
-import { compressed, encodingOf, travelsCompressed } from "../compression.ts";
-import { headLines, sendLines } from "../head.ts";
 import { type MediaType, mediaTypeHeader } from "./media-type.ts";
 import type { ApiVersion } from "./version.ts";
 
 type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** What every answer carries. GitHub's docs and recordings; HSTS is left to whoever ends TLS for this host. */
+/** GitHub's docs and recordings. HSTS is left to the proxy that ends TLS for this host. */
 const COMMON_HEADERS = {
   "Access-Control-Allow-Origin": "*",
   "Access-Control-Expose-Headers":
@@ -24,67 +21,36 @@ const COMMON_HEADERS = {
   "Content-Security-Policy": "default-src 'none'",
 };
 
-/** Of one page, for as many callers. */
+/** For one page, for as many callers. */
 const MAX_TAGS = 100;
 
 const VARY = "Accept-Encoding, Accept, X-Requested-With";
 
-export const jsonType = "application/json; charset=utf-8";
+export const JSON_TYPE = "application/json; charset=utf-8";
 
-const COMMON_LINES = headLines(COMMON_HEADERS);
-
-/** The headers of every answer. */
+/** The headers of every reply. */
 export function commonHeaders(requestId: string): Record<string, string> {
   return { ...COMMON_HEADERS, "X-GitHub-Request-Id": requestId, Vary: VARY };
 }
 
-/** What is sent of an answer, with the headers that every answer has. */
-export interface Outgoing {
-  status: number;
-  body: string | Buffer | null;
-  headers: Record<string, string>;
-  requestId: string;
-}
-
-/** Sends text with the headers that every answer has. A HEAD gets the length of what it does not get. */
-export function send(
-  reply: FastifyReply,
-  status: number,
-  body: string | Buffer | null,
-  headers: Record<string, string>,
+/** A reply with the headers that every reply of the dialect has. */
+export function dialectReply(
   requestId: string,
-): FastifyReply {
-  reply.code(status).headers({ ...commonHeaders(requestId), ...headers });
-  if (body === null) return reply.send();
-  if (reply.request.method !== "HEAD") return reply.send(body);
-  if (travelsCompressed(body, reply.request.headers["accept-encoding"])) return reply.send();
-  return reply.header("Content-Length", String(Buffer.byteLength(body))).send();
-}
-
-/** The same without the app, for a GET. */
-export async function sendDirectly(
-  { headers: asked }: IncomingMessage,
-  response: ServerResponse,
-  { status, body, headers, requestId }: Outgoing,
-  { isClosing }: Pick<Way, "isClosing">,
-): Promise<void> {
-  let bytes = body;
-  const own: Record<string, string> = { "X-GitHub-Request-Id": requestId, Vary: VARY, ...headers };
-  if (body !== null && headers["Content-Encoding"] === undefined && asked["x-no-compression"] === undefined) {
-    const encoding = encodingOf(body, asked["accept-encoding"]);
-    if (encoding) {
-      bytes = await compressed(body, encoding, "once");
-      own["Content-Encoding"] = encoding;
-    }
-  }
-  if (isClosing()) response.shouldKeepAlive = false;
-  sendLines(response, status, COMMON_LINES + headLines(own), bytes);
+  { status, headers, body }: { status: number; headers: Record<string, string>; body: string | Buffer | null },
+): Reply {
+  return {
+    status,
+    headers: { ...commonHeaders(requestId), ...headers },
+    body,
+    isEncodable: headers["Content-Encoding"] === undefined,
+  };
 }
 
 const AGENT_MISSING = `Request forbidden by administrative rules. Please make sure your request has a User-Agent header (https://docs.github.com/rest/overview/resources-in-the-rest-api#user-agent-required). Check https://developer.github.com for other possible causes.\n`;
 
-export function agentMissing(requestId: string): Outgoing {
-  return { status: 403, body: AGENT_MISSING, headers: { "Content-Type": "text/html; charset=utf-8" }, requestId };
+export function agentMissing(requestId: string): Reply {
+  const headers = { "Content-Type": "text/html; charset=utf-8" };
+  return dialectReply(requestId, { status: 403, headers, body: AGENT_MISSING });
 }
 
 export function hasAgent(headers: { "user-agent"?: string | undefined }): boolean {
@@ -127,8 +93,8 @@ export function cacheHeaders(answer: Answer, caller: Caller, request: RequestHea
   const vary = isAnonymous ? ["Accept"] : ["Accept", "Authorization", "Cookie", "X-GitHub-OTP"];
   const tag = `"${entityTag(answer, body, vary, request)}"`;
   return {
-    // It is made of what is compressed, so it is a weak one then. GitHub was recorded to do so, but for a 201.
-    ETag: answer.status !== 201 && travelsCompressed(body, request["accept-encoding"]) ? `W/${tag}` : tag,
+    // A body that travels compressed has a weak tag, made of the plain bytes. GitHub was recorded to do so, but for a 201.
+    ETag: answer.status !== 201 && encodingOf(body, request["accept-encoding"]) !== null ? `W/${tag}` : tag,
     "Cache-Control": `${isAnonymous ? "public" : "private"}, max-age=60, s-maxage=60`,
     Vary: `${vary.join(", ")}, ${VARY}`,
     ...(answer.lastModified ? { "Last-Modified": answer.lastModified.toUTCString() } : {}),

@@ -16,24 +16,24 @@ const ASKED = [
 
 /** What of upstream's headers the caller gets to see. The quota is the caller's there, which is what this was paid from. */
 const ANSWERED = [
-  "cache-control",
-  "deprecation",
-  "etag",
-  "last-modified",
-  "location",
-  "retry-after",
-  "sunset",
-  "x-accepted-github-permissions",
-  "x-accepted-oauth-scopes",
-  "x-github-media-type",
-  "x-github-sso",
-  "x-oauth-scopes",
-  "x-poll-interval",
-  "x-ratelimit-limit",
-  "x-ratelimit-remaining",
-  "x-ratelimit-reset",
-  "x-ratelimit-resource",
-  "x-ratelimit-used",
+  "Cache-Control",
+  "Deprecation",
+  "ETag",
+  "Last-Modified",
+  "Location",
+  "Retry-After",
+  "Sunset",
+  "X-Accepted-GitHub-Permissions",
+  "X-Accepted-OAuth-Scopes",
+  "X-GitHub-Media-Type",
+  "X-GitHub-SSO",
+  "X-OAuth-Scopes",
+  "X-Poll-Interval",
+  "X-RateLimit-Limit",
+  "X-RateLimit-Remaining",
+  "X-RateLimit-Reset",
+  "X-RateLimit-Resource",
+  "X-RateLimit-Used",
 ];
 
 const TEXT = /^(text\/|application\/([\w.+-]*\+)?(json|xml)|application\/vnd\.github)/;
@@ -86,7 +86,7 @@ function answered(call: Call, { status, headers, text }: Received): Answer {
   const rebased = (value: string) => value.replaceAll(`${call.ctx.config.upstreamUrl}/`, `${call.api}/`);
   const shown: Record<string, string> = { "X-Tain-Passed-Through": "upstream" };
   for (const name of ANSWERED) {
-    const [value] = [headers[name]].flat();
+    const [value] = [headers[name.toLowerCase()]].flat();
     if (value !== undefined) shown[name] = rebased(value);
   }
   const [contentType] = [headers["content-type"]].flat();

@@ -2,9 +2,9 @@ import { PEOPLE } from "../../../db/revisions.ts";
 import type { Kept } from "../../mirror/unchanged/kept.ts";
 import type { Answer, Call } from "../call.ts";
 import { classOf } from "../callers/caller.ts";
+import type { Match } from "../operation.ts";
 import { ownBytes } from "../own-bytes.ts";
 import { homeOf, type Page } from "../page.ts";
-import type { Match } from "../router.ts";
 
 /** The page that is kept, or what `render` answers, which is kept where it can be. `render` notes in `call.met` what it shows. */
 export async function keptOrRendered(

@@ -1,5 +1,5 @@
 import type { Answer, Call, RepositoryCall } from "../call.ts";
-import { type Route, Router } from "../router.ts";
+import { type Operation, Operations } from "../operation.ts";
 import * as accounts from "./accounts.ts";
 import { listNotifications, listReceivedEvents } from "./activity.ts";
 import { checkAssignee, listAssignees } from "./assignees.ts";
@@ -16,18 +16,24 @@ import { addWrites } from "./writes/write-operations.ts";
 const DOCS = "https://docs.github.com/rest";
 
 /** Every REST operation that we serve. The last part is the address of its page in the service's documentation. */
-export function restOperations(): Router {
-  const router = new Router();
+export function restOperations(): Operations {
+  const operations = new Operations();
   const service = (method: "GET", path: string, run: (call: Call) => Promise<Answer>, docs: string, isFree = false) =>
-    router.add(path, { method, docs: `${DOCS}/${docs}`, isFree, run: { of: "service", with: run } });
+    operations.add(path, { method, docs: `${DOCS}/${docs}`, isFree, run: { of: "service", with: run } });
   const repository = (
     method: "GET",
     path: string,
     run: (call: RepositoryCall) => Promise<Answer>,
     docs: string,
-    more: Pick<Route, "learnsStanding"> = {},
+    more: Pick<Operation, "learnsStanding"> = {},
   ) =>
-    router.add(path, { method, docs: `${DOCS}/${docs}`, isFree: false, ...more, run: { of: "repository", with: run } });
+    operations.add(path, {
+      method,
+      docs: `${DOCS}/${docs}`,
+      isFree: false,
+      ...more,
+      run: { of: "repository", with: run },
+    });
 
   service("GET", "/", getRoot, "meta/meta#github-api-root");
   service("GET", "/meta", getMeta, "meta/meta#get-github-meta-information");
@@ -41,7 +47,7 @@ export function restOperations(): Router {
     true,
   );
   const search = (path: string, run: (call: Call) => Promise<Answer>, docs: string) =>
-    router.add(path, {
+    operations.add(path, {
       method: "GET",
       docs: `${DOCS}/search/search#${docs}`,
       isFree: false,
@@ -152,6 +158,6 @@ export function restOperations(): Router {
   repository("GET", "/assignees", listAssignees, "issues/assignees#list-assignees");
   repository("GET", "/assignees/:assignee", checkAssignee, "issues/assignees#check-if-a-user-can-be-assigned");
   repository("GET", "/topics", getTopics, "repos/repos#get-all-repository-topics");
-  addWrites(router);
-  return router;
+  addWrites(operations);
+  return operations;
 }

@@ -12,7 +12,7 @@ import {
 import { type Answer, type Call, isRead, type RepositoryCall } from "../call.ts";
 import { notFound } from "../dialect/fault.ts";
 import { refreshShown } from "../dialect/freshness.ts";
-import type { Match, Route } from "../router.ts";
+import type { Match, Operation } from "../operation.ts";
 import { moved } from "./moved.ts";
 import { numberParam } from "./page.ts";
 
@@ -49,7 +49,7 @@ export async function run(call: Call, { route, repository: named }: Match): Prom
 async function runAhead(
   call: Call,
   { fullName, rest }: { fullName: string | null; rest: string },
-  { run: operation, learnsStanding }: Route,
+  { run: operation, learnsStanding }: Operation,
 ): Promise<Answer | null> {
   if (fullName === null || !isRead(call.method) || call.isFresh || operation.of !== "repository") return null;
   const recalled = recallRepository(call.ctx.db, fullName, call.sight);

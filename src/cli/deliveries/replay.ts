@@ -13,7 +13,7 @@ import { openInstance } from "../open-instance.ts";
 import { counted, grouped, type Output, spanOf } from "../output.ts";
 import { deliveriesTable, unknownDelivery } from "./text.ts";
 
-/** The waiting ends when nothing has been settled for so long. Workers try a passing failure again a few times within it. */
+/** Ends the waiting when nothing has been settled for so long. A passing failure is tried again within it a few times. */
 const PATIENCE_MS = 30_000;
 const LOOK_MS = 200;
 const BATCH = 500;
@@ -112,7 +112,7 @@ async function settled(ctx: Context, ids: readonly string[]): Promise<void> {
   }
 }
 
-/** All when there are few; otherwise the first of those that failed or are pending. */
+/** All of a few; of many those that did not come through, and not all of them either. */
 async function notable(ctx: Context, ids: readonly string[]): Promise<StoredDelivery[]> {
   if (ids.length <= LISTED) return await findDeliveries(ctx, ids);
   const found: StoredDelivery[] = [];

@@ -6,7 +6,7 @@ import { type Finding, named, ok, problem, warning } from "./finding.ts";
 /** Wishes with a finding of their own. */
 const SHOWN_WISHES = 5;
 
-/** What waits for a person, as far as the mirror's tables tell. */
+/** What the mirror itself knows to be waiting for a person. */
 export async function examineMirror({ db }: Context): Promise<Finding[]> {
   const states = await db.query<{ full_name: string; problem: string | null }>(sql`
     select r.full_name, s.problem from repository_syncs s join repositories r on r.id = s.repository_id

@@ -108,7 +108,7 @@ export class Webhooks {
     }
   }
 
-  /** Apps hear of their installations without a subscription. */
+  /** Apps hear of their installations whatever they subscribed to. */
   #tellApp(event: InstallationEvent): void {
     const { app, id } = event.installation;
     if (app.hook.url === "") return;
@@ -337,7 +337,7 @@ export class Webhooks {
         responsePayload: text.slice(0, MAX_RESPONSE_KEPT),
       };
     } catch {
-      // The log shows as outcome what kept the request from being answered.
+      // Whatever kept the request from being answered is the outcome that the log shows.
       return timeout.aborted ? TIMED_OUT : UNREACHABLE;
     }
   }

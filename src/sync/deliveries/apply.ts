@@ -158,7 +158,7 @@ async function select(ctx: Context): Promise<void> {
 
 /** A resource that changed in more than the payload shows. */
 interface Ask extends ResourceKey {
-  /** The field that has changed and is not in the payload, and `updated_at` since, in ms. Absent: unknown. */
+  /** The field of which the payload tells no more than that it has changed, and `updated_at` since, in ms; absent: who knows. */
   of?: { field: "updated_at" | "closed_by" | "mergeable"; updatedAt: number };
 }
 

@@ -1,8 +1,8 @@
 import { BREAK, type DocumentNode, Kind, type OperationDefinitionNode, visit } from "graphql";
+import type { Encoding } from "../../../http/encoding.ts";
 import { Kept } from "../../../mirror/unchanged/kept.ts";
 import type { Standings } from "../../../mirror/unchanged/standings.ts";
 import { classOf, type User } from "../../callers/caller.ts";
-import type { Encoding } from "../../compression.ts";
 import { COMPRESSED } from "../../page.ts";
 
 /** An answer without errors, which may be given again while nothing that it depends on has changed. */

@@ -60,6 +60,7 @@ export class ChangeStreams implements AsyncDisposable {
   readonly #ctx: Pick<ApiContext, "config" | "log">;
   readonly #streams = new Set<Stream>();
   #listening: Promise<AsyncDisposable> | null = null;
+  #isOver = false;
 
   constructor(ctx: Pick<ApiContext, "config" | "log">) {
     this.#ctx = ctx;
@@ -68,6 +69,10 @@ export class ChangeStreams implements AsyncDisposable {
   /** Whatever is committed after this has answered is told. @throws when Postgres cannot be reached */
   async open(wanted: Pick<Change, "repositoryId" | "kind">): Promise<AsyncIterableIterator<Change>> {
     const stream = new Stream(wanted, (ended) => this.#forget(ended));
+    if (this.#isOver) {
+      stream.end();
+      return stream;
+    }
     this.#streams.add(stream);
     this.#listening ??= listenForChanges(this.#ctx.config.databaseUrl, {
       onChange: (change) => {
@@ -89,7 +94,9 @@ export class ChangeStreams implements AsyncDisposable {
     }
   }
 
+  /** Ends all streams. One that is opened later is over from its beginning. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
     this.#endAll();
     await this.#close();
   }

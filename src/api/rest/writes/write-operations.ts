@@ -4,7 +4,7 @@ import { findParentNumber } from "../../../mirror/read/parents.ts";
 import type { Fields } from "../../../mirror/store/template.ts";
 import type { RepositoryCall } from "../../call.ts";
 import { notFound } from "../../dialect/fault.ts";
-import type { Router } from "../../router.ts";
+import type { Operations } from "../../operation.ts";
 import { getIssueComment, getReview, getReviewComment } from "../comments.ts";
 import { issuePlace } from "../issue-place.ts";
 import { getIssue } from "../issues.ts";
@@ -20,10 +20,10 @@ import { answerWrite, type WriteOperation } from "./writes.ts";
 const DOCS = "https://docs.github.com/rest";
 
 /** Every write that is passed through. The answer is sent once the mirror shows what upstream did. */
-export function addWrites(router: Router): void {
-  for (const operation of operations) {
+export function addWrites(operations: Operations): void {
+  for (const operation of WRITES) {
     const { method, path, docs } = operation;
-    router.add(path, {
+    operations.add(path, {
       method,
       docs: `${DOCS}/${docs}`,
       isFree: false,
@@ -46,7 +46,7 @@ const reviewComment = { as: getReviewComment, by: ({ id }: Fields) => ({ id }) }
 const label = { as: getLabel, by: ({ name }: Fields) => ({ name }) };
 const milestone = { as: getMilestone, by: ({ number }: Fields) => ({ number }) };
 
-const operations: readonly WriteOperation[] = [
+const WRITES: readonly WriteOperation[] = [
   {
     method: "POST",
     path: "/issues",

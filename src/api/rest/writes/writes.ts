@@ -4,7 +4,7 @@ import type { Answer, RepositoryCall } from "../../call.ts";
 import { requireUser } from "../../call.ts";
 import { mayWrite } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
-import type { Route } from "../../router.ts";
+import type { Operation } from "../../operation.ts";
 import { isSuccess, type Performed, perform, type Write } from "./write.ts";
 
 // GitHub was seen to send these with POST and PATCH of issues under 2022-11-28, whose `assignee` the next version drops.
@@ -14,7 +14,7 @@ const DEPRECATION_LINK =
 
 /** How one write is asked for, and how its success is shown. */
 export interface WriteOperation {
-  method: Exclude<Route["method"], "GET">;
+  method: Exclude<Operation["method"], "GET">;
   path: string;
   docs: string;
   /** What the body may be. Default: a JSON object. */
@@ -94,8 +94,8 @@ async function readBack(
 function asItIs(call: RepositoryCall, { status, headers, body }: RawAnswer): Answer {
   const contentType = [headers["content-type"]].flat()[0];
   const kept: Record<string, string> = {};
-  for (const name of ["retry-after", "location", "x-accepted-github-permissions", "x-github-sso"]) {
-    const [value] = [headers[name]].flat();
+  for (const name of ["Retry-After", "Location", "X-Accepted-GitHub-Permissions", "X-GitHub-SSO"]) {
+    const [value] = [headers[name.toLowerCase()]].flat();
     if (value !== undefined) kept[name] = rebase(value, call);
   }
   const text = body === "" ? null : rebase(body, call);

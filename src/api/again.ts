@@ -1,0 +1,192 @@
+import { LRUCache } from "lru-cache";
+import type { Encoding } from "../http/encoding.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { Reply } from "../http/reply.ts";
+import type { Kept } from "../mirror/unchanged/kept.ts";
+import type { Standing, Standings, StandingsReader } from "../mirror/unchanged/standings.ts";
+import type { ApiContext } from "./call.ts";
+import { type Caller, type Callers, type Credential, classOf } from "./callers/caller.ts";
+import type { Recognised, Stranger } from "./callers/payer.ts";
+import type { Bucket, CallerQuota, Taken } from "./callers/quota.ts";
+import { freshnessHeaders, wantsNoCache } from "./dialect/freshness.ts";
+import { isUnchanged, quotaHeaders } from "./dialect/reply.ts";
+import { newRequestId } from "./dialect/request-id.ts";
+import { homeOf, type Page } from "./page.ts";
+
+/** How a request was answered that may come again as it is. */
+export interface Known {
+  caller: Caller;
+  /** Names the page among those that are kept. */
+  key: string;
+  page: Page;
+  bucket: Bucket;
+  encoding: Encoding | null;
+  /** All headers that are the same each time, but those of the body. */
+  headers: Record<string, string>;
+  bodyHeaders: Record<string, string>;
+}
+
+interface Remembered {
+  /** Null: anonymous. */
+  credential: Credential | null;
+  callerClass: string;
+  key: string;
+  pageId: symbol;
+  bucket: Bucket;
+  encoding: Encoding | null;
+  validators: Record<string, string>;
+  /** Of a 304, and of a 200. Names and values in turn. */
+  headers: readonly string[];
+  headersWithBody: readonly string[];
+  bytes: number;
+  /** What says how fresh it is, for this second. */
+  freshness: { confirmedMs: number | null; second: number; headers: readonly string[] };
+}
+
+/** A remembered request that may be answered, once it is known that its page is unchanged. */
+interface Ready {
+  way: Remembered;
+  page: Page;
+  body: Buffer;
+  shown: readonly number[];
+  taken: Taken;
+}
+
+/** The part of the memory for pages that is added for requests. */
+const PART = 1 / 8;
+/** Of a request that is remembered, beside its texts. */
+const OVERHEAD_BYTES = 500;
+
+/**
+ * Answers a request that was answered before, without the work that would come out the same: knowing the route, reading the
+ * request, making headers. The rest is done each time: whether the caller's token still holds, their quota, whether the page is
+ * unchanged, whether they have it already, and the headers that move on. A request of which anything is not as it was is
+ * answered the usual way.
+ */
+export class Again {
+  readonly #ctx: ApiContext;
+  readonly #callers: Callers;
+  readonly #quota: CallerQuota;
+  readonly #pages: Kept<Page>;
+  readonly #standings: StandingsReader;
+  readonly #ways: LRUCache<string, Remembered> | null;
+
+  constructor(
+    ctx: ApiContext,
+    {
+      callers,
+      quota,
+      pages,
+      standings,
+    }: { callers: Callers; quota: CallerQuota; pages: Kept<Page>; standings: StandingsReader },
+  ) {
+    this.#ctx = ctx;
+    this.#callers = callers;
+    this.#quota = quota;
+    this.#pages = pages;
+    this.#standings = standings;
+    const maxSize = Math.floor(ctx.config.pageCacheBytes * PART);
+    this.#ways =
+      maxSize === 0
+        ? null
+        : new LRUCache({
+            maxSize,
+            sizeCalculation: ({ bytes }, signature) => signature.length + bytes + OVERHEAD_BYTES,
+          });
+  }
+
+  /** Remembers how this request was answered with a page that is kept. */
+  remember(exchange: Exchange, { caller, key, page, bucket, encoding, headers, bodyHeaders }: Known): void {
+    const signature = this.#signatureOf(exchange);
+    if (signature === null) return;
+    const { authorization } = exchange.headers;
+    const credential = authorization === undefined ? null : this.#callers.credentialOf(authorization);
+    if (authorization !== undefined && credential === null) return;
+    const { ETag, "Last-Modified": lastModified } = headers;
+    const lasting = Object.entries(headers).flat();
+    const headersWithBody = [...lasting, ...Object.entries(bodyHeaders).flat()];
+    this.#ways?.set(signature, {
+      credential,
+      callerClass: classOf(caller),
+      key,
+      pageId: page.id,
+      bucket,
+      encoding,
+      validators: { ...(ETag && { ETag }), ...(lastModified && { "Last-Modified": lastModified }) },
+      headers: lasting,
+      headersWithBody,
+      bytes: lasting.join("").length * 2,
+      freshness: { confirmedMs: 0, second: 0, headers: [] },
+    });
+  }
+
+  /** @param usual answers the usual way; given how repositories stood after the request had come, if that was asked */
+  answer(exchange: Exchange, usual: (learnt?: Standings) => Promise<Reply>): Promise<Reply> {
+    const ready = this.#begin(exchange);
+    if (!ready) return usual();
+    const { way, page, shown, taken } = ready;
+    return this.#standings.now(shown).then(
+      (standings) => {
+        const home = this.#pages.current(way.key, standings) === page ? homeOf(page, standings) : null;
+        if (home) return this.#reply(exchange, ready, home);
+        this.#quota.undo(taken);
+        return usual(standings);
+      },
+      () => {
+        // The usual way says what is wrong.
+        this.#quota.undo(taken);
+        return usual();
+      },
+    );
+  }
+
+  #begin(exchange: Exchange): Ready | null {
+    const signature = this.#signatureOf(exchange);
+    const way = signature !== null && this.#ways?.get(signature);
+    if (!way) return null;
+    const known = this.#pages.recall(way.key);
+    if (known?.value.id !== way.pageId) return null;
+    const { value: page, shown } = known;
+    const body = way.encoding === null ? page.bytes : page.encoded.get(way.encoding);
+    const caller = body && this.#callerOf(way, exchange);
+    const taken = caller && this.#quota.take(caller, way.bucket, 1);
+    return taken ? { way, page, body, shown, taken } : null;
+  }
+
+  #callerOf({ credential, callerClass }: Remembered, exchange: Exchange): Recognised | Stranger | null {
+    if (credential === null) return { kind: "anonymous", address: exchange.address };
+    const caller = this.#callers.recall(credential);
+    return caller?.class === callerClass ? caller : null;
+  }
+
+  #reply({ headers }: Exchange, { way, body, taken }: Ready, home: Standing): Reply {
+    const own = ["X-GitHub-Request-Id", newRequestId()];
+    const fresh = this.#freshness(way, home);
+    const unchanged = isUnchanged(way.validators, headers);
+    // GitHub docs: a 304 is free to those who are authorised.
+    if (unchanged && way.credential !== null) this.#quota.undo(taken);
+    const quota = Object.entries(quotaHeaders(this.#quota.figuresOf(taken), way.bucket)).flat();
+    return unchanged
+      ? { status: 304, headers: way.headers.concat(own, fresh, quota), body: null }
+      : { status: 200, headers: way.headersWithBody.concat(own, fresh, quota), body };
+  }
+
+  #freshness(way: Remembered, { confirmedAt }: Standing): readonly string[] {
+    const now = this.#ctx.clock.now();
+    const second = Math.floor(now.getTime() / 1_000);
+    const confirmedMs = confirmedAt?.getTime() ?? null;
+    const known = way.freshness;
+    if (known.second === second && known.confirmedMs === confirmedMs) return known.headers;
+    const headers = freshnessHeaders({ confirmedAt }, { now, staleAfterMs: this.#ctx.config.staleAfterMs });
+    way.freshness = { confirmedMs, second, headers: Object.entries(headers).flat() };
+    return way.freshness.headers;
+  }
+
+  /** Everything of a request that its answer depends on, but for the validators; null: it is no read of what may be kept. */
+  #signatureOf(exchange: Exchange): string | null {
+    const { method, target, headers } = exchange;
+    if (this.#ways === null || method !== "GET" || wantsNoCache(headers)) return null;
+    const from = this.#ctx.config.publicUrl === null ? `${exchange.protocol} ${exchange.host}` : "";
+    return `${target}\n${headers.authorization}\n${from}\n${headers.accept}\n${headers["accept-encoding"]}\n${headers["user-agent"]}\n${headers["x-github-api-version"]}\n${headers.cookie}\n${headers["x-no-compression"]}`;
+  }
+}

@@ -1,0 +1,32 @@
+import { isPostgresOutage } from "../../../db/outage.ts";
+import { HttpError } from "../../http/errors.ts";
+import type { Reply } from "../../http/reply.ts";
+import type { ApiContext } from "../call.ts";
+import { ApiFault, faultBody } from "./fault.ts";
+import { storeOutage } from "./outage.ts";
+import { dialectReply, JSON_TYPE } from "./reply.ts";
+import { newRequestId } from "./request-id.ts";
+
+const DOCS = "https://docs.github.com/rest";
+
+/** The reply to a request that failed before or beside its route's own faults. @param path for the log */
+export function failureReply({ log }: Pick<ApiContext, "log">, error: unknown, path: string | null): Reply {
+  const requestId = newRequestId();
+  const reply = (fault: ApiFault) => faultReply(requestId, fault, DOCS);
+  if (error instanceof HttpError) return reply(new ApiFault(error.status, error.message));
+  if (isPostgresOutage(error)) {
+    log.error({ err: error, requestId, path }, "The database cannot be reached");
+    return reply(storeOutage(error));
+  }
+  log.error({ err: error, requestId, path }, "A request failed");
+  return reply(new ApiFault(500, "Server Error"));
+}
+
+/** A fault as the service words it. */
+export function faultReply(requestId: string, fault: ApiFault, docs: string): Reply {
+  return dialectReply(requestId, {
+    status: fault.status,
+    headers: { "Content-Type": JSON_TYPE, ...fault.headers },
+    body: faultBody(fault, docs),
+  });
+}

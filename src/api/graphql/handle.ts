@@ -1,0 +1,229 @@
+import { execute } from "graphql";
+import { isPostgresOutage } from "../../../db/outage.ts";
+import { PEOPLE } from "../../../db/revisions.ts";
+import { encodingOf } from "../../http/encoding.ts";
+import type { Exchange } from "../../http/exchange.ts";
+import type { Reply } from "../../http/reply.ts";
+import { Reading } from "../../mirror/unchanged/reading.ts";
+import type { Standings, StandingsReader } from "../../mirror/unchanged/standings.ts";
+import type { ApiContext } from "../call.ts";
+import { type Callers, sightOf, type User } from "../callers/caller.ts";
+import type { CallerQuota, QuotaFigures } from "../callers/quota.ts";
+import { apiAddress } from "../dialect/addresses.ts";
+import { bodyText } from "../dialect/body.ts";
+import { ApiFault, faultBody } from "../dialect/fault.ts";
+import { freshnessHeaders } from "../dialect/freshness.ts";
+import { agentMissing, commonHeaders, dialectReply, hasAgent, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
+import { newRequestId } from "../dialect/request-id.ts";
+import { ownBytes } from "../own-bytes.ts";
+import { encoded } from "../page.ts";
+import { GraphqlCall } from "./call.ts";
+import { freshnessOf } from "./freshness.ts";
+import { parseQuery, type Query } from "./parse.ts";
+import { bugIn, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
+import { Documents } from "./run/documents.ts";
+import { executePlan } from "./run/execution.ts";
+import { answerKey, confirmationOfKept, isKeepable, openAnswers } from "./run/kept-answers.ts";
+import { Memory } from "./run/memory.ts";
+import { Plans } from "./run/plan.ts";
+import { apiSchema } from "./schema.ts";
+import type { ChangeStreams } from "./subscribe/change-streams.ts";
+import { acceptsEventStream, EVENT_STREAM, eventStream, eventStreamOnly, openEvents } from "./subscribe/events.ts";
+
+const DOCS = "https://docs.github.com/graphql";
+
+/** Longer than a write may stand in line, be sent, and wait for upstream's replicas. */
+const MUTATION_MS = 120_000;
+
+export interface GraphqlParts {
+  ctx: ApiContext;
+  callers: Callers;
+  quota: CallerQuota;
+  /** How long a query may take. */
+  timeoutMs: number;
+  changes: ChangeStreams;
+  standings: StandingsReader;
+}
+
+/** What is known of a request so far. */
+interface Progress {
+  exchange: Exchange;
+  requestId: string;
+  figures: QuotaFigures | null;
+  freshness: Record<string, string>;
+  deadline: AbortSignal | null;
+}
+
+/** Answers `POST /graphql`. */
+export class Graphql {
+  readonly #parts: GraphqlParts;
+  readonly #schema = apiSchema();
+  readonly #documents = new Documents(this.#schema);
+  readonly #plans = new Plans(this.#schema);
+  readonly #memory: Memory;
+  readonly #answers: ReturnType<typeof openAnswers>;
+
+  constructor(parts: GraphqlParts) {
+    this.#parts = parts;
+    // Half for whole answers, and half for what issues are written as.
+    const keptBytes = parts.ctx.config.pageCacheBytes / 2;
+    this.#memory = new Memory(parts.standings, keptBytes);
+    this.#answers = openAnswers(keptBytes);
+  }
+
+  async handle(exchange: Exchange): Promise<Reply> {
+    const { ctx, timeoutMs } = this.#parts;
+    const requestId = newRequestId();
+    const text = await bodyText(exchange);
+    if (!hasAgent(exchange.headers)) return agentMissing(requestId);
+    const progress: Progress = { exchange, requestId, figures: null, freshness: {}, deadline: null };
+    try {
+      return await this.#answer(progress, text);
+    } catch (error) {
+      if (progress.deadline?.aborted) {
+        ctx.log.warn({ requestId, timeoutMs }, "A GraphQL query ran out of time");
+        const guess = " This may be the result of a timeout, or it could be a bug of the mirror's.";
+        return reply(progress, 502, wentWrongText(requestId, ctx.clock.now(), guess));
+      }
+      if (!(error instanceof ApiFault)) throw error;
+      return reply(progress, error.status, faultBody(error, DOCS));
+    }
+  }
+
+  async #answer(progress: Progress, text: string): Promise<Reply> {
+    const { ctx, quota, standings, changes } = this.#parts;
+    const { exchange, requestId } = progress;
+    const caller = await this.#identify(exchange);
+    const api = apiAddress(ctx.config, exchange, { isEnterprise: exchange.path.startsWith("/api/") });
+    progress.figures = await quota.figures(caller, "graphql");
+    const key = answerKey(text, { api, caller });
+    const reading = new Reading(standings);
+    const again = await this.#again(progress, { key, caller, reading });
+    if (again) return again;
+    const before = reading.soFar();
+
+    const query = parseQuery(text, { schema: this.#schema, documents: this.#documents });
+    if (!("cost" in query)) return this.#reply(progress, { errors: query });
+    const { operation, cost } = query;
+    if (operation.operation === "subscription" && !acceptsEventStream(exchange.headers))
+      return this.#reply(progress, { errors: [eventStreamOnly()] });
+    const isSpent = query.priced === null && (await this.#spend(progress, caller, cost.points));
+    if (isSpent) return reply(progress, 200, quotaSpentText(caller.userId));
+    const { figures } = progress;
+    const memory = operation.operation === "query" ? this.#memory : null;
+    const newCall = () =>
+      new GraphqlCall({ ctx, caller, sight: sightOf(caller), api, cost, figures, requestId, changes, memory });
+    return operation.operation === "subscription"
+      ? await this.#subscribe(progress, query, newCall)
+      : await this.#run(progress, query, { call: newCall(), key, before });
+  }
+
+  /** @throws ApiFault 401 for anybody without a credential */
+  async #identify({ headers: { authorization }, address }: Exchange): Promise<User> {
+    const caller = authorization && (await this.#parts.callers.identify({ authorization, address }));
+    if (caller && caller.kind === "user") return caller;
+    throw new ApiFault(401, "This endpoint requires you to be authenticated.", {
+      documentationUrl: `${DOCS}/guides/forming-calls-with-graphql#authenticating-with-graphql`,
+    });
+  }
+
+  /** The answer that the same question had, while it is unchanged; null: it has to be made. */
+  async #again(
+    progress: Progress,
+    { key, caller, reading }: { key: string; caller: User; reading: Reading },
+  ): Promise<Reply | null> {
+    const { clock, config } = this.#parts.ctx;
+    const kept = await this.#answers.get(key, reading);
+    const confirmedAt = kept && confirmationOfKept(kept, reading.soFar());
+    if (!kept || confirmedAt === undefined) return null;
+    if (await this.#spend(progress, caller, kept.points)) return reply(progress, 200, quotaSpentText(caller.userId));
+    progress.freshness = freshnessHeaders({ confirmedAt }, { now: clock.now(), staleAfterMs: config.staleAfterMs });
+    const { headers } = progress.exchange;
+    const encoding = encodingOf(kept.bytes, headers["accept-encoding"]);
+    if (encoding === null || headers["x-no-compression"] !== undefined) return reply(progress, 200, kept.bytes);
+    return reply(progress, 200, await encoded(kept, encoding), { "Content-Encoding": encoding });
+  }
+
+  /** Whether the caller's quota does not allow that. */
+  async #spend(progress: Progress, caller: User, points: number): Promise<boolean> {
+    const { figures, isSpent } = await this.#parts.quota.spend(caller, "graphql", points);
+    progress.figures = figures;
+    return isSpent;
+  }
+
+  async #run(
+    progress: Progress,
+    { asked, document, operation, variables, cost, priced }: Query,
+    { call, key, before }: { call: GraphqlCall; key: string; before: Standings },
+  ): Promise<Reply> {
+    const { ctx, timeoutMs } = this.#parts;
+    // A write that is broken off here may have taken effect. Its own limits end in an answer that says what is known.
+    const deadline = AbortSignal.timeout(operation.operation === "mutation" ? timeoutMs + MUTATION_MS : timeoutMs);
+    progress.deadline = deadline;
+    const plan = priced ? null : this.#plans.of(document.definitions, operation, variables);
+    const result = plan
+      ? await executePlan({ plan, variables, context: call, signal: deadline })
+      : resultOf(
+          await execute({
+            schema: this.#schema,
+            document: priced ?? document,
+            variableValues: asked.variables,
+            operationName: asked.operationName ?? null,
+            contextValue: call,
+            hideSuggestions: true,
+            abortSignal: deadline,
+          }),
+        );
+    progress.freshness = await freshnessOf(ctx, call);
+    if (call.met && plan && result.errors.length === 0 && isKeepable(document, operation)) {
+      const shown = [...call.shownRepositories];
+      const make = () => ({ bytes: ownBytes(resultText(result)), encoded: new Map(), points: cost.points, shown });
+      this.#answers.keep(key, make, { shown: [...new Set([PEOPLE, ...call.met, ...shown])], before });
+    }
+    return this.#reply(progress, result);
+  }
+
+  async #subscribe(progress: Progress, query: Query, newCall: () => GraphqlCall): Promise<Reply> {
+    const { ctx } = this.#parts;
+    const { requestId, figures } = progress;
+    const events = await openEvents(this.#schema, query, newCall);
+    if (!(Symbol.asyncIterator in events)) return this.#reply(progress, resultOf(events));
+    const failed = (error: unknown) => {
+      ctx.log.error({ err: error, requestId }, "A subscription failed");
+      return wentWrongText(requestId, ctx.clock.now());
+    };
+    return {
+      status: 200,
+      headers: { ...commonHeaders(requestId), ...quotaHeaders(figures, "graphql"), ...EVENT_STREAM },
+      body: null,
+      stream: eventStream(events, {
+        format: (result) => {
+          const bug = bugIn(result.errors);
+          return bug ? failed(bug.originalError ?? bug) : resultText(resultOf(result));
+        },
+        onFailure: failed,
+      }),
+    };
+  }
+
+  /** What a query came to, unless a bug of ours is in it. @throws what Postgres refused */
+  #reply(progress: Progress, result: Result): Reply {
+    const bug = bugIn(result.errors);
+    if (!bug) return reply(progress, 200, resultText(result));
+    if (isPostgresOutage(bug.originalError)) throw bug.originalError;
+    const { ctx } = this.#parts;
+    const { requestId } = progress;
+    ctx.log.error({ err: bug.originalError ?? bug, requestId, path: bug.path?.join(".") }, "A GraphQL query failed");
+    return reply(progress, 502, wentWrongText(requestId, ctx.clock.now()));
+  }
+}
+
+function reply(
+  { requestId, figures, freshness }: Progress,
+  status: number,
+  body: string | Buffer,
+  headers: Record<string, string> = {},
+): Reply {
+  const own = { "Content-Type": JSON_TYPE, "X-GitHub-Media-Type": "github.v4; format=json", ...freshness, ...headers };
+  return dialectReply(requestId, { status, headers: { ...own, ...quotaHeaders(figures, "graphql") }, body });
+}

@@ -1,0 +1,105 @@
+import {
+  type DocumentNode,
+  GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+  getVariableValues,
+  Kind,
+  type OperationDefinitionNode,
+} from "graphql";
+import { ApiFault } from "../dialect/fault.ts";
+import { typedError } from "./errors.ts";
+import { argument, type Cost, costOf, MAX_NODES } from "./run/cost.ts";
+import type { Documents } from "./run/documents.ts";
+
+/** What the body of a request asks. */
+interface Asked {
+  query: string;
+  variables: Record<string, unknown>;
+  operationName: string | undefined;
+}
+
+/** A request's operation, valid and priced. */
+export interface Query {
+  asked: Asked;
+  document: DocumentNode;
+  operation: OperationDefinitionNode;
+  variables: VariableValues;
+  cost: Cost;
+  /** The document with nothing left but `rateLimit(dryRun: true)`, whose query is priced and not run; null: it is run. */
+  priced: DocumentNode | null;
+}
+
+type VariableValues = NonNullable<ReturnType<typeof getVariableValues>["variableValues"]>;
+
+/** The query that a body asks, or what is wrong with it. @throws ApiFault 400 for what is no JSON object */
+export function parseQuery(
+  text: string,
+  { schema, documents }: { schema: GraphQLSchema; documents: Documents },
+): Query | readonly GraphQLError[] {
+  const asked = readRequest(text);
+  if (asked instanceof GraphQLError) return [asked];
+  const document = documents.read(asked.query);
+  if (!("kind" in document)) return document;
+  const operation = getOperationAST(document, asked.operationName);
+  if (!operation) return [new GraphQLError(noOperation(asked.operationName))];
+  const { errors, variableValues: variables } = getVariableValues(
+    schema,
+    operation.variableDefinitions ?? [],
+    asked.variables,
+    { hideSuggestions: true },
+  );
+  if (errors) return errors;
+  const cost = costOf(schema, document, operation, variables.coerced);
+  if (cost.nodeCount > MAX_NODES) return [tooManyNodes(cost)];
+  return { asked, document, operation, variables, cost, priced: pricedOnly(document, operation, variables.coerced) };
+}
+
+function readRequest(text: string): Asked | GraphQLError {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch (cause) {
+    throw new ApiFault(400, "Problems parsing JSON", { cause });
+  }
+  if (!isObject(body)) throw new ApiFault(400, "Body should be a JSON object");
+  const { query, variables, operationName } = body;
+  if (typeof query !== "string" || query.trim() === "")
+    return new GraphQLError("A query attribute must be specified and must be a string.");
+  if (variables != null && !isObject(variables)) return new GraphQLError("Variables must be a JSON object.");
+  return {
+    query,
+    variables: variables ?? {},
+    operationName: typeof operationName === "string" && operationName !== "" ? operationName : undefined,
+  };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function noOperation(name: string | undefined): string {
+  return name === undefined ? "An operation name is required" : `No operation named "${name}"`;
+}
+
+function tooManyNodes({ nodeCount }: Cost): GraphQLError {
+  const shown = (value: number) => value.toLocaleString("en-US");
+  return typedError(
+    "MAX_NODE_LIMIT_EXCEEDED",
+    `This query requests up to ${shown(nodeCount)} possible nodes which exceeds the maximum limit of ${shown(MAX_NODES)}.`,
+  );
+}
+
+function pricedOnly(
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  variables: Readonly<Record<string, unknown>>,
+): DocumentNode | null {
+  if (operation.operation !== "query") return null;
+  const selections = operation.selectionSet.selections.filter(
+    (one) => one.kind === Kind.FIELD && one.name.value === "rateLimit" && argument(one, "dryRun", variables) === true,
+  );
+  if (selections.length === 0) return null;
+  const reduced = { ...operation, selectionSet: { ...operation.selectionSet, selections } };
+  return { ...document, definitions: document.definitions.map((one) => (one === operation ? reduced : one)) };
+}

@@ -1,0 +1,45 @@
+import type { ExecutionResult, GraphQLError } from "graphql";
+import { shownError } from "./errors.ts";
+import type { Executed } from "./run/execution.ts";
+
+/** What a query came to: without data where nothing was executed. */
+export type Result = Partial<Executed> & Pick<Executed, "errors">;
+
+/** What graphql-js came to, as ours. */
+export function resultOf({ data, errors = [] }: ExecutionResult): Result {
+  return { ...(data === undefined ? {} : { data: JSON.stringify(data) }), errors };
+}
+
+export function resultText({ data, errors }: Result): string {
+  const shown = errors.length > 0 ? `"errors":${JSON.stringify(errors.map(shownError))}` : "";
+  return data === undefined ? `{${shown}}` : `{"data":${data}${shown && `,${shown}`}}`;
+}
+
+/** The first error that is none of GraphQL's: a resolver threw it, and it is nothing that a caller should read. */
+export function bugIn(errors: readonly GraphQLError[] = []): GraphQLError | undefined {
+  return errors.find(({ originalError }) => originalError != null && originalError.name !== "GraphQLError");
+}
+
+export function quotaSpentText(userId: number): string {
+  return JSON.stringify({
+    errors: [
+      {
+        // The service sends this form and another (`RATE_LIMIT`); octokit's plugin for limits knows this one.
+        type: "RATE_LIMITED",
+        message: `API rate limit exceeded for user ID ${userId}.`,
+      },
+    ],
+  });
+}
+
+export function wentWrongText(requestId: string, now: Date, guess = ""): string {
+  const at = now.toISOString().replace(/\.\d+Z$/, "+00:00");
+  return JSON.stringify({
+    data: null,
+    errors: [
+      {
+        message: `Something went wrong while executing your query on ${at}.${guess} Please include \`${requestId}\` when reporting this issue.`,
+      },
+    ],
+  });
+}

@@ -1,0 +1,41 @@
+import type { Params } from "../http/router.ts";
+import type { Answer, Call, RepositoryCall } from "./call.ts";
+
+/** One operation of the service that we serve. */
+export interface Operation {
+  method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
+  docs: string;
+  /** Whether it counts against the caller's quota. */
+  isFree: boolean;
+  /** Which quota; `core` unless it says. */
+  bucket?: "search";
+  /** What it reads says at once how the repository stands. */
+  learnsStanding?: true;
+  /** Below a repository: `run` is given one that the caller may see. */
+  run:
+    | { of: "service"; with: (call: Call) => Promise<Answer> }
+    | { of: "repository"; with: (call: RepositoryCall) => Promise<Answer> };
+}
+
+/** Where a request goes. */
+export interface Match {
+  route: Operation;
+  /** Values of the path, decoded. */
+  params: Params;
+  /** What names the repository, and the path below it as it was sent; null for other operations. */
+  repository: { fullName: string | null; id: string | null; rest: string } | null;
+}
+
+/** The operations that we serve, each with its path; below a repository that path begins behind the repository's name. */
+export class Operations {
+  readonly #routes: { path: string; route: Operation }[] = [];
+
+  /** In the order of adding. */
+  get routes(): readonly { path: string; route: Operation }[] {
+    return this.#routes;
+  }
+
+  add(path: string, route: Operation): void {
+    this.#routes.push({ path, route });
+  }
+}

@@ -1,0 +1,160 @@
+import type { Exchange } from "../../http/exchange.ts";
+import type { Reply } from "../../http/reply.ts";
+import type { Kept } from "../../mirror/unchanged/kept.ts";
+import { Reading } from "../../mirror/unchanged/reading.ts";
+import type { Standings, StandingsReader } from "../../mirror/unchanged/standings.ts";
+import type { Again } from "../again.ts";
+import { type Answer, type ApiContext, type Call, isRead } from "../call.ts";
+import { type Caller, type Callers, sightOf } from "../callers/caller.ts";
+import type { CallerQuota } from "../callers/quota.ts";
+import { apiAddress, pathInApi } from "../dialect/addresses.ts";
+import { bodyText } from "../dialect/body.ts";
+import { inForm } from "../dialect/body-form.ts";
+import { ApiFault } from "../dialect/fault.ts";
+import { wantsNoCache } from "../dialect/freshness.ts";
+import { MarkdownRenderer } from "../dialect/markdown.ts";
+import { mediaType } from "../dialect/media-type.ts";
+import { agentMissing, dialectReply, hasAgent } from "../dialect/reply.ts";
+import { newRequestId } from "../dialect/request-id.ts";
+import { apiVersion, apiVersions } from "../dialect/version.ts";
+import { passThrough } from "../forward/pass-through.ts";
+import type { Match } from "../operation.ts";
+import type { Page } from "../page.ts";
+import { keptOrRendered } from "./kept-pages.ts";
+import { notMirrored, quotaSpent } from "./refusals.ts";
+import { isOurJson, type Progress, refused, replyTo } from "./respond.ts";
+import { run } from "./run.ts";
+
+const DOCS = "https://docs.github.com/rest";
+
+const PREFLIGHT = {
+  "Access-Control-Allow-Headers":
+    "Authorization, Content-Type, If-Match, If-Modified-Since, If-None-Match, If-Unmodified-Since, X-GitHub-OTP, X-Requested-With",
+  "Access-Control-Allow-Methods": "GET, POST, PATCH, PUT, DELETE",
+  "Access-Control-Max-Age": "86400",
+};
+
+export interface RestParts {
+  ctx: ApiContext;
+  callers: Callers;
+  quota: CallerQuota;
+  pages: Kept<Page>;
+  standings: StandingsReader;
+  again: Again;
+}
+
+/** Answers requests of the REST dialect, in the service's order: agent, version, caller, quota, media type, route. */
+export class Rest {
+  readonly #parts: RestParts;
+  readonly #markdown = new MarkdownRenderer();
+
+  constructor(parts: RestParts) {
+    this.#parts = parts;
+  }
+
+  /** Whatever is wrong with a request is a reply, too; an error is our own. @param match null: we serve no such operation */
+  handle(exchange: Exchange, match: Match | null): Promise<Reply> {
+    return this.#parts.again.answer(exchange, (learnt) => this.#answer(exchange, match, learnt));
+  }
+
+  async #answer(exchange: Exchange, match: Match | null, learnt: Standings | undefined): Promise<Reply> {
+    const requestId = newRequestId();
+    if (exchange.method === "OPTIONS") return dialectReply(requestId, { status: 204, headers: PREFLIGHT, body: null });
+    const body = await bodyText(exchange);
+    if (!hasAgent(exchange.headers)) return agentMissing(requestId);
+    const progress: Progress = {
+      requestId,
+      version: apiVersions[1],
+      media: { form: null, patch: null },
+      bucket: match?.route.bucket ?? "core",
+      figures: null,
+      docs: DOCS,
+    };
+    try {
+      const call = await this.#open(exchange, match, { progress, body, learnt });
+      return await replyTo(this.#parts, { exchange, call, answer: await this.#run(call, match), progress });
+    } catch (error) {
+      if (!(error instanceof ApiFault)) throw error;
+      return refused(error, progress, exchange.headers["user-agent"]);
+    }
+  }
+
+  /** Reads, authenticates and pays for a request. @throws ApiFault */
+  async #open(
+    exchange: Exchange,
+    match: Match | null,
+    { progress, body, learnt }: { progress: Progress; body: string; learnt: Standings | undefined },
+  ): Promise<Call> {
+    const { ctx, quota, standings } = this.#parts;
+    const { method, headers } = exchange;
+    const version = apiVersion(headers["x-github-api-version"]);
+    progress.version = version;
+    const caller = await this.#identify(exchange, progress);
+    if (match) progress.docs = match.route.docs;
+    await this.#pay(caller, match, progress);
+    // What is only passed on is upstream's to understand.
+    if (match || !ctx.config.passThrough) progress.media = mediaType(headers.accept);
+    const { path, isEnterprise } = pathInApi(exchange);
+    const query = new URLSearchParams(exchange.search);
+    const isFresh = query.get("fresh") === "true" || wantsNoCache(headers);
+    // The parameter is ours, and no part of what `Link` repeats.
+    query.delete("fresh");
+    return {
+      ctx,
+      quota,
+      caller,
+      sight: sightOf(caller),
+      version,
+      requestId: progress.requestId,
+      media: progress.media,
+      met: new Set(),
+      // A write, and a read that has upstream asked, changes the mirror.
+      reading: new Reading(standings, { learnt, isLasting: isRead(method) && !isFresh }),
+      isFresh: isFresh && isRead(method) && caller.kind === "user",
+      method,
+      api: apiAddress(ctx.config, exchange, { isEnterprise }),
+      path,
+      params: match?.params ?? {},
+      query,
+      headers,
+      body,
+    };
+  }
+
+  /** A caller whose credential is none spends as the stranger that they are. */
+  async #identify({ headers: { authorization }, address }: Exchange, progress: Progress): Promise<Caller> {
+    const { callers, quota } = this.#parts;
+    try {
+      return await callers.identify({ authorization, address });
+    } catch (error) {
+      if (error instanceof ApiFault)
+        progress.figures = (await quota.spend({ kind: "anonymous", address }, "core", 1)).figures;
+      throw error;
+    }
+  }
+
+  async #pay(caller: Caller, match: Match | null, progress: Progress): Promise<void> {
+    const { ctx, quota } = this.#parts;
+    if (match?.route.isFree) {
+      progress.figures = await quota.figures(caller, "core");
+      return;
+    }
+    const { figures, isSpent } = await quota.spend(caller, progress.bucket, 1);
+    progress.figures = figures;
+    if (isSpent) throw quotaSpent(caller, progress.requestId, ctx.clock.now());
+  }
+
+  async #run(call: Call, match: Match | null): Promise<Answer> {
+    const { ctx, pages } = this.#parts;
+    if (match) return await keptOrRendered(pages, call, match, async () => this.#formed(call, await run(call, match)));
+    const answer = ctx.config.passThrough ? await passThrough(call) : null;
+    if (!answer) throw notMirrored(call.method);
+    return answer;
+  }
+
+  /** Our JSON with the bodies in the form that was asked for. */
+  #formed({ media: { form } }: Call, answer: Answer): Answer {
+    if (form === null || !isOurJson(answer)) return answer;
+    return { ...answer, body: inForm(answer.body.toString(), form, this.#markdown) };
+  }
+}

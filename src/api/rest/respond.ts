@@ -1,0 +1,110 @@
+import { type Encoding, encodingOf } from "../../http/encoding.ts";
+import type { Exchange } from "../../http/exchange.ts";
+import type { Reply } from "../../http/reply.ts";
+import type { Again } from "../again.ts";
+import { type Answer, type ApiContext, type Call, isRead } from "../call.ts";
+import type { Bucket, CallerQuota, QuotaFigures } from "../callers/quota.ts";
+import { type ApiFault, faultBody } from "../dialect/fault.ts";
+import { freshnessHeaders } from "../dialect/freshness.ts";
+import type { MediaType } from "../dialect/media-type.ts";
+import {
+  cacheHeaders,
+  commonHeaders,
+  dialectReply,
+  isLaidOut,
+  isUnchanged,
+  JSON_TYPE,
+  laidOut,
+  quotaHeaders,
+  versionHeaders,
+} from "../dialect/reply.ts";
+import type { ApiVersion } from "../dialect/version.ts";
+import { encoded, type Page } from "../page.ts";
+import { keyOf } from "./kept-pages.ts";
+
+/** What is known of a request so far. A fault is answered with as much of it as there is. */
+export interface Progress {
+  requestId: string;
+  version: ApiVersion;
+  media: MediaType;
+  bucket: Bucket;
+  figures: QuotaFigures | null;
+  docs: string;
+}
+
+/** What an operation answered, and to whom. */
+interface Answered {
+  exchange: Exchange;
+  call: Call;
+  answer: Answer;
+  progress: Progress;
+}
+
+/** An operation's answer with all its headers; 304 where the caller has it already. */
+export async function replyTo(
+  { ctx, quota, again }: { ctx: ApiContext; quota: CallerQuota; again: Again },
+  { exchange, call, answer, progress: { bucket, figures, requestId } }: Answered,
+): Promise<Reply> {
+  const { caller, headers: request } = call;
+  const { status, page } = answer;
+  const agent = exchange.headers["user-agent"];
+  const lasting: Record<string, string> = {
+    ...versionHeaders(call.version, call.media),
+    ...cacheHeaders(answer, caller, request),
+    ...answer.headers,
+    ...(answer.link ? { Link: answer.link } : {}),
+  };
+  const headers = {
+    ...freshnessHeaders(answer, { now: ctx.clock.now(), staleAfterMs: ctx.config.staleAfterMs }),
+    ...lasting,
+  };
+  const form = page && call.method === "GET" && !isLaidOut(agent) ? keptForm(page, exchange) : null;
+  if (page && form) {
+    const { "X-GitHub-Request-Id": _, ...common } = commonHeaders(requestId);
+    again.remember(exchange, { caller, key: keyOf(call), page, bucket, headers: { ...common, ...lasting }, ...form });
+  }
+  // GitHub docs: a 304 is free to those who are authorised.
+  const refunded = () => (caller.kind === "user" ? quota.refund(caller, bucket, 1) : figures);
+  if (isRead(call.method) && status === 200 && isUnchanged(headers, request)) {
+    const all = { ...headers, ...quotaHeaders(refunded(), bucket) };
+    return dialectReply(requestId, { status: 304, headers: all, body: null });
+  }
+  if (page) {
+    const body = form?.encoding ? await encoded(page, form.encoding) : laidOut(page.bytes, agent);
+    const bodyHeaders = form?.bodyHeaders ?? { "Content-Type": JSON_TYPE };
+    const all = { ...quotaHeaders(figures, bucket), ...headers, ...bodyHeaders };
+    return dialectReply(requestId, { status, headers: all, body });
+  }
+  // Upstream's own 304 is as free as ours, and its own figures, where it sends some, are those that count.
+  const all = { ...quotaHeaders(status === 304 ? refunded() : figures, bucket), ...headers };
+  if (answer.body !== null) all["Content-Type"] = answer.contentType ?? JSON_TYPE;
+  const body = isOurJson(answer) ? laidOut(answer.body, agent) : answer.body;
+  return dialectReply(requestId, { status, headers: all, body });
+}
+
+/** What is wrong with a request, with what is known of it. */
+export function refused(fault: ApiFault, progress: Progress, agent: string | undefined): Reply {
+  const headers = {
+    "Content-Type": JSON_TYPE,
+    ...versionHeaders(progress.version, progress.media),
+    ...quotaHeaders(progress.figures, progress.bucket),
+    ...fault.headers,
+  };
+  const body = laidOut(faultBody(fault, progress.docs), agent);
+  return dialectReply(progress.requestId, { status: fault.status, headers, body });
+}
+
+/** Another media type is text, or upstream's own answer, which stays as it is. */
+export function isOurJson(answer: Answer): answer is Answer & { body: string | Buffer } {
+  return answer.body !== null && answer.contentType === undefined;
+}
+
+/** How a page's bytes travel to this caller: in an encoding that is kept with them, or as they are. */
+function keptForm(
+  page: Page,
+  { headers }: Exchange,
+): { encoding: Encoding | null; bodyHeaders: Record<string, string> } {
+  const isAsked = headers["x-no-compression"] === undefined;
+  const encoding = isAsked ? encodingOf(page.bytes, headers["accept-encoding"]) : null;
+  return { encoding, bodyHeaders: { "Content-Type": JSON_TYPE, ...(encoding && { "Content-Encoding": encoding }) } };
+}

@@ -1,0 +1,35 @@
+import { BlockList, isIP } from "node:net";
+
+const NETWORKS: Readonly<Record<string, readonly string[]>> = {
+  loopback: ["127.0.0.0/8", "::1/128"],
+  linklocal: ["169.254.0.0/16", "fe80::/10"],
+  uniquelocal: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"],
+};
+
+/** Some IP addresses. */
+export class AddressList {
+  readonly #list = new BlockList();
+
+  /** @param names addresses, networks (`10.0.0.0/8`), `loopback`, `linklocal` and `uniquelocal` */
+  constructor(names: readonly string[]) {
+    for (const name of names.flatMap((one) => NETWORKS[one] ?? one)) {
+      const [written = "", bits] = name.split("/");
+      const { address, family, isMapped } = read(written);
+      if (bits === undefined) this.#list.addAddress(address, family);
+      // A network of IPv4 addresses that is written as IPv6 counts the 96 bits in front of them, too.
+      else this.#list.addSubnet(address, Number(bits) - (isMapped ? 96 : 0), family);
+    }
+  }
+
+  /** False for what is no address. */
+  includes(written: string): boolean {
+    const { address, family } = read(written);
+    return isIP(address) !== 0 && this.#list.check(address, family);
+  }
+}
+
+/** An IPv4 address that is written as IPv6, as sockets of both families do, is the IPv4 address. */
+function read(written: string): { address: string; family: "ipv4" | "ipv6"; isMapped: boolean } {
+  const address = written.replace(/^::ffff:(?=\d+\.)/i, "");
+  return { address, family: isIP(address) === 6 ? "ipv6" : "ipv4", isMapped: address !== written };
+}

@@ -1,0 +1,35 @@
+import type { IncomingMessage } from "node:http";
+import { HttpError } from "./errors.ts";
+
+const EMPTY = Buffer.alloc(0);
+
+/**
+ * The exact bytes of the request's body.
+ * @throws HttpError 413 when there are more than `maxBytes`, 400 when the sender went away before the end
+ */
+export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    // Node.js reads and drops what is left unread once we have answered, so the sender gets to see the answer.
+    const tooLarge = () => reject(new HttpError(413, "Request body is too large"));
+    if (request.readableEnded) return resolve(EMPTY);
+    if (Number(request.headers["content-length"]) > maxBytes) return tooLarge();
+
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const onData = (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > maxBytes) return settle(tooLarge);
+      chunks.push(chunk);
+    };
+    const onEnd = () =>
+      settle(() => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size)));
+    const onCut = () => settle(() => reject(new HttpError(400, "The body ended before all of it had arrived")));
+    const settle = (outcome: () => void) => {
+      request.off("data", onData).off("end", onEnd).off("error", onCut).off("close", onCut);
+      // An error that follows (the sender resets while we answer) has nothing to tell any more.
+      request.on("error", () => {});
+      outcome();
+    };
+    request.on("data", onData).on("end", onEnd).on("error", onCut).on("close", onCut);
+  });
+}

@@ -1,0 +1,74 @@
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { AddressList } from "./addresses.ts";
+import { readBody } from "./body.ts";
+
+/** RFC 9112: a client that believes us to be a proxy sends the whole address, and is to be answered, too. */
+const ORIGIN = /^https?:\/\/[^/?]*/i;
+
+/** A request, and what can be known of its caller. */
+export class Exchange {
+  readonly method: string;
+  /** Path and query, as they were sent. */
+  readonly target: string;
+  readonly path: string;
+  /** What follows the question mark. */
+  readonly search: string;
+  readonly #request: IncomingMessage;
+  readonly #trustedProxies: AddressList;
+
+  constructor(request: IncomingMessage, trustedProxies: AddressList) {
+    this.#request = request;
+    this.#trustedProxies = trustedProxies;
+    this.method = request.method ?? "GET";
+    this.target = (request.url ?? "/").replace(ORIGIN, "") || "/";
+    const at = this.target.indexOf("?");
+    this.path = at < 0 ? this.target : this.target.slice(0, at);
+    this.search = at < 0 ? "" : this.target.slice(at + 1);
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.#request.headers;
+  }
+
+  /** The address at the other end of the connection: the caller's, or a proxy's. */
+  get peer(): string {
+    return this.#request.socket.remoteAddress ?? "";
+  }
+
+  /** The caller's address. Of what proxies say of it, the word of trusted ones is taken, from the nearest to the farthest. */
+  get address(): string {
+    const senders = text(this.headers["x-forwarded-for"])
+      .split(",")
+      .map((one) => one.trim())
+      .filter(Boolean);
+    let address = this.peer;
+    while (senders.length > 0 && this.#trustedProxies.includes(address)) address = senders.pop() ?? address;
+    return address;
+  }
+
+  /** The protocol that the caller speaks. TLS ends at a proxy. */
+  get protocol(): string {
+    return this.#forwarded("x-forwarded-proto") ?? "http";
+  }
+
+  /** The name and port that the caller asks for. */
+  get host(): string {
+    return this.#forwarded("x-forwarded-host") ?? this.headers.host ?? "";
+  }
+
+  /** @throws HttpError 413 when there are more than `maxBytes`, 400 when the sender went away before the end */
+  body(maxBytes: number): Promise<Buffer> {
+    return readBody(this.#request, maxBytes);
+  }
+
+  /** What the nearest proxy says, if it is trusted. */
+  #forwarded(name: string): string | undefined {
+    const said = text(this.headers[name]);
+    if (said === "" || !this.#trustedProxies.includes(this.peer)) return undefined;
+    return said.slice(said.lastIndexOf(",") + 1).trim();
+  }
+}
+
+function text(header: string | readonly string[] | undefined): string {
+  return typeof header === "string" ? header : (header ?? []).join(",");
+}

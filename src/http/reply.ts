@@ -1,0 +1,29 @@
+/** By their names; or names and values in turn, which take less time to send. */
+export type Headers = Readonly<Record<string, string>> | readonly string[];
+
+/** What a request is answered with. */
+export interface Reply {
+  status: number;
+  headers: Headers;
+  /** A HEAD gets its length alone. Null: there is none. */
+  body: string | Buffer | null;
+  /** The body travels in the encoding that the caller likes best. The headers name `Accept-Encoding` in `Vary` then. */
+  isEncodable?: boolean;
+  /** Writes what the caller gets instead of a body, until it settles. */
+  stream?: (outlet: Outlet) => Promise<void>;
+}
+
+/** Where a stream is written. */
+export interface Outlet {
+  write(text: string): void;
+  /** The caller has gone, or the stream is over. */
+  onClose(listener: () => void): void;
+}
+
+export function json(status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): Reply {
+  return {
+    status,
+    headers: { "Content-Type": "application/json; charset=utf-8", ...headers },
+    body: JSON.stringify(value),
+  };
+}

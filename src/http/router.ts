@@ -1,0 +1,86 @@
+import type { Exchange } from "./exchange.ts";
+import type { Reply } from "./reply.ts";
+
+/** Values of the path, decoded, by the names that the route gives them. */
+export type Params = Readonly<Record<string, string>>;
+
+export type Handler = (exchange: Exchange, params: Params) => Reply | Promise<Reply>;
+
+export interface Route {
+  method: string;
+  /** A segment that begins with a colon stands for any one that is not empty. */
+  path: string;
+  handle: Handler;
+}
+
+interface Node {
+  literal: Map<string, Node>;
+  any: Node | null;
+  /** By method. */
+  routes: Map<string, { handle: Handler; names: readonly string[] }>;
+}
+
+/** All routes, as a tree of path segments. A literal segment goes before any other. A trailing slash is a segment of its own. */
+export class Router {
+  readonly #root = newNode();
+
+  constructor(routes: Iterable<Route>) {
+    for (const { method, path, handle } of routes) {
+      let node = this.#root;
+      const names: string[] = [];
+      for (const segment of path === "/" ? [] : path.slice(1).split("/")) {
+        if (segment.startsWith(":")) {
+          names.push(segment.slice(1));
+          node.any ??= newNode();
+          node = node.any;
+        } else {
+          const next = node.literal.get(segment) ?? newNode();
+          node.literal.set(segment, next);
+          node = next;
+        }
+      }
+      if (node.routes.has(method)) throw new Error(`There are two routes ${method} ${path}`);
+      node.routes.set(method, { handle, names });
+    }
+  }
+
+  /** Null: there is no such route. A HEAD goes where a GET goes. */
+  find(method: string, path: string): { handle: Handler; params: Params } | null {
+    let node = this.#root;
+    const values: string[] = [];
+    for (let start = 1, end = 0; end < path.length && path !== "/"; start = end + 1) {
+      const slash = path.indexOf("/", start);
+      end = slash < 0 ? path.length : slash;
+      const segment = path.slice(start, end);
+      const literal = node.literal.get(segment);
+      if (literal) {
+        node = literal;
+        continue;
+      }
+      const value = decoded(segment);
+      if (!node.any || !value) return null;
+      values.push(value);
+      node = node.any;
+    }
+    const route = node.routes.get(method) ?? (method === "HEAD" ? node.routes.get("GET") : undefined);
+    if (!route) return null;
+    const params: Record<string, string> = {};
+    for (const [at, name] of route.names.entries()) params[name] = values[at] as string;
+    return { handle: route.handle, params };
+  }
+}
+
+function newNode(): Node {
+  return { literal: new Map(), any: null, routes: new Map() };
+}
+
+/** Null: its percent-encoding is none of text. */
+export function decoded(text: string): string | null {
+  if (!text.includes("%")) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    if (error instanceof URIError) return null;
+    throw error;
+  }
+}

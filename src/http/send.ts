@@ -1,0 +1,67 @@
+import type { ServerResponse } from "node:http";
+import { compressed, type Encoding, encodingOf } from "./encoding.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Headers, Outlet, Reply } from "./reply.ts";
+
+/** Writes a reply to the socket. @param isLast the connection is closed behind it */
+export async function send(exchange: Exchange, response: ServerResponse, reply: Reply, isLast: boolean): Promise<void> {
+  const { status, body } = reply;
+  const head = flat(reply.headers);
+  if (isLast) head.push("Connection", "close");
+  if (reply.stream) {
+    response.writeHead(status, head);
+    return await stream(response, reply.stream);
+  }
+  if (body === null) {
+    if (exchange.method !== "HEAD" && status !== 204 && status !== 304) head.push("Content-Length", "0");
+    response.writeHead(status, head).end();
+    return;
+  }
+  const encoding = encodingFor(exchange, reply);
+  if (exchange.method === "HEAD") {
+    // How long the body is once it is compressed is not known.
+    if (encoding === null) head.push("Content-Length", String(Buffer.byteLength(body)));
+    response.writeHead(status, head).end();
+    return;
+  }
+  const bytes = encoding === null ? body : await compressed(body, encoding, "once");
+  if (encoding !== null) head.push("Content-Encoding", encoding);
+  head.push("Content-Length", String(Buffer.byteLength(bytes)));
+  response.writeHead(status, head).end(bytes);
+}
+
+/** A reply to a request that was never whole, as it goes over the wire. The connection is closed behind it. */
+export function rawText(reason: string, { status, headers, body }: Reply): string {
+  const head = [...flat(headers), "Content-Length", String(Buffer.byteLength(body ?? "")), "Connection", "close"];
+  const lines = Array.from({ length: head.length / 2 }, (_, at) => `${head[at * 2]}: ${head[at * 2 + 1]}\r\n`);
+  return `HTTP/1.1 ${status} ${reason}\r\n${lines.join("")}\r\n${body ?? ""}`;
+}
+
+/** The encoding in which this body travels; null: as it is. */
+function encodingFor({ headers }: Exchange, { body, isEncodable }: Reply): Encoding | null {
+  if (!isEncodable || body === null || headers["x-no-compression"] !== undefined) return null;
+  return encodingOf(body, headers["accept-encoding"]);
+}
+
+/** Names and values in turn, the caller's own to add to. */
+function flat(headers: Headers): string[] {
+  if (isFlat(headers)) return headers.slice();
+  const lines: string[] = [];
+  for (const name in headers) lines.push(name, headers[name] as string);
+  return lines;
+}
+
+function isFlat(headers: Headers): headers is readonly string[] {
+  return Array.isArray(headers);
+}
+
+async function stream(response: ServerResponse, write: (outlet: Outlet) => Promise<void>): Promise<void> {
+  try {
+    await write({
+      write: (text) => void response.write(text),
+      onClose: (listener) => void response.on("close", listener),
+    });
+  } finally {
+    response.end();
+  }
+}

@@ -1,0 +1,124 @@
+import { lookup } from "node:dns/promises";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import type { Logger } from "../operations/log.ts";
+import { AddressList } from "./addresses.ts";
+import { HttpError, parserError } from "./errors.ts";
+import { Exchange } from "./exchange.ts";
+
+import type { Reply } from "./reply.ts";
+import { decoded, type Handler, type Router } from "./router.ts";
+import { rawText, send } from "./send.ts";
+
+/** A request must have arrived whole within this time; 25 MB take it on a slow line. */
+const REQUEST_TIMEOUT_MS = 30_000;
+/** How long a connection may stay without a request. Most load balancers give one up after 60 s, and should be the first. */
+const KEEP_ALIVE_TIMEOUT_MS = 72_000;
+/** While the server stops, an answer that was begun before may leave its connection open. */
+const IDLE_CHECK_MS = 500;
+
+export interface ServerParts {
+  routes: Router;
+  /** Answers what no route answers. */
+  otherwise: Handler;
+  /** The answer to a request that failed. @param path null: there was no request that could be read */
+  failure: (error: unknown, path: string | null) => Reply;
+  trustedProxies: readonly string[];
+  log: Logger;
+}
+
+/** Passes when an address of a name is none of this machine's: IPv6 may be switched off. */
+function unlessMissing(error: Error & { code?: string }): void {
+  if (error.code !== "EADDRNOTAVAIL" && error.code !== "EAFNOSUPPORT") throw error;
+}
+
+/** Takes requests, has each answered by its route, and sends the answer. */
+export class HttpServer {
+  readonly #parts: ServerParts;
+  readonly #trustedProxies: AddressList;
+  readonly #servers: Server[] = [];
+  #isStopping = false;
+
+  constructor(parts: ServerParts) {
+    this.#parts = parts;
+    this.#trustedProxies = new AddressList(parts.trustedProxies);
+  }
+
+  /** Its address, once it listens. @throws what the operating system refuses */
+  async listen(at: { host: string; port: number } | { path: string }): Promise<string> {
+    if ("path" in at) {
+      await this.#open(at);
+      return at.path;
+    }
+    // `localhost` is often two addresses, and a caller may take either.
+    const [first, ...others] = at.host === "localhost" ? await lookup(at.host, { all: true }) : [{ address: at.host }];
+    const { port } = (await this.#open({ host: first?.address ?? at.host, port: at.port })).address() as AddressInfo;
+    for (const { address } of others) await this.#open({ host: address, port }).catch(unlessMissing);
+    const host = at.host === "0.0.0.0" ? "127.0.0.1" : (first?.address ?? at.host);
+    return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  }
+
+  /** Takes no more connections, finishes what is under way, and closes the connections behind it. */
+  async close(): Promise<void> {
+    this.#isStopping = true;
+    const closed = this.#servers.map(async (server) => {
+      const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
+      await new Promise((resolve) => server.close(resolve));
+      clearInterval(idle);
+    });
+    await Promise.all(closed);
+  }
+
+  async #open(at: { host: string; port: number } | { path: string }): Promise<Server> {
+    const server = createServer(
+      {
+        requestTimeout: REQUEST_TIMEOUT_MS,
+        keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+        optimizeEmptyRequests: true,
+      },
+      (request, response) => void this.#serve(request, response),
+    );
+    server.on("clientError", (error, socket) => this.#refuse(error, socket));
+    server.listen(at);
+    // Rejects if the server emits an error instead.
+    await once(server, "listening");
+    this.#servers.push(server);
+    return server;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const exchange = new Exchange(request, this.#trustedProxies);
+    try {
+      let reply: Reply;
+      try {
+        reply = await this.#answer(exchange);
+      } catch (error) {
+        reply = this.#parts.failure(error, exchange.path);
+      }
+      await send(exchange, response, reply, this.#isStopping);
+    } catch (error) {
+      this.#parts.log.error({ err: error, path: exchange.path }, "An answer could not be sent");
+      response.destroy();
+    }
+  }
+
+  #answer(exchange: Exchange): Reply | Promise<Reply> {
+    const route = this.#parts.routes.find(exchange.method, exchange.path);
+    if (route) return route.handle(exchange, route.params);
+    if (decoded(exchange.path) === null)
+      throw new HttpError(400, `Bad Request: '${exchange.target}' is not a valid url component`);
+    return this.#parts.otherwise(exchange, {});
+  }
+
+  /** Answers what Node.js could not read as a request. */
+  #refuse(error: Error & { code?: string }, socket: Duplex): void {
+    if (error.code === "ECONNRESET" || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const reply = this.#parts.failure(parserError(error), null);
+    socket.end(rawText(STATUS_CODES[reply.status] ?? "", reply));
+  }
+}

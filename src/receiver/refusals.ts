@@ -1,0 +1,49 @@
+import type { Context } from "../context.ts";
+import type { Exchange } from "../http/exchange.ts";
+import { json, type Reply } from "../http/reply.ts";
+import { InboxUnavailableError } from "../inbox/accept.ts";
+import { Outage } from "../operations/outage.ts";
+import { DeliveryFault } from "./fault.ts";
+
+/** How long upstream's redelivery should wait when neither store can keep a delivery. */
+const RETRY_AFTER_S = 30;
+
+/** Words and logs why a delivery was not kept. Deliveries come by the hundred, so an outage is logged once. */
+export class Refusals {
+  readonly #log: Context["log"];
+  readonly #postgres: Outage;
+  readonly #stores: Outage;
+
+  constructor({ log }: Pick<Context, "log">) {
+    this.#log = log;
+    this.#postgres = new Outage(log, "warn", {
+      begins: "Postgres cannot take deliveries; they wait in Redis",
+      ends: "Postgres takes deliveries again",
+    });
+    this.#stores = new Outage(log, "error", {
+      begins: "Deliveries cannot be kept and are not acknowledged",
+      ends: "Deliveries can be kept again",
+    });
+  }
+
+  /** @param postgresError why the delivery had to be kept in Redis */
+  kept(postgresError: Error | null): void {
+    this.#stores.met();
+    if (postgresError) this.#postgres.missed(postgresError);
+    else this.#postgres.met();
+  }
+
+  reply(error: unknown, { address }: Exchange): Reply {
+    if (error instanceof DeliveryFault) {
+      this.#log.warn({ status: error.status, from: address, reason: error.message }, "A request is no delivery");
+      return json(error.status, { message: error.message });
+    }
+    if (error instanceof InboxUnavailableError) {
+      this.#stores.missed(error);
+      const message = "The delivery cannot be kept at the moment: send it again later";
+      return json(503, { message }, { "Retry-After": String(RETRY_AFTER_S) });
+    }
+    this.#log.error({ err: error }, "The receiver failed");
+    return json(500, { message: "The delivery was not taken because of a fault of ours: send it again later" });
+  }
+}

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { json } from "../../src/http/reply.ts";
+import { Router } from "../../src/http/router.ts";
+
+const routes = ["GET /", "GET /a", "POST /a", "GET /a/:id", "GET /a/b", "GET /a/:id/c/:name", "GET /a/"].map(
+  (route) => {
+    const [method = "", path = ""] = route.split(" ");
+    return { method, path, handle: () => json(200, route) };
+  },
+);
+const router = new Router(routes);
+
+test.each([
+  ["GET", "/", "GET /", {}],
+  ["HEAD", "/a", "GET /a", {}],
+  ["POST", "/a", "POST /a", {}],
+  ["GET", "/a/1", "GET /a/:id", { id: "1" }],
+  ["GET", "/a/b", "GET /a/b", {}],
+  ["GET", "/a/x%2Fy/c/%C3%A9", "GET /a/:id/c/:name", { id: "x/y", name: "é" }],
+  ["GET", "/a/", "GET /a/", {}],
+])("%s %s goes to %s", (method, path, route, params) => {
+  const [at = -1] = routes.flatMap((one, index) => (`${one.method} ${one.path}` === route ? [index] : []));
+  expect(router.find(method, path)).toEqual({ handle: routes[at]?.handle, params });
+});
+
+test.each([
+  ["PUT", "/a"],
+  ["GET", "/b"],
+  ["GET", "/a/1/"],
+  ["GET", "/a/1/c"],
+  ["GET", "/a//c/x"],
+  ["GET", "/a/%E0"],
+  ["OPTIONS", "*"],
+])("%s %s leads nowhere", (method, path) => {
+  expect(router.find(method, path)).toBeNull();
+});
+
+test("two routes for the same are a mistake", () => {
+  const route = { method: "GET", path: "/a", handle: () => json(200, {}) };
+  expect(() => new Router([route, route])).toThrow("two routes");
+});
