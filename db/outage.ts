@@ -11,6 +11,11 @@ export function isPostgresConflict(error: unknown): boolean {
   return hasCause(error, ({ code }) => code === "40001" || code === "40P01"); // serialization_failure, deadlock_detected
 }
 
+/** Whether Postgres can never store it: a value that no column holds (class 22), or a broken constraint (class 23). */
+export function isPostgresRefusal(error: unknown): boolean {
+  return hasCause(error, ({ code }) => typeof code === "string" && /^2[23]\w{3}$/.test(code));
+}
+
 function hasCause(error: unknown, isSo: (cause: { code?: unknown; message?: unknown }) => boolean): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     // A host with several addresses fails with an error for each.

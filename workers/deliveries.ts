@@ -1,5 +1,5 @@
 import type { Worker } from "bullmq";
-import { failDelivery } from "../src/inbox/accept.ts";
+import { failDelivery } from "../src/inbox/settle.ts";
 import type { DeliveryJob } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { DELIVERIES_AT_ONCE, DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";

@@ -1,5 +1,6 @@
 import type { Worker } from "bullmq";
-import { dispatchPending, pruneDeliveries } from "../src/inbox/dispatch.ts";
+import { dispatchPending } from "../src/inbox/dispatch.ts";
+import { pruneDeliveries } from "../src/inbox/prune.ts";
 import type { MaintenanceTask } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { scheduleAudits } from "../src/sync/audit/schedule.ts";

@@ -1,9 +1,10 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingError } from "bullmq";
 import { isPostgresOutage } from "../db/outage.ts";
 import type { Context } from "../src/context.ts";
+import { InboxUnavailableError, UnstorableDeliveryError } from "../src/inbox/accept.ts";
 import { type Backoff, jittered, waitAfterMs } from "../src/operations/backoff.ts";
 import { withoutContents } from "../src/operations/failure.ts";
-import { InvalidPayloadError } from "../src/sync/deliveries/apply.ts";
+import { InvalidPayloadError } from "../src/sync/deliveries/payload.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../src/upstream/client/errors.ts";
 
 /** Which of BullMQ's words an error becomes. */
@@ -18,11 +19,13 @@ export type Verdict =
 const OUTAGE_DELAY_MS = 2_000;
 const REJECTED_DELAY_MS = 60_000;
 const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 60_000 };
+/** Shorter, so that what waits in Redis comes soon after Postgres is back. */
+const INBOX_BACKOFF: Backoff = { firstMs: 1_000, longestMs: 16_000 };
 
 /** Says our errors in BullMQ's words. The one place that knows both. */
 export async function withRetryPolicy<T>(
   ctx: Pick<Context, "random" | "log">,
-  job: Pick<Job, "id" | "queueName" | "moveToDelayed" | "moveToWait">,
+  job: Pick<Job, "id" | "queueName" | "attemptsStarted" | "moveToDelayed" | "moveToWait">,
   token: string | undefined,
   signal: AbortSignal | undefined,
   run: () => Promise<T>,
@@ -38,7 +41,7 @@ export async function withRetryPolicy<T>(
       await job.moveToWait(token);
       throw new WaitingError();
     }
-    const verdict = verdictOn(error, ctx.random);
+    const verdict = verdictOn(error, { random: ctx.random, attempts: job.attemptsStarted });
     switch (verdict.kind) {
       case "delay":
         ctx.log.debug(
@@ -59,14 +62,20 @@ export async function withRetryPolicy<T>(
 }
 
 /** Pure but for the clock: `resetAt` is compared with real time, which is what BullMQ's delays count. */
-export function verdictOn(error: unknown, random: () => number, nowMs = Date.now()): Verdict {
+export function verdictOn(
+  error: unknown,
+  { random, attempts = 1, nowMs = Date.now() }: { random: () => number; attempts?: number; nowMs?: number },
+): Verdict {
   if (error instanceof QuotaSpentError) {
     // Never earlier than upstream asked; a little later, so that all the jobs that wait do not wake at one instant.
     return { kind: "delay", delayMs: Math.max(0, error.resetAt.getTime() - nowMs) + Math.round(random() * 1_000) };
   }
   // Nothing is wrong with the job; somebody has to mend the token.
   if (error instanceof CredentialRejectedError) return { kind: "delay", delayMs: jittered(REJECTED_DELAY_MS, random) };
-  if (error instanceof InvalidPayloadError) return { kind: "give up" };
+  if (error instanceof InvalidPayloadError || error instanceof UnstorableDeliveryError) return { kind: "give up" };
+  // The delivery was acknowledged and stands in Redis alone, so no number of attempts ends this.
+  if (error instanceof InboxUnavailableError)
+    return { kind: "delay", delayMs: waitAfterMs(attempts, INBOX_BACKOFF, random) };
   // Its cause may look like an outage of Postgres, but it is upstream's.
   if (error instanceof UpstreamUnavailableError) return { kind: "retry" };
   if (isPostgresOutage(error)) return { kind: "delay", delayMs: jittered(OUTAGE_DELAY_MS, random) };

@@ -3,6 +3,16 @@ import { id, instant } from "./columns.ts";
 
 const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => "bytea" });
 
+export const DELIVERY_STATUSES = ["pending", "applied", "ignored", "failed"] as const;
+/**
+ * `src/inbox` alone writes it.
+ *
+ * - pending: acknowledged, and to be applied.
+ * - applied, ignored: settled. A redelivery changes nothing.
+ * - failed: its job has failed for good. A redelivery makes it pending again; an operator can do so with any delivery.
+ */
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+
 /** One row is one delivery, acknowledged to upstream: the inbox. */
 export const deliveries = pgTable(
   "deliveries",
@@ -16,7 +26,7 @@ export const deliveries = pgTable(
     repositoryId: id("repository_id"),
     /** The JSON document as received, the form encoding taken off. */
     payload: bytes("payload").notNull(),
-    status: text("status").notNull().default("pending"),
+    status: text("status", { enum: DELIVERY_STATUSES }).notNull().default("pending"),
     attempts: integer("attempts").notNull().default(0),
     /** Why it was ignored, or how it failed last. */
     reason: text("reason"),

@@ -5,7 +5,7 @@ import { isOperator } from "./operator.ts";
 import { missingParts } from "./readiness.ts";
 import { loadStatus } from "./status.ts";
 
-type Watched = Pick<Context, "config" | "db" | "queues" | "redis" | "clock">;
+type Watched = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">;
 
 interface HealthParts<Quota> {
   /** What upstream still lets each credential do. */

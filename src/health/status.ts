@@ -3,6 +3,7 @@ import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { version } from "../operations/version.ts";
 import { type QueueCounts, queueCounts } from "../queues/counts.ts";
+import { QueueUnavailableError } from "../queues/queues.ts";
 
 /** What `GET /-/status` answers. It names private repositories. */
 export interface Status<Quota = unknown> {
@@ -10,7 +11,7 @@ export interface Status<Quota = unknown> {
   /** `UPSTREAM_URL` */
   upstream: string;
   repositories: RepositoryStatus[];
-  /** Null when Redis cannot be reached. */
+  /** Null: unknown, since Redis does not answer. */
   queues: Record<string, QueueCounts> | null;
   /** What upstream still lets each credential do. */
   quota: Quota[];
@@ -72,14 +73,13 @@ interface PhaseProgress {
 
 /** @param forecast says from the work that is left and the quota, as `quota` answered it, when the work will be done */
 export async function loadStatus<Quota>(
-  ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock">,
+  ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
   quota: () => Promise<Quota[]>,
   forecast: (work: Work, quota: Quota[], now: number) => Forecast | null = () => null,
 ): Promise<Status<Quota>> {
   const [{ repositories, work }, queues, quotas] = await Promise.all([
     loadRepositories(ctx),
-    // Redis away is itself part of the answer.
-    ctx.redis.status === "ready" ? queueCounts(ctx).catch(() => null) : null,
+    countQueues(ctx),
     quota(),
   ]);
   return {
@@ -90,6 +90,19 @@ export async function loadStatus<Quota>(
     quota: quotas,
     forecast: work && forecast(work, quotas, ctx.clock.now().getTime()),
   };
+}
+
+/** Null: unknown, and the log says why. The answer is of use without them. */
+async function countQueues(
+  ctx: Pick<Context, "queues" | "redis" | "log">,
+): Promise<Record<string, QueueCounts> | null> {
+  try {
+    return await queueCounts(ctx);
+  } catch (error) {
+    if (!(error instanceof QueueUnavailableError)) throw error;
+    ctx.log.debug({ reason: error.message }, "The status does not know what the queues hold");
+    return null;
+  }
 }
 
 /** What is left of the copies under way; null when there is none, or when upstream has not said yet how long it is. Pure. */

@@ -1,12 +1,19 @@
+import { isPostgresRefusal } from "../../db/outage.ts";
 import type { Context } from "../context.ts";
-import { enqueueBursts, enqueueInbox } from "../queues/enqueue.ts";
+import { enqueueInbox } from "../queues/enqueue.ts";
 import type { InboxJob } from "../queues/jobs.ts";
 import { type Delivery, keysOf } from "./delivery.ts";
+import { openDispatch } from "./dispatch.ts";
 import { type InboxWriter, STORE_TIMEOUT_MS, storeDelivery } from "./writer.ts";
 
-/** Neither Postgres nor Redis can keep the delivery. It must not be acknowledged. */
+/** No store that was asked can keep the delivery at the moment. It must not be acknowledged, or has to wait where it is. */
 export class InboxUnavailableError extends Error {
   override name = "InboxUnavailableError";
+}
+
+/** Postgres can never keep the delivery. */
+export class UnstorableDeliveryError extends Error {
+  override name = "UnstorableDeliveryError";
 }
 
 export interface Accepted {
@@ -28,9 +35,9 @@ export async function acceptDelivery(
 ): Promise<Accepted> {
   let stored: string | null;
   try {
-    stored = await within(STORE_TIMEOUT_MS, "Postgres", inbox.store(delivery));
+    stored = await within(STORE_TIMEOUT_MS, "Postgres", inbox.add(delivery));
   } catch (error) {
-    const postgresError = error as Error;
+    const postgresError = error as Error; // Neither the driver nor `within` throws anything else.
     await acceptIntoRedis(ctx, delivery, postgresError);
     return { status: "accepted", postgresError };
   }
@@ -40,38 +47,27 @@ export async function acceptDelivery(
   return { status: "accepted", postgresError: null };
 }
 
-/** Moves a delivery that waited in Redis to Postgres, and asks for it to be applied. Safe to repeat. */
+/**
+ * Moves a delivery that waited in Redis to Postgres, and asks for it to be applied. Safe to repeat.
+ * @throws InboxUnavailableError when Postgres does not take it at the moment
+ * @throws UnstorableDeliveryError when Postgres never will
+ */
 export async function storeWaitingDelivery(
   ctx: Pick<Context, "db" | "redis" | "queues" | "log">,
   job: InboxJob,
 ): Promise<void> {
-  const payload = Buffer.from(job.payload, "base64");
-  const keys = keysOf(JSON.parse(payload.toString("utf8")));
   const { hookId, guid, event } = job;
-  const stored = await storeDelivery(ctx, {
-    hookId,
-    guid,
-    event,
-    ...keys,
-    payload,
-    receivedAt: new Date(job.receivedAt),
-  });
-  if (stored !== null) openDispatch(ctx)(stored);
-}
-
-/**
- * Settles a delivery whose job has failed for good. One that was settled meanwhile stays as it is. A redelivery tries it again.
- */
-export async function failDelivery(
-  { db, clock }: Pick<Context, "db" | "clock">,
-  { deliveryId, reason, attempts }: { deliveryId: string; reason: string; attempts: number },
-): Promise<void> {
-  await db.$client.query(
-    `update deliveries set status = 'failed', reason = $2, attempts = greatest(attempts, $3), settled_at = $4
-      where id = $1 and status = 'pending'`,
-    // Postgres text holds no NUL; a message that quotes a payload may.
-    [deliveryId, reason.replaceAll("\0", "").slice(0, 1_000), attempts, clock.now()],
-  );
+  const payload = Buffer.from(job.payload, "base64");
+  try {
+    const keys = keysOf(JSON.parse(payload.toString("utf8")));
+    const receivedAt = new Date(job.receivedAt);
+    const stored = await storeDelivery(ctx, { hookId, guid, event, ...keys, payload, receivedAt });
+    if (stored !== null) openDispatch(ctx)(stored);
+  } catch (error) {
+    const isRefused = isPostgresRefusal(error) || error instanceof SyntaxError;
+    const Failure = isRefused ? UnstorableDeliveryError : InboxUnavailableError;
+    throw new Failure(error instanceof Error ? error.message : String(error), { cause: error });
+  }
 }
 
 async function acceptIntoRedis(
@@ -97,25 +93,6 @@ async function acceptIntoRedis(
       ),
     });
   }
-}
-
-/** Asks for deliveries to be applied: all those of one moment at once, behind the answers to upstream. */
-export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log">): (deliveryId: string) => void {
-  let waiting: string[] = [];
-  const ask = () => {
-    // Copies of one that arrive at once are one.
-    const deliveryIds = [...new Set(waiting)];
-    waiting = [];
-    enqueueBursts(ctx, deliveryIds).catch((error: Error) => {
-      ctx.log.debug(
-        { deliveryIds, reason: error.message },
-        "Deliveries could not be queued; the dispatcher will find them",
-      );
-    });
-  };
-  return (deliveryId) => {
-    if (waiting.push(deliveryId) === 1) setImmediate(ask);
-  };
 }
 
 /** The outcome of `work`, or a failure once `timeoutMs` have passed. The work itself goes on; it is safe to have it twice. */

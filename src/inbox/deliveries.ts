@@ -1,8 +1,6 @@
+import type { DeliveryStatus } from "../../db/schema/deliveries.ts";
+import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
-import { enqueueDeliveries } from "../queues/enqueue.ts";
-
-export const deliveryStatuses = ["pending", "applied", "ignored", "failed"] as const;
-export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
 /** A delivery as the inbox holds it, without its payload. */
 export interface StoredDelivery {
@@ -32,7 +30,7 @@ export interface DeliveryFilter {
   limit: number;
 }
 
-const SELECT = `select d.id, d.guid, d.hook_id, d.event, d.action, d.repository_id, r.full_name as repository, d.status,
+const SELECT = sql`select d.id, d.guid, d.hook_id, d.event, d.action, d.repository_id, r.full_name as repository, d.status,
     d.attempts, d.reason, d.received_at, d.settled_at, length(d.payload) as payload_bytes
   from deliveries d left join repositories r on r.id = d.repository_id`;
 
@@ -41,10 +39,13 @@ export async function listDeliveries(
   { db }: Pick<Context, "db">,
   { status, event, since, limit }: DeliveryFilter,
 ): Promise<StoredDelivery[]> {
-  const { rows } = await db.$client.query<DeliveryRow>(
-    `${SELECT} where ($1::text is null or d.status = $1) and ($2::text is null or d.event = $2)
-      and ($3::timestamptz is null or d.received_at >= $3) order by d.received_at desc, d.id desc limit $4`,
-    [status ?? null, event ?? null, since ?? null, limit],
+  const conditions = [
+    ...(status === undefined ? [] : [sql`d.status = ${status}`]),
+    ...(event === undefined ? [] : [sql`d.event = ${event}`]),
+    ...(since === undefined ? [] : [sql`d.received_at >= ${since}`]),
+  ];
+  const rows = await db.query<DeliveryRow>(
+    sql`${SELECT} where ${sql.and(conditions)} order by d.received_at desc, d.id desc limit ${limit}`,
   );
   return rows.map(storedDelivery);
 }
@@ -52,42 +53,24 @@ export async function listDeliveries(
 /** Those with these ids or GUIDs, the oldest first. One event has one GUID at all hooks, so a GUID may find several. */
 export async function findDeliveries({ db }: Pick<Context, "db">, names: readonly string[]): Promise<StoredDelivery[]> {
   const ids = names.filter((name) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(name));
-  const { rows } = await db.$client.query<DeliveryRow>(
-    `${SELECT} where d.id = any($1::uuid[]) or d.guid = any($2) order by d.received_at, d.id`,
-    [ids, names],
+  const rows = await db.query<DeliveryRow>(
+    sql`${SELECT} where d.id = any(${ids}::uuid[]) or d.guid = any(${names}::text[]) order by d.received_at, d.id`,
   );
   return rows.map(storedDelivery);
 }
 
 /** The JSON document as upstream sent it; null when the delivery is no longer there. */
 export async function readPayload({ db }: Pick<Context, "db">, id: string): Promise<string | null> {
-  const { rows } = await db.$client.query<{ payload: Buffer }>("select payload from deliveries where id = $1", [id]);
-  return rows[0]?.payload.toString("utf8") ?? null;
+  const [row] = await db.query<{ payload: Buffer }>(sql`select payload from deliveries where id = ${id}`);
+  return row?.payload.toString("utf8") ?? null;
 }
 
 /** The ids of all that have failed, the oldest first. */
 export async function failedDeliveryIds({ db }: Pick<Context, "db">): Promise<string[]> {
-  const { rows } = await db.$client.query<{ id: string }>(
-    "select id from deliveries where status = 'failed' order by received_at, id",
+  const rows = await db.query<{ id: string }>(
+    sql`select id from deliveries where status = 'failed' order by received_at, id`,
   );
   return rows.map(({ id }) => id);
-}
-
-/**
- * Makes deliveries pending again, whatever became of them, and asks for them to be applied. To apply one twice changes
- * nothing, since the merge never goes backwards.
- * @throws QueueUnavailableError when Redis takes no job: they are pending, and the dispatcher asks once Redis is back
- */
-export async function replayDeliveries(
-  ctx: Pick<Context, "db" | "redis" | "queues">,
-  ids: readonly string[],
-): Promise<void> {
-  // A worker that holds one of them finishes first, and it is then applied once more.
-  await ctx.db.$client.query(
-    "update deliveries set status = 'pending', reason = null, settled_at = null where id = any($1::uuid[])",
-    [ids],
-  );
-  await enqueueDeliveries(ctx, [...ids]);
 }
 
 /** How deliveries stand, by status, of those named. */
@@ -95,35 +78,12 @@ export async function countByStatus(
   { db }: Pick<Context, "db">,
   ids: readonly string[],
 ): Promise<Record<DeliveryStatus, number>> {
-  const { rows } = await db.$client.query<{ status: DeliveryStatus; count: number }>(
-    "select status, count(*)::integer as count from deliveries where id = any($1::uuid[]) group by status",
-    [ids],
+  const rows = await db.query<{ status: DeliveryStatus; count: number }>(
+    sql`select status, count(*)::integer as count from deliveries where id = any(${ids}::uuid[]) group by status`,
   );
   const counts = { pending: 0, applied: 0, ignored: 0, failed: 0 };
   for (const { status, count } of rows) counts[status] = count;
   return counts;
-}
-
-/** The GUIDs, of those given, that arrived from the hook; null: from any, since one event has one GUID at all hooks. */
-export async function arrivedFrom(
-  { db }: Pick<Context, "db">,
-  hookId: number | null,
-  guids: readonly string[],
-): Promise<string[]> {
-  const { rows } = await db.$client.query<{ guid: string }>(
-    "select guid from deliveries where ($1::bigint is null or hook_id = $1) and guid = any($2)",
-    [hookId, guids],
-  );
-  return rows.map(({ guid }) => guid);
-}
-
-/** The GUIDs of the pings that arrived from the hook. */
-export async function pingsFrom({ db }: Pick<Context, "db">, hookId: number): Promise<string[]> {
-  const { rows } = await db.$client.query<{ guid: string }>(
-    "select guid from deliveries where hook_id = $1 and event = 'ping'",
-    [hookId],
-  );
-  return rows.map(({ guid }) => guid);
 }
 
 interface DeliveryRow {

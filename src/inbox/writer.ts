@@ -1,101 +1,51 @@
 import { queryWithBytes } from "../../db/bytes.ts";
-import { isPostgresOutage } from "../../db/outage.ts";
 import type { Context } from "../context.ts";
+import { Batches } from "../operations/batches.ts";
 import type { Delivery } from "./delivery.ts";
 
 // Upstream gives up after 10 s. Two stores are tried one after the other, so each may take this long.
 export const STORE_TIMEOUT_MS = 3_000;
 
-/**
- * What one statement stores at most. More saves little, and takes the socket to Postgres several turns. A single delivery may
- * be larger.
- */
-const MOST = 16;
-const MOST_BYTES = 4_000_000;
-/** While one waits for the disk, the next is on its way. */
-const AT_ONCE = 3;
+/** What one statement stores at most. More saves little, and takes the socket to Postgres several turns. */
+const BATCH_SIZE = 16;
+const BATCH_BYTES = 4_000_000;
+/** While one batch waits for the disk, the next is on its way. */
+const BATCHES_AT_ONCE = 3;
 
-interface Waiting {
-  delivery: Delivery;
-  resolve: (id: string | null) => void;
-  reject: (error: unknown) => void;
-}
+/** Answers the row's id when the delivery is to be applied, null when it was settled before. */
+export type InboxWriter = Batches<Delivery, string | null>;
 
 /**
  * Stores deliveries in the inbox, with one statement and one commit for all that have come while those before were stored:
- * a disk keeps many as fast as one. A lone delivery waits for nobody.
+ * a disk keeps many as fast as one.
  */
-export class InboxWriter {
-  readonly #db: Context["db"];
-  readonly #waiting: Waiting[] = [];
-  #running = 0;
-
-  constructor({ db }: Pick<Context, "db">) {
-    this.#db = db;
-  }
-
-  /** Answers the row's id when the delivery is to be applied, null when it was settled before. */
-  store(delivery: Delivery): Promise<string | null> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ delivery, resolve, reject });
-      this.#next();
+export function openInboxWriter({ db, log }: Pick<Context, "db" | "log">): InboxWriter {
+  const limits = {
+    size: BATCH_SIZE,
+    bytes: { most: BATCH_BYTES, of: ({ payload }: Delivery) => payload.length },
+    atOnce: BATCHES_AT_ONCE,
+  };
+  return new Batches({ log }, limits, async (batch) => {
+    const [first, ...others] = batch;
+    if (first && others.length === 0) return [await storeDelivery({ db }, first)];
+    const ids = await storeNew(db, batch);
+    return batch.map((delivery) => {
+      const key = keyOf(delivery);
+      const id = ids.get(key);
+      ids.delete(key);
+      // A worker that applies a known delivery holds its row. No other delivery waits for that.
+      return id ?? storeDelivery({ db }, delivery);
     });
-  }
-
-  #next(): void {
-    if (this.#running === AT_ONCE || this.#waiting.length === 0) return;
-    this.#running += 1;
-    this.#run(this.#take()).finally(() => {
-      this.#running -= 1;
-      this.#next();
-    });
-  }
-
-  #take(): Waiting[] {
-    let bytes = 0;
-    const end = this.#waiting.findIndex(({ delivery }, index) => {
-      bytes += delivery.payload.length;
-      return index > 0 && (index === MOST || bytes > MOST_BYTES);
-    });
-    return this.#waiting.splice(0, end === -1 ? this.#waiting.length : end);
-  }
-
-  async #run(batch: Waiting[]): Promise<void> {
-    if (batch.length === 1) return this.#storeEach(batch);
-    try {
-      const ids = await storeNew(
-        this.#db,
-        batch.map(({ delivery }) => delivery),
-      );
-      // What is known already may be held by a worker that applies it; nobody else waits for that.
-      const known: Waiting[] = [];
-      for (const one of batch) {
-        const key = keyOf(one.delivery);
-        const id = ids.get(key);
-        if (id === undefined) known.push(one);
-        else one.resolve(id);
-        ids.delete(key);
-      }
-      void this.#storeEach(known);
-    } catch (error) {
-      if (isPostgresOutage(error)) for (const { reject } of batch) reject(error);
-      // One that Postgres refuses must not take others with it.
-      else await this.#storeEach(batch);
-    }
-  }
-
-  async #storeEach(batch: Waiting[]): Promise<void> {
-    await Promise.all(
-      batch.map(({ delivery, resolve, reject }) => storeDelivery({ db: this.#db }, delivery).then(resolve, reject)),
-    );
-  }
+  });
 }
+
+const COLUMNS = "hook_id, guid, event, action, repository_id, received_at, payload";
 
 /**
  * Answers the row's id when the delivery is to be applied, null when it was settled before.
  *
- * One statement, so that of two copies arriving at once one inserts and the other finds it. A redelivery of what failed
- * makes it pending again; a redelivery of what is pending changes nothing but is dispatched again, since its job may be lost.
+ * One statement, so that of two copies arriving at once one inserts a row and the other finds it. A redelivery makes a failed
+ * delivery pending again. A pending one stays as it is and is dispatched again, since its job may be lost.
  */
 export async function storeDelivery({ db }: Pick<Context, "db">, delivery: Delivery): Promise<string | null> {
   const { hookId, guid, event, action, repositoryId, payload, receivedAt } = delivery;
@@ -116,10 +66,8 @@ export async function storeDelivery({ db }: Pick<Context, "db">, delivery: Deliv
   return rows[0]?.id ?? null;
 }
 
-const COLUMNS = "hook_id, guid, event, action, repository_id, received_at, payload";
-
-/** The ids of those that are new, by hook and GUID. Of two copies among them the first is new. */
-async function storeNew(db: Context["db"], deliveries: Delivery[]): Promise<Map<string, string>> {
+/** The ids of new deliveries, by hook and GUID. Of two copies among them the first is new. */
+async function storeNew(db: Context["db"], deliveries: readonly Delivery[]): Promise<Map<string, string>> {
   const of = <Key extends keyof Delivery>(key: Key) => deliveries.map((delivery) => delivery[key]);
   let end = 1;
   const starts = deliveries.map(({ payload }) => {

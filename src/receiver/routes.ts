@@ -2,8 +2,9 @@ import type { Context } from "../context.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { json, type Reply } from "../http/reply.ts";
 import type { Route } from "../http/router.ts";
-import { acceptDelivery, openDispatch } from "../inbox/accept.ts";
-import { InboxWriter } from "../inbox/writer.ts";
+import { acceptDelivery } from "../inbox/accept.ts";
+import { openDispatch } from "../inbox/dispatch.ts";
+import { openInboxWriter } from "../inbox/writer.ts";
 import { deliveryBody } from "./body.ts";
 import { readEnvelope } from "./envelope.ts";
 import { Refusals } from "./refusals.ts";
@@ -18,7 +19,7 @@ const PATH = "/webhooks";
  * when it could be, and each fault of the request with its status and `{message}`.
  */
 export function receiver(ctx: Receiving): Route[] {
-  const into = { inbox: new InboxWriter(ctx), dispatch: openDispatch(ctx) };
+  const into = { inbox: openInboxWriter(ctx), dispatch: openDispatch(ctx) };
   const refusals = new Refusals(ctx);
 
   const receive = async (exchange: Exchange): Promise<Reply> => {

@@ -1,38 +1,43 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
+import { countWaiting } from "../inbox/backlog.ts";
+import { asking, QueueUnavailableError } from "../queues/queues.ts";
 
 /** A delivery that has waited for longer than this is late. */
 const LATE_MS = 2_000;
 /** Fewer are no backlog: one that fails again and again is late for hours. */
 const BACKLOG = 100;
 const LOOK_AGAIN_MS = 250;
-/** Whoever gives way goes on after so long, so that a copy comes to its end under any load. */
+/** A job that gives way goes on after so long, so that a copy comes to its end under any load. */
 const LONGEST_MS = 5_000;
 
 type Inbox = Pick<Context, "db" | "clock">;
 type Inboxes = Inbox & Pick<Context, "queues" | "redis">;
 
 /**
- * Lets deliveries and refreshes go first. What reads upstream page by page takes all the processor time that it finds, of this machine
- * and of Postgres', and people wait for what webhooks tell: while these are behind, it waits before its next page, five
- * seconds at most. Returns at once when `signal` comes.
+ * Lets deliveries and refreshes go first. A job that reads upstream page by page takes all the processor time that it finds,
+ * here and in Postgres, and people wait for what webhooks tell. So while deliveries or refreshes are behind, the job waits
+ * before its next page, five seconds at most. Returns at once when `signal` aborts.
  */
 export async function giveWay(ctx: Inboxes, signal: AbortSignal): Promise<void> {
   await waitWhile(signal, async () => {
-    const [deliveries, refreshes] = await Promise.all([lateDeliveries(ctx), dueRefreshes(ctx)]);
-    return deliveries >= BACKLOG || refreshes >= BACKLOG;
+    const [deliveriesAreLate, refreshesAreBehind] = await Promise.all([
+      areDeliveriesLate(ctx),
+      areRefreshesBehind(ctx),
+    ]);
+    // While it is unknown nobody works on refreshes: their jobs stand in the same Redis.
+    return deliveriesAreLate || refreshesAreBehind === true;
   });
 }
 
-/** The same for those who find what webhooks leave open or miss: they let deliveries alone go first. */
+/** The same for jobs that find what webhooks leave open or miss: they let deliveries alone go first. */
 export async function giveWayToDeliveries(ctx: Inbox, signal: AbortSignal): Promise<void> {
-  await waitWhile(signal, async () => (await lateDeliveries(ctx)) >= BACKLOG);
+  await waitWhile(signal, () => areDeliveriesLate(ctx));
 }
 
 /**
- * For the refreshes of a worker. They are many at once, so they look together; the signal of the first ends the wait of all. While
- * they wait, what else happens to the same resources is left to the same read.
+ * For the refreshes of a worker. Many run at once, so they look together; the signal of the first ends the wait of all. What
+ * else happens to the same resources during the wait is left to the same read.
  */
 export class DeliveriesFirst {
   readonly #ctx: Inbox;
@@ -57,16 +62,17 @@ async function waitWhile(signal: AbortSignal, isBehind: () => Promise<boolean>):
   }
 }
 
-/** As far as they make a backlog. */
-async function lateDeliveries({ db, clock }: Inbox): Promise<number> {
-  const before = new Date(clock.now().getTime() - LATE_MS);
-  const [row] = await db.prepared<{ late: number }>(sql`
-    select count(*)::int as late from (
-      select from deliveries where status = 'pending' and received_at < ${before} limit ${BACKLOG}) late`);
-  return row?.late ?? 0;
+async function areDeliveriesLate(ctx: Inbox): Promise<boolean> {
+  const before = new Date(ctx.clock.now().getTime() - LATE_MS);
+  return (await countWaiting(ctx, before, BACKLOG)) >= BACKLOG;
 }
 
-/** Those for which upstream's pace leaves no room are not due. Without Redis nobody knows, and nobody works on them. */
-async function dueRefreshes({ queues, redis }: Inboxes): Promise<number> {
-  return redis.status === "ready" ? queues.refresh.getWaitingCount().catch(() => 0) : 0;
+/** A refresh for which upstream's pace leaves no room is delayed, and so not due. "unknown": Redis does not say. */
+async function areRefreshesBehind(ctx: Inboxes): Promise<boolean | "unknown"> {
+  try {
+    return (await asking(ctx, () => ctx.queues.refresh.getWaitingCount())) >= BACKLOG;
+  } catch (error) {
+    if (error instanceof QueueUnavailableError) return "unknown";
+    throw error;
+  }
 }

@@ -9,8 +9,8 @@ export const plants: readonly Plant[] = [
     file: "src/inbox/accept.ts",
     replaces: [
       [
-        `    stored = await within(STORE_TIMEOUT_MS, "Postgres", inbox.store(delivery));`,
-        `    inbox.store(delivery).then((id) => id && dispatch(id), () => {});
+        `    stored = await within(STORE_TIMEOUT_MS, "Postgres", inbox.add(delivery));`,
+        `    inbox.add(delivery).then((id) => id && dispatch(id), () => {});
     return { status: "accepted", postgresError: null };`,
       ],
     ],
@@ -36,16 +36,16 @@ export const plants: readonly Plant[] = [
     name: "late-failure-settles",
     property: 1,
     does: "A job that fails late settles a delivery as failed that was applied meanwhile.",
-    file: "src/inbox/accept.ts",
-    replaces: [["where id = $1 and status = 'pending'`", "where id = $1`"]],
+    file: "src/inbox/settle.ts",
+    replaces: [[" and status = 'pending'`", "`"]],
     tests: ["test/receiver/inbox.test.ts"],
   },
   {
     name: "prunes-pending",
     property: 1,
     does: "A delivery that is pending for longer than DELIVERY_RETENTION is deleted.",
-    file: "src/inbox/dispatch.ts",
-    replaces: [["where received_at < $1 and status <> 'pending'", "where received_at < $1"]],
+    file: "src/inbox/prune.ts",
+    replaces: [[" and status <> 'pending'", ""]],
     tests: ["test/receiver/inbox.test.ts"],
   },
   {
@@ -60,8 +60,10 @@ export const plants: readonly Plant[] = [
     name: "one-refusal-for-all",
     property: 12,
     does: "A delivery that Postgres refuses takes those with it that share its statement.",
-    file: "src/inbox/writer.ts",
-    replaces: [["else await this.#storeEach(batch);", "else for (const { reject } of batch) reject(error);"]],
+    file: "src/operations/batches.ts",
+    replaces: [
+      ["if (batch.length === 1 || isPostgresOutage(error))", "if (batch.length > 0 || isPostgresOutage(error))"],
+    ],
     tests: ["test/receiver/together.test.ts"],
   },
   {

@@ -1,7 +1,9 @@
 import { Worker } from "bullmq";
 import { describe, expect, test } from "vitest";
-import { failDelivery, openDispatch, storeWaitingDelivery } from "../../src/inbox/accept.ts";
-import { dispatchPending, pruneDeliveries } from "../../src/inbox/dispatch.ts";
+import { storeWaitingDelivery } from "../../src/inbox/accept.ts";
+import { dispatchPending, openDispatch } from "../../src/inbox/dispatch.ts";
+import { pruneDeliveries } from "../../src/inbox/prune.ts";
+import { failDelivery } from "../../src/inbox/settle.ts";
 import { queueCounts } from "../../src/queues/counts.ts";
 import { enqueueBursts, enqueueDeliveries } from "../../src/queues/enqueue.ts";
 import { QueueUnavailableError } from "../../src/queues/queues.ts";

@@ -13,7 +13,7 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Issue, PullIssue } from "../../src/simulator/records.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
-import { storePage } from "../../src/sync/reads/pages.ts";
+import { fetchAndStorePage } from "../../src/sync/reads/pages.ts";
 import { learnPullDetails, readPullDetails } from "../../src/sync/reads/pull-details.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import { Refreshes } from "../../src/sync/refresh/refresh.ts";
@@ -358,7 +358,7 @@ test("what is read while a repository is renamed shows its next name as well", a
     ["issue_comment", "issues/comments?sort=created"],
     ["pull_request", "pulls?state=all"],
   ] as const)
-    await storePage(ctx, known, kind, `/repositories/${known.id}/${list}&per_page=100`, "catch-up");
+    await fetchAndStorePage(ctx, known, kind, `/repositories/${known.id}/${list}&per_page=100`, "catch-up");
   const page = await readPullDetails(ctx, known, { after: null, pageSize: 100 }, { priority: "catch-up" });
   expect(page.pulls.some(({ reviews }) => reviews.nodes.length > 0)).toBe(true);
   const { observed } = await learnPullDetails(ctx, known, page, "catch-up");

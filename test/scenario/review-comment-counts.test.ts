@@ -7,7 +7,7 @@ import type { PullIssue, ReviewComment } from "../../src/simulator/records.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
-import { storePullDetails } from "../../src/sync/reads/pull-details.ts";
+import { fetchAndStorePullDetails } from "../../src/sync/reads/pull-details.ts";
 import { Refreshes } from "../../src/sync/refresh/refresh.ts";
 import { openWorld } from "../support/world.ts";
 
@@ -81,7 +81,7 @@ test("a comment of which a webhook tells after the details of its pull request w
   pass(60_000);
   const repository = await findMirroredRepository(world.ctx.db, pull.repository.id);
   if (!repository) throw new Error("The repository is not mirrored");
-  await storePullDetails(world.ctx, repository, [pull.number], "catch-up");
+  await fetchAndStorePullDetails(world.ctx, repository, [pull.number], "catch-up");
   pass(60_000);
   expect(await counted()).toBe(before);
   expect([...(await applyDeliveries(world.ctx, ids)).values()]).toEqual(ids.map(() => "applied"));

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { observe } from "../../src/mirror/store/observation.ts";
 import type { Fields } from "../../src/mirror/store/template.ts";
-import { InvalidPayloadError } from "../../src/sync/deliveries/apply.ts";
 import { DeliveryBatches } from "../../src/sync/deliveries/delivery-batches.ts";
+import { InvalidPayloadError } from "../../src/sync/deliveries/payload.ts";
 import type { TestWorld } from "../support/world.ts";
 import { arrive, opened, openMirrored, statuses, titles } from "./arrived.ts";
 

@@ -2,7 +2,8 @@ import pg from "pg";
 import { describe, expect, test } from "vitest";
 import { DrizzleQueryError, drizzle } from "../../db/drizzle.ts";
 import { isPostgresOutage } from "../../db/outage.ts";
-import { InvalidPayloadError } from "../../src/sync/deliveries/apply.ts";
+import { InboxUnavailableError, UnstorableDeliveryError } from "../../src/inbox/accept.ts";
+import { InvalidPayloadError } from "../../src/sync/deliveries/payload.ts";
 import {
   CredentialRejectedError,
   QuotaSpentError,
@@ -16,22 +17,34 @@ describe("what becomes of a job that threw", () => {
   test("a spent quota: it waits until the reset, never less, at most a second more", () => {
     const now = Date.parse("2026-01-01T00:00:00Z");
     const error = new QuotaSpentError("core", new Date(now + 60_000));
-    expect(verdictOn(error, () => 0, now)).toEqual({ kind: "delay", delayMs: 60_000 });
-    expect(verdictOn(error, () => 0.999, now)).toEqual({ kind: "delay", delayMs: 60_999 });
-    expect(verdictOn(error, () => 0, now + 90_000)).toEqual({ kind: "delay", delayMs: 0 });
+    expect(verdictOn(error, { random: () => 0, nowMs: now })).toEqual({ kind: "delay", delayMs: 60_000 });
+    expect(verdictOn(error, { random: () => 0.999, nowMs: now })).toEqual({ kind: "delay", delayMs: 60_999 });
+    expect(verdictOn(error, { random: () => 0, nowMs: now + 90_000 })).toEqual({ kind: "delay", delayMs: 0 });
   });
 
   test("a payload that cannot be: it is not tried again", () => {
-    expect(verdictOn(new InvalidPayloadError("no subject"), Math.random)).toEqual({ kind: "give up" });
+    expect(verdictOn(new InvalidPayloadError("no subject"), { random: Math.random })).toEqual({ kind: "give up" });
   });
 
   test("no token is accepted: it waits for somebody to mend the tokens", () => {
-    expect(verdictOn(new CredentialRejectedError(["abc"]), () => 0.5)).toEqual({ kind: "delay", delayMs: 60_000 });
+    expect(verdictOn(new CredentialRejectedError(["abc"]), { random: () => 0.5 })).toEqual({
+      kind: "delay",
+      delayMs: 60_000,
+    });
   });
 
   test("upstream away: a failed attempt, though its cause reads like an outage of Postgres", () => {
     const error = new UpstreamUnavailableError("refused", "unreachable", { cause: withCode("ECONNREFUSED") });
-    expect(verdictOn(error, Math.random)).toEqual({ kind: "retry" });
+    expect(verdictOn(error, { random: Math.random })).toEqual({ kind: "retry" });
+  });
+
+  test("a delivery in Redis that Postgres does not take: it waits, longer each time, and is never given up", () => {
+    const error = new InboxUnavailableError("away", { cause: withCode("ECONNREFUSED") });
+    const waits = [1, 2, 3, 4, 5, 6, 100].map((attempts) => verdictOn(error, { random: () => 0.5, attempts }));
+    expect(waits).toEqual(
+      [1_000, 2_000, 4_000, 8_000, 16_000, 16_000, 16_000].map((delayMs) => ({ kind: "delay", delayMs })),
+    );
+    expect(verdictOn(new UnstorableDeliveryError("no"), { random: Math.random })).toEqual({ kind: "give up" });
   });
 
   test("anything else: a failed attempt", () => {
@@ -43,13 +56,13 @@ describe("what becomes of a job that threw", () => {
       "text",
       null,
     ]) {
-      expect(verdictOn(error, Math.random)).toEqual({ kind: "retry" });
+      expect(verdictOn(error, { random: Math.random })).toEqual({ kind: "retry" });
     }
   });
 
   test("Postgres away: it waits, whichever way the outage shows", () => {
     for (const code of ["57P01", "57P02", "57P03", "08006", "53300", "25006", "ECONNREFUSED", "ECONNRESET", "EPIPE"]) {
-      expect(verdictOn(withCode(code), () => 0.5)).toEqual({ kind: "delay", delayMs: 2_000 });
+      expect(verdictOn(withCode(code), { random: () => 0.5 })).toEqual({ kind: "delay", delayMs: 2_000 });
     }
     expect(isPostgresOutage(new DrizzleQueryError("select", [], withCode("57P01")))).toBe(true);
   });

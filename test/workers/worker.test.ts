@@ -4,7 +4,7 @@ import type { Job, Worker } from "bullmq";
 import { describe, expect, test } from "vitest";
 import { enqueueCatchUp, enqueueDeliveries } from "../../src/queues/enqueue.ts";
 import type { RepositoryJob } from "../../src/queues/jobs.ts";
-import { InvalidPayloadError } from "../../src/sync/deliveries/apply.ts";
+import { InvalidPayloadError } from "../../src/sync/deliveries/payload.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { openDeliveriesWorker } from "../../workers/deliveries.ts";
 import { openInboxWorker } from "../../workers/inbox.ts";

@@ -1,7 +1,7 @@
+import { DELIVERY_STATUSES } from "../../../db/schema/deliveries.ts";
 import { duration } from "../../config/values.ts";
 import {
   type DeliveryFilter,
-  deliveryStatuses,
   findDeliveries,
   listDeliveries,
   readPayload,
@@ -21,7 +21,7 @@ const list: Command = {
   name: "deliveries list",
   summary: "the newest deliveries and what became of them",
   values: {
-    status: { takes: "STATUS", about: `only those that are ${listOf(deliveryStatuses, "or")}` },
+    status: { takes: "STATUS", about: `only those that are ${listOf(DELIVERY_STATUSES, "or")}` },
     event: { takes: "EVENT", about: "only those of one event, such as issues" },
     since: { takes: "TIME", about: "only those received within this time, such as 1h" },
     limit: { takes: "N", about: `how many, at most ${MAX_LIMIT} (default ${DEFAULT_LIMIT})` },
@@ -66,9 +66,9 @@ async function runList({ values, env }: Given, output: Output): Promise<number> 
 /** Pure. @throws UsageError */
 function readFilter(values: Given["values"]): Omit<DeliveryFilter, "since"> & { sinceMs: number | null } {
   const wanted = values.get("status");
-  const status = deliveryStatuses.find((each) => each === wanted);
+  const status = DELIVERY_STATUSES.find((each) => each === wanted);
   if (wanted !== undefined && !status)
-    throw new UsageError(`--status ${wanted} is no status: write ${listOf(deliveryStatuses, "or")}`);
+    throw new UsageError(`--status ${wanted} is no status: write ${listOf(DELIVERY_STATUSES, "or")}`);
   const event = values.get("event");
   const limit = values.get("limit") ?? String(DEFAULT_LIMIT);
   if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > MAX_LIMIT)

@@ -1,23 +1,21 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { countTroubled } from "../../inbox/backlog.ts";
 import { counted } from "../output.ts";
 import { type Finding, named, ok, problem, warning } from "./finding.ts";
 
 /** Wishes with a finding of their own. */
 const SHOWN_WISHES = 5;
+const OVERDUE_MS = 5 * 60_000;
 
 /** What the mirror itself knows to be waiting for a person. */
-export async function examineMirror({ db }: Context): Promise<Finding[]> {
+export async function examineMirror({ db, clock }: Context): Promise<Finding[]> {
   const states = await db.query<{ full_name: string; problem: string | null }>(sql`
     select r.full_name, s.problem from repository_syncs s join repositories r on r.id = s.repository_id
       where s.state = 'paused' order by lower(r.full_name)`);
   const wishes = await db.query<{ pattern: string; problem: string }>(sql`
     select pattern, problem from selections where problem is not null order by pattern`);
-  const failures = await db.query<{ failed: number; overdue: number }>(sql`
-    select count(*) filter (where status = 'failed')::integer as failed,
-      count(*) filter (where status = 'pending' and received_at < now() - interval '5 minutes')::integer as overdue
-      from deliveries`);
-  const { failed = 0, overdue = 0 } = failures[0] ?? {};
+  const { failed, overdue } = await countTroubled({ db }, new Date(clock.now().getTime() - OVERDUE_MS));
   const findings: Finding[] = [];
   if (states.length > 0)
     findings.push(

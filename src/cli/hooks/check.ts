@@ -1,5 +1,5 @@
 import type { Context } from "../../context.ts";
-import { arrivedFrom } from "../../inbox/deliveries.ts";
+import { arrivedFrom } from "../../inbox/arrivals.ts";
 import { recentAppDeliveries } from "../../upstream/hooks/app-hook.ts";
 import { listRepositoryHooks, recentDeliveries } from "../../upstream/hooks/hooks.ts";
 import type { Command, Given } from "../command.ts";

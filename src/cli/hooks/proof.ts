@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../../context.ts";
-import { pingsFrom } from "../../inbox/deliveries.ts";
+import { pingsFrom } from "../../inbox/arrivals.ts";
 import { recentAppDeliveries, resendAppDelivery } from "../../upstream/hooks/app-hook.ts";
 import { pingRepositoryHook, recentDeliveries, type SentDelivery } from "../../upstream/hooks/hooks.ts";
 import { spanOf } from "../output.ts";

@@ -13,7 +13,7 @@ const OUTAGE_MS = 60_000;
 const MAX_BARS = 20;
 const CLEAR_DOWN = "\x1b[J";
 
-type Followed = Pick<Context, "config" | "db" | "queues" | "redis" | "clock">;
+type Followed = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">;
 
 /**
  * Shows how the first copies of the repositories that `concerns` picks come along, until none is under way or `signal`

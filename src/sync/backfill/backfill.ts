@@ -9,14 +9,14 @@ import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrore
 import { giveWay } from "../give-way.ts";
 import {
   BY_CHANGE,
+  fetchAndStorePage,
   OVERLAP_MS,
   PAGE_SIZE,
   RepositoryUnavailableError,
   type StoredPage,
-  storePage,
 } from "../reads/pages.ts";
 import { readRepository } from "../reads/read-repository.ts";
-import { placeOfChanges, storeReviews } from "./reviews.ts";
+import { copyReviews, placeOfChanges } from "./reviews.ts";
 
 /**
  * The first full copy of a repository, phase by phase and page by page. Each page is stored in one transaction with the
@@ -176,16 +176,16 @@ async function runPhase(
     await mayGoOn(ctx, repository, { job: JOB, signal });
     const next: string | null =
       phase === "reviews"
-        ? await storeReviews(ctx, repository, cursor, signal, (tx, step) =>
+        ? await copyReviews(ctx, repository, cursor, signal, (tx, step) =>
             rememberPage(ctx, tx, repository, phase, step),
           )
-        : await storeListPage(ctx, repository, phase, cursor);
+        : await copyListPage(ctx, repository, phase, cursor);
     isLast = next === null;
     cursor = next;
   }
 }
 
-async function storeListPage(
+async function copyListPage(
   ctx: Context,
   repository: MirroredRepository,
   phase: Exclude<BackfillPhase, "reviews">,
@@ -193,7 +193,7 @@ async function storeListPage(
 ): Promise<string | null> {
   const { kind, path } = lists[phase];
   const at = cursor ?? `/repositories/${repository.id}/${path}`;
-  const page = await storePage(ctx, repository, kind, at, "backfill", {
+  const page = await fetchAndStorePage(ctx, repository, kind, at, "backfill", {
     remember: (tx, stored) => rememberPage(ctx, tx, repository, phase, stored),
   });
   return page.next;

@@ -4,9 +4,9 @@ import type { MirroredRepository } from "../../mirror/read/repository.ts";
 import { mergeabilityMark, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { isMergeabilityKnown, storeMergeabilityAfter } from "../reads/mergeability.ts";
-import { PAGE_SIZE, reviewLists, type StoredPage, storePage } from "../reads/pages.ts";
-import { learnPullDetails, marksForUnclear, readPullDetails, storePullDetails } from "../reads/pull-details.ts";
+import { fetchAndStoreMergeabilityAfter, isMergeabilityKnown } from "../reads/mergeability.ts";
+import { fetchAndStorePage, PAGE_SIZE, reviewLists, type StoredPage } from "../reads/pages.ts";
+import { fetchAndStorePullDetails, learnPullDetails, marksForUnclear, readPullDetails } from "../reads/pull-details.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 
 /**
@@ -42,7 +42,7 @@ export type RememberStep = (
 ) => Promise<void>;
 
 /** One step from `cursor` on. Answers the next place, null at the end. */
-export async function storeReviews(
+export async function copyReviews(
   ctx: Context,
   repository: MirroredRepository,
   cursor: string | null,
@@ -51,17 +51,17 @@ export async function storeReviews(
 ): Promise<string | null> {
   const place = cursor === null ? null : (JSON.parse(cursor) as WholePlace | ChangedPlace);
   if (place !== null && "changedSince" in place) {
-    if (await storeChanged(ctx, repository, place, signal, remember)) return null;
-    return storeWhole(ctx, repository, null, signal, remember);
+    if (await copyChanged(ctx, repository, place, signal, remember)) return null;
+    return copyWhole(ctx, repository, null, signal, remember);
   }
-  return storeWhole(ctx, repository, place, signal, remember);
+  return copyWhole(ctx, repository, place, signal, remember);
 }
 
 /** More are cheaper by the page. */
 const MOST_CHANGED = 250;
 
 /** False: there is too much. */
-async function storeChanged(
+async function copyChanged(
   ctx: Context,
   repository: MirroredRepository,
   { changedSince }: ChangedPlace,
@@ -74,12 +74,12 @@ async function storeChanged(
       order by number limit ${MOST_CHANGED + 1}`);
   if (rows.length > MOST_CHANGED) return false;
   const numbers = rows.map((row) => row.number);
-  await storePullDetails(ctx, repository, numbers, "backfill", signal);
+  await fetchAndStorePullDetails(ctx, repository, numbers, "backfill", signal);
   await whileMirrored(ctx, repository, (tx) => remember(tx, { next: null, resources: numbers.length, pagesLeft: 1 }));
   return true;
 }
 
-async function storeWhole(
+async function copyWhole(
   ctx: Context,
   repository: MirroredRepository,
   known: WholePlace | null,
@@ -95,7 +95,7 @@ async function storeWhole(
   if (list !== undefined) {
     const placeAfter = ({ next }: StoredPage) =>
       placeText({ ...place, lists: next === null ? lists : [next, ...lists] });
-    const page = await storePage(ctx, repository, "review", list, "backfill", {
+    const page = await fetchAndStorePage(ctx, repository, "review", list, "backfill", {
       remember: (tx, stored) => rememberPlace(tx, placeAfter(stored)),
     });
     return placeAfter(page);
@@ -103,7 +103,7 @@ async function storeWhole(
   if (place.openAfter !== null) {
     const placeAfter = (openAfter: number) => placeText({ ...place, openAfter });
     const from = { after: place.openAfter, heardSince: null, priority: "backfill", signal } as const;
-    const last = await storeMergeabilityAfter(ctx, repository, from, (tx, number) =>
+    const last = await fetchAndStoreMergeabilityAfter(ctx, repository, from, (tx, number) =>
       rememberPlace(tx, placeAfter(number)),
     );
     if (last !== null) return placeAfter(last);
@@ -117,10 +117,10 @@ async function storeWhole(
     await enqueueMarks(ctx, marks);
     return null;
   }
-  return storePullsPage(ctx, repository, place, known === null, signal, remember);
+  return copyPullsPage(ctx, repository, place, known === null, signal, remember);
 }
 
-async function storePullsPage(
+async function copyPullsPage(
   ctx: Context,
   repository: MirroredRepository,
   place: WholePlace,

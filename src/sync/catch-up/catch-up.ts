@@ -8,18 +8,18 @@ import { saveValidator, type Validator } from "../../upstream/conditional/valida
 import { type FollowedState, move } from "../following/state.ts";
 import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWayToDeliveries } from "../give-way.ts";
-import { storeMergeability } from "../reads/mergeability.ts";
+import { fetchAndStoreMergeability } from "../reads/mergeability.ts";
 import {
   BY_CHANGE,
+  fetchAndStorePage,
   newestOf,
   OVERLAP_MS,
   PAGE_SIZE,
   pathSince,
   RepositoryUnavailableError,
   type StoredPage,
-  storePage,
 } from "../reads/pages.ts";
-import { storePullDetails } from "../reads/pull-details.ts";
+import { fetchAndStorePullDetails } from "../reads/pull-details.ts";
 import { readRepository } from "../reads/read-repository.ts";
 import { readMissingComments } from "../refresh/refresh.ts";
 import { SMALL_FLEET } from "./sweep.ts";
@@ -73,7 +73,7 @@ export async function catchUp(
     await readWhole(ctx, repository, "milestone", `milestones?state=all&${per}`, signal);
     for (const following of followed) await follow(ctx, repository, following, signal);
     await followPulls(ctx, repository, signal);
-    await storeMergeability(ctx, repository, {
+    await fetchAndStoreMergeability(ctx, repository, {
       heardSince: new Date(startedAt.getTime() - HEARD_MS),
       priority: "catch-up",
       signal,
@@ -127,7 +127,7 @@ async function readWhole(
 ): Promise<void> {
   for (let path: string | null = `/repositories/${repository.id}/${list}`; path !== null; ) {
     await beforePage(ctx, repository, signal);
-    const page: StoredPage = await storePage(ctx, repository, kind, path, "catch-up");
+    const page: StoredPage = await fetchAndStorePage(ctx, repository, kind, path, "catch-up");
     path = page.next;
   }
 }
@@ -141,7 +141,7 @@ async function follow(
   const since = new Date((await watermarkOf(ctx, repository, watermark)).getTime() - OVERLAP_MS);
   for (let path: string | null = pathSince(`/repositories/${repository.id}/${list}`, since); path !== null; ) {
     await beforePage(ctx, repository, signal);
-    const page: StoredPage = await storePage(ctx, repository, kind, path, "catch-up", {
+    const page: StoredPage = await fetchAndStorePage(ctx, repository, kind, path, "catch-up", {
       prepare: (observed) => readMissingComments(ctx, repository, observed, "catch-up"),
       remember: async (tx, stored) => {
         const column = sql.identifier(watermark);
@@ -165,14 +165,16 @@ async function followPulls(ctx: Context, repository: MirroredRepository, signal:
     path !== null;
   ) {
     await beforePage(ctx, repository, signal);
-    const page: StoredPage = await storePage(ctx, repository, "pull_request", path, "catch-up", { isDone: false });
+    const page: StoredPage = await fetchAndStorePage(ctx, repository, "pull_request", path, "catch-up", {
+      isDone: false,
+    });
     if (page.validator) validators.push(page.validator);
     const since = page.rows.filter(({ updatedAt }) => updatedAt && updatedAt >= until);
     for (const { key, updatedAt } of since) if (updatedAt) changed.set(key, updatedAt);
     path = since.length > 0 && since.length === page.rows.length ? page.next : null;
   }
   // The list shows no reviews and no sizes.
-  await storePullDetails(ctx, repository, [...changed.keys()], "catch-up", signal);
+  await fetchAndStorePullDetails(ctx, repository, [...changed.keys()], "catch-up", signal);
   const newest = new Date(Math.max(watermark.getTime(), ...[...changed.values()].map(Number)));
   await whileMirrored(ctx, repository, async (tx) => {
     for (const validator of validators) await saveValidator(tx, validator);

@@ -1,6 +1,7 @@
 import { alone } from "../../../db/alone.ts";
 import { sql } from "../../../db/drizzle.ts";
 import type { Context } from "../../context.ts";
+import { arrivedFrom } from "../../inbox/arrivals.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import { failureOf } from "../../upstream/client/answer.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
@@ -236,12 +237,9 @@ async function readDeliveries(
 
 /** The attempts, newest first, at each delivery that the inbox does not have, or has and could not apply. */
 async function findMissing(ctx: Context, hook: Hook, byGuid: Map<string, Listed[]>): Promise<Listed[][]> {
-  const { rows } = await ctx.db.$client.query<{ guid: string }>(
-    // One event has one GUID at all hooks: of the App's it is enough that any told it.
-    "select guid from deliveries where ($1 = 0 or hook_id = $1) and guid = any($2) and status <> 'failed'",
-    [hook.hookId, [...byGuid.keys()]],
-  );
-  const known = new Set(rows.map(({ guid }) => guid));
+  // What the App's hook was to tell may as well have come from any other.
+  const from = hook.hookId === APP_HOOK ? null : hook.hookId;
+  const known = new Set(await arrivedFrom(ctx, from, [...byGuid.keys()], { isSound: true }));
   return [...byGuid]
     .filter(([guid, [newest]]) => !known.has(guid) && newest?.event !== "ping")
     .map(([, attempts]) => attempts);

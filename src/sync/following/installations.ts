@@ -15,6 +15,7 @@ import {
   installationCredential,
   loadInstallations,
 } from "../../upstream/credentials/installations.ts";
+import { installedBy } from "./installation.ts";
 import { type FollowedState, moveAll } from "./state.ts";
 
 /** Webhooks tell at once of what an installation covers; this finds what they missed. */
@@ -61,18 +62,6 @@ export async function followInstallations(ctx: Context, beginning: Beginning): P
   }
 }
 
-/** Takes note of a webhook that tells of an installation. What is true is then read from upstream, whatever the order of events. */
-export async function noteInstallation(tx: Transaction, payload: Fields, at: Date): Promise<string | null> {
-  const shown = payload.installation;
-  if (!isShown(shown)) return "it names no installation";
-  const { id, account, type, selection, permissions, events } = readShown(shown);
-  const told = at.toISOString();
-  await tx.execute(sql`insert into installations (id, account, account_type, repository_selection, permissions, events, told_at)
-    values (${id}, ${account}, ${type}, ${selection}, ${permissions}, ${events}, ${told}::timestamptz)
-    on conflict (id) do update set listed_at = null, told_at = greatest(installations.told_at, excluded.told_at)`);
-  return null;
-}
-
 async function readInstallations(ctx: Context): Promise<void> {
   const before = new Map((await loadInstallations(ctx.db)).map((each) => [each.id, each]));
   const { rows } = await ctx.db.$client.query("select from installations where told_at is not null limit 1");
@@ -81,7 +70,7 @@ async function readInstallations(ctx: Context): Promise<void> {
   if (read.isUnchanged) return;
   // A page that has not changed does not say what stands on it.
   if (read.unchanged.length > 0) read = await walk(ctx, LIST, { conditional: false });
-  const shown = read.pages.flatMap(({ body }) => (body as Json[]).filter(isShown).map(readShown));
+  const shown = read.pages.flatMap(({ body }) => (body as Json[]).flatMap((one) => installedBy(one) ?? []));
 
   const lost: number[] = [];
   const gone = [...before.values()].filter(({ id }) => !shown.some((each) => each.id === id));
@@ -302,38 +291,4 @@ async function wake(ctx: Context, repositoryId: number): Promise<void> {
   } catch (error) {
     if (!(error instanceof QueueUnavailableError)) throw error; // The next interval asks.
   }
-}
-
-interface Shown {
-  id: number;
-  account: string;
-  type: string;
-  selection: string;
-  /** JSON. */
-  permissions: string;
-  /** JSON. */
-  events: string;
-  suspendedAt: string | null;
-}
-
-function isShown(value: Json | undefined): value is Fields & { id: number; account: Fields } {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
-  const { id, account } = value;
-  return typeof id === "number" && typeof account === "object" && account !== null && !Array.isArray(account);
-}
-
-/** Pure. */
-function readShown(shown: Fields & { id: number; account: Fields }): Shown {
-  const { id, account, permissions, events, repository_selection: selection, suspended_at: suspendedAt } = shown;
-  // GitHub docs: of an enterprise there is no login, and a slug.
-  const login = account.login ?? account.slug;
-  return {
-    id,
-    account: typeof login === "string" ? login : String(id),
-    type: typeof account.type === "string" ? account.type : "Enterprise",
-    selection: selection === "all" ? "all" : "selected",
-    permissions: JSON.stringify(permissions ?? {}),
-    events: JSON.stringify(events ?? []),
-    suspendedAt: typeof suspendedAt === "string" ? suspendedAt : null,
-  };
 }

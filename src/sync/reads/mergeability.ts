@@ -32,7 +32,7 @@ export async function refreshMergeability(ctx: Context, repositoryId: number): P
   }
   const startedAt = ctx.clock.now();
   try {
-    await storeMergeability(ctx, repository, { heardSince: null, priority: "refresh" });
+    await fetchAndStoreMergeability(ctx, repository, { heardSince: null, priority: "refresh" });
   } catch (error) {
     if (!(error instanceof PullsNotShownError)) throw error;
     // Catch-ups and audits find out why, and give a new reason to ask when it is over.
@@ -61,9 +61,13 @@ interface Asking {
 }
 
 /** Asks again about the open pull requests of which it is not known whether they can be merged. */
-export async function storeMergeability(ctx: Context, repository: MirroredRepository, asking: Asking): Promise<void> {
+export async function fetchAndStoreMergeability(
+  ctx: Context,
+  repository: MirroredRepository,
+  asking: Asking,
+): Promise<void> {
   for (let after: number | null = 0; after !== null; )
-    after = await storeMergeabilityAfter(ctx, repository, { ...asking, after }, async () => {});
+    after = await fetchAndStoreMergeabilityAfter(ctx, repository, { ...asking, after }, async () => {});
 }
 
 /** Whether nothing is left to ask of a repository's open pull requests. */
@@ -81,7 +85,7 @@ export async function isMergeabilityKnown(db: Queries, repositoryId: number): Pr
  * transaction that stores the answer; null when none was left.
  * @throws PullsNotShownError when upstream's GraphQL does not show the repository
  */
-export async function storeMergeabilityAfter(
+export async function fetchAndStoreMergeabilityAfter(
   ctx: Context,
   repository: MirroredRepository,
   { after, heardSince, ...read }: Asking & { after: number },

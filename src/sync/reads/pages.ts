@@ -59,7 +59,7 @@ export interface Storing {
  * @throws RepositoryUnavailableError when upstream does not show the list
  * @throws RemovedError when the repository is removed meanwhile
  */
-export async function storePage(
+export async function fetchAndStorePage(
   ctx: Context,
   repository: MirroredRepository,
   kind: Kind,
@@ -125,7 +125,7 @@ async function readPage(
   }
 }
 
-/** Of a list in the order of changes, the oldest first. `storePage` follows it by time. */
+/** Of a list in the order of changes, the oldest first. `fetchAndStorePage` follows it by time. */
 export const BY_CHANGE = "sort=updated&direction=asc";
 
 /** The same list, in the order of changes, from the first that is not older than `since`. */
@@ -169,7 +169,7 @@ export async function readReviewLists(
 ): Promise<void> {
   for (const list of reviewLists(repository, numbers)) {
     for (let at: string | null = list; at !== null; ) {
-      const page: StoredPage = await storePage(ctx, repository, "review", at, priority);
+      const page: StoredPage = await fetchAndStorePage(ctx, repository, "review", at, priority);
       at = page.next;
     }
   }

@@ -138,7 +138,7 @@ export async function learnPullDetails(
 const PULLS_A_QUERY = 25;
 
 /** Reads and stores the details of these pull requests, reviews included. Those that are gone are left out. */
-export async function storePullDetails(
+export async function fetchAndStorePullDetails(
   ctx: Context,
   repository: MirroredRepository,
   numbers: number[],

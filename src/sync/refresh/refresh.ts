@@ -15,11 +15,11 @@ import { findStored, mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Observed, type Seen } from "../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
+import { Batches } from "../../operations/batches.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
-import { Batches } from "../batches.ts";
 import { RemovedError, refuseRemoved } from "../following/while-mirrored.ts";
 import { refreshMergeability } from "../reads/mergeability.ts";
-import { PAGE_SIZE, storePage } from "../reads/pages.ts";
+import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
 import { pathOf, readAnew } from "../reads/read-anew.ts";
 import { enqueueMarks, findMark, lockMarks, postponeMarks, settleMarks } from "./marks.ts";
 
@@ -127,7 +127,7 @@ export async function readMissingComments(
   for (const number of lacking) {
     const first = `/repositories/${repository.id}/issues/${number}/comments?per_page=${PAGE_SIZE}`;
     for (let path: string | null = first; path !== null; )
-      path = (await storePage(ctx, repository, "issue_comment", path, priority)).next;
+      path = (await fetchAndStorePage(ctx, repository, "issue_comment", path, priority)).next;
   }
 }
 

@@ -1,0 +1,77 @@
+import type { Transaction } from "../../db/database.ts";
+import { sql } from "../../db/sql.ts";
+import type { Context } from "../context.ts";
+
+/** A delivery that a worker is about to apply. */
+export interface Taken {
+  id: string;
+  event: string;
+  /** The JSON document; null: too large to go along with those before it. */
+  payload: string | null;
+  /** As the receiver read it. */
+  repositoryId: number | null;
+  receivedAt: Date;
+}
+
+interface TakenRow {
+  id: string;
+  event: string;
+  payload: string | null;
+  repository_id: string | null;
+  /** Epoch milliseconds. */
+  received_ms: number;
+}
+
+/** Payloads of one transaction, in bytes; parsed they take several times as much. A single one may be larger. */
+const MAX_TAKEN_BYTES = 8_000_000;
+
+/**
+ * Locks those of the deliveries that are to be applied, in the order of their receipt. Another worker with the same deliveries
+ * waits, and then finds them settled. The first always has its payload.
+ */
+export async function takeDeliveries(tx: Transaction, ids: readonly string[]): Promise<Taken[]> {
+  // The receiver takes nothing that is not UTF-8; as text a payload is half as long on the way here.
+  const rows = await tx.prepared<TakenRow>(sql`with held as materialized
+      (select id, event, payload, status, received_at, repository_id from deliveries
+        where id = any(${sql.array(ids, "uuid")}::uuid[]) order by id for update),
+    sized as (select *, row_number() over going as place, sum(octet_length(payload)) over going as bytes
+      from held where status in ('pending', 'failed') window going as (order by received_at, id))
+    select id, event, repository_id, extract(epoch from received_at)::float8 * 1000 as received_ms,
+      case when place = 1 or bytes <= ${MAX_TAKEN_BYTES} then convert_from(payload, 'UTF8') end as payload
+    from sized order by place`);
+  return rows.map(({ id, event, payload, repository_id, received_ms }) => ({
+    id,
+    event,
+    payload,
+    repositoryId: repository_id === null ? null : Number(repository_id),
+    receivedAt: new Date(received_ms),
+  }));
+}
+
+export interface Settled {
+  id: string;
+  /** Why nothing was done; null: it was applied. */
+  ignored: string | null;
+}
+
+/** Settles deliveries that were taken in the same transaction. */
+export async function settleDeliveries(tx: Transaction, settled: readonly Settled[], at: Date): Promise<void> {
+  if (settled.length === 0) return;
+  const ids = settled.map(({ id }) => id);
+  const reasons = settled.map(({ ignored }) => ignored);
+  await tx.prepared(sql`update deliveries d set reason = x.reason, settled_at = ${at}, attempts = attempts + 1,
+      status = case when x.reason is null then 'applied' else 'ignored' end
+    from unnest(${sql.array(ids, "uuid")}, ${sql.array(reasons, "text")}) as x(id, reason) where d.id = x.id`);
+}
+
+/** Settles a delivery whose job has failed for good. One that was settled meanwhile stays as it is. */
+export async function failDelivery(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  { deliveryId, reason, attempts }: { deliveryId: string; reason: string; attempts: number },
+): Promise<void> {
+  // Postgres text holds no NUL; a message that quotes a payload may.
+  const words = reason.replaceAll("\0", "").slice(0, 1_000);
+  await db.query(sql`update deliveries set status = 'failed', reason = ${words}, settled_at = ${clock.now()},
+      attempts = greatest(attempts, ${attempts})
+    where id = ${deliveryId} and status = 'pending'`);
+}

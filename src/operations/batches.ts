@@ -1,0 +1,105 @@
+import { isPostgresOutage } from "../../db/outage.ts";
+import type { Logger } from "./log.ts";
+
+interface Waiting<Item, Outcome> {
+  item: Item;
+  resolve: (outcome: Outcome | Promise<Outcome>) => void;
+  reject: (error: unknown) => void;
+}
+
+export interface Limits<Item> {
+  /** So many items make a batch at most. */
+  size: number;
+  /** So many bytes make a batch at most. A single item may be larger. */
+  bytes?: { most: number; of: (item: Item) => number };
+  /** So many batches are under way at most. */
+  atOnce: number;
+  /** When the first item of an idle moment is taken up. Default: with those that the same callback adds. */
+  begins?: "behind this callback" | "behind what this turn of the event loop answers";
+}
+
+/** What came of an item; an Error: it fails alone; undefined: it comes first in the next batch. */
+type Come<Outcome> = Outcome | Promise<Outcome> | Error | undefined;
+
+/**
+ * Does what is asked for one by one in batches: a batch is what has come while the batches before were done. A lone item
+ * waits for no other, and an item that cannot be done fails alone.
+ */
+export class Batches<Item, Outcome> {
+  readonly #log: Logger;
+  readonly #run: (items: readonly Item[]) => Promise<readonly Come<Outcome>[]>;
+  readonly #limits: Limits<Item>;
+  readonly #waiting: Waiting<Item, Outcome>[] = [];
+  #isAwaited = false;
+  #underWay = 0;
+
+  /** @param run answers what came of each item, in their order. When it throws, each item of the batch is tried alone. */
+  constructor(
+    { log }: { log: Logger },
+    limits: Limits<Item>,
+    run: (items: readonly Item[]) => Promise<readonly Come<Outcome>[]>,
+  ) {
+    this.#log = log;
+    this.#limits = limits;
+    this.#run = run;
+  }
+
+  /** @throws what became of this item; or, with Postgres away, what says so */
+  add(item: Item): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject });
+      if (this.#isAwaited) return;
+      this.#isAwaited = true;
+      const begin = () => {
+        this.#isAwaited = false;
+        this.#next();
+      };
+      if (this.#limits.begins === "behind what this turn of the event loop answers") setImmediate(begin);
+      else queueMicrotask(begin);
+    });
+  }
+
+  #next(): void {
+    while (this.#underWay < this.#limits.atOnce && this.#waiting.length > 0) {
+      this.#underWay += 1;
+      this.#do(this.#take()).finally(() => {
+        this.#underWay -= 1;
+        this.#next();
+      });
+    }
+  }
+
+  #take(): Waiting<Item, Outcome>[] {
+    const { size, bytes } = this.#limits;
+    let sum = 0;
+    const end = this.#waiting.findIndex(({ item }, at) => {
+      sum += bytes?.of(item) ?? 0;
+      return at > 0 && (at === size || sum > (bytes?.most ?? Number.POSITIVE_INFINITY));
+    });
+    return this.#waiting.splice(0, end === -1 ? this.#waiting.length : end);
+  }
+
+  async #do(batch: Waiting<Item, Outcome>[]): Promise<void> {
+    try {
+      this.#settle(batch, await this.#run(batch.map(({ item }) => item)));
+    } catch (error) {
+      if (batch.length === 1 || isPostgresOutage(error)) {
+        for (const { reject } of batch) reject(error);
+        return;
+      }
+      this.#log.debug({ items: batch.length, err: error }, "A batch failed; its items are tried singly");
+      for (const one of batch) await this.#do([one]);
+    }
+  }
+
+  #settle(batch: Waiting<Item, Outcome>[], outcomes: readonly Come<Outcome>[]): void {
+    const left: Waiting<Item, Outcome>[] = [];
+    for (const [at, one] of batch.entries()) {
+      const outcome = outcomes[at];
+      if (outcome === undefined) left.push(one);
+      else if (outcome instanceof Error) one.reject(outcome);
+      else one.resolve(outcome);
+    }
+    this.#waiting.unshift(...left);
+  }
+}

@@ -1,0 +1,140 @@
+import type { Config } from "../../config.ts";
+import type { Taken } from "../../inbox/settle.ts";
+import { FRESH_MS } from "../../mirror/store/merge-rule.ts";
+import { InvalidRepresentationError, type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
+import type { Fields, Json } from "../../mirror/store/template.ts";
+import type { IssuePlace } from "../../mirror/store/transfers.ts";
+import { type Installed, installedBy } from "../following/installation.ts";
+import { type Ask, FOLLOWED_EVENTS } from "./events.ts";
+import { InvalidPayloadError, isObject, numberOf, type Payload, parsePayload, repositoryOf } from "./payload.ts";
+
+/** What a delivery shows, and what it leaves open. */
+export interface Shown {
+  observed: Observed[];
+  asks: Ask[];
+  deletedRepositoryId: number | null;
+  /** An issue that left for another repository. */
+  transfer: { from: IssuePlace; to: IssuePlace } | null;
+  /** An installation of the App that may have changed what is to be mirrored. */
+  installed: Installed | null;
+}
+
+/** A delivery with its payload read. */
+export interface Parsed {
+  taken: Taken;
+  payload: Payload;
+  /** Null when it concerns none. */
+  repository: Fields | null;
+}
+
+/** @throws InvalidPayloadError when it is no JSON object */
+export function parse(taken: Taken): Parsed {
+  const payload = parsePayload(taken.payload ?? "");
+  return { taken, payload, repository: repositoryOf(payload) };
+}
+
+/**
+ * What a delivery shows; a text: why nothing is done with it. Pure.
+ * @param mirrored ids of repositories, among them the delivery's if it is mirrored
+ * @throws InvalidPayloadError when the payload cannot be what its event says
+ */
+export function read(config: Config, parsed: Parsed, mirrored: ReadonlySet<number>): Shown | string {
+  const { event } = parsed.taken;
+  try {
+    return event === "installation" || event === "installation_repositories"
+      ? readInstallation(config, parsed)
+      : readFollowed(config, parsed, mirrored);
+  } catch (error) {
+    if (!(error instanceof InvalidRepresentationError)) throw error;
+    throw new InvalidPayloadError(`A ${event} event cannot be applied: ${error.message}`, { cause: error });
+  }
+}
+
+const NOTHING: Shown = { observed: [], asks: [], deletedRepositoryId: null, transfer: null, installed: null };
+
+function readInstallation({ appId }: Config, { taken: { event }, payload }: Parsed): Shown | string {
+  if (appId === null) return `${event} is followed only by an App, and APP_ID is not set`;
+  const installed = installedBy(payload.installation);
+  return installed === null ? "it names no installation" : { ...NOTHING, installed };
+}
+
+function readFollowed(config: Config, parsed: Parsed, mirrored: ReadonlySet<number>): Shown | string {
+  const { taken, payload, repository } = parsed;
+  const followed = FOLLOWED_EVENTS[taken.event];
+  if (!followed) return `the mirror does not follow ${taken.event} events`;
+  if (!repository) return "it concerns no repository";
+  const repositoryId = repository.id as number;
+  if (!mirrored.has(repositoryId)) return "its repository is not mirrored";
+  const at: Sighting = {
+    api: config.upstreamUrl,
+    repository: {
+      id: repositoryId,
+      fullName: repository.full_name as string,
+      htmlUrl: typeof repository.html_url === "string" ? repository.html_url : null,
+    },
+    seenAt: taken.receivedAt,
+    read: false,
+    isLate: taken.receivedAt.getTime() - happenedAt(payload) > FRESH_MS,
+  };
+  return {
+    ...NOTHING,
+    observed: [...observeAround(payload, at), ...followed.observe(payload, at)],
+    // A repository and its former owner are known apart from what lies in it.
+    asks: (followed.ask?.(payload) ?? []).map((key) => ({
+      ...key,
+      repositoryId: key.kind === "repository" ? 0 : repositoryId,
+    })),
+    deletedRepositoryId: taken.event === "repository" && payload.action === "deleted" ? repositoryId : null,
+    transfer: taken.event === "issues" ? transferOf(payload, repositoryId) : null,
+  };
+}
+
+/** From where to where the issue went; null: nowhere, or the payload does not say so. Both repositories are told. */
+function transferOf({ action, issue, changes }: Payload, repositoryId: number): Shown["transfer"] {
+  if (!isObject(changes)) return null;
+  const { new_issue, new_repository, old_issue, old_repository } = changes;
+  const to = action === "transferred" ? placeOf(new_issue, new_repository) : null;
+  if (to) return { from: { repositoryId, number: numberOf(issue) }, to };
+  const from = action === "opened" ? placeOf(old_issue, old_repository) : null;
+  return from && { from, to: { repositoryId, number: numberOf(issue) } };
+}
+
+function placeOf(issue: Json | undefined, repository: Json | undefined): IssuePlace | null {
+  if (!isObject(issue) || !isObject(repository) || typeof repository.id !== "number") return null;
+  return { repositoryId: repository.id, number: numberOf(issue) };
+}
+
+const SUBJECTS = ["issue", "pull_request", "comment", "review", "milestone", "repository"];
+const MOMENTS = ["created_at", "submitted_at", "updated_at", "pushed_at", "closed_at"];
+
+/**
+ * The newest moment that the payload shows, in ms. Most events happened then. Some move nothing (a comment deleted), and seem
+ * to be older than they are.
+ */
+function happenedAt(payload: Payload): number {
+  const moments = SUBJECTS.flatMap((subject) => {
+    const value = payload[subject];
+    return isObject(value) ? MOMENTS.map((moment) => Date.parse(String(value[moment]))) : [];
+  });
+  return Math.max(0, ...moments.filter((moment) => !Number.isNaN(moment)));
+}
+
+/** What every payload carries beside its subject. */
+function observeAround(payload: Payload, at: Sighting): Observed[] {
+  const observed = [
+    observe(
+      "repository",
+      payload.repository as Json,
+      payload.action === "deleted" && !hasSubject(payload) ? { ...at, deleted: true } : at,
+    ),
+  ];
+  for (const key of ["sender", "assignee", "requested_reviewer"]) {
+    const user = payload[key];
+    if (isObject(user) && typeof user.type === "string") observed.push(observe("user", user, at));
+  }
+  return observed;
+}
+
+function hasSubject(payload: Payload): boolean {
+  return ["issue", "pull_request", "label", "milestone", "comment", "review"].some((key) => isObject(payload[key]));
+}

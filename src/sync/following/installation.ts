@@ -1,0 +1,45 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import type { Fields, Json } from "../../mirror/store/template.ts";
+
+/** An installation of the App, as upstream shows it. */
+export interface Installed {
+  id: number;
+  account: string;
+  type: string;
+  selection: string;
+  /** JSON. */
+  permissions: string;
+  /** JSON. */
+  events: string;
+  suspendedAt: string | null;
+}
+
+/** Null: it is no installation. Pure. */
+export function installedBy(shown: Json | undefined): Installed | null {
+  if (!isObject(shown) || typeof shown.id !== "number" || !isObject(shown.account)) return null;
+  const { id, account, permissions, events, repository_selection: selection, suspended_at: suspendedAt } = shown;
+  // GitHub docs: an enterprise has no login, and a slug.
+  const login = account.login ?? account.slug;
+  return {
+    id,
+    account: typeof login === "string" ? login : String(id),
+    type: typeof account.type === "string" ? account.type : "Enterprise",
+    selection: selection === "all" ? "all" : "selected",
+    permissions: JSON.stringify(permissions ?? {}),
+    events: JSON.stringify(events ?? []),
+    suspendedAt: typeof suspendedAt === "string" ? suspendedAt : null,
+  };
+}
+
+/** Notes what a webhook tells of an installation. What is true is then read from upstream, whatever the order of events. */
+export async function noteInstallation(tx: Transaction, installed: Installed, at: Date): Promise<void> {
+  const { id, account, type, selection, permissions, events } = installed;
+  await tx.query(sql`insert into installations (id, account, account_type, repository_selection, permissions, events, told_at)
+    values (${id}, ${account}, ${type}, ${selection}, ${permissions}, ${events}, ${at})
+    on conflict (id) do update set listed_at = null, told_at = greatest(installations.told_at, excluded.told_at)`);
+}
+
+function isObject(value: Json | undefined): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
