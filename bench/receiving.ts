@@ -34,7 +34,7 @@ export function signedDeliveries(
   return { requests, numberAt: NUMBER, status: 202 };
 }
 
-export const PAYLOAD_BYTES = {
+export const payloadBytes = {
   median: payloads.map(({ body }) => body.length).sort((a, b) => a - b)[Math.floor(payloads.length / 2)] as number,
 };
 

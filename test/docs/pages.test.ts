@@ -74,19 +74,43 @@ describe("the architecture", () => {
     expect(shown.sort()).toEqual(there.sort());
   });
 
-  test("names a test, or says that there is none, for each of the eleven properties", () => {
+  test("names a test, or says that there is none, for each of the fifteen properties", () => {
     const list = text.slice(text.indexOf("\n## Properties"));
     const properties = list.split(/^(?=\d+\. )/m).slice(1);
-    expect(properties.map((property) => Number.parseInt(property, 10))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    expect(properties.map((property) => Number.parseInt(property, 10))).toEqual(
+      Array.from({ length: 15 }, (_, at) => at + 1),
+    );
     for (const property of properties) expect(property).toMatch(/`test\/[\w./-]+\.test\.ts`|Not yet\s+enforced:/);
   });
 
-  test("lists the queues that there are", () => {
-    const list = text.slice(text.indexOf("\n## Queues"), text.indexOf("\n## Documents"));
-    expect([...list.matchAll(/^\| `([\w-]+)` \|/gm)].map(([, name]) => name).sort()).toEqual(
-      Object.values(QUEUE_NAMES).sort(),
-    );
+  test.each([
+    ["A delivery to its commit.", 20],
+    ["A read that was answered before.", 6],
+    ["A first read.", 18],
+    ["A GraphQL query.", 18],
+  ])("the walk '%s' passes at most %i files, each of which exists", (walk, most) => {
+    const text = readPage("docs/architecture.md");
+    const start = text.indexOf(`**${walk}**`);
+    expect(start).toBeGreaterThan(0);
+    const named = codeSpansOf(text.slice(start, text.indexOf("\n\n", start))).filter((span) => span.endsWith(".ts"));
+    // A name without a path lies beside the file that was named last.
+    const files: string[] = [];
+    for (const name of named) files.push(name.includes("/") ? name : join(dirname(files.at(-1) ?? ""), name));
+    expect(files.filter((file) => !existsSync(join(projectRoot, file)))).toEqual([]);
+    expect(new Set(files).size).toBeLessThanOrEqual(most);
   });
+
+  test("takes ten minutes to read", () => {
+    expect(text.split(/\s+/).length).toBeLessThan(2_000);
+  });
+});
+
+test("the page on following upstream lists the queues that there are", () => {
+  const text = readPage("docs/following.md");
+  const list = text.slice(text.indexOf("\n## How work is given out"), text.indexOf("\n## A delivery is applied"));
+  expect([...list.matchAll(/^\| `([\w-]+)` \|/gm)].map(([, name]) => name).sort()).toEqual(
+    Object.values(QUEUE_NAMES).sort(),
+  );
 });
 
 test("of its versions the changelog names this one first", () => {
