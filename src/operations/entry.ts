@@ -3,27 +3,37 @@ import { ConfigError } from "../config.ts";
 
 /** Runs a process's main function. What the operator has to mend is told in words; anything else is a bug, with its stack. */
 export async function runProcess(main: () => Promise<void>): Promise<void> {
-  // When a hundred objects of one place in the code have lived long, be it because all requests waited at that moment, V8 makes
-  // all further ones there old at once and for good. Each row of a page then keeps its text until the next full collection.
+  // Where a hundred objects of one place in the code have lived long, perhaps because all requests waited at that moment, V8
+  // makes all further ones of that place old at once and for good. Each row of a page then keeps its text until the next full
+  // collection.
   setFlagsFromString("--no-allocation-site-pretenuring");
   try {
     await main();
   } catch (error) {
-    const advice = adviceOn(error as Error & { code?: string; address?: string; port?: number });
+    const advice = adviceOn(error);
     if (advice === null) throw error;
     console.error(advice);
     process.exitCode = 1;
   }
 }
 
-function adviceOn(error: Error & { code?: string; address?: string; port?: number }): string | null {
+/** Node's error of a server that cannot listen. */
+interface ListenError extends Error {
+  code?: unknown;
+  address?: unknown;
+  port?: unknown;
+}
+
+function adviceOn(error: unknown): string | null {
   if (error instanceof ConfigError) return error.message;
-  const place = `${error.address}:${error.port}`;
-  switch (error.code) {
+  if (!(error instanceof Error)) return null;
+  const { code, address, port }: ListenError = error;
+  const place = `${address}:${port}`;
+  switch (code) {
     case "EADDRINUSE":
       return `Cannot start: another process listens on ${place}. Stop it, or set PORT to a free port.`;
     case "EADDRNOTAVAIL":
-      return `Cannot start: ${error.address} is not an address of this machine. Set HOST to one, or to 0.0.0.0 for all.`;
+      return `Cannot start: ${address} is not an address of this machine. Set HOST to one, or to 0.0.0.0 for all.`;
     case "EACCES":
       return `Cannot start: this user may not listen on ${place}. Set PORT to one above 1023.`;
     default:

@@ -23,7 +23,7 @@ export function openLog(config: Config, { name }: { name: string }, sink: LineSi
       level: config.logLevel,
       base: { process: name, pid: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
-      serializers: { err: (error: unknown) => pino.stdSerializers.errWithCause(withoutContents(error) as Error) },
+      serializers: { err: serialized },
       redact: {
         paths: ["authorization", "token", "secret", "payload", "*.authorization", "*.token", "*.secret", "*.payload"],
         censor: "[redacted]",
@@ -31,6 +31,11 @@ export function openLog(config: Config, { name }: { name: string }, sink: LineSi
     },
     { write: (line: string) => sink.write(withoutSecrets(line, secrets)) },
   );
+}
+
+function serialized(thrown: unknown): unknown {
+  const error = withoutContents(thrown);
+  return error instanceof Error ? pino.stdSerializers.errWithCause(error) : error;
 }
 
 /** Every text that must not appear in a log: the secret settings, and the passwords inside addresses. */
@@ -59,13 +64,20 @@ function standardOutput(): LineSink {
   return { write: (line) => out.write(readable(line)) };
 }
 
-const COLOURS = { 10: "gray", 20: "gray", 30: "green", 40: "yellow", 50: "red", 60: "magenta" } as const;
+const COLOURS: ReadonlyMap<number, Parameters<typeof styleText>[0]> = new Map([
+  [10, "gray"],
+  [20, "gray"],
+  [30, "green"],
+  [40, "yellow"],
+  [50, "red"],
+  [60, "magenta"],
+]);
 
 /** `12:00:01 WARN worker  the message key=value`, with a stack below it when there is one. */
 export function readable(line: string): string {
   const { level, time, pid: _pid, process: name, msg = "", err, ...rest } = JSON.parse(line);
   const label = (pino.levels.labels[level] ?? String(level)).toUpperCase().padEnd(5);
-  const colour = COLOURS[level as keyof typeof COLOURS] ?? "white";
+  const colour = COLOURS.get(level) ?? "white";
   const extra = Object.entries(rest).map(
     ([key, value]) => ` ${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
   );

@@ -2,7 +2,7 @@ import { createHash, generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
 import { sql } from "../../db/drizzle.ts";
 import { CredentialRejectedError, QuotaSpentError } from "../../src/upstream/client/errors.ts";
-import { loadValidators, saveValidator } from "../../src/upstream/conditional/validators.ts";
+import { findValidators, saveValidator } from "../../src/upstream/conditional/validators.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { type AppWorld, appPublicKey, openAppWorld } from "./app-world.ts";
 import { json, quotaHeaders } from "./world.ts";
@@ -235,7 +235,8 @@ test("validators outlive the hourly change of the token, and leave one row for e
     expect(await world.upstream.get(path, conditional)).toMatchObject({ kind: "unchanged" });
   }
   expect(world.service.made).toBe(6);
-  expect([...(await loadValidators(world.ctx.db, path)).keys()]).toEqual(["installation-1"]);
+  const [known = new Map()] = await findValidators(world.ctx.db, [path]);
+  expect([...known.keys()]).toEqual(["installation-1"]);
 });
 
 test("with RECOMPUTE_ETAGS off, a renewed token asks by the date", async () => {

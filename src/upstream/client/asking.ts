@@ -1,3 +1,4 @@
+import type { Stores } from "../../stores.ts";
 import type { PageConditions } from "../conditional/conditions.ts";
 import { installationOf } from "../credentials/installations.ts";
 import type { Candidates, Keyring } from "../credentials/keyring.ts";
@@ -12,9 +13,10 @@ import type { GetOptions } from "./upstream.ts";
 export class Asking {
   readonly #keyring: Keyring;
   readonly #attempts: Attempts;
-  readonly #visibility = new Visibility();
+  readonly #visibility: Visibility;
 
-  constructor({ keyring, attempts }: { keyring: Keyring; attempts: Attempts }) {
+  constructor({ clock }: Pick<Stores, "clock">, { keyring, attempts }: { keyring: Keyring; attempts: Attempts }) {
+    this.#visibility = new Visibility(clock);
     this.#keyring = keyring;
     this.#attempts = attempts;
   }

@@ -70,7 +70,7 @@ class UpstreamClient implements Upstream {
     this.#conditions = new Conditions(ctx);
     this.#transport = transport;
     this.#attempts = attempts;
-    this.#asking = new Asking({ keyring, attempts });
+    this.#asking = new Asking(ctx, { keyring, attempts });
     this.#graphql = new GraphqlAsking(ctx, { asking: this.#asking, attempts });
   }
 

@@ -1,15 +1,16 @@
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import { LRUCache } from "lru-cache";
+import { Gather } from "../../operations/gather.ts";
 import type { Stores } from "../../stores.ts";
 import type { Received } from "../client/transport.ts";
 import { tokenMark } from "../credentials/installation-tokens.ts";
 import { isPredicted, predictEtag, routePattern, variesBy } from "./etag.ts";
 import {
   copyValidator,
+  findValidators,
   type KnownValidator,
   loadBody,
-  loadValidators,
   touchValidator,
   type Validator,
 } from "./validators.ts";
@@ -40,15 +41,20 @@ export interface Condition {
 export class Conditions {
   readonly #ctx: Pick<Stores, "config" | "db" | "clock" | "log">;
   /** Routes whose ETags are made in another way than we think. */
-  readonly #distrusted = new LRUCache<string, true>({ max: 1_000, ttl: DISTRUST_MS });
+  readonly #distrusted: LRUCache<string, true>;
+  /** A sweep asks for thousands, several at a time. */
+  readonly #validators: Gather<string, Map<string, KnownValidator>>;
 
   constructor(ctx: Pick<Stores, "config" | "db" | "clock" | "log">) {
     this.#ctx = ctx;
+    const perf = { now: () => ctx.clock.now().getTime() };
+    this.#distrusted = new LRUCache({ max: 1_000, ttl: DISTRUST_MS, perf });
+    this.#validators = new Gather((paths) => findValidators(ctx.db, paths));
   }
 
   /** What is known of the question named `key`. */
   async of(key: string): Promise<PageConditions> {
-    const known = await loadValidators(this.#ctx.db, key);
+    const known = await this.#validators.ask(key);
     return {
       preferred: [...known.keys()],
       for: (credential, sent) => this.#conditionFor(key, known, credential, sent),
@@ -93,7 +99,7 @@ export class Conditions {
   /** The last row of a stored list page; null when the page is not kept, or not in the form that upstream sent it in. */
   async lastRow(validator: KnownValidator): Promise<LastRow | null> {
     if (!this.#isTrusted(validator.path)) return null;
-    const known = await loadValidators(this.#ctx.db, validator.path);
+    const known = await this.#validators.ask(validator.path);
     const withBody = [...known.values()].find(({ variesBy: varies }) => varies !== null);
     const body = withBody && (await loadBody(this.#ctx.db, withBody));
     if (!body) return null;

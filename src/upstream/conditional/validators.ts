@@ -1,5 +1,4 @@
 import type { Database, Queries, Transaction } from "../../../db/database.ts";
-import { GatheredRead } from "../../../db/gathered.ts";
 import type { validators } from "../../../db/schema/sync.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Stores } from "../../stores.ts";
@@ -46,13 +45,8 @@ export async function forgetValidators(tx: Transaction, { path }: Pick<Validator
   await tx.query(sql`delete from validators where path = ${path}`);
 }
 
-/** What says that we have the page, by credential: all of one answer, the newest. */
-export function loadValidators(db: Database, path: string): Promise<Map<string, KnownValidator>> {
-  return gathered.find(db, path);
-}
-
-/** A sweep asks for thousands, several at a time. */
-const gathered = new GatheredRead<string, Map<string, KnownValidator>>(async (db, paths) => {
+/** What says that we have each page, by credential: all of one answer, the newest. */
+export async function findValidators(db: Database, paths: readonly string[]): Promise<Map<string, KnownValidator>[]> {
   const rows = await db.prepared<KnownValidator>(sql`
     select credential, path, etag, last_modified as "lastModified", next, is_full as "isFull", seen_at as "seenAt",
         varies_by as "variesBy", used_at as "usedAt", made_for as "madeFor"
@@ -63,7 +57,7 @@ const gathered = new GatheredRead<string, Map<string, KnownValidator>>(async (db
     const newest = Math.max(...known.map(({ seenAt }) => seenAt.getTime()));
     return new Map(known.filter(({ seenAt }) => seenAt.getTime() === newest).map((row) => [row.credential, row]));
   });
-});
+}
 
 /** The page as it was stored, gzipped; null when it is gone meanwhile. */
 export async function loadBody(db: Queries, { credential, path, seenAt }: KnownValidator): Promise<Buffer | null> {

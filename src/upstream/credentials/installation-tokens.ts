@@ -16,7 +16,7 @@ const RENEW_MS = 10 * 60_000;
 const LAST_USE_MS = 60_000;
 /** When a renewal that failed is tried again, as long as the old token serves. */
 const RETRY_MS = 60_000;
-/** How long the others wait for the one that makes a token. GitHub gives up after 10 s. */
+/** How long processes wait for the one that makes a token. GitHub gives up after 10 s. */
 const MAKING_MS = 15_000;
 const LOOK_MS = 50;
 
@@ -33,9 +33,9 @@ export class InstallationTokens {
   readonly #space: string;
   readonly #known = new Map<number, InstallationToken>();
   readonly #underWay = new Map<number, Promise<InstallationToken>>();
-  /** When making one failed though the last still served: it is not tried again with every request. */
+  /** When making a token failed though the last one still served: it is not tried again with every request. */
   readonly #failedAt = new Map<number, number>();
-  /** Those that upstream would not take, though they were not over. */
+  /** Tokens that upstream would not take, though they were not over. */
   readonly #refused = new Map<number, string>();
 
   /** @param make asks upstream for a new one */
@@ -51,7 +51,7 @@ export class InstallationTokens {
     this.#space = `${redisPrefix}:app:${appId}:installation`;
   }
 
-  /** One that upstream takes for a minute at least. @throws what `make` throws */
+  /** A token that upstream takes for a minute at least. @throws what `make` throws */
   async of(installationId: number): Promise<string> {
     const known = this.#known.get(installationId);
     if (known && this.#leftMs(known) > RENEW_MS) return known.text;
@@ -64,7 +64,7 @@ export class InstallationTokens {
       this.#underWay.set(installationId, underWay);
     }
     if (isUsable) {
-      // The old one still serves. What is wrong is told once that is over, by whoever needs a new one.
+      // The old one still serves. Once it is over, the first request that needs a new one says what is wrong.
       underWay.catch((error: Error) => {
         this.#failedAt.set(installationId, this.#upstreamNow());
         this.#ctx.log.warn({ installationId, reason: error.message }, "An installation's token cannot be renewed yet");
@@ -85,6 +85,7 @@ export class InstallationTokens {
   async #obtain(installationId: number): Promise<InstallationToken> {
     const place = randomBytes(8).toString("hex");
     const lock = `${this.#tokenKey(installationId)}:making`;
+    // By the monotonic clock: it bounds how long this process really waits for another one.
     const end = performance.now() + MAKING_MS;
     for (;;) {
       const shared = await this.#read(installationId);
@@ -93,7 +94,7 @@ export class InstallationTokens {
         return shared;
       }
       const isOurs = await this.#redis(() => this.#ctx.redis.set(lock, place, "PX", MAKING_MS, "NX"));
-      // Redis is away, or the one who makes it takes too long: better two tokens than none.
+      // Redis is away, or the process that makes it takes too long: better two tokens than none.
       if (isOurs === null || isOurs.reply === "OK" || performance.now() > end) break;
       await sleep(LOOK_MS);
     }
@@ -157,7 +158,7 @@ export class InstallationTokens {
   }
 }
 
-/** KEYS: the lock. ARGV: who holds it. */
+/** KEYS: the lock. ARGV: the place that holds it. */
 const UNLOCK = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`;
 
 /** Tells one token string of a credential from the next. */

@@ -17,7 +17,7 @@ const COVERING_MS = 60_000;
 /** What no installation covers, each of them sees alike: public repositories. So a few are enough to ask. */
 const MOST_STRANGERS = 10;
 
-/** Who may be asked. */
+/** The credentials that may be asked. */
 export interface Candidates {
   all: readonly string[];
   /** Those of them that see what is asked for by their nature, and so go first. */
@@ -36,6 +36,7 @@ export class Keyring {
     maxSize: 50_000,
     sizeCalculation: () => 1,
     ttl: COVERING_MS,
+    perf: { now: () => this.#now() },
   });
 
   /** @param post sends a POST as the App, and answers whatever comes */
@@ -57,7 +58,7 @@ export class Keyring {
   }
 
   /**
-   * Who may be asked for a path: for a repository that an installation covers, that installation, and the tokens.
+   * The credentials that may be asked for a path: for a repository that an installation covers, that installation, and the tokens.
    * @throws CredentialUnusableError when nobody is left, with the reason
    */
   async candidates(path: string, { writes = false } = {}): Promise<Candidates> {
@@ -156,18 +157,22 @@ export class Keyring {
     return this.#tokens.size + (this.#known?.credentials.length ?? 0) + 1;
   }
 
+  #now(): number {
+    return this.#ctx.clock.now().getTime();
+  }
+
   async #installations(): Promise<Installation[]> {
     return (await this.#load()).flatMap(({ installation }) => installation ?? []);
   }
 
   async #load(): Promise<readonly KnownCredential[]> {
-    if (this.#known && performance.now() - this.#known.loadedAt < KNOWN_MS) return this.#known.credentials;
+    if (this.#known && this.#now() - this.#known.loadedAt < KNOWN_MS) return this.#known.credentials;
     this.#loading ??= loadCredentials(this.#ctx).finally(() => {
       this.#loading = null;
     });
     try {
       const credentials = await this.#loading;
-      this.#known = { credentials, loadedAt: performance.now() };
+      this.#known = { credentials, loadedAt: this.#now() };
       return credentials;
     } catch (error) {
       // What was known a moment ago is the best guess while Postgres is away.

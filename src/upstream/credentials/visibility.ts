@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import type { Clock } from "../../stores.ts";
 
 /** How long it is believed that a credential sees a repository, or does not. Rights change rarely, and without notice. */
 const BELIEF_MS = 3_600_000;
@@ -8,8 +9,13 @@ const BELIEF_MS = 3_600_000;
  * several tokens, only one that is known to see the repository can tell that something in it is missing.
  */
 export class Visibility {
-  // `max` would make room for all of them at once, for 10 ms of every command's start.
-  readonly #seen = new LRUCache<string, boolean>({ maxSize: 50_000, sizeCalculation: () => 1, ttl: BELIEF_MS });
+  readonly #seen: LRUCache<string, boolean>;
+
+  constructor(clock: Clock) {
+    // `max` would make room for all of them at once, for 10 ms of every command's start.
+    const perf = { now: () => clock.now().getTime() };
+    this.#seen = new LRUCache({ maxSize: 50_000, sizeCalculation: () => 1, ttl: BELIEF_MS, perf });
+  }
 
   /** Takes note of what an answer shows. */
   note(path: string, credential: string, sees: boolean): void {
