@@ -1,19 +1,14 @@
-import { sql } from "../../db/drizzle.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import type { ApiLimits } from "../../src/api/routes.ts";
 import type { Context } from "../../src/context.ts";
 import { openLocal } from "../../src/context.ts";
-import { mergeObserved } from "../../src/mirror/store/merge.ts";
-import { joinObserved, type Observed, observe } from "../../src/mirror/store/observation.ts";
-import type { Kind } from "../../src/mirror/store/resource.ts";
-import type { Json } from "../../src/mirror/store/template.ts";
-import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { openUpstream } from "../../src/upstream/client/client.ts";
 import { openWeb } from "../../src/web.ts";
 import { testConfig } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
+import { findMirroredTemplate, mirrorWhole, repositoriesOf, store } from "../support/mirrored.ts";
 
 export const UPSTREAM_TOKEN = "upstream-token-of-the-mirror";
 const LOGIN = "mirror-owner";
@@ -74,24 +69,18 @@ export interface ApiWorldOptions {
 export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWorld> {
   const resources = new AsyncDisposableStack();
   try {
+    const { issues = 60, repositories: count = 2, mergeableDelayMs } = options;
+    const template = options.fill ? undefined : await findMirroredTemplate({ repositories: count, issues });
+    const worldOptions = mergeableDelayMs === undefined ? {} : { mergeableDelayMs };
+    const upstream = resources.use(await openSimulator({ seed: 7, worldOptions }));
+    template?.fill(upstream.world);
+    await options.fill?.(upstream.world);
     const tokens = Array.from({ length: options.upstreamTokens ?? 1 }, (_, at) =>
       at === 0 ? UPSTREAM_TOKEN : `${UPSTREAM_TOKEN}-${at}`,
     );
-    const upstream = resources.use(
-      await openSimulator({
-        seed: 7,
-        worldOptions: options.mergeableDelayMs === undefined ? {} : { mergeableDelayMs: options.mergeableDelayMs },
-        tokens: tokens.map((token, at) => ({
-          token,
-          login: at === 0 ? LOGIN : `${LOGIN}-${at}`,
-          repositories: "all" as const,
-        })),
-      }),
-    );
-    if (options.fill) await options.fill(upstream.world);
-    else
-      generateWorld(upstream.world, { seed: 7, repositories: options.repositories ?? 2, issues: options.issues ?? 60 });
-    const database = resources.use(await openTestDatabase());
+    for (const [at, token] of tokens.entries())
+      upstream.tokens.create({ token, login: at === 0 ? LOGIN : `${LOGIN}-${at}`, repositories: "all" });
+    const database = resources.use(await openTestDatabase(template?.name));
     const redis = testRedis();
     const at = { database: database.url, redis, upstream: options.upstreamUrl ?? upstream.url };
     const env = { UPSTREAM_TOKEN: tokens.join(","), ...options.env };
@@ -100,7 +89,7 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
     const client = openUpstream(stores);
     resources.defer(() => client.close());
     const ctx: Context = { ...stores, upstream: client };
-    const repositories = await mirror(ctx, upstream);
+    if (!template) await mirrorWhole(ctx, upstream, UPSTREAM_TOKEN);
     const user = await askAt(upstream.url, "GET", "/user", { token: UPSTREAM_TOKEN });
     await store(ctx, upstream, "user", user.body);
     const userId = user.body.id as number;
@@ -118,7 +107,7 @@ export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWo
       ctx,
       token,
       userId,
-      repositories,
+      repositories: repositoriesOf(upstream),
       send,
       readToken: await createApiToken(ctx, { userId, canWrite: false }),
       get: (path, asking) => send("GET", path, asking),
@@ -161,62 +150,4 @@ export async function askAt(
 /** Upstream's answer as the mirror would write it. */
 export function rebased(text: string, from: string, to: string): unknown {
   return JSON.parse(text.replaceAll(`${from}/`, `${to}/`));
-}
-
-interface State {
-  repository: { id: number; full_name: string; html_url: string; private: boolean };
-  [list: string]: unknown;
-}
-
-/** Copies upstream's whole truth into the mirror by the mirror's own merge. */
-async function mirror(ctx: Context, upstream: Simulator): Promise<ApiWorld["repositories"]> {
-  const answer = await fetch(`${upstream.url}/-/state`);
-  const summary = (await answer.json()) as { repositories: { full_name: string; fork: boolean }[] };
-  const mirrored: ApiWorld["repositories"] = [];
-  for (const { full_name, fork } of summary.repositories) {
-    if (fork) continue;
-    const [state] = (
-      (await (await fetch(`${upstream.url}/-/state?repository=${full_name}`)).json()) as { repositories: State[] }
-    ).repositories;
-    if (!state) throw new Error(`Upstream has no state of ${full_name}`);
-    const single = await askAt(upstream.url, "GET", `/repos/${full_name}`, { token: UPSTREAM_TOKEN });
-    await store(ctx, upstream, "repository", single.body);
-    const { id, private: isPrivate } = state.repository;
-    const at = { id, fullName: full_name, htmlUrl: state.repository.html_url };
-    const lists: [string, Kind][] = [
-      ["labels", "label"],
-      ["milestones", "milestone"],
-      ["issues", "issue"],
-      ["pulls", "pull_request"],
-      ["comments", "issue_comment"],
-      ["reviews", "review"],
-      ["review_comments", "review_comment"],
-    ];
-    for (const [list, kind] of lists) await store(ctx, upstream, kind, state[list] as Json[], at);
-    await ctx.db.execute(
-      sql`insert into repository_syncs (repository_id, state, added_at) values (${id}, 'live', now())`,
-    );
-    mirrored.push({ id, fullName: full_name, private: isPrivate });
-  }
-  return mirrored;
-}
-
-/** Merges what upstream showed into the mirror. */
-export async function store(
-  ctx: Context,
-  upstream: { url: string },
-  kind: Kind,
-  shown: Json | Json[],
-  repository?: { id: number; fullName: string; htmlUrl: string | null },
-  options: { deleted?: boolean } = {},
-): Promise<void> {
-  const sighting = {
-    api: upstream.url,
-    seenAt: ctx.clock.now(),
-    read: true,
-    ...(repository ? { repository } : {}),
-    ...options,
-  };
-  const observed: Observed = joinObserved([shown].flat().map((one) => observe(kind, one, sighting)));
-  await ctx.db.transaction((tx) => mergeObserved(tx, observed));
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ApiWorld, type Asking, askAt, openApiWorld, store } from "./api-world.ts";
+import { store } from "../support/mirrored.ts";
+import { type ApiWorld, type Asking, askAt, openApiWorld } from "./api-world.ts";
 
 // Every error that the service words and that can be given here, with its whole body and what its headers say.
 

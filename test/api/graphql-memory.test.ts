@@ -5,7 +5,8 @@ import { sql } from "../../db/drizzle.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import type { Kind } from "../../src/mirror/store/resource.ts";
 import type { Fields } from "../../src/mirror/store/template.ts";
-import { type Answered, type ApiWorld, askAt, openApiWorld, store, UPSTREAM_TOKEN } from "./api-world.ts";
+import { store } from "../support/mirrored.ts";
+import { type Answered, type ApiWorld, askAt, openApiWorld, UPSTREAM_TOKEN } from "./api-world.ts";
 
 let world: ApiWorld;
 /** Two processes over the same stores. */

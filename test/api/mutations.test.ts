@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { compare } from "../support/comparison.ts";
-import { type ApiWorld, openApiWorld, store } from "./api-world.ts";
+import { store } from "../support/mirrored.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
 let repo: string;

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/drizzle.ts";
 import { testRedis } from "../support/database.ts";
-import { type Answered, type ApiWorld, askAt, openApiWorld, store } from "./api-world.ts";
+import { store } from "../support/mirrored.ts";
+import { type Answered, type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
 let repo: string;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type ApiWorld, openApiWorld, rebased, store } from "./api-world.ts";
+import { store } from "../support/mirrored.ts";
+import { type ApiWorld, openApiWorld, rebased } from "./api-world.ts";
 
 let world: ApiWorld;
 let busiest: string;

@@ -1,6 +1,7 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ApiWorld, openApiWorld, store } from "./api-world.ts";
+import { store } from "../support/mirrored.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
 let repository: { id: number; fullName: string; private: boolean };

@@ -3,7 +3,8 @@ import { createApiToken, revokeApiTokens } from "../../src/api/callers/tokens.ts
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { restOperations } from "../../src/api/rest/operations.ts";
 import { storeTransfer } from "../../src/mirror/store/transfers.ts";
-import { type Answered, type ApiWorld, openApiWorld, store } from "./api-world.ts";
+import { store } from "../support/mirrored.ts";
+import { type Answered, type ApiWorld, openApiWorld } from "./api-world.ts";
 
 // Who sees what: every kind of caller, every visibility, every operation, as the router and the schema list them.
 

@@ -5,7 +5,8 @@ import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import type { PullIssue, Repository } from "../../src/simulator/records.ts";
 import { answerSchema, BLANK, problemsOf, readDescription } from "../simulator/openapi.ts";
 import { compare } from "../support/comparison.ts";
-import { type Answered, type ApiWorld, askAt, openApiWorld, rebased, store, UPSTREAM_TOKEN } from "./api-world.ts";
+import { store } from "../support/mirrored.ts";
+import { type Answered, type ApiWorld, askAt, openApiWorld, rebased, UPSTREAM_TOKEN } from "./api-world.ts";
 
 let world: ApiWorld;
 let repo: string;

@@ -1,10 +1,8 @@
-import { existsSync } from "node:fs";
 import pg from "pg";
+import { migrate } from "../../db/migrate.ts";
 
-/** The migrated, empty database that every test database is cloned from. Nobody else connects to it. */
-export const templateName = "tain_template";
-
-const migrations = new URL("../../db/migrate.ts", import.meta.url);
+/** The migrated, empty database that test databases are cloned from. */
+export const EMPTY_TEMPLATE = "tain_template";
 
 /**
  * Runs once before all test files: builds the template database.
@@ -17,19 +15,16 @@ export default async function setup(): Promise<void> {
   const admin = new pg.Client({ connectionString: serverUrl });
   await admin.connect();
   try {
-    // A server that outlives the run may hold the template of an older schema.
-    await admin.query(`DROP DATABASE IF EXISTS ${templateName} WITH (FORCE)`);
-    await admin.query(`CREATE DATABASE ${templateName}`);
+    // A server that outlives the run may hold templates of an older schema.
+    const { rows } = await admin.query<{ datname: string }>("SELECT datname FROM pg_database WHERE datname LIKE $1", [
+      `${EMPTY_TEMPLATE}%`,
+    ]);
+    for (const { datname } of rows) await admin.query(`DROP DATABASE ${datname} WITH (FORCE)`);
+    await admin.query(`CREATE DATABASE ${EMPTY_TEMPLATE}`);
   } finally {
     await admin.end();
   }
-
-  if (!existsSync(migrations)) {
-    console.warn("db/migrate.ts does not exist: test databases start empty");
-    return;
-  }
-  const { migrate } = (await import(migrations.href)) as { migrate(databaseUrl: string): Promise<void> };
   const template = new URL(serverUrl);
-  template.pathname = `/${templateName}`;
+  template.pathname = `/${EMPTY_TEMPLATE}`;
   await migrate(template.href);
 }

@@ -1,0 +1,142 @@
+import { createHash } from "node:crypto";
+import { openDatabase } from "../../db/connection.ts";
+import type { Context } from "../../src/context.ts";
+import { mergeObserved } from "../../src/mirror/store/merge.ts";
+import { joinObserved, type Observed, observe } from "../../src/mirror/store/observation.ts";
+import type { Kind } from "../../src/mirror/store/resource.ts";
+import type { Json } from "../../src/mirror/store/template.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import type { Simulator } from "../../src/simulator/running.ts";
+import { openSimulator } from "../../src/simulator/simulator.ts";
+import { type Administrator, addressOf, administer } from "./database.ts";
+import { EMPTY_TEMPLATE } from "./global-setup.ts";
+
+/** How large a generated world is. */
+export interface Size {
+  repositories: number;
+  issues: number;
+}
+
+/** A generated world, which is the same each time, and the database of a mirror that holds all of it. */
+export interface MirroredTemplate {
+  /** The database to clone. */
+  name: string;
+  /** Makes the same world in another simulator. Nothing that is stored names an address. */
+  fill(world: Simulator["world"]): void;
+}
+
+const SEED = 7;
+
+/**
+ * The template for a world of this size. The first test file that needs it mirrors the world, while others that need the same
+ * one wait.
+ */
+export async function findMirroredTemplate(size: Size): Promise<MirroredTemplate> {
+  const name = `${EMPTY_TEMPLATE}_${createHash("sha1").update(JSON.stringify(size)).digest("hex").slice(0, 12)}`;
+  return await administer(async (admin) => {
+    await admin.query("SELECT pg_advisory_lock(hashtext($1))", [name]);
+    try {
+      const until = (await historyEnd(admin, name)) ?? (await makeTemplate(admin, name, size));
+      return { name, fill: (world) => fillWorld(world, size, until) };
+    } finally {
+      await admin.query("SELECT pg_advisory_unlock(hashtext($1))", [name]);
+    }
+  });
+}
+
+/** The last moment of the template's history, in seconds; undefined while there is no such template. */
+async function historyEnd(admin: Administrator, name: string): Promise<number | undefined> {
+  const { rows } = await admin.query<{ until: string }>(
+    "SELECT shobj_description(oid, 'pg_database') AS until FROM pg_database WHERE datname = $1",
+    [name],
+  );
+  return rows[0] && Number(rows[0].until);
+}
+
+async function makeTemplate(admin: Administrator, name: string, size: Size): Promise<number> {
+  const until = Math.floor(Date.now() / 1_000);
+  // A draft at first: a file that fails half way leaves no template that others would take for whole.
+  const draft = `${name}_draft`;
+  await admin.query(`DROP DATABASE IF EXISTS ${draft} WITH (FORCE)`);
+  await admin.query(`CREATE DATABASE ${draft} TEMPLATE ${EMPTY_TEMPLATE}`);
+  await mirrorGenerated(addressOf(draft), size, until);
+  await admin.query(`COMMENT ON DATABASE ${draft} IS '${until}'`);
+  await admin.query(`ALTER DATABASE ${draft} RENAME TO ${name}`);
+  return until;
+}
+
+async function mirrorGenerated(databaseUrl: string, size: Size, until: number): Promise<void> {
+  await using resources = new AsyncDisposableStack();
+  const upstream = resources.use(await openSimulator({ seed: SEED }));
+  fillWorld(upstream.world, size, until);
+  const db = openDatabase(databaseUrl, { maxConnections: 1 });
+  resources.defer(() => db.$client.end());
+  const token = "token-of-the-copy";
+  upstream.tokens.create({ token, login: "mirror-owner", repositories: "all" });
+  await mirrorWhole({ db, clock: { now: () => new Date() } }, upstream, token);
+}
+
+function fillWorld(world: Simulator["world"], size: Size, until: number): void {
+  generateWorld(world, { seed: SEED, ...size, until });
+}
+
+type State = { repository: { id: number; full_name: string; html_url: string } } & Record<string, Json>;
+
+/** Copies upstream's whole truth into the mirror, by the mirror's own merge. `token` sees all of it. */
+export async function mirrorWhole(
+  ctx: Pick<Context, "db" | "clock">,
+  upstream: Simulator,
+  token: string,
+): Promise<void> {
+  for (const { id, fullName } of repositoriesOf(upstream)) {
+    const answer = await fetch(`${upstream.url}/-/state?repository=${fullName}`);
+    const { repositories } = (await answer.json()) as { repositories: State[] };
+    const [state] = repositories;
+    if (!state) throw new Error(`Upstream has no state of ${fullName}`);
+    const headers = { authorization: `Bearer ${token}`, "user-agent": "test" };
+    const single = await fetch(`${upstream.url}/repos/${fullName}`, { headers });
+    await store(ctx, upstream, "repository", (await single.json()) as Json);
+    const at = { id, fullName, htmlUrl: state.repository.html_url };
+    const lists: [string, Kind][] = [
+      ["labels", "label"],
+      ["milestones", "milestone"],
+      ["issues", "issue"],
+      ["pulls", "pull_request"],
+      ["comments", "issue_comment"],
+      ["reviews", "review"],
+      ["review_comments", "review_comment"],
+    ];
+    for (const [list, kind] of lists) await store(ctx, upstream, kind, state[list] ?? [], at);
+    await ctx.db.$client.query(
+      "insert into repository_syncs (repository_id, state, added_at) values ($1, 'live', now())",
+      [id],
+    );
+  }
+}
+
+/** Upstream's repositories but for forks, as they were made: the generator's first is the busiest. */
+export function repositoriesOf({ world }: Simulator): { id: number; fullName: string; private: boolean }[] {
+  return [...world.repositories.values()]
+    .filter(({ fork }) => !fork)
+    .map((one) => ({ id: one.id, fullName: world.fullName(one), private: one.visibility === "private" }));
+}
+
+/** Merges what upstream showed into the mirror. */
+export async function store(
+  ctx: Pick<Context, "db" | "clock">,
+  upstream: { url: string },
+  kind: Kind,
+  shown: Json | Json[],
+  repository?: { id: number; fullName: string; htmlUrl: string | null },
+  options: { deleted?: boolean } = {},
+): Promise<void> {
+  const sighting = {
+    api: upstream.url,
+    seenAt: ctx.clock.now(),
+    read: true,
+    ...(repository ? { repository } : {}),
+    ...options,
+  };
+  const observed: Observed = joinObserved([shown].flat().map((one) => observe(kind, one, sighting)));
+  await ctx.db.transaction((tx) => mergeObserved(tx, observed));
+}
