@@ -1,23 +1,30 @@
 import { defineConfig } from "vitest/config";
+import { QUICK } from "./test/quick.ts";
+import { PATIENCE_MS, TEST_MS } from "./test/support/bounds.ts";
+import { RunReport } from "./test/support/run-report.ts";
 
-// Set by whoever wants to count the tests (.ci/run): a file that receives the results as JSON.
-const report = process.env.TAIN_TEST_REPORT;
+const everything = "test/**/*.test.ts";
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
     globalSetup: ["test/support/global-setup.ts"],
-    // Processes, not threads: a test file may signal, exit or leak without touching its neighbours.
+    // Processes, not threads: a test file may signal processes and change flags without touching those that run beside it.
     pool: "forks",
+    // Files of one process share its modules. To load these anew for each file took a sixth of the suite's processor time.
+    isolate: false,
     // More than cores: half of the time a file waits for a process or a store.
     maxWorkers: 3,
-    // Generous, since the machine may be many times slower than usual: only what hangs should fail by it.
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
-    expect: { poll: { timeout: 300_000 } },
-    // Scenarios with killed processes and stopped stores meet real races of the machine they run on. Where nobody watches, one
-    // that failed is tried once more; at a desk it shows at once.
+    // What hangs ends by this; a machine that is ten times slower than usual passes.
+    testTimeout: TEST_MS,
+    hookTimeout: TEST_MS,
+    expect: { poll: { timeout: PATIENCE_MS } },
+    // Where nobody watches, a test that failed is run once more to learn whether it always fails. RunReport fails the run all the same.
     retry: process.env.CI ? 1 : 0,
-    reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
+    // TAIN_TEST_REPORT names a file for the counts; .ci/run sets it.
+    reporters: ["default", new RunReport(process.env.TAIN_TEST_REPORT)],
+    projects: [
+      { extends: true, test: { name: "quick", include: QUICK } },
+      { extends: true, test: { name: "full", include: [everything], exclude: QUICK } },
+    ],
   },
 });

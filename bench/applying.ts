@@ -19,7 +19,7 @@ export interface Applied {
   postgresMicros: number;
 }
 
-/** Has as many worker processes apply the deliveries of the history; `then` sees the mirror after that. */
+/** Has so many worker processes apply the deliveries of the history. `then` is called with the mirror after that. */
 export async function applyBy(
   processes: number,
   history: History,
@@ -95,10 +95,10 @@ export async function postgresCpuSeconds({ db }: Pick<Context, "db">): Promise<n
   return ticks.reduce((sum, one) => sum + one, 0) / TICKS_PER_SECOND;
 }
 
-/** Who has become a contributor, and what became of the fork that a pull request came from: no webhook and no date says so. */
+/** No webhook and no date tells of new contributors, or of what became of a pull request's fork. */
 const AUDITED = /^(author_association$|head\.(repo|user)(\.|$))/;
 
-/** What differs from upstream after one catch-up, and once every doubt was asked about; what only an audit can tell is left out. */
+/** Differences from upstream after one catch-up, once every doubt is settled. Those that only an audit can find are left out. */
 export async function driftOf(
   database: BenchDatabase,
   { simulator }: { simulator: Pick<Simulator, "url"> },

@@ -73,7 +73,7 @@ interface Copied {
   simulatorSeconds: number;
 }
 
-/** What a first copy asks for that is a page of resources, and how many it then has. */
+/** The pages of resources that a first copy reads, and how many resources they hold. */
 async function recordPages(upstream: ServerProcess): Promise<{ pages: Exchange[]; resources: number }> {
   await using tap = await openTap(upstream.url);
   const { resources } = await copy(upstream, tap.url);
@@ -83,7 +83,7 @@ async function recordPages(upstream: ServerProcess): Promise<{ pages: Exchange[]
   return { pages, resources };
 }
 
-/** From when the repositories are known to when all of them are copied. */
+/** The time from knowing the repositories to the end of their copies. */
 async function copy(upstream: ServerProcess, url: string): Promise<Copied> {
   await using database = await openBenchDatabase();
   await using mirror = await openMirror(database, { url }, "backfill");

@@ -10,7 +10,7 @@ import type { Side } from "./serving.ts";
 /** Upstream as a corpus has it: nothing is asked of it. */
 const UPSTREAM = "http://127.0.0.1:9";
 
-/** The web process over a corpus, and what a caller sends whom it knows and lets ask as often as they like. */
+/** A web process over a corpus, and the headers of a caller that it knows and does not limit. */
 export async function startCorpusWeb(
   corpus: Corpus,
   settings: Record<string, string> = {},
@@ -37,15 +37,15 @@ export async function startCorpusWeb(
   return { server, headers: { Authorization: `Bearer ${token}`, Accept: "application/vnd.github+json" } };
 }
 
-/** In all bodies, so that they are the same whoever serves them. */
+/** Stands in all bodies, so that those of two servers are the same. */
 const PUBLIC_ADDRESS = "https://mirror.example";
 
 const BATCH = 500;
 const prepared = new WeakMap<Corpus, Promise<void>>();
 
 /**
- * Fills the table `ready_issues` beside the mirror's: each issue as the JSON text that the mirror serves of it, as somebody
- * would store it who only wanted to read it again. Done once per corpus.
+ * Fills the table `ready_issues` beside the mirror's: each issue as the JSON text that the mirror serves of it.
+ * It is the quickest store there can be of issues that are only read. Done once per corpus.
  */
 export function prepareReadyIssues(corpus: Corpus): Promise<void> {
   const known = prepared.get(corpus) ?? fillReadyIssues(corpus);
@@ -103,8 +103,8 @@ export function drawIssue(
 }
 
 /**
- * What a server is asked, `count` requests at a time and other ones each time, until all have had their turn: a load that
- * began with the same ones again would measure what is remembered of them.
+ * Requests to a server, `count` at a time. Each call takes the next ones, until all have had their turn: repeated
+ * requests would measure what is remembered of them.
  */
 export function inTurn(server: ServerProcess, requests: readonly Uint8Array[], count: number): Side {
   let next = 0;

@@ -31,13 +31,13 @@ export interface Corpus {
   database: BenchDatabase;
   /** The largest first. All are public, live, and confirmed. */
   repositories: CorpusRepository[];
-  /** Somebody who owns nothing. */
+  /** A user who owns nothing. */
   userId: number;
 }
 
 const corpora = new Map<string, Promise<Corpus>>();
 
-/** A database with so many issues, filled once per run and size: only to be read. Whoever writes, copies it. */
+/** A database with so many issues, filled once per run and size. It is only read: a benchmark that writes copies it. */
 export function openCorpus(size: CorpusSize): Promise<Corpus> {
   const key = JSON.stringify(size);
   const known = corpora.get(key) ?? (isKept(size) ? openKept(key, size) : openFilled(size));
@@ -76,7 +76,7 @@ const TEMPLATE_PULLS = 100;
 const ISSUES_PER_AUTHOR = 5;
 const FIRST_USER = 4_000_000_000;
 const FIRST_REPOSITORY = 3_000_000_000;
-/** More than a repository has issues, and an issue comments. */
+/** More than any repository has issues, or any issue comments. */
 const NUMBERS = 10_000_000;
 const REMARKS = 1_000;
 const CHUNK = 50_000;
@@ -84,8 +84,8 @@ const CONNECTIONS = 2;
 
 /**
  * Fills an empty, migrated database. A few hundred issues of the simulator's are merged by the mirror's own rule; copies of
- * their rows, with numbers, ids, times, authors and addresses of their own, make up the rest. The words to search by are
- * copied too: their columns are not generated any more, which only writers would notice.
+ * their rows, with numbers, ids, times, authors and addresses of their own, make up the rest. The words to search by
+ * are copied too: their columns are no longer generated, which makes a difference to writers alone.
  */
 export async function fillCorpus(database: BenchDatabase, size: CorpusSize): Promise<void> {
   const db = openDatabase(database.url, { maxConnections: CONNECTIONS, applicationName: "bench corpus" });

@@ -7,7 +7,7 @@ export interface BenchDatabase extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Migrated and empty, or a copy of another to which nobody is connected. */
+/** Migrated and empty, or a copy of another database, which must have no connections. */
 export async function openBenchDatabase(original?: BenchDatabase): Promise<BenchDatabase> {
   const server = serverUrl();
   const name = `b_${randomBytes(6).toString("hex")}`;
@@ -23,8 +23,8 @@ export async function openBenchDatabase(original?: BenchDatabase): Promise<Bench
 }
 
 /**
- * The database of this name, which stays for later runs on the same server. `fill` is given an empty, migrated one, and
- * nobody sees what it has only begun.
+ * The database of this name, which stays for later runs on the same server. `fill` is given an empty, migrated one. The
+ * name is given only once `fill` has ended, so a later run never meets a half-filled database.
  */
 export async function openKeptDatabase(
   name: string,

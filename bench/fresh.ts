@@ -13,7 +13,7 @@ const SECRET = "bench-secret";
 /** Nothing is asked of it. */
 const UPSTREAM = "http://127.0.0.1:9";
 const TIMES = 40;
-/** Until it has applied some hundreds a process compiles more than it applies. */
+/** A process compiles more than it applies until it has applied some hundreds of deliveries. */
 const WARM_UPS = 8;
 
 export const benchmark: Benchmark = {
@@ -47,7 +47,7 @@ export const benchmark: Benchmark = {
     await using references = new AsyncDisposableStack();
     references.use(bare);
     const fullName = corpus.repositories[0]?.fullName as string;
-    // Asking over and over would take the cores from those that are waited for.
+    // Polling would take the cores from the processes that are waited for.
     let tell = () => {};
     references.use(
       await listenForChanges(database.url, {

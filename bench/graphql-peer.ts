@@ -29,7 +29,7 @@ const QUERY = `query($name: String!, $first: Int!, $after: Cursor) {
     }
   }
 }`;
-/** Behind which issue a page begins, as PostGraphile writes that. */
+/** The cursor before a page, as PostGraphile writes it. */
 const CURSOR = `query($name: String!, $number: Int!) {
   repositoryByFullName(fullName: $name) {
     issuesByRepositoryId(first: 1, condition: {number: $number}, orderBy: [CREATED_AT_DESC, NUMBER_DESC]) { edges { cursor } }
@@ -107,7 +107,7 @@ async function ask(url: string, query: string, variables: object): Promise<PeerA
   return data;
 }
 
-/** Null: what stands before the page is a pull request, which is in none of the peer's tables. */
+/** Null: a pull request stands before the page, and the peer's tables have none. */
 async function peerVariables(url: string, { before, variables }: IssuePage): Promise<object | null> {
   const name = `${variables.owner}/${variables.repo}`;
   if (before === null) return { name, first: variables.limit };

@@ -12,7 +12,7 @@ import { alternateServers } from "./serving.ts";
 
 /** As many as the reference can hold as objects. */
 const PAGES = 700;
-/** In so many ways each of them is asked for, which differ by white space: several times as many answers as are kept. */
+/** Each query in so many spellings, which differ by white space: several times as many answers as are kept. */
 const WAYS = 8;
 /** More than are answered in a slice. */
 const AT_ONCE = 700;

@@ -5,10 +5,10 @@ import { getRequest, postRequest } from "./load.ts";
 import type { Benchmark, Measured } from "./measure.ts";
 import { alternateServers } from "./serving.ts";
 
-/** `TAIN_LARGE=1`: 5,000,000 issues, for which the goals are stated; a larger number: as many. */
+/** `TAIN_LARGE=1`: the 5,000,000 issues that the goals are stated for; a larger number: as many. */
 const LARGE = process.env.TAIN_LARGE === "1" ? 5_000_000 : Number(process.env.TAIN_LARGE ?? 0);
 
-/** Fifty repositories, one of which has two issues in five. Without comments, which none of these reads looks at. */
+/** Fifty repositories; one has two issues in five. No comments: none of these reads looks at them. */
 const sized = (issues: number): CorpusSize => ({
   issues,
   repositories: 50,
@@ -50,7 +50,7 @@ export const benchmark: Benchmark = {
   },
 };
 
-/** What is kept of a page does not depend on how many there are. */
+/** What is kept of a page does not depend on the number of pages. */
 const COLD = { PAGE_CACHE_BYTES: "0" };
 
 type Requests = (corpus: Corpus, url: string, headers: Record<string, string>) => Uint8Array[];

@@ -13,7 +13,7 @@ import { shared } from "./measure.ts";
 
 export interface History extends AsyncDisposable {
   simulator: Simulator;
-  /** A mirror in which the deliveries wait, all the rest being as it was before them. */
+  /** A mirror as it was before the deliveries, which wait in its inbox. */
   prepared: BenchDatabase;
   deliveries: number;
   payloadBytes: { median: number; mean: number; most: number };
@@ -30,7 +30,7 @@ export function sharedHistory(): Promise<History> {
   return opened;
 }
 
-/** An upstream that was mirrored, and then went on, while nobody applied what it sent. */
+/** An upstream that was mirrored, and then went on. Its deliveries were not applied. */
 async function openHistory(atLeast: number): Promise<History> {
   const resources = new AsyncDisposableStack();
   const simulator = resources.use(

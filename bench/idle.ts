@@ -11,7 +11,7 @@ import { repositoriesAt } from "./upstream.ts";
 
 const LARGE = process.env.TAIN_LARGE === "1";
 const REPOSITORIES = LARGE ? 1_000 : 30;
-/** Long enough in a large run for a catch-up, a sweep and whatever else comes by the minute. */
+/** Long enough in a large run for a catch-up, a sweep and the tasks of each minute. */
 const SECONDS = LARGE ? 60 : 4;
 const PROCESSES = ["../src/web.ts", "../workers/main.ts", "../workers/scheduler.ts"];
 const TICKS_PER_SECOND = 100;
@@ -50,11 +50,11 @@ export const benchmark: Benchmark = {
 
 const UNCOPIED = `select ${REPOSITORIES} - count(*)::int + (select count(*) from refresh_marks)::int as left
   from repository_syncs where state = 'live'`;
-/** The first look at a repository's lists finds all of them new, and then it is caught up with, once more if that was soon. */
+/** The first look at a repository's lists finds all of them new. A catch-up follows, and another when that look came soon. */
 const UNSWEPT = `select count(*)::int as left from repository_syncs s left join sweeps w using (repository_id)
   where w.swept_at is null or w.changed_at + interval '${REPLICA_LAG_MS} milliseconds' >= s.confirmed_at or s.confirmed_at is null`;
 
-/** Upstream's pace would make it half an hour for a thousand: each second the minute begins anew. */
+/** Upstream's pace would make it half an hour for a thousand repositories, so each second begins a new minute of quota. */
 function hurry({ redis, config }: Context): AsyncDisposable {
   const stopping = new AbortController();
   const work = (async () => {

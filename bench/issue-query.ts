@@ -25,7 +25,7 @@ const ISSUE_QUERY = `fragment issue on Issue {number,title,url,state,updatedAt,c
 
 /** A page of a repository's open issues. */
 export interface IssuePage {
-  /** Behind which issue it begins; null: it is the first, for which `gh` asks. */
+  /** The issue that the page begins after; null: the first page, which `gh` asks for. */
   before: number | null;
   variables: { limit: number; owner: string; repo: string; states: string[]; endCursor?: string };
 }

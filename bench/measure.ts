@@ -16,7 +16,7 @@ export interface Measured {
   spread: [number, number];
   goal: Goal;
   met: boolean;
-  /** What else is worth knowing, flat. */
+  /** Further figures, by name. */
   notes?: Record<string, unknown>;
 }
 
@@ -35,7 +35,7 @@ export interface Trial {
   run(): Promise<{ figures: Record<string, unknown>; problems: string[] }>;
 }
 
-/** Closed when all benchmarks of the run are over: what several of them share. */
+/** Resources that several benchmarks share. Closed when all benchmarks of the run are over. */
 export const shared = new AsyncDisposableStack();
 
 /** At least five, so that one disturbed round is not the median. */

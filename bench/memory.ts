@@ -45,8 +45,8 @@ export const benchmark: Benchmark = {
 };
 
 /**
- * As a first copy leaves repositories. What a corpus has of pull requests is not enough for them to be listed, which an audit
- * would take for their deletion; so one that comes to them begins again.
+ * As a first copy leaves repositories. The corpus' pull requests cannot be listed, which an audit would take for
+ * their deletion: an audit that comes to them begins again.
  */
 const PREPARE = `
   update repository_syncs set issues_synced_at = now(), comments_synced_at = now(), pulls_synced_at = now(), review_comments_synced_at = now();
@@ -78,8 +78,8 @@ async function openCopy(size: CorpusSize): Promise<Copy> {
 }
 
 /**
- * The peaks, in MiB, of processes that are started for it. The web process is the worker's upstream, too: it serves what the
- * worker compares the same database with, so that there is an upstream as large as the mirror.
+ * The peaks, in MiB, of processes that are started for it. The web process is the worker's upstream, too: so the
+ * worker has an upstream as large as the mirror, which serves the same database.
  */
 async function peakUnderLoad({ corpus, database }: Copy): Promise<{ web: number; worker: number; done: Done }> {
   await using resources = new AsyncDisposableStack();
@@ -94,7 +94,7 @@ async function peakUnderLoad({ corpus, database }: Copy): Promise<{ web: number;
     PORT: "0",
   };
   const web = resources.use(
-    // Whom it would ask itself is nobody.
+    // No upstream listens there: it is to ask none.
     await startServer("web-server.ts", { ...settings, UPSTREAM_URL: "http://127.0.0.1:9", UPSTREAM_TOKEN: "nobody" }),
   );
   const opened = { ...settings, UPSTREAM_URL: web.url, UPSTREAM_TOKEN: "none-yet" };
@@ -175,7 +175,7 @@ async function deliveriesTo(
   return { requests, numberAt: NUMBER };
 }
 
-/** What the scheduler would ask for now and then, without a pause. */
+/** What the scheduler asks for now and then, here without a pause. */
 async function giveWork(ctx: Context, { repositories }: Corpus, over: AbortSignal): Promise<void> {
   while (!over.aborted) {
     await enqueueTask(ctx, "sweep");

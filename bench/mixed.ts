@@ -91,7 +91,7 @@ export const trial: Trial = {
     const over = new AbortController();
     const { signal } = over;
     const startedAt = new Date();
-    // What fails here itself is told with the rest, and not in its place.
+    // A failure of this program is told with the rest, and does not replace it.
     const kept = <T>(name: string, work: Promise<T>, otherwise: T) =>
       work.catch((error: Error) => {
         problems.add(`${name} ended early`, inspect(error));
@@ -113,7 +113,7 @@ export const trial: Trial = {
     );
     const ids = all.slice(REPOSITORIES).map(({ id }) => id);
     const copying = kept("copying", copyOn({ ctx, webhooks, ids, nameOf, signal }), { first: 0, again: 0 });
-    // What is read before all is warm counts for errors alone.
+    // Reads before everything is warm count for errors alone.
     const warmUp = AbortSignal.timeout(WARM_UP_SECONDS * 1_000);
     const readers = { ...parties, connections: READERS, perSecond: READS };
     await Promise.all([
@@ -164,7 +164,7 @@ export const trial: Trial = {
   },
 };
 
-/** A port that nobody listened to a moment ago. */
+/** A port that was free a moment ago. */
 async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -26,7 +26,7 @@ export const benchmark: Benchmark = {
   },
 };
 
-/** What of a page must be the same, whoever writes it. */
+/** The part of a page that both servers must answer alike. */
 async function numbers(url: string, headers: Record<string, string> = {}): Promise<string> {
   const rows = (await (await fetch(url, { headers })).json()) as {
     number: number;

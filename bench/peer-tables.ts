@@ -2,8 +2,8 @@ import { openDatabase } from "../db/connection.ts";
 import type { BenchDatabase } from "./databases.ts";
 
 /**
- * The corpus' issues as somebody would lay them out who makes their API of the tables: a row each, columns for what is asked,
- * keys and indexes for how it is asked.
+ * The corpus' issues in tables that are made for an API: a row each, columns for what is asked, keys and indexes for how it
+ * is asked.
  */
 const TABLES = `
   create schema peer;

@@ -7,14 +7,14 @@ import { PAGE, READ_SIZE } from "./list.ts";
 import { getRequest } from "./load.ts";
 import { type ServerProcess, startServer } from "./processes.ts";
 
-/** As many as ask at once: enough that neither server waits for somebody to ask, which would measure how soon it answers. */
+/** Requests at once: enough that neither server waits for one, which would measure its latency. */
 export const CONNECTIONS = 128;
 
 /** One page of 100 issues, from the mirror and from a server that has nothing but its bytes. */
 export interface SamePage extends AsyncDisposable {
   subject: ServerProcess;
   reference: ServerProcess;
-  /** The same request to either; with `etag` by somebody who has the page. */
+  /** The same request to either; with `etag` from a client that has the page. */
   request(server: ServerProcess, etag?: string): Uint8Array;
   etag: string;
 }

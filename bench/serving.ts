@@ -5,10 +5,10 @@ import type { ServerProcess } from "./processes.ts";
 /** A round is made of slices, in turn, so that what else the machine does falls on both sides. */
 const SLICES = 4;
 const SLICE_SECONDS = 0.25;
-/** After fewer of them much of our code, which is longer than that of any reference, was still interpreted. */
+/** With fewer rounds much of our code was still interpreted: it is longer than that of any reference. */
 const WARM_UPS = 5;
 
-/** What one of the two is asked, and how it answers. */
+/** The questions to one of the two servers, and the server. */
 export interface Side extends Pick<Load, "requests" | "status" | "numberAt"> {
   server: ServerProcess;
 }

@@ -1,4 +1,4 @@
-/** As whom the benchmarks ask the simulator. */
+/** The caller that the benchmarks are to the simulator. */
 export const UPSTREAM_HEADERS = { authorization: "Bearer bench-token", "user-agent": "bench" };
 
 const PAGE = 100;

@@ -99,3 +99,6 @@ function script(text: string): Sql {
 }
 
 export const sql = Object.assign(tag, { value, join, and, or, array, identifier, script });
+
+/** In which direction rows are in order. */
+export const DIRECTIONS = { asc: sql`asc`, desc: sql`desc` };

@@ -64,7 +64,7 @@ async function repairLinks(installed) {
 async function works(native, user) {
   try {
     const { code } = await run(join(native, "bin", "postgres"), ["--version"], { ...identity(user), cwd: "/" });
-    // The program may be readable where the files that it needs later are not: those come with the same modes.
+    // The program may be readable while the files that it needs later are not; share/ has the same modes as they.
     return code === 0 && (!user || ((await lstat(join(native, "share"))).mode & 0o005) === 0o005);
   } catch (error) {
     if (["EACCES", "ENOENT"].includes(codeOf(error) ?? "")) return false;

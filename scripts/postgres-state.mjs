@@ -1,5 +1,5 @@
-// Where a Postgres keeps its cluster: in the instance's home, or, when the user that root runs it as cannot get there
-// (root's own home is closed to others), in a directory under /var/lib/tain that belongs to that home.
+// Where a Postgres keeps its cluster: in the instance's home. Root runs Postgres as another user, who may not be able to enter
+// it (root's own home is closed to others): then in a directory under /var/lib/tain that belongs to that home.
 import { createHash, randomBytes } from "node:crypto";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

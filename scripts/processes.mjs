@@ -81,7 +81,7 @@ export async function commandLineOf(pid) {
  * @param {number} timeoutMs
  */
 export async function hasEnded(record, timeoutMs, lookEveryMs = 20) {
-  // A process that is not our child sends no event when it ends, so it has to be looked at.
+  // A process that is not our child sends no event when it ends, so we look again and again.
   for (const deadline = Date.now() + timeoutMs; await isAlive(record); await delay(lookEveryMs)) {
     if (Date.now() >= deadline) return false;
   }

@@ -1,4 +1,4 @@
-// As much of the Redis protocol as it takes to ask a server whether it is ours, and to end it.
+// The little of the Redis protocol that asks a server whether it is ours, and that ends it.
 import { connect } from "node:net";
 import { codeOf } from "./failure.mjs";
 

@@ -1,5 +1,5 @@
-// An embedded Redis with an append-only file: started, recognised after a crash of ours, stopped. Its configuration
-// file (0600) holds its port and password, and so is all that a later launcher needs to recognise it.
+// An embedded Redis with an append-only file: started, recognised after a crash of ours, stopped. A later launcher
+// recognises it by its configuration file (0600), which holds its port and password.
 import { spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -167,7 +167,7 @@ async function launch(place, address, program) {
 async function commandFor({ directory, configuration }, { port }, program) {
   if (program.kind === "program") return { command: program.command, args: [configuration], env: program.env };
   const name = `tain-redis-${createHash("sha256").update(directory).digest("hex").slice(0, 12)}`;
-  await run("docker", ["rm", "--force", name]); // One that a crash has left, by the name that only this directory has.
+  await run("docker", ["rm", "--force", name]); // A container that a crash has left: only this directory has its name.
   const args = [
     ...["run", "--rm", "--name", name, "--user", `${process.getuid?.()}:${process.getgid?.()}`],
     ...["-p", `127.0.0.1:${port}:6379`, "-v", `${directory}:/data`],

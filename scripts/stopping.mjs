@@ -6,7 +6,7 @@ const ECHO_MS = 1_000;
 
 /**
  * `signal` is raised by the first request to stop; its reason is the name of a process signal. `again` resolves at the
- * second request, by which an impatient person asks not to wait any longer.
+ * second request: an impatient person does not want to wait any longer.
  * @typedef {{ signal: AbortSignal, again: Promise<void> }} Stopping
  */
 
@@ -46,7 +46,7 @@ function watchForOrphaning(orphaned) {
     if (process.ppid === parent) return;
     clearInterval(looking);
     orphaned();
-  }, 250); // No event tells of a parent's end.
+  }, 250); // The end of a parent sends no event.
 }
 
 /**

@@ -46,8 +46,8 @@ const CHOOSE_MS = 10_000;
 const CHOSEN = 500;
 
 /**
- * Has upstream live until the signal comes, and repeats signed deliveries that it sent before wherever its own are fewer than
- * `perSecond`: they come late and say what is known, or was true once. Resolves when each was answered.
+ * Has upstream live until the signal comes. Where its own deliveries are fewer than `perSecond`, earlier ones are
+ * sent again: they come late and say what is known, or was true once. Resolves when each was answered.
  */
 export async function sendOn(sending: Sending): Promise<Sent> {
   const { upstream, perSecond, changesPerSecond, problems, signal } = sending;

@@ -12,7 +12,7 @@ export interface Probing {
   signal: AbortSignal;
 }
 
-/** Who asks without a pause takes the processor time of what is measured. */
+/** A probe without a pause would take the processor time of what is measured. */
 const ASK_AGAIN_MS = 10;
 const LONGEST_MS = 30_000;
 
@@ -46,7 +46,7 @@ export async function probeFreshness(probing: Probing): Promise<number[]> {
   return found;
 }
 
-/** False: somebody deleted it upstream before we showed it, or it took too long. */
+/** False: it was deleted upstream before we showed it, or it took too long. */
 async function waitForComment({ mirror, upstream, problems }: Probing, path: string): Promise<boolean> {
   const deadline = performance.now() + LONGEST_MS;
   for (;;) {

@@ -89,7 +89,7 @@ async function readByOne(client: Client, reading: Reading, reads: Reads, tags: M
     }
     const now = performance.now();
     reads.latencies[read.kind].push(now - dueAt);
-    // Who fell behind goes on at this pace from here, and does not make up for it.
+    // A connection that fell behind goes on at this pace from here, and does not make up for it.
     dueAt = Math.max(dueAt + gapMs, now);
   }
 }
@@ -147,7 +147,7 @@ async function isRenamed({ headers }: Party, status: number, theirs: Response): 
   return (await fetch(new URL(location, theirs.url), { headers })).status === status;
 }
 
-/** Whether it is gone here because it went where nobody knows, or to a repository that is not mirrored, or was not a moment ago. */
+/** Whether it is gone here because it was transferred out of the mirror: to a repository that is not mirrored, or was not a moment ago. */
 async function isBeyond(
   { mirror, upstream }: Reading,
   path: string,

@@ -3,8 +3,8 @@ import { observe, type Seen } from "../../src/mirror/store/observation.ts";
 import type { Fields, Json } from "../../src/mirror/store/template.ts";
 
 /**
- * What applying could hardly do less: the same rows, each by one prepared upsert that is committed by itself, one after the
- * other over one connection. No queue, no merge rule, no marks.
+ * The least that applying can do: the same rows, each by one prepared upsert that is committed by itself, one after
+ * the other over one connection. No queue, no merge rule, no marks.
  */
 export async function applyPlainly(
   databaseUrl: string,

@@ -15,7 +15,7 @@ export async function fetchPages(url: string, pages: readonly Exchange[], atOnce
           authorization: "Bearer bench-token",
           "user-agent": "bench",
           accept: "application/vnd.github+json",
-          // As the mirror is sent them: upstream packs a page for whoever can unpack it.
+          // As the mirror asks: upstream packs a page for a client that can unpack it.
           "accept-encoding": "gzip",
         },
         dispatcher,

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 
-/** Tables, each with its columns that are not generated and the file on the server in which its rows lie. */
+/** Tables, each with its columns that are not generated, and with the file on the server that holds its rows. */
 export type Dump = { table: string; columns: string; file: string }[];
 
 /** Writes each table that has rows to a file of the server's. */

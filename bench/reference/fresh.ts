@@ -4,7 +4,7 @@ import { Redis } from "ioredis";
 import pg from "pg";
 import type { ServerProcess } from "../processes.ts";
 
-/** What a delivery cannot be shown without, each stage alone. */
+/** The stages that a delivery needs before it can be shown, each alone. */
 export async function openStages({
   bare,
   databaseUrl,

@@ -16,9 +16,9 @@ const COMPONENTS = ["schemas", "parameters", "responses", "headers"] as const;
 const KEPT = ["summary", "operationId", "tags", "externalDocs", "parameters", "requestBody", "responses"];
 
 /**
- * Where what is published differs from what is sent. GitHub docs: blank fields are null, not absent; among them, though not
- * described so, the place of a remark whose line has left the diff, the repository of a head that was deleted, and what a
- * label or an organization does not say of itself. Each by schema and path.
+ * Where the published description differs from what is sent. GitHub docs: blank fields are null, not absent. The description
+ * does not say so of these: the place of a remark whose line has left the diff, the repository of a deleted head, and what a
+ * label or an organization leaves empty. Each by schema and path.
  */
 const SENT_AS_NULL: [string, string[]][] = [
   ["pull-request-review-comment", ["position", "line"]],

@@ -23,7 +23,7 @@ export interface CommandGroup {
   name: string;
   summary: string;
   about: string;
-  /** By that word. Their own names hold both words. */
+  /** By that word. The name of each action holds both words. */
   actions: Record<string, Command>;
 }
 

@@ -79,9 +79,9 @@ export function completed(env: NodeJS.ProcessEnv, instance: Instance | null): No
   return {
     ...env,
     ...known,
-    // A command that only asks verifies no delivery, and needs no secret of its own.
+    // A command that only reads verifies no delivery, so any secret will do.
     WEBHOOK_SECRET: env.WEBHOOK_SECRET || instance?.webhookSecret || newSecret(),
-    // What goes wrong is said by the command; log lines would stand among its results.
+    // The command itself says what goes wrong; log lines would stand among its results.
     LOG_LEVEL: env.LOG_LEVEL || "silent",
   };
 }

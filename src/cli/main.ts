@@ -11,7 +11,7 @@ import {
 } from "./command.ts";
 import { openOutput } from "./output.ts";
 
-/** In the order in which a person meets them. Each is loaded when it is asked for. */
+/** In the order that a person meets them. Each is loaded when it is asked for. */
 const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
   up: async () => (await import("./up/up.ts")).up,
   add: async () => (await import("./repositories/add.ts")).add,
@@ -25,7 +25,7 @@ const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
   doctor: async () => (await import("./doctor/doctor.ts")).doctor,
 };
 
-// Set, not exited with: what was written to a pipe would be lost.
+// Set instead of calling exit, which would lose what was written to a pipe.
 process.exitCode = await main(process.argv.slice(2), process.env);
 
 async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {

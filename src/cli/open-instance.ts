@@ -28,7 +28,7 @@ export async function openInstance(env: NodeJS.ProcessEnv, resources: AsyncDispo
   }
 }
 
-/** The same, whatever state the stores are in. @throws CommandError when there is nothing to work on yet; ConfigError */
+/** The same, in any state of the stores. @throws CommandError when there is nothing to work on yet; ConfigError */
 export async function openUnchecked(env: NodeJS.ProcessEnv, resources: AsyncDisposableStack): Promise<OpenedInstance> {
   const home = env.TAIN_HOME?.trim() || ".tain";
   const instance = await readInstance({ home });

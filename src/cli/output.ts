@@ -2,7 +2,7 @@ import { stripVTControlCharacters, styleText } from "node:util";
 
 type Style = Parameters<typeof styleText>[0];
 
-/** Where a command speaks. Results go to stdout; what only a person wants to know goes to stderr. */
+/** Where a command writes. Results go to stdout, notes for a person to stderr. */
 export interface Output {
   /** Print JSON only. */
   readonly json: boolean;

@@ -10,7 +10,7 @@ import {
 import { CommandError, UsageError } from "./command.ts";
 import { reasonOf } from "./reason.ts";
 
-/** What a person can do something with. A stack says nothing to them; TAIN_DEBUG=1 shows it. */
+/** A sentence that a person can act on. TAIN_DEBUG=1 shows the stack as well. */
 export function sentenceOf(error: unknown, env: NodeJS.ProcessEnv): string {
   if (
     error instanceof UsageError ||

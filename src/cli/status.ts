@@ -117,7 +117,7 @@ function quotaText(reports: readonly QuotaReport[], now: number): string {
           : "",
   ]);
   const tables = rows.length > 0 ? [table(["UPSTREAM CREDENTIAL", "BUCKET", "LEFT", "RESETS", "NOTE"], rows)] : [];
-  // Once for each, whatever the bucket.
+  // Once for each credential: its buckets share the problem.
   const problems = new Map(reports.flatMap(({ name, problem }) => (problem === null ? [] : [[name, problem]])));
   const words = [...problems].map(([name, problem]) => `${styled("red", `The ${name} cannot be used`)}: ${problem}.`);
   return [...tables, ...words].join("\n");

@@ -121,7 +121,7 @@ async function scopeOf(ctx: Context, patterns: readonly string[]): Promise<Token
   return { repositoryIds, ownerIds };
 }
 
-/** @throws CommandError when nobody of that name is known; what upstream throws when its own user has to be asked for */
+/** @throws CommandError when no user of that name is known; what upstream throws when its own user has to be asked for */
 async function findUser(ctx: Context, login: string | undefined): Promise<{ userId: number; login: string }> {
   const known = async (condition: Sql) => {
     const rows = await ctx.db.query<{ id: string; login: string }>(sql`
@@ -153,7 +153,7 @@ async function runRevoke({ words, flags, env }: Given, output: Output): Promise<
   const isAll = flags.has("all");
   if (isAll === words.length > 0)
     throw new UsageError("tain token revoke needs ids (`tain token list` has them), or --all in their place");
-  // What is no id may be a secret: it is not repeated.
+  // A word that is no id may be a secret: do not repeat it.
   for (const word of words)
     if (!word.startsWith("tain_") && !/^[0-9a-f]{12}$/i.test(word))
       throw new UsageError("A token's id has 12 hexadecimal digits: `tain token list` shows them");

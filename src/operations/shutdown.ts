@@ -1,10 +1,13 @@
 import type { Logger } from "./log.ts";
 
+/** Ctrl-C reaches a process from the terminal and, at the same moment, once more from npm: that is one request, not two. */
+const ECHO_MS = 1_000;
+
 /**
  * Aborts when the process is told to stop: SIGTERM, SIGINT, or the end of the process that started it with a channel.
  *
- * From then on the process has `timeoutMs` to finish what it has begun; after that it ends with status 1, and what it held
- * is taken over by others as after a crash.
+ * From then on the process has `timeoutMs` to finish what it has begun. After that, or when the same signal comes again,
+ * it ends with status 1, and what it held is taken over by others as after a crash.
  */
 export function shutdownSignal({ log, timeoutMs }: { log: Logger; timeoutMs: number }): AbortSignal {
   const controller = new AbortController();
@@ -16,13 +19,24 @@ export function shutdownSignal({ log, timeoutMs }: { log: Logger; timeoutMs: num
       process.exit(1);
     }, timeoutMs);
     deadline.unref();
-    // BullMQ's and ioredis's closing may wait for an answer on a connection that an outage has taken, for ever. Once nothing
-    // else keeps the process alive, everything that was begun is done.
+    // BullMQ and ioredis may wait for ever, while they close, for an answer on a connection that an outage has taken. Once
+    // nothing else keeps the process alive, everything that was begun is done.
     process.once("beforeExit", () => process.exit(0));
     controller.abort(reason);
   };
-  process.on("SIGTERM", () => stop("SIGTERM"));
-  process.on("SIGINT", () => stop("SIGINT"));
+  for (const name of ["SIGTERM", "SIGINT"] as const) {
+    let firstAt: number | null = null;
+    process.on(name, () => {
+      // One signal of each kind is one request: a terminal interrupts us, and then our parent tells us to stop.
+      if (firstAt === null) {
+        firstAt = performance.now();
+        stop(name);
+      } else if (performance.now() - firstAt > ECHO_MS) {
+        log.error({ reason: name }, "Told to stop again: ending at once and leaving the rest to other processes");
+        process.exit(1);
+      }
+    });
+  }
   const orphaned = () => stop("the parent process has gone");
   if (process.connected) {
     process.on("disconnect", orphaned);

@@ -37,7 +37,7 @@ export interface Installation {
   readonly id: number;
   readonly app: App;
   readonly accountId: number;
-  /** "all": whatever the account owns, now and later. */
+  /** "all": everything that the account owns, now and later. */
   repositoryIds: ReadonlySet<number> | "all";
   /** What was granted: an App that asks for more gets it once the account has accepted. */
   permissions: Permissions;
@@ -203,8 +203,8 @@ export class Apps {
   }
 
   /**
-   * Requests an hour beyond the base: GitHub docs give 50 for each repository when there are more than 20, and for each
-   * user of an organization likewise. Read literally: all of them count, not only those above 20.
+   * Requests an hour beyond the base. GitHub docs give 50 for each repository when there are more than 20, and 50 for each
+   * user of an organization with more than 20. Read literally: all of them count, not only those above 20.
    */
   bonusOf(installation: Installation): number {
     const repositories = this.repositoriesOf(installation).length;

@@ -236,7 +236,7 @@ export function addReview(stage: Stage, issue: PullIssue, at: Seconds): void {
     createdAt: at,
     submittedAt: state === "PENDING" ? null : at,
   });
-  if (state === "PENDING") return; // Nobody but its author sees a pending review's comments.
+  if (state === "PENDING") return; // Only its author sees a pending review's comments.
   for (let note = random.int(0, 3); note > 0; note--) {
     const line = random.int(1, 400);
     const outdated = random.chance(0.2);

@@ -81,7 +81,7 @@ export class Snapshots {
     for (const repository of this.#repositories.values())
       if (repository !== own) this.#placeRepository(repository, this.repository.id);
     for (const issue of recording.base.issues) this.#placeIssue(issue);
-    // Once somebody changes a row as people do, the recording of it no longer holds.
+    // Once a person changes a row, the recording of it no longer holds.
     world.onEvent(({ issue }) => {
       if (issue) world.recorded.delete(issue.id);
     });

@@ -321,7 +321,7 @@ function authenticated({ request, token, app }: Exchange, forApps: boolean): App
 
 /**
  * The role of an installation in a repository, once its permissions allow what the route does: within them it may do
- * everything. Public repositories are readable as to anyone, except what nobody may read.
+ * everything. Public repositories are readable by everyone, except for what no one may read.
  */
 function permitted(grant: Grant, { method, pattern }: Route, repository: Repository): RepositoryRole {
   const needed = neededFor(method, pattern);

@@ -235,7 +235,7 @@ export class Quota {
     const now = this.#clock.now();
     const spent = this.#recent.get(key) ?? [];
     const last = spent.at(-1);
-    // One entry per second: the list stays short whatever the load.
+    // One entry per second: the list stays short under any load.
     if (last && Math.floor(last.at / 1_000) === Math.floor(now / 1_000)) last.amount += amount;
     else spent.push({ at: now, amount });
     while (spent[0] && spent[0].at <= now - HOUR * 1_000) spent.shift();

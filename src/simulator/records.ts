@@ -212,7 +212,7 @@ export interface Pull {
   mergeCommitSha: string | null;
   /** What the background job finds (or found); shown only once it has run, see `mergeableKnownAt`. */
   mergeable: boolean;
-  /** Epoch milliseconds from which the answer of the job is shown; null until a single read asks for it. */
+  /** When the job's answer begins to be shown, in epoch milliseconds; null until a single read asks for it. */
   mergeableKnownAt: number | null;
   maintainerCanModify: boolean;
   requestedReviewerIds: readonly number[];

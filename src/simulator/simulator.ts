@@ -20,7 +20,7 @@ import { World, type WorldOptions } from "./world.ts";
 export interface SimulatorOptions {
   /** 0 (the default): any free port. */
   readonly port?: number;
-  /** Default 127.0.0.1: nobody else on the network reaches it. */
+  /** Default 127.0.0.1: no other machine reaches it. */
   readonly host?: string;
   readonly seed?: number;
   /** Default: a `SettableClock` that runs with real time. */
@@ -35,7 +35,7 @@ export interface SimulatorOptions {
   readonly quota?: QuotaOptions;
   readonly webhooks?: WebhookOptions;
   readonly faults?: FaultSettings;
-  /** Rows up to which issues may be paged by number. Default 10,000. */
+  /** How many rows of a list of issues can be reached by page number. Default 10,000. */
   readonly deepPageLimit?: number;
   /** The service refuses hooks on loopback addresses. Default false. */
   readonly refuseLocalHooks?: boolean;

@@ -19,7 +19,7 @@ export interface Grant {
 export interface Token {
   readonly value: string;
   readonly kind: TokenKind;
-  /** Whose quota it spends and as whom it acts. */
+  /** The user whose quota it spends, and who acts. */
   readonly userId: number;
   /** Installation tokens spend the installation's quota and have no `/user`. */
   readonly installationId: number | null;
@@ -170,7 +170,7 @@ function newValue(kind: TokenKind): string {
   return `${PREFIXES[kind]}${randomBytes(27).toString("base64url").replaceAll(/[-_]/g, "0")}`;
 }
 
-/** `ghs_<app id>_<JWT>`: nobody but the service can read anything into it. About 520 characters. */
+/** `ghs_<app id>_<JWT>`: only the service can read it. About 520 characters. */
 function longValue(appId: number, installationId: number, now: number): string {
   const part = (json: object) => Buffer.from(JSON.stringify(json)).toString("base64url");
   const claims = { sub: String(installationId), iat: now, exp: now + INSTALLATION_TOKEN_SECONDS, jti: randomUUID() };
@@ -202,7 +202,7 @@ export function roleOf(world: World, token: Token | null, repository: Repository
 
 function given(world: World, token: Token, repository: Repository): RepositoryRole | undefined {
   if (token.repositoryIds === "account") return roleOfUser(world, token.userId, repository);
-  // A token that was given a repository may work in it, whoever its account is.
+  // A token that was given a repository may work in it, apart from its account's rights.
   return token.repositoryIds === "all" || token.repositoryIds.has(repository.id) ? "admin" : undefined;
 }
 

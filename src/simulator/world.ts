@@ -38,7 +38,7 @@ export interface UncertainBumps {
   readonly labelDelete: boolean;
 }
 
-// Where nobody knows, the simulator takes the answer that is harder for a mirror.
+// Where the service's behaviour is unknown, the simulator takes the answer that is harder for a mirror.
 const HARD_BUMPS: UncertainBumps = {
   reopen: true,
   titleEdit: true,

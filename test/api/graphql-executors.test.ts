@@ -18,8 +18,8 @@ import { Plans } from "../../src/api/graphql/run/plan.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { ChangeStreams } from "../../src/api/graphql/subscribe/change-streams.ts";
 import { StandingsReader } from "../../src/mirror/unchanged/standings.ts";
+import { PATIENCE_MS } from "../support/bounds.ts";
 import { type GeneratedQuery, generateQuery, type Pools } from "../support/graphql-queries.ts";
-import { PATIENCE_MS } from "../support/patience.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 const SEEDS = Number(process.env.GRAPHQL_SEEDS ?? 120);

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { renameRepository } from "../../src/simulator/changes/repositories.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
+import { PATIENCE_MS } from "../support/bounds.ts";
 import { testRedis } from "../support/database.ts";
-import { PATIENCE_MS } from "../support/patience.ts";
 import { type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;

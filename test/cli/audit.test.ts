@@ -10,7 +10,7 @@ import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
 import { Run } from "./tain.ts";
 import { tainOn } from "./tain-on.ts";
 
-/** A mirror without a webhook, and the one repository that it copied longer ago than replicas lag. */
+/** A mirror without a webhook, and its one repository, copied longer ago than any replica lags. */
 async function openCopied() {
   const world = await openWorld({
     simulator: { worldOptions: { mergeableDelayMs: 0 } },

@@ -8,6 +8,6 @@ process.on("SIGTERM", () => {
 });
 process.on("disconnect", () => process.exit(9));
 process.channel?.unref();
-// Last: whoever reads it may ask for the stop at once.
+// Last: its reader may ask for the stop at once.
 console.log(`started ${how}`);
 if (how === "crash") process.exit(3);

@@ -9,9 +9,10 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Instance } from "../../src/cli/instance.ts";
 import type { Status } from "../../src/health/status.ts";
+import { PATIENCE_MS } from "../support/bounds.ts";
 import { inherited } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
-import { PATIENCE_MS, until } from "../support/patience.ts";
+import { until } from "../support/patience.ts";
 
 const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
@@ -12,6 +12,7 @@ import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
 import type { Fields, Json } from "../../src/mirror/store/template.ts";
 import { testConfig } from "../support/config.ts";
 import { openTestDatabase, type TestDatabase, testRedis } from "../support/database.ts";
+import { findRecording } from "../support/recording.ts";
 
 /** What GitHub once answered: read by the client from a server that replays it, stored, and served back. */
 interface Exchange {
@@ -23,7 +24,7 @@ interface Exchange {
 }
 
 const GITHUB = "https://api.github.com";
-const recordings = new URL("../../../shared/data/rest-recordings-octokit-rb.json.gz", import.meta.url);
+const recordings = findRecording("rest-recordings-octokit-rb.json.gz");
 const fixtures = new URL("../../node_modules/@octokit/fixtures/scenarios/api.github.com/", import.meta.url);
 
 function readRecordings(): Exchange[] {
@@ -34,7 +35,7 @@ function readRecordings(): Exchange[] {
     status: number;
     body: Json;
   }
-  const recorded = JSON.parse(gunzipSync(readFileSync(recordings)).toString("utf8")) as Recorded[];
+  const recorded = JSON.parse(gunzipSync(readFileSync(recordings.path)).toString("utf8")) as Recorded[];
   return recorded.map(({ source, method, path, status, body }) => ({ name: source, method, path, status, body }));
 }
 
@@ -96,7 +97,12 @@ function isWhole(kind: Kind, element: Fields): boolean {
 }
 
 describe.each([
-  { source: "octokit.rb's recordings", exists: existsSync(recordings), read: readRecordings, least: 250 },
+  {
+    source: `octokit.rb's recordings ${recordings.reason}`,
+    exists: recordings.exists,
+    read: readRecordings,
+    least: 250,
+  },
   { source: "@octokit/fixtures", exists: true, read: readFixtures, least: 40 },
 ])("$source", ({ exists, read, least }) => {
   const exchanges = exists ? read().filter((exchange) => kindOf(exchange) !== null) : [];

@@ -1,12 +1,11 @@
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { restOperations } from "../../src/api/rest/operations.ts";
 import { loadHistory } from "../../src/simulator/histories.ts";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
 import { answerSchema, BLANK, problemsOf, readDescription } from "../simulator/openapi.ts";
+import { findRecording } from "../support/recording.ts";
 
-const archive = fileURLToPath(new URL("../../../shared/data/tls13-spec-history.json.gz", import.meta.url));
+const archive = findRecording("tls13-spec-history.json.gz");
 const description = readDescription();
 
 /** Served, and in the service's answers to redirects and `Link`, but not in its description. */
@@ -109,15 +108,12 @@ test("every read of a generated world has the shape that the service's descripti
   expect(await problems(world, world.repositories[0]?.fullName as string)).toEqual([]);
 });
 
-test.skipIf(!existsSync(archive))(
-  "and so has every read of a real history (skipped without ../shared/data)",
-  async () => {
-    await using world = await openApiWorld({
-      fill: async (upstream) => void (await loadHistory(upstream, archive)),
-      env: { RATE_LIMIT_USER: "0" },
-    });
-    // Its archive holds no milestones.
-    const absent = [":repository/milestones/:number", ":repository/milestones/:number/labels"];
-    expect(await problems(world, "tlswg/tls13-spec", absent)).toEqual([]);
-  },
-);
+test.skipIf(!archive.exists)(`and so has every read of a real history ${archive.reason}`, async () => {
+  await using world = await openApiWorld({
+    fill: async (upstream) => void (await loadHistory(upstream, archive.path)),
+    env: { RATE_LIMIT_USER: "0" },
+  });
+  // Its archive holds no milestones.
+  const absent = [":repository/milestones/:number", ":repository/milestones/:number/labels"];
+  expect(await problems(world, "tlswg/tls13-spec", absent)).toEqual([]);
+});

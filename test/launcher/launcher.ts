@@ -18,7 +18,7 @@ export type Told = { event: string; pid: number } & Record<string, unknown>;
 export class Launcher {
   readonly child: ChildProcess;
   readonly exited: Promise<number | NodeJS.Signals>;
-  /** Nobody is left who could tell anything. */
+  /** No process is left that could tell anything. */
   readonly #silent: Promise<unknown>;
   stdout = "";
   stderr = "";
@@ -72,9 +72,9 @@ export class Home implements AsyncDisposable {
   static async open(env: NodeJS.ProcessEnv = {}): Promise<Home> {
     const [place = ""] = await temporaryDirectories();
     const path = await mkdtemp(join(place, "tain-home-"));
-    // Root runs Postgres as somebody else, who must be able to pass through.
+    // Root runs Postgres as another user, who must be able to pass through.
     await chmod(path, 0o711);
-    // Set to nothing rather than left out: what is set, a developer's own .env does not replace.
+    // Set to nothing rather than left out: a developer's own .env does not replace what is set.
     const unset = { DATABASE_URL: "", REDIS_URL: "", NODE_ENV: "", TEST_DATABASE_URL: "", TEST_REDIS_URL: "" };
     const clean = {
       ...process.env,
@@ -120,7 +120,7 @@ export class Home implements AsyncDisposable {
   }
 }
 
-/** Whether anybody listens on the port that the address names. */
+/** Whether a server listens on the port of the address. */
 export async function answers(url: string): Promise<boolean> {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   try {
@@ -133,7 +133,7 @@ export async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** An ended process that nobody has collected yet (a zombie) does not run. */
+/** An ended process that its parent has not collected yet (a zombie) does not run. */
 export async function isRunning(pid: number): Promise<boolean> {
   const { stdout } = await promisify(execFile)("ps", ["-o", "stat=", "-p", String(pid)]).catch(() => ({ stdout: "" }));
   return stdout.trim() !== "" && !stdout.startsWith("Z");

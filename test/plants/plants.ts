@@ -318,10 +318,7 @@ export const plants: readonly Plant[] = [
     does: "A repository that upstream does not show to a caller's token is shown to them.",
     file: "src/api/callers/upstream-callers.ts",
     replaces: [
-      [
-        `if (node) rights.set(Number(id), node.viewerPermission ?? "READ");`,
-        `rights.set(Number(id), node?.viewerPermission ?? "READ");`,
-      ],
+      ["if (node) rights.set(Number(id), permissionOf(node));", "rights.set(Number(id), permissionOf(node ?? {}));"],
     ],
     tests: ["test/api/upstream-callers.test.ts", "test/api/visibility.test.ts"],
   },
@@ -329,9 +326,17 @@ export const plants: readonly Plant[] = [
     name: "one-page-for-all",
     property: 8,
     does: "A kept page is given to callers who may see less.",
-    file: "src/api/callers/caller.ts",
+    file: "src/api/callers/payer.ts",
     replaces: [[".update(JSON.stringify([of, rights]))", ".update(JSON.stringify([of]))"]],
     tests: ["test/api/page-cache.test.ts"],
+  },
+  {
+    name: "writes-anywhere",
+    property: 8,
+    does: "A token of ours for one repository writes to any other.",
+    file: "src/api/callers/permissions.ts",
+    replaces: [["return canWrite && (repositories ===", "return canWrite || (repositories ==="]],
+    tests: ["test/api/visibility.test.ts"],
   },
   {
     name: "status-for-all",

@@ -14,6 +14,7 @@ import { checkDeliveries } from "../../src/sync/deliveries/missed.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { Refreshes } from "../../src/sync/refresh/refresh.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
+import { LONG_TEST_MS } from "../support/bounds.ts";
 import { compare } from "../support/comparison.ts";
 import { printFigures } from "../support/figures.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
@@ -23,7 +24,7 @@ const signal = new AbortController().signal;
 /** `TAIN_LARGE=1 npm test -- test/scenario/fleet` measures a thousand. */
 const isLarge = process.env.TAIN_LARGE === "1";
 const FLEET = isLarge ? 1_000 : 24;
-const LONGEST_MS = isLarge ? 3_600_000 : 600_000;
+const LONGEST_MS = isLarge ? 3_600_000 : LONG_TEST_MS;
 
 const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const APP_PRIVATE_KEY = String(pair.privateKey.export({ type: "pkcs1", format: "pem" }));

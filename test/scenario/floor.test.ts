@@ -8,6 +8,7 @@ import { backfill, restartBackfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
+import { LONG_TEST_MS } from "../support/bounds.ts";
 import { compare } from "../support/comparison.ts";
 import { printFigures } from "../support/figures.ts";
 import { type FloorSize, fillFloorWorld, floorOf, fullSize, sizeDividedBy } from "../support/floor-world.ts";
@@ -45,6 +46,7 @@ test.each([
       audit: { rest: 0, points: pointsOf(size) },
     });
   },
+  LONG_TEST_MS,
 );
 
 test.skipIf(!wantsLarge)(

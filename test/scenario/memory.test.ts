@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { openContext } from "../../src/context.ts";
 import { resolveSelections } from "../../src/sync/following/selection.ts";
+import { LONG_TEST_MS } from "../support/bounds.ts";
 import { testConfig, testEnvironment } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 import { printFigures } from "../support/figures.ts";
@@ -23,10 +24,14 @@ const smallNursery = ["--max-semi-space-size=1"];
 /** Minutes of work, so it has to be asked for. */
 const wantsLarge = process.env.TAIN_LARGE === "1";
 
-test.skipIf(!canMeasure)("a worker's memory does not grow with the repository it copies", async () => {
-  // So small that pools and caches still fill; what kept every resource would need more than twice as much.
-  await compareMemory(1_500, 6_000, smallNursery, 1.5);
-});
+test.skipIf(!canMeasure)(
+  "a worker's memory does not grow with the repository it copies",
+  async () => {
+    // So small that pools and caches still fill; what kept every resource would need more than twice as much.
+    await compareMemory(1_500, 6_000, smallNursery, 1.5);
+  },
+  LONG_TEST_MS,
+);
 
 test.skipIf(!canMeasure || !wantsLarge).each<[string, readonly string[]]>([
   ["as it runs", []],

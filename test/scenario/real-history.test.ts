@@ -1,17 +1,16 @@
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { loadHistory } from "../../src/simulator/histories.ts";
 import { compare } from "../support/comparison.ts";
+import { findRecording } from "../support/recording.ts";
 import { openWorld } from "../support/world.ts";
 
-const archive = fileURLToPath(new URL("../../../shared/data/tls13-spec-history.json.gz", import.meta.url));
+const archive = findRecording("tls13-spec-history.json.gz");
 
-test.skipIf(!existsSync(archive))(
-  "the whole history of a real repository is mirrored without a difference (skipped without ../shared/data)",
+test.skipIf(!archive.exists)(
+  `the whole history of a real repository is mirrored without a difference ${archive.reason}`,
   async () => {
     await using world = await openWorld({
-      fill: async ({ world: upstream }) => void (await loadHistory(upstream, archive)),
+      fill: async ({ world: upstream }) => void (await loadHistory(upstream, archive.path)),
     });
     await world.mirror("tlswg/tls13-spec");
     await world.settle();

@@ -1,19 +1,20 @@
-import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { SettableClock } from "../../src/simulator/clock.ts";
 import { openSnapshots, type Snapshots } from "../../src/simulator/histories-snapshots.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
+import { LONG_TEST_MS } from "../support/bounds.ts";
 import { compare } from "../support/comparison.ts";
 import { printFigures } from "../support/figures.ts";
+import { findRecording } from "../support/recording.ts";
 import { openWorld } from "../support/world.ts";
 
-const FILE = new URL("../../../shared/data/quicwg-rest-snapshots.json.gz", import.meta.url).pathname;
+const { path: FILE, exists, reason } = findRecording("quicwg-rest-snapshots.json.gz");
 
 /** `SNAPSHOT_STEPS=all npm test -- test/scenario/snapshots` follows every step; otherwise a hundred at a time. */
 const every = process.env.SNAPSHOT_STEPS === "all" ? 1 : 100;
 
-test.skipIf(!existsSync(FILE))(
-  "real listings, played without a webhook: after a catch-up and an audit every field is upstream's",
+test.skipIf(!exists)(
+  `real listings, played without a webhook: after a catch-up and an audit every field is upstream's ${reason}`,
   async () => {
     const clock = new SettableClock(0);
     let snapshots: Snapshots | undefined;
@@ -54,7 +55,7 @@ test.skipIf(!existsSync(FILE))(
     if (process.env.SNAPSHOT_STEPS) console.table(routes);
     expect(silent).toBeGreaterThan(150);
   },
-  every === 1 ? 3_600_000 : 600_000,
+  every === 1 ? 3_600_000 : LONG_TEST_MS,
 );
 
 /**

@@ -4,9 +4,10 @@ import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { callerOf } from "../../src/simulator/quota.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { LONG_TEST_MS, PATIENCE_MS } from "../support/bounds.ts";
 import { testEnvironment } from "../support/config.ts";
 import { printFigures } from "../support/figures.ts";
-import { PATIENCE_MS, until } from "../support/patience.ts";
+import { until } from "../support/patience.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { openTap, type UpstreamTap } from "../support/upstream-tap.ts";
 import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
@@ -151,6 +152,7 @@ test.each([
     });
     expect({ primaryLimited, secondaryLimited }).toEqual({ primaryLimited: 0, secondaryLimited: 0 });
   },
+  LONG_TEST_MS,
 );
 
 test.each([

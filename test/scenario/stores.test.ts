@@ -6,6 +6,7 @@ import type { Kind } from "../../src/mirror/store/resource.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
+import { LONG_TEST_MS } from "../support/bounds.ts";
 import { compare } from "../support/comparison.ts";
 import { openOwnStores } from "../support/own-stores.ts";
 import { until } from "../support/patience.ts";
@@ -15,107 +16,111 @@ import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
 /** How long each store stays away. */
 const AWAY_MS = 3_000;
 
-test("with Redis stopped, then Postgres, then both, each acknowledged delivery is applied once after they are back", async () => {
-  await using stores = await openOwnStores();
-  await migrate(stores.postgres.url);
-  const onOwnStores = { DATABASE_URL: stores.postgres.url, REDIS_URL: stores.redis.url };
-  await using world = await openWorld({
-    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 60, pulls: 30 }),
-    env: onOwnStores,
-    workers: false,
-  });
-  const env = {
-    ...onOwnStores,
-    REDIS_PREFIX: world.ctx.config.redisPrefix,
-    UPSTREAM_URL: world.simulator.url,
-    UPSTREAM_TOKEN,
-    WEBHOOK_SECRET: world.ctx.config.webhookSecrets.join(),
-    HOST: "127.0.0.1",
-    PORT: "0",
-  };
-  const programs = {
-    web: startProgram("src/web.ts", env),
-    worker: startProgram("workers/main.ts", env),
-    scheduler: startProgram("workers/scheduler.ts", env),
-  };
-  const { address } = await programs.web.said("Listening");
-  await world.mirror(world.first);
-  const [secret = ""] = world.ctx.config.webhookSecrets;
-  await ensureRepositoryHook(world.ctx.upstream, {
-    fullName: world.first,
-    url: `${address}/webhooks`,
-    secret,
-    events: ["*"],
-  });
+test(
+  "with Redis stopped, then Postgres, then both, each acknowledged delivery is applied once after they are back",
+  async () => {
+    await using stores = await openOwnStores();
+    await migrate(stores.postgres.url);
+    const onOwnStores = { DATABASE_URL: stores.postgres.url, REDIS_URL: stores.redis.url };
+    await using world = await openWorld({
+      fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 60, pulls: 30 }),
+      env: onOwnStores,
+      workers: false,
+    });
+    const env = {
+      ...onOwnStores,
+      REDIS_PREFIX: world.ctx.config.redisPrefix,
+      UPSTREAM_URL: world.simulator.url,
+      UPSTREAM_TOKEN,
+      WEBHOOK_SECRET: world.ctx.config.webhookSecrets.join(),
+      HOST: "127.0.0.1",
+      PORT: "0",
+    };
+    const programs = {
+      web: startProgram("src/web.ts", env),
+      worker: startProgram("workers/main.ts", env),
+      scheduler: startProgram("workers/scheduler.ts", env),
+    };
+    const { address } = await programs.web.said("Listening");
+    await world.mirror(world.first);
+    const [secret = ""] = world.ctx.config.webhookSecrets;
+    await ensureRepositoryHook(world.ctx.upstream, {
+      fullName: world.first,
+      url: `${address}/webhooks`,
+      secret,
+      events: ["*"],
+    });
 
-  world.simulator.setFaults({ webhooks: { duplicate: 0.2 } });
-  world.simulator.startLive({ ratePerSecond: 20, seed: 5 });
-  await arrive(world.simulator, 20);
-  await stores.redis.stop();
-  await delay(AWAY_MS);
-  await stores.redis.start();
-  await arrive(world.simulator, 20);
-  await stores.postgres.stop();
-  await delay(AWAY_MS);
-  await stores.postgres.start();
-  await arrive(world.simulator, 20);
-  await Promise.all([stores.redis.stop(), stores.postgres.stop()]);
-  const refusedBefore = countRefused(world.simulator);
-  await until("a delivery is refused", async () => countRefused(world.simulator) > refusedBefore + 10);
-  await Promise.all([stores.redis.start(), stores.postgres.start()]);
-  world.simulator.stopLive();
-  await world.simulator.quiet();
+    world.simulator.setFaults({ webhooks: { duplicate: 0.2 } });
+    world.simulator.startLive({ ratePerSecond: 20, seed: 5 });
+    await arrive(world.simulator, 20);
+    await stores.redis.stop();
+    await delay(AWAY_MS);
+    await stores.redis.start();
+    await arrive(world.simulator, 20);
+    await stores.postgres.stop();
+    await delay(AWAY_MS);
+    await stores.postgres.start();
+    await arrive(world.simulator, 20);
+    await Promise.all([stores.redis.stop(), stores.postgres.stop()]);
+    const refusedBefore = countRefused(world.simulator);
+    await until("a delivery is refused", async () => countRefused(world.simulator) > refusedBefore + 10);
+    await Promise.all([stores.redis.start(), stores.postgres.start()]);
+    world.simulator.stopLive();
+    await world.simulator.quiet();
 
-  const acknowledged = new Set(
-    logOf(world.simulator)
-      .filter(({ statusCode }) => statusCode === 202)
-      .map(({ guid }) => guid),
-  );
-  const refused = logOf(world.simulator).filter(({ guid }) => !acknowledged.has(guid));
-  expect(new Set(refused.map(({ statusCode }) => statusCode))).toEqual(new Set([503]));
-  const acknowledgedApplied = await settled(world, acknowledged);
+    const acknowledged = new Set(
+      logOf(world.simulator)
+        .filter(({ statusCode }) => statusCode === 202)
+        .map(({ guid }) => guid),
+    );
+    const refused = logOf(world.simulator).filter(({ guid }) => !acknowledged.has(guid));
+    expect(new Set(refused.map(({ statusCode }) => statusCode))).toEqual(new Set([503]));
+    const acknowledgedApplied = await settled(world, acknowledged);
 
-  redeliver(
-    world.simulator,
-    refused.map(({ id }) => id),
-  );
-  await world.simulator.quiet();
-  const all = new Set(logOf(world.simulator).map(({ guid }) => guid));
-  await settled(world, all);
+    redeliver(
+      world.simulator,
+      refused.map(({ id }) => id),
+    );
+    await world.simulator.quiet();
+    const all = new Set(logOf(world.simulator).map(({ guid }) => guid));
+    await settled(world, all);
 
-  for (const [name, program] of Object.entries(programs))
-    expect(program.hasExited, `${name}: ${JSON.stringify(program.lines.slice(-5))}`).toBe(false);
-  // Two Redis outages, two of Postgres; the worker has two connections to Redis.
-  for (const [name, program] of Object.entries(programs)) {
-    for (const [line, count] of Object.entries(tallied(program)))
-      expect(count, `${name} says ${line}`).toBeLessThanOrEqual(line.includes("Refreshes") ? 10 : 6);
-  }
-  console.info(
-    `acknowledged ${acknowledged.size}, of which applied or ignored ${acknowledgedApplied}; refused and redelivered ${new Set(refused.map(({ guid }) => guid)).size}`,
-  );
+    for (const [name, program] of Object.entries(programs))
+      expect(program.hasExited, `${name}: ${JSON.stringify(program.lines.slice(-5))}`).toBe(false);
+    // Two Redis outages, two of Postgres; the worker has two connections to Redis.
+    for (const [name, program] of Object.entries(programs)) {
+      for (const [line, count] of Object.entries(tallied(program)))
+        expect(count, `${name} says ${line}`).toBeLessThanOrEqual(line.includes("Refreshes") ? 10 : 6);
+    }
+    console.info(
+      `acknowledged ${acknowledged.size}, of which applied or ignored ${acknowledgedApplied}; refused and redelivered ${new Set(refused.map(({ guid }) => guid)).size}`,
+    );
 
-  for (const program of [programs.worker, programs.scheduler])
-    expect(await program.stop(), JSON.stringify(program.lines.slice(-12))).toBe(0);
-  world.work();
-  await world.settleMarks();
-  await world.catchUp();
-  await world.settleMarks();
-  const { differences } = await compare(world.ctx, world.simulator, await currentName(world), isUnheard);
-  expect(differences).toEqual([]);
-  // What is sent again after all that has no effect.
-  const before = await revision(world);
-  redeliver(
-    world.simulator,
-    logOf(world.simulator)
-      .slice(0, 50)
-      .map(({ id }) => id),
-  );
-  await world.simulator.quiet();
-  await world.settle();
-  await settled(world, all);
-  expect(await revision(world)).toBe(before);
-  expect(await programs.web.stop()).toBe(0);
-});
+    for (const program of [programs.worker, programs.scheduler])
+      expect(await program.stop(), JSON.stringify(program.lines.slice(-12))).toBe(0);
+    world.work();
+    await world.settleMarks();
+    await world.catchUp();
+    await world.settleMarks();
+    const { differences } = await compare(world.ctx, world.simulator, await currentName(world), isUnheard);
+    expect(differences).toEqual([]);
+    // What is sent again after all that has no effect.
+    const before = await revision(world);
+    redeliver(
+      world.simulator,
+      logOf(world.simulator)
+        .slice(0, 50)
+        .map(({ id }) => id),
+    );
+    await world.simulator.quiet();
+    await world.settle();
+    await settled(world, all);
+    expect(await revision(world)).toBe(before);
+    expect(await programs.web.stop()).toBe(0);
+  },
+  LONG_TEST_MS,
+);
 
 /** Who has become a contributor is one in everything they ever wrote, and upstream neither says so nor moves a date. */
 function isUnheard(_kind: Kind, path: string): boolean {

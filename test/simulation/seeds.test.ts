@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
+import { LONG_TEST_MS } from "../support/bounds.ts";
 import { faultKinds, planOf } from "./schedule.ts";
 import type { Outcome } from "./simulation.ts";
 
@@ -21,25 +22,29 @@ async function simulate(...args: string[]): Promise<{ code: number; stdout: stri
 /** `SEEDS=20 npm test -- test/simulation` plays more; `npm run simulate` plays longer ones. */
 const seeds = Number(process.env.SEEDS ?? 1);
 
-test("whatever goes wrong on the way, the mirror becomes equal to a quiet upstream", async () => {
-  const logs = await mkdtemp(join(tmpdir(), "tain-simulation-"));
-  const args = ["--seeds", `1..${seeds}`, "--steps", "40", "--workers", "2", "--json", "--logs", logs];
-  const { code, stdout, stderr } = await simulate(...args);
-  const outcomes = stdout
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as Outcome);
-  const problems = outcomes.map(({ seed, drift, missed, differences, crashes, hang }) => ({
-    ...{ seed, drift, missed, crashes, hang },
-    differences: drift + missed > 0 ? differences : [],
-  }));
-  const equal = { drift: 0, missed: 0, crashes: [], hang: null, differences: [] };
-  expect(problems, stderr).toEqual(outcomes.map(({ seed }) => ({ seed, ...equal })));
-  expect(outcomes.map(({ seed }) => seed)).toEqual(Array.from({ length: seeds }, (_, index) => index + 1));
-  expect(outcomes.every(({ deliveries, faults }) => deliveries > 0 && Object.keys(faults).length > 0)).toBe(true);
-  expect(code).toBe(0);
-  await rm(logs, { recursive: true }); // Kept when the test fails: the logs of the seed are there.
-}, 3_600_000);
+test(
+  "whatever goes wrong on the way, the mirror becomes equal to a quiet upstream",
+  async () => {
+    const logs = await mkdtemp(join(tmpdir(), "tain-simulation-"));
+    const args = ["--seeds", `1..${seeds}`, "--steps", "40", "--workers", "2", "--json", "--logs", logs];
+    const { code, stdout, stderr } = await simulate(...args);
+    const outcomes = stdout
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as Outcome);
+    const problems = outcomes.map(({ seed, drift, missed, differences, crashes, hang }) => ({
+      ...{ seed, drift, missed, crashes, hang },
+      differences: drift + missed > 0 ? differences : [],
+    }));
+    const equal = { drift: 0, missed: 0, crashes: [], hang: null, differences: [] };
+    expect(problems, stderr).toEqual(outcomes.map(({ seed }) => ({ seed, ...equal })));
+    expect(outcomes.map(({ seed }) => seed)).toEqual(Array.from({ length: seeds }, (_, index) => index + 1));
+    expect(outcomes.every(({ deliveries, faults }) => deliveries > 0 && Object.keys(faults).length > 0)).toBe(true);
+    expect(code).toBe(0);
+    await rm(logs, { recursive: true }); // Kept when the test fails: the logs of the seed are there.
+  },
+  seeds * LONG_TEST_MS,
+);
 
 test("a seed is the same each time it is played, and the faults that are not wished for do not happen", () => {
   const faults = new Set(Object.keys(faultKinds)) as Parameters<typeof planOf>[0]["faults"];

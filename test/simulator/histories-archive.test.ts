@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,14 +6,14 @@ import { gunzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { loadHistory } from "../../src/simulator/histories.ts";
 import { isPull, World } from "../../src/simulator/world.ts";
+import { findRecording } from "../support/recording.ts";
 import { openGraphql } from "./graphql-world.ts";
 import { expectConsistent } from "./world-truth.ts";
 
-const FILE = new URL("../../../shared/data/tls13-spec-history.json.gz", import.meta.url).pathname;
+const { path: FILE, exists, reason } = findRecording("tls13-spec-history.json.gz");
 
-// The real history is not part of the project: without it these tests have nothing to load.
-describe.skipIf(!existsSync(FILE))("a real repository's archive", async () => {
-  if (!existsSync(FILE)) return;
+describe.skipIf(!exists)(`a real repository's archive ${reason}`, async () => {
+  if (!exists) return test("has nothing to load");
   const archive = JSON.parse(gunzipSync(readFileSync(FILE)).toString("utf8"));
   const world = new World({ seed: 1 });
   const loaded = await loadHistory(world, FILE);

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { createComment } from "../../src/simulator/changes/comments.ts";
@@ -9,8 +9,9 @@ import { issueView } from "../../src/simulator/views/issue.ts";
 import { pullSummary } from "../../src/simulator/views/pull.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { World } from "../../src/simulator/world.ts";
+import { findRecording } from "../support/recording.ts";
 
-const FILE = new URL("../../../shared/data/quicwg-rest-snapshots.json.gz", import.meta.url).pathname;
+const { path: FILE, exists, reason } = findRecording("quicwg-rest-snapshots.json.gz");
 
 // biome-ignore lint/suspicious/noExplicitAny: recorded documents of another time.
 type Recorded = any;
@@ -26,8 +27,8 @@ async function open() {
   return { clock, world, events, snapshots, view };
 }
 
-describe.skipIf(!existsSync(FILE))("recorded listings", () => {
-  const recording: Recorded = existsSync(FILE) ? JSON.parse(gunzipSync(readFileSync(FILE)).toString("utf8")) : null;
+describe.skipIf(!exists)(`recorded listings ${reason}`, () => {
+  const recording: Recorded = exists ? JSON.parse(gunzipSync(readFileSync(FILE)).toString("utf8")) : null;
   const issueOf = (world: World, repository: Repository, number: number) => {
     const issue = world.issue(repository, number);
     if (!issue) throw new Error(`#${number} is missing`);

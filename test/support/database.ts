@@ -17,7 +17,7 @@ export interface TestDatabase extends AsyncDisposable {
   readonly url: string;
   /**
    * Removes the database, or keeps it and prints its address when the test failed.
-   * Throws when connections to it are still open: whoever opened them forgot to close them.
+   * Throws when connections to it are still open: the test forgot to close them.
    */
   drop(failed?: boolean): Promise<void>;
 }
@@ -26,7 +26,7 @@ export interface TestDatabase extends AsyncDisposable {
  * Clones a template (some 50 ms), by default the migrated one that is empty.
  *
  * Opened inside a test, it is dropped once the test has ended, and kept when the test failed: `await using`
- * is then enough. Opened in a `beforeAll`, whoever opened it calls `drop(failed)`.
+ * is then enough. A `beforeAll` that opens it needs an `afterAll` that calls `drop(failed)`.
  */
 export async function openTestDatabase(template = EMPTY_TEMPLATE): Promise<TestDatabase> {
   const name = `t_${randomBytes(6).toString("hex")}`;

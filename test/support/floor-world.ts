@@ -40,8 +40,8 @@ export function sizeDividedBy(divisor: number): FloorSize {
 const PAGE = 100;
 
 /**
- * What no client can do without: each list page by page, the repository itself, and by GraphQL a point for the reviews of
- * a hundred pull requests.
+ * The least that any client has to ask for: each list page by page, the repository itself, and by GraphQL a point for
+ * the reviews of a hundred pull requests.
  */
 export function floorOf({ issues, pulls, comments, reviewComments }: FloorSize): { requests: number; points: number } {
   const pagesOf = (count: number) => Math.ceil(count / PAGE);
@@ -51,8 +51,8 @@ export function floorOf({ issues, pulls, comments, reviewComments }: FloorSize):
 }
 
 /**
- * One repository of exactly this size, with what makes a real one dear: one comment or review in a hundred is of an account
- * that is gone, one merge in twenty was by such, few threads are long, and nothing has more than a page of children.
+ * One repository of exactly this size, with what makes a real one dear: a deleted account wrote one comment or review in a
+ * hundred, and did one merge in twenty. Few threads are long, and nothing has more than a page of children.
  */
 export function fillFloorWorld({ world }: Pick<Simulator, "world">, size: FloorSize, seed = 29): Repository {
   const { issues, pulls } = size;

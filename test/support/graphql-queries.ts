@@ -13,7 +13,7 @@ import {
   isObjectType,
 } from "graphql";
 
-/** A query that somebody might ask, with its variables. */
+/** A query that a client might send, with its variables. */
 export interface GeneratedQuery {
   query: string;
   variables: Record<string, unknown>;

@@ -7,11 +7,12 @@ import { type Context, openContext } from "../../src/context.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
+import { PATIENCE_MS } from "./bounds.ts";
 import { compare } from "./comparison.ts";
 import { testConfig, testEnvironment } from "./config.ts";
 import { openTestDatabase, testRedis } from "./database.ts";
 import { printFigures } from "./figures.ts";
-import { PATIENCE_MS, until } from "./patience.ts";
+import { until } from "./patience.ts";
 import type { Program } from "./program.ts";
 import { type Exchange, openTap, type UpstreamTap } from "./upstream-tap.ts";
 import { UPSTREAM_TOKEN } from "./world.ts";
@@ -51,7 +52,7 @@ const pages = {
 export async function openKilledBackfill(): Promise<KilledBackfill> {
   const resources = new AsyncDisposableStack();
   const database = resources.use(await openTestDatabase());
-  // Upstream works out nothing meanwhile: what it does not know when asked again is not known at the end.
+  // Upstream works out no mergeability meanwhile: what it does not know when asked again is unknown at the end.
   const simulator = resources.use(await openSimulator({ worldOptions: { mergeableDelayMs: 3_600_000 } }));
   const { world } = simulator;
   const fullName = generateWorld(world, { seed: 7, repositories: 1, issues: 500, pulls: 350 })

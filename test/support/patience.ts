@@ -1,13 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { vi } from "vitest";
+import { PATIENCE_MS } from "./bounds.ts";
 
-/**
- * How long a test waits for what must happen: many times longer than it takes on a busy machine, since nothing but what
- * hangs should fail by it.
- */
-export const PATIENCE_MS = 300_000;
-
-/** Asks again and again, since what is waited for happens in other processes and tells nobody here. */
+/** Asks again and again: the awaited change happens in other processes, and sends no event here. */
 export async function until(
   what: string,
   holds: () => boolean | Promise<boolean>,
@@ -20,7 +15,7 @@ export async function until(
   }
 }
 
-/** As `until`, for what throws as long as it does not hold; answers what it answers then, throws what it threw last. */
+/** As `until`, for a check that throws while it does not hold. Answers what the check answers in the end, or throws its last error. */
 export async function eventually<T>(holds: () => T | Promise<T>): Promise<T> {
   return await vi.waitFor(holds, { timeout: PATIENCE_MS, interval: 20 });
 }

@@ -97,6 +97,6 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // Nobody is left of it.
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // None of its processes is left.
   }
 }

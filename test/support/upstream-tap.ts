@@ -16,12 +16,12 @@ export interface Exchange {
 
 /** Stands between the mirror and upstream, and sees each request with its query and body. */
 export interface UpstreamTap extends AsyncDisposable {
-  /** What the mirror takes for upstream's address. */
+  /** The address that the mirror takes for upstream's. */
   url: string;
   exchanges: Exchange[];
   /** Resolves as soon as the `nth` request that matches (from now on) has been answered, down to the last byte. */
   answered(matches: (exchange: Exchange) => boolean, nth?: number): Promise<Exchange>;
-  /** The same, but upstream's answer is kept back: whoever asked goes on waiting. */
+  /** The same, but upstream's answer is kept back, and the client goes on waiting. */
   withheld(matches: (exchange: Exchange) => boolean, nth?: number): Promise<Exchange>;
 }
 

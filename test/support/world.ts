@@ -11,9 +11,10 @@ import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { openWeb } from "../../src/web.ts";
 import { openWorkers } from "../../workers/main.ts";
+import { PATIENCE_MS } from "./bounds.ts";
 import { testConfig } from "./config.ts";
 import { openTestDatabase, testRedis } from "./database.ts";
-import { PATIENCE_MS, until } from "./patience.ts";
+import { until } from "./patience.ts";
 
 export const UPSTREAM_TOKEN = "test-upstream-token";
 

@@ -1,7 +1,8 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import type { WriteRequest } from "../../src/upstream/client/upstream.ts";
+import { findRecording } from "../support/recording.ts";
 import { openUpstreamWorld } from "./world.ts";
 
 /** One exchange with the real service. */
@@ -14,7 +15,7 @@ interface Recorded {
 }
 
 const fixtures = new URL("../../node_modules/@octokit/fixtures/scenarios/api.github.com/", import.meta.url);
-const cassettes = new URL("../../../shared/data/rest-recordings-octokit-rb.json.gz", import.meta.url);
+const cassettes = findRecording("rest-recordings-octokit-rb.json.gz");
 
 function readFixtures(): Recorded[] {
   return readdirSync(fixtures).flatMap((scenario) => {
@@ -27,7 +28,7 @@ function readFixtures(): Recorded[] {
 }
 
 function readCassettes(): Recorded[] {
-  return JSON.parse(gunzipSync(readFileSync(cassettes)).toString("utf8"));
+  return JSON.parse(gunzipSync(readFileSync(cassettes.path)).toString("utf8"));
 }
 
 /** What the client changes by purpose: addresses become paths below the base. */
@@ -101,8 +102,8 @@ test("every recorded exchange of the fixtures is read without loss", async () =>
   expect(await replay(readFixtures())).toBeGreaterThan(60);
 });
 
-test.skipIf(!existsSync(cassettes))(
-  "every recorded exchange of the cassettes is read without loss (needs ../shared/data)",
+test.skipIf(!cassettes.exists)(
+  `every recorded exchange of the cassettes is read without loss ${cassettes.reason}`,
   async () => {
     // Marks such as <GITHUB_LOGIN> stand where names were taken out.
     const recordings = readCassettes().map((each) => ({

@@ -114,6 +114,23 @@ describe("each process of the Procfile", () => {
   });
 });
 
+test("a process that is told to stop again ends at once with status 1, and says so", async () => {
+  await using world = await openWorkerWorld();
+  const started = start("src/web.ts", world.env);
+  const { address } = await said(started, "Listening");
+  const body = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode("{")) });
+  const headers = { "content-type": "application/json" };
+  fetch(`${address}/webhooks`, { method: "POST", body, duplex: "half", headers }).catch(() => {}); // It is cut off.
+  await fetch(`${address}/-/live`); // By then the other request has arrived.
+  const asking = setInterval(() => started.child.kill("SIGTERM"), 100);
+  try {
+    expect(await started.exited).toBe(1);
+  } finally {
+    clearInterval(asking);
+  }
+  await said(started, "Told to stop again: ending at once and leaving the rest to other processes");
+});
+
 test("web finishes the requests in flight before it stops", async () => {
   await using world = await openWorkerWorld();
   const started = start("src/web.ts", world.env);
@@ -136,6 +153,8 @@ test("web finishes the requests in flight before it stops", async () => {
   await fetch(`${address}/-/live`); // By then the other request has arrived.
   started.child.kill("SIGTERM");
   await said(started, "Stopping: finishing what has begun");
+  // Where a terminal interrupts a whole group, its parent's word comes beside that: still one request to stop.
+  started.child.kill("SIGINT");
   release();
   expect((await answer).status).toBe(401);
   expect(await started.exited).toBe(0);

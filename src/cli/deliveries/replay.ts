@@ -8,7 +8,7 @@ import { openInstance } from "../open-instance.ts";
 import { counted, grouped, type Output, spanOf } from "../output.ts";
 import { deliveriesTable, unknownDelivery } from "./text.ts";
 
-/** Ends the waiting when nothing has been settled for so long. A passing failure is tried again within it a few times. */
+/** The waiting ends when nothing has been settled for so long. Workers try a passing failure again a few times within it. */
 const PATIENCE_MS = 30_000;
 const LOOK_MS = 200;
 const BATCH = 500;
@@ -107,7 +107,7 @@ async function settled(ctx: Context, ids: readonly string[]): Promise<void> {
   }
 }
 
-/** All of a few; of many those that did not come through, and not all of them either. */
+/** All when there are few; otherwise the first of those that failed or are pending. */
 async function notable(ctx: Context, ids: readonly string[]): Promise<StoredDelivery[]> {
   if (ids.length <= LISTED) return await findDeliveries(ctx, ids);
   const found: StoredDelivery[] = [];

@@ -3,7 +3,7 @@ import type { StoredDelivery } from "../../inbox/deliveries.ts";
 import { CommandError, listOf } from "../command.ts";
 import { grouped, spanOf, styled, table } from "../output.ts";
 
-/** What was asked for is not in the inbox, or no longer. */
+/** These deliveries are not in the inbox, or no longer. */
 export function unknownDelivery(names: readonly string[], { config }: Pick<Context, "config">): CommandError {
   return new CommandError(
     `The inbox has no delivery ${listOf(names, "or")}: \`tain deliveries list\` shows what it has; settled ones are kept for ${spanOf(config.deliveryRetentionMs)}`,
@@ -52,7 +52,7 @@ export function detailsOf(delivery: StoredDelivery & { payload?: unknown }, { cl
   return lines.join("\n");
 }
 
-/** What others wrote must not command a person's terminal. Line breaks stay. Pure. */
+/** Control sequences that others wrote must not reach a person's terminal. Line breaks stay. Pure. */
 function plain(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
   return text.replaceAll(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, "\ufffd");

@@ -37,7 +37,7 @@ export async function examineAppCredentials(ctx: Context, hasMirror: boolean): P
   const name = new JsonObject(answer.body).string("name");
   const findings = [ok("upstream", `${ctx.config.upstreamUrl} knows the GitHub App ${name}`)];
   const aheadMs = answer.upstreamNow.getTime() + 500 - (askedAt + ctx.clock.now().getTime()) / 2;
-  // Otherwise the tokens' answers have said so already.
+  // With tokens, their answers have told upstream's time already.
   if (ctx.config.upstreamTokens.length === 0) findings.push(clockFinding("upstream", aheadMs, 1_000));
   if (hasMirror) findings.push(...installationFindings(await loadInstallations(ctx.db)));
   return findings;

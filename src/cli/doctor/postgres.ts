@@ -19,7 +19,7 @@ export interface PostgresFacts {
   connections: number;
 }
 
-/** Whether Postgres is there and fit, its schema, its clock. Never fails: what fails is a finding. */
+/** Whether Postgres is there and fit, its schema, its clock. Never throws: a failure is a finding. */
 export async function examinePostgres({ db, clock }: Pick<Context, "db" | "clock">): Promise<Finding[]> {
   const limits = { timeoutMs: ANSWER_TIMEOUT_MS };
   try {

@@ -3,7 +3,7 @@ import { reasonOf } from "../reason.ts";
 import { clockFinding } from "./clock.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 
-/** Whether Redis is there and fit, and its clock. Never fails: what fails is a finding. */
+/** Whether Redis is there and fit, and its clock. Never throws: a failure is a finding. */
 export async function examineRedis({ redis, clock }: Pick<Context, "redis" | "clock">): Promise<Finding[]> {
   try {
     if (redis.status !== "ready") throw new Error("no connection comes about");
@@ -22,7 +22,7 @@ export async function examineRedis({ redis, clock }: Pick<Context, "redis" | "cl
   }
 }
 
-/** Pure. @param info what INFO says @param save the setting of snapshots; null where it is not told */
+/** Pure. @param info what INFO says @param save the setting of snapshots; null where Redis does not tell it */
 export function redisFindings(info: string, save: string | null): Finding[] {
   const facts = new Map([...info.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name = "", value = ""]) => [name, value]));
   const version = facts.get("redis_version") ?? "?";

@@ -8,7 +8,7 @@ import { clockFinding } from "./clock.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
 import { tokenFindings } from "./token.ts";
 
-/** Of more repositories than this it is not asked whether each token sees them: ten points a token. */
+/** The most repositories that each token is asked about: ten points a token. */
 const ASKED_REPOSITORIES = 1_000;
 
 /** Upstream with each of our credentials, and the repositories that they do not see. */

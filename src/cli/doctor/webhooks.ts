@@ -6,7 +6,7 @@ import { hookTargets } from "../hooks/targets.ts";
 import type { OpenedInstance } from "../open-instance.ts";
 import { type Finding, named, ok, problem, warning } from "./finding.ts";
 
-/** Two requests each; `tain hooks check` asks for all. */
+/** Two requests for each; `tain hooks check` checks all. */
 export const CHECKED_HOOKS = 20;
 
 /** Whether deliveries reach us: our hooks of the first repositories, and the App's. */

@@ -6,7 +6,7 @@ import { listOf } from "../command.ts";
 import { arrivalFindings, failureFinding, type HookFinding } from "./diagnosis.ts";
 import { FOLLOWED_EVENTS } from "./repository-hooks.ts";
 
-/** What a mirror needs an account to grant. GitHub docs: metadata always comes with the others. */
+/** The permissions that an account has to grant a mirror. GitHub docs: metadata always comes with the others. */
 export const NEEDED_PERMISSIONS = ["metadata", "issues", "pull_requests"] as const;
 
 export interface ExaminedApp {
@@ -26,7 +26,7 @@ export async function examineApp(ctx: Pick<Context, "upstream">): Promise<Examin
   }
 }
 
-/** Where a person changes what upstream lets nobody change by its API. */
+/** Where a person changes what upstream's API cannot change. */
 const PAGE = "on the App's page at upstream (Settings, Developer settings, GitHub Apps)";
 
 /** What is wrong with the App and its webhook, the gravest first; nothing when all is well. Pure. */

@@ -79,7 +79,7 @@ export function diagnose({ fullName, address, hook, wantedEvents, sent, arrived 
   return findings;
 }
 
-/** What those that were taken say, against those that our inbox has. Pure. */
+/** Compares the deliveries that upstream says were taken with those in our inbox. Pure. */
 export function arrivalFindings(
   sent: readonly SentDelivery[],
   arrived: readonly string[],
@@ -105,7 +105,7 @@ export function arrivalFindings(
   return findings;
 }
 
-/** What a delivery that failed says of the way to us. Pure. */
+/** What a failed delivery tells of the way to us. Pure. */
 export function failureFinding({ statusCode, status }: SentDelivery, address: string, fullName: string): HookFinding {
   const problem = (kind: HookFinding["kind"], says: string, todo: string): HookFinding => ({
     level: "problem",
@@ -113,7 +113,7 @@ export function failureFinding({ statusCode, status }: SentDelivery, address: st
     says,
     todo,
   });
-  // Upstream words it so when somebody answered, and otherwise says by itself what went wrong.
+  // Upstream words it so when a server answered; otherwise its own words say what went wrong.
   const isAnswer = /^Invalid HTTP Response/i.test(status) || (statusCode < 500 && statusCode > 0);
   if (!isAnswer)
     return problem(

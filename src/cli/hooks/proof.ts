@@ -75,7 +75,7 @@ function notSeen(address: string, target: string): HookFinding {
   };
 }
 
-/** Waits until a delivery has arrived here, or upstream says that it failed, or neither in the time that one takes. */
+/** Waits until the delivery has arrived here, or upstream says that it failed. "not seen": neither, within the time that a delivery takes. */
 async function waitForProof(watched: {
   arrived: () => Promise<boolean>;
   failed: () => Promise<SentDelivery | undefined>;
@@ -88,7 +88,7 @@ async function waitForProof(watched: {
       if (failed) return failed;
       askAt = performance.now() + ASK_MS;
     }
-    // The receiver is another process: it tells by the inbox alone.
+    // The receiver is another process, and shows a delivery in the inbox alone.
     await delay(LOOK_MS);
   }
   return "not seen";

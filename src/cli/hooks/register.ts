@@ -53,7 +53,7 @@ async function runRegister({ words, env }: Given, output: Output): Promise<numbe
   return registered.every(({ ping }) => ping === "arrived") ? 0 : 1;
 }
 
-/** @throws CommandError for one that is not: a hook without a mirror would only be ignored */
+/** @throws CommandError for a repository that is not mirrored: deliveries of its hook would only be ignored */
 async function mirrored(ctx: Context, word: string): Promise<string> {
   const match = (await findMatches(ctx, word)).find(({ state }) => state !== "gone");
   if (!match) throw new CommandError(`${word} is not mirrored: \`tain add ${word}\` begins to. No hook was registered`);

@@ -7,7 +7,7 @@ import { ensureRepositoryHook } from "../../upstream/hooks/hooks.ts";
 import { CommandError } from "../command.ts";
 import type { OpenedInstance } from "../open-instance.ts";
 
-/** What the mirror reads; other events would be accepted and ignored. */
+/** The events that the mirror reads; others would be accepted and ignored. */
 export const FOLLOWED_EVENTS = [
   "issues",
   "issue_comment",
@@ -26,7 +26,7 @@ export interface MirroredName {
   name: string;
 }
 
-/** The repositories that are mirrored, whatever state their copy is in. */
+/** The mirrored repositories, in any state of their copy. */
 export async function findMirroredNames({ db }: Pick<Context, "db">): Promise<MirroredName[]> {
   const rows = await db.query<{ id: string; full_name: string; name: string }>(sql`
     select r.id, r.full_name, r.name from repositories r join repository_syncs s on s.repository_id = r.id

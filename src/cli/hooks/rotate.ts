@@ -60,7 +60,7 @@ Restart, and run \`tain hooks rotate\` again with the same setting. Until then n
         ? `${target}: has the new secret, and its ${styled("green", "ping arrived")}`
         : `${target}: ${styled(one.finding.level === "problem" ? "red" : "yellow", one.finding.says)}\n    ${one.finding.todo}`,
     );
-    // What is wrong with one is most likely wrong with all, and each ping that fails is a hook that fails.
+    // A fault of one hook is most likely a fault of all, and each failed ping is a hook that fails.
     if (one.ping === "failed") break;
   }
   const isDone = rotated.every(({ finding }) => finding === null || finding.level === "warning");

@@ -14,8 +14,8 @@ export function readTargets(words: readonly string[]): string[] {
 }
 
 /**
- * The hooks that are meant: those that were written, or else the App's, if there is one, and those of the repositories that
- * it does not serve.
+ * The hooks to work on: those that were named. Otherwise the App's, if there is one, and those of the repositories
+ * that it does not serve.
  * @param settle makes a name of what was written, or throws
  * @throws CommandError when `app` is written and there is none
  */
@@ -40,7 +40,7 @@ export async function hookTargets(
   return hasApp ? [APP_TARGET, ...uncovered] : uncovered;
 }
 
-/** As it is called today, so that upstream need not send us elsewhere. */
+/** The repository's name of today: under an older one upstream would redirect us. */
 async function todaysName(ctx: Context, word: string): Promise<string> {
   const [match] = await findMatches(ctx, word);
   return match?.fullName ?? word;

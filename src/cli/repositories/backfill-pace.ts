@@ -26,7 +26,7 @@ export function sampleOf(repositories: readonly RepositoryStatus[], at: number):
 
 export interface Pace {
   resourcesPerSecond: number;
-  /** How long the rest will take at this pace; null while nobody can say. */
+  /** How long the rest will take at this pace; null while that is unknown. */
   remainingMs: number | null;
 }
 
@@ -57,7 +57,7 @@ export class Pacer {
   }
 }
 
-/** Since each repository's copy began; what the mirror can say of a copy that it has only now begun to watch. */
+/** Each repository's pace since its copy began, for a reader who has not watched the copy. */
 export async function loadPaces({ db, clock }: Pick<Context, "db" | "clock">): Promise<Map<string, Pace>> {
   const rows = await db.query<{
     full_name: string;
@@ -87,7 +87,7 @@ export function progressLine(
 ): string {
   const label = `${owner}/${name}`.padEnd(nameWidth);
   if (problem !== null) return `${label}  ${styled("yellow", state)}: ${problem}`;
-  // Upstream says how long some lists are only when they are begun: until then nobody knows the whole.
+  // Upstream says how long some lists are only when they are begun: until then the whole is unknown.
   const percent = state === "live" ? 100 : progress === null ? 0 : progress.percent;
   const full = Math.round(((percent ?? 0) * barWidth) / 100);
   const bar =

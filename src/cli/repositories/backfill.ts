@@ -54,7 +54,7 @@ async function runBackfill({ words, flags, env }: Given, output: Output): Promis
   return repositories.every(({ state }) => state === "live") ? 0 : 1;
 }
 
-/** Those named; with no name all that are not live, or with `again` all. @throws CommandError for a name that is not mirrored */
+/** The named repositories; without names all that are not live, or with `again` all. @throws CommandError for a name that is not mirrored */
 async function choose(ctx: Context, names: readonly string[], again: boolean): Promise<MatchedRepository[]> {
   if (names.length === 0) {
     const { repositories } = await loadStatus(ctx, async () => []);
@@ -82,7 +82,7 @@ async function queue(
   { id, fullName, state }: MatchedRepository,
   { again, output }: { again: boolean; output: Output },
 ): Promise<void> {
-  // One that is under way would lose its place between two pages; it reads everything anyway.
+  // A copy that is under way would lose its place between two pages, and reads everything anyway.
   if (again && state === "backfilling")
     output.note(`tain: ${fullName} is being copied right now: --again changes nothing`);
   else if ((again || state === "paused") && !(await restartBackfill(ctx, id)))

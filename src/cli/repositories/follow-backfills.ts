@@ -52,7 +52,7 @@ interface Look {
   at: number;
 }
 
-/** What a person, or with --json a program, is shown of it: bars drawn over each other, or a line now and then. */
+/** Shows the progress: bars drawn over each other on a terminal, otherwise a line or a document now and then. */
 class View {
   readonly #output: Output;
   readonly #pacer = new Pacer();
@@ -83,7 +83,7 @@ class View {
   }
 }
 
-/** One that has a problem is tried again by the scheduler, and nobody knows when: it is not waited for. */
+/** The scheduler tries a repository with a problem again, at an unknown time: it is not waited for. */
 function isPending({ state, problem }: RepositoryStatus): boolean {
   return state === "backfilling" && problem === null;
 }
@@ -97,7 +97,7 @@ function bars(repositories: readonly RepositoryStatus[]): string[] {
   return rest > 0 ? [...lines, `and ${rest} more`] : lines;
 }
 
-/** `quota left: core 4,990, graphql 4,998`: over all credentials. Empty while nobody knows. Pure. */
+/** `quota left: core 4,990, graphql 4,998`: over all credentials. Empty while it is unknown. Pure. */
 function quotaLeft(reports: readonly Pick<QuotaReport, "bucket" | "remaining">[]): string {
   const left = new Map<string, number>();
   for (const { bucket, remaining } of reports)

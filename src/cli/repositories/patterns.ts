@@ -4,7 +4,7 @@ import { isPattern } from "../../config/values.ts";
 import type { Context } from "../../context.ts";
 import { UsageError } from "../command.ts";
 
-/** What was written, in lower case and each once. @throws UsageError for what is no pattern, or for nothing */
+/** The words in lower case, each once. @throws UsageError for what is no pattern, or for nothing */
 export function readPatterns(command: string, words: readonly string[]): string[] {
   if (words.length === 0)
     throw new UsageError(`tain ${command} needs to know what: owner/name, or owner/* in quotes for all of an owner's`);
@@ -28,7 +28,7 @@ export interface MatchedRepository {
   problem: string | null;
 }
 
-/** The repositories that a pattern names, by their names of today or earlier ones; also those that are mirrored no more. */
+/** The repositories that a pattern names, by present or former names; also those that are mirrored no more. */
 export async function findMatches({ db }: Pick<Context, "db">, pattern: string): Promise<MatchedRepository[]> {
   const condition = pattern.endsWith("/*")
     ? sql`lower(split_part(r.full_name, '/', 1)) = split_part(${pattern}, '/', 1)`

@@ -94,7 +94,7 @@ async function control(url: string, body?: object): Promise<unknown> {
   return await response.json();
 }
 
-/** Its settings in the environment are for those who run it by itself. */
+/** Settings in the environment are for a simulator that runs by itself. */
 function withoutSimulatorSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("SIMULATOR_")));
 }

@@ -57,7 +57,7 @@ function standing(repositories: readonly RepositoryStatus[]): string[] {
   return lines;
 }
 
-/** Nothing that writes where upstream is real. */
+/** Three requests to try. None writes where upstream is real. */
 function examples({ apiUrl, token, repositories: [first] }: Instance, hasSimulator: boolean): string[] {
   const curl = `curl -H "Authorization: Bearer ${token}"`;
   const repository = first ? `${apiUrl}/repos/${first.owner}/${first.name}` : `${apiUrl}/user/repos`;

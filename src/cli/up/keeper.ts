@@ -17,13 +17,13 @@ interface Kept {
   demonstration: Demonstration | null;
 }
 
-/** Keeps the webhooks and the instance's file as the mirrored repositories are. */
+/** Keeps the webhooks and the instance's file in step with the mirrored repositories. */
 export class Keeper {
   readonly #ctx: Context;
   readonly #tending: Kept;
   /** By repository's id: when to look at its webhook again; Infinity once it is registered. */
   readonly #hooks = new Map<number, number>();
-  /** Where upstream is to send its deliveries; null where it could not reach us. */
+  /** The address for upstream's deliveries; null where upstream could not reach us. */
   readonly webhookUrl: string | null;
   instance: Instance;
   #written = "";
@@ -62,7 +62,7 @@ export class Keeper {
     }
   }
 
-  /** Looks again and again, until the signal aborts. What is away now may be there at the next look. */
+  /** Looks again and again, until the signal aborts. A server that is away now may be back at the next look. */
   async keep(): Promise<void> {
     const { signal } = this.#tending;
     while (!signal.aborted) {

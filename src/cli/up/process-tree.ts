@@ -12,7 +12,7 @@ export interface Part {
   env: NodeJS.ProcessEnv;
   /** How long it may take to stop before it is killed. */
   stopWithinMs: number;
-  /** What its end means instead of another start, in words. */
+  /** Set when its end is the end of all: says what that means. */
   fatal?: string;
   /** Called with each line of its stdout, which otherwise goes to our stderr. */
   onLine?: (line: string) => void;
@@ -26,7 +26,7 @@ interface Running {
   endings: number[];
 }
 
-/** What share of SHUTDOWN_TIMEOUT each part of an instance may take to stop; together they are all of it. */
+/** The share of SHUTDOWN_TIMEOUT that each part may take to stop. Together they are all of it. */
 export const STOP_SHARES = { scheduler: 0.1, worker: 0.6, web: 0.2, simulator: 0.1 };
 
 const MAX_ENDINGS = 5;
@@ -34,10 +34,10 @@ const ENDINGS_WITHIN_MS = 60_000;
 const FIRST_RESTART_MS = 200;
 
 /**
- * The programs that make up an instance. One that ends by itself is started again, a little later each time; one that has
- * ended five times within a minute, or whose end is fatal, makes `failed` resolve to what happened, in words.
+ * The programs that make up an instance. A program that ends by itself is started again, a little later each time.
+ * When it has ended five times within a minute, or its end is fatal, `failed` resolves to a sentence about it.
  *
- * Each has a channel to us whose end tells it that we are gone, `kill -9` included.
+ * Each program has a channel to us. The channel's end tells it that we are gone, `kill -9` included.
  */
 export class ProcessTree {
   readonly failed: Promise<string>;
@@ -66,7 +66,6 @@ export class ProcessTree {
     const killed: string[] = [];
     for (const { part, child, exited } of [...this.#running.values()].reverse()) {
       child.kill("SIGTERM");
-      // Without us there is no channel to wait on.
       const timer = setTimeout(() => {
         killed.push(part.name);
         child.kill("SIGKILL");

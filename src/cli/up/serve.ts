@@ -14,7 +14,7 @@ import { tend } from "./tend.ts";
 const WEB_PATIENCE_MS = 30_000;
 
 export interface Serving {
-  /** What every process gets, short of the demonstration's upstream. */
+  /** The environment of every process, still without the demonstration's upstream. */
   env: NodeJS.ProcessEnv;
   /** The demonstration's upstream, once it listens; null: upstream is a real one. */
   demonstrating: Promise<Demonstration> | null;
@@ -23,7 +23,7 @@ export interface Serving {
   signal: AbortSignal;
 }
 
-/** From an empty database or one of ours to a mirror that is served and tended, until the signal aborts. */
+/** Migrates the database, starts the processes and tends the mirror, until the signal aborts. */
 export async function serve({ env: given, demonstrating, tree, output, signal }: Serving): Promise<void> {
   await migrateTo(given.DATABASE_URL ?? "");
   const demonstration = await demonstrating;
@@ -39,7 +39,7 @@ export async function serve({ env: given, demonstrating, tree, output, signal }:
 
   const start = (name: "web" | "worker" | "scheduler", entry: string) => {
     const stopWithinMs = Math.round(config.shutdownMs * STOP_SHARES[name]);
-    // It gives up by itself a moment before it would be killed, and says so.
+    // The process gives up by itself a moment before it would be killed, and says so.
     const limit = `${Math.max(100, stopWithinMs - 200)}ms`;
     tree.start({
       name,
@@ -99,7 +99,7 @@ async function untilReady(apiUrl: string, signal: AbortSignal): Promise<void> {
   let last = "no answer";
   while (Date.now() < deadline) {
     signal.throwIfAborted();
-    // Whether it listens can be learned only by asking.
+    // Only a request can tell whether it listens.
     const answer = await fetch(`${apiUrl}/-/ready`, { signal: AbortSignal.timeout(3_000) }).catch(
       (error: Error) => error,
     );

@@ -24,7 +24,7 @@ const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 60_000;
 
 /**
- * Everything that an instance needs beside its processes: a token, its wishes, its webhooks, its file; then a word to the
+ * Sees to what an instance needs beside its processes: a token, its wishes, its webhooks, its file. Then greets the
  * person who started it. Goes on until the signal aborts.
  */
 export async function tend(ctx: Context, tending: Tending): Promise<void> {
@@ -36,20 +36,20 @@ export async function tend(ctx: Context, tending: Tending): Promise<void> {
 
   const keeper = new Keeper(ctx, tending, token);
   await askOnce(tending, () => keeper.look());
-  // Only now, when changes can be followed.
+  // Only now: from here on webhooks tell of changes.
   if (demonstration) await enliven(demonstration);
   const kept = keeper.keep();
 
   try {
     await tell(ctx, keeper, tending);
   } catch (error) {
-    // What we show to a person is not worth the instance: its processes know how to live through an outage.
+    // A greeting that fails must not end the instance: its processes live through an outage.
     ctx.log.warn({ reason: reasonOf(error) }, "How the copying comes along cannot be shown");
   }
   await kept;
 }
 
-/** How the first copies come along, and at their end where everything is. */
+/** Shows the progress of the first copies, and at their end the greeting. */
 async function tell(ctx: Context, keeper: Keeper, { output, signal, apiUrl, demonstration }: Tending): Promise<void> {
   const before = await followed(ctx);
   if (before.some(({ state }) => state === "backfilling")) {

@@ -27,7 +27,7 @@ LOG_LEVEL says otherwise. SIGTERM or Ctrl-C stops everything in good order.`,
   run: runUp,
 };
 
-/** What is under way here when we are told to stop has this long to finish; the processes have their own time after it. */
+/** How long our own work may take to finish when we are told to stop. The processes have their own time after it. */
 const FINISH_MS = 2_000;
 
 async function runUp({ env }: Given, output: Output): Promise<number> {
@@ -54,14 +54,14 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
     const demonstrating = isDemonstration
       ? startDemonstration(tree, { stopWithinMs: config.shutdownMs * STOP_SHARES.simulator })
       : null;
-    demonstrating?.catch(() => {}); // Told where it is awaited.
+    demonstrating?.catch(() => {}); // A failure is told where this is awaited.
     // What the rest needs takes as long to load as the simulator takes to start, so they do it side by side.
     const { serve } = await import("./serve.ts");
     const serving = serve({ env: settled, demonstrating, tree, output, signal: stopping.signal });
-    serving.catch(() => {}); // Told below, unless it comes too late.
+    serving.catch(() => {}); // A failure is told below, unless it comes too late.
     isStuck = (await Promise.race([serving, late(stopping.signal)])) === "late";
   } catch (error) {
-    // What fails because we are stopping, or because a process has ended, is not the news.
+    // A failure that follows from our stopping, or from the end of a process, is not worth telling.
     if (!stopping.signal.aborted) throw error;
     if (env.TAIN_DEBUG) console.error(error);
   } finally {
@@ -74,7 +74,7 @@ async function runUp({ env }: Given, output: Output): Promise<number> {
       stopCode = 1;
     }
   }
-  // What is still asked of an upstream that does not answer would hold us for as long as its time-out.
+  // A request to an upstream that does not answer would hold us until its time-out.
   if (isStuck) process.exit(stopCode);
   return stopCode;
 }
@@ -102,7 +102,7 @@ function wantsDemonstration(env: NodeJS.ProcessEnv): boolean {
   return true;
 }
 
-/** The environment that every process gets, short of the demonstration's upstream: valid, and with a port and a secret. */
+/** The environment of every process, still without the demonstration's upstream: valid, with a port and a secret. */
 async function settle(
   env: NodeJS.ProcessEnv,
   isDemonstration: boolean,
@@ -110,7 +110,7 @@ async function settle(
   const before = await readInstance({ home: env.TAIN_HOME?.trim() || ".tain" });
   const secret = env.WEBHOOK_SECRET || before?.webhookSecret || newSecret();
   const settled = { ...env, WEBHOOK_SECRET: secret, LOG_LEVEL: env.LOG_LEVEL || "warn" };
-  // What only the simulator can say later stands in for a moment, so that every other problem is told now.
+  // Placeholders for what only the simulator can tell later, so that every other problem is told now.
   const config = parseConfig(
     isDemonstration ? { ...settled, UPSTREAM_URL: "http://127.0.0.1:1", UPSTREAM_TOKEN: "later" } : settled,
   );

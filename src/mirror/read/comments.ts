@@ -1,5 +1,5 @@
-import type { Database } from "../../../db/connection.ts";
-import { Statement } from "../../../db/statement.ts";
+import type { Database } from "../../../db/database.ts";
+import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
 
 /** A comment on an issue, a comment on a diff, or a review. */
 export interface CommentRow {
@@ -12,11 +12,18 @@ export interface CommentRow {
 
 /** Where comments of a kind lie, and which column says what they are about. */
 const TABLES = {
-  issue_comment: { table: "issue_comments", parent: "issue_number", updated: "c.updated_at" },
-  review_comment: { table: "pull_request_review_comments", parent: "pull_number", updated: "c.updated_at" },
-  review: { table: "pull_request_reviews", parent: "pull_number", updated: "null::timestamptz" },
-} as const;
+  issue_comment: { table: sql`issue_comments`, parent: sql`c.issue_number`, updated: sql`c.updated_at` },
+  review_comment: { table: sql`pull_request_review_comments`, parent: sql`c.pull_number`, updated: sql`c.updated_at` },
+  review: { table: sql`pull_request_reviews`, parent: sql`c.pull_number`, updated: sql`null::timestamptz` },
+};
 export type CommentKind = keyof typeof TABLES;
+
+/** A review that is not submitted is its author's own; upstream shows it to nobody else. */
+const SHOWN: Record<CommentKind, Sql> = {
+  issue_comment: sql`c.deleted_at is null`,
+  review_comment: sql`c.deleted_at is null`,
+  review: sql`c.deleted_at is null and c.state <> 'PENDING'`,
+};
 
 export interface CommentList {
   /** The number of the issue or pull request; absent: of the whole repository. */
@@ -38,35 +45,23 @@ export async function findComments(
   { parent, review, since, sort, direction, limit, offset }: CommentList,
 ): Promise<{ rows: CommentRow[]; total: number }> {
   const { table, parent: column, updated } = TABLES[kind];
-  const matching = () => {
-    const statement = new Statement();
-    const repository = statement.value(repositoryId);
-    statement.where(`c.repository_id = ${repository}`).where("c.deleted_at is null");
-    if (parent !== undefined) statement.where(`c.${column} = ${statement.value(parent)}`);
-    if (review !== undefined) statement.where(`c.review_id = ${statement.value(review)}`);
-    if (since) statement.where(`c.updated_at >= ${statement.value(since)}`);
-    // A review that is not submitted is its author's own; upstream shows it to nobody else.
-    if (kind === "review") statement.where("c.state <> 'PENDING'");
-    return statement;
-  };
-  const count = matching();
-  const [counted] = await count.rows<{ total: string }>(
-    db,
-    `select count(*) as total from ${table} c where ${count.conditions}`,
-  );
+  const conditions = [sql`c.repository_id = ${repositoryId}`, SHOWN[kind]];
+  if (parent !== undefined) conditions.push(sql`${column} = ${parent}`);
+  if (review !== undefined) conditions.push(sql`c.review_id = ${review}`);
+  if (since) conditions.push(sql`c.updated_at >= ${since}`);
+  const matching = sql`from ${table} c where ${sql.and(conditions)}`;
+  const [counted] = await db.prepared<{ total: string }>(sql`select count(*) as total ${matching}`);
   const total = Number(counted?.total ?? 0);
   if (total <= offset) return { rows: [], total };
 
-  const statement = matching();
-  const order = sort === "updated" ? `c.updated_at ${direction}, c.id ${direction}` : `c.id ${direction}`;
-  const rows = await statement.rows<RawComment>(
-    db,
-    // Documents are read of what is on the page alone, and not of all before it.
-    `select c.id, c.document::text as document, c.body, c.updated_at from (
-        select c.id, c.document, c.body, ${updated} as updated_at from ${table} c where ${statement.conditions}
-          order by ${order} limit ${statement.value(limit)} offset ${statement.value(offset)}) c
-      order by ${order}`,
-  );
+  const way = DIRECTIONS[direction];
+  const order = sort === "updated" ? sql`c.updated_at ${way}, c.id ${way}` : sql`c.id ${way}`;
+  // Documents are read of what is on the page alone, and not of all before it.
+  const rows = await db.prepared<RawComment>(sql`
+    select c.id, c.document::text as document, c.body, c.updated_at from (
+        select c.id, c.document, c.body, ${updated} as updated_at ${matching}
+          order by ${order} limit ${limit} offset ${offset}) c
+      order by ${order}`);
   return { rows: rows.map(toComment), total };
 }
 
@@ -79,18 +74,11 @@ export async function findComment(
   parent?: number,
 ): Promise<CommentRow | null> {
   const { table, parent: column, updated } = TABLES[kind];
-  const statement = new Statement();
-  const repository = statement.value(repositoryId);
-  statement
-    .where(`c.repository_id = ${repository}`)
-    .where(`c.id = ${statement.value(id)}`)
-    .where("c.deleted_at is null");
-  if (parent !== undefined) statement.where(`c.${column} = ${statement.value(parent)}`);
-  if (kind === "review") statement.where("c.state <> 'PENDING'");
-  const [row] = await statement.rows<RawComment>(
-    db,
-    `select c.id, c.document::text as document, c.body, ${updated} as updated_at from ${table} c where ${statement.conditions}`,
-  );
+  const conditions = [sql`c.repository_id = ${repositoryId}`, sql`c.id = ${id}`, SHOWN[kind]];
+  if (parent !== undefined) conditions.push(sql`${column} = ${parent}`);
+  const [row] = await db.prepared<RawComment>(sql`
+    select c.id, c.document::text as document, c.body, ${updated} as updated_at from ${table} c
+      where ${sql.and(conditions)}`);
   return row ? toComment(row) : null;
 }
 

@@ -1,5 +1,5 @@
-import type { Database } from "../../../db/connection.ts";
-import { Statement } from "../../../db/statement.ts";
+import type { Database } from "../../../db/database.ts";
+import { DIRECTIONS, sql } from "../../../db/sql.ts";
 import { type IssueFilter, type IssueOrder, issueConditions, SORT_KEYS } from "./issues.ts";
 import { MIRRORED_REPOSITORIES } from "./repositories.ts";
 import { type Sight, visible } from "./sight.ts";
@@ -30,40 +30,33 @@ export async function findIssuesAcross(
   { sort, direction }: IssueOrder,
   page: { limit: number; offset: number },
 ): Promise<{ rows: IssueAcross[]; total: number }> {
-  const matching = () => {
-    const statement = new Statement();
-    statement.where(visible(statement, "r", sight));
-    for (const condition of issueConditions(statement, filter)) statement.where(condition);
-    if (!filter.hasPulls) statement.where("not i.is_pull_request");
-    if (filter.ownerId !== undefined) statement.where(`r.owner_id = ${statement.value(filter.ownerId)}`);
-    if (filter.ownedBy) {
-      const { id, is } = filter.ownedBy;
-      statement.where(`r.owner_id is ${is ? "not " : ""}distinct from ${statement.value(id)}`);
-    }
-    if (filter.isOrganizations !== undefined) {
-      const owned = "exists (select from users o where o.id = r.owner_id and o.type = 'Organization')";
-      statement.where(filter.isOrganizations ? owned : `not ${owned}`);
-    }
-    return statement;
-  };
-  const from = `${MIRRORED_REPOSITORIES.replace(" where ", " join issues i on i.repository_id = r.id where ")}`;
-  const count = matching();
-  const [counted] = await count.rows<{ total: string }>(db, `select count(*) as total ${from} and ${count.conditions}`);
+  const conditions = [visible(sql`r`, sight), ...issueConditions(filter)];
+  if (!filter.hasPulls) conditions.push(sql`not i.is_pull_request`);
+  if (filter.ownerId !== undefined) conditions.push(sql`r.owner_id = ${filter.ownerId}`);
+  if (filter.ownedBy) {
+    const { id, is } = filter.ownedBy;
+    conditions.push(is ? sql`r.owner_id is not distinct from ${id}` : sql`r.owner_id is distinct from ${id}`);
+  }
+  if (filter.isOrganizations !== undefined) {
+    const owned = sql`exists (select from users o where o.id = r.owner_id and o.type = 'Organization')`;
+    conditions.push(filter.isOrganizations ? owned : sql`not ${owned}`);
+  }
+  const { tables, isMirrored } = MIRRORED_REPOSITORIES;
+  const matching = sql`from ${tables} join issues i on i.repository_id = r.id
+    where ${sql.and([isMirrored, ...conditions])}`;
+  const [counted] = await db.prepared<{ total: string }>(sql`select count(*) as total ${matching}`);
   const total = Number(counted?.total ?? 0);
   if (total <= page.offset) return { rows: [], total };
 
-  const statement = matching();
-  const rows = await statement.rows<{
+  const way = DIRECTIONS[direction];
+  const rows = await db.prepared<{
     repository_id: string;
     document: string;
     body: string | null;
     repository_document: string;
-  }>(
-    db,
-    `select i.repository_id, i.document::text as document, i.body, r.document::text as repository_document
-      ${from} and ${statement.conditions} order by ${SORT_KEYS[sort]} ${direction}, i.id ${direction}
-      limit ${statement.value(page.limit)} offset ${statement.value(page.offset)}`,
-  );
+  }>(sql`
+    select i.repository_id, i.document::text as document, i.body, r.document::text as repository_document ${matching}
+      order by ${SORT_KEYS[sort]} ${way}, i.id ${way} limit ${page.limit} offset ${page.offset}`);
   return {
     rows: rows.map((row) => ({
       repositoryId: Number(row.repository_id),

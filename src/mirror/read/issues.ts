@@ -1,7 +1,7 @@
-import type { Database } from "../../../db/connection.ts";
+import type { Database } from "../../../db/database.ts";
 import { GatheredRead } from "../../../db/gathered.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
-import { Statement } from "../../../db/statement.ts";
+import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
 import type { Standings } from "../unchanged/standings.ts";
 import { alsoLabelled, inLabelList, labelLists } from "./label-lists.ts";
 
@@ -40,14 +40,14 @@ export interface IssueOrder {
 /** Where a page begins: behind (`after`) or before a row, given by its sort key (ms, or the count) and number. */
 export type IssuePosition = { offset: number } | { side: "after" | "before"; key: number; number: number };
 
-export const SORT_KEYS: Record<IssueSort, string> = {
-  created: "i.created_at",
-  updated: "i.updated_at",
-  comments: "i.comments",
+export const SORT_KEYS: Record<IssueSort, Sql> = {
+  created: sql`i.created_at`,
+  updated: sql`i.updated_at`,
+  comments: sql`i.comments`,
 };
 
 /** Only whole issues are shown: one that was only seen as a pull request lacks the issue's own id. */
-const SHOWN = "i.id is not null and i.deleted_at is null";
+const SHOWN = sql`i.id is not null and i.deleted_at is null`;
 
 /** At most `limit` issues of the repository, pull requests included, in order. */
 export async function findIssues(
@@ -57,67 +57,56 @@ export async function findIssues(
   order: IssueOrder,
   { position, limit }: { position: IssuePosition; limit: number },
 ): Promise<ListedIssue[]> {
-  const statement = new Statement();
-  const repository = statement.value(repositoryId);
+  const repository = sql.value(repositoryId);
   const isBackward = "side" in position && position.side === "before";
-  const direction = (order.direction === "asc") !== isBackward ? "asc" : "desc";
-  const behind = (key: string, number: string) => {
+  const isAscending = (order.direction === "asc") !== isBackward;
+  const way = DIRECTIONS[isAscending ? "asc" : "desc"];
+  const behind = (key: Sql, number: Sql) => {
     if (!("side" in position)) return [];
-    const at =
-      order.sort === "comments" ? `${statement.value(position.key)}::integer` : statement.value(new Date(position.key));
-    return [`(${key}, ${number}) ${direction === "asc" ? ">" : "<"} (${at}, ${statement.value(position.number)})`];
+    const at = order.sort === "comments" ? sql`${position.key}::integer` : sql.value(new Date(position.key));
+    return [sql`(${key}, ${number}) ${isAscending ? sql`>` : sql`<`} (${at}, ${position.number})`];
   };
-  const page = () => {
-    const offset = "offset" in position && position.offset > 0 ? ` offset ${statement.value(position.offset)}` : "";
-    return `limit ${statement.value(limit)}${offset}`;
-  };
+  const offset = "offset" in position && position.offset > 0 ? sql`offset ${position.offset}` : sql``;
+  const page = sql`limit ${limit} ${offset}`;
   const key = SORT_KEYS[order.sort];
   // The driver is slow to read moments, and these are only counted by.
-  const columns = `i.number, i.document::text as document, i.body,
-      ${order.sort === "comments" ? "coalesce(i.comments, 0)" : `(extract(epoch from ${key}) * 1000)::float8`} as key`;
+  const counted =
+    order.sort === "comments" ? sql`coalesce(i.comments, 0)` : sql`(extract(epoch from ${key}) * 1000)::float8`;
+  const columns = sql`i.number, i.document::text as document, i.body, ${counted} as key`;
   const [label, ...labels] = filter.labels ?? [];
   if (label !== undefined && order.sort === "created" && !isNarrow(filter)) {
     const { state } = filter;
-    const lists = labelLists(statement, {
-      repository,
-      label: [label],
-      states: state === "all" ? ["open", "closed"] : [state],
-    });
-    const listed = [
+    const lists = labelLists({ repository, label: [label], states: state === "all" ? ["open", "closed"] : [state] });
+    const listed = sql.and([
       inLabelList(repository),
-      ...behind("il.created_at", "il.number"),
-      ...listedConditions(statement, repository, { ...filter, labels }),
-    ];
+      ...behind(sql`il.created_at`, sql`il.number`),
+      ...listedConditions(repository, { ...filter, labels }),
+    ]);
     const deepest = "offset" in position ? position.offset + limit : limit;
-    return statement.rows<ListedIssue>(
-      db,
-      `select ${columns} from (
+    return db.prepared<ListedIssue>(sql`
+      select ${columns} from (
           select distinct p.created_at, p.number from ${lists} cross join lateral (
-            select il.created_at, il.number from issue_labels il where ${listed.join(" and ")}
-            order by il.created_at ${direction}, il.number ${direction} limit ${statement.value(deepest)}) p
-          order by p.created_at ${direction}, p.number ${direction} ${page()}) c
+            select il.created_at, il.number from issue_labels il where ${listed}
+            order by il.created_at ${way}, il.number ${way} limit ${deepest}) p
+          order by p.created_at ${way}, p.number ${way} ${page}) c
         join issues i on i.repository_id = ${repository} and i.number = c.number
-        order by c.created_at ${direction}, c.number ${direction}`,
-    );
+        order by c.created_at ${way}, c.number ${way}`);
   }
-  statement.where(`i.repository_id = ${repository}`);
-  for (const condition of [...issueConditions(statement, filter), ...behind(key, "i.number")])
-    statement.where(condition);
-  const ordered = `order by ${key} ${direction}, i.number ${direction}`;
+  const conditions = [sql`i.repository_id = ${repository}`, ...issueConditions(filter), ...behind(key, sql`i.number`)];
+  const ordered = sql`order by ${key} ${way}, i.number ${way}`;
   // Documents are read of what is on the page alone, and not of all before it.
-  return statement.rows<ListedIssue>(
-    db,
-    `select ${columns} from (select i.number, i.document, i.body, ${key} from issues i where ${statement.conditions} ${ordered} ${page()}) i ${ordered}`,
-  );
+  return db.prepared<ListedIssue>(sql`
+    select ${columns} from (
+      select i.number, i.document, i.body, ${key} from issues i where ${sql.and(conditions)} ${ordered} ${page}) i
+      ${ordered}`);
 }
 
-/** What makes an issue `i` match, joined by "and". */
-export function issueConditions(statement: Statement, filter: IssueFilter): string[] {
-  return [
-    SHOWN,
-    ...(filter.state === "all" ? [] : [`i.state = '${filter.state}'`]),
-    ...restConditions(statement, filter),
-  ];
+/** Written out, so that indexes of open issues alone can serve. */
+export const IN_STATE = { open: sql`i.state = 'open'`, closed: sql`i.state = 'closed'` };
+
+/** What makes an issue `i` match; all of it holds. */
+export function issueConditions(filter: IssueFilter): Sql[] {
+  return [SHOWN, ...(filter.state === "all" ? [] : [IN_STATE[filter.state]]), ...restConditions(filter)];
 }
 
 /** Whether it leaves a few of a label's issues, which are found sooner by what they have in common beside it. */
@@ -129,37 +118,33 @@ export function isNarrow({ milestone, assignee, creator }: IssueFilter): boolean
  * The same of what lies in a label's list `il`, where the state is known to be right. Made so that Postgres looks at one issue
  * after the other, in the order of the list: a join would gather all of them.
  */
-export function listedConditions(statement: Statement, repository: string, filter: IssueFilter): string[] {
+export function listedConditions(repository: Sql, filter: IssueFilter): Sql[] {
   const { labels = [], ...rest } = filter;
-  const ofIssue = restConditions(statement, rest).join(" and ");
-  return [
-    ...labels.map((name) => alsoLabelled(statement, repository, name)),
-    ...(ofIssue
-      ? [
-          `exists (select from issues i where i.repository_id = il.repository_id and i.number = il.number and ${ofIssue} offset 0)`,
-        ]
-      : []),
-  ];
+  const conditions = labels.map((name) => alsoLabelled(repository, name));
+  const ofIssue = restConditions(rest);
+  if (ofIssue.length > 0) {
+    conditions.push(sql`exists (select from issues i
+      where i.repository_id = il.repository_id and i.number = il.number and ${sql.and(ofIssue)} offset 0)`);
+  }
+  return conditions;
 }
 
-function restConditions(statement: Statement, filter: IssueFilter): string[] {
-  const conditions: string[] = [];
-  if (filter.since) conditions.push(`i.updated_at >= ${statement.value(filter.since)}`);
-  conditions.push(
-    ...milestoneConditions(statement, filter.milestone),
-    ...assigneeConditions(statement, filter.assignee),
-  );
-  if (filter.creator !== undefined) conditions.push(`i.user_id = any(${userIds(statement, filter.creator)})`);
-  if (filter.mentioned !== undefined) conditions.push(mentionedCondition(statement, filter.mentioned));
-  for (const name of filter.labels ?? []) conditions.push(labelCondition(statement, "i", [name]));
-  return [...conditions, ...typeConditions(statement, filter.type)];
+function restConditions(filter: IssueFilter): Sql[] {
+  const conditions: Sql[] = [];
+  if (filter.since) conditions.push(sql`i.updated_at >= ${filter.since}`);
+  conditions.push(...milestoneConditions(filter.milestone), ...assigneeConditions(filter.assignee));
+  if (filter.creator !== undefined) conditions.push(sql`i.user_id = any(${userIds(filter.creator)})`);
+  if (filter.mentioned !== undefined) conditions.push(mentionedCondition(filter.mentioned));
+  for (const name of filter.labels ?? []) conditions.push(labelCondition(sql`i`, [name]));
+  return [...conditions, ...typeConditions(filter.type)];
 }
 
 /** Carries one of the labels, in any case of their letters. A join, whose selectivity Postgres can estimate. */
-export function labelCondition(statement: Statement, alias: string, names: readonly string[]): string {
-  return `exists (select from issue_labels il join labels l on l.repository_id = il.repository_id and l.id = il.label_id and l.deleted_at is null
+export function labelCondition(alias: Sql, names: readonly string[]): Sql {
+  return sql`exists (select from issue_labels il
+    join labels l on l.repository_id = il.repository_id and l.id = il.label_id and l.deleted_at is null
     where il.repository_id = ${alias}.repository_id and il.number = ${alias}.number
-    and lower(l.name) = any(${statement.value(names.map((name) => name.toLowerCase()))}::text[]))`;
+      and lower(l.name) = any(${names.map((name) => name.toLowerCase())}::text[]))`;
 }
 
 export interface FoundIssue extends IssueRow {
@@ -192,19 +177,18 @@ interface RawIssue extends IssueRow {
 // Each row says how things stand: it spares a statement, and a statement costs as much as all else of an answer.
 const ISSUES = new GatheredRead(
   async (db, keys: { repositoryId: number; number: number }[]): Promise<IssueLookup[]> => {
-    const statement = new Statement();
-    const repositories = statement.array(`{${keys.map((key) => key.repositoryId).join(",")}}`, "bigint");
-    const numbers = statement.array(`{${keys.map((key) => key.number).join(",")}}`, "integer");
-    const rows = await statement.rows<RawIssue>(
-      db,
-      `select x.at::integer as at, i.number, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
-          (extract(epoch from i.updated_at) * 1000)::float8 as updated,
+    const repositoryIds = keys.map((key) => key.repositoryId);
+    const numbers = keys.map((key) => key.number);
+    const rows = await db.prepared<RawIssue>(sql`
+      select x.at::integer as at, i.number, i.document::text as document, i.body, i.id,
+          i.deleted_at is not null as deleted, (extract(epoch from i.updated_at) * 1000)::float8 as updated,
           (select p.revision::text from revisions p where p.repository_id = ${PEOPLE}) as people,
-          v.revision::text as revision, s.state <> 'gone' as mirrored, (extract(epoch from s.confirmed_at) * 1000)::float8 as confirmed
-        from unnest(${repositories}, ${numbers}) with ordinality as x(r, n, at)
+          v.revision::text as revision, s.state <> 'gone' as mirrored,
+          (extract(epoch from s.confirmed_at) * 1000)::float8 as confirmed
+        from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")})
+          with ordinality as x(r, n, at)
         left join issues i on i.repository_id = x.r and i.number = x.n
-        left join revisions v on v.repository_id = x.r left join repository_syncs s on s.repository_id = x.r`,
-    );
+        left join revisions v on v.repository_id = x.r left join repository_syncs s on s.repository_id = x.r`);
     const found: IssueLookup[] = [];
     for (const row of rows) {
       const { at, number, document, body, id, deleted, updated, people, revision, mirrored, confirmed } = row;
@@ -225,22 +209,22 @@ const ISSUES = new GatheredRead(
   },
 );
 
-function milestoneConditions(statement: Statement, milestone: IssueFilter["milestone"]): string[] {
+function milestoneConditions(milestone: IssueFilter["milestone"]): Sql[] {
   if (milestone === undefined) return [];
-  if (milestone === null) return ["i.milestone_id is null"];
-  if (milestone === "*") return ["i.milestone_id is not null"];
+  if (milestone === null) return [sql`i.milestone_id is null`];
+  if (milestone === "*") return [sql`i.milestone_id is not null`];
   return [
-    `i.milestone_id = any(array(select m.id from milestones m
-      where m.repository_id = i.repository_id and m.number::float8 = ${statement.value(milestone)} and m.deleted_at is null))`,
+    sql`i.milestone_id = any(array(select m.id from milestones m
+      where m.repository_id = i.repository_id and m.number::float8 = ${milestone} and m.deleted_at is null))`,
   ];
 }
 
-function assigneeConditions(statement: Statement, assignee: IssueFilter["assignee"]): string[] {
+function assigneeConditions(assignee: IssueFilter["assignee"]): Sql[] {
   if (assignee === undefined) return [];
-  const assigned = "select from issue_assignees a where a.repository_id = i.repository_id and a.number = i.number";
-  if (assignee === null) return [`not exists (${assigned})`];
-  if (assignee === "*") return [`exists (${assigned})`];
-  return [`exists (${assigned} and a.user_id = any(${userIds(statement, assignee.login)}))`];
+  const assigned = sql`select from issue_assignees a where a.repository_id = i.repository_id and a.number = i.number`;
+  if (assignee === null) return [sql`not exists (${assigned})`];
+  if (assignee === "*") return [sql`exists (${assigned})`];
+  return [sql`exists (${assigned} and a.user_id = any(${userIds(assignee.login)}))`];
 }
 
 /** A regular expression for `@login` standing alone. */
@@ -249,20 +233,20 @@ export function mentionOf(login: string): string {
 }
 
 /** In the issue's own text or in a comment. */
-function mentionedCondition(statement: Statement, login: string): string {
-  const pattern = statement.value(mentionOf(login));
-  return `(i.body ~* ${pattern} or exists (select from issue_comments c
+function mentionedCondition(login: string): Sql {
+  const pattern = sql.value(mentionOf(login));
+  return sql`(i.body ~* ${pattern} or exists (select from issue_comments c
     where c.repository_id = i.repository_id and c.issue_number = i.number and c.deleted_at is null and c.body ~* ${pattern}))`;
 }
 
 // Postgres cannot look into a document that holds a NUL; its text can be searched. Quotes inside strings are escaped there,
 // so only the key itself matches.
-export function typeConditions(statement: Statement, type: IssueFilter["type"]): string[] {
+export function typeConditions(type: IssueFilter["type"]): Sql[] {
   if (type === undefined) return [];
-  const none = `i.document::text not like '%"type":{%'`;
+  const none = sql`i.document::text not like '%"type":{%'`;
   if (type === null) return [none];
-  if (type === "*") return [`not (${none})`];
-  return [`i.document::text ~* ${statement.value(`"type":\\{[^{}]*"name":${literally(JSON.stringify(type.name))}`)}`];
+  if (type === "*") return [sql`not (${none})`];
+  return [sql`i.document::text ~* ${`"type":\\{[^{}]*"name":${literally(JSON.stringify(type.name))}`}`];
 }
 
 function literally(text: string): string {
@@ -270,6 +254,6 @@ function literally(text: string): string {
 }
 
 /** A login is unique at upstream, but a rename that we have not heard of may have left it on two rows. */
-function userIds(statement: Statement, login: string): string {
-  return `array(select u.id from users u where lower(u.login) = ${statement.value(login.toLowerCase())})`;
+function userIds(login: string): Sql {
+  return sql`array(select u.id from users u where lower(u.login) = ${login.toLowerCase()})`;
 }

@@ -1,13 +1,13 @@
-import type { Statement } from "../../../db/statement.ts";
+import { Sql, sql } from "../../../db/sql.ts";
 
 export type IssueState = "open" | "closed";
 
 /** Which of the issues under a label are wanted. */
 export interface LabelLists {
-  /** SQL of the repository's id. */
-  repository: string;
-  /** Any of these, in any case of their letters; or SQL of one label's id. */
-  label: readonly string[] | string;
+  /** The repository's id. */
+  repository: Sql;
+  /** Any of these, in any case of their letters; or one label's id. */
+  label: readonly string[] | Sql;
   states: readonly IssueState[];
   /** Absent: both. */
   arePulls?: boolean;
@@ -18,26 +18,27 @@ export interface LabelLists {
  * under one label. Each is read by itself, in its order, as far as a page needs; then a large repository costs what a small
  * one does. An issue that carries several of the labels is found in several.
  */
-export function labelLists(statement: Statement, { repository, label, states, arePulls }: LabelLists): string {
-  const labels = typeof label === "string" ? `(select ${label} as id)` : `(${labelIds(statement, repository, label)})`;
-  const kinds = arePulls === undefined ? "(values (false), (true))" : `(values (${arePulls}))`;
-  return `lateral (select l.id as label_id, t.state, k.is_pull_request
-    from ${labels} l cross join unnest(${statement.value(states)}::text[]) t(state) cross join ${kinds} k(is_pull_request)) s`;
+export function labelLists({ repository, label, states, arePulls }: LabelLists): Sql {
+  const labels = label instanceof Sql ? sql`(select ${label} as id)` : sql`(${labelIds(repository, label)})`;
+  const kinds = { both: sql`(false), (true)`, pulls: sql`(true)`, issues: sql`(false)` };
+  const kind = kinds[arePulls === undefined ? "both" : arePulls ? "pulls" : "issues"];
+  return sql`lateral (select l.id as label_id, t.state, k.is_pull_request
+    from ${labels} l cross join unnest(${states}::text[]) t(state) cross join (values ${kind}) k(is_pull_request)) s`;
 }
 
 /** The condition that a row `il` of `issue_labels` lies in the list `s`. */
-export function inLabelList(repository: string): string {
-  return `il.repository_id = ${repository} and il.label_id = s.label_id and il.is_pull_request = s.is_pull_request
+export function inLabelList(repository: Sql): Sql {
+  return sql`il.repository_id = ${repository} and il.label_id = s.label_id and il.is_pull_request = s.is_pull_request
     and il.state = s.state and il.is_shown`;
 }
 
 /** The condition that what lies in a list also carries this label, in any case of its letters. */
-export function alsoLabelled(statement: Statement, repository: string, name: string): string {
-  return `exists (select from issue_labels c where c.repository_id = il.repository_id and c.number = il.number
-    and c.label_id = any(array(${labelIds(statement, repository, [name])})) offset 0)`;
+export function alsoLabelled(repository: Sql, name: string): Sql {
+  return sql`exists (select from issue_labels c where c.repository_id = il.repository_id and c.number = il.number
+    and c.label_id = any(array(${labelIds(repository, [name])})) offset 0)`;
 }
 
-function labelIds(statement: Statement, repository: string, names: readonly string[]): string {
-  return `select l.id from labels l where l.repository_id = ${repository} and l.deleted_at is null
-    and lower(l.name) = any(${statement.value(names.map((name) => name.toLowerCase()))}::text[])`;
+function labelIds(repository: Sql, names: readonly string[]): Sql {
+  return sql`select l.id from labels l where l.repository_id = ${repository} and l.deleted_at is null
+    and lower(l.name) = any(${names.map((name) => name.toLowerCase())}::text[])`;
 }

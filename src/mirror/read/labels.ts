@@ -1,5 +1,5 @@
-import type { Database } from "../../../db/connection.ts";
-import { Statement } from "../../../db/statement.ts";
+import type { Database } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
 
 export interface LabelRow {
   id: number;
@@ -15,31 +15,27 @@ export async function findLabels(
   repositoryId: number,
   page: { limit: number; offset: number; milestoneId?: number },
 ): Promise<{ rows: LabelRow[]; total: number }> {
-  const statement = new Statement();
-  statement.where(`l.repository_id = ${statement.value(repositoryId)}`).where("l.deleted_at is null");
-  if (page.milestoneId !== undefined) {
-    statement.where(`l.id in (select il.label_id from issue_labels il
+  const { limit, offset, milestoneId } = page;
+  const conditions = [sql`l.repository_id = ${repositoryId}`, sql`l.deleted_at is null`];
+  if (milestoneId !== undefined) {
+    conditions.push(sql`l.id in (select il.label_id from issue_labels il
       join issues i on i.repository_id = il.repository_id and i.number = il.number and i.deleted_at is null
-      where il.repository_id = l.repository_id and i.milestone_id = ${statement.value(page.milestoneId)})`);
+      where il.repository_id = l.repository_id and i.milestone_id = ${milestoneId})`);
   }
-  const rows = await statement.rows<RawLabel & { total: string }>(
-    db,
-    `select q.total, p.* from (select count(*) as total from labels l where ${statement.conditions}) q left join lateral
-      (select l.id, lower(l.name) as name, l.document::text as document from labels l where ${statement.conditions}
-       order by lower(l.name), l.id limit ${statement.value(page.limit)} offset ${statement.value(page.offset)}) p on true order by p.name, p.id`,
-  );
+  const matching = sql`from labels l where ${sql.and(conditions)}`;
+  const rows = await db.prepared<RawLabel & { total: string }>(sql`
+    select q.total, p.* from (select count(*) as total ${matching}) q left join lateral
+      (select l.id, lower(l.name) as name, l.document::text as document ${matching}
+       order by lower(l.name), l.id limit ${limit} offset ${offset}) p on true order by p.name, p.id`);
   return { rows: rows.filter((row) => row.id !== null).map(toLabel), total: Number(rows[0]?.total ?? 0) };
 }
 
 export async function findLabel(db: Database, repositoryId: number, name: string): Promise<LabelRow | null> {
-  const statement = new Statement();
-  statement.where(`l.repository_id = ${statement.value(repositoryId)}`).where("l.deleted_at is null");
-  statement.where(`lower(l.name) = lower(${statement.value(name)}::text)`);
   // A deleted label's name may be taken by a new one before we hear of the deletion: ids grow.
-  const [row] = await statement.rows<RawLabel>(
-    db,
-    `select l.id, l.document::text as document from labels l where ${statement.conditions} order by l.id desc limit 1`,
-  );
+  const [row] = await db.prepared<RawLabel>(sql`
+    select l.id, l.document::text as document from labels l
+      where l.repository_id = ${repositoryId} and l.deleted_at is null and lower(l.name) = lower(${name}::text)
+      order by l.id desc limit 1`);
   return row ? toLabel(row) : null;
 }
 

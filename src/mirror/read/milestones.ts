@@ -1,5 +1,5 @@
-import type { Database } from "../../../db/connection.ts";
-import { Statement } from "../../../db/statement.ts";
+import type { Database } from "../../../db/database.ts";
+import { DIRECTIONS, sql } from "../../../db/sql.ts";
 
 export interface MilestoneRow {
   id: number;
@@ -18,8 +18,8 @@ export interface MilestoneList {
 
 /** Those without a due date come last when it is the date that counts, in either direction's mirror image. */
 const SORT_KEYS = {
-  due_on: "coalesce(m.due_on, 'infinity')",
-  completeness: "coalesce(m.closed_issues::float8 / nullif(m.open_issues + m.closed_issues, 0), 0)",
+  due_on: sql`coalesce(m.due_on, 'infinity')`,
+  completeness: sql`coalesce(m.closed_issues::float8 / nullif(m.open_issues + m.closed_issues, 0), 0)`,
 };
 
 /** A page of the repository's milestones, and how many match in all. */
@@ -28,31 +28,26 @@ export async function findMilestones(
   repositoryId: number,
   { state, sort, direction, limit, offset }: MilestoneList,
 ): Promise<{ rows: MilestoneRow[]; total: number }> {
-  const statement = new Statement();
-  statement.where(`m.repository_id = ${statement.value(repositoryId)}`).where("m.deleted_at is null");
-  if (state !== "all") statement.where(`m.state = '${state}'`);
-  const rows = await statement.rows<RawMilestone & { total: string }>(
-    db,
-    `select q.total, p.* from (select count(*) as total from milestones m where ${statement.conditions}) q left join lateral
-      (select ${COLUMNS}, ${SORT_KEYS[sort]} as key from milestones m where ${statement.conditions}
-       order by ${SORT_KEYS[sort]} ${direction}, m.number ${direction} limit ${statement.value(limit)} offset ${statement.value(offset)}) p on true
-      order by p.key ${direction}, p.number ${direction}`,
-  );
+  const matching = sql`from milestones m
+    where ${sql.and([sql`m.repository_id = ${repositoryId}`, sql`m.deleted_at is null`, IN_STATE[state]])}`;
+  const way = DIRECTIONS[direction];
+  const rows = await db.prepared<RawMilestone & { total: string }>(sql`
+    select q.total, p.* from (select count(*) as total ${matching}) q left join lateral
+      (select ${COLUMNS}, ${SORT_KEYS[sort]} as key ${matching}
+       order by ${SORT_KEYS[sort]} ${way}, m.number ${way} limit ${limit} offset ${offset}) p on true
+      order by p.key ${way}, p.number ${way}`);
   return { rows: rows.filter((row) => row.id !== null).map(toMilestone), total: Number(rows[0]?.total ?? 0) };
 }
 
 export async function findMilestone(db: Database, repositoryId: number, number: number): Promise<MilestoneRow | null> {
-  const statement = new Statement();
-  statement.where(`m.repository_id = ${statement.value(repositoryId)}`).where("m.deleted_at is null");
-  statement.where(`m.number = ${statement.value(number)}`);
-  const [row] = await statement.rows<RawMilestone>(
-    db,
-    `select ${COLUMNS} from milestones m where ${statement.conditions}`,
-  );
+  const [row] = await db.prepared<RawMilestone>(sql`
+    select ${COLUMNS} from milestones m
+      where m.repository_id = ${repositoryId} and m.deleted_at is null and m.number = ${number}`);
   return row ? toMilestone(row) : null;
 }
 
-const COLUMNS = "m.id, m.number, m.document::text as document, m.updated_at";
+const COLUMNS = sql`m.id, m.number, m.document::text as document, m.updated_at`;
+const IN_STATE = { all: sql`true`, open: sql`m.state = 'open'`, closed: sql`m.state = 'closed'` };
 
 interface RawMilestone {
   id: string;

@@ -1,5 +1,5 @@
-import type { Database } from "../../../db/connection.ts";
-import { Statement } from "../../../db/statement.ts";
+import type { Database } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import type { Home } from "../render/unfolding.ts";
 import { MIRRORED_REPOSITORIES } from "./repositories.ts";
@@ -16,30 +16,22 @@ export interface FoundRepository extends FoundNode {
   confirmedAt: Date | null;
 }
 
+const BODY = sql`t.body, null as detail`;
+const NO_BODY = sql`null as body, null as detail`;
+
 const TABLES = {
-  Issue: { table: "issues", byNumber: "t.number", columns: "t.body, null as detail", shown: "t.id is not null" },
+  Issue: { table: sql`issues`, columns: BODY, shown: sql`t.id is not null` },
   PullRequest: {
-    table: "pull_requests",
-    byNumber: "t.number",
-    columns: "t.body, t.detail::text as detail",
-    shown: "t.id is not null",
+    table: sql`pull_requests`,
+    columns: sql`t.body, t.detail::text as detail`,
+    shown: sql`t.id is not null`,
   },
-  Milestone: { table: "milestones", byNumber: "t.number", columns: "null as body, null as detail", shown: "true" },
-  Label: { table: "labels", byNumber: null, columns: "null as body, null as detail", shown: "true" },
-  IssueComment: { table: "issue_comments", byNumber: null, columns: "t.body, null as detail", shown: "true" },
-  PullRequestReview: {
-    table: "pull_request_reviews",
-    byNumber: null,
-    columns: "t.body, null as detail",
-    shown: "t.state <> 'PENDING'",
-  },
-  PullRequestReviewComment: {
-    table: "pull_request_review_comments",
-    byNumber: null,
-    columns: "t.body, null as detail",
-    shown: "true",
-  },
-} as const;
+  Milestone: { table: sql`milestones`, columns: NO_BODY, shown: sql`true` },
+  Label: { table: sql`labels`, columns: NO_BODY, shown: sql`true` },
+  IssueComment: { table: sql`issue_comments`, columns: BODY, shown: sql`true` },
+  PullRequestReview: { table: sql`pull_request_reviews`, columns: BODY, shown: sql`t.state <> 'PENDING'` },
+  PullRequestReviewComment: { table: sql`pull_request_review_comments`, columns: BODY, shown: sql`true` },
+};
 export type RepositoryNodeKind = keyof typeof TABLES;
 
 interface Row {
@@ -56,14 +48,13 @@ export async function findByNumber(
   kind: "Issue" | "PullRequest" | "Milestone",
   wanted: { repositoryId: number; number: number }[],
 ): Promise<FoundNode[]> {
-  const { table, byNumber, columns, shown } = TABLES[kind];
-  const statement = new Statement();
-  const rows = await statement.rows<Row>(
-    db,
-    `select x.r || '/' || x.n as key, t.repository_id, t.document::text as document, ${columns}
-      from unnest(${statement.arrayIn(wanted, "repositoryId", "bigint")}, ${statement.arrayIn(wanted, "number", "integer")}) x(r, n)
-      join ${table} t on t.repository_id = x.r and ${byNumber} = x.n where t.deleted_at is null and ${shown}`,
-  );
+  const { table, columns, shown } = TABLES[kind];
+  const repositoryIds = wanted.map(({ repositoryId }) => repositoryId);
+  const numbers = wanted.map(({ number }) => number);
+  const rows = await db.prepared<Row>(sql`
+    select x.r || '/' || x.n as key, t.repository_id, t.document::text as document, ${columns}
+      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}) x(r, n)
+      join ${table} t on t.repository_id = x.r and t.number = x.n where t.deleted_at is null and ${shown}`);
   return rows.map(toFound);
 }
 
@@ -72,15 +63,12 @@ export async function findLabelsByName(
   db: Database,
   wanted: { repositoryId: number; name: string }[],
 ): Promise<FoundNode[]> {
-  const statement = new Statement();
-  const lowerCase = wanted.map(({ name }) => name.toLowerCase());
-  const names = statement.array(lowerCase, "text");
-  const rows = await statement.rows<Row>(
-    db,
-    `select x.r || '/' || x.name as key, t.repository_id, t.document::text as document, null as body, null as detail
-      from unnest(${statement.arrayIn(wanted, "repositoryId", "bigint")}, ${names}) x(r, name)
-      join labels t on t.repository_id = x.r and lower(t.name) = x.name where t.deleted_at is null order by t.id`,
-  );
+  const repositoryIds = wanted.map(({ repositoryId }) => repositoryId);
+  const names = wanted.map(({ name }) => name.toLowerCase());
+  const rows = await db.prepared<Row>(sql`
+    select x.r || '/' || x.name as key, t.repository_id, t.document::text as document, ${NO_BODY}
+      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(names, "text")}) x(r, name)
+      join labels t on t.repository_id = x.r and lower(t.name) = x.name where t.deleted_at is null order by t.id`);
   return rows.map(toFound);
 }
 
@@ -91,20 +79,15 @@ export async function findLabelsByWords(
   text: string,
   { limit, offset }: { limit: number; offset: number },
 ): Promise<{ found: FoundNode[]; total: number }> {
-  const statement = new Statement();
   const words = text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word));
-  const matching = [
-    `t.repository_id = ${statement.value(repositoryId)} and t.deleted_at is null`,
-    ...words.map(
-      (word) => `search_words(t.name || ' ' || coalesce(t.description, '')) @@ search_query(${statement.value(word)})`,
-    ),
-  ].join(" and ");
-  const rows = await statement.rows<Row & { total: string }>(
-    db,
-    `select t.id::text as key, t.repository_id, t.document::text as document, null as body, null as detail,
+  const matching = sql.and([
+    sql`t.repository_id = ${repositoryId} and t.deleted_at is null`,
+    ...words.map((word) => sql`search_words(t.name || ' ' || coalesce(t.description, '')) @@ search_query(${word})`),
+  ]);
+  const rows = await db.prepared<Row & { total: string }>(sql`
+    select t.id::text as key, t.repository_id, t.document::text as document, ${NO_BODY},
       (select count(*) from labels t where ${matching}) as total from labels t where ${matching}
-      order by t.id limit ${statement.value(limit)} offset ${statement.value(offset)}`,
-  );
+      order by t.id limit ${limit} offset ${offset}`);
   return { found: rows.map(toFound), total: Number(rows[0]?.total ?? 0) };
 }
 
@@ -116,19 +99,16 @@ export async function findById(
   sight: Sight,
 ): Promise<FoundNode[]> {
   const { table, columns, shown } = TABLES[kind];
-  const statement = new Statement();
-  const rows = await statement.rows<Row>(
-    db,
-    `select t.id::text as key, t.repository_id, t.document::text as document, ${columns} from repository_syncs s
+  const rows = await db.prepared<Row>(sql`
+    select t.id::text as key, t.repository_id, t.document::text as document, ${columns} from repository_syncs s
       join repositories r on r.id = s.repository_id and r.deleted_at is null
-      join ${table} t on t.repository_id = s.repository_id and t.id = any(${statement.array(ids, "bigint")}::bigint[])
-      where s.state <> 'gone' and t.deleted_at is null and ${shown} and ${visible(statement, "r", sight)}`,
-  );
+      join ${table} t on t.repository_id = s.repository_id and t.id = any(${sql.array(ids, "bigint")}::bigint[])
+      where s.state <> 'gone' and t.deleted_at is null and ${shown} and ${visible(sql`r`, sight)}`);
   return rows.map(toFound);
 }
 
-const REPOSITORY_COLUMNS =
-  "r.id as repository_id, r.document::text as document, null as body, r.detail::text as detail, r.full_name, r.html_url, r.private, s.confirmed_at";
+const REPOSITORY_COLUMNS = sql`r.id as repository_id, r.document::text as document, null as body,
+  r.detail::text as detail, r.full_name, r.html_url, r.private, s.confirmed_at`;
 
 interface RepositoryRow extends Row {
   full_name: string;
@@ -148,12 +128,10 @@ function toRepository(row: RepositoryRow): FoundRepository {
 
 /** Mirrored repositories; keys are the ids. */
 export async function findRepositoriesById(db: Database, ids: number[], sight: Sight): Promise<FoundRepository[]> {
-  const statement = new Statement();
-  const rows = await statement.rows<RepositoryRow>(
-    db,
-    `select r.id::text as key, ${REPOSITORY_COLUMNS}
-      ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)} and r.id = any(${statement.array(ids, "bigint")}::bigint[])`,
-  );
+  const { tables, isMirrored } = MIRRORED_REPOSITORIES;
+  const rows = await db.prepared<RepositoryRow>(sql`
+    select r.id::text as key, ${REPOSITORY_COLUMNS} from ${tables}
+      where ${isMirrored} and ${visible(sql`r`, sight)} and r.id = any(${sql.array(ids, "bigint")}::bigint[])`);
   return rows.map(toRepository);
 }
 
@@ -163,39 +141,35 @@ export async function findRepositoriesByName(
   names: string[],
   { followRenames, sight }: { followRenames: boolean; sight: Sight },
 ): Promise<FoundRepository[]> {
-  const statement = new Statement();
-  const wanted = statement.array(names, "text");
-  const seen = visible(statement, "r", sight);
-  const rows = await statement.rows<RepositoryRow>(
-    db,
-    `${
-      followRenames
-        ? `select f.full_name as key, ${REPOSITORY_COLUMNS}, 0 as rank, r.seen_at ${MIRRORED_REPOSITORIES.replace(" where ", " join former_names f on f.repository_id = r.id where ")} and ${seen} and f.full_name = any(${wanted}::text[]) union all `
-        : ""
-    }select lower(r.full_name) as key, ${REPOSITORY_COLUMNS}, 1 as rank, r.seen_at ${MIRRORED_REPOSITORIES} and ${seen} and lower(r.full_name) = any(${wanted}::text[]) order by rank, seen_at`,
-  );
+  const { tables, isMirrored } = MIRRORED_REPOSITORIES;
+  const wanted = sql.array(names, "text");
+  const isSeen = sql`${isMirrored} and ${visible(sql`r`, sight)}`;
+  const renamed = sql`
+    select f.full_name as key, ${REPOSITORY_COLUMNS}, 0 as rank, r.seen_at
+      from ${tables} join former_names f on f.repository_id = r.id
+      where ${isSeen} and f.full_name = any(${wanted}::text[])
+    union all`;
+  const rows = await db.prepared<RepositoryRow>(sql`
+    ${followRenames ? renamed : sql``}
+    select lower(r.full_name) as key, ${REPOSITORY_COLUMNS}, 1 as rank, r.seen_at from ${tables}
+      where ${isSeen} and lower(r.full_name) = any(${wanted}::text[])
+    order by rank, seen_at`);
   return rows.map(toRepository);
 }
 
 /** Accounts by id; keys are the ids. */
 export async function findUsersById(db: Database, ids: number[]): Promise<FoundNode[]> {
-  const statement = new Statement();
-  const rows = await statement.rows<Row>(
-    db,
-    `select u.id::text as key, 0 as repository_id, u.document::text as document, null as body, null as detail from users u
-      where u.id = any(${statement.array(ids, "bigint")}::bigint[]) and u.deleted_at is null`,
-  );
+  const rows = await db.prepared<Row>(sql`
+    select u.id::text as key, 0 as repository_id, u.document::text as document, ${NO_BODY} from users u
+      where u.id = any(${sql.array(ids, "bigint")}::bigint[]) and u.deleted_at is null`);
   return rows.map(toFound);
 }
 
 /** Accounts by login in lower case, which is also the key. */
 export async function findUsersByLogin(db: Database, logins: string[]): Promise<FoundNode[]> {
-  const statement = new Statement();
-  const rows = await statement.rows<Row>(
-    db,
-    `select lower(u.login) as key, 0 as repository_id, u.document::text as document, null as body, null as detail from users u
-      where lower(u.login) = any(${statement.array(logins, "text")}::text[]) and u.deleted_at is null order by u.seen_at`,
-  );
+  const rows = await db.prepared<Row>(sql`
+    select lower(u.login) as key, 0 as repository_id, u.document::text as document, ${NO_BODY} from users u
+      where lower(u.login) = any(${sql.array(logins, "text")}::text[]) and u.deleted_at is null order by u.seen_at`);
   return rows.map(toFound);
 }
 

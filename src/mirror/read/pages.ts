@@ -1,26 +1,27 @@
 import pg from "pg";
-import type { Database } from "../../../db/connection.ts";
-import { Statement } from "../../../db/statement.ts";
+import type { Database } from "../../../db/database.ts";
+import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 
-/** Rows of one kind that belong to a parent, in a total order. SQL in here is ours alone: values are the statement's. */
+/** Rows of one kind that belong to a parent, in a total order. */
 export interface PageSource {
   /** Tables, e.g. `issues i`. Conditions may refer to the parent as `x.r` (an id) and `x.n` (a number or an id). */
-  from: string;
+  from: Sql;
   /** Those of them that suffice to count; absent: all. */
-  counted?: string;
+  counted?: Sql;
   /** A table `s` of lists under each parent, which are read one by one; a row may stand in several of them. */
-  lists?: (statement: Statement) => string;
+  lists?: Sql;
   /** The columns that make a stored document. */
-  repositoryId: string;
-  document: string;
-  detail?: string;
+  repositoryId: Sql;
+  document: Sql;
+  detail?: Sql;
   /** What people wrote, which is read only where it is wanted. */
-  body?: string;
-  conditions: (statement: Statement) => string[];
-  key: string;
-  keyType: "timestamptz" | "integer" | "text" | "bigint";
-  tie: string;
+  body?: Sql;
+  conditions: readonly Sql[];
+  key: Sql;
+  /** The type of `key`. */
+  keyType: Sql;
+  tie: Sql;
   direction: "asc" | "desc";
 }
 
@@ -65,35 +66,55 @@ export async function findPages(
   parents: Parent[],
   request: PageRequest,
 ): Promise<PageRow[][]> {
-  const statement = new Statement();
-  const [ids, numbers] = [statement.arrayIn(parents, "r", "bigint"), statement.arrayIn(parents, "n", "bigint")];
-  const lists = source.lists ? ` cross join ${source.lists(statement)}` : "";
-  const conditions = source.conditions(statement);
+  const { key, tie } = source;
+  const lists = source.lists ? sql`cross join ${source.lists}` : sql``;
+  const conditions = [...source.conditions];
   const ascending = source.direction === "asc";
   for (const [position, isLater] of [
     [request.after, true],
     [request.before, false],
   ] as const) {
     if (!position) continue;
-    const at = `(${statement.value(position.key)}::${source.keyType}, ${statement.value(position.tie)}::bigint)`;
-    conditions.push(`(${source.key}, ${source.tie}) ${ascending === isLater ? ">" : "<"} ${at}`);
+    const at = sql`(${position.key}::${source.keyType}, ${position.tie}::bigint)`;
+    conditions.push(sql`(${key}, ${tie}) ${ascending === isLater ? sql`>` : sql`<`} ${at}`);
   }
-  const direction = ascending === request.fromEnd ? "desc" : "asc";
+  const way = DIRECTIONS[ascending === request.fromEnd ? "desc" : "asc"];
+  const document = request.withoutDocuments ? sql`''` : sql`${source.document}::text`;
   const body = request.withBody && !request.withoutDocuments ? source.body : undefined;
-  const columns = `${source.repositoryId} as repository_id, ${request.withoutDocuments ? "''" : `${source.document}::text`} as document, ${source.detail ?? "null"}::text as detail, ${body ?? "null"} as body`;
-  const text = `select x.at::integer, p.repository_id::float8, p.document, p.detail, p.body, p.sort_text, p.tie::float8 from unnest(${ids}, ${numbers}) with ordinality x(r, n, at)${lists}
-    cross join lateral (select ${columns}, ${source.key} as sort_key, (${source.key})::text as sort_text, ${source.tie} as tie
-      from ${source.from} where ${conditions.join(" and ")}
-      order by ${source.key} ${direction}, ${source.tie} ${direction} limit ${statement.value(request.limit + 1)}) p
-    order by x.at, p.sort_key ${direction}, p.tie ${direction}`;
-  const rows = await run(db, statement, text);
+  const rows = await run(
+    db,
+    sql`
+      select x.at::integer, p.repository_id::float8, p.document, p.detail, p.body, p.sort_text, p.tie::float8
+        from ${parentsTable(parents)} ${lists} cross join lateral (
+          select ${source.repositoryId} as repository_id, ${document} as document, ${source.detail ?? NULL}::text as detail,
+              ${body ?? NULL} as body, ${key} as sort_key, (${key})::text as sort_text, ${tie} as tie
+            from ${source.from} where ${sql.and(conditions)} order by ${key} ${way}, ${tie} ${way}
+            limit ${request.limit + 1}) p
+        order by x.at, p.sort_key ${way}, p.tie ${way}`,
+  );
   const pages: PageRow[][] = parents.map(() => []);
-  for (const { at, sort_text, tie, repository_id, document, detail, body } of rows) {
-    const page = pages[at - 1];
-    if (!page || page.length > request.limit || page.at(-1)?.tie === tie) continue;
-    page.push({ key: sort_text, tie, stored: { repositoryId: repository_id, document, detail, body } });
+  for (const row of rows) {
+    const page = pages[row.at - 1];
+    if (!page || page.length > request.limit || page.at(-1)?.tie === row.tie) continue;
+    const { repository_id: repositoryId, document, detail, body } = row;
+    page.push({ key: row.sort_text, tie: row.tie, stored: { repositoryId, document, detail, body } });
   }
   return request.fromEnd ? pages.map((page) => page.reverse()) : pages;
+}
+
+const NULL = sql`null`;
+
+/** The parents as a table `x` of `r`, `n` and their place. */
+function parentsTable(parents: readonly Parent[]): Sql {
+  const ids = sql.array(
+    parents.map(({ r }) => r),
+    "bigint",
+  );
+  const numbers = sql.array(
+    parents.map(({ n }) => n),
+    "bigint",
+  );
+  return sql`unnest(${ids}, ${numbers}) with ordinality x(r, n, at)`;
 }
 
 /** Those of these issues that are stored, by their numbers, whatever has become of them since they were found. */
@@ -103,12 +124,9 @@ export async function findIssueDocuments(
   numbers: readonly number[],
   { withBody }: Pick<PageRequest, "withBody">,
 ): Promise<Map<number, StoredDocument>> {
-  const statement = new Statement();
-  const rows = await statement.rows<{ number: number; document: string; body: string | null }>(
-    db,
-    `select number, document::text as document, ${withBody ? "body" : "null as body"} from issues
-      where repository_id = ${statement.value(repositoryId)} and number = any(${statement.array(numbers, "integer")}::integer[])`,
-  );
+  const rows = await db.prepared<{ number: number; document: string; body: string | null }>(sql`
+    select number, document::text as document, ${withBody ? sql`body` : NULL} as body from issues
+      where repository_id = ${repositoryId} and number = any(${sql.array(numbers, "integer")}::integer[])`);
   return new Map(rows.map(({ number, document, body }) => [number, { repositoryId, document, body }]));
 }
 
@@ -117,18 +135,14 @@ export async function countPages(
   db: Database,
   source: Pick<PageSource, "from" | "counted" | "lists" | "conditions" | "tie">,
   parents: Parent[],
-  measure = "0",
+  measure = sql`0`,
 ): Promise<{ count: number; sum: number }[]> {
-  const statement = new Statement();
-  const [ids, numbers] = [statement.arrayIn(parents, "r", "bigint"), statement.arrayIn(parents, "n", "bigint")];
-  const lists = source.lists ? `${source.lists(statement)} cross join ` : "";
-  const count = source.lists ? `count(distinct ${source.tie})` : "count(*)";
-  const conditions = source.conditions(statement);
-  const rows = await statement.rows<{ count: string; sum: string | null }>(
-    db,
-    `select p.* from unnest(${ids}, ${numbers}) with ordinality x(r, n, at)
-      cross join lateral (select ${count} as count, sum(${measure}) as sum from ${lists}${source.counted ?? source.from} where ${conditions.join(" and ")}) p order by x.at`,
-  );
+  const lists = source.lists ? sql`${source.lists} cross join` : sql``;
+  const count = source.lists ? sql`count(distinct ${source.tie})` : sql`count(*)`;
+  const rows = await db.prepared<{ count: string; sum: string | null }>(sql`
+    select p.* from ${parentsTable(parents)} cross join lateral (
+      select ${count} as count, sum(${measure}) as sum from ${lists} ${source.counted ?? source.from}
+        where ${sql.and(source.conditions)}) p order by x.at`);
   return rows.map(({ count, sum }) => ({ count: Number(count), sum: Number(sum ?? 0) }));
 }
 
@@ -142,9 +156,9 @@ interface RawRow {
   body: string | null;
 }
 
-async function run(db: Database, statement: Statement, text: string): Promise<RawRow[]> {
+async function run(db: Database, statement: Sql): Promise<RawRow[]> {
   try {
-    return await statement.rows<RawRow>(db, text);
+    return await db.prepared<RawRow>(statement);
   } catch (error) {
     // Class 22 is "data exception": a position out of a forged cursor is no time or no number.
     if (error instanceof pg.DatabaseError && error.code?.startsWith("22"))

@@ -1,20 +1,17 @@
-import type { Database } from "../../../db/connection.ts";
-import { Statement } from "../../../db/statement.ts";
+import type { Database } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
 
 /** Whether the number names a pull request that is mirrored. */
 export async function isMirroredPull(db: Database, repositoryId: number, number: number): Promise<boolean> {
-  const statement = new Statement();
-  const rows = await statement.rows(
-    db,
-    `select from pull_requests p where p.repository_id = ${statement.value(repositoryId)} and p.number = ${statement.value(number)}`,
-  );
+  const rows = await db.prepared(sql`
+    select from pull_requests p where p.repository_id = ${repositoryId} and p.number = ${number}`);
   return rows.length > 0;
 }
 
 const PARENTS = {
-  issue_comment: { table: "issue_comments", column: "issue_number" },
-  review_comment: { table: "pull_request_review_comments", column: "pull_number" },
-} as const;
+  issue_comment: { table: sql`issue_comments`, column: sql`issue_number` },
+  review_comment: { table: sql`pull_request_review_comments`, column: sql`pull_number` },
+};
 
 /** The number of the issue or pull request that a comment stands under; null: the comment is not mirrored. */
 export async function findParentNumber(
@@ -24,10 +21,7 @@ export async function findParentNumber(
   id: number,
 ): Promise<number | null> {
   const { table, column } = PARENTS[kind];
-  const statement = new Statement();
-  const [row] = await statement.rows<{ number: number | null }>(
-    db,
-    `select c.${column} as number from ${table} c where c.repository_id = ${statement.value(repositoryId)} and c.id = ${statement.value(id)}`,
-  );
+  const [row] = await db.prepared<{ number: number | null }>(sql`
+    select c.${column} as number from ${table} c where c.repository_id = ${repositoryId} and c.id = ${id}`);
   return row?.number ?? null;
 }

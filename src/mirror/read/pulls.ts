@@ -1,5 +1,5 @@
-import type { Database } from "../../../db/connection.ts";
-import { Statement } from "../../../db/statement.ts";
+import type { Database } from "../../../db/database.ts";
+import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
 
 export interface PullRow {
   number: number;
@@ -18,8 +18,8 @@ export interface PullFilter {
 
 export type PullSort = "created" | "updated" | "popularity" | "long-running";
 
-const SHOWN = "p.id is not null and p.deleted_at is null";
-const MONTH = "interval '1 month'";
+const SHOWN = sql`p.id is not null and p.deleted_at is null`;
+const IN_STATE = { all: sql`true`, open: sql`p.state = 'open'`, closed: sql`p.state = 'closed'` };
 
 /** A page of the repository's pull requests, and how many match in all. `now` decides what is long-running. */
 export async function findPulls(
@@ -28,31 +28,26 @@ export async function findPulls(
   filter: PullFilter,
   page: { sort: PullSort; direction: "asc" | "desc"; limit: number; offset: number; now: Date },
 ): Promise<{ rows: PullRow[]; total: number }> {
-  const count = matching(repositoryId, filter, page);
-  const [counted] = await count.rows<{ total: string }>(
-    db,
-    `select count(*) as total from pull_requests p where ${count.conditions}`,
-  );
+  const conditions = matching(repositoryId, filter, page);
+  const [counted] = await db.prepared<{ total: string }>(sql`
+    select count(*) as total from pull_requests p where ${conditions}`);
   const total = Number(counted?.total ?? 0);
   if (total <= page.offset) return { rows: [], total };
 
-  const statement = matching(repositoryId, filter, page);
   const byComments = page.sort === "popularity";
   const key = byComments
-    ? "coalesce(i.comments, p.comments, 0)"
+    ? sql`coalesce(i.comments, p.comments, 0)`
     : page.sort === "updated"
-      ? "p.updated_at"
-      : "p.created_at";
-  const rows = await statement.rows<RawPull>(
-    db,
-    // Documents are read of what is on the page alone, and not of all before it.
-    `select p.number, p.document::text as document, p.body, p.updated_at from (
+      ? sql`p.updated_at`
+      : sql`p.created_at`;
+  const way = DIRECTIONS[page.direction];
+  // Documents are read of what is on the page alone, and not of all before it.
+  const rows = await db.prepared<RawPull>(sql`
+    select p.number, p.document::text as document, p.body, p.updated_at from (
         select p.number, p.document, p.body, p.updated_at, ${key} as key from pull_requests p
-          ${byComments ? "left join issues i on i.repository_id = p.repository_id and i.number = p.number" : ""}
-          where ${statement.conditions} order by key ${page.direction}, p.number ${page.direction}
-          limit ${statement.value(page.limit)} offset ${statement.value(page.offset)}) p
-      order by p.key ${page.direction}, p.number ${page.direction}`,
-  );
+          ${byComments ? sql`left join issues i on i.repository_id = p.repository_id and i.number = p.number` : sql``}
+          where ${conditions} order by key ${way}, p.number ${way} limit ${page.limit} offset ${page.offset}) p
+      order by p.key ${way}, p.number ${way}`);
   return { rows: rows.map(toPull), total };
 }
 
@@ -60,33 +55,23 @@ function matching(
   repositoryId: number,
   { state, head, base }: PullFilter,
   { sort, now }: { sort: PullSort; now: Date },
-): Statement {
-  const statement = new Statement();
-  statement.where(`p.repository_id = ${statement.value(repositoryId)}`).where(SHOWN);
-  if (state !== "all") statement.where(`p.state = '${state}'`);
-  if (base !== undefined) statement.where(`p.base_ref = ${statement.value(base)}`);
-  if (head !== undefined) statement.where(`lower(p.head_label) = ${statement.value(head.toLowerCase())}`);
+): Sql {
+  const conditions = [sql`p.repository_id = ${repositoryId}`, SHOWN, IN_STATE[state]];
+  if (base !== undefined) conditions.push(sql`p.base_ref = ${base}`);
+  if (head !== undefined) conditions.push(sql`lower(p.head_label) = ${head.toLowerCase()}`);
   if (sort === "long-running") {
     // GitHub docs: "filter by pull requests that were created more than a month ago and have had activity within the past month".
-    const moment = statement.value(now);
-    statement.where(
-      `p.created_at < ${moment}::timestamptz - ${MONTH} and p.updated_at > ${moment}::timestamptz - ${MONTH}`,
-    );
+    const monthAgo = sql`${now}::timestamptz - interval '1 month'`;
+    conditions.push(sql`p.created_at < ${monthAgo} and p.updated_at > ${monthAgo}`);
   }
-  return statement;
+  return sql.and(conditions);
 }
 
 /** Null: there is none, or it is deleted, or not whole yet. */
 export async function findPull(db: Database, repositoryId: number, number: number): Promise<PullRow | null> {
-  const statement = new Statement();
-  statement
-    .where(`p.repository_id = ${statement.value(repositoryId)}`)
-    .where(`p.number = ${statement.value(number)}`)
-    .where(SHOWN);
-  const [row] = await statement.rows<RawPull>(
-    db,
-    `select p.number, p.document::text as document, p.detail::text as detail, p.body, p.updated_at from pull_requests p where ${statement.conditions}`,
-  );
+  const [row] = await db.prepared<RawPull>(sql`
+    select p.number, p.document::text as document, p.detail::text as detail, p.body, p.updated_at from pull_requests p
+      where p.repository_id = ${repositoryId} and p.number = ${number} and ${SHOWN}`);
   return row ? toPull(row) : null;
 }
 

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
-import type { Database } from "../../../db/connection.ts";
+import type { Database } from "../../../db/database.ts";
 import { GatheredRead } from "../../../db/gathered.ts";
-import { Statement } from "../../../db/statement.ts";
+import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
 import type { Standing } from "../unchanged/standings.ts";
 import { type Sight, sees, visible } from "./sight.ts";
 
@@ -41,11 +41,19 @@ interface Row {
   total: string;
 }
 
-const COLUMNS =
-  "r.id, r.node_id, r.name, r.full_name, r.html_url, r.owner_id, r.private, r.has_issues, r.updated_at, s.confirmed_at";
-/** Repositories `r` that are mirrored and exist; more conditions may follow. */
-export const MIRRORED_REPOSITORIES =
-  "from repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone' where r.deleted_at is null";
+const COLUMNS = sql`r.id, r.node_id, r.name, r.full_name, r.html_url, r.owner_id, r.private, r.has_issues, r.updated_at,
+  s.confirmed_at`;
+/** Repositories `r` that are mirrored and exist. */
+export const MIRRORED_REPOSITORIES = {
+  tables: sql`repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone'`,
+  isMirrored: sql`r.deleted_at is null`,
+};
+
+/** Of the mirrored repositories `r` those for which the conditions hold. */
+function mirroredWhere(...conditions: readonly Sql[]): Sql {
+  const { tables, isMirrored } = MIRRORED_REPOSITORIES;
+  return sql`from ${tables} where ${sql.and([isMirrored, ...conditions])}`;
+}
 
 /** The repository that has this name now, in any case of its letters. */
 export async function findRepositoryByName(
@@ -107,15 +115,13 @@ export async function findRepositoryById(db: Database, id: number, sight: Sight)
 /** All that bear a name, the newest observation first, whoever may see them. */
 const BY_NAME = new GatheredRead(async (db, names: string[]): Promise<(readonly Named[])[]> => {
   const asked = [...new Set(names)];
-  const statement = new Statement();
-  const rows = await statement.rows<Row & { at: number; is_mirrored: boolean; revision: string | null }>(
-    db,
-    `select x.at::integer as at, ${COLUMNS}, s.state is not null and s.state <> 'gone' as is_mirrored, v.revision::text as revision
-      from unnest(${statement.array(asked, "text")}) with ordinality as x(name, at)
+  const rows = await db.prepared<Row & { at: number; is_mirrored: boolean; revision: string | null }>(sql`
+    select x.at::integer as at, ${COLUMNS}, s.state is not null and s.state <> 'gone' as is_mirrored,
+        v.revision::text as revision
+      from unnest(${sql.array(asked, "text")}) with ordinality as x(name, at)
       join repositories r on lower(r.full_name) = x.name and r.deleted_at is null
       left join repository_syncs s on s.repository_id = r.id left join revisions v on v.repository_id = r.id
-      order by r.seen_at desc`,
-  );
+      order by r.seen_at desc`);
   const found = new Map(asked.map((name): [string, Named[]] => [name, []]));
   for (const row of rows) {
     const { at, is_mirrored: isMirrored, revision } = row;
@@ -132,11 +138,8 @@ const BY_NAME = new GatheredRead(async (db, names: string[]): Promise<(readonly 
 const REMEMBERED_NAMES = 10_000;
 
 const BY_ID = new GatheredRead(async (db, ids: number[]): Promise<(MirroredRepository | null)[]> => {
-  const statement = new Statement();
-  const rows = await statement.rows<Row>(
-    db,
-    `select ${COLUMNS} ${MIRRORED_REPOSITORIES} and r.id = any(${statement.array([...new Set(ids)], "bigint")}::bigint[])`,
-  );
+  const rows = await db.prepared<Row>(sql`
+    select ${COLUMNS} ${mirroredWhere(sql`r.id = any(${sql.array([...new Set(ids)], "bigint")}::bigint[])`)}`);
   const found = new Map(rows.map((row) => [Number(row.id), mirrored(row)]));
   return ids.map((id) => found.get(id) ?? null);
 });
@@ -147,21 +150,16 @@ export async function findRenamedRepository(
   fullName: string,
   sight: Sight,
 ): Promise<MirroredRepository | null> {
-  const statement = new Statement();
-  const [row] = await statement.rows<Row>(
-    db,
-    `select ${COLUMNS} ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)} and r.id in
-      (select repository_id from former_names where full_name = ${statement.value(fullName.toLowerCase())}) order by r.seen_at desc limit 1`,
-  );
+  const wasNamed = sql`r.id in (select repository_id from former_names where full_name = ${fullName.toLowerCase()})`;
+  const [row] = await db.prepared<Row>(sql`
+    select ${COLUMNS} ${mirroredWhere(visible(sql`r`, sight), wasNamed)} order by r.seen_at desc limit 1`);
   return row ? mirrored(row) : null;
 }
 
 export async function findRepositoryDocument(db: Database, id: number): Promise<RepositoryDocument | null> {
-  const statement = new Statement();
-  const [row] = await statement.rows<Row>(
-    db,
-    `select ${COLUMNS}, r.document::text, r.detail::text from repositories r left join repository_syncs s on s.repository_id = r.id where r.id = ${statement.value(id)}`,
-  );
+  const [row] = await db.prepared<Row>(sql`
+    select ${COLUMNS}, r.document::text, r.detail::text from repositories r
+      left join repository_syncs s on s.repository_id = r.id where r.id = ${id}`);
   return row ? documented(row) : null;
 }
 
@@ -176,11 +174,11 @@ export interface RepositoryFilter {
   updatedBefore: Date | null;
 }
 
-const SORT_KEYS: Record<RepositorySort, string> = {
-  created: "r.created_at",
-  updated: "r.updated_at",
-  pushed: "coalesce(r.pushed_at, '-infinity')",
-  full_name: "lower(r.full_name)",
+const SORT_KEYS: Record<RepositorySort, Sql> = {
+  created: sql`r.created_at`,
+  updated: sql`r.updated_at`,
+  pushed: sql`coalesce(r.pushed_at, '-infinity')`,
+  full_name: sql`lower(r.full_name)`,
 };
 
 /** A page of a user's repositories, and how many there are in all. */
@@ -191,12 +189,10 @@ export async function findUserRepositories(
   filter: RepositoryFilter,
   page: RepositoryPage,
 ): Promise<{ rows: RepositoryDocument[]; total: number }> {
-  const statement = new Statement();
-  const conditions = [visible(statement, "r", sight), relationCondition(statement, userId, filter.relations)];
-  if (filter.visibility !== "all") conditions.push(filter.visibility === "public" ? "not r.private" : "r.private");
-  if (filter.updatedAfter) conditions.push(`r.updated_at > ${statement.value(filter.updatedAfter)}`);
-  if (filter.updatedBefore) conditions.push(`r.updated_at < ${statement.value(filter.updatedBefore)}`);
-  return pageOfRepositories(db, statement, conditions, page);
+  const conditions = [visible(sql`r`, sight), relationCondition(userId, filter.relations), OWNED[filter.visibility]];
+  if (filter.updatedAfter) conditions.push(sql`r.updated_at > ${filter.updatedAfter}`);
+  if (filter.updatedBefore) conditions.push(sql`r.updated_at < ${filter.updatedBefore}`);
+  return pageOfRepositories(db, conditions, page);
 }
 
 export interface RepositoryPage {
@@ -208,17 +204,16 @@ export interface RepositoryPage {
 
 async function pageOfRepositories(
   db: Database,
-  statement: Statement,
-  conditions: readonly string[],
+  conditions: readonly Sql[],
   { sort, direction, limit, offset }: RepositoryPage,
 ): Promise<{ rows: RepositoryDocument[]; total: number }> {
-  const found = await statement.rows<Row>(
-    db,
-    `select p.*, q.total from (select count(*) as total ${MIRRORED_REPOSITORIES} and ${conditions.join(" and ")}) q left join lateral
-      (select ${COLUMNS}, r.document::text as document, null as detail, ${SORT_KEYS[sort]} as key ${MIRRORED_REPOSITORIES} and ${conditions.join(" and ")}
-       order by ${SORT_KEYS[sort]} ${direction}, r.id ${direction} limit ${statement.value(limit)} offset ${statement.value(offset)}) p on true
-     order by p.key ${direction}, p.id ${direction}`,
-  );
+  const matching = mirroredWhere(...conditions);
+  const way = DIRECTIONS[direction];
+  const found = await db.prepared<Row>(sql`
+    select p.*, q.total from (select count(*) as total ${matching}) q left join lateral
+      (select ${COLUMNS}, r.document::text as document, null as detail, ${SORT_KEYS[sort]} as key ${matching}
+       order by ${SORT_KEYS[sort]} ${way}, r.id ${way} limit ${limit} offset ${offset}) p on true
+      order by p.key ${way}, p.id ${way}`);
   return { rows: found.filter((row) => row.id !== null).map(documented), total: Number(found[0]?.total ?? 0) };
 }
 
@@ -229,28 +224,30 @@ export async function findOwnedRepositories(
   { only, sight }: { only: "all" | "public" | "private" | "forks" | "sources"; sight: Sight },
   page: RepositoryPage,
 ): Promise<{ rows: RepositoryDocument[]; total: number }> {
-  const statement = new Statement();
-  const conditions = [`r.owner_id = ${statement.value(ownerId)}`, visible(statement, "r", sight), OWNED[only]];
-  return pageOfRepositories(db, statement, conditions, page);
+  return pageOfRepositories(db, [sql`r.owner_id = ${ownerId}`, visible(sql`r`, sight), OWNED[only]], page);
 }
 
-const OWNED = { all: "true", public: "not r.private", private: "r.private", forks: "r.fork", sources: "not r.fork" };
+const OWNED = {
+  all: sql`true`,
+  public: sql`not r.private`,
+  private: sql`r.private`,
+  forks: sql`r.fork`,
+  sources: sql`not r.fork`,
+};
 
 /**
  * The mirror is not told who is a member of what. What a user does not own has been opened to them by the token that
  * mirrors it, as to a collaborator; where an organisation owns it, they also count as its member.
  */
-function relationCondition(statement: Statement, userId: number, relations: readonly Relation[]): string {
-  const user = statement.value(userId);
-  const any: string[] = [];
-  if (relations.includes("owner")) any.push(`r.owner_id = ${user}`);
-  if (relations.includes("collaborator")) any.push(`r.owner_id is distinct from ${user}`);
+function relationCondition(userId: number, relations: readonly Relation[]): Sql {
+  const any: Sql[] = [];
+  if (relations.includes("owner")) any.push(sql`r.owner_id = ${userId}`);
+  if (relations.includes("collaborator")) any.push(sql`r.owner_id is distinct from ${userId}`);
   else if (relations.includes("organization_member")) {
-    any.push(
-      `(r.owner_id <> ${user} and exists (select from users o where o.id = r.owner_id and o.type = 'Organization'))`,
-    );
+    any.push(sql`(r.owner_id <> ${userId}
+      and exists (select from users o where o.id = r.owner_id and o.type = 'Organization'))`);
   }
-  return any.length > 0 ? `(${any.join(" or ")})` : `${user}::bigint is null`;
+  return sql.or(any);
 }
 
 function mirrored(row: Row): MirroredRepository {
@@ -270,24 +267,18 @@ function mirrored(row: Row): MirroredRepository {
 
 /** When upstream last confirmed the repository of which that is longest ago; null: of one never, or there is none. */
 export async function findOldestConfirmation(db: Database, sight: Sight): Promise<Date | null> {
-  const statement = new Statement();
-  const [row] = await statement.rows<{ oldest: Date | null; is_complete: boolean | null }>(
-    db,
-    `select min(s.confirmed_at) as oldest, bool_and(s.confirmed_at is not null) as is_complete
-      ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)}`,
-  );
+  const [row] = await db.prepared<{ oldest: Date | null; is_complete: boolean | null }>(sql`
+    select min(s.confirmed_at) as oldest, bool_and(s.confirmed_at is not null) as is_complete
+      ${mirroredWhere(visible(sql`r`, sight))}`);
   return row?.is_complete ? row.oldest : null;
 }
 
 /** The same of these repositories alone. Undefined: none of them is mirrored. */
 export async function findConfirmation(db: Database, ids: readonly number[]): Promise<Date | null | undefined> {
-  const statement = new Statement();
-  const rows = await statement.rows<{ confirmed_at: Date | null }>(
-    db,
-    `select s.confirmed_at from repository_syncs s where s.repository_id = any(${statement.value(ids)}::bigint[])
-      order by s.confirmed_at nulls first limit 1`,
-  );
-  return rows[0]?.confirmed_at;
+  const [row] = await db.prepared<{ confirmed_at: Date | null }>(sql`
+    select s.confirmed_at from repository_syncs s where s.repository_id = any(${ids}::bigint[])
+      order by s.confirmed_at nulls first limit 1`);
+  return row?.confirmed_at;
 }
 
 function documented(row: Row): RepositoryDocument {

@@ -1,7 +1,7 @@
-import type { Database } from "../../../db/connection.ts";
+import type { Database } from "../../../db/database.ts";
 import { GatheredRead } from "../../../db/gathered.ts";
 import type { SyncState } from "../../../db/schema/sync.ts";
-import { Statement } from "../../../db/statement.ts";
+import { sql } from "../../../db/sql.ts";
 
 /** What every read and write about a repository begins with. */
 export interface MirroredRepository {
@@ -27,12 +27,10 @@ export function findMirroredRepository(db: Database, id: number): Promise<Mirror
 
 /** Those who ask at the same time are answered by one statement. */
 const REPOSITORIES = new GatheredRead(async (db, ids: number[]): Promise<(MirroredRepository | null)[]> => {
-  const statement = new Statement();
-  const rows = await statement.rows<Row>(
-    db,
-    `select r.id, r.node_id, r.full_name, r.html_url, s.state from repositories r
-      join repository_syncs s on s.repository_id = r.id where r.id = any(${statement.array([...new Set(ids)], "bigint")}::bigint[])`,
-  );
+  const rows = await db.prepared<Row>(sql`
+    select r.id, r.node_id, r.full_name, r.html_url, s.state from repositories r
+      join repository_syncs s on s.repository_id = r.id
+      where r.id = any(${sql.array([...new Set(ids)], "bigint")}::bigint[])`);
   const found = new Map(
     rows.map((row) => [
       Number(row.id),

@@ -1,4 +1,4 @@
-import type { Statement } from "../../../db/statement.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 
 /** Whose eyes look: they see every public repository, and these private ones, by id. */
 export interface Sight {
@@ -11,8 +11,8 @@ export function sees({ privateRepositories }: Sight, repositoryId: number): bool
 }
 
 /** The condition under which the repository `alias` is seen. */
-export function visible(statement: Statement, alias: string, { privateRepositories }: Sight): string {
-  if (privateRepositories === "all") return "true";
-  if (privateRepositories.length === 0) return `not ${alias}.private`;
-  return `(not ${alias}.private or ${alias}.id = any(${statement.value(privateRepositories)}::bigint[]))`;
+export function visible(alias: Sql, { privateRepositories }: Sight): Sql {
+  if (privateRepositories === "all") return sql`true`;
+  if (privateRepositories.length === 0) return sql`not ${alias}.private`;
+  return sql`(not ${alias}.private or ${alias}.id = any(${privateRepositories}::bigint[]))`;
 }

@@ -1,5 +1,5 @@
-import type { Database } from "../../../db/connection.ts";
-import { Statement } from "../../../db/statement.ts";
+import type { Database } from "../../../db/database.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 
 export interface UserRow {
   id: number;
@@ -21,41 +21,35 @@ interface Row {
   seen_at: Date;
 }
 
-const COLUMNS = "u.id, u.login, u.type, u.document::text as document, u.updated_at, u.seen_at";
+const COLUMNS = sql`u.id, u.login, u.type, u.document::text as document, u.updated_at, u.seen_at`;
 
 export async function findUser(db: Database, id: number): Promise<UserRow | null> {
-  const statement = new Statement();
-  const [row] = await statement.rows<Row>(
-    db,
-    `select ${COLUMNS} from users u where u.id = ${statement.value(id)} and u.deleted_at is null`,
-  );
+  const [row] = await db.prepared<Row>(sql`
+    select ${COLUMNS} from users u where u.id = ${id} and u.deleted_at is null`);
   return row ? toUser(row) : null;
 }
 
 /** The account that has this login now, in any case of its letters. */
 export async function findUserByLogin(db: Database, login: string): Promise<UserRow | null> {
-  const statement = new Statement();
   // A rename that we have not heard of may have left a login on two rows: the newer observation knows who has it now.
-  const [row] = await statement.rows<Row>(
-    db,
-    `select ${COLUMNS} from users u where lower(u.login) = ${statement.value(login.toLowerCase())} and u.deleted_at is null
-      order by u.seen_at desc limit 1`,
-  );
+  const [row] = await db.prepared<Row>(sql`
+    select ${COLUMNS} from users u where lower(u.login) = ${login.toLowerCase()} and u.deleted_at is null
+      order by u.seen_at desc limit 1`);
   return row ? toUser(row) : null;
 }
 
 /**
  * People whom the repository is known to let be assigned: its owner, who is assigned now, and who wrote in it as its
- * owner, member or collaborator. Upstream's own list is not mirrored and may hold more. `repository` is SQL for its id.
+ * owner, member or collaborator. Upstream's own list is not mirrored and may hold more. `repository` is its id.
  */
-export function assignable(repository: string): string {
-  return `select r.owner_id as id from repositories r where r.id = ${repository}
+export function assignable(repository: Sql): Sql {
+  return sql`select r.owner_id as id from repositories r where r.id = ${repository}
     union select a.user_id from issue_assignees a where a.repository_id = ${repository}
-    union select i.user_id from issues i where i.repository_id = ${repository} and i.deleted_at is null and ${INSIDER("i")}
-    union select c.user_id from issue_comments c where c.repository_id = ${repository} and c.deleted_at is null and ${INSIDER("c")}`;
+    union select i.user_id from issues i where i.repository_id = ${repository} and i.deleted_at is null and ${isInsider(sql`i`)}
+    union select c.user_id from issue_comments c where c.repository_id = ${repository} and c.deleted_at is null and ${isInsider(sql`c`)}`;
 }
 
-const INSIDER = (alias: string) => `${alias}.author_association in ('OWNER', 'MEMBER', 'COLLABORATOR')`;
+const isInsider = (alias: Sql) => sql`${alias}.author_association in ('OWNER', 'MEMBER', 'COLLABORATOR')`;
 
 /** A page of those who can be assigned, by login, and how many there are. */
 export async function findAssignees(
@@ -63,17 +57,16 @@ export async function findAssignees(
   repositoryId: number,
   { limit, offset, login }: { limit: number; offset: number; login?: string },
 ): Promise<{ rows: UserRow[]; total: number }> {
-  const statement = new Statement();
-  const repository = statement.value(repositoryId);
-  statement.where(`u.id in (${assignable(repository)})`).where("u.deleted_at is null");
-  // Organisations own repositories, and nothing can be assigned to them.
-  statement.where("u.type is distinct from 'Organization'");
-  if (login !== undefined) statement.where(`lower(u.login) = ${statement.value(login.toLowerCase())}`);
-  const rows = await statement.rows<Row & { total: string }>(
-    db,
-    `select ${COLUMNS}, count(*) over () as total from users u where ${statement.conditions}
-      order by lower(u.login), u.id limit ${statement.value(limit)} offset ${statement.value(offset)}`,
-  );
+  const conditions = [
+    sql`u.id in (${assignable(sql.value(repositoryId))})`,
+    sql`u.deleted_at is null`,
+    // Organisations own repositories, and nothing can be assigned to them.
+    sql`u.type is distinct from 'Organization'`,
+  ];
+  if (login !== undefined) conditions.push(sql`lower(u.login) = ${login.toLowerCase()}`);
+  const rows = await db.prepared<Row & { total: string }>(sql`
+    select ${COLUMNS}, count(*) over () as total from users u where ${sql.and(conditions)}
+      order by lower(u.login), u.id limit ${limit} offset ${offset}`);
   const [first] = rows;
   if (first || offset === 0) return { rows: rows.map(toUser), total: Number(first?.total ?? 0) };
   const { total } = await findAssignees(db, repositoryId, {

@@ -1,6 +1,6 @@
 /** What each qualifier of a search for issues and pull requests asks of them. */
 
-import type { Statement } from "../../../db/statement.ts";
+import { Sql, sql } from "../../../db/sql.ts";
 import { mentionOf, typeConditions } from "../read/issues.ts";
 import { loginOf, type SearchNames } from "./names.ts";
 import { InvalidSearchError } from "./query.ts";
@@ -8,61 +8,61 @@ import { numberRange, type Range, timeRange } from "./range.ts";
 
 /** Rows `t` that name issues: by `t.repository_id` and `number`. */
 export interface KeySet {
-  from: string;
-  number: string;
-  where: string;
+  from: Sql;
+  number: Sql;
+  where: Sql;
 }
 
 /** A condition on the issue `i` in its repository `r`, or sets of which the issue must be in one. */
-export type Term = string | KeySet[];
+export type Term = Sql | KeySet[];
 
 export interface TermContext {
-  statement: Statement;
   names: SearchNames;
 }
 
 /** Where words may be looked for. */
 export const TEXT_PLACES = new Set(["title", "body", "comments"]);
 
-const issueSet = (where: string): KeySet => ({ from: "issues t", number: "t.number", where });
-const pullSet = (where: string): KeySet => ({
-  from: "pull_requests t",
-  number: "t.number",
-  where: `t.deleted_at is null and ${where}`,
+const issueSet = (where: Sql): KeySet => ({ from: sql`issues t`, number: sql`t.number`, where });
+const pullSet = (where: Sql): KeySet => ({
+  from: sql`pull_requests t`,
+  number: sql`t.number`,
+  where: sql`t.deleted_at is null and ${where}`,
 });
-const commentSet = (where: string): KeySet => ({
-  from: "issue_comments t",
-  number: "t.issue_number",
-  where: `t.deleted_at is null and ${where}`,
+const commentSet = (where: Sql): KeySet => ({
+  from: sql`issue_comments t`,
+  number: sql`t.issue_number`,
+  where: sql`t.deleted_at is null and ${where}`,
 });
-const reviewSet = (where: string): KeySet => ({
-  from: "pull_request_reviews t",
-  number: "t.pull_number",
-  where: `t.deleted_at is null and t.state <> 'PENDING' and ${where}`,
+const reviewSet = (where: Sql): KeySet => ({
+  from: sql`pull_request_reviews t`,
+  number: sql`t.pull_number`,
+  where: sql`t.deleted_at is null and t.state <> 'PENDING' and ${where}`,
 });
 
 /** The issues in which one of the texts stands, in one of the places; none given is all of them. */
-export function textSets(statement: Statement, texts: string[], places: readonly string[]): KeySet[] {
-  const query = textQuery(statement, texts);
+export function textSets(texts: string[], places: readonly string[]): KeySet[] {
+  const query = textQuery(texts);
   const isIn = (place: string) => places.length === 0 || places.includes(place);
   const sets: KeySet[] = [];
-  if (isIn("title") && isIn("body")) sets.push(issueSet(`t.search @@ ${query}`));
-  else if (isIn("title")) sets.push(issueSet(`t.search @@ ${query} and ts_filter(t.search, '{a}') @@ ${query}`));
-  else if (isIn("body")) sets.push(issueSet(`t.search @@ ${query} and ts_filter(t.search, '{b}') @@ ${query}`));
-  if (isIn("comments")) sets.push(commentSet(`t.search @@ ${query}`));
+  if (isIn("title") && isIn("body")) sets.push(issueSet(sql`t.search @@ ${query}`));
+  else if (isIn("title")) sets.push(issueSet(sql`t.search @@ ${query} and ts_filter(t.search, '{a}') @@ ${query}`));
+  else if (isIn("body")) sets.push(issueSet(sql`t.search @@ ${query} and ts_filter(t.search, '{b}') @@ ${query}`));
+  if (isIn("comments")) sets.push(commentSet(sql`t.search @@ ${query}`));
   return sets;
 }
 
-export function textQuery(statement: Statement, texts: string[]): string {
-  return `(${texts.map((text) => `search_query(${statement.value(text)})`).join(" || ")})`;
+export function textQuery(texts: string[]): Sql {
+  const queries = texts.map((text) => sql`search_query(${text})`);
+  return sql`(${sql.join(queries, " || ")})`;
 }
 
 export type Qualifier = (values: string[], context: TermContext) => Term;
 
 /** The ids of the people named; `@me` and unknown names included. */
-function people(values: string[], { statement, names }: TermContext): string {
+function people(values: string[], { names }: TermContext): Sql {
   const ids = values.flatMap((value) => names.users.get(loginOf(value)) ?? []);
-  return `any(${statement.value(ids)}::bigint[])`;
+  return sql`any(${ids}::bigint[])`;
 }
 
 /** One of several conditions, each by the word that stands for it. @throws InvalidSearchError for other words */
@@ -78,32 +78,28 @@ export function worded(name: string, words: Record<string, Term>): Qualifier {
       }
       return term;
     });
-    if (terms.every((term) => typeof term === "string")) return either(terms);
-    if (terms.every((term) => typeof term !== "string")) return terms.flat();
+    if (terms.every((term) => term instanceof Sql)) return sql.or(terms);
+    if (terms.every((term) => Array.isArray(term))) return terms.flat();
     throw new InvalidSearchError(
       `"${name}:${values.join(",")}" cannot be searched in one; use ${name}: for each and OR.`,
     );
   };
 }
 
-export function either(conditions: string[]): string {
-  return conditions.length === 1 ? (conditions[0] as string) : `(${conditions.join(" or ")})`;
-}
-
 /** One of several ranges of a column. */
-export function ranged<Value>(
-  read: (text: string) => Range<Value>,
-  of: (within: (column: string) => string) => Term,
+export function ranged<Bound extends Date | number>(
+  read: (text: string) => Range<Bound>,
+  of: (within: (column: Sql) => Sql) => Term,
 ): Qualifier {
-  return (values, { statement }) => {
+  return (values) => {
     const ranges = values.map(read);
     return of((column) =>
-      either(
+      sql.or(
         ranges.map(({ from, until }) => {
-          const bounds = [`${column} is not null`];
-          if (from !== null) bounds.push(`${column} >= ${statement.value(from)}`);
-          if (until !== null) bounds.push(`${column} < ${statement.value(until)}`);
-          return `(${bounds.join(" and ")})`;
+          const bounds = [sql`${column} is not null`];
+          if (from !== null) bounds.push(sql`${column} >= ${from}`);
+          if (until !== null) bounds.push(sql`${column} < ${until}`);
+          return sql`(${sql.and(bounds)})`;
         }),
       ),
     );
@@ -117,51 +113,51 @@ const notMirrored =
     throw new InvalidSearchError(`"${name}:" cannot be searched here: what it asks about is not mirrored.`);
   };
 
-const labelled: KeySet = { from: "issue_labels t", number: "t.number", where: "true" };
-const assigned: KeySet = { from: "issue_assignees t", number: "t.number", where: "true" };
-const merged = pullSet("t.merged_at is not null");
+const labelled: KeySet = { from: sql`issue_labels t`, number: sql`t.number`, where: sql`true` };
+const assigned: KeySet = { from: sql`issue_assignees t`, number: sql`t.number`, where: sql`true` };
+const merged = pullSet(sql`t.merged_at is not null`);
 
-const KIND: Record<string, string> = {
-  issue: "not i.is_pull_request",
-  pr: "i.is_pull_request",
-  "pull-request": "i.is_pull_request",
+const KIND: Record<string, Sql> = {
+  issue: sql`not i.is_pull_request`,
+  pr: sql`i.is_pull_request`,
+  "pull-request": sql`i.is_pull_request`,
 };
-const STATE: Record<string, string> = { open: "i.state = 'open'", closed: "i.state = 'closed'" };
+const STATE: Record<string, Sql> = { open: sql`i.state = 'open'`, closed: sql`i.state = 'closed'` };
 
-const commenter: Qualifier = (values, context) => [commentSet(`t.user_id = ${people(values, context)}`)];
-const author: Qualifier = (values, context) => `i.user_id = ${people(values, context)}`;
+const commenter: Qualifier = (values, context) => [commentSet(sql`t.user_id = ${people(values, context)}`)];
+const author: Qualifier = (values, context) => sql`i.user_id = ${people(values, context)}`;
 const assignee: Qualifier = (values, context) =>
-  values.includes("*") ? [assigned] : [{ ...assigned, where: `t.user_id = ${people(values, context)}` }];
+  values.includes("*") ? [assigned] : [{ ...assigned, where: sql`t.user_id = ${people(values, context)}` }];
 
 /** Words find the candidates by index; the pattern then tells `@login` from the word alone. */
-const mentions: Qualifier = (values, { statement, names }) =>
+const mentions: Qualifier = (values, { names }) =>
   values.flatMap((value) => {
     const name = loginOf(value) === "@me" ? names.login : loginOf(value);
-    if (name === null || !/[\p{L}\p{N}]/u.test(name)) return [issueSet("false")];
-    const found = `t.search @@ ${textQuery(statement, [name])} and t.body ~* ${statement.value(mentionOf(name))}`;
+    if (name === null || !/[\p{L}\p{N}]/u.test(name)) return [issueSet(sql`false`)];
+    const found = sql`t.search @@ ${textQuery([name])} and t.body ~* ${mentionOf(name)}`;
     return [issueSet(found), commentSet(found)];
   });
 
 const involves: Qualifier = (values, context) => [
-  issueSet(`t.user_id = ${people(values, context)}`),
+  issueSet(sql`t.user_id = ${people(values, context)}`),
   ...[assignee, mentions, commenter].flatMap((one) => one(values, context) as KeySet[]),
 ];
 
-const named: Qualifier = (values, { statement }) =>
-  `i.milestone_id in (select m.id from milestones m where m.deleted_at is null
-    and lower(m.title) = any(${statement.value(values.map((value) => value.toLowerCase()))}::text[]))`;
+const named: Qualifier = (values) =>
+  sql`i.milestone_id in (select m.id from milestones m where m.deleted_at is null
+    and lower(m.title) = any(${values.map((value) => value.toLowerCase())}::text[]))`;
 
 /** The newest verdict of each reviewer counts. */
-function verdict(condition: string): KeySet[] {
+function verdict(condition: Sql): KeySet[] {
   return [
     {
-      from: `(select v.repository_id, v.pull_number from
-        (select distinct on (v.repository_id, v.pull_number, v.user_id) v.repository_id, v.pull_number, v.state from pull_request_reviews v
-          where v.deleted_at is null and v.state in ('APPROVED', 'CHANGES_REQUESTED', 'DISMISSED')
+      from: sql`(select v.repository_id, v.pull_number from
+        (select distinct on (v.repository_id, v.pull_number, v.user_id) v.repository_id, v.pull_number, v.state
+          from pull_request_reviews v where v.deleted_at is null and v.state in ('APPROVED', 'CHANGES_REQUESTED', 'DISMISSED')
           order by v.repository_id, v.pull_number, v.user_id, v.submitted_at desc, v.id desc) v
         group by v.repository_id, v.pull_number having ${condition}) t`,
-      number: "t.pull_number",
-      where: "true",
+      number: sql`t.pull_number`,
+      where: sql`true`,
     },
   ];
 }
@@ -173,25 +169,25 @@ export const issueQualifiers: ReadonlyMap<string, Qualifier> = new Map<string, Q
       ...KIND,
       ...STATE,
       merged: [merged],
-      unmerged:
-        "i.is_pull_request and not exists (select from pull_requests m where m.repository_id = i.repository_id and m.number = i.number and m.merged_at is not null)",
-      draft: "i.is_pull_request and i.draft is true",
-      locked: "i.locked is true",
-      unlocked: "i.locked is not true",
-      public: "not r.private",
-      private: "r.private",
-      internal: "r.visibility = 'internal'",
-      archived: "r.archived is true",
+      unmerged: sql`i.is_pull_request and not exists (select from pull_requests m
+        where m.repository_id = i.repository_id and m.number = i.number and m.merged_at is not null)`,
+      draft: sql`i.is_pull_request and i.draft is true`,
+      locked: sql`i.locked is true`,
+      unlocked: sql`i.locked is not true`,
+      public: sql`not r.private`,
+      private: sql`r.private`,
+      internal: sql`r.visibility = 'internal'`,
+      archived: sql`r.archived is true`,
     }),
   ],
   ["state", worded("state", { ...STATE, merged: [merged] })],
   [
     "type",
-    (values, { statement }) =>
-      either(
+    (values) =>
+      sql.or(
         values.map((value) => {
           const kind = new Map(Object.entries(KIND)).get(value.toLowerCase());
-          return kind ?? `(${typeConditions(statement, { name: value }).join(" and ")})`;
+          return kind ?? sql.and(typeConditions({ name: value }));
         }),
       ),
   ],
@@ -202,89 +198,82 @@ export const issueQualifiers: ReadonlyMap<string, Qualifier> = new Map<string, Q
   ["involves", involves],
   [
     "label",
-    (values, { statement }) => [
+    (values) => [
       {
-        from: "issue_labels t join labels l on l.repository_id = t.repository_id and l.id = t.label_id and l.deleted_at is null",
-        number: "t.number",
-        where: `lower(l.name) = any(${statement.value(values.map((value) => value.toLowerCase()))}::text[])`,
+        from: sql`issue_labels t
+          join labels l on l.repository_id = t.repository_id and l.id = t.label_id and l.deleted_at is null`,
+        number: sql`t.number`,
+        where: sql`lower(l.name) = any(${values.map((value) => value.toLowerCase())}::text[])`,
       },
     ],
   ],
-  ["milestone", (values, context) => (values.includes("*") ? "i.milestone_id is not null" : named(values, context))],
+  ["milestone", (values, context) => (values.includes("*") ? sql`i.milestone_id is not null` : named(values, context))],
   [
     "no",
     worded("no", {
-      label:
-        "not exists (select from issue_labels n join labels l on l.repository_id = n.repository_id and l.id = n.label_id and l.deleted_at is null where n.repository_id = i.repository_id and n.number = i.number)",
-      assignee:
-        "not exists (select from issue_assignees n where n.repository_id = i.repository_id and n.number = i.number)",
-      milestone: "i.milestone_id is null",
+      label: sql`not exists (select from issue_labels n
+        join labels l on l.repository_id = n.repository_id and l.id = n.label_id and l.deleted_at is null
+        where n.repository_id = i.repository_id and n.number = i.number)`,
+      assignee: sql`not exists (select from issue_assignees n
+        where n.repository_id = i.repository_id and n.number = i.number)`,
+      milestone: sql`i.milestone_id is null`,
     }),
   ],
   [
     "has",
-    worded("has", { label: [labelled], assignee: [assigned], milestone: [issueSet("t.milestone_id is not null")] }),
+    worded("has", { label: [labelled], assignee: [assigned], milestone: [issueSet(sql`t.milestone_id is not null`)] }),
   ],
-  ["created", ranged(timeRange, (within) => within("i.created_at"))],
-  ["updated", ranged(timeRange, (within) => within("i.updated_at"))],
-  ["closed", ranged(timeRange, (within) => within("i.closed_at"))],
-  ["merged", ranged(timeRange, (within) => [pullSet(within("t.merged_at"))])],
-  ["comments", ranged(numberRange, (within) => within("coalesce(i.comments, 0)"))],
+  ["created", ranged(timeRange, (within) => within(sql`i.created_at`))],
+  ["updated", ranged(timeRange, (within) => within(sql`i.updated_at`))],
+  ["closed", ranged(timeRange, (within) => within(sql`i.closed_at`))],
+  ["merged", ranged(timeRange, (within) => [pullSet(within(sql`t.merged_at`))])],
+  ["comments", ranged(numberRange, (within) => within(sql`coalesce(i.comments, 0)`))],
   [
     "draft",
     worded("draft", {
-      true: "i.is_pull_request and i.draft is true",
-      false: "i.is_pull_request and i.draft is not true",
+      true: sql`i.is_pull_request and i.draft is true`,
+      false: sql`i.is_pull_request and i.draft is not true`,
     }),
   ],
   // GitHub docs: the name begins with it.
   [
     "head",
-    (values, { statement }) => [
-      pullSet(either(values.map((value) => `starts_with(lower(t.head_ref), ${statement.value(value.toLowerCase())})`))),
-    ],
+    (values) => [pullSet(sql.or(values.map((value) => sql`starts_with(lower(t.head_ref), ${value.toLowerCase()})`)))],
   ],
-  [
-    "base",
-    (values, { statement }) => [
-      pullSet(`lower(t.base_ref) = any(${statement.value(values.map((value) => value.toLowerCase()))}::text[])`),
-    ],
-  ],
+  ["base", (values) => [pullSet(sql`lower(t.base_ref) = any(${values.map((value) => value.toLowerCase())}::text[])`)]],
   [
     "review",
     worded("review", {
-      none: "i.is_pull_request and not exists (select from pull_request_reviews n where n.repository_id = i.repository_id and n.pull_number = i.number and n.deleted_at is null and n.state <> 'PENDING')",
-      approved: verdict("bool_or(v.state = 'APPROVED') and not bool_or(v.state = 'CHANGES_REQUESTED')"),
-      changes_requested: verdict("bool_or(v.state = 'CHANGES_REQUESTED')"),
+      none: sql`i.is_pull_request and not exists (select from pull_request_reviews n
+        where n.repository_id = i.repository_id and n.pull_number = i.number
+          and n.deleted_at is null and n.state <> 'PENDING')`,
+      approved: verdict(sql`bool_or(v.state = 'APPROVED') and not bool_or(v.state = 'CHANGES_REQUESTED')`),
+      changes_requested: verdict(sql`bool_or(v.state = 'CHANGES_REQUESTED')`),
     }),
   ],
-  ["reviewed-by", (values, context) => [reviewSet(`t.user_id = ${people(values, context)}`)]],
+  ["reviewed-by", (values, context) => [reviewSet(sql`t.user_id = ${people(values, context)}`)]],
   ["review-requested", reviewRequested],
   ["user-review-requested", reviewRequested],
   [
     "reason",
     worded("reason", {
-      completed: "i.state_reason = 'completed'",
-      "not planned": "i.state_reason = 'not_planned'",
-      duplicate: "i.state_reason = 'duplicate'",
-      reopened: "i.state_reason = 'reopened'",
+      completed: sql`i.state_reason = 'completed'`,
+      "not planned": sql`i.state_reason = 'not_planned'`,
+      duplicate: sql`i.state_reason = 'duplicate'`,
+      reopened: sql`i.state_reason = 'reopened'`,
     }),
   ],
-  ["archived", worded("archived", { true: "r.archived is true", false: "r.archived is not true" })],
-  [
-    "language",
-    (values, { statement }) =>
-      `lower(r.language) = any(${statement.value(values.map((value) => value.toLowerCase()))}::text[])`,
-  ],
+  ["archived", worded("archived", { true: sql`r.archived is true`, false: sql`r.archived is not true` })],
+  ["language", (values) => sql`lower(r.language) = any(${values.map((value) => value.toLowerCase())}::text[])`],
   ...["linked", "status", "team", "team-review-requested", "project", "sha", "app", "parent-issue", "sub-issue"].map(
     (name): [string, Qualifier] => [name, notMirrored(name)],
   ),
 ]);
 
 /** Who is asked stands in the document, as a mark for the user: see `template.ts`. */
-function reviewRequested(values: string[], { statement, names }: TermContext): Term {
+function reviewRequested(values: string[], { names }: TermContext): Term {
   const ids = values.flatMap((value) => names.users.get(loginOf(value)) ?? []);
-  if (ids.length === 0) return "false";
-  const asked = statement.value(`"requested_reviewers":\\[[^\\]]*\\\\u0005u(${ids.join("|")}):`);
-  return [pullSet(`t.document::text ~ ${asked}`)];
+  if (ids.length === 0) return sql`false`;
+  const asked = `"requested_reviewers":\\[[^\\]]*\\\\u0005u(${ids.join("|")}):`;
+  return [pullSet(sql`t.document::text ~ ${asked}`)];
 }

@@ -1,6 +1,6 @@
 /** The repositories and people that a search names, found before it is made, so that it is planned for what they are. */
-import type { Database } from "../../../db/connection.ts";
-import { Statement } from "../../../db/statement.ts";
+import type { Database } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
 import { MIRRORED_REPOSITORIES } from "../read/repositories.ts";
 import { type Sight, visible } from "../read/sight.ts";
 import { type Clause, qualifiersIn, UnknownScopeError } from "./query.ts";
@@ -66,11 +66,9 @@ export async function findSearchNames(db: Database, clauses: Clause[], searcher:
 }
 
 async function findPeople(db: Database, logins: string[], { userId }: Searcher, names: SearchNames): Promise<void> {
-  const statement = new Statement();
-  const rows = await statement.rows<{ login: string; id: string }>(
-    db,
-    `select lower(u.login) as login, u.id from users u where lower(u.login) = any(${statement.value(logins)}::text[]) or u.id = ${statement.value(userId)}`,
-  );
+  const rows = await db.prepared<{ login: string; id: string }>(sql`
+    select lower(u.login) as login, u.id from users u
+      where lower(u.login) = any(${logins}::text[]) or u.id = ${userId}`);
   for (const { login, id } of rows) {
     names.users.set(login, [...(names.users.get(login) ?? []), Number(id)]);
     if (Number(id) === userId) names.login = login;
@@ -87,13 +85,12 @@ async function findRepositories(
   names: SearchNames,
 ): Promise<void> {
   const ownerIds = [...owners].flatMap((login) => names.users.get(login) ?? []);
-  const statement = new Statement();
-  const rows = await statement.rows<{ id: string; full_name: string; owner_id: string | null }>(
-    db,
-    `select r.id, lower(r.full_name) as full_name, r.owner_id ${MIRRORED_REPOSITORIES} and ${visible(statement, "r", sight)}
-      and (lower(r.full_name) = any(${statement.value([...fullNames])}::text[]) or r.owner_id = any(${statement.value(ownerIds)}::bigint[]))
-      order by r.seen_at`,
-  );
+  const { tables, isMirrored } = MIRRORED_REPOSITORIES;
+  const rows = await db.prepared<{ id: string; full_name: string; owner_id: string | null }>(sql`
+    select r.id, lower(r.full_name) as full_name, r.owner_id from ${tables}
+      where ${isMirrored} and ${visible(sql`r`, sight)}
+        and (lower(r.full_name) = any(${[...fullNames]}::text[]) or r.owner_id = any(${ownerIds}::bigint[]))
+      order by r.seen_at`);
   for (const row of rows) {
     // For a moment two rows can bear one name; the one seen last has it.
     if (fullNames.has(row.full_name)) names.repositories.set(row.full_name, [Number(row.id)]);

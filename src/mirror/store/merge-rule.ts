@@ -102,7 +102,7 @@ function isBareTombstone({ deleted, fields }: Observation): boolean {
   return deleted && Object.keys(fields).length === 0;
 }
 
-/** What is known of a resource before any list or webhook has shown it: what that is, they will show, and this be read again. */
+/** A partial sight of an unknown resource is ignored: a list or a webhook will show the whole, and this is read again then. */
 function isTooLittle({ extent, fields }: Observation): boolean {
   return extent === "part" && !("title" in fields);
 }

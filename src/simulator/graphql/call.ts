@@ -13,7 +13,7 @@ export interface Caller {
   readonly kind: "personal access token" | "integration";
   /** Undefined: the repository does not exist for the caller. */
   roleOf(repository: Repository): RepositoryRole | undefined;
-  /** Whether the token itself was given the repository, whoever its account is. */
+  /** Whether the repository was given to the token itself, apart from its account's rights. */
   wasGiven(repository: Repository): boolean;
   /** What the permissions of an App allow; others have roles alone. */
   may(repository: Repository, needed: Needed): boolean;

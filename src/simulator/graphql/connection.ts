@@ -1,7 +1,7 @@
 /**
  * Connections: pages over rows in a total order (key, then id), forwards and backwards, by opaque cursors.
  *
- * A source yields rows lazily from any place, so a page costs its own length whatever the number of rows.
+ * A source yields rows lazily from any place, so a page costs its own length and not the number of rows.
  */
 import type { GraphQLResolveInfo } from "graphql";
 import type { OrderedIndex } from "../ordered-index.ts";

@@ -192,7 +192,7 @@ function assigneeTest(call: Call, login: string | null): Test {
   return (issue) => id !== undefined && issue.assigneeIds.includes(id);
 }
 
-/** `*`: any; null: none; else a number, in whatever numbering `idOf` knows. */
+/** `*`: any; null: none; else a number that `idOf` knows. */
 function milestoneTest(value: string | null, idOf: (number: number) => Milestone["id"] | undefined): Test {
   if (value === null) return (issue) => issue.milestoneId === null;
   if (value === "*") return (issue) => issue.milestoneId !== null;

@@ -27,7 +27,7 @@ export const commitFields: Fields<Commit> = {
   resourcePath: (row, _, call) => `/${call.world.fullName(row.repository)}/commit/${row.oid}`,
 };
 
-/** Reviews that the caller may see: somebody's pending ones are their own. */
+/** Reviews that the caller may see: a pending review is its author's alone. */
 function visibleReviews(call: Call, issue: PullIssue): readonly Review[] {
   return issue.pull.reviews.filter((review) => review.state !== "PENDING" || review.authorId === call.viewer.id);
 }

@@ -9,7 +9,7 @@ export interface ReviewThread {
   readonly comments: readonly ReviewComment[];
 }
 
-/** In the order in which they began. An answer whose beginning was deleted begins a thread of its own. */
+/** In the order of their beginnings. An answer whose beginning was deleted begins a thread of its own. */
 export function reviewThreads(issue: PullIssue): ReviewThread[] {
   const threads = new Map<number, { root: ReviewComment; comments: ReviewComment[] }>();
   for (const comment of issue.pull.reviewComments) {

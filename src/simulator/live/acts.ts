@@ -44,7 +44,7 @@ export const FREQUENCIES = {
   deleteUser: 0,
 } as const satisfies Record<keyof typeof ACTS, number>;
 
-// Object.keys answers `string[]`, whatever the object is.
+// Object.keys answers `string[]` for every object.
 export const LIVE_KINDS = Object.keys(FREQUENCIES) as LiveKind[];
 
 export interface Deed {

@@ -80,7 +80,7 @@ export function listUserRepositories(call: Call): Answer {
       : call.world.users.get(Number(call.params.id));
   if (!user) throw notFound();
   const type = call.query.get("type") ?? "owner";
-  // GitHub docs: "Lists public repositories for the specified user", whoever asks.
+  // GitHub docs: "Lists public repositories for the specified user", to every caller.
   const rows = [...call.world.repositories.values()].filter((repository) => {
     if (repository.visibility !== "public") return false;
     const owns = repository.ownerId === user.id;

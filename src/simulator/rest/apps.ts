@@ -12,7 +12,7 @@ import { type Answer, type Call, noContent, notFound, ok, type RepositoryCall } 
 import { applyConfig, configOf, deliveriesOf, deliveryOf } from "./hooks.ts";
 import { paged } from "./pagination.ts";
 
-/** The router lets nobody else in. */
+/** The router lets no other caller in. */
 function appOf(call: Call): App {
   if (!call.app) throw new Error("A route for Apps was called without one");
   return call.app;

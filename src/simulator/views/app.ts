@@ -55,7 +55,7 @@ export function installationView(view: View, installation: Installation): Json {
   };
 }
 
-/** `{id, node_id}`: whom an App's delivery is for. */
+/** `{id, node_id}`: the installation that an App's delivery is for. */
 export function simpleInstallation({ id }: Installation): Json {
   return { id, node_id: legacyNodeId("IntegrationInstallation", id) };
 }

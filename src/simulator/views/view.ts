@@ -5,7 +5,7 @@ export type ApiVersion = "2022-11-28" | "2026-03-10";
 export type BodyForm = "raw" | "text" | "html" | "full";
 export type Json = Record<string, unknown>;
 
-/** For whom and where a view is made. One per request: it remembers what it has already shown. */
+/** The caller and the place that a view is made for. One per request: it remembers what it has already shown. */
 export interface View {
   readonly world: World;
   /** Base of API addresses, without a slash at the end. */
@@ -38,7 +38,7 @@ export function openView(options: ViewOptions): View {
   };
 }
 
-/** `YYYY-MM-DDTHH:MM:SSZ`, the only form in which the service writes times. */
+/** `YYYY-MM-DDTHH:MM:SSZ`, the one form of the service's times. */
 export function time(seconds: Seconds): string {
   return new Date(seconds * 1_000).toISOString().replace(".000Z", "Z");
 }

@@ -7,7 +7,7 @@ export interface Delivery {
   readonly guid: string;
   readonly hookId: number;
   readonly repositoryId: number | null;
-  /** For whom an App was told. */
+  /** The installation that an App was told of. */
   readonly installationId: number | null;
   readonly event: string;
   readonly action: string | null;
@@ -29,7 +29,7 @@ export interface Delivery {
 // GitHub: redelivery is possible for three days; payloads rest compressed, they are much alike inside.
 const KEPT_MS = 3 * 24 * 3_600_000;
 
-/** Keeps a payload small until somebody asks for it. */
+/** Keeps a payload small until it is asked for. */
 export function packed(json: string): () => string {
   // A copy: what zlib answers may be a small part of Node's buffer pool, and would keep all of it.
   const bytes = new Uint8Array(deflateRawSync(json, { level: 1 }));

@@ -108,7 +108,7 @@ export class Webhooks {
     }
   }
 
-  /** Apps hear of their installations whatever they subscribed to. */
+  /** Apps hear of their installations without a subscription. */
   #tellApp(event: InstallationEvent): void {
     const { app, id } = event.installation;
     if (app.hook.url === "") return;
@@ -337,7 +337,7 @@ export class Webhooks {
         responsePayload: text.slice(0, MAX_RESPONSE_KEPT),
       };
     } catch {
-      // Whatever kept the request from being answered is the outcome that the log shows.
+      // The log shows as outcome what kept the request from being answered.
       return timeout.aborted ? TIMED_OUT : UNREACHABLE;
     }
   }

@@ -42,7 +42,7 @@ const followed: readonly Following[] = [
   { kind: "issue", watermark: "issues_synced_at", path: `issues?state=all&${BY_CHANGE}&${per}` },
 ];
 
-/** Whether they can be merged upstream never knows of some: of which nothing was heard for so long are not asked about again. */
+/** Some pull requests never get a mergeability at upstream: stop asking this long after the last news of them. */
 const HEARD_MS = 15 * 60_000;
 
 /** A catch-up starts in these states. It moves no repository that has been removed, or is being copied, by its end. */

@@ -47,8 +47,8 @@ export interface Storing {
   /** What is written with the page. */
   remember?: (tx: Transaction, page: StoredPage) => Promise<void>;
   /**
-   * Whether the page may be asked for conditionally from then on. Not as long as something is still to be read for what stands
-   * on it: whoever is interrupted would be told that it has not changed. The caller saves the validator once that is done.
+   * Whether the page may be asked for conditionally from then on. Leave it false while reads that depend on the page are
+   * outstanding: after a crash a 304 would hide them. The caller saves the validator once they are done.
    */
   isDone?: boolean;
 }

@@ -1,4 +1,5 @@
 import { type FieldNode, Kind, type SelectionSetNode } from "graphql";
+import type { Sql } from "../../../../db/sql.ts";
 import {
   countPages,
   findIssueDocuments,
@@ -62,12 +63,12 @@ export function storedConnection(
   info: FieldInfo,
   args: PageArguments,
   { kind, source, parent }: { kind: NodeKind; source: PageSource; parent: Parent },
-): Connection & { sum: (measure: string) => Promise<number> } {
+): Connection & { sum: (measure: Sql) => Promise<number> } {
   const request = pageRequest(info, args, position);
   // Fields with the same arguments share their statement, whatever their parents.
-  const name = JSON.stringify([info.parentType.name, info.fieldName, source.from, args]);
+  const name = JSON.stringify([info.parentType.name, info.fieldName, source.from.pieces, args]);
   const { first: _first, last: _last, after: _after, before: _before, ...filter } = args;
-  const countName = JSON.stringify([info.parentType.name, info.fieldName, source.from, filter]);
+  const countName = JSON.stringify([info.parentType.name, info.fieldName, source.from.pieces, filter]);
   const find = async (wanted: PageRequest) => {
     const rows = await call
       .batch<Parent, Awaited<ReturnType<typeof findPages>>[number]>(
@@ -118,9 +119,9 @@ export function storedConnection(
       },
     };
   };
-  const readCount = (measure?: string) =>
+  const readCount = (measure?: Sql) =>
     call
-      .batch<Parent, { count: number; sum: number }>(`count ${measure} ${countName}`, (parents) =>
+      .batch<Parent, { count: number; sum: number }>(`count ${measure?.compiled().text} ${countName}`, (parents) =>
         countPages(call.ctx.db, source, parents, measure),
       )
       .load(parent);

@@ -1,5 +1,6 @@
 /** What each field shows, from REST's representation of the same resource. */
 
+import { sql } from "../../../../db/sql.ts";
 import type { Fields, Json } from "../../../mirror/store/template.ts";
 import { actorOf, embeddedNode, type GraphqlCall, type Node } from "../call.ts";
 import { typedError } from "../errors.ts";
@@ -62,7 +63,7 @@ const repositoryOwner: TypeResolvers = {
       source,
       parent: { r: Number(node.rest.id), n: 0 },
     });
-    return { ...connection, totalDiskUsage: () => connection.sum("coalesce(r.size, 0)") };
+    return { ...connection, totalDiskUsage: () => connection.sum(sql`coalesce(r.size, 0)`) };
   },
   repository: (node, { name, followRenames }: { name: string; followRenames?: boolean | null }, call) =>
     repositoryOf(call, String(node.rest.login), name, followRenames ?? true),

@@ -1,0 +1,14 @@
+/**
+ * The files of `npm run test:quick`, which takes less than a minute: what is pure, what is asked of the API, the receiver, the
+ * merge rule, the upstream client, and a few scenarios. Everything else is left to `npm test`.
+ */
+export const QUICK = [
+  "test/*.test.ts",
+  "test/api/{accounts,compression,description,errors,graphql,graphql-rest,media-type,protocol,proxies,pure,reads,search}.test.ts",
+  "test/db/*.test.ts",
+  "test/mirror/*.test.ts",
+  "test/receiver/{faults,inbox,together}.test.ts",
+  "test/simulator/{generate-world,world-rules,rest-resources,rest-protocol,graphql-resources,webhooks-events}.test.ts",
+  "test/upstream/{get,conditional,graphql,limits,ledger}.test.ts",
+  "test/scenario/{backfill,late-webhooks,read-your-writes}.test.ts",
+];

@@ -1,0 +1,47 @@
+import { writeFileSync } from "node:fs";
+import type { Reporter, TestCase, TestModule } from "vitest/node";
+
+/** The numbers that `.ci/run` prints. */
+interface Counts {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+/**
+ * Says at the end of a run which tests were skipped, and which passed only when they were run again. Such a test has met a
+ * race, and the run fails by it. `countsFile` receives the counts as JSON.
+ */
+export class RunReport implements Reporter {
+  readonly #countsFile: string | undefined;
+
+  constructor(countsFile?: string) {
+    this.#countsFile = countsFile;
+  }
+
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    const tests = modules.flatMap((module) => [...module.children.allTests()]);
+    const skipped = tests.filter((test) => test.result().state === "skipped");
+    const flaky = tests.filter((test) => test.diagnostic()?.flaky === true);
+    const failed = tests.filter((test) => test.result().state === "failed");
+    // A file that could not even be loaded has no tests to count, and is a failure all the same.
+    const unloaded = modules.filter(
+      (module) => module.state() === "failed" && ![...module.children.allTests("failed")].length,
+    );
+    for (const name of new Set(skipped.map(nameOf))) process.stdout.write(`Skipped: ${name}\n`);
+    for (const test of flaky) {
+      process.stdout.write(`Flaky, which is a failure: ${nameOf(test)} passed only when it was run again\n`);
+      process.exitCode = 1;
+    }
+    const counts: Counts = {
+      passed: tests.filter((test) => test.result().state === "passed").length - flaky.length,
+      failed: failed.length + flaky.length + unloaded.length,
+      skipped: skipped.length,
+    };
+    if (this.#countsFile) writeFileSync(this.#countsFile, JSON.stringify(counts));
+  }
+}
+
+function nameOf({ module, fullName }: TestCase): string {
+  return `${module.relativeModuleId} > ${fullName}`;
+}
