@@ -7,12 +7,12 @@ import { names } from "./names.ts";
 import { profileSelf } from "./profile.ts";
 
 /** Run only when they are asked for: they take their time, and have no reference. */
-const trials = ["mixed"];
+const TRIALS = ["mixed"];
 
-const usage = `npm run bench -- [--only NAME[,NAME…]] [--json] [--before FOLDER] [--cpu-prof FOLDER] [--heap-prof FOLDER]
+const USAGE = `npm run bench -- [--only NAME[,NAME…]] [--json] [--before FOLDER] [--cpu-prof FOLDER] [--heap-prof FOLDER]
 
   ${names.join(" ")}
-  ${trials.join(" ")}  (only when it is named)
+  ${TRIALS.join(" ")}  (only when it is named)
 
 --before FOLDER          compares this checkout's web process with that of another checkout instead;
                          with --only exchanges what they answer, not how fast
@@ -33,7 +33,7 @@ const { values } = parseArgs({
   },
 });
 if (values.help) {
-  process.stdout.write(usage);
+  process.stdout.write(USAGE);
   process.exit(0);
 }
 const asked = (values.only ?? []).flatMap((one) => one.split(","));
@@ -43,7 +43,7 @@ if (values.before !== undefined) {
   await shared.disposeAsync();
   process.exit();
 }
-const known = [...names, ...trials];
+const known = [...names, ...TRIALS];
 const unknown = asked.filter((name) => !known.includes(name));
 if (unknown.length > 0) {
   process.stderr.write(`There is no benchmark ${unknown.join(", ")}: ${known.join(", ")}\n`);

@@ -1,7 +1,7 @@
 import { openBenchDatabase } from "./databases.ts";
 import { openLoader } from "./load.ts";
 import { alternate, type Benchmark, median } from "./measure.ts";
-import { payloadBytes, signedDeliveries, startReceiver, startReference } from "./receiving.ts";
+import { PAYLOAD_BYTES, signedDeliveries, startReceiver, startReference } from "./receiving.ts";
 
 const CONNECTIONS = 64;
 const SECONDS = 2;
@@ -48,7 +48,7 @@ export const benchmark: Benchmark = {
         referenceMostPerSecond: Math.round(most[1] as number),
         p50: median(medians.subject),
         referenceP50: median(medians.reference),
-        payloadBytesMedian: payloadBytes.median,
+        payloadBytesMedian: PAYLOAD_BYTES.median,
       },
     };
   },

@@ -34,7 +34,7 @@ export function signedDeliveries(
   return { requests, numberAt: NUMBER, status: 202 };
 }
 
-export const payloadBytes = {
+export const PAYLOAD_BYTES = {
   median: payloads.map(({ body }) => body.length).sort((a, b) => a - b)[Math.floor(payloads.length / 2)] as number,
 };
 

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { checkout } from "./checkout.mjs";
+import { CHECKOUT } from "./checkout.mjs";
 import { messageOf } from "./failure.mjs";
 import { readIfThere, writeSecret } from "./files.mjs";
 import { hasEnded, isAlive, membersOfGroup, recordOf, signal } from "./processes.mjs";
@@ -27,7 +27,7 @@ const KILL_TIMEOUT_MS = 5_000;
 
 /** The file that Node runs. TAIN_APP_ENTRY replaces it in the launcher's own tests. */
 export function appEntry() {
-  return process.env.TAIN_APP_ENTRY || join(checkout, "src", "cli", "main.ts");
+  return process.env.TAIN_APP_ENTRY || join(CHECKOUT, "src", "cli", "main.ts");
 }
 
 /**

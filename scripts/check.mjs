@@ -1,19 +1,19 @@
 // `npm run check`: everything that can be said about the sources without running them. Silent when all is well.
 import { basename, join } from "node:path";
-import { checkout } from "./checkout.mjs";
+import { CHECKOUT } from "./checkout.mjs";
 import { ensureDependencies } from "./dependencies.mjs";
 import { run } from "./processes.mjs";
 import { findRuntime, runtimeEnvironment } from "./runtime.mjs";
 import { watchForStop } from "./stopping.mjs";
 
 /** @param {string} name */
-const installed = (name) => join(checkout, "node_modules", ".bin", name);
+const installed = (name) => join(CHECKOUT, "node_modules", ".bin", name);
 
 const CHECKS = [
   { program: installed("tsc"), args: ["--noEmit", "--pretty", "false", "-p", "."] },
   { program: installed("biome"), args: ["check", "--error-on-warnings", "--max-diagnostics=200", "."] },
   { program: installed("knip"), args: ["--no-progress", "--no-config-hints"] },
-  { program: process.execPath, args: [join(checkout, "scripts/import-arrows.mjs")] },
+  { program: process.execPath, args: [join(CHECKOUT, "scripts/import-arrows.mjs")] },
 ];
 
 export async function check() {
@@ -23,7 +23,7 @@ export async function check() {
   const outcomes = await Promise.all(
     CHECKS.map(async ({ program, args }) => ({
       name: [basename(program), ...args].join(" "),
-      ...(await run(program, args, { cwd: checkout, env, signal })),
+      ...(await run(program, args, { cwd: CHECKOUT, env, signal })),
     })),
   );
   const failed = outcomes.filter(({ code }) => code !== 0);

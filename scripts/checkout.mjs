@@ -6,18 +6,18 @@ import { fileURLToPath } from "node:url";
 import { codeOf } from "./failure.mjs";
 import { Refusal } from "./voice.mjs";
 
-export const checkout = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
+export const CHECKOUT = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
 
 /** State of the checkout itself, wherever TAIN_HOME points: the install lock, a fetched Redis. */
-export const checkoutState = join(checkout, ".tain");
+export const CHECKOUT_STATE = join(CHECKOUT, ".tain");
 
 export function tainHome() {
-  return process.env.TAIN_HOME ? resolve(process.env.TAIN_HOME) : checkoutState;
+  return process.env.TAIN_HOME ? resolve(process.env.TAIN_HOME) : CHECKOUT_STATE;
 }
 
 /** Takes settings from the checkout's .env, as docs/configuration.md describes them; the environment goes before it. */
 export function readSettingsFile() {
-  const file = join(checkout, ".env");
+  const file = join(CHECKOUT, ".env");
   if (!existsSync(file)) return;
   if (!process.loadEnvFile) throw new Refusal(`Node ${process.version} cannot read .env: use Node 20.12 or newer`);
   process.loadEnvFile(file);

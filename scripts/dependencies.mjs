@@ -5,13 +5,13 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { checkout, checkoutState, openStateDirectory } from "./checkout.mjs";
+import { CHECKOUT, CHECKOUT_STATE, openStateDirectory } from "./checkout.mjs";
 import { codeOf } from "./failure.mjs";
 import { readIfThere } from "./files.mjs";
 import { LockHeldError, takeLock } from "./lock.mjs";
 import { Refusal, say } from "./voice.mjs";
 
-const STAMP_FILE = join(checkout, "node_modules", ".tain-installed");
+const STAMP_FILE = join(CHECKOUT, "node_modules", ".tain-installed");
 
 /**
  * A package as package-lock.json and npm's own record describe it.
@@ -31,13 +31,13 @@ const PATIENCE_MS = 15 * 60_000;
 
 /** @param {AbortSignal} signal Interrupts a running installation. */
 export async function ensureDependencies(signal) {
-  const lock = await readFile(join(checkout, "package-lock.json"), "utf8");
+  const lock = await readFile(join(CHECKOUT, "package-lock.json"), "utf8");
   const wanted = createHash("sha256").update(`${process.platform} ${process.arch}\n${lock}`).digest("hex");
   if ((await readIfThere(STAMP_FILE)) === wanted) return;
 
   if (process.env.NODE_ENV === "production") {
     // Dependencies go into a production image when it is built, with the builder's own flags.
-    if (await readIfThere(join(checkout, "node_modules", ".package-lock.json"))) return;
+    if (await readIfThere(join(CHECKOUT, "node_modules", ".package-lock.json"))) return;
     throw new Refusal("Dependencies are not installed: run `npm ci --omit=dev --omit=optional` first");
   }
 
@@ -57,7 +57,7 @@ export async function ensureDependencies(signal) {
  * @param {Lock} lock
  */
 async function isInstalled(lock) {
-  const record = await readIfThere(join(checkout, "node_modules", ".package-lock.json"));
+  const record = await readIfThere(join(CHECKOUT, "node_modules", ".package-lock.json"));
   if (!record) return false;
   /** @type {Lock} */
   const { packages: installed } = JSON.parse(record);
@@ -91,7 +91,7 @@ async function install(signal) {
   const [command, ...prefix] = own && basename(own) === "npm-cli.js" ? [process.execPath, own] : ["npm"];
   // Under NODE_ENV=test or a user's own npmrc, npm would leave out what `npm test` needs.
   const args = [...prefix, "ci", "--include=dev", "--include=optional", "--loglevel=error", "--no-progress"];
-  const child = spawn(command, args, { cwd: checkout, stdio: ["ignore", process.stderr, process.stderr] });
+  const child = spawn(command, args, { cwd: CHECKOUT, stdio: ["ignore", process.stderr, process.stderr] });
   const interrupt = () => child.kill("SIGTERM");
   signal.addEventListener("abort", interrupt);
   try {
@@ -112,11 +112,11 @@ async function install(signal) {
  * @param {AbortSignal} signal
  */
 async function installLock(signal) {
-  await openStateDirectory(checkoutState);
+  await openStateDirectory(CHECKOUT_STATE);
   let told = false;
   for (const deadline = Date.now() + PATIENCE_MS; ; await delay(200, undefined, { signal })) {
     try {
-      return await takeLock(join(checkoutState, "install.lock"), "installing dependencies");
+      return await takeLock(join(CHECKOUT_STATE, "install.lock"), "installing dependencies");
     } catch (error) {
       if (!(error instanceof LockHeldError)) throw error;
       if (Date.now() > deadline) throw new Refusal(`Process ${error.holder.pid} has been installing for 15 minutes`);

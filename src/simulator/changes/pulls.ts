@@ -91,7 +91,7 @@ export function convertToPull(world: World, by: number, issue: Issue, source: Pu
   return converted;
 }
 
-/** Refuses what has no branch to come from, none to go to, nothing between them, or is proposed already. */
+/** Refuses a pull request without a head branch, without a base branch, without commits between them, or proposed already. */
 function newPull(world: World, repository: Repository, source: PullSource): NewPull {
   const { headRepository, headRef, baseRef } = source;
   const baseSha = repository.branches.get(baseRef);

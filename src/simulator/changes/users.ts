@@ -19,7 +19,7 @@ export function renameUser(world: World, user: User, login: string): void {
   world.loginChanged(user, before);
 }
 
-/** What the account wrote is shown as the ghost's from now on; its repositories go. */
+/** From now on the account's words are shown as the ghost's. Its repositories are deleted. */
 export function deleteUser(world: World, by: number, user: User): void {
   if (user.id === GHOST_ID) throw new Refusal(422, "The ghost cannot be deleted");
   for (const repository of [...world.repositories.values()]) {

@@ -8,7 +8,7 @@ import { accessToken, appView, installationView } from "../views/app.ts";
 import { deliveryView, hookConfig } from "../views/hook.ts";
 import { repositorySummary } from "../views/repository.ts";
 import { texts } from "./body.ts";
-import { type Answer, type Call, noContent, notFound, ok, type RepositoryCall } from "./call.ts";
+import { type Answer, type Call, NO_CONTENT, notFound, ok, type RepositoryCall } from "./call.ts";
 import { applyConfig, configOf, deliveriesOf, deliveryOf } from "./hooks.ts";
 import { paged } from "./pagination.ts";
 
@@ -163,7 +163,7 @@ export function listInstallationRepositories(call: Call): Answer {
 export function deleteInstallationToken(call: Call): Answer {
   grantOf(call);
   call.tokens.delete(call.token?.value ?? "");
-  return noContent;
+  return NO_CONTENT;
 }
 
 export function getHookConfig(call: Call): Answer {

@@ -70,7 +70,7 @@ export function created(body: Record<string, unknown>): Answer {
   return { status: 201, body, headers: { Location: String(body.url) } };
 }
 
-export const noContent: Answer = { status: 204 };
+export const NO_CONTENT: Answer = { status: 204 };
 
 export function notFound(): Refusal {
   return new Refusal(404, "Not Found");
@@ -107,7 +107,7 @@ export function needAdmin(call: RepositoryCall): number {
   return by;
 }
 
-/** Another place to look: the service's answer for what was renamed or transferred. */
+/** Sends the caller to another address: the service's answer for what was renamed or transferred. */
 export class Redirect extends Error {
   override name = "Redirect";
   /** Empty when the service does not know where to. */

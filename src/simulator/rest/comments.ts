@@ -11,7 +11,7 @@ import {
   contributor,
   created,
   issueToWrite,
-  noContent,
+  NO_CONTENT,
   notFound,
   ok,
   pullToWrite,
@@ -125,7 +125,7 @@ export function patchComment(call: RepositoryCall): Answer {
 export function removeComment(call: RepositoryCall): Answer {
   const comment = findComment(call);
   deleteComment(call.world, ownOrPush(call, comment.authorId), comment);
-  return noContent;
+  return NO_CONTENT;
 }
 
 function ownOrPush(call: RepositoryCall, authorId: number | null): number {
@@ -187,5 +187,5 @@ export function patchReviewComment(call: RepositoryCall): Answer {
 export function removeReviewComment(call: RepositoryCall): Answer {
   const comment = findReviewComment(call);
   deleteReviewComment(call.world, ownOrPush(call, comment.authorId), comment);
-  return noContent;
+  return NO_CONTENT;
 }

@@ -4,7 +4,7 @@ import { invalid, Refusal } from "../refusal.ts";
 import { deliveryItem, deliveryView, hookConfig, hookView } from "../views/hook.ts";
 import type { Delivery } from "../webhooks/delivery-log.ts";
 import { flag, oneOf, text, texts } from "./body.ts";
-import { type Answer, type Call, created, needAdmin, noContent, notFound, ok, type RepositoryCall } from "./call.ts";
+import { type Answer, type Call, created, NO_CONTENT, needAdmin, notFound, ok, type RepositoryCall } from "./call.ts";
 import { link, paged, pageSize } from "./pagination.ts";
 
 const MAX_HOOKS_PER_EVENT = 20;
@@ -16,7 +16,7 @@ function findHook(call: RepositoryCall): Hook {
   return hook;
 }
 
-/** Who may not administer the repository does not learn that there are hooks. */
+/** A caller who may not administer the repository does not learn that there are hooks. */
 function admin(call: RepositoryCall): void {
   if (!call.token || call.role !== "admin") throw notFound();
 }
@@ -154,7 +154,7 @@ export function deleteHook(call: RepositoryCall): Answer {
   hook.deleted = true;
   call.repository.rows.hooks.delete(hook.id);
   call.world.hooks.delete(hook.id);
-  return noContent;
+  return NO_CONTENT;
 }
 
 export function getHookConfig(call: RepositoryCall): Answer {
@@ -172,14 +172,14 @@ export function patchHookConfig(call: RepositoryCall): Answer {
 export function pingHook(call: RepositoryCall): Answer {
   const hook = findHook(call);
   call.webhooks.ping(hook, needAdmin(call));
-  return noContent;
+  return NO_CONTENT;
 }
 
 export function testHook(call: RepositoryCall): Answer {
   const hook = findHook(call);
   const by = needAdmin(call);
   if (hook.events.includes("push") || hook.events.includes("*")) call.webhooks.test(hook, by);
-  return noContent;
+  return NO_CONTENT;
 }
 
 export function listDeliveries(call: RepositoryCall): Answer {

@@ -12,7 +12,7 @@ import {
   contributor,
   created,
   issueToWrite,
-  noContent,
+  NO_CONTENT,
   notFound,
   ok,
   type RepositoryCall,
@@ -148,7 +148,7 @@ export function putIssueLabels(call: RepositoryCall): Answer {
 
 export function deleteIssueLabels(call: RepositoryCall): Answer {
   setLabels(call, []);
-  return noContent;
+  return NO_CONTENT;
 }
 
 export function deleteIssueLabel(call: RepositoryCall): Answer {
@@ -204,7 +204,7 @@ const LOCK_REASONS: readonly LockReason[] = ["off-topic", "too heated", "resolve
 export function putLock(call: RepositoryCall): Answer {
   const by = needTriage(call);
   lockIssue(call.world, by, issueToWrite(call), oneOf(call.body, "lock_reason", LOCK_REASONS) ?? null);
-  return noContent;
+  return NO_CONTENT;
 }
 
 export function deleteLock(call: RepositoryCall): Answer {
@@ -212,5 +212,5 @@ export function deleteLock(call: RepositoryCall): Answer {
   const issue = issueToWrite(call);
   if (!issue.locked) throw notFound();
   unlockIssue(call.world, by, issue);
-  return noContent;
+  return NO_CONTENT;
 }

@@ -4,7 +4,7 @@ import type { Label, Milestone } from "../records.ts";
 import { invalid } from "../refusal.ts";
 import { labelView, milestoneView } from "../views/issue.ts";
 import { oneOf, required, text, textOrNull, timeOf } from "./body.ts";
-import { type Answer, created, needPush, noContent, notFound, ok, type RepositoryCall } from "./call.ts";
+import { type Answer, created, NO_CONTENT, needPush, notFound, ok, type RepositoryCall } from "./call.ts";
 import { paged } from "./pagination.ts";
 
 export function listLabels(call: RepositoryCall): Answer {
@@ -56,7 +56,7 @@ export function patchLabel(call: RepositoryCall): Answer {
 
 export function removeLabel(call: RepositoryCall): Answer {
   deleteLabel(call.world, needPush(call), findLabel(call));
-  return noContent;
+  return NO_CONTENT;
 }
 
 /** Sorted by due date ascending unless asked otherwise; those without one come last. */
@@ -111,7 +111,7 @@ export function patchMilestone(call: RepositoryCall): Answer {
 
 export function removeMilestone(call: RepositoryCall): Answer {
   deleteMilestone(call.world, needPush(call), findMilestone(call));
-  return noContent;
+  return NO_CONTENT;
 }
 
 function fieldsOf(call: RepositoryCall) {

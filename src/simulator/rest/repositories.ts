@@ -16,9 +16,9 @@ import {
   type Call,
   contributor,
   created,
+  NO_CONTENT,
   needAdmin,
   needPush,
-  noContent,
   notFound,
   ok,
   type RepositoryCall,
@@ -93,7 +93,7 @@ function visibilityOf(call: RepositoryCall): Visibility | undefined {
 
 export function removeRepository(call: RepositoryCall): Answer {
   deleteRepository(call.world, needAdmin(call), call.repository);
-  return noContent;
+  return NO_CONTENT;
 }
 
 export function getTopics(call: RepositoryCall): Answer {

@@ -138,7 +138,7 @@ export class Webhooks {
     this.#postAlone(app.hook, "ping", null, payload);
   }
 
-  /** The last that a webhook says, to who asked for `meta`. Call it before the webhook is gone. */
+  /** A webhook's last event, sent if it subscribes to `meta`. Call this before the webhook is gone. */
   farewell(hook: Hook, senderId: number): void {
     if (!wants(hook, "meta")) return;
     const view = this.#view();
