@@ -316,7 +316,7 @@ export function parseConfig(env: NodeJS.ProcessEnv): Config {
   return Object.freeze(values) as Config;
 }
 
-/** Whom upstream is to know us as: by tokens, by an App, or by both. */
+/** Upstream has to know us by tokens, by an App, or by both. */
 function credentialProblems(env: NodeJS.ProcessEnv): string[] {
   const isSet = (name: string) => Boolean(env[name]?.trim());
   const hasKey = isSet("APP_PRIVATE_KEY") || isSet("APP_PRIVATE_KEY_FILE");

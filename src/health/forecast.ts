@@ -7,8 +7,8 @@ const WINDOW_MS = 3_600_000;
 const MOST_WINDOWS = 10_000;
 
 /**
- * When the work will be done at its present pace, the waits for quota included. One page is taken for one REST request, and
- * each token is taken to be used by nobody else. null: nobody knows, since nothing moves or no answer has told the quota yet. Pure.
+ * When the work will be done at its present pace, the waits for quota included. It counts one REST request a page, and
+ * takes each token to be ours alone. Null while nothing moves, or while no answer has told the quota yet. Pure.
  * @param now milliseconds by our clock
  */
 export function forecast({ requests, perSecond }: Work, quota: readonly QuotaReport[], now: number): Forecast | null {

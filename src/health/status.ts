@@ -15,7 +15,7 @@ export interface Status<Quota = unknown> {
   queues: Record<string, QueueCounts> | null;
   /** What upstream still lets each credential do. */
   quota: Quota[];
-  /** When all first copies will be done; null when none is under way, or nobody knows. */
+  /** When all first copies will be done; null when none is under way, or while that is not known. */
   forecast: Forecast | null;
 }
 

@@ -1,6 +1,6 @@
 import type { Logger } from "./log.ts";
 
-/** Something that is away at the moment: one line when it is first missed and one when it is back, however often it is missed between. */
+/** Logs the absence of something: one line when it is first missed and one when it is back. */
 export class Outage {
   readonly #log: Logger;
   readonly #level: "warn" | "error";

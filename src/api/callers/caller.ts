@@ -15,7 +15,7 @@ export interface Credential {
   hash: string;
 }
 
-/** Somebody with a token. */
+/** A caller with a token. */
 export interface User extends Recognised {
   /** The account that they answer as. */
   userId: number;
@@ -32,7 +32,6 @@ export interface User extends Recognised {
       };
 }
 
-/** Who is asking. */
 export type Caller = User | Stranger;
 
 /** Knows callers by our own tokens and by upstream's, as `AUTH_MODE` allows. */

@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
 
-/** Somebody with a token, as far as their quota is concerned. */
+/** A caller with a token, as far as quota is concerned. */
 export interface Payer {
   kind: "user";
-  /** Names the quota that they draw on: their user's, or one of their token's own. */
+  /** Names the quota that they draw on: their user's, or their token's own. */
   quotaName: string;
   /** Requests, and points, an hour of that quota; 0: no limit. Null: what the settings say. */
   hourlyLimit: number | null;
 }
 
-/** Somebody without a token, who is told from others by their address. */
+/** A caller without a token, told from others by the address. */
 export interface Stranger {
   kind: "anonymous";
   address: string;

@@ -1,7 +1,7 @@
 import type { Caller, User } from "./caller.ts";
 import { PERMISSION_LEVELS, type RepositoryPermission } from "./upstream-callers.ts";
 
-/** Whether a caller's write to this repository is passed on. Upstream itself judges those who show a token of its own. */
+/** Whether a caller's write to this repository is passed on. Upstream itself judges callers with a token of its own. */
 export function mayWrite(caller: User, repositoryId: number): boolean {
   if (caller.by.of === "upstream") return true;
   const { canWrite, repositories } = caller.by.token;
@@ -18,7 +18,7 @@ export function hasMirrorsRights(caller: Caller): boolean {
   );
 }
 
-/** What a repository lets somebody do, as REST has it. */
+/** What a repository allows a caller, as REST has it. */
 export interface Permissions {
   admin: boolean;
   maintain: boolean;

@@ -21,7 +21,7 @@ export interface Spending {
   figures: QuotaFigures | null;
 }
 
-/** GitHub docs: limits are counted by the hour, those of searches by the minute. */
+/** GitHub docs: limits are counted by the hour, limits of searches by the minute. */
 const WINDOW_MS: Record<Bucket, number> = { core: 3_600_000, search: 60_000, graphql: 3_600_000 };
 const MAX_CALLERS = 20_000;
 /** A lease is at most this part of the limit. What a process holds and does not use is missing elsewhere. */
@@ -82,7 +82,7 @@ type QuotaContext = Pick<Context, "config" | "redis" | "clock" | "log">;
 
 /**
  * The quota of our own callers: one window per caller and bucket, beginning with its first request, kept in Redis
- * and shared by all processes. Each process leases a small part of it at a time, so most requests ask nobody. The total
+ * and shared by all processes. Each process leases a small part of it at a time, so most requests ask nothing of Redis. The total
  * never exceeds the limit; what idle processes hold goes back within seconds.
  *
  * With Redis away each process counts by itself and reports what was used once Redis is back.
@@ -101,7 +101,7 @@ export class CallerQuota {
     this.#timer.unref();
   }
 
-  /** Takes `cost` where nobody has to be asked; null where somebody has, or there may not be that much left. */
+  /** Takes `cost` from what this process has leased; null where Redis has to be asked. */
   take(caller: Payer | Stranger, bucket: Bucket, cost: number): Taken | null {
     const window = this.#window(caller, bucket);
     return window && !this.#takeFrom(window, cost) ? null : { window, cost };
@@ -112,7 +112,7 @@ export class CallerQuota {
     if (window?.resetAt) window.left = Math.min(window.left + cost, window.used);
   }
 
-  /** How the window stands of which it was taken; null where there is no limit. */
+  /** The figures of the window that it was taken from; null where there is no limit. */
   figuresOf({ window }: Taken): QuotaFigures | null {
     return window && figuresOf(window);
   }
@@ -128,7 +128,7 @@ export class CallerQuota {
   async spend(caller: Payer | Stranger, bucket: Bucket, cost: number): Promise<Spending> {
     const window = this.#window(caller, bucket);
     if (!window) return { isSpent: false, figures: null };
-    // Another request may take what this one has leased, so the bound; each turn is a lease.
+    // Each turn is a lease. Another request may take what this one has leased, hence the bound.
     for (let turn = 0; turn < 100; turn++) {
       if (this.#takeFrom(window, cost)) return { isSpent: false, figures: figuresOf(window) };
       if (window.resetAt > 0 && window.used >= window.limit && window.touchedAt < window.askedAt + ASK_AGAIN_MS) break;

@@ -24,11 +24,11 @@ const ASK_AGAIN_MS = 5_000;
 /** GraphQL takes as many ids at once. */
 const BATCH = 100;
 
-/** What a repository lets somebody do, in GraphQL's words, from the least on. */
+/** What a repository allows a caller, in GraphQL's words, from the least on. */
 export const PERMISSION_LEVELS = ["READ", "TRIAGE", "WRITE", "MAINTAIN", "ADMIN"] as const;
 export type RepositoryPermission = (typeof PERMISSION_LEVELS)[number];
 
-/** Somebody whom upstream knows by a token of its own. */
+/** A caller that upstream knows by a token of its own. */
 export interface UpstreamCaller {
   userId: number;
   /** What upstream answers to this token's `GET /user`; null for an app's, which has no such page. */
@@ -64,7 +64,7 @@ export class UpstreamCallers {
     this.#upstream = openOnBehalf(ctx);
   }
 
-  /** Whom upstream said not long ago that the token with this hash is; undefined where it would have to be asked. */
+  /** What upstream said lately of the token with this hash; undefined where it would have to be asked. */
   recall(hash: string): UpstreamCaller | null | undefined {
     const known = this.#known.get(hash);
     const isRecent =
@@ -160,7 +160,7 @@ export class UpstreamCallers {
     return { userId: requireId(parsed(text)), profile: text };
   }
 
-  /** An app's installation is nobody to REST; GraphQL knows the app's bot as the viewer. */
+  /** REST knows no user for an app's installation; to GraphQL the viewer is the app's bot. */
   async #app(token: string, refused: Received): Promise<{ userId: number; profile: null } | null> {
     if (refused.status !== 403 || limitOf(refused.status, refused.headers, refused.text)) throw unusable(refused);
     const answer = await this.#upstream.graphql({
@@ -201,7 +201,7 @@ export class UpstreamCallers {
     return rights;
   }
 
-  /** Makes sure that the mirror can show who the caller is: what upstream shows of them to everybody. */
+  /** Makes sure that the mirror can show the caller: it stores what upstream shows of them to everybody. */
   async #introduce(userId: number, profile: string | null): Promise<void> {
     if (profile === null) return;
     const rows = await this.#ctx.db.query(sql`select from users where id = ${userId}`);

@@ -105,7 +105,7 @@ class UpstreamClient implements Upstream {
     return { ...answer, validator: { ...answer.validator, ...kept } };
   }
 
-  /** Which of the strings that a credential shows a validator is for; null for a credential that has only one. */
+  /** Marks the token string that a validator is for; null for a credential whose string never changes. */
   #madeFor({ credential, sent }: Attempt): string | null {
     return this.#keyring.changes(credential) ? tokenMark(sent.authorization) : null;
   }
@@ -154,7 +154,7 @@ class UpstreamClient implements Upstream {
       credentials: [APP],
       isWithin: true,
       request: { method: "POST", path, headers: { "content-type": "application/json" }, body: "{}" },
-      // GitHub docs: 5 points. Nobody sees what it creates, so it does not stand in the line of writes, a second apart.
+      // GitHub docs: 5 points. It creates no content that people see, so it does not stand in the line of writes.
       demand: { bucket: "core", api: "rest", cost: 1, isWrite: false, points: WRITE_POINTS, priority: "caller" },
     });
     if (refusal && !(refusal instanceof CredentialRejectedError)) throw refusal;

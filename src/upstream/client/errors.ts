@@ -11,7 +11,7 @@ export class QuotaSpentError extends Error {
   }
 }
 
-/** Redis, which keeps the budget of all processes, does not answer, so nobody knows what may be spent. */
+/** Redis, which keeps the budget of all processes, does not answer, so it is not known what may be spent. */
 export class QuotaUnknownError extends QuotaSpentError {
   override name = "QuotaUnknownError";
   constructor(bucket: string, retryAt: Date, options?: ErrorOptions) {
@@ -43,7 +43,7 @@ export class UpstreamUnavailableError extends Error {
   }
 }
 
-/** Upstream accepts none of our credentials (401). Until somebody mends them, trying again is of little use. */
+/** Upstream accepts none of our credentials (401). Until an operator mends them, trying again is of little use. */
 export class CredentialRejectedError extends Error {
   override name = "CredentialRejectedError";
   /** Their names, tokens by fingerprint; none where only the answer is known. */

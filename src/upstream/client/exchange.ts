@@ -157,7 +157,7 @@ export class Exchange {
       this.#ctx.log.warn({ credential, bucket, limit: limit.kind, retryAt }, "Upstream limits us");
       return { ...attempt, refusal: new QuotaSpentError(bucket, retryAt) };
     }
-    // A failure's headers may be those of something on the way, which does not know of quotas.
+    // A failure may come from a proxy on the way, whose headers say nothing of quotas.
     const isOwn = status < 500 || headers["x-ratelimit-limit"] !== undefined;
     await this.#quota.settle(lease, { headers: isOwn ? headers : null, charged, alsoSeen: figures });
     return { ...attempt, refusal: null };

@@ -22,7 +22,7 @@ function isPageRelation(relation: string): relation is keyof Links {
   return relation === "next" || relation === "prev" || relation === "first" || relation === "last";
 }
 
-/** How many pages are left from `path` on, when the last one is named: lists paged by cursor name none, nor does a last page. Pure. */
+/** How many pages are left from `path` on; null where no last page is named, as by lists paged by cursor. Pure. */
 export function pagesLeft(path: string, { last }: Links): number | null {
   const lastPage = last === undefined ? null : pageNumber(last);
   return lastPage === null ? null : lastPage - (pageNumber(path) ?? 1) + 1;
@@ -35,8 +35,8 @@ function pageNumber(path: string): number | null {
 }
 
 /**
- * Whether the page holds as many rows as were asked for. Then a 304 for it does not say that it is still the last one:
- * the ETag covers the body and not the Link header. Pure.
+ * Whether the page holds as many rows as were asked for. A 304 for such a page does not say that it is still the last
+ * page: the ETag covers the body and not the Link header. Pure.
  */
 export function isFullPage(path: string, body: unknown): boolean {
   // A list in an object stands beside its `total_count`, so its ETag changes with every row that comes or goes.
@@ -52,7 +52,7 @@ export type Page = { path: string } & Answer;
 
 /**
  * Walks a list from `path` along `rel="next"`, one page in memory at a time. A page that is moved or missing ends the walk:
- * the caller sees it as the last answer. A walk that comes to an unchanged page goes on with the next one it is known to have.
+ * the caller sees it as the last answer. After an unchanged page the walk goes on with the page that is known to follow.
  * @throws what `Upstream.get` throws; the walk can be resumed at the page that failed
  */
 export async function* pages(upstream: Pick<Upstream, "get">, path: string, options: GetOptions): AsyncGenerator<Page> {

@@ -13,7 +13,7 @@ export interface GetOptions {
   conditional?: boolean;
   /** Ask without it, and keep all the same what is needed to ask conditionally later. */
   anew?: boolean;
-  /** The only one to ask: a token's fingerprint, `installation-ID` or `app`. Otherwise whoever sees it and has the most left. */
+  /** The only credential to ask: a token's fingerprint, `installation-ID` or `app`. Unset: one that sees it and has the most left. */
   credential?: string;
   /** A media type instead of `application/vnd.github+json`. A body that is not JSON is then answered as its text. */
   accept?: string;
@@ -92,12 +92,12 @@ export interface Upstream {
   /**
    * Sends a write once and never again, and answers upstream's own status, headers and body, whatever they are.
    * @throws QuotaSpentError, CredentialRejectedError: nothing was sent
-   * @throws UpstreamUnavailableError: nothing was done if its outage is `unreachable`; otherwise nobody knows
+   * @throws UpstreamUnavailableError: nothing was done if its outage is `unreachable`; otherwise its outcome is not known
    */
   write(request: WriteRequest, options?: { signal?: AbortSignal }): Promise<RawAnswer>;
   /**
-   * Splits repositories so that whoever sees one of a group sees all of it: one GraphQL document may then ask for the whole
-   * group, by the id of any of them (`GraphqlOptions.repository`). Without an App there is one group.
+   * Splits repositories so that a credential that sees one of a group sees all of it. One GraphQL document may then ask for
+   * the whole group, by the id of any of its members (`GraphqlOptions.repository`). Without an App there is one group.
    */
   groups(repositoryIds: readonly number[]): Promise<number[][]>;
   /** What is known of the App's installations or of the tokens' owners has changed in Postgres. */
@@ -110,7 +110,7 @@ export interface Upstream {
 
 export interface GraphqlOptions {
   priority: Priority;
-  /** The id of the repository that it is about: whoever sees that is asked. */
+  /** The id of the repository that it is about: a credential that sees the repository is asked. */
   repository?: number;
   signal?: AbortSignal;
 }

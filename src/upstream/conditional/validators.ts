@@ -19,8 +19,8 @@ const PRUNED_AT_ONCE = 1_000;
  *
  * Call it in the transaction that stores the page's rows, never before: a validator says "we have this page". Were it saved
  * and the rows were lost to a crash, upstream would answer 304 from then on, and the page would stay lost for good.
- * For the same reason those of other credentials go: they say so of an older state of the page, to which it may return.
- * Two workers that save the same page at once leave the one of the newer answer.
+ * For the same reason the validators of other credentials go: they stand for an older state of the page, to which the page
+ * may return. Two workers that save the same page at once leave the validator of the newer answer.
  */
 export async function saveValidator(tx: Queries, validator: Validator): Promise<void> {
   const { credential, path, etag, lastModified, next, isFull, seenAt, body, variesBy, usedAt, madeFor } = validator;
@@ -40,7 +40,7 @@ export async function saveValidator(tx: Queries, validator: Validator): Promise<
   ]);
 }
 
-/** Forgets that the page is stored: what is known of an older state of it must not confirm the one that is stored instead. */
+/** Forgets that the page is stored: a validator of an older state must not confirm the state that is stored instead. */
 export async function forgetValidators(tx: Transaction, { path }: Pick<Validator, "path">): Promise<void> {
   await tx.query(sql`delete from validators where path = ${path}`);
 }

@@ -6,13 +6,13 @@ import { type Installation, installationCredential, loadInstallations } from "./
 /** The App itself, which signs its requests with its key. It may ask of its installations and its webhook, and of nothing else. */
 export const APP = "app";
 
-/** One of those as whom upstream may know us. Only its name is ever stored, shown or logged. */
+/** A token or an installation by which upstream knows us. Only its name is ever stored, shown or logged. */
 export interface KnownCredential {
   /** A token's fingerprint, or `installation-ID`: the same however often the installation's token is renewed. */
   id: string;
   /** For people. */
   name: string;
-  /** Whose quota it spends: the tokens of one user share one. */
+  /** The quota that it spends: the tokens of one user share theirs. */
   ledger: string;
   /** Null for a token. */
   installation: Installation | null;
@@ -46,7 +46,7 @@ function suspension({ account, suspendedAt }: Installation): string | null {
   );
 }
 
-/** By fingerprint, whose quota a token spends, as far as upstream has been asked. One token alone shares with nobody. */
+/** Each token's owner by the token's fingerprint, as far as upstream was asked. A single token shares its quota with no other. */
 async function loadOwners(
   { db }: Pick<Stores, "db">,
   fingerprints: readonly string[],

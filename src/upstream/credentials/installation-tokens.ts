@@ -10,7 +10,7 @@ export interface InstallationToken {
   expiresAt: number;
 }
 
-/** A new one is made when so little is left: a walk of many pages should not end in a 401, and clocks may differ. */
+/** With less than this left a new token is made: a walk of many pages should not end in a 401, and clocks may differ. */
 const RENEW_MS = 10 * 60_000;
 /** With less than this left a token is not used any more, even while another process is making a new one. */
 const LAST_USE_MS = 60_000;
@@ -22,8 +22,8 @@ const LOOK_MS = 50;
 
 /**
  * The tokens of the App's installations, made once for all processes. They lie in Redis, encrypted with a key that is derived
- * from the App's private key: who can read them there could have made them anyway. What Redis has lost is made anew, and
- * while it is away each process makes its own.
+ * from the App's private key, with which a reader could have made them anyway. What Redis has lost is made anew, and while
+ * Redis is away each process makes its own.
  */
 export class InstallationTokens {
   readonly #ctx: Pick<Stores, "config" | "redis" | "log">;
@@ -126,7 +126,7 @@ export class InstallationTokens {
     return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString("base64");
   }
 
-  /** null: it was sealed with another key of the App's, or damaged; a new token takes its place. */
+  /** Null where another key of the App's sealed it, or where it is damaged: a new token takes its place. */
   #open(installationId: number, text: string): InstallationToken | null {
     const bytes = Buffer.from(text, "base64");
     try {

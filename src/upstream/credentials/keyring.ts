@@ -11,10 +11,10 @@ import { type InstallationToken, InstallationTokens } from "./installation-token
 import { findInstallations, type Installation, installationCredential, installationOf } from "./installations.ts";
 import { repositoryOf } from "./visibility.ts";
 
-/** How long it is believed which installations there are, and which of them covers a repository. */
+/** How long we believe which installations there are, and which of them covers a repository. */
 const KNOWN_MS = 5_000;
 const COVERING_MS = 60_000;
-/** What no installation covers, each of them sees alike: public repositories. So a few are enough to ask. */
+/** Every installation sees the same of what none covers, which is public. So a few are enough to ask. */
 const MOST_STRANGERS = 10;
 
 /** The credentials that may be asked. */
@@ -59,7 +59,7 @@ export class Keyring {
 
   /**
    * The credentials that may be asked for a path: for a repository that an installation covers, that installation, and the tokens.
-   * @throws CredentialUnusableError when nobody is left, with the reason
+   * @throws CredentialUnusableError when none is left, with the reason
    */
   async candidates(path: string, { writes = false } = {}): Promise<Candidates> {
     const tokens = [...this.#tokens.keys()];
@@ -67,7 +67,7 @@ export class Keyring {
     if (/^\/app(?=[/?]|$)/.test(path)) return { all: [APP], preferred: [] };
     const installations = await this.#installations();
     const usable = installations.filter(({ suspendedAt }) => suspendedAt === null);
-    // GitHub docs: an installation is nobody, and is refused what is a user's own.
+    // GitHub docs: an installation is no user, and is refused what is a user's own.
     if (/^\/user(?=[/?]|$)/.test(path) && tokens.length > 0) return { all: tokens, preferred: [] };
     const covering = await this.#coveringOf(path, installations);
     if (covering === "lost") {
@@ -92,7 +92,7 @@ export class Keyring {
     return { all, preferred: [] };
   }
 
-  /** The repositories by who sees them all: those of each installation that can be used, and the rest. In the given order. */
+  /** The repositories of each usable installation, and the rest, so that one credential sees all of a group. In the given order. */
   async groups(repositoryIds: readonly number[]): Promise<number[][]> {
     if (!this.#app || repositoryIds.length === 0) return repositoryIds.length === 0 ? [] : [[...repositoryIds]];
     const covering = await findInstallations(this.#ctx.db, repositoryIds);
@@ -137,7 +137,7 @@ export class Keyring {
     this.#app?.signature.learn(headers.date, sentAt);
   }
 
-  /** Whose quota a credential spends: the tokens of one user share one. Arrow, since it is handed on. */
+  /** The quota that a credential spends: the tokens of one user share theirs. An arrow, since it is handed on. */
   readonly ledgerOf = (credential: string): string =>
     this.#known?.credentials.find(({ id }) => id === credential)?.ledger ?? credential;
 
@@ -182,8 +182,8 @@ export class Keyring {
   }
 
   /**
-   * The installation that covers what the path is about: by the repository's id, or else by the account's name. "lost": one did
-   * and does no more, which its owner may have meant, so no other installation is asked.
+   * The installation that covers what the path is about, by the repository's id, or else by the account's name. "lost": an
+   * installation covered it and no longer does. Its owner may have meant that, so no other installation is asked.
    */
   async #coveringOf(path: string, installations: readonly Installation[]): Promise<Installation | "lost" | null> {
     const [, id] = /^\/repositories\/(\d+)/.exec(repositoryOf(path) ?? "") ?? [];

@@ -5,7 +5,7 @@ import { objectOf } from "../client/json.ts";
 import type { Upstream } from "../client/upstream.ts";
 import { parseTokens } from "./credentials.ts";
 
-/** Asks once for each of several tokens whose it is, since the tokens of one user share one quota. */
+/** Asks upstream once for the owner of each of several tokens: the tokens of one user share one quota. */
 export async function learnOwners(ctx: Pick<Stores, "config" | "db" | "log"> & { upstream: Upstream }): Promise<void> {
   const tokens = [...parseTokens(ctx.config.upstreamTokens).keys()];
   if (tokens.length < 2) return;
@@ -22,7 +22,7 @@ export async function learnOwners(ctx: Pick<Stores, "config" | "db" | "log"> & {
           on conflict (fingerprint) do update set user_id = excluded.user_id, login = excluded.login`);
       ctx.upstream.credentialsChanged();
     } catch (error) {
-      // One that is rejected, spent or nobody's own is asked again at the next look; the others go on meanwhile.
+      // A token that is rejected, spent or without a user is asked about again at the next look. It must not stop the others.
       const isPassing = error instanceof CredentialRejectedError || error instanceof QuotaSpentError;
       if (!isPassing && !(error instanceof UpstreamRefusedError)) throw error;
       ctx.log.debug({ credential, reason: error.message }, "It is not known whose token this is");

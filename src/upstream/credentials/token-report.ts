@@ -18,7 +18,7 @@ export interface TokenReport {
   fingerprint: string;
   /** "rejected": upstream does not accept it. "spent": a limit keeps us from asking more. */
   state: "accepted" | "rejected" | "spent";
-  /** Whose it is; null for a token that is nobody's (an app's), or while that cannot be asked. */
+  /** The token's user; null for an app's token, which has none, or while upstream cannot be asked. */
   login: string | null;
   /** Of a classic token; null: upstream does not tell (fine-grained and app tokens). */
   scopes: string[] | null;
@@ -26,7 +26,7 @@ export interface TokenReport {
   quota: { bucket: string; limit: number; remaining: number; resetAt: Date }[];
   /** How far upstream's clock is ahead of ours, to a second. Null: its answer had no date. */
   aheadMs: number | null;
-  /** The full names, of those asked for, that it does not see; null where that could not be asked, for the reason given. */
+  /** The full names that it does not see, of those asked about; null where that could not be asked. */
   unseen: string[] | null;
   unseenUnknown: string | null;
 }
@@ -124,7 +124,7 @@ async function askUser(upstream: Asking): Promise<Pick<TokenReport, "login"> & P
     const answer = await upstream.get("/user", { priority: "caller" });
     return { login: answer.kind === "ok" ? textOf(objectOf(answer.body).login) : null };
   } catch (error) {
-    // An app's token is nobody's.
+    // An app's token has no user.
     if (error instanceof UpstreamRefusedError) return { login: null };
     // It may have been accepted a moment ago and be left alone for an earlier refusal.
     if (error instanceof CredentialRejectedError) return { login: null, state: "rejected" };

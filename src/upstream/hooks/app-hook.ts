@@ -9,11 +9,11 @@ export interface AppAtUpstream {
   id: number;
   slug: string;
   name: string;
-  /** Who owns it. */
+  /** The account that owns it. */
   owner: string;
   /** What it asks accounts for: name to read, write or admin. */
   permissions: Record<string, string>;
-  /** Which webhooks it is sent; those of its installations come in any case. */
+  /** The webhooks that it asked for. Events of its installations come in any case. */
   events: string[];
 }
 
@@ -61,7 +61,7 @@ export async function recentAppDeliveries(upstream: Pick<Upstream, "get">): Prom
   return await readDeliveries(upstream, "/app/hook/deliveries");
 }
 
-/** Asks upstream to send one again, which it does a moment later under the same GUID. @throws UpstreamRefusedError */
+/** Asks upstream to send a delivery again, which it does a moment later under the same GUID. @throws UpstreamRefusedError */
 export async function resendAppDelivery(upstream: Pick<Upstream, "write">, { id }: { id: number }): Promise<void> {
   const path = `/app/hook/deliveries/${id}/attempts`;
   const answer = await upstream.write({ method: "POST", path, body: null });

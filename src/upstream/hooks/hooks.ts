@@ -19,7 +19,7 @@ type Asking = Pick<Upstream, "get" | "write">;
 
 /**
  * Makes the repository's hook at upstream be as given, and answers its id. A hook with the same address is updated, its
- * secret included, since upstream does not tell the secret it has; otherwise one is created. Safe to run twice.
+ * secret included, since upstream does not tell the present one. Without such a hook one is created. Safe to run twice.
  * @throws UpstreamRefusedError when the token may not manage hooks (upstream says 404 to that) or upstream refuses the
  *   hook; no error carries the secret
  */
@@ -93,7 +93,7 @@ export async function pingRepositoryHook(upstream: Pick<Upstream, "write">, { pa
   if (answer.status !== 204) throw refusal(answer, path, "");
 }
 
-/** One that is gone already is well. @throws UpstreamRefusedError */
+/** Deletes the hook, if it is still there. @throws UpstreamRefusedError */
 export async function deleteRepositoryHook(
   upstream: Pick<Upstream, "write">,
   { path }: { path: string },

@@ -17,8 +17,8 @@ export interface SharedBucketState extends BucketState {
 }
 
 /**
- * What a class may still take of a known window. Of what is left it may take what it need not leave to those above it, and
- * of our share what we have not yet used. Pure.
+ * What a class may still take of a known window: no more than is left above its floor, and no more than is left of our
+ * share. Pure.
  * @param floor the share of the limit that stays untouched, for classes above
  * @param share the share of the limit that we may use at all: `QUOTA_SHARE`
  */

@@ -1,5 +1,5 @@
 /**
- * Upstream's limits, as its documentation has them, and how far we keep away from them. Upstream tells nobody how far the
+ * Upstream's limits, as its documentation has them, and how far we keep away from them. Upstream does not tell how far the
  * secondary ones are used, so `scripts.ts` counts them for all processes.
  */
 
@@ -25,7 +25,7 @@ export const POINTS_WINDOW_MS = 61_000;
 export const SLOT_MS = 2_000;
 /** The place of a process that died is free after this time: longer than any request may take. */
 export const PLACE_MS = 120_000;
-/** Nobody knows when one of the requests under way ends; it is looked at again after this time. */
+/** When to look again for a free place among the requests under way, whose ends cannot be known. */
 export const FULL_WAIT_MS = 250;
 
 /** Headers of one window may name its end a second apart. The shortest windows last a minute. */
@@ -37,7 +37,7 @@ export const LONGEST_BLOCK_MS = 15 * 60_000;
 export const REPETITION_MS = 15 * 60_000;
 /** How long the one request that tries a rejected token again may take before another may. */
 export const TRIAL_MS = 60_000;
-/** The same for one that asks an unknown bucket: GitHub gives up after 10 s, and a process that was killed never answers. */
+/** The same for a request to an unknown bucket: GitHub gives up after 10 s, and a process that was killed never answers. */
 export const PROBE_MS = 10_000;
 /** When to look again whether the requests that ask an unknown bucket have been answered. */
 export const PROBE_WAIT_MS = 100;

@@ -16,7 +16,7 @@ export interface OwnLeaseRequest {
 /**
  * What this process remembers of the budget: upstream's last words on each bucket, and which credentials are silenced or
  * rejected. Callers' requests are leased from it while Redis is away; a test holds its rules equal to those of `scripts.ts`.
- * A bucket of which nothing is known is asked: the first answer says what is left.
+ * Of an unknown bucket it leases freely: the first answer says what is left.
  */
 export class OwnBudget {
   /** Whose quota a credential spends. Only whether it is rejected is each credential's own. */
@@ -84,7 +84,7 @@ export class OwnBudget {
     this.#buckets.set(this.#key(credential, bucket), state);
   }
 
-  /** Answers until when the credential keeps silent: the later one of what was known and what is told. */
+  /** Answers until when the credential keeps silent, which is never earlier than was known before. */
   block(credential: string, until: number): number {
     const later = Math.max(this.blockedUntil(credential), until);
     this.#blockedUntil.set(this.#ledgerOf(credential), later);

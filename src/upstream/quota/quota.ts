@@ -9,12 +9,12 @@ import { type Api, FIRST_BLOCK_MS, READ_POINTS, WRITE_POINTS } from "./limits.ts
 import { OwnBudget } from "./own-budget.ts";
 import { type Counted, type Lease, type LeaseRequest, SharedBudget } from "./shared-budget.ts";
 
-/** How many requests may be under way while nobody knows what is left. A caller need not wait for a slow page's answer. */
+/** How many requests may be under way while it is not known what is left. A caller need not wait for a slow page's answer. */
 const PROBES: Record<Priority, number> = { caller: 2, refresh: 1, "catch-up": 1, audit: 1, backfill: 1 };
 
 /** A rejected token is tried once more after this time: it may have been a passing fault of upstream's. */
 const REJECTION_MS = 5 * 60_000;
-/** What only our own pace holds up is waited for here, this long in all; then the job had better wait in its queue. */
+/** How long a lease waits for our own pace, in all. After that the job had better wait in its queue. */
 const PACE_PATIENCE_MS = 2_000;
 /** When a job may ask again while Redis, without which its class has no budget, does not answer. */
 const REDIS_WAIT_MS = 2_000;
@@ -68,7 +68,7 @@ export class Quota {
   readonly #process = randomUUID().slice(0, 8);
   #leases = 0;
 
-  /** @param ledgerOf whose quota a credential spends: the tokens of one user share one */
+  /** @param ledgerOf the quota that a credential spends: the tokens of one user share theirs */
   constructor(
     ctx: Pick<Stores, "config" | "redis" | "clock" | "log">,
     ledgerOf: (credential: string) => string = (credential) => credential,
@@ -80,7 +80,7 @@ export class Quota {
 
   /**
    * Takes the cost from the bucket of the credential that has the most left; `preferred` ones go first if they have enough.
-   * What only our own pace holds up (writes stand in line, a second apart) is waited for, for seconds at most.
+   * Where only our own pace denies it (writes stand in line, a second apart), this waits for seconds at most.
    * @throws QuotaSpentError with the first moment at which one of them may have enough
    * @throws QuotaUnknownError when Redis does not answer and the request is none of a caller's
    * @throws CredentialRejectedError when upstream rejects them all
@@ -104,7 +104,7 @@ export class Quota {
       const waitMs = retryAt - this.#now();
       if (by === "limit" || performance.now() + waitMs > patientUntil)
         throw new QuotaSpentError(demand.bucket, new Date(retryAt));
-      // What is waited for may end in another process, which nobody here can tell.
+      // What it waits for may end earlier, in another process, which cannot be seen from here.
       await sleep(Math.max(1, waitMs), undefined, demand.signal ? { signal: demand.signal } : {});
     }
   }

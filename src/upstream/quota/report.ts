@@ -16,7 +16,7 @@ export interface QuotaReport {
   limit: number | null;
   remaining: number | null;
   resetAt: Date | null;
-  /** What a first copy may take, those above it and QUOTA_SHARE considered: of this window, and of each that comes. */
+  /** What a first copy may take of this window and of each that comes, with its floor and QUOTA_SHARE considered. */
   copying: { left: number; perWindow: number } | null;
   /** Upstream asked for silence until then. */
   blockedUntil: Date | null;
@@ -28,7 +28,7 @@ export interface QuotaReport {
 
 /**
  * What is left, for `/-/status`: each credential with each bucket we use. While Redis does not answer, the figures are
- * unknown, and so null: the status has to be readable just then. The tokens of one user are told of once.
+ * unknown, and so null: the status has to be readable just then. The tokens of one user are reported once.
  */
 export async function quotaReport(ctx: Pick<Stores, "config" | "db" | "redis" | "clock">): Promise<QuotaReport[]> {
   const now = ctx.clock.now().getTime();
@@ -61,7 +61,7 @@ export async function quotaReport(ctx: Pick<Stores, "config" | "db" | "redis" | 
     sharing.flatMap(async (each, index) => {
       const others = sharing.filter((other) => other !== each);
       const reports = await Promise.all(["core", "graphql", "search"].map((bucket) => reportOf(each, others, bucket)));
-      // The second of one user's tokens has nothing of its own to tell but that it is rejected.
+      // A user's second token has nothing of its own to report, unless it is rejected.
       return index === 0
         ? reports
         : reports
@@ -76,7 +76,7 @@ export async function quotaReport(ctx: Pick<Stores, "config" | "db" | "redis" | 
 const REJECTED_TOKEN =
   "upstream rejects it: it is revoked, expired or wrong; put a valid one in its place in UPSTREAM_TOKEN and restart";
 
-/** Without the figures that another token of the same user tells already. */
+/** Without the figures that are reported with another token of the same user. */
 function alone(report: QuotaReport): QuotaReport {
   return { ...report, limit: null, remaining: null, resetAt: null, copying: null };
 }

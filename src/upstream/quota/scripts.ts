@@ -21,8 +21,8 @@ import {
 /**
  * The rules of the budget of all processes. Each operation is one script, so it is atomic among them and takes one round
  * trip. A credential and a bucket are a hash each; a missing field reads as 0. The requests under way are a sorted set, by
- * when their places are free should nobody say so; the points of the last minute are a hash, by slot. What nobody touches
- * any more expires by itself, an hour after it has lost its meaning.
+ * when their places become free by themselves; the points of the last minute are a hash, by slot. What is not touched any
+ * more expires an hour after it has lost its meaning.
  *
  * A bucket of a credential is
  * - known: an answer's headers said what is left, which holds until `resetAt`;
