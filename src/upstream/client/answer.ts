@@ -143,16 +143,6 @@ function parseJson(text: string): unknown {
   }
 }
 
-const HOP_BY_HOP = new Set(["connection", "keep-alive", "transfer-encoding", "content-encoding", "content-length"]);
-
-export function endToEnd(headers: Headers): Record<string, string | string[]> {
-  return Object.fromEntries(
-    Object.entries(headers).filter(
-      (entry): entry is [string, string | string[]] => entry[1] !== undefined && !HOP_BY_HOP.has(entry[0]),
-    ),
-  );
-}
-
 /** Upstream's clock by its `Date` header; without one, ours at the request. */
 function upstreamClock(headers: Headers, seenAt: Date): Date {
   const time = Date.parse(one(headers.date) ?? "");

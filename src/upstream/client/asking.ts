@@ -1,80 +1,84 @@
-import type { Stores } from "../../stores.ts";
 import type { PageConditions } from "../conditional/conditions.ts";
 import { installationOf } from "../credentials/installations.ts";
 import type { Candidates, Keyring } from "../credentials/keyring.ts";
-import { repositoryOf, Visibility } from "../credentials/visibility.ts";
+import { repositoryOf, type Visibility } from "../credentials/visibility.ts";
 import { limitOf } from "../quota/headers.ts";
 import { messageOf } from "./answer.ts";
-import type { Attempts } from "./attempts.ts";
+import { type AttemptContext, askRepeatedly } from "./attempts.ts";
 import type { Ask, Attempt } from "./exchange.ts";
 import type { GetOptions } from "./upstream.ts";
 
-/** Chooses which credentials are asked for what. */
-export class Asking {
-  readonly #keyring: Keyring;
-  readonly #attempts: Attempts;
-  readonly #visibility: Visibility;
+export interface AskingContext extends AttemptContext {
+  visibility: Visibility;
+}
 
-  constructor({ clock }: Pick<Stores, "clock">, { keyring, attempts }: { keyring: Keyring; attempts: Attempts }) {
-    this.#visibility = new Visibility(clock);
-    this.#keyring = keyring;
-    this.#attempts = attempts;
-  }
-
-  /**
-   * Sends a GET by a credential that sees the repository, as far as that is known. Upstream's 404 also means "not for this
-   * token": when a credential has never seen the repository, its 404 is checked with the others.
-   */
-  async get(path: string, options: GetOptions, conditions: PageConditions | null): Promise<Attempt> {
-    const { all, preferred } = await this.#candidates(path, options.credential);
-    let credentials = this.#visibility.mayBeAsked(path, all);
-    const blind: string[] = [];
-    for (;;) {
-      const attempt = await this.#attempts.repeatedly(
-        getAsk({ all: credentials, preferred }, path, options, conditions),
-      );
-      const { received, credential } = attempt;
-      if (received.status !== 404) {
-        const isSeen = received.status < 300 || received.status === 304;
-        for (const other of blind) if (isSeen) this.#visibility.note(path, other, false);
-        if (isSeen) this.#visibility.note(path, credential, true);
-        return attempt;
-      }
-      // What no installation covers is public or hidden from them all, so one of them speaks for all.
-      const isStranger = installationOf(credential) !== null && !preferred.includes(credential);
-      credentials = credentials.filter(
-        (other) => other !== credential && !(isStranger && installationOf(other) !== null),
-      );
-      const isCertain = repositoryOf(path) === null || this.#visibility.sees(path, credential);
-      // Where none sees it, each has been asked. That is not remembered: what is missing now may be there tomorrow.
-      if (isCertain || credentials.length === 0) return attempt;
-      blind.push(credential);
+/**
+ * Sends a GET by a credential that sees the repository, as far as that is known. Upstream's 404 also means "not for this
+ * token": when a credential has never seen the repository, its 404 is checked with the others.
+ */
+export async function askFor(
+  ctx: AskingContext,
+  path: string,
+  options: GetOptions,
+  conditions: PageConditions | null,
+): Promise<Attempt> {
+  const { visibility } = ctx;
+  const { all, preferred } = await candidatesFor(ctx, path, options.credential);
+  let credentials = visibility.mayBeAsked(path, all);
+  const blind: string[] = [];
+  for (;;) {
+    const attempt = await askRepeatedly(ctx, getAsk({ all: credentials, preferred }, path, options, conditions));
+    const { received, credential } = attempt;
+    if (received.status !== 404) {
+      const isSeen = received.status < 300 || received.status === 304;
+      for (const other of blind) if (isSeen) visibility.note(path, other, false);
+      if (isSeen) visibility.note(path, credential, true);
+      return attempt;
     }
+    // What no installation covers is public or hidden from them all, so one of them speaks for all.
+    const isStranger = installationOf(credential) !== null && !preferred.includes(credential);
+    credentials = credentials.filter(
+      (other) => other !== credential && !(isStranger && installationOf(other) !== null),
+    );
+    const isCertain = repositoryOf(path) === null || visibility.sees(path, credential);
+    // Where none sees it, each has been asked. That is not remembered: what is missing now may be there tomorrow.
+    if (isCertain || credentials.length === 0) return attempt;
+    blind.push(credential);
   }
+}
 
-  /** The credentials for a write. */
-  async writers(path: string): Promise<Pick<Ask, "credentials" | "preferred">> {
-    await this.#keyring.prepare();
-    const { all, preferred } = await this.#keyring.candidates(path, { writes: true });
-    return { credentials: all, preferred };
-  }
+/** The credentials for a write. */
+export async function writersOf(
+  { keyring }: Pick<AskingContext, "keyring">,
+  path: string,
+): Promise<Pick<Ask, "credentials" | "preferred">> {
+  await keyring.prepare();
+  const { all, preferred } = await keyring.candidates(path, { writes: true });
+  return { credentials: all, preferred };
+}
 
-  /**
-   * The credentials to ask about a repository by GraphQL, which shows a null where a credential sees nothing: an
-   * installation that covers the repository, and the tokens that are known to see it.
-   */
-  async seeing(repository: number | undefined): Promise<Pick<Ask, "credentials" | "preferred">> {
-    const path = repository === undefined ? "/graphql" : `/repositories/${repository}`;
-    const { all, preferred } = await this.#candidates(path, undefined);
-    if (preferred.length === 0) return { credentials: this.#visibility.mayBeAsked(path, all) };
-    const others = all.filter((each) => !preferred.includes(each) && this.#visibility.sees(path, each));
-    return { credentials: [...preferred, ...others], preferred };
-  }
+/**
+ * The credentials to ask about a repository by GraphQL, which shows a null where a credential sees nothing: an
+ * installation that covers the repository, and the tokens that are known to see it.
+ */
+export async function seersOf(
+  { keyring, visibility }: Pick<AskingContext, "keyring" | "visibility">,
+  repository: number | undefined,
+): Promise<Pick<Ask, "credentials" | "preferred">> {
+  const path = repository === undefined ? "/graphql" : `/repositories/${repository}`;
+  const { all, preferred } = await candidatesFor({ keyring }, path, undefined);
+  if (preferred.length === 0) return { credentials: visibility.mayBeAsked(path, all) };
+  const others = all.filter((each) => !preferred.includes(each) && visibility.sees(path, each));
+  return { credentials: [...preferred, ...others], preferred };
+}
 
-  async #candidates(path: string, only: string | undefined): Promise<Candidates> {
-    await this.#keyring.prepare();
-    return only === undefined ? await this.#keyring.candidates(path) : { all: [only], preferred: [] };
-  }
+async function candidatesFor(
+  { keyring }: { keyring: Keyring },
+  path: string,
+  only: string | undefined,
+): Promise<Candidates> {
+  await keyring.prepare();
+  return only === undefined ? await keyring.candidates(path) : { all: [only], preferred: [] };
 }
 
 function getAsk(

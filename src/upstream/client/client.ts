@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Stores } from "../../stores.ts";
 import { Conditions, emptyPage } from "../conditional/conditions.ts";
 import { successorQuestion } from "../conditional/successor.ts";
@@ -5,16 +6,17 @@ import { type KnownValidator, validatorPath } from "../conditional/validators.ts
 import { APP } from "../credentials/credentials.ts";
 import { tokenMark } from "../credentials/installation-tokens.ts";
 import { Keyring } from "../credentials/keyring.ts";
+import { Visibility } from "../credentials/visibility.ts";
 import { WRITE_POINTS } from "../quota/limits.ts";
 import { Quota } from "../quota/quota.ts";
 import { pathBelow } from "./address.ts";
-import { endToEnd, readAnswer } from "./answer.ts";
-import { Asking, bucketOf } from "./asking.ts";
-import { Attempts } from "./attempts.ts";
+import { readAnswer } from "./answer.ts";
+import { type AskingContext, askFor, bucketOf, writersOf } from "./asking.ts";
+import { askOnce } from "./attempts.ts";
 import { CredentialRejectedError } from "./errors.ts";
-import { type Attempt, Exchange } from "./exchange.ts";
-import { MOST_UNDER_WAY } from "./gate.ts";
-import { GraphqlAsking } from "./graphql-asking.ts";
+import type { Attempt } from "./exchange.ts";
+import { Gate, MOST_UNDER_WAY } from "./gate.ts";
+import { askGraphql } from "./graphql-asking.ts";
 import { type Received, Transport, type TransportLimits } from "./transport.ts";
 import type {
   Answer,
@@ -25,6 +27,7 @@ import type {
   Upstream,
   WriteRequest,
 } from "./upstream.ts";
+import { rawAnswer, writeRequest } from "./write.ts";
 
 type UpstreamContext = Pick<Stores, "config" | "db" | "redis" | "clock" | "random" | "log">;
 
@@ -49,35 +52,28 @@ export function openUpstream(ctx: UpstreamContext, limits: Partial<ClientLimits>
 }
 
 class UpstreamClient implements Upstream {
-  readonly #ctx: UpstreamContext;
-  readonly #keyring: Keyring;
-  readonly #quota: Quota;
+  readonly #ctx: UpstreamContext & AskingContext & { costs: LRUCache<string, number> };
   readonly #conditions: Conditions;
-  readonly #transport: Transport;
-  readonly #attempts: Attempts;
-  readonly #asking: Asking;
-  readonly #graphql: GraphqlAsking;
 
-  constructor(ctx: UpstreamContext, { repeatAfterMs, ...limits }: ClientLimits) {
-    this.#ctx = ctx;
-    const keyring = new Keyring(ctx, (path) => this.#postAsApp(path));
-    const quota = new Quota(ctx, keyring.ledgerOf);
-    const transport = new Transport(ctx.config.upstreamUrl, limits);
-    const exchange = new Exchange(ctx, { keyring, quota, transport });
-    const attempts = new Attempts(ctx, exchange, { repeatAfterMs, credentials: () => keyring.size });
-    this.#keyring = keyring;
-    this.#quota = quota;
-    this.#conditions = new Conditions(ctx);
-    this.#transport = transport;
-    this.#attempts = attempts;
-    this.#asking = new Asking(ctx, { keyring, attempts });
-    this.#graphql = new GraphqlAsking(ctx, { asking: this.#asking, attempts });
+  constructor(stores: UpstreamContext, { repeatAfterMs, ...limits }: ClientLimits) {
+    const keyring = new Keyring(stores, (path) => this.#postAsApp(path));
+    this.#ctx = {
+      ...stores,
+      keyring,
+      quota: new Quota(stores, keyring.ledgerOf),
+      transport: new Transport(stores.config.upstreamUrl, limits),
+      gate: new Gate(),
+      repeatAfterMs,
+      visibility: new Visibility(stores.clock),
+      costs: new LRUCache({ max: 100 }),
+    };
+    this.#conditions = new Conditions(stores);
   }
 
   async get(address: string, options: GetOptions): Promise<Answer> {
     const path = pathBelow(this.#ctx.config.upstreamUrl, address);
     const conditions = options.conditional ? await this.#conditions.of(validatorPath(path, options)) : null;
-    const attempt = await this.#asking.get(path, options, conditions);
+    const attempt = await askFor(this.#ctx, path, options, conditions);
     const { received, condition } = attempt;
     if (received.status !== 304 || !condition) return this.#read(path, options, attempt);
     if (condition.kind === "empty") {
@@ -88,7 +84,7 @@ class UpstreamClient implements Upstream {
     // The ETag does not cover the Link header: a full last page may have got a successor without changing itself.
     if (!validator?.isFull || validator.next !== null) return this.#read(path, options, attempt);
     const next = await this.#successorOf(path, options, validator);
-    if (next === undefined) return this.#read(path, options, await this.#asking.get(path, options, null));
+    if (next === undefined) return this.#read(path, options, await askFor(this.#ctx, path, options, null));
     return this.#read(path, options, { ...attempt, condition: { ...condition, validator: { ...validator, next } } });
   }
 
@@ -107,7 +103,7 @@ class UpstreamClient implements Upstream {
 
   /** Marks the token string that a validator is for; null for a credential whose string never changes. */
   #madeFor({ credential, sent }: Attempt): string | null {
-    return this.#keyring.changes(credential) ? tokenMark(sent.authorization) : null;
+    return this.#ctx.keyring.changes(credential) ? tokenMark(sent.authorization) : null;
   }
 
   /** The page that follows a full last page by now, as a path; null: still none; undefined: that cannot be told for nothing. */
@@ -117,7 +113,7 @@ class UpstreamClient implements Upstream {
     if (question.kind === "newest") {
       const lastRow = await this.#conditions.lastRow(validator);
       if (!lastRow) return undefined;
-      const attempt = await this.#asking.get(question.path, options, lastRow.conditions);
+      const attempt = await askFor(this.#ctx, question.path, options, lastRow.conditions);
       if (attempt.received.status === 304) return null;
       const newest = await this.#read(question.path, { ...options, conditional: false, anew: false }, attempt);
       return newest.kind === "ok" && firstId(newest.body) === lastRow.id ? null : undefined;
@@ -129,28 +125,22 @@ class UpstreamClient implements Upstream {
   }
 
   graphql<T>(document: string, variables: object, options: GraphqlOptions): Promise<GraphqlAnswer<T>> {
-    return this.#graphql.ask<T>(document, variables, options);
+    return askGraphql<T>(this.#ctx, document, variables, options);
   }
 
-  async write(request: WriteRequest, { signal }: { signal?: AbortSignal } = {}): Promise<RawAnswer> {
-    const { method, body, contentType = "application/json", accept, apiVersion } = request;
-    const path = pathBelow(this.#ctx.config.upstreamUrl, request.path);
-    const headers = {
-      ...(body === null ? {} : { "content-type": contentType }),
-      ...(accept === undefined ? {} : { accept }),
-      ...(apiVersion === undefined ? {} : { "x-github-api-version": apiVersion }),
-    };
-    const { received, seenAt } = await this.#attempts.once({
-      ...(await this.#asking.writers(path)),
-      request: { method, path, headers, body },
+  async write(write: WriteRequest, { signal }: { signal?: AbortSignal } = {}): Promise<RawAnswer> {
+    const path = pathBelow(this.#ctx.config.upstreamUrl, write.path);
+    const { received, seenAt } = await askOnce(this.#ctx, {
+      ...(await writersOf(this.#ctx, path)),
+      request: writeRequest({ ...write, path }),
       demand: { bucket: bucketOf(path), api: "rest", cost: 1, isWrite: true, priority: "caller", signal },
     });
-    return { status: received.status, headers: endToEnd(received.headers), body: received.text, seenAt };
+    return rawAnswer(received, seenAt);
   }
 
   /** As the App, within another request: what upstream answers, limits apart. */
   async #postAsApp(path: string): Promise<Received> {
-    const { received, refusal } = await this.#attempts.once({
+    const { received, refusal } = await askOnce(this.#ctx, {
       credentials: [APP],
       isWithin: true,
       request: { method: "POST", path, headers: { "content-type": "application/json" }, body: "{}" },
@@ -162,19 +152,19 @@ class UpstreamClient implements Upstream {
   }
 
   async groups(repositoryIds: readonly number[]): Promise<number[][]> {
-    return await this.#keyring.groups(repositoryIds);
+    return await this.#ctx.keyring.groups(repositoryIds);
   }
 
   credentialsChanged(): void {
-    this.#keyring.forget();
+    this.#ctx.keyring.forget();
   }
 
   async tryAgain(credential: string): Promise<void> {
-    await this.#quota.accept(credential);
+    await this.#ctx.quota.accept(credential);
   }
 
   async close(): Promise<void> {
-    await this.#transport.close(this.#ctx.config.shutdownMs / 2);
+    await this.#ctx.transport.close(this.#ctx.config.shutdownMs / 2);
   }
 }
 

@@ -1,9 +1,8 @@
-import { version } from "../../operations/version.ts";
 import type { Stores } from "../../stores.ts";
 import { graphqlPath } from "./address.ts";
-import { endToEnd } from "./answer.ts";
-import { type Received, Transport } from "./transport.ts";
+import { OWN_HEADERS, type Received, Transport, type TransportRequest } from "./transport.ts";
 import type { RawAnswer, WriteRequest } from "./upstream.ts";
+import { rawAnswer, writeRequest } from "./write.ts";
 
 const LIMITS = {
   connections: 32,
@@ -17,13 +16,10 @@ const LIMITS = {
 /** Each may hold `maxBodyBytes`, and callers may ask for as many as they like. */
 const FORWARDED_AT_ONCE = 8;
 
-export interface OwnRequest {
+export interface OwnRequest extends Pick<TransportRequest, "method" | "path" | "body"> {
   /** A token of upstream's that a caller showed. It goes to UPSTREAM_URL and nowhere else, and is not kept. */
   token: string;
-  method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
-  path: string;
   headers?: Record<string, string>;
-  body?: string | null;
 }
 
 /** Asks upstream with callers' own tokens: what it costs is theirs, so nothing of the mirror's quota is leased. */
@@ -47,12 +43,7 @@ export function openOnBehalf({
 }: Pick<Stores, "clock"> & { config: { upstreamUrl: string } }): OnBehalf {
   const transport = new Transport(upstreamUrl, LIMITS);
   const forwarding = new Transport(upstreamUrl, { ...LIMITS, connections: FORWARDED_AT_ONCE });
-  const common = (token: string) => ({
-    "user-agent": `tain/${version}`,
-    accept: "application/vnd.github+json",
-    "x-github-api-version": "2022-11-28",
-    authorization: `Bearer ${token}`,
-  });
+  const common = (token: string) => ({ ...OWN_HEADERS, authorization: `Bearer ${token}` });
   const sendBy =
     (by: Transport): OnBehalf["send"] =>
     ({ token, method, path, headers = {}, body = null }) =>
@@ -60,13 +51,10 @@ export function openOnBehalf({
   return {
     send: sendBy(transport),
     forward: sendBy(forwarding),
-    write: async (token, { method, path, body, contentType = "application/json", accept, apiVersion }) => {
+    write: async (token, write) => {
       const seenAt = clock.now();
-      const headers: Record<string, string> = body === null ? {} : { "content-type": contentType };
-      if (accept !== undefined) headers.accept = accept;
-      if (apiVersion !== undefined) headers["x-github-api-version"] = apiVersion;
-      const received = await transport.send({ method, path, body, headers: { ...common(token), ...headers } });
-      return { status: received.status, headers: endToEnd(received.headers), body: received.text, seenAt };
+      const { headers, ...request } = writeRequest(write);
+      return rawAnswer(await transport.send({ ...request, headers: { ...common(token), ...headers } }), seenAt);
     },
     graphql: ({ token, query, variables }) =>
       transport.send({

@@ -1,6 +1,7 @@
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { Pool } from "undici";
+import { version } from "../../operations/version.ts";
 import type { Headers } from "../quota/headers.ts";
 import { type Outage, UpstreamUnavailableError } from "./errors.ts";
 
@@ -15,6 +16,23 @@ export interface TransportLimits {
   totalTimeoutMs: number;
   /** The largest body, unpacked. A hundred issues with full bodies are some 7 MB. */
   maxBodyBytes: number;
+}
+
+/** What every request says of us. The version is that of the dialect which the mirror stores. */
+export const OWN_HEADERS = {
+  accept: "application/vnd.github+json",
+  "user-agent": `tain/${version}`,
+  "x-github-api-version": "2022-11-28",
+};
+
+export interface TransportRequest {
+  method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
+  path: string;
+  /** The path is not below the base: GraphQL of an enterprise server. */
+  isAbsolute?: boolean;
+  headers: Record<string, string>;
+  body?: string | null;
+  signal?: AbortSignal | undefined;
 }
 
 /** One answer, whatever its status, with its body unpacked. */
@@ -51,18 +69,10 @@ export class Transport {
   }
 
   /**
-   * @param request.path below the base; `absolutePath` instead where it is not (GraphQL of an enterprise server)
    * @throws UpstreamUnavailableError when no complete answer arrives
    * @throws the signal's reason when it is aborted
    */
-  async send(request: {
-    method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
-    path: string;
-    isAbsolute?: boolean;
-    headers: Record<string, string>;
-    body?: string | null;
-    signal?: AbortSignal | undefined;
-  }): Promise<Received> {
+  async send(request: TransportRequest): Promise<Received> {
     const { method, path, headers, body = null, signal } = request;
     const deadline = AbortSignal.timeout(this.#limits.totalTimeoutMs);
     try {

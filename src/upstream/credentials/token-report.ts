@@ -1,4 +1,3 @@
-import { version } from "../../operations/version.ts";
 import type { Stores } from "../../stores.ts";
 import { failureOf } from "../client/answer.ts";
 import { openUpstream } from "../client/client.ts";
@@ -10,7 +9,7 @@ import {
 } from "../client/errors.ts";
 import { RATE_LIMIT } from "../client/graphql.ts";
 import { objectOf, textOf } from "../client/json.ts";
-import { type Received, Transport } from "../client/transport.ts";
+import { OWN_HEADERS, type Received, Transport } from "../client/transport.ts";
 import { fingerprint } from "./credentials.ts";
 
 /** What upstream says of one token. The token itself is nowhere in it. */
@@ -97,11 +96,7 @@ async function askLimits({ config }: Pick<Stores, "config">, token: string): Pro
     return await transport.send({
       method: "GET",
       path: "/rate_limit",
-      headers: {
-        accept: "application/vnd.github+json",
-        "user-agent": `tain/${version}`,
-        authorization: `Bearer ${token}`,
-      },
+      headers: { ...OWN_HEADERS, authorization: `Bearer ${token}` },
     });
   } finally {
     await transport.close(1_000);

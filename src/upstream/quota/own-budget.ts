@@ -19,7 +19,7 @@ export interface OwnLeaseRequest {
  * Of an unknown bucket it leases freely: the first answer says what is left.
  */
 export class OwnBudget {
-  /** Whose quota a credential spends. Only whether it is rejected is each credential's own. */
+  /** The quota that a credential spends. Only whether it is rejected is each credential's own. */
   readonly #ledgerOf: (credential: string) => string;
   readonly #buckets = new Map<string, SharedBucketState>();
   readonly #blockedUntil = new Map<string, number>();
@@ -29,8 +29,8 @@ export class OwnBudget {
     this.#ledgerOf = ledgerOf;
   }
 
-  /** `window`: the `reset` of the window that was charged, 0 if none was. `retryAt` 0: every credential is rejected. */
-  lease(request: OwnLeaseRequest): { credential: string; window: number } | { retryAt: number } {
+  /** `retryAt` 0: every credential is rejected. */
+  lease(request: OwnLeaseRequest): { credential: string } | { retryAt: number } {
     const { bucket, cost, share, credentials, preferred, now } = request;
     let best: { credential: string; left: number; isPreferred: boolean } | null = null;
     let retryAt = 0;
@@ -46,35 +46,29 @@ export class OwnBudget {
         best = { credential, left, isPreferred };
     }
     if (!best) return { retryAt };
-
     const { credential } = best;
     // Its time is over: this request tries the token, the others wait for how it ends.
     if (this.#rejectedUntil.has(credential)) this.#rejectedUntil.set(credential, now + TRIAL_MS);
     const known = this.bucket(credential, bucket, now);
-    if (known) this.learn(credential, bucket, take(known, cost));
-    return { credential, window: known?.reset ?? 0 };
+    if (known) {
+      const left = { remaining: known.remaining - cost, spent: known.spent + cost };
+      this.learn(credential, bucket, { ...known, ...left });
+    }
+    return { credential };
   }
 
-  /** A request has ended: `refund` is what upstream did not charge of the lease, `seen` what the answer's headers say. */
-  settle(
-    { credential, bucket, window }: { credential: string; bucket: string; window: number },
-    { refund, seen, now }: { refund: number; seen: BucketState | null; now: number },
-  ): void {
+  /** Takes note of an answer's headers. What was leased and not charged is not given back before they say so. */
+  see(credential: string, bucket: string, seen: BucketState, now: number): void {
     const known = this.bucket(credential, bucket, now);
-    // What was taken from a window that is over is not given back to this one.
-    const isOfWindow = known !== null && window === known.reset;
-    const back = known && isOfWindow ? take(known, -refund) : known;
-    if (!seen) {
-      if (back) this.learn(credential, bucket, { ...back, remaining: Math.min(back.limit, back.remaining) });
-    } else if (back && Math.abs(seen.reset - back.reset) <= SAME_WINDOW_S) {
+    const spent = seen.limit - seen.remaining;
+    if (known && Math.abs(seen.reset - known.reset) <= SAME_WINDOW_S) {
       this.learn(credential, bucket, {
-        ...{ limit: seen.limit, reset: back.reset, resetAt: Math.min(back.resetAt, seen.resetAt) },
+        ...{ limit: seen.limit, reset: known.reset, resetAt: Math.min(known.resetAt, seen.resetAt) },
         // Answers overtake one another, and others may use the same token: the least that was seen is the truth.
-        remaining: Math.min(back.remaining, seen.remaining),
-        spent: isOfWindow ? back.spent : Math.max(back.spent, seen.limit - seen.remaining),
+        ...{ remaining: Math.min(known.remaining, seen.remaining), spent: Math.max(known.spent, spent) },
       });
     } else if (seen.resetAt > now) {
-      this.learn(credential, bucket, { ...seen, spent: seen.limit - seen.remaining });
+      this.learn(credential, bucket, { ...seen, spent });
     }
     // Otherwise a late answer from a window that is over: it says nothing of the present one.
   }
@@ -113,8 +107,4 @@ export class OwnBudget {
   #key(credential: string, bucket: string): string {
     return `${this.#ledgerOf(credential)} ${bucket}`;
   }
-}
-
-function take(state: SharedBucketState, cost: number): SharedBucketState {
-  return { ...state, remaining: state.remaining - cost, spent: Math.max(0, state.spent + cost) };
 }

@@ -37,8 +37,6 @@ export interface GrantedLease {
   readonly bucket: string;
   readonly cost: number;
   readonly id: string;
-  /** Whose budget the cost was taken from: that of all processes, or this process's own. */
-  readonly keeper: "shared" | "own";
   readonly counted: Counted;
   readonly window: number;
 }
@@ -125,15 +123,18 @@ export class Quota {
     if (priority !== "caller") throw new QuotaUnknownError(bucket, new Date(request.now + REDIS_WAIT_MS));
     const own = this.#own.lease(request);
     if ("retryAt" in own) return { ...own, by: "limit" };
-    const counted = own.window === 0 ? "unmetered" : "window";
-    return { granted: { ...own, bucket, cost, id: request.id, keeper: "own", counted }, sendAt: request.now };
+    // To the shared budget it is a request that was never leased: only what its answer says counts.
+    return {
+      granted: { ...own, bucket, cost, id: request.id, counted: "unmetered", window: 0 },
+      sendAt: request.now,
+    };
   }
 
   /** Redis may have lost its memory where this process has not: what was spent a moment ago is spent still. */
   async #remembering(request: LeaseRequest, lease: Exclude<Lease, Denied>): Promise<Granted | Denied> {
     const { id, bucket, cost, floor, share, now } = request;
     const { credential, counted, window, sendAt } = lease;
-    const granted: GrantedLease = { credential, bucket, cost, id, keeper: "shared", counted, window };
+    const granted: GrantedLease = { credential, bucket, cost, id, counted, window };
     const remembered = counted === "probe" ? this.#own.bucket(credential, bucket, now) : null;
     if (!remembered || leftOf(remembered, floor, share) >= cost) return { granted, sendAt };
     await this.settle(granted, { headers: null, charged: 0 });
@@ -221,13 +222,12 @@ export class Quota {
     ended: { refund: number; answered: boolean; seen: BucketState | null },
   ): Promise<void> {
     const now = this.#now();
-    const { credential, bucket, id, keeper, window } = lease;
-    const counted = keeper === "shared" ? lease.counted : "unmetered";
+    const { credential, bucket } = lease;
     this.#own.accept(credential);
-    const shared = await this.#shared.settle({ credential, bucket, id, counted, window, ...ended, now });
+    const shared = await this.#shared.settle({ ...lease, ...ended, now });
     // Should Redis lose its memory, this process still knows what all of them have spent.
     if (shared?.standing) this.#own.learn(credential, bucket, shared.standing);
-    else if (!shared) this.#own.settle({ ...lease, window: keeper === "own" ? window : 0 }, { ...ended, now });
+    else if (!shared && ended.seen) this.#own.see(credential, bucket, ended.seen, now);
   }
 
   #now(): number {

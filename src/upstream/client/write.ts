@@ -1,0 +1,29 @@
+import type { Headers } from "../quota/headers.ts";
+import type { Received, TransportRequest } from "./transport.ts";
+import type { RawAnswer, WriteRequest } from "./upstream.ts";
+
+/** A write as it is sent, short of what says who sends it. Pure. */
+export function writeRequest(write: WriteRequest): TransportRequest {
+  const { method, path, body, contentType = "application/json", accept, apiVersion } = write;
+  const headers = {
+    ...(body === null ? {} : { "content-type": contentType }),
+    ...(accept === undefined ? {} : { accept }),
+    ...(apiVersion === undefined ? {} : { "x-github-api-version": apiVersion }),
+  };
+  return { method, path, headers, body };
+}
+
+/** Upstream's own answer to a write. Pure. */
+export function rawAnswer({ status, headers, text }: Received, seenAt: Date): RawAnswer {
+  return { status, headers: endToEnd(headers), body: text, seenAt };
+}
+
+const HOP_BY_HOP = new Set(["connection", "keep-alive", "transfer-encoding", "content-encoding", "content-length"]);
+
+function endToEnd(headers: Headers): Record<string, string | string[]> {
+  return Object.fromEntries(
+    Object.entries(headers).filter(
+      (entry): entry is [string, string | string[]] => entry[1] !== undefined && !HOP_BY_HOP.has(entry[0]),
+    ),
+  );
+}
