@@ -24,7 +24,7 @@ export interface Place {
   operatorToken: string;
 }
 
-/** The name by which all ask, so that bodies and tags are the same wherever the server listens. */
+/** The host name of all requests, so that bodies and tags are the same wherever the server listens. */
 export const HOST = "mirror.example";
 
 /** Some five hundred requests, always the same. Those that change something come last. */

@@ -161,12 +161,12 @@ describe("what is run", () => {
     expect(queried).not.toHaveProperty("errors");
   });
 
-  test("what upstream is asked to send is what the architecture lists and the operator is told", async () => {
+  test("what upstream is asked to send is what the documentation lists and the operator is told", async () => {
     await using world = await openWorld({ fill });
     const [owner = "", name = ""] = world.first.split("/");
     expect(await registerHook(world.ctx, { id: 0, owner, name }, "http://127.0.0.1:9/webhooks")).toBeNull();
     const [hook] = [...world.simulator.world.hooks.values()];
-    const [sentence = ""] = /Followed events:[^.]*\./.exec(readPage("docs/architecture.md")) ?? [];
+    const [sentence = ""] = /Followed events:[^.]*\./.exec(readPage("docs/following.md")) ?? [];
     expect([...sentence.matchAll(/`(\w+)`/g)].map(([, event]) => event).sort()).toEqual(
       [...(hook?.events ?? [])].sort(),
     );
