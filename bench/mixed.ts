@@ -5,7 +5,7 @@ import { inspect } from "node:util";
 import { createApiToken } from "../src/api/callers/tokens.ts";
 import type { Context } from "../src/context.ts";
 import { QUEUE_NAMES, type Queues } from "../src/queues/queues.ts";
-import { readViewer } from "../src/sync/following/selection.ts";
+import { readViewer } from "../src/sync/following/viewer.ts";
 import { driftOf } from "./applying.ts";
 import { openBenchDatabase } from "./databases.ts";
 import { openMirror } from "./history.ts";

@@ -8,7 +8,7 @@ import {
   type TokenScope,
 } from "../api/callers/tokens.ts";
 import type { Context } from "../context.ts";
-import { readViewer } from "../sync/following/selection.ts";
+import { readViewer } from "../sync/following/viewer.ts";
 import { type Command, CommandError, type CommandGroup, type Given, listOf, UsageError } from "./command.ts";
 import { openInstance } from "./open-instance.ts";
 import { counted, type Output, spanOf, styled, table } from "./output.ts";

@@ -39,12 +39,14 @@ export interface RefreshJob {
   key: number;
 }
 
+export const MAINTENANCE_TASKS = [
+  "dispatch",
+  "prune",
+  "select",
+  "schedule-catch-up",
+  "sweep",
+  "check-deliveries",
+  "schedule-audits",
+] as const;
 /** What the scheduler asks for at intervals. */
-export type MaintenanceTask =
-  | "dispatch"
-  | "prune"
-  | "select"
-  | "schedule-catch-up"
-  | "sweep"
-  | "check-deliveries"
-  | "schedule-audits";
+export type MaintenanceTask = (typeof MAINTENANCE_TASKS)[number];

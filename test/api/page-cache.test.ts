@@ -7,7 +7,7 @@ import { touch } from "../../db/revisions.ts";
 import { restOperations } from "../../src/api/rest/operations.ts";
 import type { Kind } from "../../src/mirror/store/resource.ts";
 import type { Fields, Json } from "../../src/mirror/store/template.ts";
-import { removeSelection } from "../../src/sync/following/selection.ts";
+import { removeSelection } from "../../src/sync/following/removal.ts";
 import { openLink } from "../receiver/breakable-link.ts";
 import { store } from "../support/mirrored.ts";
 import { until } from "../support/patience.ts";

@@ -3,7 +3,7 @@ import { openDatabase } from "../../db/connection.ts";
 import {
   claimOrigin,
   findOrigin,
-  mirrorTables,
+  MIRROR_TABLES,
   OriginMismatchError,
   SIMULATOR,
 } from "../../src/sync/following/origin.ts";
@@ -97,6 +97,6 @@ test("every table is either emptied with the mirror or known to outlive it", asy
     "select tablename from pg_tables where schemaname = 'public'",
   );
   expect(rows.map(({ tablename }) => tablename).sort()).toEqual(
-    [...mirrorTables, "api_tokens", "origin", "schema_migrations"].sort(),
+    [...MIRROR_TABLES, "api_tokens", "origin", "schema_migrations"].sort(),
   );
 });

@@ -155,7 +155,7 @@ export const plants: readonly Plant[] = [
     property: 8,
     does: "A job that was under way stores what it has read of a repository that was removed meanwhile.",
     file: "src/sync/following/while-mirrored.ts",
-    replaces: [["    if (rowCount === 0)", "    if (rowCount === null)"]],
+    replaces: [["    if (mirrored.length === 0)", "    if (mirrored.length < 0)"]],
     tests: ["test/scenario/removal.test.ts"],
   },
   {

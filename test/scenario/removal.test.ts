@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { drizzle } from "../../db/drizzle.ts";
+import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import { enqueueAudit, enqueueBackfill, enqueueCatchUp } from "../../src/queues/enqueue.ts";
 import { createComment } from "../../src/simulator/changes/comments.ts";
@@ -13,7 +13,8 @@ import { backfill, restartBackfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
-import { addSelections, removeSelection, resolveSelections } from "../../src/sync/following/selection.ts";
+import { removeSelection } from "../../src/sync/following/removal.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { remove } from "../../src/sync/following/state.ts";
 import type { Answer } from "../../src/upstream/client/upstream.ts";
 import { compare } from "../support/comparison.ts";
@@ -270,22 +271,16 @@ test("a webhook that says it was deleted does not take the place of a removal", 
   const { rows } = await ctx.db.$client.query<{ id: string }>("select id from deliveries where event = 'repository'");
   const ids = rows.map(({ id }) => id);
   expect(ids).toHaveLength(1);
-  const holder = await ctx.db.$client.connect();
-  try {
-    await holder.query("begin");
-    await remove(drizzle(holder), [repositoryId]);
-    const applied = applyDeliveries(ctx, ids);
+  let applied: Promise<unknown> | undefined;
+  await ctx.db.transaction(async (tx) => {
+    await remove(tx, [repositoryId]);
+    applied = applyDeliveries(ctx, ids);
     await until("the delivery waits for the removal", async () => {
-      const { rowCount } = await ctx.db.$client.query(
-        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-      );
-      return rowCount === 1;
+      const waiting = sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      return (await ctx.db.count(waiting)) === 1;
     });
-    await holder.query("commit");
-    await applied;
-  } finally {
-    holder.release();
-  }
+  });
+  await applied;
   expect(await stateOf(town)).toEqual(REMOVED);
 });
 

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/drizzle.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { addSelections, removeSelection, resolveSelections } from "../../src/sync/following/selection.ts";
+import { removeSelection } from "../../src/sync/following/removal.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 const open = () =>

@@ -1,6 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { removeSelection } from "../../sync/following/selection.ts";
+import { removeSelection } from "../../sync/following/removal.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import type { Output } from "../output.ts";

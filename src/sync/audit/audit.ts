@@ -18,7 +18,7 @@ import { auditReviews } from "./reviews.ts";
  * A full comparison of mirror and upstream, for about one request per hundred resources, and for nothing where upstream
  * confirms that a page is as it was. It finds what no `updated_at` tells: deletions, renamed users, labels that changed.
  */
-const auditPhases = [
+const AUDIT_PHASES = [
   "repository",
   "labels",
   "milestones",
@@ -28,20 +28,20 @@ const auditPhases = [
   "review comments",
   "reviews",
 ] as const;
-export type AuditPhase = (typeof auditPhases)[number];
+export type AuditPhase = (typeof AUDIT_PHASES)[number];
 
-// The order of the parameters is ours alone: the same list asked for by others has a validator of its own, which says that
-// the page was merged, and not that it was found equal.
-const page = `?per_page=${PAGE_SIZE}`;
-const lists: Record<Exclude<AuditPhase, "reviews">, { kind: Kind; path: string }> = {
-  // Which has no parameters, so upstream overlooks this one.
+// Other jobs ask for the same lists with their parameters in another order. So their validators are others, too: those say
+// that a page was merged, and these that it was found equal.
+const PAGE = `?per_page=${PAGE_SIZE}`;
+const LISTS: Record<Exclude<AuditPhase, "reviews">, { kind: Kind; path: string }> = {
+  // A repository has no parameters, so upstream overlooks this one.
   repository: { kind: "repository", path: "?page=1" },
   labels: { kind: "label", path: `/labels?page=1&per_page=${PAGE_SIZE}` },
-  milestones: { kind: "milestone", path: `/milestones${page}&state=all` },
-  issues: { kind: "issue", path: `/issues${page}&state=all&sort=created&direction=asc` },
-  pulls: { kind: "pull_request", path: `/pulls${page}&state=all&sort=created&direction=asc` },
-  "issue comments": { kind: "issue_comment", path: `/issues/comments${page}&sort=created&direction=asc` },
-  "review comments": { kind: "review_comment", path: `/pulls/comments${page}&sort=created&direction=asc` },
+  milestones: { kind: "milestone", path: `/milestones${PAGE}&state=all` },
+  issues: { kind: "issue", path: `/issues${PAGE}&state=all&sort=created&direction=asc` },
+  pulls: { kind: "pull_request", path: `/pulls${PAGE}&state=all&sort=created&direction=asc` },
+  "issue comments": { kind: "issue_comment", path: `/issues/comments${PAGE}&sort=created&direction=asc` },
+  "review comments": { kind: "review_comment", path: `/pulls/comments${PAGE}&sort=created&direction=asc` },
 };
 
 export interface AuditInput {
@@ -68,7 +68,7 @@ interface Run {
   report: AuditReport;
 }
 
-/** Two audits of one repository at once would take each other's place, so the second is refused. */
+/** Another audit of the repository is under way. Two at once would overwrite each other's place. */
 export class AuditUnderWayError extends Error {
   override name = "AuditUnderWayError";
 }
@@ -127,7 +127,7 @@ async function beginOrResume(
   }
   const startedAt = ctx.clock.now();
   const report = newReport(repository.fullName, startedAt, repair);
-  const phase = auditPhases[0];
+  const phase = AUDIT_PHASES[0];
   await whileMirrored(ctx, repository, (tx) =>
     tx.query(sql`
       insert into audits (repository_id, repair, started_at, phase, report)
@@ -138,7 +138,7 @@ async function beginOrResume(
   return { repository, startedAt, repair, phase, cursor: null, report };
 }
 
-/** One page, or for reviews as many pull requests as a point buys; at a list's end also what stood on none of its pages. */
+/** One page, or for reviews as many pull requests as a point buys. At a list's end also the rows that were on none of its pages. */
 async function step(ctx: Context, run: Run, signal: AbortSignal): Promise<void> {
   const { repository, repair, phase } = run;
   if (phase === "reviews") {
@@ -152,7 +152,7 @@ async function step(ctx: Context, run: Run, signal: AbortSignal): Promise<void> 
     await whileMirrored(ctx, repository, (tx) => advance(ctx, tx, run, seen));
     return;
   }
-  const { kind, path: list } = lists[phase];
+  const { kind, path: list } = LISTS[phase];
   const path = run.cursor ?? `/repositories/${repository.id}${list}`;
   const seen = await auditPage(ctx, repository, { kind, path, repair, signal }, async (tx, found) => {
     // The phase ends only when what was met on none of its pages has been asked for, so the last page stays the cursor.
@@ -198,7 +198,7 @@ async function advance(ctx: Context, tx: Transaction, run: Run, seen: AuditedPag
   addDrift(report, seen.drift);
   run.cursor = seen.next;
   if (seen.next === null) {
-    const next = auditPhases[auditPhases.indexOf(run.phase) + 1];
+    const next = AUDIT_PHASES[AUDIT_PHASES.indexOf(run.phase) + 1];
     if (next) run.phase = next;
     else report.finishedAt = ctx.clock.now().toISOString();
   }

@@ -23,7 +23,7 @@ import { copyReviews, placeOfChanges } from "./reviews.ts";
  * place of the next, and only then is the next asked for: a crash costs at most the page under way, and memory holds one
  * page, however large the repository.
  */
-const backfillPhases = [
+const BACKFILL_PHASES = [
   "labels",
   "milestones",
   "issues",
@@ -32,21 +32,21 @@ const backfillPhases = [
   "review comments",
   "reviews",
 ] as const;
-type BackfillPhase = (typeof backfillPhases)[number];
+type BackfillPhase = (typeof BACKFILL_PHASES)[number];
 const JOB = "backfill";
 
-const per = `per_page=${PAGE_SIZE}`;
+const PER_PAGE = `per_page=${PAGE_SIZE}`;
 /**
- * By creation where upstream lets us choose: rows do not move between pages while they are read, and pages of issues, which may
- * be deleted, begin at a cursor. Comments are deleted and have none, so they are read by change.
+ * By creation where upstream lets us choose, so that rows do not move between pages while they are read. Issues may be
+ * deleted, and their pages begin at a cursor. Comments may be deleted and have no cursor, so they are read by change.
  */
-const lists: Record<Exclude<BackfillPhase, "reviews">, { kind: Kind; path: string }> = {
-  labels: { kind: "label", path: `labels?${per}` },
-  milestones: { kind: "milestone", path: `milestones?state=all&${per}` },
-  issues: { kind: "issue", path: `issues?state=all&sort=created&direction=asc&${per}` },
-  pulls: { kind: "pull_request", path: `pulls?state=all&sort=created&direction=asc&${per}` },
-  "issue comments": { kind: "issue_comment", path: `issues/comments?${BY_CHANGE}&${per}` },
-  "review comments": { kind: "review_comment", path: `pulls/comments?${BY_CHANGE}&${per}` },
+const LISTS: Record<Exclude<BackfillPhase, "reviews">, { kind: Kind; path: string }> = {
+  labels: { kind: "label", path: `labels?${PER_PAGE}` },
+  milestones: { kind: "milestone", path: `milestones?state=all&${PER_PAGE}` },
+  issues: { kind: "issue", path: `issues?state=all&sort=created&direction=asc&${PER_PAGE}` },
+  pulls: { kind: "pull_request", path: `pulls?state=all&sort=created&direction=asc&${PER_PAGE}` },
+  "issue comments": { kind: "issue_comment", path: `issues/comments?${BY_CHANGE}&${PER_PAGE}` },
+  "review comments": { kind: "review_comment", path: `pulls/comments?${BY_CHANGE}&${PER_PAGE}` },
 };
 
 /**
@@ -63,7 +63,7 @@ export async function backfill(
   try {
     const { repository, upstreamNow } = await readRepository(ctx, known, "backfill");
     await beginBackfill(ctx, repository, upstreamNow, signal);
-    for (const phase of backfillPhases) await runPhase(ctx, repository, phase, signal);
+    for (const phase of BACKFILL_PHASES) await runPhase(ctx, repository, phase, signal);
     await endBackfill(ctx, repository);
   } catch (error) {
     // A new wish may have begun another copy by now, and its job was dropped for this one.
@@ -87,7 +87,7 @@ export async function restartBackfill(ctx: Pick<Context, "db">, repositoryId: nu
   });
 }
 
-/** A copy is made again from where catch-ups have come to if it was followed until so long ago. */
+/** A copy that is made again goes on from where catch-ups have come to, if the last one is no longer ago than this. */
 const FOLLOWED_MS = 24 * 3_600_000;
 
 /**
@@ -101,14 +101,14 @@ async function beginBackfill(
   signal: AbortSignal,
 ): Promise<void> {
   const begun = await ctx.db.count(sql`
-    select from backfill_phases where repository_id = ${repository.id} and phase = any(${backfillPhases})`);
-  if (begun === backfillPhases.length) return; // What upstream was asked before is not asked again.
+    select from backfill_phases where repository_id = ${repository.id} and phase = any(${BACKFILL_PHASES})`);
+  if (begun === BACKFILL_PHASES.length) return; // What upstream was asked before is not asked again.
   await mayGoOn(ctx, repository, { job: JOB, signal });
   const expected = await expectedPages(ctx, repository);
   const followedSince = await findFollowedSince(ctx, repository.id);
   await whileMirrored(ctx, repository, async (tx) => {
     const now = ctx.clock.now();
-    for (const phase of backfillPhases) {
+    for (const phase of BACKFILL_PHASES) {
       const cursor = phase === "reviews" && followedSince ? placeOfChanges(followedSince) : null;
       await tx.query(sql`
         insert into backfill_phases (repository_id, phase, cursor, expected_pages, started_at)
@@ -123,7 +123,7 @@ async function beginBackfill(
   });
 }
 
-/** From when on the details of changed pull requests have to be read; null: of all, since nothing has followed them lately. */
+/** Since when changed pull requests need their details read; null: all need it, since no catch-up has followed them lately. */
 async function findFollowedSince(ctx: Pick<Context, "db" | "clock">, repositoryId: number): Promise<Date | null> {
   const since = new Date(ctx.clock.now().getTime() - FOLLOWED_MS);
   const [followed] = await ctx.db.query<{ at: Date }>(sql`
@@ -191,7 +191,7 @@ async function copyListPage(
   phase: Exclude<BackfillPhase, "reviews">,
   cursor: string | null,
 ): Promise<string | null> {
-  const { kind, path } = lists[phase];
+  const { kind, path } = LISTS[phase];
   const at = cursor ?? `/repositories/${repository.id}/${path}`;
   const page = await fetchAndStorePage(ctx, repository, kind, at, "backfill", {
     remember: (tx, stored) => rememberPage(ctx, tx, repository, phase, stored),
@@ -219,7 +219,7 @@ async function endBackfill(ctx: Context, repository: MirroredRepository): Promis
   await whileMirrored(ctx, repository, async (tx) => {
     const finished = await tx.count(sql`
       select from backfill_phases where repository_id = ${repository.id} and finished_at is not null`);
-    if (finished !== backfillPhases.length) throw begunAnew(repository);
+    if (finished !== BACKFILL_PHASES.length) throw begunAnew(repository);
     const now = ctx.clock.now();
     await move(tx, repository.id, { from: FOLLOWED, to: "live", confirmedAt: now, backfilledAt: now });
   });

@@ -31,15 +31,15 @@ interface Following {
   path: string;
 }
 
-const per = `per_page=${PAGE_SIZE}`;
+const PER_PAGE = `per_page=${PAGE_SIZE}`;
 /**
  * Oldest change first: what changes while we read moves to the end, where it is met again. Comments come before issues, whose
  * counts of them then tell which of them no list of changes shows.
  */
-const followed: readonly Following[] = [
-  { kind: "issue_comment", watermark: "comments_synced_at", path: `issues/comments?${BY_CHANGE}&${per}` },
-  { kind: "review_comment", watermark: "review_comments_synced_at", path: `pulls/comments?${BY_CHANGE}&${per}` },
-  { kind: "issue", watermark: "issues_synced_at", path: `issues?state=all&${BY_CHANGE}&${per}` },
+const FOLLOWED_LISTS: readonly Following[] = [
+  { kind: "issue_comment", watermark: "comments_synced_at", path: `issues/comments?${BY_CHANGE}&${PER_PAGE}` },
+  { kind: "review_comment", watermark: "review_comments_synced_at", path: `pulls/comments?${BY_CHANGE}&${PER_PAGE}` },
+  { kind: "issue", watermark: "issues_synced_at", path: `issues?state=all&${BY_CHANGE}&${PER_PAGE}` },
 ];
 
 /** Some pull requests never get a mergeability at upstream: stop asking this long after the last news of them. */
@@ -69,9 +69,9 @@ export async function catchUp(
         await enqueueBackfill(ctx, { repositoryId });
       return;
     }
-    await readWhole(ctx, repository, "label", `labels?${per}`, signal);
-    await readWhole(ctx, repository, "milestone", `milestones?state=all&${per}`, signal);
-    for (const following of followed) await follow(ctx, repository, following, signal);
+    await readWhole(ctx, repository, "label", `labels?${PER_PAGE}`, signal);
+    await readWhole(ctx, repository, "milestone", `milestones?state=all&${PER_PAGE}`, signal);
+    for (const following of FOLLOWED_LISTS) await follow(ctx, repository, following, signal);
     await followPulls(ctx, repository, signal);
     await fetchAndStoreMergeability(ctx, repository, {
       heardSince: new Date(startedAt.getTime() - HEARD_MS),
@@ -161,7 +161,7 @@ async function followPulls(ctx: Context, repository: MirroredRepository, signal:
   const changed = new Map<number, Date>();
   const validators: Validator[] = [];
   for (
-    let path: string | null = `/repositories/${repository.id}/pulls?state=all&sort=updated&direction=desc&${per}`;
+    let path: string | null = `/repositories/${repository.id}/pulls?state=all&sort=updated&direction=desc&${PER_PAGE}`;
     path !== null;
   ) {
     await beforePage(ctx, repository, signal);

@@ -1,161 +1,107 @@
-import { hash } from "node:crypto";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import type { Validator } from "../../upstream/conditional/validators.ts";
-import { PAGE_SIZE } from "../reads/pages.ts";
+import { enqueueAudit } from "../../queues/enqueue.ts";
+import { saveValidator } from "../../upstream/conditional/validators.ts";
+import { type Ends, hasMoved, type List, type OurCounts, type Probed, probeLists } from "./list-ends.ts";
+import { isDue, noteUntold, oursOf, type Shown } from "./sweep-due.ts";
+
+/** A repository whose lists are to be asked for. */
+export interface DueLists {
+  repositoryId: number;
+  ours: OurCounts;
+  /** null: they were never asked for. */
+  ends: Ends | null;
+  sweptAt: Date | null;
+  shown: Shown;
+  isAuditUnderWay: boolean;
+}
+
+/** The longest neglected first. */
+export async function findListsDue(ctx: Context): Promise<DueLists[]> {
+  const { count, isAuditUnderWay } = oursOf(ctx);
+  const rows = await ctx.db.query<
+    OurCounts & {
+      repository_id: string;
+      lists: string | null;
+      swept_at: Date | null;
+      shown: string;
+      audit_under_way: boolean;
+    }
+  >(sql`
+    select w.repository_id, w.lists, w.swept_at, w.shown, ${isAuditUnderWay} as audit_under_way,
+        ${count("labels")} as labels, ${count("milestones")} as milestones,
+        ${count("issues", sql`and t.id is not null`)} as issues, ${count("issue_comments")} as comments,
+        ${count("pull_request_review_comments")} as "reviewComments"
+      from sweeps w join repository_syncs s using (repository_id) left join audits a using (repository_id)
+      where s.state = 'live' and w.shown is not null and ${isDue(ctx, sql`w.swept_at`, ctx.config.sweepIntervalMs)}
+      order by w.swept_at nulls first, w.repository_id`);
+  return rows.map(({ repository_id, lists, swept_at, shown, audit_under_way, ...ours }) => ({
+    repositoryId: Number(repository_id),
+    ours,
+    ends: lists === null ? null : (JSON.parse(lists) as Ends),
+    sweptAt: swept_at,
+    shown: JSON.parse(shown) as Shown,
+    isAuditUnderWay: audit_under_way,
+  }));
+}
+
+/** How the lists of one repository were found. */
+interface Look {
+  due: DueLists;
+  probed: Probed | null;
+  ends: Ends | null;
+  hasMoved: boolean;
+}
 
 /**
- * What a sweep asks of a repository's lists: as little as shows any change in them.
- *
- * Of a list in the order of changes that is its last page: what is added or edited goes to its end, and what is deleted
- * anywhere moves the rest towards the front. Labels and milestones come in no such order, so they are asked for whole. How
- * long upstream's list is against ours tells deletions from all else.
+ * Answers in which of the repositories one of the lists moved. What was asked and what that says are stored together, also where
+ * others could not be asked.
  */
-export interface OurCounts {
-  labels: number;
-  milestones: number;
-  /** Pull requests are among them. */
-  issues: number;
-  comments: number;
-  reviewComments: number;
+export async function sweepLists(ctx: Context, some: readonly DueLists[]): Promise<number[]> {
+  const askedAt = ctx.clock.now();
+  const settled = await Promise.allSettled(some.map((due) => lookAt(ctx, due)));
+  // A catch-up that began before that may have been past what changed.
+  const seenAt = ctx.clock.now();
+  const looks = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const moved = looks.filter((look) => look.hasMoved);
+  await ctx.db.transaction(async (tx) => {
+    for (const { probed } of looks)
+      for (const validator of probed?.validators ?? []) await saveValidator(tx, validator);
+    const ids = looks.map(({ due }) => due.repositoryId);
+    const lists = looks.map(({ due, probed, ends }) =>
+      // An audit that is under way may be past the list, so the next sweep has to find the difference again.
+      JSON.stringify(due.isAuditUnderWay && probed?.needsAudit ? forgetting(probed.ends) : ends),
+    );
+    const haveMoved = looks.map((look) => look.hasMoved);
+    await tx.query(sql`
+      update sweeps w set lists = x.lists, swept_at = ${askedAt},
+          changed_at = case when x.moved then ${seenAt}::timestamptz else w.changed_at end
+        from unnest(${ids}::bigint[], ${lists}::text[], ${haveMoved}::boolean[]) as x(id, lists, moved)
+        where w.repository_id = x.id`);
+    // The first sweep finds everything new, and so tells nothing of the webhooks.
+    const sinces = moved.flatMap(({ due }) => (due.sweptAt ? [{ id: due.repositoryId, since: due.sweptAt }] : []));
+    await noteUntold(tx, sinces, seenAt);
+  });
+  for (const { due, probed } of looks)
+    if (probed?.needsAudit) await enqueueAudit(ctx, { repositoryId: due.repositoryId });
+  for (const one of settled) if (one.status === "rejected") throw one.reason;
+  return moved.map(({ due }) => due.repositoryId);
 }
 
-/** A page at the end of a list, as it was last seen. */
-export interface End {
-  /** null: upstream did not show it. */
-  digest: string | null;
-  /** How many rows upstream's list has, at least; null where that is not to be seen. */
-  theirs: number | null;
-  /** How many we had then. */
-  ours: number;
-  /** An audit was asked for because of these two numbers. */
-  audited: boolean;
+async function lookAt(ctx: Context, due: DueLists): Promise<Look> {
+  const { repositoryId, ours, shown } = due;
+  // What is archived can only be read, and that it no longer is shows in the repository.
+  const isFrozen = shown.isArchived && due.ends !== null;
+  const except: List[] = shown.milestones ? ["milestones"] : [];
+  const probed = isFrozen ? null : await probeLists(ctx, { repositoryId, ours, before: due.ends, except });
+  return {
+    due,
+    probed,
+    ends: probed?.ends ?? due.ends,
+    hasMoved: probed !== null && hasMoved(due.ends, probed.ends),
+  };
 }
 
-/** By path. */
-export type Ends = Record<string, End>;
-
-interface Probe {
-  path: string;
-  ours: number;
-  /** How many rows stand before it; null: it is no last page. */
-  before: number | null;
-}
-
-/** GitHub refuses deep pages of issues by number (seen from the 10,000th row); longer lists are asked from the newest change. */
-const MAX_NUMBERED_ISSUES = 5_000;
-const NEWEST = 30;
-
-export interface Probed {
-  ends: Ends;
-  validators: Validator[];
-  /** A list is shorter than ours, or stays longer: something that only an audit finds. */
-  needsAudit: boolean;
-}
-
-export async function probeLists(
-  ctx: Pick<Context, "upstream">,
-  {
-    repositoryId,
-    ours,
-    before,
-    except,
-  }: { repositoryId: number; ours: OurCounts; before: Ends | null; except: readonly List[] },
-): Promise<Probed> {
-  const ends: Ends = {};
-  const validators: Validator[] = [];
-  let needsAudit = false;
-  for (const probe of probesFor(ours, except)) {
-    const known = before?.[probe.path];
-    const answer = await ctx.upstream.get(`/repositories/${repositoryId}/${probe.path}`, {
-      priority: "catch-up",
-      conditional: true,
-    });
-    const end: End = { digest: null, theirs: null, ours: probe.ours, audited: false };
-    if (answer.kind === "unchanged") {
-      // Without what was seen then, it counts as changed.
-      end.digest = known?.digest ?? "unchanged";
-      end.theirs = known?.theirs ?? null;
-    } else if (answer.kind === "ok") {
-      const rows = answer.body as unknown[];
-      end.digest = digestOf(rows);
-      if (probe.before !== null) end.theirs = probe.before + rows.length + (answer.links.next ? 1 : 0);
-      if (answer.validator) validators.push(answer.validator);
-    }
-    if (judge(end, known)) needsAudit = true;
-    ends[probe.path] = end;
-  }
-  return { ends, validators, needsAudit };
-}
-
-/** Answers whether an audit is needed because of it, and none was asked for yet; then notes in it that one is. */
-export function judge(end: End, known: End | undefined): boolean {
-  end.audited = known !== undefined && known.theirs === end.theirs && known.ours === end.ours && known.audited;
-  if (end.audited || !isAmiss(end, known)) return false;
-  end.audited = true;
-  return true;
-}
-
-export function digestOf(rows: readonly unknown[]): string {
-  return hash("sha256", JSON.stringify(rows), "base64url");
-}
-
-/** What is longer upstream is left to the catch-up at first, which finds whatever is new by its date. */
-function isAmiss({ digest, theirs, ours }: End, known: End | undefined): boolean {
-  if (theirs === null) return false;
-  return theirs < ours || (theirs > ours && known?.digest === digest);
-}
-
-/** Whether anything was seen that was not so before. */
-export function hasMoved(before: Ends | null, now: Ends): boolean {
-  const digests = (ends: Ends) => JSON.stringify(Object.entries(ends).map(([path, { digest }]) => [path, digest]));
-  return before === null || digests(before) !== digests(now);
-}
-
-/** What may be asked for otherwise. */
-export type List = "milestones";
-
-/** Pure. The order of the parameters is ours alone: a list that is read to be merged has validators of its own. */
-export function probesFor(ours: OurCounts, except: readonly List[] = []): Probe[] {
-  const ordered = "sort=updated&direction=asc";
-  const probes = whole("labels?", ours.labels);
-  if (!except.includes("milestones")) probes.push(...whole("milestones?state=all&", ours.milestones));
-  if (ours.issues <= MAX_NUMBERED_ISSUES) probes.push(lastPage(`issues?${ordered}&state=all&`, ours.issues));
-  else
-    probes.push({
-      path: `issues?direction=desc&per_page=${NEWEST}&sort=updated&state=all`,
-      ours: ours.issues,
-      before: null,
-    });
-  // A new comment moves its issue or pull request to the end of theirs, so an empty list need not be asked for.
-  if (ours.comments > 0) probes.push(lastPage(`issues/comments?${ordered}&`, ours.comments));
-  if (ours.reviewComments > 0) probes.push(lastPage(`pulls/comments?${ordered}&`, ours.reviewComments));
-  return probes;
-}
-
-function whole(list: string, ours: number): Probe[] {
-  const last = lastPage(list, ours);
-  const size = sizeFor(ours);
-  const earlier = Array.from({ length: Math.ceil(ours / size) - 1 }, (_, index) => ({
-    path: pagePath(list, size, index + 1),
-    ours,
-    before: null,
-  }));
-  return ours > 0 ? [...earlier, last] : [last];
-}
-
-function lastPage(list: string, ours: number): Probe {
-  const size = sizeFor(ours);
-  const page = Math.max(1, Math.ceil(ours / size));
-  return { path: pagePath(list, size, page), ours, before: (page - 1) * size };
-}
-
-function pagePath(list: string, size: number, page: number): string {
-  return `${list}per_page=${size}&page=${page}`;
-}
-
-/** A last page must not be full: the row that comes after it would stand on the next, and nothing change on this one. */
-function sizeFor(ours: number): number {
-  let size = PAGE_SIZE;
-  while (ours > 0 && ours % size === 0) size -= 1;
-  return size;
+function forgetting(ends: Ends): Ends {
+  return Object.fromEntries(Object.entries(ends).map(([path, end]) => [path, { ...end, audited: false }]));
 }

@@ -1,5 +1,5 @@
 import { alone } from "../../../db/alone.ts";
-import { sql } from "../../../db/drizzle.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { arrivedFrom } from "../../inbox/arrivals.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
@@ -65,29 +65,23 @@ async function checkHooks(ctx: Context, signal: AbortSignal | undefined): Promis
 /** The App's webhook; null without an App. */
 async function findAppHook(ctx: Context): Promise<Hook | null> {
   if (ctx.config.appId === null) return null;
-  const { rows } = await ctx.db.$client.query<{ checked_until: Date }>(
-    "select checked_until from hook_checks where repository_id = $1 and hook_id = $1",
-    [APP_HOOK],
+  const [row] = await ctx.db.query<{ checked_until: Date }>(
+    sql`select checked_until from hook_checks where repository_id = ${APP_HOOK} and hook_id = ${APP_HOOK}`,
   );
-  const checkedUntil = rows[0]?.checked_until ?? null;
+  const checkedUntil = row?.checked_until ?? null;
   return { repositoryId: APP_HOOK, hookId: APP_HOOK, list: "/app/hook/deliveries", checkedUntil };
 }
 
 /** Our hooks are those whose deliveries we know, and those with our address. What the App is installed on needs none. */
 async function findHooks(ctx: Context): Promise<Hook[]> {
-  const { rows } = await ctx.db.$client.query<{
-    repository_id: string;
-    hook_id: string | null;
-    checked_until: Date | null;
-  }>(
-    `select s.repository_id, h.hook_id, c.checked_until from repository_syncs s
+  const listedSince = new Date(ctx.clock.now().getTime() - LISTED_MS);
+  const rows = await ctx.db.query<{ repository_id: string; hook_id: string | null; checked_until: Date | null }>(sql`
+    select s.repository_id, h.hook_id, c.checked_until from repository_syncs s
       left join lateral (select hook_id from hook_checks where repository_id = s.repository_id
-        union select distinct hook_id from deliveries where repository_id = s.repository_id and received_at > $1) h on true
+        union select distinct hook_id from deliveries where repository_id = s.repository_id and received_at > ${listedSince}) h on true
       left join hook_checks c on c.repository_id = s.repository_id and c.hook_id = h.hook_id
-      where s.state = 'live' and not ($2 and exists (select from installation_repositories i
-        where i.repository_id = s.repository_id and i.page > 0)) order by s.repository_id, h.hook_id`,
-    [new Date(ctx.clock.now().getTime() - LISTED_MS), ctx.config.appId !== null],
-  );
+      where s.state = 'live' and not (${ctx.config.appId !== null}::boolean and exists (select from installation_repositories i
+        where i.repository_id = s.repository_id and i.page > 0)) order by s.repository_id, h.hook_id`);
   const appHook = await findAppHook(ctx);
   const hooks: Hook[] = appHook ? [appHook] : [];
   const lookAgainBefore = ctx.clock.now().getTime() - LOOK_AGAIN_MS;
@@ -112,8 +106,8 @@ function repositoryHook(repositoryId: number, hookId: number, checkedUntil: Date
 
 /** To ask in vain costs a request each time, for each repository. */
 async function rememberNoHook(ctx: Context, repositoryId: number): Promise<void> {
-  await ctx.db.execute(sql`insert into hook_checks (repository_id, hook_id, checked_until)
-    values (${repositoryId}, ${Number(NO_HOOK)}, ${ctx.clock.now().toISOString()}::timestamptz)
+  await ctx.db.query(sql`insert into hook_checks (repository_id, hook_id, checked_until)
+    values (${repositoryId}, ${Number(NO_HOOK)}, ${ctx.clock.now()})
     on conflict (repository_id, hook_id) do update set checked_until = excluded.checked_until`);
 }
 
@@ -167,20 +161,20 @@ async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries> {
     await enqueueCatchUp(ctx, { repositoryId });
 
   const isQuiet = settled.length === listed.length && missing.length === 0;
-  const until = new Date(upstreamNow.getTime() - SETTLED_MS).toISOString();
+  const until = new Date(upstreamNow.getTime() - SETTLED_MS);
   await ctx.db.transaction(async (tx) => {
-    await tx.execute(sql`insert into hook_checks (repository_id, hook_id, checked_until, missed)
-      values (${hook.repositoryId}, ${hook.hookId}, ${until}::timestamptz, ${missing.length})
+    await tx.query(sql`insert into hook_checks (repository_id, hook_id, checked_until, missed)
+      values (${hook.repositoryId}, ${hook.hookId}, ${until}, ${missing.length})
       on conflict (repository_id, hook_id) do update set checked_until = greatest(hook_checks.checked_until, excluded.checked_until),
         missed = hook_checks.missed + excluded.missed`);
-    const untold = `{${namedIn(hook, missing).join(",")}}`;
-    if (missing.length > 0)
-      await tx.execute(
-        sql`update sweeps set untold_at = ${ctx.clock.now().toISOString()}::timestamptz where repository_id = any(${untold}::bigint[])`,
+    const untold = namedIn(hook, missing);
+    if (untold.length > 0)
+      await tx.query(
+        sql`update sweeps set untold_at = ${ctx.clock.now()} where repository_id = any(${untold}::bigint[])`,
       );
     // What was said of installations is read from upstream at the next look, whether it comes again or not.
     if (hook.repositoryId === APP_HOOK && missing.some(([newest]) => newest?.event.startsWith("installation")))
-      await tx.execute(sql`update installations set listed_at = null`);
+      await tx.query(sql`update installations set listed_at = null`);
     // While anything is open the list must be read again; unchanged it would not be.
     if (isQuiet && validator) await saveValidator(tx, validator);
   });
@@ -196,11 +190,10 @@ function namedIn({ repositoryId }: Hook, missing: Listed[][]): number[] {
 /** Which mirrored repositories have to be read instead. */
 async function concerned(ctx: Context, hook: Hook, missing: Listed[][] | "all"): Promise<number[]> {
   if (hook.repositoryId !== APP_HOOK) return missing === "all" || missing.length > 0 ? [hook.repositoryId] : [];
-  const { rows } = await ctx.db.$client.query<{ repository_id: string }>(
-    `select s.repository_id from repository_syncs s join installation_repositories i using (repository_id)
-      where s.state = 'live' and i.page > 0 and ($1 or s.repository_id = any($2)) order by s.repository_id`,
-    [missing === "all", missing === "all" ? [] : namedIn(hook, missing)],
-  );
+  const isConcerned = missing === "all" ? sql`true` : sql`s.repository_id = any(${namedIn(hook, missing)}::bigint[])`;
+  const rows = await ctx.db.query<{ repository_id: string }>(sql`
+    select s.repository_id from repository_syncs s join installation_repositories i using (repository_id)
+      where s.state = 'live' and i.page > 0 and ${isConcerned} order by s.repository_id`);
   return rows.map(({ repository_id }) => Number(repository_id));
 }
 

@@ -1,6 +1,7 @@
-import { arrayOf, runPrepared, type Session } from "../../../db/statement.ts";
+import type { Queries, Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
-import { findStored, type Transaction } from "../../mirror/store/merge.ts";
+import { findStored } from "../../mirror/store/merge.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { numberInAddress, type ResourceKey } from "../../mirror/store/resource.ts";
@@ -9,25 +10,20 @@ import { numberInAddress, type ResourceKey } from "../../mirror/store/resource.t
 type PullKey = Pick<ResourceKey, "repositoryId" | "key">;
 
 /** How many comments on their diffs the mirror has, by `repositoryId/number`; those without any are left out. */
-export async function countReviewComments(session: Session, pulls: readonly PullKey[]): Promise<Map<string, number>> {
-  const rows = await runPrepared<{ pull: string; count: number }>(
-    session,
-    `select x.r || '/' || x.n as pull, count(*)::int as count
-      from unnest(${arrayOf("$1", "bigint")}, ${arrayOf("$2", "integer")}) as x(r, n)
-      join pull_request_review_comments c on c.repository_id = x.r and c.pull_number = x.n and c.deleted_at is null group by x.r, x.n`,
-    [pulls.map(({ repositoryId }) => repositoryId), pulls.map(({ key }) => key)],
-  );
+export async function countReviewComments(queries: Queries, pulls: readonly PullKey[]): Promise<Map<string, number>> {
+  const repositoryIds = pulls.map(({ repositoryId }) => repositoryId);
+  const numbers = pulls.map(({ key }) => key);
+  const rows = await queries.prepared<{ pull: string; count: number }>(sql`
+    select x.r || '/' || x.n as pull, count(*)::int as count
+      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}) as x(r, n)
+      join pull_request_review_comments c on c.repository_id = x.r and c.pull_number = x.n and c.deleted_at is null group by x.r, x.n`);
   return new Map(rows.map(({ pull, count }) => [pull, count]));
 }
 
-/** Held until the end by whoever counts: nobody sees the comments that another is about to store. */
-const LOCK = `select pg_advisory_xact_lock(hashtextextended('tain review comments ' || x.pull, 0))
-  from (select distinct unnest(${arrayOf("$1", "text")}) as pull order by 1) as x`;
-
 /**
- * How comments on diffs, told of by webhooks, change `review_comments` of their pull requests, which come with them without it.
- * What upstream last said may count some that we have still to hear of, so a new comment only raises it, and one that was
- * deleted only lowers it. To be called before they are merged, in the same transaction.
+ * How comments on diffs change `review_comments` of their pull requests, which their webhooks leave out. What upstream last
+ * said may count comments that we have still to hear of. So a new comment only raises the count, and a deleted one only
+ * lowers it. To be called before the comments are merged, in the same transaction.
  */
 export async function observeCounts(tx: Transaction, seen: readonly Seen[], now: Date): Promise<Seen[]> {
   const comments = Map.groupBy(
@@ -37,7 +33,7 @@ export async function observeCounts(tx: Transaction, seen: readonly Seen[], now:
   if (comments.size === 0) return [];
   const pulls = Map.groupBy(comments.values(), ([comment]) => nameOf(pullOf(comment as Seen)));
   const keys = [...pulls.values()].map(([group]) => pullOf(group?.[0] as Seen));
-  await runPrepared(tx, LOCK, [[...pulls.keys()]]);
+  await lockCounts(tx, [...pulls.keys()]);
   const [counts, storedPulls, storedComments] = await together([
     countReviewComments(tx, keys),
     findStored(tx, "pull_request", keys),
@@ -56,6 +52,12 @@ export async function observeCounts(tx: Transaction, seen: readonly Seen[], now:
     const shown = seen.filter((one) => one.kind === "pull_request" && nameOf(one) === name);
     return isNews ? [countedAs(key, count, stored, shown, now)] : [];
   });
+}
+
+/** Until the end of the transaction no other counts these: it would not see the comments that this one is about to store. */
+async function lockCounts(tx: Transaction, pulls: readonly string[]): Promise<void> {
+  await tx.prepared(sql`select pg_advisory_xact_lock(hashtextextended('tain review comments ' || x.pull, 0))
+    from (select distinct unnest(${sql.array(pulls, "text")}) as pull order by 1) as x`);
 }
 
 /** By how much the sightings of one comment change the count. */

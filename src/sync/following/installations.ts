@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { alone } from "../../../db/alone.ts";
-import { sql } from "../../../db/drizzle.ts";
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import type { Transaction } from "../../mirror/store/merge.ts";
 import type { Fields, Json } from "../../mirror/store/template.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
@@ -64,9 +64,9 @@ export async function followInstallations(ctx: Context, beginning: Beginning): P
 
 async function readInstallations(ctx: Context): Promise<void> {
   const before = new Map((await loadInstallations(ctx.db)).map((each) => [each.id, each]));
-  const { rows } = await ctx.db.$client.query("select from installations where told_at is not null limit 1");
+  const told = await ctx.db.count(sql`select from installations where told_at is not null limit 1`);
   const startedAt = ctx.clock.now();
-  let read = await walk(ctx, LIST, { conditional: rows.length === 0 });
+  let read = await walk(ctx, LIST, { conditional: told === 0 });
   if (read.isUnchanged) return;
   // A page that has not changed does not say what stands on it.
   if (read.unchanged.length > 0) read = await walk(ctx, LIST, { conditional: false });
@@ -76,7 +76,7 @@ async function readInstallations(ctx: Context): Promise<void> {
   const gone = [...before.values()].filter(({ id }) => !shown.some((each) => each.id === id));
   await ctx.db.transaction(async (tx) => {
     for (const { id, account, type, selection, permissions, events, suspendedAt } of shown) {
-      await tx.execute(sql`insert into installations (id, account, account_type, repository_selection, permissions, events, suspended_at)
+      await tx.query(sql`insert into installations (id, account, account_type, repository_selection, permissions, events, suspended_at)
         values (${id}, ${account}, ${type}, ${selection}, ${permissions}, ${events}, ${suspendedAt}::timestamptz)
         on conflict (id) do update set account = excluded.account, account_type = excluded.account_type,
           repository_selection = excluded.repository_selection, permissions = excluded.permissions, events = excluded.events,
@@ -85,13 +85,11 @@ async function readInstallations(ctx: Context): Promise<void> {
     for (const { id, account } of gone) {
       const reason = `The GitHub App is no longer installed on ${account}: install it again`;
       lost.push(...(await uncover(tx, id, { kept: [], reason })));
-      await tx.execute(sql`delete from installations where id = ${id}`);
+      await tx.query(sql`delete from installations where id = ${id}`);
     }
-    const seen = new Date(startedAt.getTime() - LAG_MS).toISOString();
+    const seen = new Date(startedAt.getTime() - LAG_MS);
     // What was read just after the webhook may have come from a replica that lagged behind it: once more.
-    await tx.execute(
-      sql`update installations set told_at = null, listed_at = null where told_at <= ${seen}::timestamptz`,
-    );
+    await tx.query(sql`update installations set told_at = null, listed_at = null where told_at <= ${seen}`);
     for (const { validator } of read.pages) if (validator) await saveValidator(tx, validator);
   });
   ctx.upstream.credentialsChanged();
@@ -112,9 +110,8 @@ async function readInstallations(ctx: Context): Promise<void> {
 
 async function loadDue(ctx: Context): Promise<{ installation: Installation; isDue: boolean }[]> {
   const before = new Date(ctx.clock.now().getTime() - LIST_MS);
-  const { rows } = await ctx.db.$client.query<{ id: string }>(
-    "select id from installations where listed_at is null or listed_at <= $1 or told_at is not null",
-    [before],
+  const rows = await ctx.db.query<{ id: string }>(
+    sql`select id from installations where listed_at is null or listed_at <= ${before} or told_at is not null`,
   );
   const due = new Set(rows.map(({ id }) => Number(id)));
   return (await loadInstallations(ctx.db)).map((installation) => ({ installation, isDue: due.has(installation.id) }));
@@ -123,14 +120,12 @@ async function loadDue(ctx: Context): Promise<{ installation: Installation; isDu
 /** Reads which repositories an installation covers. */
 async function readCovered(ctx: Context, installation: Installation, beginning: Beginning): Promise<void> {
   const { id, account } = installation;
-  const { rows } = await ctx.db.$client.query(
-    `select from installations i where id = $1 and told_at is null
-      and exists (select from installation_repositories c where c.installation_id = i.id)`,
-    [id],
-  );
+  const listed = await ctx.db.count(sql`
+    select from installations i where id = ${id} and told_at is null
+      and exists (select from installation_repositories c where c.installation_id = i.id)`);
   const startedAt = ctx.clock.now();
   const credential = installationCredential(id);
-  let read = await walk(ctx, REPOSITORIES, { credential, conditional: rows.length > 0 });
+  let read = await walk(ctx, REPOSITORIES, { credential, conditional: listed > 0 });
   const covered = (each: typeof read) =>
     each.pages.flatMap(({ body, page, seenAt }) =>
       ((body as { repositories?: Fields[] }).repositories ?? []).map((one) => ({ one, page, seenAt })),
@@ -149,13 +144,13 @@ async function readCovered(ctx: Context, installation: Installation, beginning: 
   let lost: number[] = [];
   await ctx.db.transaction(async (tx) => {
     for (const { one, page } of covered(read)) {
-      const { rowCount } =
-        await tx.execute(sql`insert into installation_repositories (repository_id, installation_id, full_name, page)
+      const written =
+        await tx.count(sql`insert into installation_repositories (repository_id, installation_id, full_name, page)
         values (${one.id as number}, ${id}, ${String(one.full_name)}, ${page})
         on conflict (repository_id) do update set installation_id = excluded.installation_id, full_name = excluded.full_name, page = excluded.page
           where (installation_repositories.installation_id, installation_repositories.full_name, installation_repositories.page)
             is distinct from (excluded.installation_id, excluded.full_name, excluded.page)`);
-      if ((rowCount ?? 0) > 0) found.push(one.id as number);
+      if (written > 0) found.push(one.id as number);
     }
     if (!read.isUnchanged)
       lost = await uncover(tx, id, {
@@ -163,9 +158,7 @@ async function readCovered(ctx: Context, installation: Installation, beginning: 
         unchanged: read.unchanged,
         reason: `The GitHub App may no longer see it: it was taken out of the installation on ${account}. Add it there`,
       });
-    await tx.execute(
-      sql`update installations set listed_at = ${startedAt.toISOString()}::timestamptz where id = ${id}`,
-    );
+    await tx.query(sql`update installations set listed_at = ${startedAt} where id = ${id}`);
     for (const { validator } of read.pages) if (validator) await saveValidator(tx, validator);
   });
   if (!read.isUnchanged) ctx.upstream.credentialsChanged();
@@ -210,11 +203,9 @@ function statusOf(answer: Answer): number {
 }
 
 async function countCovered({ db }: Pick<Context, "db">, id: number, onPages: number[]): Promise<number> {
-  const { rows } = await db.$client.query<{ count: number }>(
-    "select count(*)::integer as count from installation_repositories where installation_id = $1 and page = any($2)",
-    [id, onPages],
+  return await db.count(
+    sql`select from installation_repositories where installation_id = ${id} and page = any(${onPages}::integer[])`,
   );
-  return rows[0]?.count ?? 0;
 }
 
 /**
@@ -226,10 +217,9 @@ async function uncover(
   id: number,
   { kept, unchanged = [], reason }: { kept: number[]; unchanged?: number[]; reason: string },
 ): Promise<number[]> {
-  const list = (numbers: number[]) => `{${numbers.join(",")}}`;
-  const { rows } = await tx.execute<{ repository_id: string }>(sql`
+  const rows = await tx.query<{ repository_id: string }>(sql`
     update installation_repositories set page = 0 where installation_id = ${id} and page > 0
-      and page <> all(${list(unchanged)}::integer[]) and repository_id <> all(${list(kept)}::bigint[])
+      and page <> all(${unchanged}::integer[]) and repository_id <> all(${kept}::bigint[])
       returning repository_id`);
   const lost = rows.map(({ repository_id }) => Number(repository_id));
   return await moveAll(tx, lost, { from: NOT_PAUSED, to: "paused", problem: `${reason}, or \`tain remove\` it here` });
@@ -237,12 +227,11 @@ async function uncover(
 
 /** What is covered and wanted and not mirrored: it was not wanted when its page was read. */
 async function beginWanted(ctx: Context, beginning: Beginning): Promise<void> {
-  const { rows } = await ctx.db.$client.query<{ repository_id: string; full_name: string }>(
-    `select c.repository_id, c.full_name from installation_repositories c
+  const rows = await ctx.db.query<{ repository_id: string; full_name: string }>(sql`
+    select c.repository_id, c.full_name from installation_repositories c
       join installations i on i.id = c.installation_id and i.suspended_at is null
       where c.page > 0 and not exists (select from repository_syncs s where s.repository_id = c.repository_id)
-      order by c.repository_id`,
-  );
+      order by c.repository_id`);
   for (const { repository_id, full_name } of rows)
     if (beginning.isWanted(full_name)) await beginning.beginById(Number(repository_id));
 }
@@ -267,21 +256,18 @@ async function handOver(ctx: Context, repositoryIds: readonly number[]): Promise
 }
 
 async function findCovered({ db }: Pick<Context, "db">, id: number): Promise<number[]> {
-  const { rows } = await db.$client.query<{ repository_id: string }>(
-    `select c.repository_id from installation_repositories c join repository_syncs s using (repository_id)
-      where c.installation_id = $1 and s.state <> 'gone'`,
-    [id],
-  );
+  const rows = await db.query<{ repository_id: string }>(sql`
+    select c.repository_id from installation_repositories c join repository_syncs s using (repository_id)
+      where c.installation_id = ${id} and s.state <> 'gone'`);
   return rows.map(({ repository_id }) => Number(repository_id));
 }
 
 /** What an installation covers again is asked for at once, not only at the next interval. */
 async function wakePaused(ctx: Context, id: number, only: number[] | null = null): Promise<void> {
-  const { rows } = await ctx.db.$client.query<{ repository_id: string }>(
-    `select c.repository_id from installation_repositories c join repository_syncs s using (repository_id)
-      where c.installation_id = $1 and c.page > 0 and s.state = 'paused' and ($2::bigint[] is null or c.repository_id = any($2))`,
-    [id, only],
-  );
+  const isWanted = only === null ? sql`true` : sql`c.repository_id = any(${only}::bigint[])`;
+  const rows = await ctx.db.query<{ repository_id: string }>(sql`
+    select c.repository_id from installation_repositories c join repository_syncs s using (repository_id)
+      where c.installation_id = ${id} and c.page > 0 and s.state = 'paused' and ${isWanted}`);
   for (const { repository_id } of rows) await wake(ctx, Number(repository_id));
 }
 

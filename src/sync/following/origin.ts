@@ -1,7 +1,6 @@
-import type { Database, Queries } from "../../../db/connection.ts";
-import { sql } from "../../../db/drizzle.ts";
-import { PEOPLE, touch } from "../../../db/revisions.ts";
-import { origin } from "../../../db/schema/origin.ts";
+import type { Database, Queries } from "../../../db/database.ts";
+import { PEOPLE } from "../../../db/revisions.ts";
+import { sql } from "../../../db/sql.ts";
 
 /** The origin of the demonstration's databases. Its world is another one at each start, so no address names it. */
 export const SIMULATOR = "simulator";
@@ -12,7 +11,7 @@ export class OriginMismatchError extends Error {
 }
 
 /** Everything that was learned from upstream, or wished of it. What is left: our own tokens, the schema's version, the origin. */
-export const mirrorTables = [
+export const MIRROR_TABLES = [
   "shapes",
   "users",
   "former_names",
@@ -58,21 +57,21 @@ const LOCK_TIMEOUT = "10s";
  */
 export async function claimOrigin(db: Database, upstream: string): Promise<"claimed" | "continued" | "emptied"> {
   return await db.transaction(async (tx) => {
-    await tx.execute(sql`set local lock_timeout = ${sql.raw(`'${LOCK_TIMEOUT}'`)}`);
+    await tx.query(sql`select set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`);
     // Two starts at once: the second waits here, and then finds what the first has said.
-    await tx.execute(sql`lock table ${origin} in exclusive mode`);
+    await tx.query(sql`lock table origin in exclusive mode`);
     const known = await findOrigin(tx);
     if (known === null) {
       if (upstream === SIMULATOR && (await holdsRepositories(tx)))
         throw new OriginMismatchError(mismatch(null, upstream));
-      await tx.insert(origin).values({ upstream, claimedAt: new Date() });
+      await tx.query(sql`insert into origin (upstream, claimed_at) values (${upstream}, ${new Date()})`);
       return "claimed";
     }
     if (known === SIMULATOR) {
-      const tables = upstream === SIMULATOR ? mirrorTables : [...mirrorTables, "api_tokens"];
-      await tx.execute(sql.raw(`truncate ${tables.join(", ")}`));
-      touch(tx, [PEOPLE]);
-      await tx.update(origin).set({ upstream, claimedAt: new Date() });
+      const tables = upstream === SIMULATOR ? MIRROR_TABLES : [...MIRROR_TABLES, "api_tokens"];
+      await tx.query(sql`truncate ${sql.join(tables.map(sql.identifier))}`);
+      tx.touch([PEOPLE]);
+      await tx.query(sql`update origin set upstream = ${upstream}, claimed_at = ${new Date()}`);
       return "emptied";
     }
     if (known !== upstream) throw new OriginMismatchError(mismatch(known, upstream));
@@ -81,13 +80,13 @@ export async function claimOrigin(db: Database, upstream: string): Promise<"clai
 }
 
 /** What the database mirrors; null when no start has said so. */
-export async function findOrigin(queries: Pick<Queries, "select">): Promise<string | null> {
-  const [row] = await queries.select({ upstream: origin.upstream }).from(origin);
+export async function findOrigin(queries: Queries): Promise<string | null> {
+  const [row] = await queries.query<{ upstream: string }>(sql`select upstream from origin`);
   return row?.upstream ?? null;
 }
 
-async function holdsRepositories(queries: Pick<Queries, "execute">): Promise<boolean> {
-  return (await queries.execute(sql`select from repositories limit 1`)).rows.length > 0;
+async function holdsRepositories(queries: Queries): Promise<boolean> {
+  return (await queries.count(sql`select from repositories limit 1`)) > 0;
 }
 
 function mismatch(known: string | null, upstream: string): string {

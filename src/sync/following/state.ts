@@ -1,6 +1,6 @@
-import type { Queries } from "../../../db/connection.ts";
-import { sql } from "../../../db/drizzle.ts";
+import type { Queries } from "../../../db/database.ts";
 import type { SyncState } from "../../../db/schema/sync.ts";
+import { sql } from "../../../db/sql.ts";
 
 /**
  * How a repository is followed. This module alone writes `repository_syncs.state`.
@@ -30,25 +30,20 @@ type Move = { from: readonly FollowedState[] } & (
 );
 
 /** Moves a repository. False: it has left the states to start from, since a removal or another job was faster. */
-export async function move(queries: Pick<Queries, "execute">, repositoryId: number, change: Move): Promise<boolean> {
+export async function move(queries: Queries, repositoryId: number, change: Move): Promise<boolean> {
   return (await moveAll(queries, [repositoryId], change)).length > 0;
 }
 
 /** Moves those of the repositories that are in a state to start from, and answers them. */
-export async function moveAll(
-  queries: Pick<Queries, "execute">,
-  repositoryIds: readonly number[],
-  change: Move,
-): Promise<number[]> {
+export async function moveAll(queries: Queries, repositoryIds: readonly number[], change: Move): Promise<number[]> {
   const problem = "problem" in change ? change.problem : null;
   const { confirmedAt, backfilledAt } = change.to === "live" ? change : {};
-  const { rows } = await queries.execute<{ repository_id: string }>(
-    sql`update repository_syncs set state = ${change.to}, problem = ${problem},
-        confirmed_at = coalesce(${confirmedAt?.toISOString() ?? null}::timestamptz, confirmed_at),
-        backfilled_at = coalesce(${backfilledAt?.toISOString() ?? null}::timestamptz, backfilled_at)
-      where repository_id = any(${sql.param([...repositoryIds])}::bigint[]) and state = any(${sql.param([...change.from])}::text[])
-      returning repository_id`,
-  );
+  const rows = await queries.query<{ repository_id: string }>(sql`
+    update repository_syncs set state = ${change.to}, problem = ${problem},
+        confirmed_at = coalesce(${confirmedAt ?? null}::timestamptz, confirmed_at),
+        backfilled_at = coalesce(${backfilledAt ?? null}::timestamptz, backfilled_at)
+      where repository_id = any(${repositoryIds}::bigint[]) and state = any(${change.from}::text[])
+      returning repository_id`);
   return rows.map(({ repository_id }) => Number(repository_id));
 }
 
@@ -57,36 +52,33 @@ export async function moveAll(
  * here only when the wish names it. False: it is mirrored already, or stays removed.
  */
 export async function begin(
-  queries: Pick<Queries, "execute">,
+  queries: Queries,
   repositoryId: number,
   { isNamed, wishedAt }: { isNamed: boolean; wishedAt: Date },
 ): Promise<boolean> {
-  const { rowCount } = await queries.execute(sql`insert into repository_syncs (repository_id, state, added_at)
-    values (${repositoryId}, 'backfilling', ${wishedAt.toISOString()}::timestamptz)
+  const begun = await queries.count(sql`
+    insert into repository_syncs (repository_id, state, added_at) values (${repositoryId}, 'backfilling', ${wishedAt})
     on conflict (repository_id) do update set state = 'backfilling', problem = null, added_at = excluded.added_at
-      where repository_syncs.state = 'gone' and (${isNamed} or repository_syncs.problem is distinct from ${REMOVED_HERE})`);
-  return (rowCount ?? 0) > 0;
+      where repository_syncs.state = 'gone' and (${isNamed}::boolean or repository_syncs.problem is distinct from ${REMOVED_HERE})`);
+  return begun > 0;
 }
 
 /** Removes repositories, whatever their state. */
-export async function remove(queries: Pick<Queries, "execute">, repositoryIds: readonly number[]): Promise<void> {
-  await queries.execute(sql`update repository_syncs set state = 'gone', problem = ${REMOVED_HERE}
-    where repository_id = any(${sql.param([...repositoryIds])}::bigint[])`);
+export async function remove(queries: Queries, repositoryIds: readonly number[]): Promise<void> {
+  await queries.query(sql`update repository_syncs set state = 'gone', problem = ${REMOVED_HERE}
+    where repository_id = any(${repositoryIds}::bigint[])`);
 }
 
 /** Lets a wish that does not name them bring back the repositories whose full names, in lower case, are like this. */
-export async function forgetRemovals(queries: Pick<Queries, "execute">, like: string): Promise<void> {
-  await queries.execute(sql`update repository_syncs set problem = null where state = 'gone' and problem = ${REMOVED_HERE}
+export async function forgetRemovals(queries: Queries, like: string): Promise<void> {
+  await queries.query(sql`update repository_syncs set problem = null where state = 'gone' and problem = ${REMOVED_HERE}
     and repository_id in (select id from repositories where lower(full_name) like ${like})`);
 }
 
 /** Which of these are mirrored, live or not. */
-export async function findMirrored(
-  queries: Pick<Queries, "execute">,
-  repositoryIds: readonly number[],
-): Promise<Set<number>> {
-  const { rows } = await queries.execute<{ repository_id: string }>(
-    sql`select repository_id from repository_syncs where repository_id = any(${sql.param([...repositoryIds])}::bigint[]) and state <> 'gone'`,
-  );
+export async function findMirrored(queries: Queries, repositoryIds: readonly number[]): Promise<Set<number>> {
+  const rows = await queries.prepared<{ repository_id: string }>(sql`
+    select repository_id from repository_syncs
+      where repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[]) and state <> 'gone'`);
   return new Set(rows.map(({ repository_id }) => Number(repository_id)));
 }

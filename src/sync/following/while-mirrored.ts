@@ -1,7 +1,7 @@
-import { sql } from "../../../db/drizzle.ts";
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/repository.ts";
-import type { Transaction } from "../../mirror/store/merge.ts";
 import { findMirrored } from "./state.ts";
 
 /** A job was asked to stop. It goes on at the page that it had come to. */
@@ -45,10 +45,10 @@ export async function whileMirrored<T>(
 ): Promise<T> {
   return await db.transaction(async (tx) => {
     // Not `for share`: of two transactions that share the row, both of which then move a watermark, neither could go on.
-    const { rowCount } = await tx.execute(
+    const mirrored = await tx.prepared(
       sql`select from repository_syncs where repository_id = ${id} and state <> 'gone' for no key update`,
     );
-    if (rowCount === 0) throw new RemovedError(`${fullName} was removed`);
+    if (mirrored.length === 0) throw new RemovedError(`${fullName} was removed`);
     return await store(tx);
   });
 }

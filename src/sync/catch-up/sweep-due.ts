@@ -1,0 +1,54 @@
+import type { Transaction } from "../../../db/database.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import type { End } from "./list-ends.ts";
+
+/** What moves when a repository does. */
+export interface Shown {
+  nameWithOwner: string;
+  updatedAt: string;
+  pushedAt: string | null;
+  isArchived: boolean;
+  isPrivate: boolean;
+  /** Only of large fleets. */
+  milestones?: End;
+}
+
+/** How long a repository whose webhooks were lost is asked more often. */
+const SUSPECTED_MS = 3_600_000;
+/** A webhook that came so long before the last sweep may have told of what that sweep was too early to see. */
+const TOLD_WITHIN_MS = 60_000;
+
+/** Whether `askedAt`, when a row `w` of `sweeps` was last asked for, is long enough ago. Under suspicion it is so sooner. */
+export function isDue({ clock, config }: Pick<Context, "clock" | "config">, askedAt: Sql, intervalMs: number): Sql {
+  const now = clock.now().getTime();
+  // Half a tick of tolerance: a schedule is never on the moment.
+  const slack = config.sweepIntervalMs / 8;
+  const usual = new Date(now - intervalMs + slack);
+  const suspected = new Date(now - config.sweepIntervalMs / 4 + slack);
+  return sql`(${askedAt} is null or ${askedAt} <= ${usual}
+    or (w.untold_at > ${new Date(now - SUSPECTED_MS)} and ${askedAt} <= ${suspected}))`;
+}
+
+/** What we have of the repository of a row `s`, as far as each of upstream's replicas knows it, and whether its audit `a` runs. */
+export function oursOf({ clock }: Pick<Context, "clock">) {
+  const settledBefore = sql.value(new Date(clock.now().getTime() - REPLICA_LAG_MS));
+  return {
+    count: (table: string, more = sql``) => sql`
+      (select count(*)::int from ${sql.identifier(table)} t
+        where t.repository_id = s.repository_id and t.deleted_at is null and t.seen_at < ${settledBefore} ${more})`,
+    isAuditUnderWay: sql`coalesce(a.started_at is not null and a.finished_at is null, false)`,
+  };
+}
+
+/** Puts repositories under suspicion that changed since those moments without a webhook that told of it. */
+export async function noteUntold(tx: Transaction, changes: { id: number; since: Date }[], now: Date): Promise<void> {
+  if (changes.length === 0) return;
+  const ids = changes.map(({ id }) => id);
+  const sinces = changes.map(({ since }) => new Date(since.getTime() - TOLD_WITHIN_MS));
+  await tx.query(sql`
+    update sweeps w set untold_at = ${now} from unnest(${ids}::bigint[], ${sinces}::timestamptz[]) as x(id, since)
+      where w.repository_id = x.id
+        and not exists (select from deliveries d where d.repository_id = x.id and d.received_at > x.since)`);
+}

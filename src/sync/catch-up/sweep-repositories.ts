@@ -1,0 +1,178 @@
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { enqueueAudit } from "../../queues/enqueue.ts";
+import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
+import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import { digestOf, type End, judge } from "./list-ends.ts";
+import { isDue, noteUntold, oursOf, type Shown } from "./sweep-due.ts";
+
+/** GitHub docs: `nodes` takes a hundred ids; without connections a query is a point, however many of them it has. */
+const IDS_A_FIELD = 100;
+const FIELDS_A_QUERY = 10;
+/** GitHub docs: a connection in each is a request each, and requests are divided by a hundred and rounded. */
+const CONNECTIONS_A_POINT = 145;
+/** The newest by change, so that of several that change within one of upstream's seconds none is missed. */
+const MILESTONES = `milestones(first: 5, orderBy: { field: UPDATED_AT, direction: DESC }) {
+  totalCount nodes { number title description state dueOn updatedAt } }`;
+interface DueRepository {
+  id: number;
+  nodeId: string;
+  /** As it was stored; null: never asked for, or not shown. */
+  shown: Shown | null;
+  shownAt: Date | null;
+  /** How many we have. */
+  milestones: number;
+  isAuditUnderWay: boolean;
+}
+
+/**
+ * Asks by GraphQL what repositories that are due show of themselves. Those that moved are noted, and added to `changed`.
+ * Milestones whose count needs it are audited.
+ */
+export async function sweepRepositories(ctx: Context, changed: Set<number>, withMilestones: boolean): Promise<void> {
+  const due = await findDue(ctx);
+  const byId = new Map(due.map((one) => [one.id, one]));
+  // Each group is asked about by who sees all of it: an App's installations see only their own.
+  const groups = await ctx.upstream.groups([...byId.keys()]);
+  const size = withMilestones ? CONNECTIONS_A_POINT : IDS_A_FIELD * FIELDS_A_QUERY;
+  for (const some of groups.flatMap((ids) =>
+    batches(
+      ids.flatMap((id) => byId.get(id) ?? []),
+      size,
+    ),
+  )) {
+    const askedAt = ctx.clock.now();
+    const { shown, unclear } = await readShown(ctx, some, withMilestones);
+    const seenAt = ctx.clock.now();
+    const rows: { one: DueRepository; shown: Shown | null }[] = [];
+    const amiss: number[] = [];
+    for (const one of some) {
+      const answer = shown.get(one.id);
+      // Neither shown nor said to be absent: the next sweep asks again.
+      if (!answer && unclear) continue;
+      if (answer?.milestones) {
+        answer.milestones.ours = one.milestones;
+        if (judge(answer.milestones, one.shown?.milestones)) {
+          amiss.push(one.id);
+          // An audit that is under way may be past them, so the next sweep has to find the difference again.
+          if (one.isAuditUnderWay) answer.milestones.audited = false;
+        }
+      }
+      rows.push({ one, shown: answer ?? null });
+    }
+    const moved = rows.filter((row) => signOf(row.shown) !== signOf(row.one.shown) || row.one.shownAt === null);
+    for (const { one } of moved) changed.add(one.id);
+    await ctx.db.transaction(async (tx) => {
+      const ids = rows.map(({ one }) => one.id);
+      const shown = rows.map((row) => row.shown && JSON.stringify(row.shown));
+      await tx.query(sql`
+        insert into sweeps (repository_id, shown, shown_at, changed_at)
+          select id, shown, ${askedAt}::timestamptz,
+              case when id = any(${moved.map(({ one }) => one.id)}::bigint[]) then ${seenAt}::timestamptz end
+            from unnest(${ids}::bigint[], ${shown}::text[]) as x(id, shown) order by id
+          on conflict (repository_id) do update set shown = excluded.shown, shown_at = excluded.shown_at,
+            changed_at = coalesce(excluded.changed_at, sweeps.changed_at)`);
+      const sinces = moved.flatMap(({ one }) => (one.shownAt ? [{ id: one.id, since: one.shownAt }] : []));
+      await noteUntold(tx, sinces, seenAt);
+    });
+    for (const repositoryId of amiss) await enqueueAudit(ctx, { repositoryId });
+  }
+}
+
+/** What is the same as long as upstream shows no change. Pure. */
+function signOf(shown: Shown | null): string {
+  return JSON.stringify(shown && { ...shown, milestones: shown.milestones?.digest });
+}
+
+function batches(due: DueRepository[], size: number): DueRepository[][] {
+  return Array.from({ length: Math.ceil(due.length / size) }, (_, at) => due.slice(at * size, (at + 1) * size));
+}
+
+async function findDue(ctx: Context): Promise<DueRepository[]> {
+  const { count, isAuditUnderWay } = oursOf(ctx);
+  // Unlike the lists it is never free, and less happens to it.
+  const due = isDue(ctx, sql`w.shown_at`, ctx.config.sweepIntervalMs * 1.25);
+  const rows = await ctx.db.query<{
+    id: string;
+    node_id: string;
+    shown: string | null;
+    shown_at: Date | null;
+    milestones: number;
+    audit_under_way: boolean;
+  }>(sql`
+    select r.id, r.node_id, w.shown, w.shown_at, ${count("milestones")} as milestones,
+        ${isAuditUnderWay} as audit_under_way
+      from repository_syncs s join repositories r on r.id = s.repository_id
+      left join sweeps w on w.repository_id = s.repository_id left join audits a on a.repository_id = s.repository_id
+      where s.state = 'live' and r.node_id is not null and ${due} order by r.id`);
+  return rows.map((row) => ({
+    id: Number(row.id),
+    nodeId: row.node_id,
+    shown: row.shown === null ? null : (JSON.parse(row.shown) as Shown),
+    shownAt: row.shown_at,
+    milestones: row.milestones,
+    isAuditUnderWay: row.audit_under_way,
+  }));
+}
+
+interface Answered extends Omit<Shown, "milestones"> {
+  databaseId: number;
+  milestones?: { totalCount: number; nodes: unknown[] } | null;
+}
+
+/** `unclear`: something could not be resolved, so that an absent repository is not known to be absent. */
+async function readShown(
+  ctx: Context,
+  some: DueRepository[],
+  withMilestones: boolean,
+): Promise<{ shown: Map<number, Shown>; unclear: boolean }> {
+  try {
+    return await readShownAtOnce(ctx, some, withMilestones);
+  } catch (error) {
+    if (!(error instanceof GraphqlTooHeavyError) || some.length === 1) throw error;
+    const middle = Math.ceil(some.length / 2);
+    const halves = [
+      await readShown(ctx, some.slice(0, middle), withMilestones),
+      await readShown(ctx, some.slice(middle), withMilestones),
+    ];
+    return {
+      shown: new Map(halves.flatMap(({ shown }) => [...shown])),
+      unclear: halves.some(({ unclear }) => unclear),
+    };
+  }
+}
+
+async function readShownAtOnce(
+  ctx: Context,
+  some: DueRepository[],
+  withMilestones: boolean,
+): Promise<{ shown: Map<number, Shown>; unclear: boolean }> {
+  const groups = Array.from({ length: Math.ceil(some.length / IDS_A_FIELD) }, (_, index) =>
+    some.slice(index * IDS_A_FIELD, (index + 1) * IDS_A_FIELD),
+  );
+  const document = `query(${groups.map((_, index) => `$i${index}: [ID!]!`).join(", ")}) {
+    ${RATE_LIMIT}
+    ${groups.map((_, index) => `n${index}: nodes(ids: $i${index}) { ... on Repository { databaseId nameWithOwner updatedAt pushedAt isArchived isPrivate ${withMilestones ? MILESTONES : ""} } }`).join("\n")} }`;
+  const variables = Object.fromEntries(groups.map((group, index) => [`i${index}`, group.map(({ nodeId }) => nodeId)]));
+  const { data, errors } = await ctx.upstream.graphql<Record<string, unknown>>(document, variables, {
+    priority: "catch-up",
+    ...(some[0] ? { repository: some[0].id } : {}),
+  });
+  const shown = new Map<number, Shown>();
+  let unclear = errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN");
+  for (const index of groups.keys()) {
+    for (const one of (data[`n${index}`] ?? []) as (Answered | null)[]) {
+      if (!one) continue;
+      const { databaseId, milestones, nameWithOwner, updatedAt, pushedAt, isArchived, isPrivate } = one;
+      const plain = { nameWithOwner, updatedAt, pushedAt, isArchived, isPrivate };
+      // Upstream leaves out what it has no time for.
+      if (withMilestones && !milestones) unclear = true;
+      else shown.set(databaseId, milestones ? { ...plain, milestones: endOf(milestones) } : plain);
+    }
+  }
+  return { shown, unclear };
+}
+
+function endOf({ totalCount, nodes }: { totalCount: number; nodes: unknown[] }): End {
+  return { digest: digestOf(nodes), theirs: totalCount, ours: 0, audited: false };
+}

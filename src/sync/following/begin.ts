@@ -1,0 +1,52 @@
+import type { Transaction } from "../../../db/database.ts";
+import { escapeLike } from "../../../db/like.ts";
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
+import { observe } from "../../mirror/store/observation.ts";
+import type { Fields } from "../../mirror/store/template.ts";
+import { enqueueBackfill } from "../../queues/enqueue.ts";
+import { QueueUnavailableError } from "../../queues/queues.ts";
+import { begin } from "./state.ts";
+
+/** Why a repository is to be mirrored: a wish of `selections`, or that the App is installed on it. */
+export type Reason = { pattern: string } | "installed";
+
+/** Begins to mirror a repository that upstream shows, unless it is mirrored already or the wish was taken back meanwhile. */
+export async function beginMirroring(
+  ctx: Context,
+  representation: Fields,
+  seenAt: Date,
+  reason: Reason,
+): Promise<void> {
+  const repositoryId = representation.id as number;
+  const isNew = await ctx.db.transaction(async (tx) => {
+    if (reason !== "installed" && !(await holdWish(tx, reason.pattern))) return false;
+    await mergeObserved(tx, observe("repository", representation, { api: ctx.config.upstreamUrl, seenAt, read: true }));
+    const isNamed = reason !== "installed" && !reason.pattern.endsWith("/*");
+    const isNew = await begin(tx, repositoryId, { isNamed, wishedAt: ctx.clock.now() });
+    tx.touch([repositoryId]);
+    if (isNew) await tx.query(sql`delete from backfill_phases where repository_id = ${repositoryId}`);
+    return isNew;
+  });
+  if (!isNew) return;
+  try {
+    await enqueueBackfill(ctx, { repositoryId }, { rank: await countCopies(ctx, String(representation.full_name)) });
+  } catch (error) {
+    if (!(error instanceof QueueUnavailableError)) throw error; // The scheduler queues every backfill that has no job.
+  }
+}
+
+/** Whether the wish still stands. A removal of it that comes meanwhile waits for the end of the transaction. */
+async function holdWish(tx: Transaction, pattern: string): Promise<boolean> {
+  return (await tx.count(sql`select from selections where pattern = ${pattern} for key share`)) > 0;
+}
+
+/** How many first copies of the account's repositories are under way or wait, this one included. */
+async function countCopies({ db }: Pick<Context, "db">, fullName: string): Promise<number> {
+  const like = `${escapeLike(fullName.split("/")[0]?.toLowerCase() ?? "")}/%`;
+  const [row] = await db.query<{ count: number }>(sql`
+    select count(*)::integer as count from repository_syncs s join repositories r on r.id = s.repository_id
+      where s.state = 'backfilling' and lower(r.full_name) like ${like}`);
+  return Math.max(1, row?.count ?? 1);
+}

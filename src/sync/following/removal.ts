@@ -1,0 +1,68 @@
+import type { Database } from "../../../db/database.ts";
+import { escapeLike } from "../../../db/like.ts";
+import { sql } from "../../../db/sql.ts";
+import { remove } from "./state.ts";
+
+/**
+ * Takes a wish back and stops mirroring what it names. The rows are kept, and served no more; `purge` deletes them in batches.
+ * Answers the repositories' full names; none: nothing of that name is mirrored.
+ */
+export async function removeSelection(
+  { db }: { db: Database },
+  pattern: string,
+  { purge }: { purge: boolean },
+): Promise<string[]> {
+  const name = pattern.toLowerCase();
+  const like = name.endsWith("/*") ? `${escapeLike(name.slice(0, -1))}%` : escapeLike(name);
+  const removed = await db.transaction(async (tx) => {
+    // First, since what the wish is just beginning has to be found below: see `holdWish`.
+    await tx.query(sql`delete from selections where pattern = ${name}`);
+    const rows = await tx.query<{ id: string; full_name: string }>(sql`
+      select r.id, r.full_name from repositories r join repository_syncs s on s.repository_id = r.id
+        where lower(r.full_name) like ${like} and (${purge}::boolean or s.state <> 'gone') order by r.id`);
+    const found = rows.map(({ id, full_name }) => ({ id: Number(id), fullName: full_name }));
+    const ids = found.map(({ id }) => id);
+    await remove(tx, ids);
+    return found;
+  });
+  if (purge) for (const { id } of removed) await purgeRepository(db, id);
+  return removed.map(({ fullName }) => fullName);
+}
+
+const BY_REPOSITORY = [
+  "issue_labels",
+  "issue_assignees",
+  "issue_comments",
+  "pull_request_review_comments",
+  "pull_request_reviews",
+  "pull_requests",
+  "issues",
+  "labels",
+  "milestones",
+  "backfill_phases",
+  "refresh_marks",
+  "audits",
+  "audit_pages",
+  "sweeps",
+  "hook_checks",
+  "repository_syncs",
+] as const;
+const PURGE_BATCH = 5_000;
+
+async function purgeRepository(db: Database, repositoryId: number): Promise<void> {
+  for (const name of BY_REPOSITORY) {
+    const table = sql.identifier(name);
+    // In batches: one statement over millions of rows would hold its locks for minutes.
+    for (let deleted = PURGE_BATCH; deleted === PURGE_BATCH; )
+      deleted = await db.count(sql`delete from ${table}
+        where ctid = any(array(select ctid from ${table} where repository_id = ${repositoryId} limit ${PURGE_BATCH}))`);
+  }
+  // A validator says that its page is stored, which is not so any more.
+  const path = `/repositories/${repositoryId}`;
+  await db.query(sql`delete from validators where path = ${path} or path like ${`${path}/%`}`);
+  // Others may show it as what they were forked from.
+  await db.transaction(async (tx) => {
+    await tx.query(sql`delete from repositories where id = ${repositoryId}`);
+    tx.touch([repositoryId]);
+  });
+}

@@ -1,0 +1,43 @@
+import type { Local } from "../context.ts";
+import { MAINTENANCE_TASKS, type MaintenanceTask } from "../queues/jobs.ts";
+import { AUDIT_TICK_MS } from "./audit/schedule.ts";
+
+/** How often each task is asked for, in ms. */
+function intervals(config: Local["config"]): Record<MaintenanceTask, number> {
+  return {
+    dispatch: 2_000,
+    // Asks upstream about every `owner/*`, so it is not free.
+    select: 60_000,
+    "schedule-catch-up": config.catchUpIntervalMs,
+    // As often as the repositories whose webhooks were lost lately are to be asked.
+    sweep: Math.ceil(config.sweepIntervalMs / 4),
+    "check-deliveries": config.deliveryCheckIntervalMs,
+    "schedule-audits": AUDIT_TICK_MS,
+    prune: 60_000,
+  };
+}
+
+/** A schedule whose next run lies this far in the past has lost the job that would have planned the one after. */
+const OVERDUE_MS = 30_000;
+
+/**
+ * Brings every schedule that is missing, changed or stuck to its interval. Leaves the others alone, since writing a schedule
+ * moves its next run. Any number of schedulers may do this at once: BullMQ keeps one schedule for each name.
+ */
+export async function upsertSchedules({
+  config,
+  queues,
+  redis,
+}: Pick<Local, "config" | "queues" | "redis">): Promise<MaintenanceTask[]> {
+  if (redis.status !== "ready") return [];
+  const mended: MaintenanceTask[] = [];
+  const everyMs = intervals(config);
+  for (const task of MAINTENANCE_TASKS) {
+    const every = everyMs[task];
+    const known = await queues.maintenance.getJobScheduler(task);
+    if (known?.every === every && known.next !== undefined && known.next > Date.now() - every - OVERDUE_MS) continue;
+    await queues.maintenance.upsertJobScheduler(task, { every }, { name: task, data: {} });
+    mended.push(task);
+  }
+  return mended;
+}
