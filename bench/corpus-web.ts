@@ -1,6 +1,7 @@
 import { openDatabase } from "../db/connection.ts";
 import { createApiToken } from "../src/api/callers/tokens.ts";
 import { renderDocuments } from "../src/mirror/render/rendering.ts";
+import { SharedRows } from "../src/mirror/render/shared-rows.ts";
 import type { Corpus, CorpusRepository } from "./corpus.ts";
 import { benchRedis } from "./databases.ts";
 import { getRequest } from "./load.ts";
@@ -66,7 +67,7 @@ async function fillReadyIssues(corpus: Corpus): Promise<void> {
           [id, from, from + BATCH - 1],
         );
         const documents = rows.map(({ document, body }) => ({ repositoryId: id, document, body }));
-        const texts = await renderDocuments(db, documents, { api: PUBLIC_ADDRESS });
+        const texts = await renderDocuments(new SharedRows(db), documents, { api: PUBLIC_ADDRESS });
         await db.$client.query(
           "insert into ready_issues select $1, n, json from json_to_recordset($2) as x(n integer, json text)",
           [id, JSON.stringify(rows.map(({ number }, at) => ({ n: number, json: texts[at] })))],

@@ -1,5 +1,6 @@
 import { openDatabase } from "../db/connection.ts";
 import { renderDocuments } from "../src/mirror/render/rendering.ts";
+import { SharedRows } from "../src/mirror/render/shared-rows.ts";
 import { openCorpus } from "./corpus.ts";
 import { prepareReadyIssues } from "./corpus-web.ts";
 import { READ_SIZE } from "./list.ts";
@@ -29,7 +30,7 @@ export const benchmark: Benchmark = {
           order by hashint8(id) limit ${SAMPLED}`,
       );
       const texts = await renderDocuments(
-        db,
+        new SharedRows(db),
         sample.map(({ r, document, body }) => ({ repositoryId: Number(r), document, body })),
         { api: "https://mirror.example" },
       );

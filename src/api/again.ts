@@ -2,8 +2,8 @@ import { LRUCache } from "lru-cache";
 import type { Encoding } from "../http/encoding.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
-import type { Kept } from "../mirror/unchanged/kept.ts";
-import type { Standing, Standings, StandingsReader } from "../mirror/unchanged/standings.ts";
+import type { Kept, Recalled } from "../mirror/unchanged/kept.ts";
+import type { Standing, Standings } from "../mirror/unchanged/standings.ts";
 import type { ApiContext } from "./call.ts";
 import { type Caller, type Callers, type Credential, classOf } from "./callers/caller.ts";
 import type { Recognised, Stranger } from "./callers/payer.ts";
@@ -46,9 +46,8 @@ interface Remembered {
 /** A remembered request that may be answered, once it is known that its page is unchanged. */
 interface Ready {
   way: Remembered;
-  page: Page;
+  page: Recalled<Page>;
   body: Buffer;
-  shown: readonly number[];
   taken: Taken;
 }
 
@@ -68,23 +67,13 @@ export class Again {
   readonly #callers: Callers;
   readonly #quota: CallerQuota;
   readonly #pages: Kept<Page>;
-  readonly #standings: StandingsReader;
   readonly #ways: LRUCache<string, Remembered> | null;
 
-  constructor(
-    ctx: ApiContext,
-    {
-      callers,
-      quota,
-      pages,
-      standings,
-    }: { callers: Callers; quota: CallerQuota; pages: Kept<Page>; standings: StandingsReader },
-  ) {
+  constructor(ctx: ApiContext, { callers, quota, pages }: { callers: Callers; quota: CallerQuota; pages: Kept<Page> }) {
     this.#ctx = ctx;
     this.#callers = callers;
     this.#quota = quota;
     this.#pages = pages;
-    this.#standings = standings;
     const maxSize = Math.floor(ctx.config.pageCacheBytes * PART);
     this.#ways =
       maxSize === 0
@@ -124,10 +113,10 @@ export class Again {
   answer(exchange: Exchange, usual: (learnt?: Standings) => Promise<Reply>): Promise<Reply> {
     const ready = this.#begin(exchange);
     if (!ready) return usual();
-    const { way, page, shown, taken } = ready;
-    return this.#standings.now(shown).then(
+    const { page, taken } = ready;
+    return this.#ctx.mirror.standings.now(page.shown).then(
       (standings) => {
-        const home = this.#pages.current(way.key, standings) === page ? homeOf(page, standings) : null;
+        const home = this.#pages.stands(page, standings) ? homeOf(page.value, standings) : null;
         if (home) return this.#reply(exchange, ready, home);
         this.#quota.undo(taken);
         return usual(standings);
@@ -144,13 +133,12 @@ export class Again {
     const signature = this.#signatureOf(exchange);
     const way = signature !== null && this.#ways?.get(signature);
     if (!way) return null;
-    const known = this.#pages.recall(way.key);
-    if (known?.value.id !== way.pageId) return null;
-    const { value: page, shown } = known;
-    const body = way.encoding === null ? page.bytes : page.encoded.get(way.encoding);
+    const page = this.#pages.recall(way.key);
+    if (page?.value.id !== way.pageId) return null;
+    const body = way.encoding === null ? page.value.bytes : page.value.encoded.get(way.encoding);
     const caller = body && this.#callerOf(way, exchange);
     const taken = caller && this.#quota.take(caller, way.bucket, 1);
-    return taken ? { way, page, body, shown, taken } : null;
+    return taken ? { way, page, body, taken } : null;
   }
 
   #callerOf({ credential, callerClass }: Remembered, exchange: Exchange): Recognised | Stranger | null {

@@ -1,6 +1,7 @@
 import type { Context } from "../context.ts";
-import type { MirroredRepository } from "../mirror/read/repositories.ts";
+import type { ShownRepository } from "../mirror/read/shown-repository.ts";
 import type { Sight } from "../mirror/read/sight.ts";
+import type { MirrorReader } from "../mirror/reader.ts";
 import type { Reading } from "../mirror/unchanged/reading.ts";
 import type { Caller, User } from "./callers/caller.ts";
 import type { CallerQuota } from "./callers/quota.ts";
@@ -9,7 +10,9 @@ import type { MediaType } from "./dialect/media-type.ts";
 import type { ApiVersion } from "./dialect/version.ts";
 import type { Page } from "./page.ts";
 
-export type ApiContext = Pick<Context, "config" | "db" | "redis" | "upstream" | "clock" | "random" | "log">;
+export interface ApiContext extends Pick<Context, "config" | "db" | "redis" | "upstream" | "clock" | "random" | "log"> {
+  mirror: MirrorReader;
+}
 
 /** One request, checked, authenticated and paid for. */
 export interface Call {
@@ -47,7 +50,7 @@ export function isRead(method: string): boolean {
 
 /** A call below `/repos/{owner}/{repo}` or `/repositories/{id}`: its repository is mirrored and the caller may see it. */
 export interface RepositoryCall extends Call {
-  repository: MirroredRepository;
+  repository: ShownRepository;
 }
 
 export interface Answer {

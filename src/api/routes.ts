@@ -1,7 +1,7 @@
 import type { Exchange } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Handler, Params, Route } from "../http/router.ts";
-import { StandingsReader } from "../mirror/unchanged/standings.ts";
+import { openMirrorReader } from "../mirror/reader.ts";
 import { Again } from "./again.ts";
 import type { ApiContext } from "./call.ts";
 import { Callers } from "./callers/caller.ts";
@@ -35,16 +35,20 @@ export interface ApiLimits {
   graphqlTimeoutMs?: number;
 }
 
-export function openApi(ctx: ApiContext, { graphqlTimeoutMs = GRAPHQL_TIMEOUT_MS }: ApiLimits = {}): Api {
+export function openApi(
+  given: Omit<ApiContext, "mirror">,
+  { graphqlTimeoutMs = GRAPHQL_TIMEOUT_MS }: ApiLimits = {},
+): Api {
+  const mirror = openMirrorReader(given);
+  const ctx: ApiContext = { ...given, mirror };
   const callers = new Callers(ctx);
   const quota = new CallerQuota(ctx);
   const changes = new ChangeStreams(ctx);
   const pages = openPages(ctx.config.pageCacheBytes);
-  const standings = new StandingsReader(ctx.config);
-  const again = new Again(ctx, { callers, quota, pages, standings });
+  const again = new Again(ctx, { callers, quota, pages });
   const operations = restOperations();
-  const rest = new Rest({ ctx, callers, quota, pages, standings, again });
-  const graphql = new Graphql({ ctx, callers, quota, changes, standings, timeoutMs: graphqlTimeoutMs });
+  const rest = new Rest({ ctx, callers, quota, pages, again });
+  const graphql = new Graphql({ ctx, callers, quota, changes, timeoutMs: graphqlTimeoutMs });
   const query = (exchange: Exchange) => graphql.handle(exchange);
   return {
     routes: [
@@ -59,7 +63,7 @@ export function openApi(ctx: ApiContext, { graphqlTimeoutMs = GRAPHQL_TIMEOUT_MS
     async close() {
       await quota.close();
       await callers.close();
-      await standings[Symbol.asyncDispose]();
+      await mirror[Symbol.asyncDispose]();
     },
   };
 }

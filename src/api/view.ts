@@ -1,16 +1,15 @@
-import type { Queries } from "../../db/database.ts";
 import { sees } from "../mirror/read/sight.ts";
 import { renderDocuments, renderList, type StoredDocument } from "../mirror/render/rendering.ts";
 import type { Fields, Json } from "../mirror/store/template.ts";
-import type { Call } from "./call.ts";
+import type { ApiContext, Call } from "./call.ts";
 import { hasMirrorsRights, type Permissions, permissionsOf } from "./callers/permissions.ts";
 
-type Viewer = { ctx: { db: Queries } } & Pick<Call, "api" | "version" | "caller" | "sight"> &
+type Viewer = { ctx: Pick<ApiContext, "mirror"> } & Pick<Call, "api" | "version" | "caller" | "sight"> &
   Partial<Pick<Call, "met" | "reading">>;
 
 /** Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. */
 export async function showEach(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
-  const texts = await renderDocuments(call.ctx.db, documents, call);
+  const texts = await renderDocuments(call.ctx.mirror.shared, documents, call);
   return texts.map((text, at) => restrict(text, call, mayHoldRepository(documents[at] as StoredDocument)));
 }
 
@@ -25,7 +24,8 @@ export async function showList(
   documents: StoredDocument[],
   { areRepositories = documents.some(isRepository) }: { areRepositories?: boolean } = {},
 ): Promise<Buffer> {
-  const list = isWholeToAll(call) && !areRepositories ? await renderList(call.ctx.db, documents, call) : null;
+  const list =
+    isWholeToAll(call) && !areRepositories ? await renderList(call.ctx.mirror.shared, documents, call) : null;
   return list ?? Buffer.from(`[${(await showEach(call, documents)).join(",")}]`);
 }
 

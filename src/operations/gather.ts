@@ -4,7 +4,6 @@ interface Question<Key, Value> {
   reject: (error: unknown) => void;
 }
 
-/** A round that takes longer may never end: the next one begins beside it. */
 const PATIENCE_MS = 50;
 
 /**
@@ -15,6 +14,7 @@ export class Gather<Key, Value> {
   readonly #answer: (keys: Key[]) => Promise<readonly Value[]>;
   readonly #atOnce: number;
   readonly #most: number;
+  readonly #patienceMs: number | null;
   #asked: Question<Key, Value>[] = [];
   #underWay = 0;
 
@@ -22,11 +22,20 @@ export class Gather<Key, Value> {
    * @param answer one value for each key, in their order
    * @param options.atOnce questions that come while so many rounds are under way are gathered for the next
    * @param options.most a round takes no more questions
+   * @param options.patienceMs a round that takes longer may never end: the next begins beside it. Null: none ever does so long
    */
-  constructor(answer: (keys: Key[]) => Promise<readonly Value[]>, { atOnce = 1, most = 500 } = {}) {
+  constructor(
+    answer: (keys: Key[]) => Promise<readonly Value[]>,
+    {
+      atOnce = 1,
+      most = 500,
+      patienceMs = PATIENCE_MS,
+    }: { atOnce?: number; most?: number; patienceMs?: number | null } = {},
+  ) {
     this.#answer = answer;
     this.#atOnce = atOnce;
     this.#most = most;
+    this.#patienceMs = patienceMs;
   }
 
   ask(key: Key): Promise<Value> {
@@ -53,7 +62,7 @@ export class Gather<Key, Value> {
       this.#underWay -= 1;
       this.#begin();
     };
-    const timer = this.#atOnce === Number.POSITIVE_INFINITY ? undefined : setTimeout(next, PATIENCE_MS);
+    const timer = this.#patienceMs === null ? undefined : setTimeout(next, this.#patienceMs);
     try {
       const values = await this.#answer(round.map(({ key }) => key));
       // As many as there are keys, by contract.

@@ -9,15 +9,16 @@ import {
   getVariableValues,
 } from "graphql";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { GraphqlCall } from "../../src/api/graphql/call.ts";
+import { type Count, GraphqlCall } from "../../src/api/graphql/call.ts";
 import { shownError } from "../../src/api/graphql/errors.ts";
 import { Documents } from "../../src/api/graphql/run/documents.ts";
 import { type Executed, executePlan } from "../../src/api/graphql/run/execution.ts";
-import { Memory } from "../../src/api/graphql/run/memory.ts";
 import { Plans } from "../../src/api/graphql/run/plan.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { ChangeStreams } from "../../src/api/graphql/subscribe/change-streams.ts";
-import { StandingsReader } from "../../src/mirror/unchanged/standings.ts";
+import { openMirrorReader } from "../../src/mirror/reader.ts";
+import { Kept } from "../../src/mirror/unchanged/kept.ts";
+import { Reading } from "../../src/mirror/unchanged/reading.ts";
 import { PATIENCE_MS } from "../support/bounds.ts";
 import { type GeneratedQuery, generateQuery, type Pools } from "../support/graphql-queries.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
@@ -214,11 +215,11 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const payer = { kind: "user" as const, quotaName: "u", hourlyLimit: null, class: "" };
   const token = { id: "t", userId, canWrite: true, repositories: "all" as const, payer };
   const caller = { ...payer, userId, by: { of: "own" as const, token } };
-  await using revisions = new StandingsReader(ctx.config);
-  const memory = new Memory(revisions, 1_000_000);
+  await using mirror = openMirrorReader(ctx);
+  const counts = new Kept<Count>({ maxBytes: 1_000_000, bytesOf: () => 50 });
   const newContext = (mayRemember: boolean) =>
     new GraphqlCall({
-      ctx,
+      ctx: { ...ctx, mirror },
       caller,
       sight: { privateRepositories: "all" },
       api: world.url,
@@ -226,7 +227,8 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
       figures: null,
       requestId: "test",
       changes,
-      memory: mayRemember ? memory : null,
+      reading: new Reading(mirror.standings, { isLasting: mayRemember }),
+      counts,
     });
   const pools = await poolsOf(repositories.map(({ fullName }) => fullName));
   let [valid, shown] = [0, 0];

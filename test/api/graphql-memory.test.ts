@@ -87,12 +87,12 @@ test("an answer is remembered", async () => {
   statements.mockRestore();
 });
 
-test("what issues are written as is remembered for other pages of the same query", async () => {
-  const { nodes } = (await warm()).body.data.repository.issues;
+test("another page of the same query reads its rows, and nothing else that is known already", async () => {
+  const { nodes, totalCount } = (await warm()).body.data.repository.issues;
   const statements = vi.spyOn(world.ctx.db.$client, "query");
   const { body } = await ask(processes[0] as string, { first: 7 });
   expect(body.data.repository.issues.nodes).toEqual(nodes.slice(0, 7));
-  // Which issues are on the page, and nothing else.
+  expect(body.data.repository.issues.totalCount).toBe(totalCount);
   expect(statements.mock.calls.length).toBe(1);
   statements.mockRestore();
 });

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { getTableName, sql } from "../../db/drizzle.ts";
 import { type Context, openContext } from "../../src/context.ts";
 import { renderDocuments } from "../../src/mirror/render/rendering.ts";
+import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { joinObserved, observe } from "../../src/mirror/store/observation.ts";
 import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
@@ -216,7 +217,7 @@ async function storeAndServe(ctx: Context, kind: Kind, element: Fields): Promise
       expect(rows).toHaveLength(1);
       const repositoryId = kind === "user" ? 0 : kind === "repository" ? Number(element.id) : id;
       const [text] = await renderDocuments(
-        tx,
+        new SharedRows(tx),
         rows.map((row) => ({ ...row, repositoryId })),
         { api: GITHUB },
       );

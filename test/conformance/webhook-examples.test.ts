@@ -3,6 +3,7 @@ import examples from "@octokit/webhooks-examples";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { getTableName, sql } from "../../db/drizzle.ts";
 import { renderDocuments } from "../../src/mirror/render/rendering.ts";
+import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
 import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
 import type { Fields } from "../../src/mirror/store/template.ts";
 import { until } from "../support/patience.ts";
@@ -114,7 +115,7 @@ async function mirrored({ ctx, simulator }: TestWorld, kind: Kind, subject: Fiel
     from ${sql.raw(getTableName(resource.table))} where ${sql.raw(key)} = ${subject[key] as number}`);
   expect(rows).toHaveLength(1);
   const [text] = await renderDocuments(
-    ctx.db,
+    new SharedRows(ctx.db),
     rows.map((row) => ({ ...row, repositoryId: Number(row.r) })),
     { api: simulator.url },
   );

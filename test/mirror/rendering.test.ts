@@ -1,9 +1,12 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { openDatabase } from "../../db/connection.ts";
 import { PEOPLE } from "../../db/revisions.ts";
-import { findIssue } from "../../src/mirror/read/issues.ts";
+import { IssueLookups } from "../../src/mirror/read/issue-lookups.ts";
 import { renderDocuments, renderList, type StoredDocument } from "../../src/mirror/render/rendering.ts";
-import { SharedRows, sharedName } from "../../src/mirror/render/shared-rows.ts";
+import { type SharedKey, sharedName } from "../../src/mirror/render/shared-row.ts";
+import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
+import { ShownRows } from "../../src/mirror/render/shown-rows.ts";
+import { Unfolding } from "../../src/mirror/render/unfolding.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { type Observed, observe, type Sighting } from "../../src/mirror/store/observation.ts";
 import type { Fields } from "../../src/mirror/store/template.ts";
@@ -79,11 +82,17 @@ interface Shown {
   milestone: { title: string; creator: Fields };
 }
 
+/** Objects have nulls for them, which their readers leave out. */
+function withoutDeletedLabels(fields: Fields): Fields {
+  return { ...fields, labels: (fields.labels as Fields[]).filter((one) => one !== null) };
+}
+
 /** A mirror that one process writes and another reads. */
 async function openMirror() {
   const database = await openTestDatabase();
   const [writer, reader] = [openDatabase(database.url), openDatabase(database.url)];
-  const revisions = new StandingsReader({ databaseUrl: database.url });
+  const standings = new StandingsReader({ databaseUrl: database.url });
+  const shared = new SharedRows(reader, { maxBytes: 1_000_000 });
   const documents = async (): Promise<StoredDocument[]> => {
     const { rows } = await reader.$client.query("select document::text as document, body from issues order by number");
     return rows.map((row) => ({ repositoryId: 7, ...row }));
@@ -91,20 +100,25 @@ async function openMirror() {
   return {
     writer,
     reader,
-    revisions,
+    standings,
+    shared,
     documents,
     merge: (observed: Observed) => writer.transaction((tx) => mergeObserved(tx, observed)),
     /** As each way of reading shows it, which must be the same. */
     show: async (): Promise<Fields[]> => {
       const stored = await documents();
-      const texts = await renderDocuments(reader, stored, OURS);
-      expect(await renderDocuments(reader, stored, { ...OURS, reading: new Reading(revisions) })).toEqual(texts);
-      for (const addresses of [OURS, { ...OURS, reading: new Reading(revisions) }])
-        expect((await renderList(reader, stored, addresses))?.toString()).toBe(`[${texts.join(",")}]`);
-      return texts.map((text) => JSON.parse(text));
+      const texts = await renderDocuments(new SharedRows(reader), stored, OURS);
+      const shown = texts.map((text) => JSON.parse(text));
+      for (const reading of [undefined, new Reading(standings), new Reading(standings, { isLasting: false })]) {
+        const audience = { ...OURS, reading };
+        expect(await renderDocuments(shared, stored, audience)).toEqual(texts);
+        expect((await renderList(shared, stored, audience))?.toString()).toBe(`[${texts.join(",")}]`);
+        expect((await new Unfolding(shared, audience).unfold(stored)).map(withoutDeletedLabels)).toEqual(shown);
+      }
+      return shown;
     },
     [Symbol.asyncDispose]: async () => {
-      await revisions[Symbol.asyncDispose]();
+      await standings[Symbol.asyncDispose]();
       await Promise.all([writer.$client.end(), reader.$client.end()]);
       await database[Symbol.asyncDispose]();
     },
@@ -144,27 +158,47 @@ test("whatever another process changes of what is embedded is shown by the next 
 });
 
 test.each([
-  { room: "much", maxSize: 100_000, isAtOnce: true },
-  { room: "little", maxSize: 1_000, isAtOnce: false },
-])("with $room room left, whoever comes up once is remembered: $isAtOnce", async ({ maxSize, isAtOnce }) => {
+  { room: "much", maxBytes: 100_000, isAtOnce: true },
+  { room: "little", maxBytes: 10_000, isAtOnce: false },
+])("with $room room left, a person who comes up once is kept: $isAtOnce", async ({ maxBytes, isAtOnce }) => {
+  await using mirror = await openMirror();
+  await mirror.merge(observe("repository", repository("octo/demo", user(4, "octo")), at(0)));
+  const labels = Array.from({ length: 9 }, (_, index) => label(30 + index, `label ${index}`));
+  await mirror.merge(observe("issue", issue(1, { labels }), at(0)));
+  const shared = new SharedRows(mirror.reader, { maxBytes });
+  const load = async (keys: SharedKey[]) => {
+    const rows = new ShownRows(shared, { reading: new Reading(mirror.standings) });
+    await rows.load(keys.map((key) => ({ key, name: sharedName(key), shape: null })));
+    return rows;
+  };
+  const mona = { kind: "u", repositoryId: 0, id: 1 } as const;
+  const login = async () => JSON.parse((await load([mona])).row(sharedName(mona))?.document ?? "{}").login;
+  const bugs = labels.map(({ id }) => ({ kind: "l", repositoryId: 7, id: Number(id) }) as const);
+  await load(bugs);
+  for (const bug of bugs.slice(-4)) expect(shared.recall(sharedName(bug))).toBeDefined();
+  expect(await login()).toBe("mona");
+  expect(shared.recall(sharedName(mona)) !== undefined).toBe(isAtOnce);
+  expect(await login()).toBe("mona");
+  expect(shared.recall(sharedName(mona))).toBeDefined();
+  await mirror.merge(observe("user", user(1, "renamed"), at(60)));
+  expect(await login()).toBe("renamed");
+});
+
+test("what is unchanged is not read again, and of what may have changed only what has is sent", async () => {
   await using mirror = await openMirror();
   await mirror.merge(observe("repository", repository("octo/demo", user(4, "octo")), at(0)));
   await mirror.merge(observe("issue", issue(1), at(0)));
-  const shared = new SharedRows({ maxSize });
-  const mona = { kind: "u", repositoryId: 0, id: 1 } as const;
-  const bug = { kind: "l", repositoryId: 7, id: 21 } as const;
-  const login = async () => {
-    const loaded = await shared.load(mirror.reader, [mona], false);
-    return JSON.parse(loaded.get(sharedName(mona))?.document ?? "{}").login;
-  };
-  await shared.load(mirror.reader, [bug], false);
-  expect(shared.remembered(sharedName(bug))).toBeDefined();
-  expect(await login()).toBe("mona");
-  expect(shared.remembered(sharedName(mona)) !== undefined).toBe(isAtOnce);
-  await shared.load(mirror.reader, [mona], true);
-  expect(shared.remembered(sharedName(mona))).toBeDefined();
-  await mirror.merge(observe("user", user(1, "renamed"), at(60)));
-  expect(await login()).toBe("renamed");
+  await mirror.merge(observe("user", user(77, "somebody-else"), at(0)));
+  const stored = await mirror.documents();
+  const render = () => renderDocuments(mirror.shared, stored, { ...OURS, reading: new Reading(mirror.standings) });
+  await render();
+  const statements = vi.spyOn(mirror.reader.$client, "query");
+  const first = await render();
+  expect(statements.mock.calls).toEqual([]);
+  await mirror.merge(observe("user", user(77, "renamed"), at(60)));
+  expect(await render()).toEqual(first);
+  const answered = await Promise.all(statements.mock.results.map(({ value }) => value as Promise<{ rows: unknown[] }>));
+  expect(answered.map(({ rows }) => rows)).toEqual([[]]);
 });
 
 test("someone who was not stored when they were first asked for is shown once they are", async () => {
@@ -183,7 +217,7 @@ test("a transaction shows what it has changed itself, and what it gives up is sh
   await mirror.show();
   const undone = mirror.reader.transaction(async (tx) => {
     await mergeObserved(tx, observe("user", user(1, "renamed"), at(60)));
-    const [text] = await renderDocuments(tx, [stored as StoredDocument], OURS);
+    const [text] = await renderDocuments(new SharedRows(tx), [stored as StoredDocument], OURS);
     expect(JSON.parse(text as string).user.login).toBe("renamed");
     throw new Error("undone");
   });
@@ -225,7 +259,7 @@ test("one address after another, each is shown its own", async () => {
   for (const turn of [1, 2]) {
     for (let host = 0; host < 10; host++) {
       const api = `https://${host}.example/${turn}`;
-      const [text] = await renderDocuments(mirror.reader, stored, { api });
+      const [text] = await renderDocuments(mirror.shared, stored, { api, reading: new Reading(mirror.standings) });
       expect(JSON.parse(text as string).user.followers_url).toBe(`${api}/users/mona/followers`);
     }
   }
@@ -235,17 +269,18 @@ test("a list in which a repository is embedded is not made of bytes, since not e
   await using mirror = await openMirror();
   const owner = user(4, "octo");
   await mirror.merge(observe("issue", issue(1, { repository: repository("octo/demo", owner) }), at(0)));
-  expect(await renderList(mirror.reader, await mirror.documents(), OURS)).toBeNull();
+  expect(await renderList(mirror.shared, await mirror.documents(), OURS)).toBeNull();
 });
 
 test("many who ask for issues at once are each answered what is theirs, with how its repository stands", async () => {
   await using mirror = await openMirror();
   for (const number of [1, 2, 3]) await mirror.merge(observe("issue", issue(number), at(0)));
   await mirror.merge(observe("issue", issue(2), at(60, { deleted: true })));
+  const issues = new IssueLookups(mirror.reader);
   const asked = Array.from({ length: 40 }, (_, index) => index % 4);
-  const found = await Promise.all(asked.map((number) => findIssue(mirror.reader, 7, number)));
+  const found = await Promise.all(asked.map((number) => issues.find(7, number)));
   const expected = [null, expect.objectContaining({ number: 1 }), "deleted", expect.objectContaining({ number: 3 })];
   expect(found.map((one) => one.issue)).toEqual(asked.map((number) => expected[number]));
-  const standings = await mirror.revisions.now([PEOPLE, 7]);
+  const standings = await mirror.standings.now([PEOPLE, 7]);
   for (const one of found) expect(one.standings).toEqual(standings);
 });

@@ -1,6 +1,7 @@
 import { getTableName, sql } from "../../db/drizzle.ts";
 import type { Context } from "../../src/context.ts";
 import { renderDocuments } from "../../src/mirror/render/rendering.ts";
+import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
 import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
 import { type Fields, type Json, sameValue } from "../../src/mirror/store/template.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
@@ -74,7 +75,7 @@ async function mirrored(ctx: Context, kind: Kind, repositoryId: number, api: str
       where ${sql.raw(isSelf ? "id" : "repository_id")} = ${repositoryId} and deleted_at is null ${served}`,
   );
   const texts = await renderDocuments(
-    ctx.db,
+    new SharedRows(ctx.db),
     rows.map((row) => ({ ...row, repositoryId })),
     { api },
   );

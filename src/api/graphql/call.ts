@@ -1,25 +1,25 @@
+import { PEOPLE } from "../../../db/revisions.ts";
 import {
   type FoundNode,
-  type FoundRepository,
   findById,
   findByNumber,
   findLabelsByName,
-  findRepositoriesById,
-  findRepositoriesByName,
   findUsersById,
   findUsersByLogin,
   type RepositoryNodeKind,
 } from "../../mirror/read/nodes.ts";
-import { type Sight, sees } from "../../mirror/read/sight.ts";
+import { findRenamedRepository, type ShownRepository } from "../../mirror/read/shown-repository.ts";
+import type { Sight } from "../../mirror/read/sight.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { Unfolding } from "../../mirror/render/unfolding.ts";
 import type { Fields, Json } from "../../mirror/store/template.ts";
+import type { Kept } from "../../mirror/unchanged/kept.ts";
+import type { Reading } from "../../mirror/unchanged/reading.ts";
 import type { ApiContext } from "../call.ts";
-import { classOf, type User } from "../callers/caller.ts";
+import type { User } from "../callers/caller.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
 import { Batch } from "./run/batch.ts";
 import type { Cost } from "./run/cost.ts";
-import { type Memory, Recollection, type Texts } from "./run/memory.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
 
 type ActorKind = "User" | "Organization" | "Bot" | "Mannequin";
@@ -40,8 +40,12 @@ export interface Node {
   /** The repository that it belongs to, or its own id; 0 for accounts. */
   repositoryId: number;
   rest: Fields;
-  /** Where it is shown at one place alone: wants to know what it was written as. */
-  keep?: (text: string) => void;
+}
+
+/** How many rows a list has, and the sum of what was measured of them. */
+export interface Count {
+  count: number;
+  sum: number;
 }
 
 /** One GraphQL request: who asks, what it costs, and everything that its fields load, gathered level by level. */
@@ -57,15 +61,16 @@ export class GraphqlCall {
   readonly figures: QuotaFigures | null;
   readonly requestId: string;
   readonly changes: ChangeStreams;
-  /** Null: everything is read anew. */
-  readonly memory: Memory | null;
+  /** What it has learnt of how repositories stand. */
+  readonly reading: Reading;
+  /** By repository and list. */
+  readonly counts: Kept<Count>;
   /** What the answer shows of them. */
   readonly shownRepositories = new Set<number>();
   /** When upstream last confirmed repositories that are shown, so far as that is known; null: never. */
   readonly confirmations = new Map<number, Date | null>();
   readonly #batches = new Map<string, Batch<never, unknown>>();
   #isByFormerName = false;
-  #recollection: Recollection | null;
   #unfolding: Unfolding;
   #unfoldings: StoredDocument[][] = [];
   #unfolded: Promise<Fields[][]> | null = null;
@@ -73,7 +78,7 @@ export class GraphqlCall {
   constructor(
     parts: Pick<
       GraphqlCall,
-      "ctx" | "caller" | "sight" | "api" | "cost" | "figures" | "requestId" | "changes" | "memory"
+      "ctx" | "caller" | "sight" | "api" | "cost" | "figures" | "requestId" | "changes" | "reading" | "counts"
     >,
   ) {
     this.ctx = parts.ctx;
@@ -84,21 +89,16 @@ export class GraphqlCall {
     this.figures = parts.figures;
     this.requestId = parts.requestId;
     this.changes = parts.changes;
-    this.memory = parts.memory;
-    this.#recollection = this.memory && new Recollection(this.memory);
-    this.#unfolding = this.#newUnfolding();
+    this.reading = parts.reading;
+    this.counts = parts.counts;
+    this.#unfolding = new Unfolding(this.ctx.mirror.shared, this);
   }
 
   /** What was loaded before a write is not what is shown after it. */
   forget(): void {
     this.#batches.clear();
     this.confirmations.clear();
-    this.#recollection = this.memory && new Recollection(this.memory);
-    this.#unfolding = this.#newUnfolding();
-  }
-
-  #newUnfolding(): Unfolding {
-    return new Unfolding(this.ctx.db, { api: this.api, revisionOf: (id) => this.#recollection?.revisionOf(id) });
+    this.#unfolding = new Unfolding(this.ctx.mirror.shared, this);
   }
 
   /** The repositories on which the answer depends; null: also on which there are. */
@@ -106,15 +106,15 @@ export class GraphqlCall {
     return this.#isByFormerName ? null : this.#unfolding.met;
   }
 
-  /** What the issues of a repository were written as in this view. Some fields show the caller. */
-  texts(repositoryId: number, view: string): Texts | null {
-    const name = `${view} ${this.caller.userId} ${classOf(this.caller)} ${this.api}`;
-    return this.#recollection?.texts(repositoryId, name) ?? null;
-  }
-
-  /** What `read` answers of this repository, or answered before if that is still so. */
-  remembered<T>(repositoryId: number, key: string, read: () => Promise<T>): T | Promise<T> {
-    return this.#recollection ? this.#recollection.value(repositoryId, key, read) : read();
+  /** What `read` counts of this repository, or counted before if nothing has changed. */
+  async counted(repositoryId: number, list: string, read: () => Promise<Count>): Promise<Count> {
+    const key = `${repositoryId} ${list}`;
+    const kept = await this.counts.get(key, this.reading);
+    if (kept) return kept;
+    const before = this.reading.soFar();
+    const count = await read();
+    this.counts.keep(key, () => count, { shown: [PEOPLE, repositoryId], before });
+    return count;
   }
 
   /** The batch of this name, which gathers everything that is asked under it. */
@@ -145,47 +145,36 @@ export class GraphqlCall {
   }
 
   get #repositories(): Batch<number, Node | null> {
-    return this.#found(
-      "repositories by id",
-      "Repository",
-      async (ids: number[]) => this.#located(await findRepositoriesById(this.ctx.db, ids, this.sight)),
-      String,
+    const { repositories } = this.ctx.mirror;
+    return this.batch("repositories by id", (ids: number[]) =>
+      Promise.all(ids.map(async (id) => this.#located(await repositories.byId(id, this.sight)))),
     );
   }
 
   async repositoryNamed(fullName: string, followRenames: boolean): Promise<Node | null> {
     const name = fullName.toLowerCase();
-    const found = (await this.#recalled(name)) ?? (await this.#readNamed(name, followRenames));
-    // Whoever is found by name is found by id.
+    const found = await this.batch(`repositories by name, ${followRenames}`, (names: string[]) =>
+      Promise.all(names.map(async (one) => this.#located(await this.#named(one, followRenames)))),
+    ).load(name);
+    // A repository that is found by its name is found by its id.
     if (found) this.#repositories.settle(found.repositoryId, found);
     // Another repository may get the name, of which this one's revision tells nothing.
     if (found && String(found.rest.full_name).toLowerCase() !== name) this.#isByFormerName = true;
     return found;
   }
 
-  async #recalled(name: string): Promise<Node | null> {
-    const found = await this.#recollection?.repository(name);
-    if (!found || (found.isPrivate && !sees(this.sight, found.repositoryId))) return null;
-    const [node = null] = await this.unfold("Repository", this.#located([found]));
-    return node;
+  async #named(fullName: string, followRenames: boolean): Promise<ShownRepository | null> {
+    const { mirror, db } = this.ctx;
+    const found = await mirror.repositories.namedOrKept(fullName, this.sight, this.reading);
+    return found ?? (followRenames ? await findRenamedRepository(db, fullName, this.sight) : null);
   }
 
-  #readNamed(name: string, followRenames: boolean): Promise<Node | null> {
-    const find = async (names: string[]) => {
-      const found = await findRepositoriesByName(this.ctx.db, names, { followRenames, sight: this.sight });
-      for (const one of found) this.#recollection?.keepRepository(one.key, one);
-      return this.#located(found);
-    };
-    return this.#found(`repositories by name, ${followRenames}`, "Repository", find, String).load(name);
-  }
-
-  /** Takes note of where repositories are, and of how fresh they are. */
-  #located(found: FoundRepository[]): FoundRepository[] {
-    for (const { repositoryId, home, confirmedAt } of found) {
-      this.#unfolding.settle(repositoryId, home);
-      this.confirmations.set(repositoryId, confirmedAt);
-    }
-    return found;
+  async #located(found: ShownRepository | null): Promise<Node | null> {
+    const rest = found && (await this.#unfolding.repository(found.id));
+    if (!found || !rest) return null;
+    this.shownRepositories.add(found.id);
+    this.confirmations.set(found.id, found.confirmedAt);
+    return { kind: "Repository", repositoryId: found.id, rest };
   }
 
   numbered(kind: "Issue" | "PullRequest" | "Milestone", repositoryId: number, number: number): Promise<Node | null> {

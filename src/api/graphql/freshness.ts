@@ -1,4 +1,4 @@
-import { findConfirmation } from "../../mirror/read/repositories.ts";
+import { findConfirmation } from "../../mirror/read/confirmations.ts";
 import type { ApiContext } from "../call.ts";
 import { freshnessHeaders } from "../dialect/freshness.ts";
 import type { GraphqlCall } from "./call.ts";

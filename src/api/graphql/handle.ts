@@ -4,8 +4,9 @@ import { PEOPLE } from "../../../db/revisions.ts";
 import { encodingOf } from "../../http/encoding.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
+import { Kept } from "../../mirror/unchanged/kept.ts";
 import { Reading } from "../../mirror/unchanged/reading.ts";
-import type { Standings, StandingsReader } from "../../mirror/unchanged/standings.ts";
+import type { Standings } from "../../mirror/unchanged/standings.ts";
 import type { ApiContext } from "../call.ts";
 import { type Callers, sightOf, type User } from "../callers/caller.ts";
 import type { CallerQuota, QuotaFigures } from "../callers/quota.ts";
@@ -17,20 +18,23 @@ import { agentMissing, commonHeaders, dialectReply, hasAgent, JSON_TYPE, quotaHe
 import { newRequestId } from "../dialect/request-id.ts";
 import { ownBytes } from "../own-bytes.ts";
 import { encoded } from "../page.ts";
-import { GraphqlCall } from "./call.ts";
+import { type Count, GraphqlCall } from "./call.ts";
 import { freshnessOf } from "./freshness.ts";
 import { parseQuery, type Query } from "./parse.ts";
 import { bugIn, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
 import { Documents } from "./run/documents.ts";
 import { executePlan } from "./run/execution.ts";
-import { answerKey, confirmationOfKept, isKeepable, openAnswers } from "./run/kept-answers.ts";
-import { Memory } from "./run/memory.ts";
+import { answerKey, confirmationOfKept, isKeepable, type KeptAnswer, openAnswers } from "./run/kept-answers.ts";
 import { Plans } from "./run/plan.ts";
 import { apiSchema } from "./schema.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
 import { acceptsEventStream, EVENT_STREAM, eventStream, eventStreamOnly, openEvents } from "./subscribe/events.ts";
 
 const DOCS = "https://docs.github.com/graphql";
+
+/** Enough for 10,000 counts, roughly. */
+const MAX_COUNT_BYTES = 8 * 1024 * 1024;
+const BYTES_PER_COUNT = 50;
 
 /** Longer than a write may stand in line, be sent, and wait for upstream's replicas. */
 const MUTATION_MS = 120_000;
@@ -42,7 +46,6 @@ export interface GraphqlParts {
   /** How long a query may take. */
   timeoutMs: number;
   changes: ChangeStreams;
-  standings: StandingsReader;
 }
 
 /** What is known of a request so far. */
@@ -60,15 +63,12 @@ export class Graphql {
   readonly #schema = apiSchema();
   readonly #documents = new Documents(this.#schema);
   readonly #plans = new Plans(this.#schema);
-  readonly #memory: Memory;
-  readonly #answers: ReturnType<typeof openAnswers>;
+  readonly #answers: Kept<KeptAnswer>;
+  readonly #counts = new Kept<Count>({ maxBytes: MAX_COUNT_BYTES, bytesOf: () => BYTES_PER_COUNT });
 
   constructor(parts: GraphqlParts) {
     this.#parts = parts;
-    // Half for whole answers, and half for what issues are written as.
-    const keptBytes = parts.ctx.config.pageCacheBytes / 2;
-    this.#memory = new Memory(parts.standings, keptBytes);
-    this.#answers = openAnswers(keptBytes);
+    this.#answers = openAnswers(parts.ctx.config.pageCacheBytes);
   }
 
   async handle(exchange: Exchange): Promise<Reply> {
@@ -91,13 +91,13 @@ export class Graphql {
   }
 
   async #answer(progress: Progress, text: string): Promise<Reply> {
-    const { ctx, quota, standings, changes } = this.#parts;
+    const { ctx, quota, changes } = this.#parts;
     const { exchange, requestId } = progress;
     const caller = await this.#identify(exchange);
     const api = apiAddress(ctx.config, exchange, { isEnterprise: exchange.path.startsWith("/api/") });
     progress.figures = await quota.figures(caller, "graphql");
     const key = answerKey(text, { api, caller });
-    const reading = new Reading(standings);
+    const reading = new Reading(ctx.mirror.standings);
     const again = await this.#again(progress, { key, caller, reading });
     if (again) return again;
     const before = reading.soFar();
@@ -110,9 +110,20 @@ export class Graphql {
     const isSpent = query.priced === null && (await this.#spend(progress, caller, cost.points));
     if (isSpent) return reply(progress, 200, quotaSpentText(caller.userId));
     const { figures } = progress;
-    const memory = operation.operation === "query" ? this.#memory : null;
     const newCall = () =>
-      new GraphqlCall({ ctx, caller, sight: sightOf(caller), api, cost, figures, requestId, changes, memory });
+      new GraphqlCall({
+        ctx,
+        caller,
+        sight: sightOf(caller),
+        api,
+        cost,
+        figures,
+        requestId,
+        changes,
+        counts: this.#counts,
+        // A mutation has to show what it has written, and a subscription what it tells of.
+        reading: operation.operation === "query" ? reading : new Reading(ctx.mirror.standings, { isLasting: false }),
+      });
     return operation.operation === "subscription"
       ? await this.#subscribe(progress, query, newCall)
       : await this.#run(progress, query, { call: newCall(), key, before });

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { findOwnedRepositories, type RepositorySort } from "../../mirror/read/repositories.ts";
+import { findOwnedRepositories, type RepositorySort } from "../../mirror/read/repository-lists.ts";
 import { findUser, findUserByLogin, type UserRow } from "../../mirror/read/users.ts";
 import type { Fields } from "../../mirror/store/template.ts";
 import { type Answer, type ApiContext, type Call, ok } from "../call.ts";

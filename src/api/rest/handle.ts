@@ -2,7 +2,7 @@ import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Kept } from "../../mirror/unchanged/kept.ts";
 import { Reading } from "../../mirror/unchanged/reading.ts";
-import type { Standings, StandingsReader } from "../../mirror/unchanged/standings.ts";
+import type { Standings } from "../../mirror/unchanged/standings.ts";
 import type { Again } from "../again.ts";
 import { type Answer, type ApiContext, type Call, isRead } from "../call.ts";
 import { type Caller, type Callers, sightOf } from "../callers/caller.ts";
@@ -39,7 +39,6 @@ export interface RestParts {
   callers: Callers;
   quota: CallerQuota;
   pages: Kept<Page>;
-  standings: StandingsReader;
   again: Again;
 }
 
@@ -85,7 +84,7 @@ export class Rest {
     match: Match | null,
     { progress, body, learnt }: { progress: Progress; body: string; learnt: Standings | undefined },
   ): Promise<Call> {
-    const { ctx, quota, standings } = this.#parts;
+    const { ctx, quota } = this.#parts;
     const { method, headers } = exchange;
     const version = apiVersion(headers["x-github-api-version"]);
     progress.version = version;
@@ -109,7 +108,7 @@ export class Rest {
       media: progress.media,
       met: new Set(),
       // A write, and a read that has upstream asked, changes the mirror.
-      reading: new Reading(standings, { learnt, isLasting: isRead(method) && !isFresh }),
+      reading: new Reading(ctx.mirror.standings, { learnt, isLasting: isRead(method) && !isFresh }),
       isFresh: isFresh && isRead(method) && caller.kind === "user",
       method,
       api: apiAddress(ctx.config, exchange, { isEnterprise }),

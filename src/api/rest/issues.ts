@@ -1,6 +1,5 @@
+import type { FoundIssue } from "../../mirror/read/issue-lookups.ts";
 import {
-  type FoundIssue,
-  findIssue,
   findIssues,
   type IssueFilter,
   type IssueOrder,
@@ -8,7 +7,6 @@ import {
   type ListedIssue,
 } from "../../mirror/read/issues.ts";
 import { findMilestone } from "../../mirror/read/milestones.ts";
-import { findRepositoryById } from "../../mirror/read/repositories.ts";
 import type { Json } from "../../mirror/store/template.ts";
 import { findTransfer } from "../../mirror/store/transfers.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
@@ -158,13 +156,13 @@ async function lookUpIssue({
 }: RepositoryCall): Promise<FoundIssue | { path: string }> {
   const number = smallNumberParam(params.number);
   if (number === null) throw notFound();
-  const { issue, standings } = await findIssue(ctx.db, repository.id, number);
+  const { issue, standings } = await ctx.mirror.issues.find(repository.id, number);
   reading.learn(standings);
   if (!issue) throw notFound();
   if (issue !== "deleted") return issue;
   const place = await findTransfer(ctx.db, { repositoryId: repository.id, number });
   if (!place) throw new ApiFault(410, "This issue was deleted");
-  if (!(await findRepositoryById(ctx.db, place.repositoryId, sight))) throw notFound();
+  if (!(await ctx.mirror.repositories.byId(place.repositoryId, sight))) throw notFound();
   return { path: `/repositories/${place.repositoryId}/issues/${place.number}` };
 }
 

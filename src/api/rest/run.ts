@@ -1,14 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { PEOPLE } from "../../../db/revisions.ts";
-import {
-  confirmRecalled,
-  findOldestConfirmation,
-  findRenamedRepository,
-  findRepositoryById,
-  findRepositoryByName,
-  type MirroredRepository,
-  recallRepository,
-} from "../../mirror/read/repositories.ts";
+import { findOldestConfirmation } from "../../mirror/read/confirmations.ts";
+import { findRenamedRepository, type ShownRepository } from "../../mirror/read/shown-repository.ts";
 import { type Answer, type Call, isRead, type RepositoryCall } from "../call.ts";
 import { notFound } from "../dialect/fault.ts";
 import { refreshShown } from "../dialect/freshness.ts";
@@ -52,14 +45,15 @@ async function runAhead(
   { run: operation, learnsStanding }: Operation,
 ): Promise<Answer | null> {
   if (fullName === null || !isRead(call.method) || call.isFresh || operation.of !== "repository") return null;
-  const recalled = recallRepository(call.ctx.db, fullName, call.sight);
+  const { repositories } = call.ctx.mirror;
+  const recalled = repositories.recall(fullName, call.sight);
   if (!recalled) return null;
-  const { repository, named } = recalled;
+  const { repository } = recalled;
   const met = new Set([repository.id]);
   const below: RepositoryCall = { ...call, repository, met, path: `/repositories/${repository.id}${rest}` };
-  const ids = [PEOPLE, ...named.map((one) => one.repository.id)];
+  const ids = [PEOPLE, ...recalled.ids];
   const confirm = async () =>
-    confirmRecalled(recalled, await call.reading.now(ids)) ?? (await findUnchanged(call, fullName, repository));
+    repositories.confirm(recalled, await call.reading.now(ids)) ?? (await findUnchanged(call, fullName, repository));
   const isKnown = call.reading.knows(ids);
   const answering = operation.with(below);
   const [answer, confirmed] = await Promise.allSettled([
@@ -75,24 +69,24 @@ async function runAhead(
 
 /** The repository that has this name now, if it is the one that is known, and nothing that operations need of it has changed. */
 async function findUnchanged(
-  { ctx: { db }, sight }: Call,
+  { ctx: { mirror }, sight }: Call,
   fullName: string,
-  known: MirroredRepository,
-): Promise<MirroredRepository | null> {
-  const found = await findRepositoryByName(db, fullName, sight);
+  known: ShownRepository,
+): Promise<ShownRepository | null> {
+  const found = await mirror.repositories.named(fullName, sight);
   return isDeepStrictEqual({ ...found, confirmedAt: null }, { ...known, confirmedAt: null }) ? found : null;
 }
 
 async function findNamed(
-  { ctx: { db }, sight }: Call,
+  { ctx: { db, mirror }, sight }: Call,
   { fullName, id }: { fullName: string | null; id: string | null },
-): Promise<{ repository: MirroredRepository; isMoved: boolean } | null> {
+): Promise<{ repository: ShownRepository; isMoved: boolean } | null> {
   if (fullName === null) {
     const number = numberParam(id ?? undefined);
-    const repository = number === null ? null : await findRepositoryById(db, number, sight);
+    const repository = number === null ? null : await mirror.repositories.byId(number, sight);
     return repository && { repository, isMoved: false };
   }
-  const repository = await findRepositoryByName(db, fullName, sight);
+  const repository = await mirror.repositories.named(fullName, sight);
   if (repository) return { repository, isMoved: false };
   const renamed = await findRenamedRepository(db, fullName, sight);
   return renamed && { repository: renamed, isMoved: true };

@@ -1,5 +1,4 @@
 import { findByNumber, findLabelsByWords, findRepositoriesById } from "../../mirror/read/nodes.ts";
-import { findRepositoryById } from "../../mirror/read/repositories.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { type SearchOrder, searchIssues } from "../../mirror/search/issues.ts";
 import type { Searcher } from "../../mirror/search/names.ts";
@@ -35,7 +34,7 @@ export async function getSearchedRepositories(call: Call): Promise<Answer> {
     searchRepositories(db, text, searcherOf(call), page, order),
   );
   const rows = await findRepositoriesById(db, found, call.sight);
-  const documents = new Map(rows.map((row) => [row.repositoryId, { ...row, detail: null }]));
+  const documents = new Map(rows.map((row) => [row.repositoryId, row]));
   return results(
     call,
     found.flatMap((id) => documents.get(id) ?? []),
@@ -46,7 +45,7 @@ export async function getSearchedRepositories(call: Call): Promise<Answer> {
 /** Labels of one repository, by words of their name or description. */
 export async function getSearchedLabels(call: Call): Promise<Answer> {
   const id = numberParam(call.query.get("repository_id") ?? undefined);
-  const repository = id === null ? null : await findRepositoryById(call.ctx.db, id, call.sight);
+  const repository = id === null ? null : await call.ctx.mirror.repositories.byId(id, call.sight);
   if (!repository) throw notFound();
   const { found, total } = await search(call, (text, page) =>
     findLabelsByWords(call.ctx.db, repository.id, text.toWellFormed().replaceAll("\0", "\ufffd"), page),

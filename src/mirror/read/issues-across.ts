@@ -1,7 +1,7 @@
 import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, sql } from "../../../db/sql.ts";
 import { type IssueFilter, type IssueOrder, issueConditions, SORT_KEYS } from "./issues.ts";
-import { MIRRORED_REPOSITORIES } from "./repositories.ts";
+import { MIRRORED_REPOSITORIES } from "./shown-repository.ts";
 import { type Sight, visible } from "./sight.ts";
 
 export interface IssueAcross {

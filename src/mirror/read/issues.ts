@@ -1,8 +1,5 @@
 import type { Database } from "../../../db/database.ts";
-import { GatheredRead } from "../../../db/gathered.ts";
-import { PEOPLE } from "../../../db/revisions.ts";
 import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
-import type { Standings } from "../unchanged/standings.ts";
 import { alsoLabelled, inLabelList, labelLists } from "./label-lists.ts";
 
 interface IssueRow {
@@ -146,68 +143,6 @@ export function labelCondition(alias: Sql, names: readonly string[]): Sql {
     where il.repository_id = ${alias}.repository_id and il.number = ${alias}.number
       and lower(l.name) = any(${names.map((name) => name.toLowerCase())}::text[]))`;
 }
-
-export interface FoundIssue extends IssueRow {
-  updatedAt: Date;
-}
-
-/** One number of a repository, and how the repository and people stood when it was read. */
-export interface IssueLookup {
-  /** "deleted": upstream deleted it. Null: there is none. */
-  issue: FoundIssue | "deleted" | null;
-  standings: Standings;
-}
-
-export async function findIssue(db: Database, repositoryId: number, number: number): Promise<IssueLookup> {
-  return ISSUES.find(db, { repositoryId, number });
-}
-
-interface RawIssue extends IssueRow {
-  at: number;
-  /** Null: there is no row. */
-  updated: number | null;
-  id: string | null;
-  deleted: boolean;
-  people: string | null;
-  revision: string | null;
-  mirrored: boolean | null;
-  confirmed: number | null;
-}
-
-// Each row says how things stand: it spares a statement, and a statement costs as much as all else of an answer.
-const ISSUES = new GatheredRead(
-  async (db, keys: { repositoryId: number; number: number }[]): Promise<IssueLookup[]> => {
-    const repositoryIds = keys.map((key) => key.repositoryId);
-    const numbers = keys.map((key) => key.number);
-    const rows = await db.prepared<RawIssue>(sql`
-      select x.at::integer as at, i.number, i.document::text as document, i.body, i.id,
-          i.deleted_at is not null as deleted, (extract(epoch from i.updated_at) * 1000)::float8 as updated,
-          (select p.revision::text from revisions p where p.repository_id = ${PEOPLE}) as people,
-          v.revision::text as revision, s.state <> 'gone' as mirrored,
-          (extract(epoch from s.confirmed_at) * 1000)::float8 as confirmed
-        from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")})
-          with ordinality as x(r, n, at)
-        left join issues i on i.repository_id = x.r and i.number = x.n
-        left join revisions v on v.repository_id = x.r left join repository_syncs s on s.repository_id = x.r`);
-    const found: IssueLookup[] = [];
-    for (const row of rows) {
-      const { at, number, document, body, id, deleted, updated, people, revision, mirrored, confirmed } = row;
-      const confirmedAt = confirmed === null ? null : new Date(Math.floor(confirmed));
-      found[at - 1] = {
-        issue: deleted
-          ? "deleted"
-          : id === null || updated === null
-            ? null
-            : { number, document, body, updatedAt: new Date(updated) },
-        standings: new Map([
-          [PEOPLE, { revision: people, isMirrored: false, confirmedAt: null }],
-          [keys[at - 1]?.repositoryId as number, { revision, isMirrored: mirrored ?? false, confirmedAt }],
-        ]),
-      };
-    }
-    return found;
-  },
-);
 
 function milestoneConditions(milestone: IssueFilter["milestone"]): Sql[] {
   if (milestone === undefined) return [];

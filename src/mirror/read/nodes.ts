@@ -1,20 +1,11 @@
 import type { Database } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
-import type { Home } from "../render/unfolding.ts";
-import { MIRRORED_REPOSITORIES } from "./repositories.ts";
+import { MIRRORED_REPOSITORIES } from "./shown-repository.ts";
 import { type Sight, visible } from "./sight.ts";
 
 /** A stored document that was asked for by a key. */
 export type FoundNode = StoredDocument & { key: string };
-
-/** A repository that was asked for by a key. */
-export interface FoundRepository extends FoundNode {
-  home: Home;
-  isPrivate: boolean;
-  /** When upstream last confirmed what the mirror holds of it; null: not since it was first copied. */
-  confirmedAt: Date | null;
-}
 
 const BODY = sql`t.body, null as detail`;
 const NO_BODY = sql`null as body, null as detail`;
@@ -107,54 +98,13 @@ export async function findById(
   return rows.map(toFound);
 }
 
-const REPOSITORY_COLUMNS = sql`r.id as repository_id, r.document::text as document, null as body,
-  r.detail::text as detail, r.full_name, r.html_url, r.private, s.confirmed_at`;
-
-interface RepositoryRow extends Row {
-  full_name: string;
-  html_url: string | null;
-  private: boolean;
-  confirmed_at: Date | null;
-}
-
-function toRepository(row: RepositoryRow): FoundRepository {
-  return {
-    ...toFound(row),
-    home: { fullName: row.full_name, htmlUrl: row.html_url ?? "" },
-    isPrivate: row.private,
-    confirmedAt: row.confirmed_at,
-  };
-}
-
 /** Mirrored repositories; keys are the ids. */
-export async function findRepositoriesById(db: Database, ids: number[], sight: Sight): Promise<FoundRepository[]> {
+export async function findRepositoriesById(db: Database, ids: number[], sight: Sight): Promise<FoundNode[]> {
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
-  const rows = await db.prepared<RepositoryRow>(sql`
-    select r.id::text as key, ${REPOSITORY_COLUMNS} from ${tables}
+  const rows = await db.prepared<Row>(sql`
+    select r.id::text as key, r.id as repository_id, r.document::text as document, ${NO_BODY} from ${tables}
       where ${isMirrored} and ${visible(sql`r`, sight)} and r.id = any(${sql.array(ids, "bigint")}::bigint[])`);
-  return rows.map(toRepository);
-}
-
-/** By full name in lower case, which is also the key; with `followRenames` by a name that a repository had before, too. */
-export async function findRepositoriesByName(
-  db: Database,
-  names: string[],
-  { followRenames, sight }: { followRenames: boolean; sight: Sight },
-): Promise<FoundRepository[]> {
-  const { tables, isMirrored } = MIRRORED_REPOSITORIES;
-  const wanted = sql.array(names, "text");
-  const isSeen = sql`${isMirrored} and ${visible(sql`r`, sight)}`;
-  const renamed = sql`
-    select f.full_name as key, ${REPOSITORY_COLUMNS}, 0 as rank, r.seen_at
-      from ${tables} join former_names f on f.repository_id = r.id
-      where ${isSeen} and f.full_name = any(${wanted}::text[])
-    union all`;
-  const rows = await db.prepared<RepositoryRow>(sql`
-    ${followRenames ? renamed : sql``}
-    select lower(r.full_name) as key, ${REPOSITORY_COLUMNS}, 1 as rank, r.seen_at from ${tables}
-      where ${isSeen} and lower(r.full_name) = any(${wanted}::text[])
-    order by rank, seen_at`);
-  return rows.map(toRepository);
+  return rows.map(toFound);
 }
 
 /** Accounts by id; keys are the ids. */

@@ -1,7 +1,7 @@
 /** The repositories and people that a search names, found before it is made, so that it is planned for what they are. */
 import type { Database } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
-import { MIRRORED_REPOSITORIES } from "../read/repositories.ts";
+import { MIRRORED_REPOSITORIES } from "../read/shown-repository.ts";
 import { type Sight, visible } from "../read/sight.ts";
 import { type Clause, qualifiersIn, UnknownScopeError } from "./query.ts";
 

@@ -11,6 +11,9 @@ interface Entry<Value> {
   stood: readonly Standing[];
 }
 
+/** A value as it was kept, when nobody has said yet that it still stands. */
+export type Recalled<Value> = Entry<Value> & { value: Value };
+
 /** Of an entry, beside its value's bytes and its key: the entry itself, its place, how everything stood. */
 const OVERHEAD_BYTES = 500;
 /** A value that would push out all others is not kept. */
@@ -46,19 +49,20 @@ export class Kept<Value extends object> {
   /** The value, if it is unchanged. What this asks of the reading lets the next `keep` keep the value. */
   async get(key: string, reading: Reading): Promise<Value | undefined> {
     const entry = this.#entries?.get(key);
-    return entry && unchanged(entry, await reading.now(entry.shown));
+    if (!entry) return undefined;
+    const now = await reading.now(entry.shown);
+    return isWhole(entry) && stands(entry, now) ? entry.value : undefined;
   }
 
-  /** The same by standings that are known already. */
-  current(key: string, standings: Standings): Value | undefined {
-    const entry = this.#entries?.get(key);
-    return entry && unchanged(entry, standings);
-  }
-
-  /** The value as it was kept, which may have changed since, and what it shows. */
-  recall(key: string): { value: Value; shown: readonly number[] } | undefined {
+  /** The value as it was kept, which may have changed since; see `stands`. */
+  recall(key: string): Recalled<Value> | undefined {
     const entry = this.#entries?.get(key);
     return entry && isWhole(entry) ? entry : undefined;
+  }
+
+  /** Whether the value is unchanged, by standings that are known already. */
+  stands(recalled: Recalled<Value>, now: Standings): boolean {
+    return stands(recalled, now);
   }
 
   /**
@@ -85,15 +89,25 @@ export class Kept<Value extends object> {
     this.#entries.set(key, { value, shown, stood });
     return value;
   }
+
+  /** Counts the bytes of a value anew that has grown since it was kept. */
+  weigh(key: string, value: Value): void {
+    const entry = this.#entries?.peek(key);
+    if (entry?.value === value) this.#entries?.set(key, { ...entry });
+  }
+
+  /** From 0, empty, to 1. */
+  get fullness(): number {
+    return this.#entries ? this.#entries.calculatedSize / this.#entries.maxSize : 1;
+  }
 }
 
-function unchanged<Value>({ value, shown, stood }: Entry<Value>, now: Standings): Value | undefined {
-  if (value === null) return undefined;
-  return shown.every((id, at) => isSame(stood[at], now.get(id))) ? value : undefined;
-}
-
-function isWhole<Value>(entry: Entry<Value>): entry is Entry<Value> & { value: Value } {
+function isWhole<Value>(entry: Entry<Value>): entry is Recalled<Value> {
   return entry.value !== null;
+}
+
+function stands<Value>({ shown, stood }: Recalled<Value>, now: Standings): boolean {
+  return shown.every((id, at) => isSame(stood[at], now.get(id)));
 }
 
 function isSame(before: Standing | undefined, now: Standing | undefined): boolean {

@@ -31,27 +31,19 @@ const ANSWER_TIMEOUT_MS = 10_000;
  * that asking before each answer costs little. The connections are its own: no slow read holds it up.
  */
 export class StandingsReader implements AsyncDisposable {
-  readonly #pool: pg.Pool;
+  readonly #idle: Connection[];
+  readonly #all: readonly Connection[];
   readonly #questions: Gather<Iterable<number>, Standings>;
 
   constructor({ databaseUrl }: Pick<Config, "databaseUrl">) {
-    this.#pool = new pg.Pool({
-      connectionString: databaseUrl,
-      max: CONNECTIONS,
-      application_name: "tain revisions",
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: ANSWER_TIMEOUT_MS,
-      idleTimeoutMillis: 0,
-      keepAlive: true,
-    });
-    // A connection that breaks while it is idle leaves the pool by itself.
-    this.#pool.on("error", () => {});
+    this.#all = Array.from({ length: CONNECTIONS }, () => new Connection(databaseUrl));
+    this.#idle = [...this.#all];
     this.#questions = new Gather(
       async (lists) => {
         const standings = await this.#find(new Set(lists.flatMap((ids) => [...ids])));
         return lists.map(() => standings);
       },
-      { atOnce: CONNECTIONS },
+      { atOnce: CONNECTIONS, patienceMs: null },
     );
   }
 
@@ -61,25 +53,73 @@ export class StandingsReader implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#pool.end();
+    await Promise.all(this.#all.map((connection) => connection.close()));
   }
 
   async #find(ids: Iterable<number>): Promise<Standings> {
-    const { rows } = await this.#pool.query<Row>({
-      name: "standings",
-      text: FIND_STANDINGS,
-      values: [`{${[...ids].join(",")}}`],
-      rowMode: "array",
+    const connection = this.#idle.pop();
+    if (!connection) throw new Error("More questions are under way than there are connections");
+    try {
+      const rows = await connection.rows(`{${[...ids].join(",")}}`);
+      return new Map(rows.map(standingOf));
+    } finally {
+      this.#idle.push(connection);
+    }
+  }
+}
+
+function standingOf([id, revision, isMirrored, confirmedMs]: Row): [number, Standing] {
+  const confirmedAt = confirmedMs === null ? null : new Date(Number(confirmedMs));
+  return [Number(id), { revision, isMirrored: isMirrored === true, confirmedAt }];
+}
+
+/** One connection, made when it is needed, and again after it broke. A pool would cost a tenth of an answer that is a 304. */
+class Connection {
+  readonly #databaseUrl: string;
+  #client: pg.Client | null = null;
+
+  constructor(databaseUrl: string) {
+    this.#databaseUrl = databaseUrl;
+  }
+
+  async rows(ids: string): Promise<Row[]> {
+    const client = this.#client ?? (await this.#connect());
+    this.#client = client;
+    // A connection that is dropped fails its query.
+    const late = setTimeout(() => this.#drop(client), ANSWER_TIMEOUT_MS);
+    try {
+      return (await client.query<Row>({ name: "standings", text: FIND_STANDINGS, values: [ids], rowMode: "array" }))
+        .rows;
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#client?.end();
+  }
+
+  async #connect(): Promise<pg.Client> {
+    const client = new pg.Client({
+      connectionString: this.#databaseUrl,
+      application_name: "tain revisions",
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      keepAlive: true,
     });
-    return new Map(
-      rows.map(([id, revision, isMirrored, confirmedMs]) => [
-        Number(id),
-        {
-          revision,
-          isMirrored: isMirrored === true,
-          confirmedAt: confirmedMs === null ? null : new Date(Number(confirmedMs)),
-        },
-      ]),
-    );
+    client.on("error", () => this.#drop(client));
+    client.on("end", () => this.#drop(client));
+    try {
+      await client.connect();
+    } catch (error) {
+      this.#drop(client);
+      throw error;
+    }
+    return client;
+  }
+
+  #drop(client: pg.Client): void {
+    if (this.#client === client) this.#client = null;
+    // Nobody waits for a goodbye.
+    client.end().catch(() => {});
   }
 }

@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
+import type { Queries } from "../../../db/database.ts";
 import { getTableName } from "../../../db/drizzle.ts";
 import { sql } from "../../../db/sql.ts";
 import { renderDocuments } from "../../mirror/render/rendering.ts";
+import { SharedRows } from "../../mirror/render/shared-rows.ts";
 import { findStored, type Transaction } from "../../mirror/store/merge.ts";
 import { fold, VOLATILE } from "../../mirror/store/merge-rule.ts";
 import type { Observed, Seen } from "../../mirror/store/observation.ts";
@@ -76,7 +78,7 @@ function compareOne(seen: Seen, known: Parameters<typeof fold>[0]): { found: Dri
 
 /** A digest of these rows as they are served, what they refer to included; null when one of them is not there. */
 export async function fingerprintOf(
-  queries: Parameters<typeof renderDocuments>[0],
+  queries: Queries,
   repositoryId: number,
   kind: Kind,
   keys: readonly number[],
@@ -92,7 +94,7 @@ export async function fingerprintOf(
       where t.deleted_at is null order by x.place`);
   if (rows.length !== keys.length) return null;
   const texts = await renderDocuments(
-    queries,
+    new SharedRows(queries),
     rows.map((row) => ({ ...row, repositoryId })),
     { api: "" },
   );

@@ -2,21 +2,17 @@ import { type FieldNode, Kind, type SelectionSetNode } from "graphql";
 import type { Sql } from "../../../../db/sql.ts";
 import {
   countPages,
-  findIssueDocuments,
   findPages,
   InvalidPositionError,
   type PageRequest,
-  type PageRow,
   type PageSource,
   type Parent,
   type Position,
 } from "../../../mirror/read/pages.ts";
 import { readCursor, writeCursor } from "../../dialect/cursor.ts";
-import type { GraphqlCall, Node, NodeKind } from "../call.ts";
+import type { Count, GraphqlCall, Node, NodeKind } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { MAX_PAGE } from "../run/cost.ts";
-import { Written } from "../run/execution.ts";
-import type { Texts } from "../run/memory.ts";
 import type { FieldInfo } from "../run/plan.ts";
 
 export interface PageArguments {
@@ -26,12 +22,8 @@ export interface PageArguments {
   before?: string | null;
 }
 
-/** Null: it is stored no more since it was found. */
-type Shown = Node | Written | null;
-
 interface Page {
-  /** By the field that shows them. */
-  nodes: (info?: FieldInfo) => Shown[] | Promise<Shown[]>;
+  nodes: () => Node[] | Promise<Node[]>;
   positions: Position[];
   hasNextPage: boolean;
   hasPreviousPage: boolean;
@@ -39,7 +31,7 @@ interface Page {
 
 /** What a connection's fields ask for; each is computed when it is selected. */
 export interface Connection {
-  nodes: (args?: unknown, call?: unknown, info?: FieldInfo) => ReturnType<Page["nodes"]>;
+  nodes: Page["nodes"];
   edges: () => Edge[] | Promise<Edge[]>;
   pageInfo: () => PageInfo | Promise<PageInfo>;
   totalCount: () => number | Promise<number>;
@@ -47,7 +39,7 @@ export interface Connection {
 
 interface Edge {
   cursor: string;
-  node: Shown;
+  node: Node;
 }
 
 interface PageInfo {
@@ -69,10 +61,10 @@ export function storedConnection(
   const name = JSON.stringify([info.parentType.name, info.fieldName, source.from.pieces, args]);
   const { first: _first, last: _last, after: _after, before: _before, ...filter } = args;
   const countName = JSON.stringify([info.parentType.name, info.fieldName, source.from.pieces, filter]);
-  const find = async (wanted: PageRequest) => {
+  const load = async (wanted: PageRequest): Promise<Page> => {
     const rows = await call
       .batch<Parent, Awaited<ReturnType<typeof findPages>>[number]>(
-        `page ${name} ${wanted.withBody} ${wanted.withoutDocuments}`,
+        `page ${name} ${wanted.withBody}`,
         async (parents) => {
           try {
             return await findPages(call.ctx.db, source, parents, wanted);
@@ -84,49 +76,27 @@ export function storedConnection(
       )
       .load(parent);
     const { page, more } = cut(rows, wanted);
-    return { positions: page, ...neighbours(more, wanted) };
-  };
-  // Of a repository's own issues it may be known already what they are written as.
-  const textsFor = (shownBy: FieldInfo | undefined) =>
-    kind === "Issue" && info.parentType.name === "Repository" && shownBy?.view
-      ? call.texts(parent.r, shownBy.view)
-      : null;
-  const load = async (wanted: PageRequest, loadedFor: FieldInfo | undefined): Promise<Page> => {
-    const first = textsFor(loadedFor);
-    const withoutDocuments = first !== null && !first.isEmpty;
-    const found = await find({ ...wanted, withoutDocuments });
-    const nodesOf = async (rows: readonly PageRow[]): Promise<(Node | null)[]> => {
-      if (!withoutDocuments) {
-        return call.unfold(
-          kind,
-          rows.map(({ stored }) => stored),
-        );
-      }
-      const numbers = rows.map(({ tie }) => tie);
-      const documents = await findIssueDocuments(call.ctx.db, parent.r, numbers, wanted);
-      const nodes = (await call.unfold(kind, [...documents.values()]))[Symbol.iterator]();
-      const byNumber = new Map([...documents.keys()].map((number) => [number, nodes.next().value as Node]));
-      return numbers.map((number) => byNumber.get(number) ?? null);
-    };
-    let all: Promise<(Node | null)[]> | null = null;
+    let nodes: Promise<Node[]> | null = null;
     return {
-      ...found,
-      nodes: async (shownBy) => {
-        const texts = textsFor(shownBy);
-        if (texts) return writtenOr(texts, found.positions, nodesOf);
-        all ??= nodesOf(found.positions);
-        return all;
+      positions: page,
+      ...neighbours(more, wanted),
+      nodes: () => {
+        nodes ??= call.unfold(
+          kind,
+          page.map(({ stored }) => stored),
+        );
+        return nodes;
       },
     };
   };
   const readCount = (measure?: Sql) =>
     call
-      .batch<Parent, { count: number; sum: number }>(`count ${measure?.compiled().text} ${countName}`, (parents) =>
+      .batch<Parent, Count>(`count ${measure?.compiled().text} ${countName}`, (parents) =>
         countPages(call.ctx.db, source, parents, measure),
       )
       .load(parent);
   const isOfRepository = info.parentType.name === "Repository" && kind !== "User";
-  const count = () => (isOfRepository ? call.remembered(parent.r, `count ${countName}`, readCount) : readCount());
+  const count = () => (isOfRepository ? call.counted(parent.r, countName, readCount) : readCount());
   return {
     ...connection(request, load, async () => (await count()).count),
     sum: async (measure) => (await readCount(measure)).sum,
@@ -156,45 +126,25 @@ export function heldConnection(
   return connection(request, load, () => rows.length);
 }
 
-/** What was written before where there is that; else the resource, which is kept once it was written. */
-async function writtenOr(
-  texts: Texts,
-  rows: readonly PageRow[],
-  load: (rows: readonly PageRow[]) => Promise<(Node | null)[]>,
-): Promise<Shown[]> {
-  const shown = rows.map(({ tie }) => {
-    const text = texts.get(tie);
-    return text === undefined ? null : new Written(text);
-  });
-  const missing = rows.filter((_row, at) => shown[at] === null);
-  if (missing.length === 0) return shown;
-  const loaded = (await load(missing))[Symbol.iterator]();
-  return shown.map((written, at) => {
-    if (written) return written;
-    const node = loaded.next().value as Node | null;
-    return node && { ...node, keep: (text) => texts.set((rows[at] as PageRow).tie, text) };
-  });
-}
-
 /** What waits for nothing is answered at once. */
 function connection<Loaded extends Page | Promise<Page>>(
   request: PageRequest | null,
-  load: (request: PageRequest, shownBy: FieldInfo | undefined) => Loaded,
+  load: (request: PageRequest) => Loaded,
   totalCount: Connection["totalCount"],
 ): Connection {
   let loading: Loaded | null = null;
-  const ofPage = <T>(show: (page: Page) => T | Promise<T>, shownBy?: FieldInfo): T | Promise<T> => {
+  const ofPage = <T>(show: (page: Page) => T | Promise<T>): T | Promise<T> => {
     if (!request) throw new Error("A page was asked for without its bounds, which is refused before");
-    loading ??= load(request, shownBy);
+    loading ??= load(request);
     return loading instanceof Promise ? loading.then(show) : show(loading);
   };
   const cursor = ({ key, tie }: Position) => writeCursor([key, tie]);
   return {
     totalCount,
-    nodes: (_args, _call, info) => ofPage(({ nodes }) => nodes(info), info),
+    nodes: () => ofPage(({ nodes }) => nodes()),
     edges: () =>
       ofPage((page) => {
-        const edgesOf = (nodes: Shown[]) =>
+        const edgesOf = (nodes: Node[]) =>
           nodes.map((node, at) => ({ node, cursor: cursor(page.positions[at] as Position) }));
         const nodes = page.nodes();
         return nodes instanceof Promise ? nodes.then(edgesOf) : edgesOf(nodes);

@@ -11,7 +11,7 @@ import {
 } from "../../../mirror/read/issues.ts";
 import { type IssueState, inLabelList, labelLists } from "../../../mirror/read/label-lists.ts";
 import type { PageSource } from "../../../mirror/read/pages.ts";
-import { MIRRORED_REPOSITORIES } from "../../../mirror/read/repositories.ts";
+import { MIRRORED_REPOSITORIES } from "../../../mirror/read/shown-repository.ts";
 import { type Sight, visible } from "../../../mirror/read/sight.ts";
 import { assignable } from "../../../mirror/read/users.ts";
 

@@ -21,15 +21,6 @@ export interface Executed {
   errors: readonly GraphQLError[];
 }
 
-/** A resource as it was written before, at the same place of the same query. */
-export class Written {
-  readonly text: string;
-
-  constructor(text: string) {
-    this.text = text;
-  }
-}
-
 /** Where something stands in the answer. */
 interface Place {
   above: Place | undefined;
@@ -157,7 +148,6 @@ class Execution {
   #value(form: Form, field: PlannedField, value: unknown, place: Place): Text {
     if (value === null || value === undefined) return nothing(form, field);
     if (value instanceof Error) throw value;
-    if (value instanceof Written) return value.text;
     switch (form.of) {
       case "leaf":
         return leafText(form.type, value);
@@ -227,10 +217,7 @@ class Execution {
     if (known !== undefined) return known;
     const before = this.#faults;
     const text = this.#fields(selection, value, place);
-    if (typeof text === "string" && this.#faults === before) {
-      written.set(value, text);
-      value.keep?.(text);
-    }
+    if (typeof text === "string" && this.#faults === before) written.set(value, text);
     return text;
   }
 
@@ -307,12 +294,7 @@ function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }
 
-interface Shared {
-  /** Wants to know what it was written as. It is shown at one place of the query alone. */
-  keep?: (text: string) => void;
-}
-
 /** A resource that one answer may show at many places. */
-function isShared(value: unknown): value is Shared {
+function isShared(value: unknown): value is object {
   return typeof value === "object" && value !== null && "rest" in value;
 }

@@ -28,10 +28,7 @@ import {
 type VariableValues = Extract<ReturnType<typeof getVariableValues>, { variableValues: unknown }>["variableValues"];
 
 /** What a resolver may know of the field that it shows. */
-export type FieldInfo = Pick<GraphQLResolveInfo, "fieldName" | "parentType" | "fieldNodes" | "fragments"> & {
-  /** Names what is selected of the nodes of a connection, if it is the same whatever the variables. */
-  view?: string | null;
-};
+export type FieldInfo = Pick<GraphQLResolveInfo, "fieldName" | "parentType" | "fieldNodes" | "fragments">;
 
 type Arguments = Record<string, unknown>;
 type Resolve = (source: unknown, args: Arguments, context: unknown, info: FieldInfo) => unknown;
@@ -85,8 +82,6 @@ function newForm(type: GraphQLOutputType): Form {
   if (isLeafType(type)) return { of: "leaf", isRequired: false, type };
   return isAbstractType(type) ? { of: "abstract", isRequired: false, type } : { of: "object", isRequired: false, type };
 }
-
-let views = 0;
 
 /** How many plans of one operation are kept, one for each choice of its `@skip` and `@include`. */
 const MAX_CHOICES = 16;
@@ -182,34 +177,12 @@ export class Plan {
       definition,
       form: formOf(definition?.type ?? GraphQLString),
       resolve: (definition?.resolve as Resolve | undefined) ?? null,
-      info: {
-        fieldName,
-        parentType,
-        fieldNodes: nodes,
-        fragments: this.fragments,
-        view: fieldName === "nodes" && !this.#dependsOnVariables(nodes) ? `v${++views}` : null,
-      },
+      info: { fieldName, parentType, fieldNodes: nodes, fragments: this.fragments },
       slot: this.#slots++,
       isConstant: !(nodes[0] as FieldNode).arguments?.some(hasVariable),
       constant: definition?.args.length === 0 ? {} : undefined,
       inner: new Map(),
     };
-  }
-
-  /** Through fragments. Those of `@skip` and `@include` are the plan's own. */
-  #dependsOnVariables(nodes: readonly FieldNode[]): boolean {
-    const looked = new Set<string>();
-    const looksIn = (set: SelectionSetNode | undefined): boolean =>
-      set?.selections.some((selection) => {
-        if (selection.kind === Kind.FIELD)
-          return (selection.arguments ?? []).some(hasVariable) || looksIn(selection.selectionSet);
-        if (selection.kind === Kind.INLINE_FRAGMENT) return looksIn(selection.selectionSet);
-        const { value: name } = selection.name;
-        if (looked.has(name)) return false;
-        looked.add(name);
-        return looksIn(this.fragments[name]?.selectionSet);
-      }) ?? false;
-    return nodes.some(({ selectionSet }) => looksIn(selectionSet));
   }
 
   #applies(

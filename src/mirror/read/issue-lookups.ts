@@ -1,0 +1,84 @@
+import type { Database } from "../../../db/database.ts";
+import { PEOPLE } from "../../../db/revisions.ts";
+import { sql } from "../../../db/sql.ts";
+import { Gather } from "../../operations/gather.ts";
+import type { Standings } from "../unchanged/standings.ts";
+
+export interface FoundIssue {
+  number: number;
+  document: string;
+  body: string | null;
+  updatedAt: Date;
+}
+
+/** One number of a repository, and how the repository and people stood when it was read. */
+interface IssueLookup {
+  /** "deleted": upstream deleted it. Null: there is none. */
+  issue: FoundIssue | "deleted" | null;
+  standings: Standings;
+}
+
+interface Key {
+  repositoryId: number;
+  number: number;
+}
+
+interface Row {
+  number: number;
+  document: string;
+  body: string | null;
+  /** Null: there is no row. */
+  id: string | null;
+  /** Null: there is no row. */
+  updated: number | null;
+  deleted: boolean;
+  people: string | null;
+  revision: string | null;
+  mirrored: boolean | null;
+  confirmed: number | null;
+}
+
+/** Finds single issues. Requests of one moment share a statement. */
+export class IssueLookups {
+  readonly #gathered: Gather<Key, IssueLookup>;
+
+  constructor(db: Database) {
+    this.#gathered = new Gather((keys) => findIssues(db, keys));
+  }
+
+  find(repositoryId: number, number: number): Promise<IssueLookup> {
+    return this.#gathered.ask({ repositoryId, number });
+  }
+}
+
+/** Each row says how things stand: that spares a statement, which costs as much as all else of an answer. */
+async function findIssues(db: Database, keys: readonly Key[]): Promise<IssueLookup[]> {
+  // As text: to write an array of numbers out is several times as quick as to have it written.
+  const repositories = `{${keys.map((key) => key.repositoryId).join(",")}}`;
+  const numbers = `{${keys.map((key) => key.number).join(",")}}`;
+  const rows = await db.prepared<Row>(
+    sql`select i.number, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
+        (extract(epoch from i.updated_at) * 1000)::float8 as updated,
+        (select p.revision::text from revisions p where p.repository_id = ${PEOPLE}) as people,
+        v.revision::text as revision, s.state <> 'gone' as mirrored, (extract(epoch from s.confirmed_at) * 1000)::float8 as confirmed
+      from unnest((select ${repositories}::bigint[]), (select ${numbers}::integer[])) with ordinality as x(r, n, at)
+      left join issues i on i.repository_id = x.r and i.number = x.n
+      left join revisions v on v.repository_id = x.r left join repository_syncs s on s.repository_id = x.r order by x.at`,
+  );
+  return rows.map((row, at) => lookupOf(row, keys[at] as Key));
+}
+
+function lookupOf(row: Row, { repositoryId }: Key): IssueLookup {
+  const confirmedAt = row.confirmed === null ? null : new Date(Math.floor(row.confirmed));
+  return {
+    issue: row.deleted ? "deleted" : foundIssue(row),
+    standings: new Map([
+      [PEOPLE, { revision: row.people, isMirrored: false, confirmedAt: null }],
+      [repositoryId, { revision: row.revision, isMirrored: row.mirrored ?? false, confirmedAt }],
+    ]),
+  };
+}
+
+function foundIssue({ id, number, document, body, updated }: Row): FoundIssue | null {
+  return id === null || updated === null ? null : { number, document, body, updatedAt: new Date(updated) };
+}

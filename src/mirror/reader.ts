@@ -1,0 +1,28 @@
+import type { Database } from "../../db/database.ts";
+import type { Config } from "../config.ts";
+import { IssueLookups } from "./read/issue-lookups.ts";
+import { Repositories } from "./read/repositories.ts";
+import { SharedRows } from "./render/shared-rows.ts";
+import { StandingsReader } from "./unchanged/standings.ts";
+
+/** Of some 20,000 people what is shown of them. */
+const MAX_SHARED_BYTES = 56 * 1024 * 1024;
+
+/** What the readers of one process share: statements that are gathered, and what is kept while it is unchanged. */
+export interface MirrorReader extends AsyncDisposable {
+  standings: StandingsReader;
+  repositories: Repositories;
+  issues: IssueLookups;
+  shared: SharedRows;
+}
+
+export function openMirrorReader({ db, config }: { db: Database; config: Pick<Config, "databaseUrl"> }): MirrorReader {
+  const standings = new StandingsReader(config);
+  return {
+    standings,
+    repositories: new Repositories(db),
+    issues: new IssueLookups(db),
+    shared: new SharedRows(db, { maxBytes: MAX_SHARED_BYTES }),
+    [Symbol.asyncDispose]: () => standings[Symbol.asyncDispose](),
+  };
+}

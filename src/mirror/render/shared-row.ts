@@ -1,0 +1,70 @@
+import { PEOPLE } from "../../../db/revisions.ts";
+import type { Fields, Reference, SharedKind } from "../store/template.ts";
+
+/** Which row: labels and milestones belong to a repository, users and repositories to none (0). */
+export interface SharedKey {
+  kind: SharedKind;
+  repositoryId: number;
+  id: number;
+}
+
+/** A user, repository, label or milestone as it was stored at one moment. A changed one is another object. */
+export interface SharedRow {
+  revision: string;
+  /** With its detail: a shape may have keys of it. */
+  document: string;
+  /** What the document refers to. */
+  refersTo: readonly Mentioned[];
+  /** It is not shown any more. */
+  isGone: boolean;
+  /** Upstream has it no more; users are shown nevertheless. */
+  isDeleted: boolean;
+  /** Of a repository; else empty. */
+  fullName: string;
+  htmlUrl: string;
+  /** What it was rendered as, by shape and addresses; only of a row that refers to no other, which could change without it. */
+  texts: Map<string, string>;
+  /** The same as objects, which nobody may change. */
+  objects: Map<string, Fields>;
+}
+
+/** A row that a document refers to, and the shape in which it is shown there; null: whole. */
+export interface Mentioned {
+  key: SharedKey;
+  /** Its `sharedName`. */
+  name: string;
+  shape: string | null;
+}
+
+export function mentionedBy(reference: Reference, repositoryId: number): Mentioned {
+  const key = keyOf(reference, repositoryId);
+  return { key, name: sharedName(key), shape: reference.shape };
+}
+
+export function wholeRepository(id: number): Mentioned {
+  return { key: { kind: "r", repositoryId: 0, id }, name: `r${id}`, shape: null };
+}
+
+export function wholeUser(id: number): Mentioned {
+  return { key: { kind: "u", repositoryId: 0, id }, name: `u${id}`, shape: null };
+}
+
+/** Which row a reference in a document of this repository stands for. */
+export function keyOf({ kind, id }: Reference, repositoryId: number): SharedKey {
+  return { kind, repositoryId: kind === "l" || kind === "m" ? repositoryId : 0, id };
+}
+
+/** Whose revision tells of a change of the row. */
+export function domainOf({ kind, repositoryId, id }: SharedKey): number {
+  return kind === "u" ? PEOPLE : kind === "r" ? id : repositoryId;
+}
+
+/** The repository whose labels and milestones a row of this key refers to. */
+export function homeOf({ kind, repositoryId, id }: SharedKey): number {
+  return kind === "r" ? id : repositoryId;
+}
+
+/** The name of a row in maps. */
+export function sharedName({ kind, repositoryId, id }: SharedKey): string {
+  return kind === "l" || kind === "m" ? `${kind}${repositoryId}/${id}` : `${kind}${id}`;
+}

@@ -1,0 +1,87 @@
+import { PEOPLE } from "../../../db/revisions.ts";
+import type { Reading } from "../unchanged/reading.ts";
+import { domainOf, type Mentioned, type SharedRow, wholeRepository } from "./shared-row.ts";
+import type { SharedRows, Wanted } from "./shared-rows.ts";
+
+/** The rows that one answer shows, as they were at some moment since its request began: each is looked for once. */
+export class ShownRows {
+  readonly #shared: SharedRows;
+  readonly #reading: Reading | undefined;
+  readonly #met: Set<number> | undefined;
+  readonly #rows = new Map<string, SharedRow | null>();
+  readonly #shapes = new Map<string, readonly string[]>();
+
+  /**
+   * @param options.reading undefined: nothing that is kept is taken for what there is
+   * @param options.met where the repositories are noted that are shown, or would be if they were known
+   */
+  constructor(
+    shared: SharedRows,
+    { reading, met }: { reading?: Reading | undefined; met?: Set<number> | undefined } = {},
+  ) {
+    this.#shared = shared;
+    this.#reading = reading;
+    this.#met = met;
+  }
+
+  /** All that were loaded, by `sharedName`. */
+  get all(): Iterable<[string, SharedRow | null]> {
+    return this.#rows;
+  }
+
+  /** Null: there is none. Undefined: it was not loaded. */
+  row(name: string): SharedRow | null | undefined {
+    return this.#rows.get(name);
+  }
+
+  repository(id: number): SharedRow | null | undefined {
+    return this.#rows.get(wholeRepository(id).name);
+  }
+
+  /** The keys of a shape; undefined: it is not known. */
+  keys(shape: string): readonly string[] | undefined {
+    return this.#shapes.get(shape);
+  }
+
+  /** Loads rows and all that they refer to, with one statement for each level of what was never seen before. */
+  async load(mentioned: Iterable<Mentioned>): Promise<void> {
+    const unknownShapes = new Set<string>();
+    let level = new Map<string, Wanted>();
+    const want = ({ key, name, shape }: Mentioned) => {
+      if (shape !== null && !this.#shapes.has(shape)) unknownShapes.add(shape);
+      if (key.kind === "r") this.#met?.add(key.id);
+      if (this.#rows.has(name) || level.has(name)) return;
+      const recalled = this.#shared.recall(name);
+      level.set(name, { key, name, recalled });
+      // What a row referred to when it was last seen is asked for along with it.
+      if (recalled) for (const one of recalled.value.refersTo) want(one);
+    };
+    for (const one of mentioned) want(one);
+    while (level.size > 0) {
+      const loaded = await this.#loadLevel([...level.values()]);
+      level = new Map();
+      for (const { refersTo } of loaded) for (const one of refersTo) want(one);
+    }
+    for (const [id, keys] of await this.#shared.loadShapes(unknownShapes)) this.#shapes.set(id, keys);
+  }
+
+  /** The rows that had to be read; what they refer to may be unknown yet. */
+  async #loadLevel(level: readonly Wanted[]): Promise<SharedRow[]> {
+    const domains = new Set([PEOPLE]);
+    for (const { key } of level) domains.add(domainOf(key));
+    // Asked before the rows are read, so that they may be kept as having stood so.
+    const before = await this.#reading?.now(domains);
+    const missing = level.filter(({ name, recalled }) => {
+      if (!before || !recalled || !this.#shared.stands(recalled, before)) return true;
+      this.#rows.set(name, recalled.value);
+      return false;
+    });
+    if (missing.length === 0) return [];
+    const found = await this.#shared.load(missing, before);
+    return missing.flatMap(({ name }) => {
+      const row = found.get(name) ?? null;
+      this.#rows.set(name, row);
+      return row ?? [];
+    });
+  }
+}
