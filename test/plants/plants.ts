@@ -333,7 +333,7 @@ export const plants: readonly Plant[] = [
   {
     name: "writes-anywhere",
     property: 8,
-    does: "A token of ours for one repository writes to any other.",
+    does: "A token of ours writes where it may not.",
     file: "src/api/callers/permissions.ts",
     replaces: [["return canWrite && (repositories ===", "return canWrite || (repositories ==="]],
     tests: ["test/api/visibility.test.ts"],
@@ -342,8 +342,8 @@ export const plants: readonly Plant[] = [
     name: "status-for-all",
     property: 8,
     does: "Whoever asks through a proxy is shown the operator's page.",
-    file: "src/health/routes.ts",
-    replaces: [["return isDirectLoopback(request);", "return request.socket.remoteAddress !== undefined;"]],
+    file: "src/health/operator.ts",
+    replaces: [["return isDirectLoopback(exchange);", "return exchange.peer.length > 0;"]],
     tests: ["test/receiver/health.test.ts"],
   },
   {
@@ -379,7 +379,7 @@ export const plants: readonly Plant[] = [
     name: "any-query-is-run",
     property: 13,
     does: "A query that asks for millions of nodes is run.",
-    file: "src/api/graphql/run/endpoint.ts",
+    file: "src/api/graphql/parse.ts",
     replaces: [["if (cost.nodeCount > MAX_NODES)", "if (cost.nodeCount > MAX_NODES ** 2)"]],
     tests: ["test/api/graphql.test.ts"],
   },

@@ -126,14 +126,15 @@ describe("deliveries that come together", () => {
     const { $client } = world.stores.db;
     await $client.query("alter table deliveries add constraint refused check (event <> 'refused')");
     try {
-      const events = ["issues", "refused", "issues", "issues"];
+      // So many that most of them share a statement with others.
+      const events = Array.from({ length: 40 }, (_, index) => (index === 20 ? "refused" : "issues"));
       const answers = await Promise.all(
         events.map((event, index) => world.deliver({ event, guid: `refusal-${index}`, payload: payloadOf(1) })),
       );
       // What Postgres does not take waits in Redis.
-      expect(answers.map(({ status }) => status)).toEqual([202, 202, 202, 202]);
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
       const stored = (await world.inbox()).filter(({ guid }) => guid.startsWith("refusal-"));
-      expect(stored.map(({ guid }) => guid).sort()).toEqual(["refusal-0", "refusal-2", "refusal-3"]);
+      expect(stored.map(({ guid }) => guid)).toHaveLength(39);
       expect(await world.stores.queues.inbox.getWaitingCount()).toBe(1);
     } finally {
       await $client.query("alter table deliveries drop constraint refused");
