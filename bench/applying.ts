@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { sql } from "../db/sql.ts";
 import type { Context } from "../src/context.ts";
 import type { Kind, ResourceKey } from "../src/mirror/store/resource.ts";
 import { enqueueBursts } from "../src/queues/enqueue.ts";
@@ -38,9 +39,8 @@ async function applyFrom(
 ): Promise<Applied> {
   await using mirror = await openMirror(database, simulator, "dispatch");
   const { ctx, env } = mirror;
-  const { rows: ids } = await ctx.db.$client.query<{ id: string }>(
-    "select id from deliveries where status = 'pending' order by received_at, id",
-  );
+  const ids = await ctx.db.query<{ id: string }>(sql`
+    select id from deliveries where status = 'pending' order by received_at, id`);
   for (let start = 0; start < ids.length; start += 1_000)
     await enqueueBursts(
       ctx,
@@ -57,13 +57,12 @@ async function applyFrom(
   await waitFor(ctx, "select count(*)::int as left from deliveries where status = 'pending'");
   const workerSeconds = (await cpuSecondsOf(started)) - before;
   const postgresSeconds = (await postgresCpuSeconds(ctx)) - postgresBefore;
-  const { rows } = await ctx.db.$client.query<{ settled: number; late: number; seconds: number }>(
-    `with applied as (select settled_at from deliveries where id = any($1::uuid[]) and status in ('applied', 'ignored')),
+  const rows = await ctx.db.query<{ settled: number; late: number; seconds: number }>(sql`
+    with applied as (select settled_at from deliveries
+      where id = any(${ids.map(({ id }) => id)}::uuid[]) and status in ('applied', 'ignored')),
       warm as (select percentile_disc(0.25) within group (order by settled_at) as at from applied)
     select count(*)::int as settled, count(*) filter (where settled_at > at)::int as late,
-      extract(epoch from max(settled_at) - max(at))::float8 as seconds from applied, warm`,
-    [ids.map(({ id }) => id)],
-  );
+      extract(epoch from max(settled_at) - max(at))::float8 as seconds from applied, warm`);
   const { settled, late, seconds } = rows[0] as { settled: number; late: number; seconds: number };
   return {
     perSecond: late / seconds,
@@ -82,9 +81,8 @@ const TICKS_PER_SECOND = 100;
 
 /** Of the server processes that serve this database now; NaN where Postgres runs elsewhere or the kernel does not say. */
 export async function postgresCpuSeconds({ db }: Pick<Context, "db">): Promise<number> {
-  const { rows } = await db.$client.query<{ pid: number }>(
-    "select pid from pg_stat_activity where datname = current_database()",
-  );
+  const rows = await db.query<{ pid: number }>(sql`
+    select pid from pg_stat_activity where datname = current_database()`);
   const ticks = await Promise.all(
     rows.map(async ({ pid }) => {
       const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
@@ -107,9 +105,8 @@ export async function driftOf(
   let aheadMs = 600_000;
   await using mirror = await openMirror(database, simulator, "comparison", () => aheadMs);
   const { ctx } = mirror;
-  const { rows } = await ctx.db.$client.query<{ id: string }>(
-    "select repository_id as id from repository_syncs where state = 'live'",
-  );
+  const rows = await ctx.db.query<{ id: string }>(sql`
+    select repository_id as id from repository_syncs where state = 'live'`);
   for (const { id } of rows) await catchUp(ctx, { repositoryId: Number(id) }, new AbortController().signal);
   const refreshes = new Refreshes(ctx);
   for (let { marks } = await openMarks(ctx); marks.length > 0; { marks } = await openMarks(ctx)) {
@@ -128,10 +125,8 @@ export async function driftOf(
 }
 
 async function openMarks(ctx: Context): Promise<{ marks: ResourceKey[] }> {
-  const { rows } = await ctx.db.$client.query<{ kind: Kind; repository_id: string; key: string }>(
-    "select kind, repository_id, key from refresh_marks where not_before <= $1 order by not_before",
-    [ctx.clock.now()],
-  );
+  const rows = await ctx.db.query<{ kind: Kind; repository_id: string; key: string }>(sql`
+    select kind, repository_id, key from refresh_marks where not_before <= ${ctx.clock.now()} order by not_before`);
   return {
     marks: rows.map(({ kind, repository_id, key }) => ({
       kind,

@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import { sql } from "../db/sql.ts";
 import { addSelections, resolveSelections } from "../src/sync/following/selection.ts";
 import { type Exchange, openTap } from "../test/support/upstream-tap.ts";
 import { postgresCpuSeconds } from "./applying.ts";
@@ -104,11 +105,11 @@ async function copy(upstream: ServerProcess, url: string): Promise<Copied> {
   const { user, system } = process.cpuUsage(before);
   const postgresSeconds = (await postgresCpuSeconds(ctx)) - postgresBefore;
   const simulatorSeconds = (await upstream.cpuSeconds()) - upstreamBefore;
-  const { rows } = await ctx.db.$client.query<{ resources: number }>(
-    `select ((select count(*) from labels) + (select count(*) from milestones) + (select count(*) from issues)
-      + (select count(*) from pull_requests) + (select count(*) from issue_comments) + (select count(*) from pull_request_reviews)
-      + (select count(*) from pull_request_review_comments))::int as resources`,
-  );
+  const rows = await ctx.db.query<{ resources: number }>(sql`
+    select ((select count(*) from labels) + (select count(*) from milestones) + (select count(*) from issues)
+      + (select count(*) from pull_requests) + (select count(*) from issue_comments) + (select count(*)
+      from pull_request_reviews)
+      + (select count(*) from pull_request_review_comments))::int as resources`);
   return {
     seconds,
     resources: rows[0]?.resources ?? 0,

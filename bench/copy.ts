@@ -1,4 +1,5 @@
-import { type Database, openDatabase } from "../db/connection.ts";
+import { type Database, openDatabase } from "../db/database.ts";
+import { sql } from "../db/sql.ts";
 import { mergeObserved } from "../src/mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../src/mirror/store/observation.ts";
 import type { Kind } from "../src/mirror/store/resource.ts";
@@ -91,20 +92,21 @@ async function readPages(): Promise<Page[]> {
 async function store(pages: Page[], databaseUrl: string): Promise<{ rows: number; seconds: number }> {
   const db = openDatabase(databaseUrl, { maxConnections: 1, applicationName: "bench copy" });
   try {
-    await db.$client.query("select 1");
+    await db.query(sql`select 1`);
     const startedAt = performance.now();
     for (const { kind, rows, at } of pages)
       await db.transaction((tx) => mergeObserved(tx, joinObserved(rows.map((row) => observe(kind, row, at)))));
     const seconds = (performance.now() - startedAt) / 1_000;
     return { rows: await countRows(db), seconds };
   } finally {
-    await db.$client.end();
+    await db.close();
   }
 }
 
 async function countRows(db: Database): Promise<number> {
-  const { rows } = await db.$client.query<{ rows: number }>(
-    "select (select count(*) from users) + (select count(*) from labels) + (select count(*) from milestones) + (select count(*) from issues) + (select count(*) from pull_requests) + (select count(*) from issue_comments) + (select count(*) from issue_labels) + (select count(*) from issue_assignees) as rows",
-  );
+  const rows = await db.query<{ rows: number }>(sql`
+    select (select count(*) from users) + (select count(*) from labels) + (select count(*)
+      from milestones) + (select count(*) from issues) + (select count(*) from pull_requests) + (select count(*)
+      from issue_comments) + (select count(*) from issue_labels) + (select count(*) from issue_assignees) as rows`);
   return Number(rows[0]?.rows);
 }

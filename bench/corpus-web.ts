@@ -1,4 +1,5 @@
-import { openDatabase } from "../db/connection.ts";
+import { openDatabase } from "../db/database.ts";
+import { sql } from "../db/sql.ts";
 import { createApiToken } from "../src/api/callers/tokens.ts";
 import { renderDocuments } from "../src/mirror/render/rendering.ts";
 import { SharedRows } from "../src/mirror/render/shared-rows.ts";
@@ -20,7 +21,7 @@ export async function startCorpusWeb(
   const token = await createApiToken(
     { db, clock: { now: () => new Date() } },
     { userId: corpus.userId, canWrite: true, hourlyLimit: 1_000_000_000 },
-  ).finally(() => db.$client.end());
+  ).finally(() => db.close());
   const redis = benchRedis();
   const server = await startServer("web-server.ts", {
     DATABASE_URL: corpus.database.url,
@@ -57,27 +58,24 @@ export function prepareReadyIssues(corpus: Corpus): Promise<void> {
 async function fillReadyIssues(corpus: Corpus): Promise<void> {
   const db = openDatabase(corpus.database.url, { maxConnections: 2, applicationName: "bench ready texts" });
   try {
-    await db.$client.query(
-      "create table ready_issues (repository_id bigint, number integer, json text not null, primary key (repository_id, number))",
-    );
+    await db.query(sql`
+      create table ready_issues (repository_id bigint, number integer, json text not null, primary key (repository_id, number))`);
     const fill = async ({ id, issues }: CorpusRepository) => {
       for (let from = 1; from <= issues; from += BATCH) {
-        const { rows } = await db.$client.query<{ number: number; document: string; body: string | null }>(
-          "select number, document::text as document, body from issues where repository_id = $1 and number between $2 and $3",
-          [id, from, from + BATCH - 1],
-        );
+        const rows = await db.query<{ number: number; document: string; body: string | null }>(sql`
+          select number, document::text as document, body from issues
+            where repository_id = ${id} and number between ${from} and ${from + BATCH - 1}`);
         const documents = rows.map(({ document, body }) => ({ repositoryId: id, document, body }));
         const texts = await renderDocuments(new SharedRows(db), documents, { api: PUBLIC_ADDRESS });
-        await db.$client.query(
-          "insert into ready_issues select $1, n, json from json_to_recordset($2) as x(n integer, json text)",
-          [id, JSON.stringify(rows.map(({ number }, at) => ({ n: number, json: texts[at] })))],
-        );
+        const ready = JSON.stringify(rows.map(({ number }, at) => ({ n: number, json: texts[at] })));
+        await db.query(sql`
+          insert into ready_issues select ${id}, n, json from json_to_recordset(${ready}) as x(n integer, json text)`);
       }
     };
     for (const repository of corpus.repositories) await fill(repository);
-    await db.$client.query("vacuum analyze ready_issues");
+    await db.query(sql`vacuum analyze ready_issues`);
   } finally {
-    await db.$client.end();
+    await db.close();
   }
 }
 

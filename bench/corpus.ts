@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync } from "node:fs";
 import pg from "pg";
-import { type Database, openDatabase } from "../db/connection.ts";
+import { type Database, openDatabase } from "../db/database.ts";
 import { mergeObserved } from "../src/mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../src/mirror/store/observation.ts";
 import type { Fields } from "../src/mirror/store/template.ts";
@@ -89,14 +89,16 @@ const CONNECTIONS = 2;
  */
 export async function fillCorpus(database: BenchDatabase, size: CorpusSize): Promise<void> {
   const db = openDatabase(database.url, { maxConnections: CONNECTIONS, applicationName: "bench corpus" });
+  // Its statements copy rows by the million and are nothing like the mirror's own.
+  const pool = new pg.Pool({ connectionString: database.url, max: CONNECTIONS, application_name: "bench corpus" });
   try {
     const template = await mergeTemplate(db, size.commentsPerIssue ?? 2);
-    await prepareTemplates(db, template);
+    await prepareTemplates(pool, template);
     const users = Math.max(200, Math.floor(size.issues / ISSUES_PER_AUTHOR));
-    await db.$client.query(COPY_USERS, [FIRST_USER, users]);
+    await pool.query(COPY_USERS, [FIRST_USER, users]);
     const repositories = repositoriesOf(size);
-    for (const { id, fullName } of repositories) await copyRepository(db, template, { id, fullName });
-    const indexes = await dropIndexes(db);
+    for (const { id, fullName } of repositories) await copyRepository(pool, template, { id, fullName });
+    const indexes = await dropIndexes(pool);
     const chunks = repositories.flatMap(({ id, issues }) =>
       Array.from({ length: Math.ceil(issues / CHUNK) }, (_, at) => ({
         values: [id, at * CHUNK + 1, Math.min((at + 1) * CHUNK, issues), issues, FIRST_USER, users],
@@ -104,12 +106,12 @@ export async function fillCorpus(database: BenchDatabase, size: CorpusSize): Pro
     );
     const fill = async () => {
       for (let chunk = chunks.shift(); chunk; chunk = chunks.shift())
-        for (const text of COPIES) await db.$client.query(text, chunk.values);
+        for (const text of COPIES) await pool.query(text, chunk.values);
     };
     await Promise.all(Array.from({ length: CONNECTIONS }, fill));
-    await finish(db, template.id, indexes);
+    await finish(pool, template.id, indexes);
   } finally {
-    await db.$client.end();
+    await Promise.all([db.close(), pool.end()]);
   }
 }
 
@@ -167,8 +169,8 @@ async function mergeTemplate(db: Database, commentsPerIssue: number): Promise<Te
 }
 
 /** Copies of the template's rows whose documents have `⟦…⟧` where each copy has something of its own. */
-async function prepareTemplates(db: Database, { id }: Template): Promise<void> {
-  await db.$client.query(`
+async function prepareTemplates(pool: pg.Pool, { id }: Template): Promise<void> {
+  await pool.query(`
     alter table issues alter column search drop expression;
     alter table issue_comments alter column search drop expression;
     create table corpus_users as select row_number() over (order by id) - 1 as at, *, document::text as text from users where type = 'User';
@@ -179,9 +181,9 @@ async function prepareTemplates(db: Database, { id }: Template): Promise<void> {
     create table corpus_labels as select * from issue_labels where repository_id = ${id};
     create table corpus_assignees as select * from issue_assignees where repository_id = ${id}`);
   const cut = async (table: string, key: string, change: (text: string, row: Record<string, string>) => string) => {
-    const { rows } = await db.$client.query(`select * from ${table}`);
+    const { rows } = await pool.query(`select * from ${table}`);
     const texts = rows.map((row) => change(row.text as string, row));
-    await db.$client.query(
+    await pool.query(
       `update ${table} t set text = x.text from unnest($1::bigint[], $2::text[]) as x(key, text) where t.${key} = x.key`,
       [rows.map((row) => row[key]), texts],
     );
@@ -223,11 +225,11 @@ function repositoriesOf({ issues, repositories, largest }: CorpusSize): CorpusRe
 }
 
 /** Labels and milestones keep their ids, which are unique within a repository here. */
-async function copyRepository(db: Database, from: Template, { id, fullName }: Template): Promise<void> {
+async function copyRepository(pool: pg.Pool, from: Template, { id, fullName }: Template): Promise<void> {
   const name = fullName.slice(fullName.indexOf("/") + 1);
   const was = from.fullName.slice(from.fullName.indexOf("/") + 1);
   const columns = "owner_id, visibility, description, fork, archived, disabled, has_issues, default_branch, language";
-  await db.$client.query(
+  await pool.query(
     `insert into repositories (id, node_id, name, full_name, html_url, private, ${columns}, stargazers_count, forks_count,
         open_issues_count, size, created_at, updated_at, pushed_at, detail, document, seen_at, seen_by_read)
       select $1::bigint, 'R_' || $1::bigint, $2, $3, replace(html_url, $5, $3), false, ${columns}, stargazers_count, forks_count,
@@ -236,7 +238,7 @@ async function copyRepository(db: Database, from: Template, { id, fullName }: Te
         seen_at, seen_by_read from repositories where id = $4`,
     [id, name, fullName, from.id, from.fullName, was],
   );
-  await db.$client.query(
+  await pool.query(
     `insert into repository_syncs (repository_id, state, added_at, backfilled_at, confirmed_at) values ($1, 'live', now(), now(), now())`,
     [id],
   );
@@ -247,7 +249,7 @@ async function copyRepository(db: Database, from: Template, { id, fullName }: Te
       "id, node_id, number, title, description, state, creator_id, open_issues, closed_issues, created_at, updated_at, due_on, closed_at, document, seen_at, seen_by_read",
     ],
   ])
-    await db.$client.query(
+    await pool.query(
       `insert into ${table} (repository_id, ${columns}) select $1, ${columns} from ${table} where repository_id = $2`,
       [id, from.id],
     );
@@ -311,26 +313,26 @@ interface Index {
 }
 
 /** Building an index at the end is several times quicker than keeping it. */
-async function dropIndexes(db: Database): Promise<Index[]> {
-  const { rows } = await db.$client.query<Index>(
+async function dropIndexes(pool: pg.Pool): Promise<Index[]> {
+  const { rows } = await pool.query<Index>(
     `select indexname as name, indexdef as definition from pg_indexes
       where schemaname = 'public' and tablename = any($1) and indexname not in (select conname from pg_constraint)`,
     [["issues", "issue_labels", "issue_assignees", "issue_comments"]],
   );
-  for (const { name } of rows) await db.$client.query(`drop index ${pg.escapeIdentifier(name)}`);
+  for (const { name } of rows) await pool.query(`drop index ${pg.escapeIdentifier(name)}`);
   return rows;
 }
 
-async function finish(db: Database, templateId: number, indexes: Index[]): Promise<void> {
+async function finish(pool: pg.Pool, templateId: number, indexes: Index[]): Promise<void> {
   for (const table of ["issues", "issue_labels", "issue_assignees", "issue_comments", "labels", "milestones"])
-    await db.$client.query(`delete from ${table} where repository_id = $1`, [templateId]);
-  await db.$client.query("delete from pull_requests");
-  await db.$client.query("delete from repositories where id = $1", [templateId]);
+    await pool.query(`delete from ${table} where repository_id = $1`, [templateId]);
+  await pool.query("delete from pull_requests");
+  await pool.query("delete from repositories where id = $1", [templateId]);
   for (const name of ["users", "issues", "comments", "labels", "assignees"])
-    await db.$client.query(`drop table corpus_${name}`);
+    await pool.query(`drop table corpus_${name}`);
   const left = [...indexes];
   const build = async () => {
-    const client = await db.$client.connect();
+    const client = await pool.connect();
     try {
       await client.query("set maintenance_work_mem = '256MB'");
       for (let index = left.shift(); index; index = left.shift()) await client.query(index.definition);
@@ -339,5 +341,5 @@ async function finish(db: Database, templateId: number, indexes: Index[]): Promi
     }
   };
   await Promise.all(Array.from({ length: CONNECTIONS }, build));
-  await db.$client.query("vacuum analyze");
+  await pool.query("vacuum analyze");
 }

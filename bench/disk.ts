@@ -1,4 +1,5 @@
-import { openDatabase } from "../db/connection.ts";
+import { openDatabase } from "../db/database.ts";
+import { sql } from "../db/sql.ts";
 import { renderDocuments } from "../src/mirror/render/rendering.ts";
 import { SharedRows } from "../src/mirror/render/shared-rows.ts";
 import { openCorpus } from "./corpus.ts";
@@ -17,18 +18,15 @@ export const benchmark: Benchmark = {
     await prepareReadyIssues(corpus);
     const db = openDatabase(corpus.database.url, { maxConnections: 1, applicationName: "bench disk" });
     try {
-      const { rows: tables } = await db.$client.query<{ name: string; bytes: number }>(
-        `select relname as name, pg_total_relation_size(oid)::float8 as bytes from pg_class where oid = any($1::regclass[])`,
-        [["issues", "issue_labels", "issue_assignees", "issue_comments", "labels", "milestones", "users", "shapes"]],
-      );
-      const { rows: served } = await db.$client.query<{ issues: number; bytes: number; comments: number }>(
-        `select count(*)::float8 as issues, sum(octet_length(json))::float8 as bytes,
-          (select count(*)::float8 from issue_comments) as comments from ready_issues`,
-      );
-      const { rows: sample } = await db.$client.query<{ r: string; document: string; body: string | null }>(
-        `select repository_id as r, document::text as document, body from issue_comments
-          order by hashint8(id) limit ${SAMPLED}`,
-      );
+      const tables = await db.query<{ name: string; bytes: number }>(sql`
+        select relname as name, pg_total_relation_size(oid)::float8 as bytes from pg_class
+          where oid = any(${["issues", "issue_labels", "issue_assignees", "issue_comments", "labels", "milestones", "users", "shapes"]}::regclass[])`);
+      const served = await db.query<{ issues: number; bytes: number; comments: number }>(sql`
+        select count(*)::float8 as issues, sum(octet_length(json))::float8 as bytes,
+          (select count(*)::float8 from issue_comments) as comments from ready_issues`);
+      const sample = await db.query<{ r: string; document: string; body: string | null }>(sql`
+        select repository_id as r, document::text as document, body from issue_comments
+          order by hashint8(id) limit ${SAMPLED}`);
       const texts = await renderDocuments(
         new SharedRows(db),
         sample.map(({ r, document, body }) => ({ repositoryId: Number(r), document, body })),
@@ -43,7 +41,7 @@ export const benchmark: Benchmark = {
         notes: Object.fromEntries(tables.map((table) => [table.name, Math.round(table.bytes / issues)])),
       };
     } finally {
-      await db.$client.end();
+      await db.close();
     }
   },
 };

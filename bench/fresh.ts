@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openDatabase } from "../db/connection.ts";
+import { openDatabase } from "../db/database.ts";
 import { createApiToken } from "../src/api/callers/tokens.ts";
 import { listenForChanges } from "../src/mirror/store/announcement.ts";
 import { openCorpus } from "./corpus.ts";
@@ -27,7 +27,7 @@ export const benchmark: Benchmark = {
     const token = await createApiToken(
       { db, clock: { now: () => new Date() } },
       { userId: corpus.userId, canWrite: true, hourlyLimit: 1_000_000_000 },
-    ).finally(() => db.$client.end());
+    ).finally(() => db.close());
     const env = {
       DATABASE_URL: database.url,
       REDIS_URL: redis.url,

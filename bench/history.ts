@@ -1,3 +1,4 @@
+import { sql } from "../db/sql.ts";
 import { parseConfig } from "../src/config.ts";
 import { type Context, openContext } from "../src/context.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
@@ -70,10 +71,9 @@ async function openHistory(atLeast: number): Promise<History> {
     await simulator.quiet();
   }
   await web.close();
-  const { rows } = await ctx.db.$client.query<{ deliveries: number; median: number; mean: number; most: number }>(
-    `select count(*)::int as deliveries, percentile_disc(0.5) within group (order by length(payload))::int as median,
-      avg(length(payload))::int as mean, max(length(payload))::int as most from deliveries where status = 'pending'`,
-  );
+  const rows = await ctx.db.query<{ deliveries: number; median: number; mean: number; most: number }>(sql`
+    select count(*)::int as deliveries, percentile_disc(0.5) within group (order by length(payload))::int as median,
+      avg(length(payload))::int as mean, max(length(payload))::int as most from deliveries where status = 'pending'`);
   const { deliveries, ...payloadBytes } = rows[0] as { deliveries: number; median: number; mean: number; most: number };
   return { simulator, prepared, deliveries, payloadBytes, [Symbol.asyncDispose]: () => resources.disposeAsync() };
 }
@@ -124,8 +124,8 @@ export async function openMirror(
 /** Until nothing is left to be done. */
 export async function waitFor(ctx: Context, countLeft: string, everyMs = 200): Promise<void> {
   for (;;) {
-    const { rows } = await ctx.db.$client.query<{ left: number }>(countLeft);
-    if (rows[0]?.left === 0) return;
+    const [row] = await ctx.db.query<{ left: number }>(sql.script(countLeft));
+    if (row?.left === 0) return;
     await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
 }

@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { openDatabase } from "../db/connection.ts";
+import { openDatabase } from "../db/database.ts";
+import { sql } from "../db/sql.ts";
 import { createApiToken } from "../src/api/callers/tokens.ts";
 import { parseConfig } from "../src/config.ts";
 import { type Context, openContext } from "../src/context.ts";
@@ -73,7 +74,7 @@ async function openCopy(size: CorpusSize): Promise<Copy> {
   const corpus = await openCorpus(size);
   const database = await openBenchDatabase(corpus.database);
   const db = openDatabase(database.url, { maxConnections: 1, applicationName: "bench watermarks" });
-  await db.$client.query(PREPARE).finally(() => db.$client.end());
+  await db.query(sql.script(PREPARE)).finally(() => db.close());
   return { corpus, database, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() };
 }
 
@@ -116,7 +117,7 @@ async function peakUnderLoad({ corpus, database }: Copy): Promise<{ web: number;
     sender.load({ ...asked, ...deliveries, status: 202, perSecond: DELIVERIES }),
     giveWork(ctx, corpus, over),
   ]);
-  const { rows } = await ctx.db.$client.query<{ pages: number }>("select count(*)::int as pages from audit_pages");
+  const rows = await ctx.db.query<{ pages: number }>(sql`select count(*)::int as pages from audit_pages`);
   const mebibytes = async (pid: number) => (await residentBytesOf(pid)).peak / 2 ** 20;
   return {
     web: await mebibytes(web.pid),

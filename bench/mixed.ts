@@ -2,6 +2,7 @@ import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { inspect } from "node:util";
+import { sql } from "../db/sql.ts";
 import { createApiToken } from "../src/api/callers/tokens.ts";
 import type { Context } from "../src/context.ts";
 import { QUEUE_NAMES, type Queues } from "../src/queues/queues.ts";
@@ -210,9 +211,8 @@ function noteLine(problems: Problems, name: string, line: string): void {
 async function untilSettled(ctx: Context, problems: Problems): Promise<void> {
   const deadline = Date.now() + LONGEST_REST_MS;
   for (;;) {
-    const { rows } = await ctx.db.$client.query<{ left: number }>(
-      "select count(*)::int as left from deliveries where status = 'pending'",
-    );
+    const rows = await ctx.db.query<{ left: number }>(sql`
+      select count(*)::int as left from deliveries where status = 'pending'`);
     const left = rows[0]?.left ?? 0;
     if (left === 0) return;
     if (Date.now() > deadline)
@@ -223,10 +223,9 @@ async function untilSettled(ctx: Context, problems: Problems): Promise<void> {
 
 /** What became of the deliveries since then. */
 async function accountFor(ctx: Context, sent: Sent, since: Date, problems: Problems) {
-  const { rows } = await ctx.db.$client.query<{ status: string; deliveries: number; reason: string }>(
-    `select status, count(*)::int as deliveries, min(reason) as reason from deliveries where received_at >= $1 group by status`,
-    [since],
-  );
+  const rows = await ctx.db.query<{ status: string; deliveries: number; reason: string }>(sql`
+    select status, count(*)::int as deliveries, min(reason) as reason from deliveries where received_at >= ${since}
+      group by status`);
   const counts = Object.fromEntries(rows.map(({ status, deliveries }) => [status, deliveries]));
   const { pending = 0, applied = 0, ignored = 0, failed = 0 } = counts;
   const lost = sent.live + sent.repeated - pending - applied - ignored - failed;
@@ -246,13 +245,11 @@ async function noteFailedJobs(ctx: Context, problems: Problems): Promise<void> {
 
 /** From when a delivery was received to when it was applied, of all since then. */
 async function settledMs(ctx: Context, since: Date) {
-  const { rows } = await ctx.db.$client.query<{ median: number; p99: number; most: number }>(
-    `select percentile_cont(0.5) within group (order by ms) as median, percentile_cont(0.99) within group (order by ms) as p99,
+  const rows = await ctx.db.query<{ median: number; p99: number; most: number }>(sql`
+    select percentile_cont(0.5) within group (order by ms) as median, percentile_cont(0.99) within group (order by ms) as p99,
       max(ms) as most
       from (select extract(epoch from settled_at - received_at)::float8 * 1000 as ms from deliveries
-        where received_at >= $1 and settled_at is not null) settled`,
-    [since],
-  );
+        where received_at >= ${since} and settled_at is not null) settled`);
   const { median = 0, p99 = 0, most = 0 } = rows[0] ?? {};
   return { median: rounded(median), p99: rounded(p99), most: rounded(most) };
 }

@@ -1,4 +1,5 @@
-import { openDatabase } from "../db/connection.ts";
+import { openDatabase } from "../db/database.ts";
+import { sql } from "../db/sql.ts";
 import type { BenchDatabase } from "./databases.ts";
 
 /**
@@ -46,9 +47,9 @@ const INDEXES = `
 export async function preparePeerTables({ url }: BenchDatabase): Promise<void> {
   const db = openDatabase(url, { maxConnections: 1, applicationName: "bench peer" });
   try {
-    await db.$client.query(TABLES + ROWS + INDEXES);
-    await db.$client.query("vacuum analyze");
+    await db.query(sql.script(TABLES + ROWS + INDEXES));
+    await db.query(sql`vacuum analyze`);
   } finally {
-    await db.$client.end();
+    await db.close();
   }
 }

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import pg from "pg";
-import { Legacy } from "./legacy.ts";
 import { type Sql, sql } from "./sql.ts";
 
 /** Where statements run: the pool, a connection of it, or a transaction. */
@@ -41,12 +40,11 @@ class StatementNames {
   }
 }
 
-class Runner extends Legacy implements Queries {
+class Runner implements Queries {
   readonly #client: Client;
   readonly #names: StatementNames;
 
-  constructor(client: pg.Pool | pg.PoolClient, names: StatementNames) {
-    super(client);
+  constructor(client: Client, names: StatementNames) {
     this.#client = client;
     this.#names = names;
   }
@@ -143,19 +141,18 @@ export class Connection extends Runner {
 
 /** The pool of connections to Postgres. A connection is made when it is first needed. */
 export class Database extends Runner {
+  readonly #pool: pg.Pool;
   readonly #names: StatementNames;
-  /** One of the old ways; see `Legacy`. */
-  readonly $client: pg.Pool;
 
   constructor(pool: pg.Pool, names = new StatementNames()) {
     super(pool, names);
-    this.$client = pool;
+    this.#pool = pool;
     this.#names = names;
   }
 
   /** Runs what takes effect together or not at all. Holds no request to others: it would hold a connection and locks as long. */
   async transaction<T>(run: (tx: Transaction) => Promise<T>): Promise<T> {
-    const client = await this.$client.connect();
+    const client = await this.#pool.connect();
     const connection = new Connection(client, this.#names);
     try {
       return await connection.transaction(run);
@@ -166,7 +163,7 @@ export class Database extends Runner {
 
   /** Lends one connection. It is closed where `run` fails, together with what the session may still hold. */
   async connection<T>(run: (connection: Connection) => Promise<T>): Promise<T> {
-    const client = await this.$client.connect();
+    const client = await this.#pool.connect();
     let isSound = false;
     try {
       const result = await run(new Connection(client, this.#names));
@@ -179,20 +176,31 @@ export class Database extends Runner {
 
   /** Waits for the statements that are under way. */
   async close(): Promise<void> {
-    await this.$client.end();
+    await this.#pool.end();
   }
 }
+
+interface Options {
+  maxConnections?: number;
+  applicationName?: string;
+  /** A connection that nobody uses for so long is closed; 0: none is. */
+  idleTimeoutMs?: number;
+}
+
+const CONNECT_TIMEOUT_MS = 5_000;
 
 /** Opens a pool of at most `maxConnections`. Opening never fails, and waits for nothing. */
 export function openDatabase(
   url: string,
-  options: { maxConnections?: number; applicationName?: string } = {},
+  { maxConnections = 10, applicationName = "tain", idleTimeoutMs = 10_000 }: Options = {},
 ): Database {
   const pool = new pg.Pool({
     connectionString: url,
-    max: options.maxConnections ?? 10,
-    application_name: options.applicationName ?? "tain",
-    connectionTimeoutMillis: 5_000,
+    max: maxConnections,
+    application_name: applicationName,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: idleTimeoutMs,
+    keepAlive: true,
     // Statements that do not need each other's answers go out together.
     pipeline: true,
   });

@@ -1,4 +1,4 @@
-import type { Database } from "./connection.ts";
+import type { Database } from "./database.ts";
 
 /** Who asks while a statement is under way is gathered for the next, but does not wait longer for it: it may never come back. */
 const PATIENCE_MS = 50;

@@ -1,7 +1,18 @@
 /** What a parameter may be. Arrays become arrays of Postgres. */
 export type Value = string | number | bigint | boolean | Date | Buffer | null | readonly Value[];
 
-type ElementType = "bigint" | "boolean" | "bytea" | "integer" | "json" | "text" | "timestamptz" | "uuid";
+/** The types of columns and parameters. */
+export type PgType =
+  | "bigint"
+  | "bigint[]"
+  | "boolean"
+  | "bytea"
+  | "integer"
+  | "json"
+  | "text"
+  | "timestamptz"
+  | "tsvector"
+  | "uuid";
 
 /** A parameter. Where a part stands several times in a statement, its parameters are sent once. */
 interface Parameter {
@@ -81,7 +92,7 @@ function or(conditions: readonly Sql[]): Sql {
  * An array whose length the planner does not see. It would take a plan that is made for a short array to be cheaper than any
  * plan for all values, and plan the statement anew each time, which takes longer than to run it.
  */
-function array(values: readonly Value[], type: ElementType): Sql {
+function array(values: readonly Value[], type: PgType): Sql {
   return tag`(select ${values}::${new Sql([type])}[])`;
 }
 
@@ -90,7 +101,7 @@ function identifier(name: string): Sql {
   if (!/^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?$/.test(name)) {
     throw new Error(`Not a name of a table or column: ${name}`);
   }
-  return new Sql([name]);
+  return new Sql([`"${name.replace(".", '"."')}"`]);
 }
 
 /** A text that stands in a file of ours, such as a migration: one statement or several, without values. */

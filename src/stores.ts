@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { type Database, openDatabase } from "../db/connection.ts";
+import { type Database, openDatabase } from "../db/database.ts";
 import type { Config } from "./config.ts";
 import { type Logger, openLog } from "./operations/log.ts";
 import { openRedis, redisReady } from "./operations/redis.ts";

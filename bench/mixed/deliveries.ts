@@ -1,6 +1,7 @@
 import { createHmac, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { Agent, request } from "undici";
+import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import { control } from "../upstream.ts";
 import type { Problems } from "./problems.ts";
@@ -88,9 +89,8 @@ export async function sendOn(sending: Sending): Promise<Sent> {
 }
 
 async function recentLetters({ ctx }: Sending): Promise<Letter[]> {
-  const { rows } = await ctx.db.$client.query<Letter>(
-    `select hook_id, event, payload from deliveries where status = 'applied' order by id desc limit ${CHOSEN}`,
-  );
+  const rows = await ctx.db.query<Letter>(sql`
+    select hook_id, event, payload from deliveries where status = 'applied' order by id desc limit ${CHOSEN}`);
   return rows;
 }
 

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import { queueCounts } from "../../src/queues/counts.ts";
 import { median } from "../measure.ts";
@@ -22,11 +23,10 @@ export async function sampleOn(
   };
   for (let due = performance.now() + 1_000; !signal.aborted; due += 1_000) {
     await delay(Math.max(0, due - performance.now()));
-    const { rows } = await ctx.db.$client.query<{ pending: number; marks: number; overdue: number }>(
-      `select (select count(*)::int from deliveries where status = 'pending') as pending,
+    const rows = await ctx.db.query<{ pending: number; marks: number; overdue: number }>(sql`
+      select (select count(*)::int from deliveries where status = 'pending') as pending,
         (select count(*)::int from refresh_marks) as marks,
-        (select count(*)::int from refresh_marks where not_before < now() - interval '1 second') as overdue`,
-    );
+        (select count(*)::int from refresh_marks where not_before < now() - interval '1 second') as overdue`);
     add(waiting, "pending deliveries", rows[0]?.pending ?? 0);
     add(waiting, "marks, those of the last seconds included", rows[0]?.marks ?? 0);
     add(waiting, "marks overdue", rows[0]?.overdue ?? 0);

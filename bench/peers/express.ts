@@ -1,12 +1,9 @@
 import type { AddressInfo } from "node:net";
+import { and, desc, eq, lt, relations, type SQL } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/node-postgres";
 import pg from "pg";
-import { and, desc, drizzle, eq, lt, relations, type SQL } from "../../db/drizzle.ts";
-import { issueAssignees, issueLabels, issues } from "../../db/schema/issues.ts";
-import { labels } from "../../db/schema/labels.ts";
-import { milestones } from "../../db/schema/milestones.ts";
-import { repositories } from "../../db/schema/repositories.ts";
-import { users } from "../../db/schema/users.ts";
 import { announce } from "../processes.ts";
+import { issueAssignees, issueLabels, issues, labels, milestones, repositories, users } from "./express-schema.ts";
 
 /** A page of issues as most people would write it: a relational query, objects made of its rows, `res.json`. */
 const schema = {

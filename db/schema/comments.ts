@@ -1,21 +1,20 @@
-import { integer, pgTable, primaryKey, sql, text } from "../drizzle.ts";
-import { id, instant, observed, words } from "./columns.ts";
+import { observed, table } from "./table.ts";
 
 /** One row is one comment in the conversation of an issue or pull request. */
-export const issueComments = pgTable(
+export const issueComments = table(
   "issue_comments",
   {
-    repositoryId: id("repository_id").notNull(),
-    id: id("id").notNull(),
-    nodeId: text("node_id"),
-    issueNumber: integer("issue_number").notNull(),
-    userId: id("user_id"),
-    authorAssociation: text("author_association"),
-    body: text("body"),
-    createdAt: instant("created_at").notNull(),
-    updatedAt: instant("updated_at").notNull(),
-    search: words("search").generatedAlwaysAs(sql`search_words(body)`),
+    repository_id: "bigint",
+    id: "bigint",
+    node_id: "text?",
+    issue_number: "integer",
+    user_id: "bigint?",
+    author_association: "text?",
+    body: "text?",
+    created_at: "timestamptz",
+    updated_at: "timestamptz",
+    search: "tsvector?",
     ...observed,
   },
-  (table) => [primaryKey({ columns: [table.repositoryId, table.id] })],
+  { generated: ["search"] },
 );

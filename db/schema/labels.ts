@@ -1,19 +1,14 @@
-import { boolean, pgTable, primaryKey, text } from "../drizzle.ts";
-import { id, instant, observed } from "./columns.ts";
+import { observed, table } from "./table.ts";
 
 /** One row is one label of one repository. */
-export const labels = pgTable(
-  "labels",
-  {
-    repositoryId: id("repository_id").notNull(),
-    id: id("id").notNull(),
-    nodeId: text("node_id"),
-    name: text("name").notNull(),
-    color: text("color"),
-    description: text("description"),
-    default: boolean("default"),
-    updatedAt: instant("updated_at"),
-    ...observed,
-  },
-  (table) => [primaryKey({ columns: [table.repositoryId, table.id] })],
-);
+export const labels = table("labels", {
+  repository_id: "bigint",
+  id: "bigint",
+  node_id: "text?",
+  name: "text",
+  color: "text?",
+  description: "text?",
+  default: "boolean?",
+  updated_at: "timestamptz?",
+  ...observed,
+});

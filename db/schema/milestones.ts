@@ -1,25 +1,20 @@
-import { integer, pgTable, primaryKey, text } from "../drizzle.ts";
-import { id, instant, observed } from "./columns.ts";
+import { observed, table } from "./table.ts";
 
 /** One row is one milestone of one repository. */
-export const milestones = pgTable(
-  "milestones",
-  {
-    repositoryId: id("repository_id").notNull(),
-    id: id("id").notNull(),
-    nodeId: text("node_id"),
-    number: integer("number").notNull(),
-    title: text("title").notNull(),
-    description: text("description"),
-    state: text("state").notNull(),
-    creatorId: id("creator_id"),
-    openIssues: integer("open_issues"),
-    closedIssues: integer("closed_issues"),
-    createdAt: instant("created_at"),
-    updatedAt: instant("updated_at"),
-    dueOn: instant("due_on"),
-    closedAt: instant("closed_at"),
-    ...observed,
-  },
-  (table) => [primaryKey({ columns: [table.repositoryId, table.id] })],
-);
+export const milestones = table("milestones", {
+  repository_id: "bigint",
+  id: "bigint",
+  node_id: "text?",
+  number: "integer",
+  title: "text",
+  description: "text?",
+  state: "text",
+  creator_id: "bigint?",
+  open_issues: "integer?",
+  closed_issues: "integer?",
+  created_at: "timestamptz?",
+  updated_at: "timestamptz?",
+  due_on: "timestamptz?",
+  closed_at: "timestamptz?",
+  ...observed,
+});

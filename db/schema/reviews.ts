@@ -1,48 +1,39 @@
-import { integer, pgTable, primaryKey, text } from "../drizzle.ts";
-import { id, instant, jsonText, observed } from "./columns.ts";
+import { observed, table } from "./table.ts";
 
 /** One row is one review of a pull request. */
-export const pullRequestReviews = pgTable(
-  "pull_request_reviews",
-  {
-    repositoryId: id("repository_id").notNull(),
-    id: id("id").notNull(),
-    nodeId: text("node_id"),
-    pullNumber: integer("pull_number").notNull(),
-    userId: id("user_id"),
-    authorAssociation: text("author_association"),
-    state: text("state").notNull(),
-    body: text("body"),
-    commitId: text("commit_id"),
-    submittedAt: instant("submitted_at"),
-    updatedAt: instant("updated_at"),
-    /** The keys that upstream sends only in webhooks and GraphQL. */
-    detail: jsonText("detail"),
-    ...observed,
-  },
-  (table) => [primaryKey({ columns: [table.repositoryId, table.id] })],
-);
+export const pullRequestReviews = table("pull_request_reviews", {
+  repository_id: "bigint",
+  id: "bigint",
+  node_id: "text?",
+  pull_number: "integer",
+  user_id: "bigint?",
+  author_association: "text?",
+  state: "text",
+  body: "text?",
+  commit_id: "text?",
+  submitted_at: "timestamptz?",
+  updated_at: "timestamptz?",
+  /** The keys that upstream sends only in webhooks and GraphQL. */
+  detail: "json?",
+  ...observed,
+});
 
 /** One row is one comment on the diff of a pull request. */
-export const pullRequestReviewComments = pgTable(
-  "pull_request_review_comments",
-  {
-    repositoryId: id("repository_id").notNull(),
-    id: id("id").notNull(),
-    nodeId: text("node_id"),
-    pullNumber: integer("pull_number").notNull(),
-    reviewId: id("review_id"),
-    inReplyToId: id("in_reply_to_id"),
-    userId: id("user_id"),
-    authorAssociation: text("author_association"),
-    path: text("path"),
-    line: integer("line"),
-    side: text("side"),
-    commitId: text("commit_id"),
-    body: text("body"),
-    createdAt: instant("created_at").notNull(),
-    updatedAt: instant("updated_at").notNull(),
-    ...observed,
-  },
-  (table) => [primaryKey({ columns: [table.repositoryId, table.id] })],
-);
+export const pullRequestReviewComments = table("pull_request_review_comments", {
+  repository_id: "bigint",
+  id: "bigint",
+  node_id: "text?",
+  pull_number: "integer",
+  review_id: "bigint?",
+  in_reply_to_id: "bigint?",
+  user_id: "bigint?",
+  author_association: "text?",
+  path: "text?",
+  line: "integer?",
+  side: "text?",
+  commit_id: "text?",
+  body: "text?",
+  created_at: "timestamptz",
+  updated_at: "timestamptz",
+  ...observed,
+});

@@ -1,8 +1,7 @@
-import { bigint, pgTable } from "../drizzle.ts";
-import { id } from "./columns.ts";
+import { table } from "./table.ts";
 
 /** One row is what tells readers whether anything of a repository may have changed; 0 stands for people. */
-export const revisions = pgTable("revisions", {
-  repositoryId: id("repository_id").primaryKey(),
-  revision: bigint("revision", { mode: "number" }).notNull(),
+export const revisions = table("revisions", {
+  repository_id: "bigint",
+  revision: "bigint",
 });

@@ -1,8 +1,8 @@
-import { pgTable, text } from "../drizzle.ts";
+import { table } from "./table.ts";
 
 /** One row is one ordered set of keys in which upstream was seen to embed a shared resource in another. */
-export const shapes = pgTable("shapes", {
+export const shapes = table("shapes", {
   /** A hash of the keys. */
-  id: text("id").primaryKey(),
-  keys: text("keys").notNull(),
+  id: "text",
+  keys: "text",
 });

@@ -1,4 +1,4 @@
-import { queryWithBytes } from "../../db/bytes.ts";
+import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { Batches } from "../operations/batches.ts";
 import type { Delivery } from "./delivery.ts";
@@ -39,7 +39,8 @@ export function openInboxWriter({ db, log }: Pick<Context, "db" | "log">): Inbox
   });
 }
 
-const COLUMNS = "hook_id, guid, event, action, repository_id, received_at, payload";
+/** A connection whose server stopped answering is thrown away, not waited for. */
+const LIMITS = { timeoutMs: STORE_TIMEOUT_MS };
 
 /**
  * Answers the row's id when the delivery is to be applied, null when it was settled before.
@@ -49,21 +50,16 @@ const COLUMNS = "hook_id, guid, event, action, repository_id, received_at, paylo
  */
 export async function storeDelivery({ db }: Pick<Context, "db">, delivery: Delivery): Promise<string | null> {
   const { hookId, guid, event, action, repositoryId, payload, receivedAt } = delivery;
-  const { rows } = await queryWithBytes<{ id: string }>(
-    db.$client,
-    {
-      name: "store-delivery",
-      text: `insert into deliveries (${COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7)
+  const [row] = await db.prepared<{ id: string }>(
+    sql`
+      insert into deliveries (hook_id, guid, event, action, repository_id, received_at, payload)
+        values (${hookId}, ${guid}, ${event}, ${action}, ${repositoryId}, ${receivedAt}, ${payload})
         on conflict (hook_id, guid) do update set status = 'pending', reason = null, settled_at = null
           where deliveries.status in ('pending', 'failed')
         returning id`,
-      values: [hookId, guid, event, action, repositoryId, receivedAt],
-      // A connection whose server stopped answering is thrown away, not waited for.
-      queryTimeoutMs: STORE_TIMEOUT_MS,
-    },
-    [payload],
+    LIMITS,
   );
-  return rows[0]?.id ?? null;
+  return row?.id ?? null;
 }
 
 /** The ids of new deliveries, by hook and GUID. Of two copies among them the first is new. */
@@ -75,29 +71,19 @@ async function storeNew(db: Context["db"], deliveries: readonly Delivery[]): Pro
     end += payload.length;
     return start;
   });
-  const { rows } = await queryWithBytes<{ id: string; hook_id: string; guid: string }>(
-    db.$client,
-    {
-      name: "store-deliveries",
-      // The payloads are one parameter: an array of them would be sent as text, twice as long.
-      text: `insert into deliveries (${COLUMNS})
-        select hook_id, guid, event, action, repository_id, received_at, substring($9::bytea from start for length)
-        from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::integer[], $8::integer[])
-          as x(hook_id, guid, event, action, repository_id, received_at, start, length)
+  const lengths = deliveries.map(({ payload }) => payload.length);
+  // The payloads are one parameter: an array of them would be sent as text, twice as long.
+  const payloads = Buffer.concat(of("payload"));
+  const rows = await db.prepared<{ id: string; hook_id: string; guid: string }>(
+    sql`
+      insert into deliveries (hook_id, guid, event, action, repository_id, received_at, payload)
+        select hook_id, guid, event, action, repository_id, received_at,
+            substring(${payloads}::bytea from start for length)
+          from unnest(${of("hookId")}::bigint[], ${of("guid")}::text[], ${of("event")}::text[], ${of("action")}::text[],
+            ${of("repositoryId")}::bigint[], ${of("receivedAt")}::timestamptz[], ${starts}::integer[],
+            ${lengths}::integer[]) as x(hook_id, guid, event, action, repository_id, received_at, start, length)
         on conflict (hook_id, guid) do nothing returning id, hook_id, guid`,
-      values: [
-        of("hookId"),
-        of("guid"),
-        of("event"),
-        of("action"),
-        of("repositoryId"),
-        of("receivedAt"),
-        starts,
-        deliveries.map(({ payload }) => payload.length),
-      ],
-      queryTimeoutMs: STORE_TIMEOUT_MS,
-    },
-    of("payload"),
+    LIMITS,
   );
   return new Map(rows.map(({ id, hook_id, guid }) => [`${hook_id} ${guid}`, id]));
 }

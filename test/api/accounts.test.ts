@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { store } from "../support/mirrored.ts";
 import { type ApiWorld, openApiWorld, rebased } from "./api-world.ts";
@@ -111,7 +112,7 @@ describe("whose repositories", () => {
     const owner = first?.fullName.split("/")[0] as string;
     const { id } = (await world.get(`/repos/${first?.fullName}`)).body.owner;
     const own = world.repositories.filter(({ fullName }) => fullName.startsWith(`${owner}/`));
-    await world.ctx.db.$client.query("update users set type = 'Organization' where id = $1", [id]);
+    await world.ctx.db.query(sql`update users set type = 'Organization' where id = ${id}`);
     const all = await world.get(`/orgs/${owner}/repos?per_page=100`);
     expect(all.body).toHaveLength(own.length);
     const anonymous = await world.get(`/orgs/${owner}/repos?per_page=100`, { token: null });
@@ -123,7 +124,7 @@ describe("whose repositories", () => {
         `<${world.url}/organizations/${id}/repos?per_page=1&type=all&page=2>`,
       );
     expect((await world.get(`/organizations/${id}/repos?per_page=100`)).body).toEqual(all.body);
-    await world.ctx.db.$client.query("update users set type = 'User' where id = $1", [id]);
+    await world.ctx.db.query(sql`update users set type = 'User' where id = ${id}`);
   });
 
   test.each([
@@ -163,7 +164,7 @@ describe("issues across repositories", () => {
 
   test("by what the caller has to do with them", async () => {
     const { login, id } = await somebody();
-    await world.ctx.db.$client.query("update api_tokens set user_id = $1", [id]);
+    await world.ctx.db.query(sql`update api_tokens set user_id = ${id}`);
     const sibling = await world.openSibling();
     const ask = async (query: string) =>
       (await (
@@ -182,7 +183,7 @@ describe("issues across repositories", () => {
     expect(await ask("/issues?filter=created&state=all&pulls=false")).not.toContainEqual(
       expect.objectContaining({ pull_request: expect.anything() }),
     );
-    await world.ctx.db.$client.query("update api_tokens set user_id = $1", [world.userId]);
+    await world.ctx.db.query(sql`update api_tokens set user_id = ${world.userId}`);
   });
 
   test("need somebody who asks, and say what they cannot answer", async () => {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
@@ -16,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => world?.[Symbol.asyncDispose]());
 
-const confirm = (at: Date | null) => world.ctx.db.$client.query("update repository_syncs set confirmed_at = $1", [at]);
+const confirm = (at: Date | null) => world.ctx.db.query(sql`update repository_syncs set confirmed_at = ${at}`);
 
 async function edit(op: Record<string, unknown>): Promise<void> {
   const answer = await fetch(`${world.upstream.url}/-/mutate`, {

@@ -1,11 +1,12 @@
 /** What a process remembers for GraphQL is never shown once it has changed, whichever process changed it. */
 
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { sql } from "../../db/drizzle.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import type { Kind } from "../../src/mirror/store/resource.ts";
 import type { Fields } from "../../src/mirror/store/template.ts";
 import { store } from "../support/mirrored.ts";
+import { countStatements } from "../support/statements.ts";
 import { type Answered, type ApiWorld, askAt, openApiWorld, UPSTREAM_TOKEN } from "./api-world.ts";
 
 let world: ApiWorld;
@@ -80,21 +81,19 @@ test("an answer is remembered", async () => {
   const first = await warm();
   expect(first.body.errors).toBeUndefined();
   expect(first.body.data.repository.issues.nodes.length).toBeGreaterThan(5);
-  const statements = vi.spyOn(world.ctx.db.$client, "query");
+  using statements = countStatements(world.ctx.db);
   expect((await ask(processes[0] as string)).text).toBe(first.text);
   // Whether it is still so is asked over a connection of its own.
-  expect(statements.mock.calls).toEqual([]);
-  statements.mockRestore();
+  expect(statements.count()).toBe(0);
 });
 
 test("another page of the same query reads its rows, and nothing else that is known already", async () => {
   const { nodes, totalCount } = (await warm()).body.data.repository.issues;
-  const statements = vi.spyOn(world.ctx.db.$client, "query");
+  using statements = countStatements(world.ctx.db);
   const { body } = await ask(processes[0] as string, { first: 7 });
   expect(body.data.repository.issues.nodes).toEqual(nodes.slice(0, 7));
   expect(body.data.repository.issues.totalCount).toBe(totalCount);
-  expect(statements.mock.calls.length).toBe(1);
-  statements.mockRestore();
+  expect(statements.count()).toBe(1);
 });
 
 test("nodes and edges of one connection show what each selects, again and again", async () => {
@@ -156,9 +155,8 @@ test("a renamed label, milestone and person show everywhere at once", async () =
 test("a deleted label is on no issue any more", async () => {
   const nodes = (await warm()).body.data.repository.issues.nodes;
   const label = nodes.flatMap((one: { labels: { nodes: Fields[] } }) => one.labels.nodes)[0].name;
-  const { rows } = await world.ctx.db.execute<{ document: string }>(
-    sql`select document::text from labels where repository_id = ${at.id} and name = ${label}`,
-  );
+  const rows = await world.ctx.db.query<{ document: string }>(sql`
+    select document::text from labels where repository_id = ${at.id} and name = ${label}`);
   const { id } = JSON.parse(rows[0]?.document ?? "{}");
   const found = (await upstream("/labels?per_page=100")).find((one: Fields) => one.id === id);
   await change("label", found, { name: label }, { deleted: true });
@@ -188,11 +186,10 @@ test("what is not followed any more is not found, and a repository that turns pr
   for (const url of processes) expect((await ask(url, { token: stranger })).body.errors).toBeUndefined();
 
   await warm();
-  await world.ctx.db.execute(sql`update repository_syncs set state = 'gone' where repository_id = ${at.id}`);
+  await world.ctx.db.query(sql`update repository_syncs set state = 'gone' where repository_id = ${at.id}`);
   for (const url of processes) expect((await ask(url)).body.errors).toMatchObject([{ type: "NOT_FOUND" }]);
-  await world.ctx.db.execute(
-    sql`update repository_syncs set state = 'backfilling', added_at = now() where repository_id = ${at.id}`,
-  );
+  await world.ctx.db.query(sql`
+    update repository_syncs set state = 'backfilling', added_at = now() where repository_id = ${at.id}`);
   expect((await shown()).errors).toBeUndefined();
 });
 
@@ -218,9 +215,8 @@ test("an answer that is given again costs as much, says how fresh it is, and is 
   const left = ({ headers }: Answered) => Number(headers.get("x-ratelimit-remaining"));
   // A request for the page, and two for each of its hundred issues: 201, by the hundred.
   expect(left(second)).toBe(left(first) - 2);
-  await world.ctx.db.execute(
-    sql`update repository_syncs set confirmed_at = '2026-01-02T03:04:05Z' where repository_id = ${at.id}`,
-  );
+  await world.ctx.db.query(sql`
+    update repository_syncs set confirmed_at = '2026-01-02T03:04:05Z' where repository_id = ${at.id}`);
   expect((await ask(url, { name })).headers.get("x-tain-confirmed-at")).toBe("2026-01-02T03:04:05.000Z");
   const [owner, repo] = name.split("/");
   const body = JSON.stringify({ query: ISSUES, variables: { owner, name: repo, first: 100 } });

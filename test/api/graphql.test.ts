@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { connectTo } from "../support/database.ts";
+import { countStatements } from "../support/statements.ts";
 import { type ApiWorld, askAt, openApiWorld, UPSTREAM_TOKEN } from "./api-world.ts";
 
 let world: ApiWorld;
@@ -177,24 +180,12 @@ test("walking a connection forwards and backwards meets every node once", async 
 
 test("the number of statements does not grow with the number of rows", async () => {
   const count = async (first: number) => {
-    const { $client } = world.ctx.db;
-    const query = $client.query.bind($client);
-    let statements = 0;
-    Object.assign($client, {
-      query: (...args: Parameters<typeof query>) => {
-        statements++;
-        return query(...args);
-      },
-    });
-    try {
-      const { body } = await ask(
-        `query { viewer { repositories(first: 5) { nodes { name issues(first: ${first}) { totalCount nodes { ${COMMON} repository { name owner { login } } } } pullRequests(first: ${first}) { nodes { reviews(first: 3) { nodes { state author { login ... on User { name } } } } } } } } } }`,
-      );
-      expect(body.errors).toBeUndefined();
-    } finally {
-      delete ($client as Partial<typeof $client>).query;
-    }
-    return statements;
+    using statements = countStatements(world.ctx.db);
+    const { body } = await ask(
+      `query { viewer { repositories(first: 5) { nodes { name issues(first: ${first}) { totalCount nodes { ${COMMON} repository { name owner { login } } } } pullRequests(first: ${first}) { nodes { reviews(first: 3) { nodes { state author { login ... on User { name } } } } } } } } } }`,
+    );
+    expect(body.errors).toBeUndefined();
+    return statements.count();
   };
   await count(2);
   const [few, many] = [await count(3), await count(40)];
@@ -419,7 +410,7 @@ function errorsOf(body: Body): unknown {
 test("a query that runs out of time: 502, as the service says it, and the next one is answered", async () => {
   const url = await world.openSibling({}, { graphqlTimeoutMs: 200 });
   const viewer = () => askAt(url, "POST", "/graphql", { token: world.token, body: '{"query":"{ viewer { login } }"}' });
-  const blocker = await world.ctx.db.$client.connect();
+  const blocker = await connectTo(world.ctx.config.databaseUrl);
   try {
     await blocker.query("begin");
     await blocker.query("lock table users in access exclusive mode");
@@ -430,8 +421,7 @@ test("a query that runs out of time: 502, as the service says it, and the next o
       errors: [{ message: expect.stringMatching(/^Something went wrong while executing your query on .* timeout/) }],
     });
   } finally {
-    await blocker.query("rollback");
-    blocker.release();
+    await blocker.end();
   }
   expect((await viewer()).body.data.viewer.login).toBe("mirror-owner");
 });
@@ -478,12 +468,12 @@ test("introspection is answered", async () => {
 test("an answer says how long ago upstream confirmed the repositories that it shows", async () => {
   const query =
     "query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { issues(first: 1) { nodes { title } } } }";
-  await world.ctx.db.$client.query("update repository_syncs set confirmed_at = now() - interval '90 seconds'");
+  await world.ctx.db.query(sql`update repository_syncs set confirmed_at = now() - interval '90 seconds'`);
   const recent = await ask(query, { owner, name });
   expect(Number(recent.headers.get("age"))).toBeGreaterThanOrEqual(90);
   expect(recent.headers.get("x-tain-confirmed-at")).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
   expect(recent.headers.get("warning")).toBeNull();
-  await world.ctx.db.$client.query("update repository_syncs set confirmed_at = now() - interval '1 day'");
+  await world.ctx.db.query(sql`update repository_syncs set confirmed_at = now() - interval '1 day'`);
   expect((await ask(query, { owner, name })).headers.get("warning")).toMatch(/^110 /);
   // What shows no repository has nothing to be confirmed.
   expect((await ask("{ viewer { login } }")).headers.get("x-tain-confirmed-at")).toBeNull();

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sql } from "../../db/drizzle.ts";
 import { touch } from "../../db/revisions.ts";
+import { sql } from "../../db/sql.ts";
 import { restOperations } from "../../src/api/rest/operations.ts";
 import type { Kind } from "../../src/mirror/store/resource.ts";
 import type { Fields, Json } from "../../src/mirror/store/template.ts";
@@ -140,9 +140,9 @@ describe("the same from memory as anew", () => {
     const before = await askAt(keeping, "GET", path, asking);
     // Behind the back of everything that tells of changes.
     const changed = before.body[0].description === "x" ? "y" : "x";
-    await world.ctx.db.execute(
-      sql`update labels set document = (document::jsonb || jsonb_build_object('description', ${changed}::text))::json where id = ${before.body[0].id}`,
-    );
+    await world.ctx.db.query(sql`
+      update labels set document = (document::jsonb || jsonb_build_object('description', ${changed}::text))::json
+        where id = ${before.body[0].id}`);
     expect((await askAt(plain, "GET", path, asking)).body[0].description).toBe(changed);
     expect((await askAt(keeping, "GET", path, asking)).text).toBe(before.text);
     await touchRepository(id);
@@ -342,18 +342,14 @@ test(`${STEPS} changes of every kind, each shown by the next read of a process t
     [
       "that it is followed again",
       async () => {
-        await world.ctx.db.$client.query(
-          "update repository_syncs set state = 'backfilling', added_at = now() where repository_id = $1",
-          [id],
-        );
+        await world.ctx.db.query(sql`
+          update repository_syncs set state = 'backfilling', added_at = now() where repository_id = ${id}`);
       },
     ],
     [
       "when it was confirmed",
       async () => {
-        await world.ctx.db.$client.query("update repository_syncs set confirmed_at = now() where repository_id = $1", [
-          id,
-        ]);
+        await world.ctx.db.query(sql`update repository_syncs set confirmed_at = now() where repository_id = ${id}`);
       },
     ],
     [

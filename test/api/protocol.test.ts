@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sql } from "../../db/drizzle.ts";
+import { sql } from "../../db/sql.ts";
 import { testRedis } from "../support/database.ts";
 import { store } from "../support/mirrored.ts";
 import { type Answered, type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
@@ -498,8 +498,8 @@ describe("who sees what", () => {
   test("private, unknown and not mirrored repositories look the same to those who may not see them", async () => {
     const [open, hidden, unmirrored] = world.repositories;
     if (!open || !hidden || !unmirrored) throw new Error("Three repositories are needed");
-    await world.ctx.db.execute(sql`update repositories set private = (id = ${hidden.id})`);
-    await world.ctx.db.execute(sql`update repository_syncs set state = 'gone' where repository_id = ${unmirrored.id}`);
+    await world.ctx.db.query(sql`update repositories set private = (id = ${hidden.id})`);
+    await world.ctx.db.query(sql`update repository_syncs set state = 'gone' where repository_id = ${unmirrored.id}`);
     const url = await world.openSibling({ RATE_LIMIT_ANONYMOUS: "1000" });
     const ask = async (path: string) => {
       const answer = await fetch(url + path, { headers: { "user-agent": "test" } });
@@ -550,13 +550,12 @@ describe("who sees what", () => {
   });
 
   test("a revoked token is refused, and a token's use is noted", async () => {
-    const { rows } = await world.ctx.db.execute<{ n: string }>(
-      sql`select count(*) as n from api_tokens where last_used_at is not null`,
-    );
+    const rows = await world.ctx.db.query<{ n: string }>(sql`
+      select count(*) as n from api_tokens where last_used_at is not null`);
     expect(Number(rows[0]?.n)).toBeGreaterThan(0);
-    const stored = await world.ctx.db.execute(sql`select * from api_tokens`);
-    expect(JSON.stringify(stored.rows)).not.toContain(world.token);
-    await world.ctx.db.execute(sql`update api_tokens set revoked_at = now() where not can_write`);
+    const stored = await world.ctx.db.query(sql`select * from api_tokens`);
+    expect(JSON.stringify(stored)).not.toContain(world.token);
+    await world.ctx.db.query(sql`update api_tokens set revoked_at = now() where not can_write`);
     const url = await world.openSibling();
     const answer = await fetch(`${url}/user`, { headers: { authorization: `Bearer ${world.readToken}` } });
     expect(answer.status).toBe(401);

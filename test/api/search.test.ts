@@ -1,7 +1,7 @@
 /** Searches: each finds exactly what a plain filter over upstream's truth finds, and nothing that its caller may not see. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sql } from "../../db/drizzle.ts";
+import { sql } from "../../db/sql.ts";
 import type { Issue } from "../../src/simulator/records.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
@@ -26,8 +26,8 @@ beforeAll(async () => {
     ({ deleted, repository }) => !deleted && mirrored.has(repository.id),
   );
   const words = [...new Set(issues.flatMap((issue) => texts(issue).flatMap(({ text }) => wordsOf(text))))];
-  const { rows } = await world.ctx.db.execute<{ word: string; stem: string }>(
-    sql`select w.word, coalesce((ts_lexize('word_stems', w.word))[1], w.word) as stem from unnest(${sql.param(words)}::text[]) w(word)`,
+  const rows = await world.ctx.db.query<{ word: string; stem: string }>(
+    sql`select w.word, coalesce((ts_lexize('word_stems', w.word))[1], w.word) as stem from unnest(${words}::text[]) w(word)`,
   );
   stems = new Map(rows.map(({ word, stem }) => [word, stem]));
 });

@@ -1,5 +1,6 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { store } from "../support/mirrored.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
@@ -111,9 +112,9 @@ test("a deletion is told with nothing to show", async () => {
 test("when the connection that tells is lost the stream ends, and the next one works", async () => {
   const [number = 0] = (await numbers()).issues;
   await using stream = await subscribe(ISSUES);
-  await world.ctx.db.$client.query(
-    "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tain subscriptions' and datname = current_database()",
-  );
+  await world.ctx.db.query(sql`
+    select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'tain subscriptions' and datname = current_database()`);
   expect(await stream.next()).toBeNull();
   await using again = await subscribe(ISSUES);
   await show("issue", number, { title: "After the loss" });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
@@ -56,8 +57,8 @@ describe("somebody with a token of upstream's", () => {
   test("leaves nothing in the mirror that upstream shows to them alone", async () => {
     const { token } = upstreamToken();
     const { body } = await as(token, "/user");
-    const { rows } = await world.ctx.db.$client.query("select document::text from users where id = $1", [body.id]);
-    expect(rows[0].document).not.toMatch(/"plan"|private_gists|disk_usage|two_factor/);
+    const [row] = await world.ctx.db.query(sql`select document::text from users where id = ${body.id}`);
+    expect(row?.document).not.toMatch(/"plan"|private_gists|disk_usage|two_factor/);
   });
 
   test("is shown what they may do in a private repository, and not what the mirror may", async () => {
@@ -108,9 +109,9 @@ describe("somebody with a token of upstream's", () => {
   test("and their token is kept nowhere", async () => {
     const { token } = upstreamToken();
     await as(token, `/repos/${hidden}`);
-    const { rows } = await world.ctx.db.$client.query<{ dump: string }>(
-      "select query_to_xml('select * from api_tokens', true, true, '')::text || query_to_xml('select * from validators', true, true, '')::text || query_to_xml('select * from users', true, true, '')::text as dump",
-    );
+    const rows = await world.ctx.db.query<{ dump: string }>(sql`
+      select query_to_xml('select * from api_tokens', true, true, '')::text || query_to_xml('select *
+        from validators', true, true, '')::text || query_to_xml('select * from users', true, true, '')::text as dump`);
     expect(rows[0]?.dump).not.toContain(token);
     for (const key of await world.ctx.redis.keys("*")) expect(key).not.toContain(token);
   });

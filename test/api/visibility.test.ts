@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { createApiToken, revokeApiTokens } from "../../src/api/callers/tokens.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { restOperations } from "../../src/api/rest/operations.ts";
 import { storeTransfer } from "../../src/mirror/store/transfers.ts";
 import { store } from "../support/mirrored.ts";
+import { countStatements } from "../support/statements.ts";
 import { type Answered, type ApiWorld, openApiWorld } from "./api-world.ts";
 
 // Who sees what: every kind of caller, every visibility, every operation, as the router and the schema list them.
@@ -46,22 +48,18 @@ beforeAll(async () => {
   const others = world.repositories.filter(({ private: isPrivate }) => !isPrivate);
   if (!found || !others[0] || !others[1]) throw new Error("The world needs two public repositories and a private one");
   [hidden, open, other] = [await targetOf(found), await targetOf(others[0]), await targetOf(others[1])];
-  await ctx.db.$client.query("insert into former_names (full_name, repository_id) values ($1, $2)", [
-    GONE_NAME,
-    hidden.id,
-  ]);
+  await ctx.db.query(sql`insert into former_names (full_name, repository_id) values (${GONE_NAME}, ${hidden.id})`);
   const { number } = open.params;
-  const left = await ctx.db.$client.query<{ number: number }>(
-    `update issues set deleted_at = now() where repository_id = $1 and number =
-      (select max(number) from issues where repository_id = $1 and number <> $2 and not is_pull_request) returning number`,
-    [open.id, number],
-  );
-  transferred = left.rows[0]?.number ?? 0;
-  await storeTransfer(
-    ctx.db,
+  const [left] = await ctx.db.query<{ number: number }>(sql`
+    update issues set deleted_at = now() where repository_id = ${open.id} and number =
+      (select max(number) from issues
+      where repository_id = ${open.id} and number <> ${Number(number)} and not is_pull_request) returning number`);
+  transferred = left?.number ?? 0;
+  const [from, to] = [
     { repositoryId: open.id, number: transferred },
     { repositoryId: hidden.id, number: Number(hidden.params.number) },
-  );
+  ];
+  await ctx.db.transaction((tx) => storeTransfer(tx, from, to));
   const scope = (id: number) => ({ repositoryIds: [id], ownerIds: [] });
   const revoked = await createApiToken(ctx, { userId, canWrite: true });
   await revokeApiTokens(ctx, [(await import("../../src/api/callers/tokens.ts")).apiTokenId(revoked)]);
@@ -273,24 +271,13 @@ describe.each(callers)("%s, elsewhere", (caller) => {
 });
 
 test("a hidden repository costs as many statements as one that does not exist", async () => {
-  const pool = world.ctx.db.$client as unknown as { query: (...args: unknown[]) => unknown };
-  const original = pool.query;
-  let statements = 0;
-  pool.query = function (this: unknown, ...args: unknown[]) {
-    statements += 1;
-    return original.apply(this, args);
-  };
   const count = async (name: string) => {
     await ask("our token for another", "GET", `/repos/${name}/issues`);
-    statements = 0;
+    using statements = countStatements(world.ctx.db);
     await ask("our token for another", "GET", `/repos/${name}/issues`);
-    return statements;
+    return statements.count();
   };
-  try {
-    expect(await count(hidden.fullName)).toBe(await count(UNKNOWN));
-  } finally {
-    pool.query = original;
-  }
+  expect(await count(hidden.fullName)).toBe(await count(UNKNOWN));
 });
 
 test.each(callers.filter((caller) => !isRefused(caller)))("%s: searches", async (caller) => {

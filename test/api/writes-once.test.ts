@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sql } from "../../db/drizzle.ts";
+import { sql } from "../../db/sql.ts";
 import { testRedis } from "../support/database.ts";
 import { type Answered, type ApiWorld, askAt, openApiWorld, UPSTREAM_TOKEN } from "./api-world.ts";
 
@@ -68,7 +68,7 @@ describe.each(WAYS)("a write that %s", (which, status, message) => {
     "%s %s: %i that says that nobody knows; it is sent once, and the mirror asks later",
     async (method, below, body) => {
       way = which;
-      await world.ctx.db.execute(sql`delete from refresh_marks`);
+      await world.ctx.db.query(sql`delete from refresh_marks`);
       const before = (await world.getUpstream(`/repos/${repo}/issues/${number}`)).body.comments;
       const answer = await through(method, `/repos/${repo}/issues/${number}${below}`, body);
       expect([answer.status, answer.body.message]).toEqual([
@@ -79,9 +79,8 @@ describe.each(WAYS)("a write that %s", (which, status, message) => {
       const isDone = which !== "is reset before upstream sees it";
       const after = (await world.getUpstream(`/repos/${repo}/issues/${number}`)).body.comments;
       expect(after - before).toBe(isDone && below === "/comments" ? 1 : 0);
-      const { rows } = await world.ctx.db.execute<{ kind: string; key: string }>(
-        sql`select kind, key::text from refresh_marks`,
-      );
+      const rows = await world.ctx.db.query<{ kind: string; key: string }>(sql`
+        select kind, key::text from refresh_marks`);
       expect(rows).toEqual([{ kind: "issue", key: String(number) }]);
     },
   );
@@ -105,7 +104,7 @@ describe.each(WAYS)("a write that %s", (which, status, message) => {
 });
 
 test("a write that finds nobody there leaves nothing to ask about", async () => {
-  await world.ctx.db.execute(sql`delete from refresh_marks`);
+  await world.ctx.db.query(sql`delete from refresh_marks`);
   const nowhere = await world.openSibling({ UPSTREAM_URL: "http://127.0.0.1:1", REDIS_PREFIX: testRedis().prefix });
   const answer = await askAt(nowhere, "DELETE", `/repos/${repo}/labels/bug`, { token: world.token });
   expect([answer.status, answer.body.message]).toEqual([

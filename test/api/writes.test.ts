@@ -2,11 +2,12 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { renameRepository } from "../../src/simulator/changes/repositories.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { PATIENCE_MS } from "../support/bounds.ts";
-import { testRedis } from "../support/database.ts";
+import { connectTo, testRedis } from "../support/database.ts";
 import { type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
@@ -108,16 +109,16 @@ describe("when the store falters after upstream has done it, the answer comes on
   });
 
   /** Holds the issue's row, so that the write waits for it; then `strike` at the waiting transaction. */
-  async function editStruck(title: string, strike: (client: pg.PoolClient, pid: number) => Promise<unknown>) {
-    const client = await world.ctx.db.$client.connect();
+  async function editStruck(title: string, strike: (client: pg.Client, pid: number) => Promise<unknown>) {
+    const client = await connectTo(world.ctx.config.databaseUrl);
     try {
       await client.query("begin");
       await client.query("select from issues where repository_id = $1 and number = $2 for update", [repoId, number]);
       const edit = world.send("PATCH", `/repos/${repo}/issues/${number}`, { body: JSON.stringify({ title }) });
-      const waiting =
-        "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+      const waiting = sql`
+        select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
       const { pid } = await vi.waitUntil(
-        async () => (await world.ctx.db.$client.query<{ pid: number }>(waiting)).rows[0],
+        async () => (await world.ctx.db.query<{ pid: number }>(waiting))[0],
         PATIENCE_MS,
       );
       await strike(client, pid);
@@ -126,7 +127,7 @@ describe("when the store falters after upstream has done it, the answer comes on
       expect(edited.status, edited.text).toBe(200);
       expect(edited.body.title).toBe(title);
     } finally {
-      client.release(true);
+      await client.end();
     }
     expect((await world.get(`/repos/${repo}/issues/${number}`)).body.title).toBe(title);
   }

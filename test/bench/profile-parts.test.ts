@@ -34,7 +34,7 @@ test("each part has the time of its own code and of the native code that it call
       5,
     ],
     [[["merge", `${project}/src/mirror/store.ts`]], 4],
-    [[["open", `${project}/db/connection.ts`]], 3],
+    [[["open", `${project}/db/database.ts`]], 3],
     [[["serve", `${project}/bench/web-server.ts`]], 1],
     [[["query", `${project}/node_modules/pg/lib/client.js`]], 7],
     [[["gzip", `${project}/node_modules/@fastify/compress/index.js`]], 6],

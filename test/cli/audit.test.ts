@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { mutate } from "../../src/simulator/mutations.ts";
 import { callerOf } from "../../src/simulator/quota.ts";
@@ -20,7 +21,9 @@ async function openCopied() {
   await world.settleMarks();
   // The command's clock is the machine's: to it the copy has to be old.
   for (const table of ["issues", "pull_requests", "issue_comments", "pull_request_reviews", "labels", "users"])
-    await world.ctx.db.$client.query(`update ${table} set seen_at = seen_at - interval '1 hour', key_stamps = null`);
+    await world.ctx.db.query(
+      sql`update ${sql.identifier(table)} set seen_at = seen_at - interval '1 hour', key_stamps = null`,
+    );
   const [owner = "", name = ""] = world.first.split("/");
   const repository = world.simulator.world.repositoryByName(owner, name)?.repository;
   if (!repository) throw new Error("The generated repository is not there");
@@ -50,12 +53,12 @@ test("drift of every kind is told without a change, repaired when that is asked 
   change(world, { op: "deleteIssue", repository: world.first, number: gone.number });
   change(world, { op: "editComment", comment: comment.id, body: "edited behind the mirror's back" });
   change(world, { op: "editLabel", repository: world.first, label: label.name, name: "renamed-label" });
-  const { $client } = world.ctx.db;
-  await $client.query(
-    "update issues set title = 'no', document = replace(document::text, $2, 'no')::json where number = $1",
-    [corrupted.number, JSON.stringify(corrupted.title).slice(1, -1)],
-  );
-  await $client.query("delete from issues where number = $1", [hidden.number]);
+  const { db } = world.ctx;
+  await db.query(sql`
+    update issues
+      set title = 'no', document = replace(document::text, ${JSON.stringify(corrupted.title).slice(1, -1)}, 'no')::json
+      where number = ${corrupted.number}`);
+  await db.query(sql`delete from issues where number = ${hidden.number}`);
 
   const before = await compare(world.ctx, world.simulator, world.first);
   const told = await tainOn(world, ["audit", world.first, "--json"]);
@@ -103,9 +106,8 @@ test("what cannot be compared is said with its reason, and nothing is changed", 
   expect(hidden.stderr).toContain("Nothing was changed");
   change(world, { op: "blockRepository", repository: world.first });
   expect((await compare(world.ctx, world.simulator, world.first)).differences).toEqual([]);
-  await world.ctx.db.$client.query("update repository_syncs set state = 'backfilling' where repository_id = $1", [
-    repository.id,
-  ]);
+  await world.ctx.db.query(sql`
+    update repository_syncs set state = 'backfilling' where repository_id = ${repository.id}`);
   expect((await tainOn(world, ["audit", world.first])).stderr).toContain("is being copied");
 });
 

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tainOn } from "./tain-on.ts";
 
@@ -24,11 +25,10 @@ async function made({ ctx }: TestWorld, given: Made = {}): Promise<{ guid: strin
     hookId = 1,
     agoMs = 0,
   } = given;
-  const { rows } = await ctx.db.$client.query<{ id: string }>(
-    `insert into deliveries (hook_id, guid, event, action, payload, status, attempts, reason, received_at, settled_at)
-      values ($1, $2, $3, 'created', $4, $5, 8, $6, $7, now()) returning id`,
-    [hookId, guid, event, Buffer.from(JSON.stringify(payload)), status, reason, new Date(Date.now() - agoMs)],
-  );
+  const rows = await ctx.db.query<{ id: string }>(sql`
+    insert into deliveries (hook_id, guid, event, action, payload, status, attempts, reason, received_at, settled_at)
+      values (${hookId}, ${guid}, ${event}, 'created', ${Buffer.from(JSON.stringify(payload))}, ${status}, 8, ${reason}, ${new Date(Date.now() - agoMs)}, now())
+      returning id`);
   return { guid, id: rows[0]?.id ?? "" };
 }
 
@@ -92,14 +92,11 @@ test("a replay says what became of each: what can be applied is, what cannot be 
   // "ignored" is a success: nothing of it is followed. The other can never be what its event says.
   const fine = await made(world, { event: "star" });
   const mirrored = 4_711;
-  await world.ctx.db.$client.query(
-    "insert into repositories (id, name, full_name, private, document, seen_at, seen_by_read) values ($1, 'a', 'o/a', false, '{}', now(), true)",
-    [mirrored],
-  );
-  await world.ctx.db.$client.query(
-    "insert into repository_syncs (repository_id, state, added_at) values ($1, 'live', now())",
-    [mirrored],
-  );
+  await world.ctx.db.query(sql`
+    insert into repositories (id, name, full_name, private, document, seen_at, seen_by_read)
+      values (${mirrored}, 'a', 'o/a', false, '{}', now(), true)`);
+  await world.ctx.db.query(sql`
+    insert into repository_syncs (repository_id, state, added_at) values (${mirrored}, 'live', now())`);
   const repository = { id: mirrored, full_name: "o/a" };
   const broken = await made(world, { event: "issues", payload: { action: "opened", repository, issue: { id: "x" } } });
 
@@ -116,7 +113,7 @@ test("a replay says what became of each: what can be applied is, what cannot be 
   expect(again.code).toBe(1);
   expect(again.stdout).toMatch(/^1 delivery replayed: 1 failed$/m);
 
-  await world.ctx.db.$client.query("delete from deliveries where status = 'failed'");
+  await world.ctx.db.query(sql`delete from deliveries where status = 'failed'`);
   expect(await tainOn(world, ["deliveries", "replay", "--failed"])).toMatchObject({
     code: 0,
     stdout: "No delivery has failed: there is nothing to replay\n",
@@ -125,10 +122,8 @@ test("a replay says what became of each: what can be applied is, what cannot be 
 
 test("more deliveries than fit a screen are replayed in batches, and only what did not come through is listed", async () => {
   await using world = await openWorld();
-  await world.ctx.db.$client.query(
-    `insert into deliveries (hook_id, guid, event, payload, status, received_at, settled_at)
-      select 1, 'guid-' || n, 'star', '{}', 'failed', now(), now() from generate_series(1, 1100) n`,
-  );
+  await world.ctx.db.query(sql`insert into deliveries (hook_id, guid, event, payload, status, received_at, settled_at)
+      select 1, 'guid-' || n, 'star', '{}', 'failed', now(), now() from generate_series(1, 1100) n`);
   const { code, json } = await tainOn(world, ["deliveries", "replay", "--failed", "--json"]);
   expect(json).toEqual({ replayed: 1_100, pending: 0, applied: 0, ignored: 1_100, failed: 0, deliveries: [] });
   expect(code).toBe(0);
@@ -140,7 +135,7 @@ test("one unknown name among several: nothing is replayed", async () => {
   const { code, stderr } = await tainOn(world, ["deliveries", "replay", guid, "no-such-guid"]);
   expect(code).toBe(1);
   expect(stderr).toMatch(/^tain: The inbox has no delivery no-such-guid: /);
-  const { rows } = await world.ctx.db.$client.query("select status from deliveries");
+  const rows = await world.ctx.db.query(sql`select status from deliveries`);
   expect(rows).toEqual([{ status: "failed" }]);
 });
 
@@ -153,7 +148,7 @@ test("without workers and without Redis the deliveries are pending, and it is sa
   expect(unattended.stdout).toMatch(/^1 delivery replayed: 1 pending$/m);
   expect(await world.ctx.queues.deliveries.getWaitingCount()).toBe(1);
 
-  await world.ctx.db.$client.query("update deliveries set status = 'failed'");
+  await world.ctx.db.query(sql`update deliveries set status = 'failed'`);
   const storeless = await tainOn(world, ["deliveries", "replay", guid], { REDIS_URL: "redis://127.0.0.1:1" });
   expect(storeless.code).toBe(1);
   expect(storeless.stderr).toMatch(/^tain: Redis cannot be reached.*: the deliveries are pending, and queued by the/);

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { clockFinding } from "../../src/cli/doctor/clock.ts";
 import type { Finding } from "../../src/cli/doctor/finding.ts";
 import { postgresFindings } from "../../src/cli/doctor/postgres.ts";
@@ -87,15 +88,14 @@ test("a token that is rejected, and one that does not see a mirrored repository,
 
 test("what waits for a person is told: failed deliveries, paused repositories, a missing hook, no worker, no address", async () => {
   await using world = await openMirror();
-  const sql = world.ctx.db.$client;
-  await sql.query(
-    `insert into deliveries (hook_id, guid, event, payload, status, received_at)
-      values (1, 'guid-of-a-failure', 'star', '{}', 'failed', now()), (1, 'guid-that-waits', 'star', '{}', 'pending', now() - interval '1 hour')`,
-  );
-  await sql.query("update repository_syncs set state = 'paused', problem = 'upstream answers 404'");
-  await sql.query(
-    "insert into selections (pattern, added_at, problem) values ('octo/gone', now(), 'upstream answers 404')",
-  );
+  const { db } = world.ctx;
+  await db.query(sql`
+    insert into deliveries (hook_id, guid, event, payload, status, received_at)
+      values (1, 'guid-of-a-failure', 'star', '{}', 'failed', now()),
+        (1, 'guid-that-waits', 'star', '{}', 'pending', now() - interval '1 hour')`);
+  await db.query(sql`update repository_syncs set state = 'paused', problem = 'upstream answers 404'`);
+  await db.query(sql`
+    insert into selections (pattern, added_at, problem) values ('octo/gone', now(), 'upstream answers 404')`);
   const { code, json } = await tainOn(world, ["doctor", "--json"]);
   expect(code).toBe(1);
   const findings = (json.findings as Finding[]).filter(({ part }) => part !== "postgres" && part !== "redis");
@@ -113,7 +113,7 @@ test("what waits for a person is told: failed deliveries, paused repositories, a
 
 test("the schema of another version is a problem, and no stack", async () => {
   await using world = await openMirror();
-  await world.ctx.db.$client.query("delete from schema_migrations where version > 1");
+  await world.ctx.db.query(sql`delete from schema_migrations where version > 1`);
   const { code, stdout, stderr } = await tainOn(world, ["doctor"]);
   expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
   expect(stdout).toMatch(/^problem +postgres +Migrations are missing\n +Run `node db\/migrate.ts`$/m);

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { openDatabase } from "../../db/connection.ts";
+import { openDatabase } from "../../db/database.ts";
+import { sql } from "../../db/sql.ts";
 import {
   claimOrigin,
   findOrigin,
@@ -15,23 +16,21 @@ async function openMirror() {
   const resources = new AsyncDisposableStack();
   const database = resources.use(await openTestDatabase());
   const db = openDatabase(database.url);
-  resources.defer(() => db.$client.end());
+  resources.defer(() => db.close());
   return {
     db,
     /** A row in the tables that matter most: what upstream showed, what was wished, who may ask. */
     async fill() {
-      await db.$client.query(
-        "insert into repositories (id, name, full_name, private, document, seen_at, seen_by_read) values (1, 'a', 'o/a', false, '{}', now(), true)",
-      );
-      await db.$client.query("insert into selections (pattern, added_at) values ('o/a', now())");
-      await db.$client.query(
-        "insert into api_tokens (hash, user_id, can_write, created_at) values ('h', 1, true, now())",
-      );
+      await db.query(sql`
+        insert into repositories (id, name, full_name, private, document, seen_at, seen_by_read)
+          values (1, 'a', 'o/a', false, '{}', now(), true)`);
+      await db.query(sql`insert into selections (pattern, added_at) values ('o/a', now())`);
+      await db.query(sql`insert into api_tokens (hash, user_id, can_write, created_at) values ('h', 1, true, now())`);
     },
     async counts() {
-      const { rows } = await db.$client.query<Record<string, number>>(
-        "select (select count(*)::int from repositories) as repositories, (select count(*)::int from selections) as selections, (select count(*)::int from api_tokens) as tokens",
-      );
+      const rows = await db.query<Record<string, number>>(sql`
+        select (select count(*)::int from repositories) as repositories, (select count(*)::int
+          from selections) as selections, (select count(*)::int from api_tokens) as tokens`);
       return rows[0];
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
@@ -93,9 +92,8 @@ test("of two starts at once on a fresh database one is refused when they name tw
 
 test("every table is either emptied with the mirror or known to outlive it", async () => {
   await using mirror = await openMirror();
-  const { rows } = await mirror.db.$client.query<{ tablename: string }>(
-    "select tablename from pg_tables where schemaname = 'public'",
-  );
+  const rows = await mirror.db.query<{ tablename: string }>(sql`
+    select tablename from pg_tables where schemaname = 'public'`);
   expect(rows.map(({ tablename }) => tablename).sort()).toEqual(
     [...MIRROR_TABLES, "api_tokens", "origin", "schema_migrations"].sort(),
   );

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { getTableName, sql } from "../../db/drizzle.ts";
+import { sql } from "../../db/sql.ts";
 import { type Context, openContext } from "../../src/context.ts";
 import { renderDocuments } from "../../src/mirror/render/rendering.ts";
 import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
@@ -205,15 +205,13 @@ async function storeAndServe(ctx: Context, kind: Kind, element: Fields): Promise
         joinObserved([...(withHome ? [observe("repository", home, at)] : []), observe(kind, element, at)]),
       );
       const resource = resourceOf(kind);
-      const detail = resource.detailKeys.size > 0 ? sql.raw("detail::text") : sql.raw("null");
-      const body = resource.hasBody ? sql.raw("body") : sql.raw("null");
-      const complete =
-        kind === "issue" || kind === "pull_request"
-          ? sql.raw("where id is not null")
-          : sql.raw(kind === "user" || kind === "repository" ? `where id = ${Number(element.id)}` : "");
-      const { rows } = await tx.execute<{ document: string; detail: string | null; body: string | null }>(
-        sql`select document::text, ${detail} as detail, ${body} as body from ${sql.raw(getTableName(resource.table))} ${complete}`,
-      );
+      const detail = resource.detailKeys.size > 0 ? sql`detail::text` : sql`null`;
+      const body = resource.hasBody ? sql`body` : sql`null`;
+      const own = kind === "user" || kind === "repository" ? sql`id = ${Number(element.id)}` : sql`true`;
+      const complete = kind === "issue" || kind === "pull_request" ? sql`id is not null` : own;
+      const rows = await tx.query<{ document: string; detail: string | null; body: string | null }>(sql`
+        select document::text, ${detail} as detail, ${body} as body from ${sql.identifier(resource.table.name)}
+          where ${complete}`);
       expect(rows).toHaveLength(1);
       const repositoryId = kind === "user" ? 0 : kind === "repository" ? Number(element.id) : id;
       const [text] = await renderDocuments(

@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from "node:crypto";
 import examples from "@octokit/webhooks-examples";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { getTableName, sql } from "../../db/drizzle.ts";
+import { sql } from "../../db/sql.ts";
 import { renderDocuments } from "../../src/mirror/render/rendering.ts";
 import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
 import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
@@ -48,11 +48,11 @@ describe("GitHub's example payloads", () => {
   test.each(followed)("$event #$index is accepted and mirrored field by field", async ({ event, payload }) => {
     const sent = JSON.parse(JSON.stringify(payload).replaceAll(GITHUB, world.simulator.url)) as Fields;
     const repository = sent.repository as Fields;
-    await world.ctx.db.execute(sql`truncate users, repositories, labels, milestones, issues, issue_labels, issue_assignees, pull_requests, issue_comments,
-      pull_request_reviews, pull_request_review_comments, refresh_marks, repository_syncs`);
-    await world.ctx.db.execute(
-      sql`insert into repository_syncs (repository_id, state, added_at) values (${repository.id as number}, 'live', now())`,
-    );
+    await world.ctx.db.query(sql`
+      truncate users, repositories, labels, milestones, issues, issue_labels, issue_assignees, pull_requests, issue_comments,
+        pull_request_reviews, pull_request_review_comments, refresh_marks, repository_syncs`);
+    await world.ctx.db.query(sql`
+      insert into repository_syncs (repository_id, state, added_at) values (${repository.id as number}, 'live', now())`);
     expect(await deliver(world, event, sent)).toEqual({ status: "applied", reason: null });
 
     expect(await mirrored(world, "repository", repository)).toMatchObject(repository);
@@ -91,9 +91,8 @@ async function deliver({ ctx, url }: TestWorld, event: string, payload: Fields):
   expect(response.status).toBe(202);
   let row: { status: string; reason: string | null } | undefined;
   await until("the delivery is settled", async () => {
-    const { rows } = await ctx.db.execute<{ status: string; reason: string | null }>(
-      sql`select status, reason from deliveries where guid = ${guid}`,
-    );
+    const rows = await ctx.db.query<{ status: string; reason: string | null }>(sql`
+      select status, reason from deliveries where guid = ${guid}`);
     row = rows[0];
     return row !== undefined && row.status !== "pending";
   });
@@ -104,15 +103,16 @@ async function deliver({ ctx, url }: TestWorld, event: string, payload: Fields):
 async function mirrored({ ctx, simulator }: TestWorld, kind: Kind, subject: Fields): Promise<Fields> {
   const resource = resourceOf(kind);
   const key = resource.keyColumns.at(-1) as string;
-  const { rows } = await ctx.db.execute<{
+  const rows = await ctx.db.query<{
     r: string;
     document: string;
     detail: string | null;
     body: string | null;
   }>(sql`
-    select ${sql.raw(resource.keyColumns[0] === "repository_id" ? "repository_id" : "id")}::text as r, document::text,
-      ${sql.raw(resource.detailKeys.size > 0 ? "detail::text" : "null")} as detail, ${sql.raw(resource.hasBody ? "body" : "null")} as body
-    from ${sql.raw(getTableName(resource.table))} where ${sql.raw(key)} = ${subject[key] as number}`);
+    select ${resource.keyColumns[0] === "repository_id" ? sql`repository_id` : sql`id`}::text as r, document::text,
+        ${resource.detailKeys.size > 0 ? sql`detail::text` : sql`null`} as detail,
+        ${resource.hasBody ? sql`body` : sql`null`} as body
+      from ${sql.identifier(resource.table.name)} where ${sql.identifier(key)} = ${subject[key] as number}`);
   expect(rows).toHaveLength(1);
   const [text] = await renderDocuments(
     new SharedRows(ctx.db),

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { openDatabase } from "../../db/connection.ts";
-import { sql } from "../../db/drizzle.ts";
+import { openDatabase } from "../../db/database.ts";
+import { sql } from "../../db/sql.ts";
 import { withoutContents } from "../../src/operations/failure.ts";
 import { openTestDatabase } from "../support/database.ts";
 
@@ -8,11 +8,11 @@ test("a statement that fails tells what went wrong, and nothing of what it was t
   await using database = await openTestDatabase();
   const db = openDatabase(database.url);
   const thrown = await db
-    .execute(
-      sql`insert into users (id, login, document, seen_at, seen_by_read) values (1, ${"someone's words"}, ${"{broken"}::json, now(), true)`,
-    )
+    .query(sql`
+    insert into users (id, login, document, seen_at, seen_by_read)
+      values (1, ${"someone's words"}, ${"{broken"}::json, now(), true)`)
     .catch((error: unknown) => new Error("Storing failed", { cause: error }));
-  await db.$client.end();
+  await db.close();
   const error = withoutContents(thrown) as Error & { cause: Error & { code: string } };
   expect(error.message).toBe("Storing failed");
   expect(error.cause).toMatchObject({ code: "22P02", message: "invalid input syntax for type json" });

@@ -47,7 +47,7 @@ test("parts are joined, also none and one", () => {
 
 test("names of tables and columns stand in the text", () => {
   expect(sql`select ${sql.identifier("i.number")} from ${sql.identifier("issues")} i`.compiled()).toEqual({
-    text: "select i.number from issues i",
+    text: 'select "i"."number" from "issues" i',
     values: [],
   });
 });

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { registerHook } from "../../src/cli/hooks/repository-hooks.ts";
 import { greeting } from "../../src/cli/up/greeting.ts";
 import { SETTINGS } from "../../src/config.ts";
@@ -185,24 +186,24 @@ describe("what is run", () => {
       ({ language }) => language === "sql operator",
     );
     await using world = await openWorld();
-    const sql = world.ctx.db.$client;
-    const { rows: made } = await sql.query<{ id: string }>(
-      `insert into deliveries (hook_id, guid, event, payload, status, attempts, reason, received_at, settled_at)
-        values (1, 'a-guid-of-a-delivery', 'star', '{}', 'failed', 8, 'the moon was full', now() - interval '1 minute', now()) returning id`,
-    );
+    const { db } = world.ctx;
+    const [made] = await db.query<{ id: string }>(sql`
+      insert into deliveries (hook_id, guid, event, payload, status, attempts, reason, received_at, settled_at)
+        values (1, 'a-guid-of-a-delivery', 'star', '{}', 'failed', 8, 'the moon was full',
+          now() - interval '1 minute', now()) returning id`);
 
-    const { rows: shown } = await sql.query(failures?.text ?? "");
-    expect(shown).toMatchObject([{ id: made[0]?.id, event: "star", attempts: 8, reason: "the moon was full" }]);
+    const shown = await db.query(sql.script(failures?.text ?? ""));
+    expect(shown).toMatchObject([{ id: made?.id, event: "star", attempts: 8, reason: "the moon was full" }]);
 
-    await sql.query(retry?.text ?? "");
+    await db.query(sql.script(retry?.text ?? ""));
     await world.ctx.queues.maintenance.add("dispatch", {}); // As the scheduler asks every two seconds.
     await until("the delivery is settled anew", async () => {
-      const { rows } = await sql.query<{ status: string }>("select status from deliveries");
-      return rows[0]?.status === "ignored";
+      const [delivery] = await db.query<{ status: string }>(sql`select status from deliveries`);
+      return delivery?.status === "ignored";
     });
 
     expect((await world.get("/user")).status).toBe(200);
-    await sql.query(revoke?.text ?? "");
+    await db.query(sql.script(revoke?.text ?? ""));
     await until("the token is refused", async () => (await world.get("/user")).status === 401);
   });
 });

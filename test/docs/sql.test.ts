@@ -1,7 +1,9 @@
 import { readFile } from "node:fs/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
+import { connectTo } from "../support/database.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { type Block, blocksOf, projectRoot, readPage } from "./markdown.ts";
 
@@ -108,11 +110,11 @@ beforeAll(async () => {
   await world.settleMarks();
   truths = (await Promise.all(names.map((name) => state(`?repository=${name}`)))).flat();
 
-  const { rowCount } = await world.ctx.db.$client.query("select from pg_roles where rolname = $1", [ROLE]);
+  const rowCount = await world.ctx.db.count(sql`select from pg_roles where rolname = ${ROLE}`);
   wasThere = rowCount === 1;
   const file = await readFile(`${projectRoot}db/roles/read-only.sql`, "utf8");
-  await world.ctx.db.$client.query(file);
-  await world.ctx.db.$client.query(file); // As after an upgrade.
+  await world.ctx.db.query(sql.script(file));
+  await world.ctx.db.query(sql.script(file)); // As after an upgrade.
   reader = new pg.Client({ connectionString: world.ctx.config.databaseUrl, options: `-c role=${ROLE}` });
   await reader.connect();
 });
@@ -120,7 +122,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await reader?.end();
   // Roles are the server's, and this one may be somebody's already.
-  if (!wasThere) await world.ctx.db.$client.query(`drop owned by ${ROLE}; drop role ${ROLE}`);
+  if (!wasThere) await world.ctx.db.query(sql.script(`drop owned by ${ROLE}; drop role ${ROLE}`));
   await world?.[Symbol.asyncDispose]();
 });
 
@@ -281,10 +283,9 @@ describe("the read-only role", () => {
   });
 
   test("every table is either granted or withheld on purpose, so that a new one is not forgotten", async () => {
-    const { rows } = await world.ctx.db.$client.query<{ table_name: string; is_readable: boolean }>(
-      `select table_name, has_any_column_privilege('${ROLE}', format('public.%I', table_name), 'select') as is_readable
-        from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE' order by table_name`,
-    );
+    const rows = await world.ctx.db.query<{ table_name: string; is_readable: boolean }>(sql`
+      select table_name, has_any_column_privilege(${ROLE}, format('public.%I', table_name), 'select') as is_readable
+        from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE' order by table_name`);
     expect(rows.filter(({ is_readable }) => !is_readable).map(({ table_name }) => table_name)).toEqual([
       "api_tokens",
       "token_owners",
@@ -293,16 +294,15 @@ describe("the read-only role", () => {
   });
 
   test("the page lists every table", async () => {
-    const { rows } = await world.ctx.db.$client.query<{ table_name: string }>(
-      "select table_name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'",
-    );
+    const rows = await world.ctx.db.query<{ table_name: string }>(sql`
+      select table_name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'`);
     expect(rows.map(({ table_name }) => table_name).filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
   });
 
   test("a role made as the page says logs in, reads, and is read-only by itself too", async () => {
     const [block] = blocksOf(page).filter(({ language }) => language === "sql role");
-    const admin = world.ctx.db.$client;
-    await admin.query(block?.text ?? "");
+    const { db } = world.ctx;
+    await db.query(sql.script(block?.text ?? ""));
     try {
       const url = new URL(world.ctx.config.databaseUrl);
       url.username = "dashboards";
@@ -316,7 +316,7 @@ describe("the read-only role", () => {
         await client.end();
       }
     } finally {
-      await admin.query("drop role dashboards");
+      await db.query(sql`drop role dashboards`);
     }
   });
 });
@@ -328,14 +328,13 @@ async function ask(heading: string): Promise<Record<string, unknown>[]> {
 
 /** The answer as it would be after a change, which is then taken back. */
 async function askAfter(change: string, values: unknown[], heading: string): Promise<Record<string, unknown>[]> {
-  const admin = await world.ctx.db.$client.connect();
+  const admin = await connectTo(world.ctx.config.databaseUrl);
   try {
     await admin.query("begin");
     await admin.query(change, values);
     return (await admin.query(questions.find((one) => one.heading === heading)?.text ?? "")).rows;
   } finally {
-    await admin.query("rollback");
-    admin.release();
+    await admin.end();
   }
 }
 

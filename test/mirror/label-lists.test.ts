@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { openDatabase } from "../../db/connection.ts";
+import { openDatabase } from "../../db/database.ts";
+import { sql } from "../../db/sql.ts";
 import * as sources from "../../src/api/graphql/resolve/sources.ts";
 import { findIssues, type IssueFilter, type IssuePosition } from "../../src/mirror/read/issues.ts";
 import { countPages, findPages } from "../../src/mirror/read/pages.ts";
@@ -75,7 +76,7 @@ test("what stands beside a label is what stands in the issue, and lists by label
               });
           await db.transaction((tx) => mergeObserved(tx, joinObserved([seen])));
         }
-        const query = async <Row>(text: string): Promise<Row[]> => (await db.$client.query(text)).rows as Row[];
+        const query = <Row>(text: string) => db.query<Row>(sql.script(text));
         expect(
           await query(`select l.* from issue_labels l left join issues i using (repository_id, number)
             where (l.state, l.is_pull_request, l.is_shown, l.created_at)
@@ -113,7 +114,7 @@ test("what stands beside a label is what stands in the issue, and lists by label
           }
         }
       } finally {
-        await db.$client.end();
+        await db.close();
       }
     }),
     { numRuns },

@@ -1,6 +1,7 @@
 import { expect, test, vi } from "vitest";
-import { openDatabase } from "../../db/connection.ts";
+import { openDatabase } from "../../db/database.ts";
 import { PEOPLE } from "../../db/revisions.ts";
+import { sql } from "../../db/sql.ts";
 import { IssueLookups } from "../../src/mirror/read/issue-lookups.ts";
 import { renderDocuments, renderList, type StoredDocument } from "../../src/mirror/render/rendering.ts";
 import { type SharedKey, sharedName } from "../../src/mirror/render/shared-row.ts";
@@ -94,7 +95,8 @@ async function openMirror() {
   const standings = new StandingsReader({ databaseUrl: database.url });
   const shared = new SharedRows(reader, { maxBytes: 1_000_000 });
   const documents = async (): Promise<StoredDocument[]> => {
-    const { rows } = await reader.$client.query("select document::text as document, body from issues order by number");
+    const rows = await reader.query<{ document: string; body: string | null }>(sql`
+      select document::text as document, body from issues order by number`);
     return rows.map((row) => ({ repositoryId: 7, ...row }));
   };
   return {
@@ -119,7 +121,7 @@ async function openMirror() {
     },
     [Symbol.asyncDispose]: async () => {
       await standings[Symbol.asyncDispose]();
-      await Promise.all([writer.$client.end(), reader.$client.end()]);
+      await Promise.all([writer.close(), reader.close()]);
       await database[Symbol.asyncDispose]();
     },
   };
@@ -192,19 +194,18 @@ test("what is unchanged is not read again, and of what may have changed only wha
   const stored = await mirror.documents();
   const render = () => renderDocuments(mirror.shared, stored, { ...OURS, reading: new Reading(mirror.standings) });
   await render();
-  const statements = vi.spyOn(mirror.reader.$client, "query");
+  const statements = vi.spyOn(mirror.reader, "prepared");
   const first = await render();
   expect(statements.mock.calls).toEqual([]);
   await mirror.merge(observe("user", user(77, "renamed"), at(60)));
   expect(await render()).toEqual(first);
-  const answered = await Promise.all(statements.mock.results.map(({ value }) => value as Promise<{ rows: unknown[] }>));
-  expect(answered.map(({ rows }) => rows)).toEqual([[]]);
+  expect(await Promise.all(statements.mock.results.map(({ value }) => value as Promise<unknown[]>))).toEqual([[]]);
 });
 
 test("someone who was not stored when they were first asked for is shown once they are", async () => {
   await using mirror = await openMirror();
   await mirror.merge(observe("issue", issue(1), at(0)));
-  await mirror.writer.$client.query("delete from users where id = 1");
+  await mirror.writer.query(sql`delete from users where id = 1`);
   expect((await mirror.show())[0]?.user).toBeNull();
   await mirror.merge(observe("user", user(1, "mona"), at(60)));
   expect((await mirror.show())[0]?.user).toMatchObject({ login: "mona" });

@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
-import { openDatabase } from "../../db/connection.ts";
+import { openDatabase } from "../../db/database.ts";
+import { sql } from "../../db/sql.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../../src/mirror/store/observation.ts";
 import type { Fields } from "../../src/mirror/store/template.ts";
-import { openTestDatabase } from "../support/database.ts";
+import { connectTo, openTestDatabase } from "../support/database.ts";
 import { until } from "../support/patience.ts";
 
 const API = "https://api.example.com";
@@ -40,10 +41,11 @@ async function openMirror() {
   const db = openDatabase(database.url);
   return {
     db,
+    url: database.url,
     merge: (...parts: ReturnType<typeof observe>[]) => db.transaction((tx) => mergeObserved(tx, joinObserved(parts))),
-    rows: async (text: string) => (await db.$client.query(text)).rows,
+    rows: (text: string) => db.query(sql.script(text)),
     [Symbol.asyncDispose]: async () => {
-      await db.$client.end();
+      await db.close();
       await database[Symbol.asyncDispose]();
     },
   };
@@ -61,9 +63,9 @@ test("text that Postgres cannot hold is stored readable and kept exactly", async
   const body = "nul \0 and a lone \ud83d surrogate";
   await mirror.merge(observe("issue", issue({ body, title: "\u0001marks\u0000" }), at(0)));
   const [row] = await mirror.rows("select title, body, document::text from issues");
-  expect(row.body).toBe("nul \uFFFD and a lone \uFFFD surrogate");
-  expect(row.title).toBe("\u0001marks\uFFFD");
-  expect(JSON.parse(row.document).body).toBe(body);
+  expect(row?.body).toBe("nul \uFFFD and a lone \uFFFD surrogate");
+  expect(row?.title).toBe("\u0001marks\uFFFD");
+  expect(JSON.parse(String(row?.document)).body).toBe(body);
 });
 
 test("labels and assignees that leave an issue leave its lists", async () => {
@@ -224,15 +226,15 @@ test("what another has inserted meanwhile is locked in the same order as all els
   const commit = Promise.withResolvers<void>();
   const first = mirror.db.transaction(async (tx) => {
     await mergeObserved(tx, observe("issue", issue({ user: null }), at(0, false)));
-    const { rows } = await tx.execute<{ pid: number }>("select pg_backend_pid() as pid");
-    inserted.resolve(rows[0]?.pid as number);
+    const [row] = await tx.query<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+    inserted.resolve(row?.pid as number);
     await commit.promise;
   });
   const inserter = await inserted.promise;
   const newer = issue({ title: "newer", updated_at: "2026-01-01T00:00:05Z", user: user(1, "renamed") });
   const second = mirror.merge(observe("issue", newer, at(60)));
   await untilWaitingFor(inserter);
-  const holder = await mirror.db.$client.connect();
+  const holder = await connectTo(mirror.url);
   try {
     await holder.query("begin");
     const { rows } = await holder.query("select pg_backend_pid() as pid from users where id = 1 for update");
@@ -244,8 +246,7 @@ test("what another has inserted meanwhile is locked in the same order as all els
       "could not obtain lock",
     );
   } finally {
-    await holder.query("rollback");
-    holder.release();
+    await holder.end();
     await second;
   }
   expect(await mirror.rows("select title from issues")).toEqual([{ title: "newer" }]);

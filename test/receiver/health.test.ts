@@ -1,5 +1,6 @@
 import { type IncomingMessage, request } from "node:http";
 import { describe, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { type Context, openContext } from "../../src/context.ts";
 import { isOperator } from "../../src/health/operator.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
@@ -109,14 +110,14 @@ describe("probes", () => {
 
   test("a schema that is older or newer than the code: not ready, and it says what to do", async () => {
     await using world = await openHealth();
-    const sql = (text: string) => world.ctx.db.$client.query(text);
-    await sql("insert into schema_migrations (version, name) values (9999, '9999_future.sql')");
+    const run = (text: string) => world.ctx.db.query(sql.script(text));
+    await run("insert into schema_migrations (version, name) values (9999, '9999_future.sql')");
     expect((await get(world, "/-/ready")).body.missing).toEqual([expect.stringMatching(/^schema: a newer Tain/)]);
-    await sql("delete from schema_migrations");
+    await run("delete from schema_migrations");
     expect((await get(world, "/-/ready")).body.missing).toEqual([
       expect.stringMatching(/^schema: .*node db\/migrate\.ts/),
     ]);
-    await sql("drop table schema_migrations");
+    await run("drop table schema_migrations");
     expect((await get(world, "/-/ready")).body.missing).toEqual([expect.stringMatching(/^schema: /)]);
   });
 
@@ -192,7 +193,7 @@ test("the status lists repositories with their progress, wishes without one, que
   await using upstream = await openSimulator({ tokens: [{ token: "test-upstream-token", login: "mirror-owner" }] });
   await using world = await openHealth({ UPSTREAM_URL: upstream.url });
   await world.ctx.upstream.get("/user", { priority: "caller" });
-  await world.ctx.db.$client.query(`
+  await world.ctx.db.query(sql`
     insert into repositories (id, name, full_name, private, document, seen_at, seen_by_read) values
       (1, 'live', 'octo/live', false, '{}', now(), true), (2, 'Young', 'octo/Young', true, '{}', now(), true), (3, 'gone', 'hub/gone', false, '{}', now(), true);
     insert into repository_syncs (repository_id, state, added_at, confirmed_at, problem) values

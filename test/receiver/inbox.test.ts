@@ -1,5 +1,6 @@
 import { Worker } from "bullmq";
 import { describe, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { storeWaitingDelivery } from "../../src/inbox/accept.ts";
 import { dispatchPending, openDispatch } from "../../src/inbox/dispatch.ts";
 import { pruneDeliveries } from "../../src/inbox/prune.ts";
@@ -7,7 +8,7 @@ import { failDelivery } from "../../src/inbox/settle.ts";
 import { queueCounts } from "../../src/queues/counts.ts";
 import { enqueueBursts, enqueueDeliveries } from "../../src/queues/enqueue.ts";
 import { QueueUnavailableError } from "../../src/queues/queues.ts";
-import { openTestDatabase, testRedis } from "../support/database.ts";
+import { connectTo, openTestDatabase, testRedis } from "../support/database.ts";
 import { eventually } from "../support/patience.ts";
 import { openLink } from "./breakable-link.ts";
 import { NOWHERE, opened, openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";
@@ -16,10 +17,9 @@ const queued = async ({ stores }: ReceiverWorld) =>
   (await stores.queues.deliveries.getJobs(["waiting"])).map((job) => job.data.deliveryId).sort();
 
 const settle = async ({ stores }: ReceiverWorld, guid: string, status: string, receivedAt = new Date()) =>
-  await stores.db.$client.query(
-    "update deliveries set status = $2, settled_at = now(), received_at = $3, reason = 'because' where guid = $1",
-    [guid, status, receivedAt],
-  );
+  await stores.db.query(sql`
+    update deliveries set status = ${status}, settled_at = now(), received_at = ${receivedAt}, reason = 'because'
+      where guid = ${guid}`);
 
 const seconds = (count: number) => new Date(Date.now() - count * 1_000);
 
@@ -99,22 +99,20 @@ describe("a delivery is kept once, whatever arrives", () => {
 describe("who is received is answered", () => {
   test("a delivery under way when the server closes is acknowledged, and its connection closed", async () => {
     const world = await openReceiverWorld();
-    const { $client } = world.stores.db;
-    const holder = await $client.connect();
+    const { db, config } = world.stores;
+    const holder = await connectTo(config.databaseUrl);
     await holder.query("begin");
     await holder.query("lock table deliveries");
     const guid = crypto.randomUUID();
     const answer = world.deliver({ guid });
     await eventually(async () => {
-      const { rows } = await $client.query(
-        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-      );
+      const rows = await db.query(sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
       expect(rows).toHaveLength(1);
     });
     const closed = world[Symbol.asyncDispose]();
     await eventually(() => expect(fetch(`${world.url}/webhooks`)).rejects.toThrow("fetch failed"));
-    await holder.query("rollback");
-    holder.release();
+    await holder.end();
     expect(await answer).toMatchObject({ status: 202, body: { delivery: guid, status: "accepted" } });
     expect((await answer).headers.get("connection")).toBe("close");
     await closed;
@@ -140,7 +138,7 @@ describe("one of the two stores may be away", () => {
     expect(await world.deliver()).toMatchObject({ status: 202, body: { status: "accepted" } });
     const [row] = await world.inbox();
 
-    await world.stores.db.$client.query("update deliveries set received_at = $1", [seconds(6)]);
+    await world.stores.db.query(sql`update deliveries set received_at = ${seconds(6)}`);
     await expect(dispatchPending(world.stores)).rejects.toThrow("Redis cannot be reached");
     await link.mend();
     await eventually(async () => expect(await dispatchPending(world.stores)).toBe(1));
@@ -217,7 +215,7 @@ describe("one of the two stores may be away", () => {
 
   test("Postgres that has not been migrated: the delivery waits in Redis", async () => {
     await using world = await openReceiverWorld();
-    await world.stores.db.$client.query("alter table deliveries rename to elsewhere");
+    await world.stores.db.query(sql`alter table deliveries rename to elsewhere`);
     expect(await world.deliver()).toMatchObject({ status: 202 });
     expect(await world.stores.queues.inbox.getWaitingCount()).toBe(1);
   });
@@ -253,10 +251,8 @@ describe("dispatching what lost its job", () => {
   test("after Redis lost everything, each overdue delivery gets one job, over many batches", async () => {
     await using world = await openReceiverWorld();
     const { db } = world.stores;
-    await db.$client.query(
-      `insert into deliveries (hook_id, guid, event, payload, received_at)
-        select 1, 'g-' || n, 'issues', '{}', now() - interval '1 minute' - n % 7 * interval '1 second' from generate_series(1, 2500) n`,
-    );
+    await db.query(sql`insert into deliveries (hook_id, guid, event, payload, received_at)
+        select 1, 'g-' || n, 'issues', '{}', now() - interval '1 minute' - n % 7 * interval '1 second' from generate_series(1, 2500) n`);
     expect(await dispatchPending(world.stores)).toBe(2_500);
     expect(await dispatchPending(world.stores)).toBe(0);
     expect(await world.stores.queues.deliveries.getWaitingCount()).toBe(2_500);
@@ -265,10 +261,9 @@ describe("dispatching what lost its job", () => {
   test("those that wait in a burst are not asked for again, in whatever state it is; what it does not name is, once it is overdue", async () => {
     await using world = await openReceiverWorld();
     const { db, queues } = world.stores;
-    const { rows } = await db.$client.query<{ id: string }>(
-      `insert into deliveries (hook_id, guid, event, payload, received_at)
-        select 1, 'g-' || n, 'issues', '{}', now() - interval '1 minute' from generate_series(1, 50) n returning id`,
-    );
+    const rows = await db.query<{ id: string }>(sql`
+      insert into deliveries (hook_id, guid, event, payload, received_at)
+        select 1, 'g-' || n, 'issues', '{}', now() - interval '1 minute' from generate_series(1, 50) n returning id`);
     const ids = rows.map(({ id }) => id);
     const lost = ids.slice(48);
     await enqueueBursts(world.stores, ids.slice(0, 48));
@@ -312,7 +307,7 @@ describe("dispatching what lost its job", () => {
   test("one that is being applied is not queued a second time", async () => {
     await using world = await openReceiverWorld();
     await world.deliver({ guid: "in-progress" });
-    await world.stores.db.$client.query("update deliveries set received_at = $1", [seconds(60)]);
+    await world.stores.db.query(sql`update deliveries set received_at = ${seconds(60)}`);
     const [{ id } = { id: "" }] = await world.inbox();
     await eventually(async () => expect(await queued(world)).toEqual([id]));
     await Promise.all([dispatchPending(world.stores), enqueueDeliveries(world.stores, [id])]);
@@ -323,11 +318,9 @@ describe("dispatching what lost its job", () => {
 describe("pruning", () => {
   test("settled deliveries go after DELIVERY_RETENTION, pending and younger ones stay", async () => {
     await using world = await openReceiverWorld({ env: { DELIVERY_RETENTION: "1h" } });
-    await world.stores.db.$client.query(
-      `insert into deliveries (hook_id, guid, event, payload, received_at, status)
+    await world.stores.db.query(sql`insert into deliveries (hook_id, guid, event, payload, received_at, status)
         select 1, status || '-' || age || '-' || n, 'issues', '{}', now() - age * interval '1 minute', status
-          from generate_series(1, 700) n, unnest(array[50, 70]) age, unnest(array['pending', 'applied', 'ignored', 'failed']) status`,
-    );
+          from generate_series(1, 700) n, unnest(array[50, 70]) age, unnest(array['pending', 'applied', 'ignored', 'failed']) status`);
     const counts = await Promise.all([pruneDeliveries(world.stores), pruneDeliveries(world.stores)]);
     expect(counts.reduce((sum, count) => sum + count)).toBe(2_100);
     const left = await world.inbox();
@@ -340,15 +333,14 @@ describe("pruning", () => {
     await world.deliver({ guid: "held-by-someone" });
     await world.deliver({ guid: "free-to-go" });
     for (const guid of ["held-by-someone", "free-to-go"]) await settle(world, guid, "applied", seconds(7_200));
-    const holder = await world.stores.db.$client.connect();
+    const holder = await connectTo(world.stores.config.databaseUrl);
     try {
       await holder.query("begin");
       await holder.query("select from deliveries where guid = 'held-by-someone' for update");
       expect(await pruneDeliveries(world.stores)).toBe(1);
       expect(await world.deliver({ guid: "arriving-now" })).toMatchObject({ status: 202 });
     } finally {
-      await holder.query("rollback");
-      holder.release();
+      await holder.end();
     }
     expect((await world.inbox()).map((row) => row.guid).sort()).toEqual(["arriving-now", "held-by-someone"]);
   });

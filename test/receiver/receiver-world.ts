@@ -1,4 +1,5 @@
 import { sign } from "@octokit/webhooks-methods";
+import { sql } from "../../db/sql.ts";
 import type { Config } from "../../src/config.ts";
 import { parseConfig } from "../../src/config.ts";
 import { type Context, openContext } from "../../src/context.ts";
@@ -71,8 +72,7 @@ export async function openReceiverWorld(
     url,
     stores: ctx,
     deliver: (options = {}) => deliver(url, options),
-    inbox: async () =>
-      (await ctx.db.$client.query<InboxRow>("select * from deliveries order by received_at, guid")).rows,
+    inbox: async () => await ctx.db.query<InboxRow>(sql`select * from deliveries order by received_at, guid`),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }

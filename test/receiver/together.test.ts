@@ -1,7 +1,9 @@
 import examples from "@octokit/webhooks-examples";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { keysOf } from "../../src/inbox/delivery.ts";
 import { readEnvelope } from "../../src/receiver/envelope.ts";
+import { connectTo } from "../support/database.ts";
 import { eventually } from "../support/patience.ts";
 import { openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";
 
@@ -87,9 +89,9 @@ describe("deliveries that come together", () => {
   });
 
   test("among new ones, what was applied stays so and what failed is pending again", async () => {
-    const { $client } = world.stores.db;
-    await $client.query("update deliveries set status = 'applied' where guid = 'together-1'");
-    await $client.query("update deliveries set status = 'failed', reason = 'no' where guid = 'together-2'");
+    const { db } = world.stores;
+    await db.query(sql`update deliveries set status = 'applied' where guid = 'together-1'`);
+    await db.query(sql`update deliveries set status = 'failed', reason = 'no' where guid = 'together-2'`);
     const guids = ["together-1", "brand-new-one", "together-2", "brand-new-two", "together-1"];
     const answers = await Promise.all(guids.map((guid) => world.deliver({ guid, payload: payloadOf(1) })));
     expect(answers.map(({ status, body }) => [status, body.status])).toEqual([
@@ -106,7 +108,7 @@ describe("deliveries that come together", () => {
   });
 
   test("one that is held by whoever applies it keeps no other waiting", async () => {
-    const holder = await world.stores.db.$client.connect();
+    const holder = await connectTo(world.stores.config.databaseUrl);
     try {
       await holder.query("begin");
       await holder.query("select from deliveries where guid = 'together-3' for update");
@@ -118,13 +120,13 @@ describe("deliveries that come together", () => {
       await holder.query("commit");
       expect(await held).toMatchObject({ status: 202, body: { status: "accepted" } });
     } finally {
-      holder.release();
+      await holder.end();
     }
   });
 
   test("one that Postgres refuses takes no other with it", async () => {
-    const { $client } = world.stores.db;
-    await $client.query("alter table deliveries add constraint refused check (event <> 'refused')");
+    const { db } = world.stores;
+    await db.query(sql`alter table deliveries add constraint refused check (event <> 'refused')`);
     try {
       // So many that most of them share a statement with others.
       const events = Array.from({ length: 40 }, (_, index) => (index === 20 ? "refused" : "issues"));
@@ -137,7 +139,7 @@ describe("deliveries that come together", () => {
       expect(stored.map(({ guid }) => guid)).toHaveLength(39);
       expect(await world.stores.queues.inbox.getWaitingCount()).toBe(1);
     } finally {
-      await $client.query("alter table deliveries drop constraint refused");
+      await db.query(sql`alter table deliveries drop constraint refused`);
     }
   });
 });

@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import type { App, Installation } from "../../src/simulator/apps.ts";
 import { setVisibility } from "../../src/simulator/changes/repositories.ts";
 import { SettableClock } from "../../src/simulator/clock.ts";
@@ -83,9 +84,9 @@ async function openAppWorld({
       world.advance(ms);
     },
     states: async () => {
-      const { rows } = await ctx.db.$client.query(
-        "select r.full_name, s.state, s.problem from repository_syncs s join repositories r on r.id = s.repository_id order by 1",
-      );
+      const rows = await ctx.db.query(sql`
+        select r.full_name, s.state, s.problem from repository_syncs s join repositories r on r.id = s.repository_id
+          order by 1`);
       return Object.fromEntries(rows.map(({ full_name, ...rest }) => [full_name, rest]));
     },
     hear: async (how: How) => {
@@ -204,7 +205,7 @@ test.each<How>(["webhook", "look"])("the fleet follows the App's installations, 
   });
   upstream.addRepository({ ownerId: small.accountId, name: "part-2" });
   await world.hear(how);
-  const { rows } = await world.ctx.db.$client.query("select permissions from installations");
+  const rows = await world.ctx.db.query(sql`select permissions from installations`);
   expect(rows[0]?.permissions).toMatchObject({ issues: "write" });
   if (how === "look") await until("it is live", async () => (await world.states())["small/part-2"]?.state === "live");
 
@@ -306,9 +307,8 @@ test("a busy account keeps no other waiting: first copies take turns", async () 
   });
   await resolveSelections(world.ctx);
   await world.all("live");
-  const { rows } = await world.ctx.db.$client.query<{ full_name: string }>(
-    "select r.full_name from repository_syncs s join repositories r on r.id = s.repository_id order by s.backfilled_at",
-  );
+  const rows = await world.ctx.db.query<{ full_name: string }>(sql`
+    select r.full_name from repository_syncs s join repositories r on r.id = s.repository_id order by s.backfilled_at`);
   const place = rows.findIndex(({ full_name }) => full_name.startsWith(`${world.owner}/`));
   expect(rows.length).toBeGreaterThan(24);
   expect(place).toBeLessThan(12);
@@ -328,6 +328,6 @@ test("a sweep asks of each installation about its own private repositories, and 
     world.pass(6 * 60_000);
   }
   expect(await sweep(world.ctx)).toEqual({ swept: Object.keys(await world.states()).length, changed: 0 });
-  const { rows } = await world.ctx.db.$client.query("select repository_id from sweeps where shown is null");
+  const rows = await world.ctx.db.query(sql`select repository_id from sweeps where shown is null`);
   expect(rows).toEqual([]);
 });

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { deleteComment } from "../../src/simulator/changes/comments.ts";
 import { deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -30,7 +31,7 @@ async function openUncopied(size: { issues: number; pulls: number; commentsPerIs
   const { ctx } = world;
   await addSelections(ctx, [world.first]);
   await resolveSelections(ctx);
-  const rowsOf = async <Row extends object>(statement: string) => (await ctx.db.$client.query<Row>(statement)).rows;
+  const rowsOf = <Row>(statement: string) => ctx.db.query<Row>(sql.script(statement));
   const [row] = await rowsOf<{ id: string }>("select repository_id as id from repository_syncs");
   return {
     world,

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { type Context, openContext } from "../../src/context.ts";
 import type { MeterReading } from "../../src/simulator/meter.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
@@ -153,7 +154,7 @@ async function patiently(world: TestWorld, act: () => Promise<unknown>): Promise
 const signal = new AbortController().signal;
 
 async function repositoryIn(ctx: Context): Promise<{ repositoryId: number }> {
-  const { rows } = await ctx.db.$client.query<{ id: string }>("select repository_id as id from repository_syncs");
+  const rows = await ctx.db.query<{ id: string }>(sql`select repository_id as id from repository_syncs`);
   return { repositoryId: Number(rows[0]?.id) };
 }
 

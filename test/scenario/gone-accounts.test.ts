@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { GHOST_ID, type PullIssue } from "../../src/simulator/records.ts";
@@ -67,7 +68,7 @@ test("one that is shown otherwise than those that were read is found and put rig
   await using world = await openCopied((place) => place !== 20);
   expect(await differences(world)).not.toEqual([]);
   world.advance(60_000);
-  const { rows } = await world.ctx.db.$client.query<{ id: string }>("select repository_id as id from repository_syncs");
+  const rows = await world.ctx.db.query<{ id: string }>(sql`select repository_id as id from repository_syncs`);
   const { signal } = new AbortController();
   const report = await audit(world.ctx, { repositoryId: Number(rows[0]?.id), repair: true, signal });
   expect(report && driftCount(report)).toBeGreaterThanOrEqual(1);

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import { findMirroredRepository } from "../../src/mirror/read/repository.ts";
 import { afterLag, storeMarks } from "../../src/mirror/store/marks.ts";
@@ -289,11 +290,10 @@ async function openClosing() {
       return numbers.map((key) => ({ kind: "issue" as const, repositoryId, key }));
     },
     repeat: async () => {
-      const { rows: repeated } = await ctx.db.$client.query<{ id: string }>(
-        `insert into deliveries (hook_id, guid, event, action, repository_id, payload, received_at)
-          select hook_id + 1, guid, event, action, repository_id, payload, $2 from deliveries where received_at >= $1 returning id`,
-        [since, ctx.clock.now()],
-      );
+      const repeated = await ctx.db.query<{ id: string }>(sql`
+        insert into deliveries (hook_id, guid, event, action, repository_id, payload, received_at)
+          select hook_id + 1, guid, event, action, repository_id, payload, ${ctx.clock.now()} from deliveries
+          where received_at >= ${since} returning id`);
       const ids = repeated.map(({ id }) => id);
       expect(ids.length).toBeGreaterThanOrEqual(3);
       expect([...(await applyDeliveries(ctx, ids)).values()]).toEqual(ids.map(() => "applied"));
@@ -302,9 +302,8 @@ async function openClosing() {
 }
 
 async function markedKeys({ db }: Pick<Context, "db">): Promise<string[]> {
-  const { rows } = await db.$client.query<{ marked: string }>(
-    "select kind || ' ' || key as marked from refresh_marks where kind <> 'mergeability' order by kind, key",
-  );
+  const rows = await db.query<{ marked: string }>(sql`
+    select kind || ' ' || key as marked from refresh_marks where kind <> 'mergeability' order by kind, key`);
   return rows.map(({ marked }) => marked);
 }
 
@@ -331,7 +330,7 @@ test("of what is read together each mark is settled or asked for again by itself
   const refreshes = new Refreshes(ctx);
   const outcomes = await Promise.all(rows.map((one) => refreshes.refresh(keyOf(one))));
   expect(outcomes).toEqual(["merged", "merged", "merged", "deleted"]);
-  const { rows: left } = await ctx.db.$client.query("select key::integer, not_before from refresh_marks");
+  const left = await ctx.db.query(sql`select key::integer, not_before from refresh_marks`);
   expect(left).toEqual([{ key: postponed.number, not_before: afterLag(now) }]);
   pass(60_000);
   await world.settleMarks();

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { mutate } from "../../src/simulator/mutations.ts";
@@ -85,10 +86,8 @@ const reviewShown = async (town: Town) => {
 
 const status = async ({ world }: Town, path: string) => (await world.get(path)).status;
 const stateOf = async ({ world }: Town, id: number) => {
-  const { rows } = await world.ctx.db.$client.query<{ state: string }>(
-    "select state from repository_syncs where repository_id = $1",
-    [id],
-  );
+  const rows = await world.ctx.db.query<{ state: string }>(sql`
+    select state from repository_syncs where repository_id = ${id}`);
   return rows[0]?.state;
 };
 

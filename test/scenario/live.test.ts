@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sql } from "../../db/drizzle.ts";
+import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { compare } from "../support/comparison.ts";
 import { until } from "../support/patience.ts";
@@ -69,7 +69,7 @@ test.each(seeds)(
 );
 
 async function currentName(world: Awaited<ReturnType<typeof openWorld>>): Promise<string> {
-  const { rows } = await world.ctx.db.execute<{ full_name: string }>(
+  const rows = await world.ctx.db.query<{ full_name: string }>(
     sql`select full_name from repositories join repository_syncs on repository_id = id`,
   );
   return rows[0]?.full_name ?? "";

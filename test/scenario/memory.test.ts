@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { platform } from "node:os";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { openContext } from "../../src/context.ts";
 import { resolveSelections } from "../../src/sync/following/selection.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
@@ -123,16 +124,16 @@ async function copied(issues: number, nodeFlags: readonly string[]): Promise<Cop
     "the copy is complete",
     async () => {
       if (worker.hasExited) throw new Error(`The worker has ended: ${JSON.stringify(worker.lines)}`);
-      const { rows } = await ctx.db.$client.query("select from repository_syncs where state = 'live'");
+      const rows = await ctx.db.query(sql`select from repository_syncs where state = 'live'`);
       return rows.length > 0;
     },
     3_000_000,
   );
   const seconds = (performance.now() - startedAt) / 1_000;
   const peakBytes = await worker.peakResidentBytes();
-  const { rows } = await ctx.db.$client.query<{ resources: number; issues: number }>(
-    "select sum(resources)::int as resources, (select count(*)::int from issues where id is not null) as issues from backfill_phases",
-  );
+  const rows = await ctx.db.query<{ resources: number; issues: number }>(sql`
+    select sum(resources)::int as resources, (select count(*)::int from issues where id is not null) as issues
+      from backfill_phases`);
   await worker.stop();
   await upstream.kill();
   expect(rows[0]?.issues).toBeGreaterThanOrEqual(issues);

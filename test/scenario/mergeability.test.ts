@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { pushToPull } from "../../src/simulator/changes/pulls.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -70,11 +71,9 @@ function endJobs({ simulator }: TestWorld): void {
 test("what upstream does not know is asked again a few times, all of it for a point, and then left alone", async () => {
   const { world, open } = await openUnknowing();
   await using _ = world;
-  const { rows } = await world.ctx.db.$client.query(
-    "select from pull_requests where mergeable is null and state = 'open'",
-  );
+  const rows = await world.ctx.db.query(sql`select from pull_requests where mergeable is null and state = 'open'`);
   expect(rows).toHaveLength(open.length);
-  const { rows: marks } = await world.ctx.db.$client.query("select * from refresh_marks");
+  const marks = await world.ctx.db.query(sql`select * from refresh_marks`);
   expect(marks).toEqual([]);
   const meter = world.simulator.meter.read();
   expect(meter.routes["GET /repositories/:id/pulls/:number"]).toBeUndefined();
@@ -111,9 +110,8 @@ test("pull requests that webhooks show before it is known are asked about togeth
   for (const one of pushed) pushToPull(simulator.world, repository.ownerId, one);
   await world.settle();
   const unknown = async () => {
-    const { rows } = await world.ctx.db.$client.query<{ number: number }>(
-      "select number from pull_requests where mergeable is null and state = 'open' order by number",
-    );
+    const rows = await world.ctx.db.query<{ number: number }>(sql`
+      select number from pull_requests where mergeable is null and state = 'open' order by number`);
     return rows.map(({ number }) => number);
   };
   expect(await unknown()).toEqual(expect.arrayContaining(pushed.map(({ number }) => number)));
@@ -131,7 +129,7 @@ test("an audit that repairs nothing asks nothing more", async () => {
   await using _ = world;
   forget(open);
   await audit(world.ctx, { repositoryId: repository.id, repair: false, signal: new AbortController().signal });
-  const { rows } = await world.ctx.db.$client.query("select * from refresh_marks");
+  const rows = await world.ctx.db.query(sql`select * from refresh_marks`);
   expect(rows).toEqual([]);
 });
 
@@ -145,10 +143,9 @@ test("a refresh that comes long after its reason still has its own question answ
   const [one] = open.filter(({ pull }) => pull.mergeable);
   if (!one) throw new Error("No pull request can be merged");
   forget([one]);
-  await world.ctx.db.$client.query(
-    "insert into refresh_marks (kind, repository_id, key, asked_at, not_before) values ('pull_request', $1, $2, $3, $3)",
-    [repository.id, one.number, world.ctx.clock.now()],
-  );
+  await world.ctx.db.query(sql`
+    insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
+      values ('pull_request', ${repository.id}, ${one.number}, ${world.ctx.clock.now()}, ${world.ctx.clock.now()})`);
   world.advance(JOB_MS);
   await new Refreshes(world.ctx).refresh({ kind: "pull_request", repositoryId: repository.id, key: one.number });
   endJobs(world);
@@ -164,11 +161,8 @@ test("a merge commit that a list does not show yet is asked for where all else i
   await audit(world.ctx, { repositoryId: repository.id, repair: true, signal: new AbortController().signal });
   await world.settleMarks();
   const [one] = open.filter(({ pull }) => pull.mergeable);
-  await world.ctx.db.$client.query(
-    `update pull_requests set merge_commit_sha = null,
-      document = jsonb_set(document::jsonb, '{merge_commit_sha}', 'null')::json where number = $1`,
-    [one?.number],
-  );
+  await world.ctx.db.query(sql`update pull_requests set merge_commit_sha = null,
+      document = jsonb_set(document::jsonb, '{merge_commit_sha}', 'null')::json where number = ${one?.number ?? null}`);
   expect((await differences()).length).toBe(1);
   world.advance(60_000);
   await new Refreshes(world.ctx).refresh({ kind: "mergeability", repositoryId: repository.id, key: repository.id });
@@ -215,6 +209,6 @@ test("a repository whose pull requests upstream does not show any more is not as
   });
   mutate(world.simulator.world, view, { op: "deleteRepository", repository: world.first });
   await world.settleMarks();
-  const { rows } = await world.ctx.db.$client.query("select * from refresh_marks where kind = 'mergeability'");
+  const rows = await world.ctx.db.query(sql`select * from refresh_marks where kind = 'mergeability'`);
   expect(rows).toEqual([]);
 });

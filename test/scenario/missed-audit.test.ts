@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { mutate } from "../../src/simulator/mutations.ts";
 import { callerOf } from "../../src/simulator/quota.ts";
@@ -78,11 +79,10 @@ test("an audit finds what nobody told and no list of changes shows, repairs it o
   ];
   for (const json of changes) change(world, json);
 
-  await world.ctx.db.$client.query(
-    `insert into pull_request_reviews (repository_id, id, node_id, pull_number, state, document, seen_at, seen_by_read)
-      select repository_id, id + 900000, node_id, pull_number, state, document, seen_at, seen_by_read from pull_request_reviews where id = $1`,
-    [review.id],
-  );
+  await world.ctx.db.query(sql`
+    insert into pull_request_reviews (repository_id, id, node_id, pull_number, state, document, seen_at, seen_by_read)
+      select repository_id, id + 900000, node_id, pull_number, state, document, seen_at, seen_by_read
+      from pull_request_reviews where id = ${review.id}`);
 
   const before = await compare(world.ctx, world.simulator, full);
   expect(before.differences.length).toBeGreaterThan(0);
@@ -127,11 +127,11 @@ test("an audit finds what nobody told and no list of changes shows, repairs it o
 test("a row that claims a later moment than upstream ever had is put right", async () => {
   const { world, repository } = await openCopied(10, 3);
   await using _ = world;
-  await world.ctx.db.$client.query(
-    `update issues set title = 'invented', updated_at = now() + interval '1 year', document = (jsonb_set(jsonb_set(document::jsonb, '{title}', '"invented"'), '{updated_at}', '"2031-01-01T00:00:00Z"'))::json
-      where repository_id = $1 and number = (select min(number) from issues where repository_id = $1)`,
-    [repository.id],
-  );
+  await world.ctx.db.query(sql`
+    update issues
+      set title = 'invented', updated_at = now() + interval '1 year', document = (jsonb_set(jsonb_set(document::jsonb, '{title}', '"invented"'), '{updated_at}', '"2031-01-01T00:00:00Z"'))::json
+      where repository_id = ${repository.id} and number = (select min(number) from issues
+      where repository_id = ${repository.id})`);
   const report = await auditOnce(world, repository.id, true);
   expect(report.counts.issue).toBe(1);
   expect((await compare(world.ctx, world.simulator, world.first)).differences).toEqual([]);
@@ -177,8 +177,7 @@ test("audits are given out once a period, in parts, and repair what they find", 
   const { world, repository } = await openCopied(30, 5);
   await using _ = world;
   const finishedAt = async () =>
-    (await world.ctx.db.$client.query<{ finished_at: Date | null }>("select finished_at from audits")).rows[0]
-      ?.finished_at;
+    (await world.ctx.db.query<{ finished_at: Date | null }>(sql`select finished_at from audits`))[0]?.finished_at;
   await scheduleAudits(world.ctx);
   await world.settle();
   expect(await finishedAt()).toBeUndefined(); // The copy is too young to be compared.
@@ -198,9 +197,8 @@ test("audits are given out once a period, in parts, and repair what they find", 
   change(world, { op: "blockRepository", repository: world.first, reason: "dmca" });
   await scheduleAudits(world.ctx);
   await world.settle();
-  const { rows } = await world.ctx.db.$client.query("select state from repository_syncs where repository_id = $1", [
-    repository.id,
-  ]);
+  const rows = await world.ctx.db.query(sql`
+    select state from repository_syncs where repository_id = ${repository.id}`);
   expect(rows).toEqual([{ state: "paused" }]);
   expect(await countTombstones(world)).toBe(1);
 });
@@ -226,8 +224,8 @@ test.each(seeds)(
 );
 
 async function countTombstones({ ctx }: TestWorld): Promise<number> {
-  const { rows } = await ctx.db.$client.query<{ count: number }>(
-    "select ((select count(*) from issues where deleted_at is not null) + (select count(*) from issue_comments where deleted_at is not null))::int as count",
-  );
+  const rows = await ctx.db.query<{ count: number }>(sql`
+    select ((select count(*) from issues where deleted_at is not null) + (select count(*) from issue_comments
+      where deleted_at is not null))::int as count`);
   return rows[0]?.count ?? 0;
 }

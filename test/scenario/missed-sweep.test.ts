@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
@@ -50,7 +51,11 @@ test("milestones that upstream left out of its answer are asked for again, and w
   const { ctx } = world;
   await copyAll(world);
   world.advance(6 * 60_000);
-  const stored = async () => (await ctx.db.$client.query("select shown, shown_at from sweeps")).rows[0];
+  const stored = async () => {
+    const [row] = await ctx.db.query<{ shown: string; shown_at: Date }>(sql`select shown, shown_at from sweeps`);
+    if (!row) throw new Error("Nothing was swept");
+    return row;
+  };
   await sweep(ctx, { largeFleet: 1 });
   const before = await stored();
   expect(JSON.parse(before.shown)).toMatchObject({ milestones: { theirs: expect.any(Number) } });
@@ -77,9 +82,8 @@ test("what could be asked is kept where the quota does not suffice for all, and 
   world.advance(6 * 60_000);
   expect(await sweep(ctx)).toMatchObject({ swept: 3 });
   const swept = async () => {
-    const { rows } = await ctx.db.$client.query<{ repository_id: string; swept_at: Date; lists: string }>(
-      "select repository_id, swept_at, lists from sweeps",
-    );
+    const rows = await ctx.db.query<{ repository_id: string; swept_at: Date; lists: string }>(sql`
+      select repository_id, swept_at, lists from sweeps`);
     return new Map(rows.map((row) => [Number(row.repository_id), row]));
   };
   const before = await swept();

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { type Context, openContext } from "../../src/context.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
@@ -32,8 +33,8 @@ async function openUncopied({ chargeCounts }: { chargeCounts: boolean }) {
   return { world, repositoryId: Number(repository?.id) };
 }
 
-async function rowsOf<Row extends object>({ ctx }: TestWorld, statement: string): Promise<Row[]> {
-  return (await ctx.db.$client.query<Row>(statement)).rows;
+async function rowsOf<Row>({ ctx }: TestWorld, statement: string): Promise<Row[]> {
+  return await ctx.db.query<Row>(sql.script(statement));
 }
 
 /** The same context, whose pages of pull requests are told to `hear` as upstream answers them. */

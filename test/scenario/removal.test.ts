@@ -73,10 +73,9 @@ const JOBS: Job[] = [
     name: "a catch-up of what was paused before its copy ended",
     prepare: async ({ ctx, repositoryId, wish }) => {
       await wish();
-      await ctx.db.$client.query(
-        "update repository_syncs set state = 'paused', problem = 'upstream answers 404' where repository_id = $1",
-        [repositoryId],
-      );
+      await ctx.db.query(sql`
+        update repository_syncs set state = 'paused', problem = 'upstream answers 404'
+          where repository_id = ${repositoryId}`);
     },
     run: catchUp,
   },
@@ -95,7 +94,7 @@ async function openTown(): Promise<Town & AsyncDisposable> {
     await resolveSelections(ctx);
   };
   await wish();
-  const { rows } = await ctx.db.$client.query<{ id: string }>("select repository_id as id from repository_syncs");
+  const rows = await ctx.db.query<{ id: string }>(sql`select repository_id as id from repository_syncs`);
   const repositoryId = Number(rows[0]?.id);
   return {
     world,
@@ -155,9 +154,8 @@ function adminView({ simulator }: TestWorld): View {
 }
 
 async function stateOf({ ctx, repositoryId }: Town): Promise<unknown> {
-  const { rows } = await ctx.db.$client.query("select state, problem from repository_syncs where repository_id = $1", [
-    repositoryId,
-  ]);
+  const rows = await ctx.db.query(sql`
+    select state, problem from repository_syncs where repository_id = ${repositoryId}`);
   return rows[0] ?? null;
 }
 
@@ -168,7 +166,9 @@ async function leftOf({ ctx, repositoryId }: Town): Promise<string[]> {
   const tables = ["issues", "pull_requests", "issue_comments", "labels", "backfill_phases", "audits", "audit_pages"];
   const rows = await Promise.all(
     [...tables, "repository_syncs"].map(async (table) => {
-      const { rowCount } = await ctx.db.$client.query(`select from ${table} where repository_id = $1`, [repositoryId]);
+      const rowCount = await ctx.db.count(
+        sql`select from ${sql.identifier(table)} where repository_id = ${repositoryId}`,
+      );
       return rowCount ? [`${rowCount} ${table}`] : [];
     }),
   );
@@ -268,7 +268,7 @@ test("a webhook that says it was deleted does not take the place of a removal", 
   (world.simulator.world.clock as SettableClock).advance(1_000);
   mutate(world.simulator.world, adminView(world), { op: "deleteRepository", repository: world.first });
   await world.simulator.quiet();
-  const { rows } = await ctx.db.$client.query<{ id: string }>("select id from deliveries where event = 'repository'");
+  const rows = await ctx.db.query<{ id: string }>(sql`select id from deliveries where event = 'repository'`);
   const ids = rows.map(({ id }) => id);
   expect(ids).toHaveLength(1);
   let applied: Promise<unknown> | undefined;
@@ -288,7 +288,7 @@ test("Postgres lets nothing but a new wish lead out of a removal, and no pause b
   await using town = await openTown();
   const { ctx, repositoryId, world } = town;
   const write = (change: string) =>
-    ctx.db.$client.query(`update repository_syncs set ${change} where repository_id = $1`, [repositoryId]);
+    ctx.db.query(sql`update repository_syncs set ${sql.script(change)} where repository_id = ${repositoryId}`);
   await removeSelection(ctx, world.first, { purge: false });
   for (const state of ["live", "paused", "backfilling"])
     await expect(write(`state = '${state}'`)).rejects.toThrow(
@@ -313,7 +313,7 @@ test(
     const [copied, followed, audited] = repositories.map(({ id }) => ({ repositoryId: id }));
     if (!copied || !followed || !audited) throw new Error("The generated world has no three repositories");
     const { backfill: copies, catchUp: catchUps, audit: audits } = ctx.queues;
-    const found = async () => (await ctx.db.$client.query("select distinct state, problem from repository_syncs")).rows;
+    const found = async () => await ctx.db.query(sql`select distinct state, problem from repository_syncs`);
     let met = 0;
     for (let round = 0; round < REMOVALS; round++) {
       await world.mirror(...names);

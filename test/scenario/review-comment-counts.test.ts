@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { findMirroredRepository } from "../../src/mirror/read/repository.ts";
 import { createReview, createReviewComment, deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
@@ -35,9 +36,8 @@ async function openPull() {
   const received = async (change: () => void): Promise<string[]> => {
     change();
     await simulator.quiet();
-    const { rows } = await ctx.db.$client.query<{ id: string }>(
-      "select id from deliveries where status = 'pending' and event <> 'ping' order by received_at, id",
-    );
+    const rows = await ctx.db.query<{ id: string }>(sql`
+      select id from deliveries where status = 'pending' and event <> 'ping' order by received_at, id`);
     return rows.map(({ id }) => id);
   };
   return {
@@ -53,9 +53,7 @@ async function openPull() {
       return (body as { review_comments: unknown }).review_comments;
     },
     async marked(): Promise<string[]> {
-      const { rows } = await ctx.db.$client.query<{ kind: string }>(
-        "select kind from refresh_marks order by kind, key",
-      );
+      const rows = await ctx.db.query<{ kind: string }>(sql`select kind from refresh_marks order by kind, key`);
       return rows.map(({ kind }) => kind);
     },
   };

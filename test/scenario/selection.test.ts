@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sql } from "../../db/drizzle.ts";
+import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
@@ -11,9 +11,8 @@ const open = () =>
   });
 
 const states = async ({ ctx }: TestWorld) => {
-  const { rows } = await ctx.db.execute<{ name: string; state: string }>(
-    sql`select full_name as name, state from repositories join repository_syncs on repository_id = id order by 1`,
-  );
+  const rows = await ctx.db.query<{ name: string; state: string }>(sql`
+    select full_name as name, state from repositories join repository_syncs on repository_id = id order by 1`);
   return Object.fromEntries(rows.map(({ name, state }) => [name, state]));
 };
 
@@ -33,7 +32,7 @@ test("a name that upstream does not know keeps its problem in words, and the oth
   await using world = await open();
   await addSelections(world.ctx, ["nobody/nothing", world.first]);
   await resolveSelections(world.ctx);
-  const { rows } = await world.ctx.db.execute(sql`select pattern, problem from selections where problem is not null`);
+  const rows = await world.ctx.db.query(sql`select pattern, problem from selections where problem is not null`);
   expect(rows).toEqual([
     {
       pattern: "nobody/nothing",
@@ -69,8 +68,9 @@ test("purging leaves no row of the repository behind", async () => {
   await using world = await open();
   await world.mirror(world.first);
   await removeSelection(world.ctx, world.first, { purge: true });
-  const { rows } =
-    await world.ctx.db.execute(sql`select (select count(*)::int from issues) as issues, (select count(*)::int from issue_comments) as comments,
-    (select count(*)::int from labels) as labels, (select count(*)::int from validators where path like '/repositories/%') as validators, (select count(*)::int from repository_syncs) as syncs`);
+  const rows = await world.ctx.db.query(sql`
+      select (select count(*)::int from issues) as issues, (select count(*)::int from issue_comments) as comments,
+        (select count(*)::int from labels) as labels, (select count(*)::int from validators
+        where path like '/repositories/%') as validators, (select count(*)::int from repository_syncs) as syncs`);
   expect(rows).toEqual([{ issues: 0, comments: 0, labels: 0, validators: 0, syncs: 0 }]);
 });

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { sql } from "../../db/drizzle.ts";
 import { migrate } from "../../db/migrate.ts";
+import { sql } from "../../db/sql.ts";
 import type { Kind } from "../../src/mirror/store/resource.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
@@ -157,10 +157,8 @@ function redeliver(simulator: Simulator, ids: number[]): void {
 /** Waits until all of these are settled, checks that each was worked on once and none failed, and answers how many there are. */
 async function settled(world: TestWorld, guids: Set<string>): Promise<number> {
   const settledRows = async () => {
-    const { rows } = await world.ctx.db.$client.query<{ guid: string; status: string; attempts: number }>(
-      "select guid, status, attempts from deliveries where status <> 'pending' and guid = any($1)",
-      [[...guids]],
-    );
+    const rows = await world.ctx.db.query<{ guid: string; status: string; attempts: number }>(sql`
+      select guid, status, attempts from deliveries where status <> 'pending' and guid = any(${[...guids]})`);
     return rows;
   };
   await until("each delivery is settled", async () => (await settledRows()).length === guids.size);
@@ -184,9 +182,9 @@ async function revision(world: TestWorld): Promise<string> {
     "pull_request_reviews",
     "pull_request_review_comments",
   ];
-  const { rows } = await world.ctx.db.$client.query<{ newest: string }>(
-    `select max(newest)::text as newest from (${tables.map((table) => `select max(revision) as newest from ${table}`).join(" union all ")}) t`,
-  );
+  const revisions = tables.map((table) => sql`select max(revision) as newest from ${sql.identifier(table)}`);
+  const rows = await world.ctx.db.query<{ newest: string }>(sql`
+    select max(newest)::text as newest from (${sql.join(revisions, " union all ")}) t`);
   return rows[0]?.newest ?? "";
 }
 
@@ -198,8 +196,7 @@ function tallied({ lines }: Program): Record<string, number> {
 }
 
 async function currentName(world: TestWorld): Promise<string> {
-  const { rows } = await world.ctx.db.execute<{ full_name: string }>(
-    sql`select full_name from repositories join repository_syncs on repository_id = id`,
-  );
+  const rows = await world.ctx.db.query<{ full_name: string }>(sql`
+    select full_name from repositories join repository_syncs on repository_id = id`);
   return rows[0]?.full_name ?? "";
 }

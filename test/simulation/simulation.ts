@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
+import { sql } from "../../db/sql.ts";
 import { type Context, openContext } from "../../src/context.ts";
 import { type QueueCounts, queueCounts } from "../../src/queues/counts.ts";
 import { QUEUE_NAMES, QueueUnavailableError } from "../../src/queues/queues.ts";
@@ -418,9 +419,8 @@ class Run {
   }
 
   async #notCopied(): Promise<string | null> {
-    const { rows } = await this.#stage.ctx.db.$client.query<{ repository_id: string; state: string; problem: string }>(
-      "select * from repository_syncs",
-    );
+    const rows = await this.#stage.ctx.db.query<{ repository_id: string; state: string; problem: string }>(sql`
+      select * from repository_syncs`);
     const waiting = rows.filter(({ state }) => state !== "live");
     if (rows.length < this.#stage.repositories.length) return `only ${rows.length} repositories are known`;
     return waiting.length === 0 ? null : JSON.stringify(waiting);
@@ -429,11 +429,10 @@ class Run {
   /** Which repositories no catch-up and no sweep has looked at since upstream was quiet; null: none. */
   async #unconfirmedSince(quietAt: number): Promise<string | null> {
     const since = new Date(quietAt + LONG_LAG_MS);
-    const { rows } = await this.#stage.ctx.db.$client.query(
-      `select s.repository_id, s.state, s.problem, s.confirmed_at, w.swept_at from repository_syncs s left join sweeps w using (repository_id)
-        where s.state <> 'live' or s.confirmed_at is null or s.confirmed_at < $1 or w.swept_at is null or w.swept_at < $1`,
-      [since],
-    );
+    const rows = await this.#stage.ctx.db.query(sql`
+      select s.repository_id, s.state, s.problem, s.confirmed_at, w.swept_at from repository_syncs s left
+        join sweeps w using (repository_id)
+        where s.state <> 'live' or s.confirmed_at is null or s.confirmed_at < ${since} or w.swept_at is null or w.swept_at < ${since}`);
     return rows.length > 0 ? `not confirmed: ${JSON.stringify(rows)}` : null;
   }
 
@@ -446,11 +445,10 @@ class Run {
   }
 
   async #unauditedSince(toldAt: number): Promise<string | null> {
-    const { rows } = await this.#stage.ctx.db.$client.query(
-      `select s.repository_id, s.state, a.phase, a.started_at, a.finished_at from repository_syncs s left join audits a using (repository_id)
-        where a.started_at is null or a.finished_at is null or a.started_at < $1`,
-      [new Date(toldAt)],
-    );
+    const rows = await this.#stage.ctx.db.query(sql`
+      select s.repository_id, s.state, a.phase, a.started_at, a.finished_at from repository_syncs s left
+        join audits a using (repository_id)
+        where a.started_at is null or a.finished_at is null or a.started_at < ${new Date(toldAt)}`);
     if (rows.length > 0) return `not audited: ${JSON.stringify(rows)}`;
     return this.#busy();
   }
@@ -458,10 +456,11 @@ class Run {
   /** What the mirror still has to do; null when it has nothing. */
   async #busy(): Promise<string | null> {
     const { ctx } = this.#stage;
-    const { rows } = await ctx.db.$client.query<{ pending: number; marks: number; oldest: string | null }>(
-      `select (select count(*) from deliveries where status = 'pending')::int as pending, (select count(*) from refresh_marks)::int as marks,
-        (select kind || ' ' || key || ' ' || repository_id || ' asked ' || asked_at || ' not before ' || not_before from refresh_marks order by asked_at limit 1) as oldest`,
-    );
+    const rows = await ctx.db.query<{ pending: number; marks: number; oldest: string | null }>(sql`
+      select (select count(*) from deliveries where status = 'pending')::int as pending, (select count(*)
+        from refresh_marks)::int as marks,
+        (select kind || ' ' || key || ' ' || repository_id || ' asked ' || asked_at || ' not before ' || not_before
+        from refresh_marks order by asked_at limit 1) as oldest`);
     const { pending = 0, marks = 0, oldest = null } = rows[0] ?? {};
     if (pending > 0) return `${pending} deliveries are pending`;
     if (marks > 0) return `${marks} marks are open, the oldest ${oldest}`;

@@ -1,4 +1,4 @@
-import { getTableName, sql } from "../../db/drizzle.ts";
+import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import { renderDocuments } from "../../src/mirror/render/rendering.ts";
 import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
@@ -68,12 +68,12 @@ export async function compare(
 async function mirrored(ctx: Context, kind: Kind, repositoryId: number, api: string): Promise<Fields[]> {
   const resource = resourceOf(kind);
   const isSelf = kind === "repository";
-  const detail = resource.detailKeys.size > 0 && kind !== "review" ? sql.raw("detail::text") : sql.raw("null");
-  const served = kind === "issue" || kind === "pull_request" ? sql.raw("and id is not null") : sql.raw("");
-  const { rows } = await ctx.db.execute<{ document: string; detail: string | null; body: string | null }>(
-    sql`select document::text, ${detail} as detail, ${sql.raw(resource.hasBody ? "body" : "null")} as body from ${sql.raw(getTableName(resource.table))}
-      where ${sql.raw(isSelf ? "id" : "repository_id")} = ${repositoryId} and deleted_at is null ${served}`,
-  );
+  const detail = resource.detailKeys.size > 0 && kind !== "review" ? sql`detail::text` : sql`null`;
+  const served = kind === "issue" || kind === "pull_request" ? sql`id is not null` : sql`true`;
+  const rows = await ctx.db.query<{ document: string; detail: string | null; body: string | null }>(sql`
+    select document::text, ${detail} as detail, ${resource.hasBody ? sql`body` : sql`null`} as body
+      from ${sql.identifier(resource.table.name)}
+      where ${isSelf ? sql`id` : sql`repository_id`} = ${repositoryId} and deleted_at is null and ${served}`);
   const texts = await renderDocuments(
     new SharedRows(ctx.db),
     rows.map((row) => ({ ...row, repositoryId })),

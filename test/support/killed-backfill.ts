@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { type Context, openContext } from "../../src/context.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
@@ -157,11 +158,8 @@ async function inVain(what: string, tap: UpstreamTap, program: Program): Promise
 
 async function untilLive(ctx: Context): Promise<void> {
   await until("the repository is live and nothing is left to be read again", async () => {
-    const { rows } = await ctx.db.$client.query(
-      // Whether pull requests can be merged is never known here, and so is still to be asked about.
-      `select from repository_syncs where state = 'live'
-        and not exists (select from refresh_marks where kind <> 'mergeability')`,
-    );
+    const rows = await ctx.db.query(sql`select from repository_syncs where state = 'live'
+        and not exists (select from refresh_marks where kind <> 'mergeability')`);
     return rows.length > 0;
   });
 }

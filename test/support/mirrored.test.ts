@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type Database, openDatabase } from "../../db/connection.ts";
+import { type Database, openDatabase } from "../../db/database.ts";
+import { sql } from "../../db/sql.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { openTestDatabase } from "./database.ts";
 import { findMirroredTemplate, mirrorWhole } from "./mirrored.ts";
@@ -11,7 +12,7 @@ test("a clone of the mirrored template is what mirroring the same world anew giv
   await using resources = new AsyncDisposableStack();
   const open = (url: string) => {
     const db = openDatabase(url, { maxConnections: 1 });
-    resources.defer(() => db.$client.end());
+    resources.defer(() => db.close());
     return db;
   };
   const upstream = resources.use(await openSimulator({ seed: 7 }));
@@ -28,16 +29,15 @@ test("a clone of the mirrored template is what mirroring the same world anew giv
 
 /** Each row as `table: JSON`, without when the mirror saw it. */
 async function everyRow(db: Database): Promise<string[]> {
-  const { rows: tables } = await db.$client.query<{ name: string; columns: string }>(
-    `select table_name as name, string_agg(quote_ident(column_name), ', ' order by ordinal_position) as columns
+  const tables = await db.query<{ name: string; columns: string }>(sql`
+    select table_name as name, string_agg(quote_ident(column_name), ', ' order by ordinal_position) as columns
       from information_schema.columns join information_schema.tables using (table_schema, table_name)
-      where table_schema = 'public' and column_name <> all ('{seen_at,added_at}') and table_type = 'BASE TABLE' group by 1`,
-  );
+      where table_schema = 'public' and column_name <> all ('{seen_at,added_at}') and table_type = 'BASE TABLE'
+      group by 1`);
   const found: string[] = [];
   for (const { name, columns } of tables) {
-    const { rows } = await db.$client.query<{ row: string }>(
-      `select row_to_json(r)::text as row from (select ${columns} from ${name}) r`,
-    );
+    const rows = await db.query<{ row: string }>(sql`
+      select row_to_json(r)::text as row from (select ${sql.script(columns)} from ${sql.identifier(name)}) r`);
     found.push(...rows.map(({ row }) => `${name}: ${row}`));
   }
   return found.sort();

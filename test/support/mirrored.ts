@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { openDatabase } from "../../db/connection.ts";
+import { openDatabase } from "../../db/database.ts";
+import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { joinObserved, type Observed, observe } from "../../src/mirror/store/observation.ts";
@@ -70,7 +71,7 @@ async function mirrorGenerated(databaseUrl: string, size: Size, until: number): 
   const upstream = resources.use(await openSimulator({ seed: SEED }));
   fillWorld(upstream.world, size, until);
   const db = openDatabase(databaseUrl, { maxConnections: 1 });
-  resources.defer(() => db.$client.end());
+  resources.defer(() => db.close());
   const token = "token-of-the-copy";
   upstream.tokens.create({ token, login: "mirror-owner", repositories: "all" });
   await mirrorWhole({ db, clock: { now: () => new Date() } }, upstream, token);
@@ -107,10 +108,8 @@ export async function mirrorWhole(
       ["review_comments", "review_comment"],
     ];
     for (const [list, kind] of lists) await store(ctx, upstream, kind, state[list] ?? [], at);
-    await ctx.db.$client.query(
-      "insert into repository_syncs (repository_id, state, added_at) values ($1, 'live', now())",
-      [id],
-    );
+    await ctx.db.query(sql`
+      insert into repository_syncs (repository_id, state, added_at) values (${id}, 'live', now())`);
   }
 }
 

@@ -1,4 +1,4 @@
-import { sql } from "../../db/drizzle.ts";
+import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { type Context, openContext } from "../../src/context.ts";
 import { openWorkerRedis } from "../../src/operations/redis.ts";
@@ -103,14 +103,14 @@ export async function openWorld({
     async mirror(...patterns) {
       await addSelections(ctx, patterns);
       await resolveSelections(ctx);
-      const { rows: unresolved } = await ctx.db.execute<{ problem: string }>(
+      const unresolved = await ctx.db.query<{ problem: string }>(
         sql`select problem from selections where problem is not null`,
       );
       if (unresolved[0]) throw new Error(unresolved[0].problem);
       await until(
         "every repository is live",
         async () => {
-          const { rows } = await ctx.db.execute<{ state: string }>(sql`select state from repository_syncs`);
+          const rows = await ctx.db.query<{ state: string }>(sql`select state from repository_syncs`);
           return rows.length > 0 && rows.every((row) => row.state === "live");
         },
         copiedWithinMs,
@@ -157,7 +157,7 @@ export async function openWorld({
 }
 
 async function countMarks(ctx: Context): Promise<number> {
-  const { rows } = await ctx.db.execute<{ left: number }>(sql`select count(*)::int as left from refresh_marks`);
+  const rows = await ctx.db.query<{ left: number }>(sql`select count(*)::int as left from refresh_marks`);
   return rows[0]?.left ?? 0;
 }
 
@@ -166,7 +166,7 @@ async function settle(simulator: Simulator, ctx: Context): Promise<void> {
   await until("the mirror has nothing left to do", async () => {
     const counts = await queueCounts(ctx);
     const isBusy = Object.values(counts).some(({ waiting, active }) => waiting + active > 0);
-    const { rows } = await ctx.db.execute<{ pending: number }>(
+    const rows = await ctx.db.query<{ pending: number }>(
       sql`select count(*)::int as pending from deliveries where status = 'pending'`,
     );
     return !isBusy && rows[0]?.pending === 0;

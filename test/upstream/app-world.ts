@@ -1,5 +1,5 @@
 import { generateKeyPairSync, verify } from "node:crypto";
-import { sql } from "../../db/drizzle.ts";
+import { sql } from "../../db/sql.ts";
 import { json, openUpstreamWorld, type Play, quotaHeaders, type UpstreamWorld, type WorldOptions } from "./world.ts";
 
 const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
@@ -85,11 +85,12 @@ export async function openAppWorld(options: WorldOptions = {}): Promise<AppWorld
     [1, "octo"],
     [2, "hexa"],
   ] as const) {
-    await world.ctx.db.execute(sql`insert into installations (id, account, account_type, repository_selection, permissions, events)
-      values (${id}, ${account}, 'Organization', 'all', '{"metadata":"read","issues":"read"}', '[]')`);
-    await world.ctx.db.execute(
-      sql`insert into installation_repositories (repository_id, installation_id, full_name, page) values (${id * 10}, ${id}, ${`${account}/one`}, 1)`,
-    );
+    await world.ctx.db.query(sql`
+      insert into installations (id, account, account_type, repository_selection, permissions, events)
+        values (${id}, ${account}, 'Organization', 'all', '{"metadata":"read","issues":"read"}', '[]')`);
+    await world.ctx.db.query(sql`
+      insert into installation_repositories (repository_id, installation_id, full_name, page)
+        values (${id * 10}, ${id}, ${`${account}/one`}, 1)`);
   }
   return Object.assign(world, {
     service,

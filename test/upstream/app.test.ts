@@ -1,6 +1,6 @@
 import { createHash, generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
-import { sql } from "../../db/drizzle.ts";
+import { sql } from "../../db/sql.ts";
 import { CredentialRejectedError, QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { findValidators, saveValidator } from "../../src/upstream/conditional/validators.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
@@ -158,14 +158,14 @@ test("an installation that is suspended in the middle is told of in words, and t
 
 test("a suspended installation without any token: nothing is sent, and the reason is told", async () => {
   await using world = await openAppWorld();
-  await world.ctx.db.execute(sql`update installations set suspended_at = now() where id = 1`);
+  await world.ctx.db.query(sql`update installations set suspended_at = now() where id = 1`);
   await expect(world.upstream.get("/repositories/10", caller)).rejects.toThrow(/on octo is suspended.*unsuspend/);
   expect(world.asked).toHaveLength(0);
 });
 
 test("an App that is installed nowhere says so", async () => {
   await using world = await openAppWorld();
-  await world.ctx.db.execute(sql`truncate installations, installation_repositories`);
+  await world.ctx.db.query(sql`truncate installations, installation_repositories`);
   await expect(world.upstream.get("/repos/any/where", caller)).rejects.toThrow(/installed nowhere.*install it/);
 });
 
@@ -202,7 +202,7 @@ test("a write goes to a token where the account has not granted it to the App", 
   await using world = await openAppWorld({ tokens: ["token-one"] });
   await world.upstream.write({ method: "POST", path: "/repositories/10/issues", body: "{}" });
   expect(world.tokens()).toEqual(["token-one"]);
-  await world.ctx.db.execute(sql`update installations set permissions = '{"issues":"write"}' where id = 1`);
+  await world.ctx.db.query(sql`update installations set permissions = '{"issues":"write"}' where id = 1`);
   world.upstream.credentialsChanged();
   await world.upstream.write({ method: "POST", path: "/repositories/10/issues", body: "{}" });
   expect(world.asApp().at(-1)).toBe("1 /repositories/10/issues");

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
-import { sql } from "../../db/drizzle.ts";
+import { sql } from "../../db/sql.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
@@ -160,7 +160,7 @@ test("with RECOMPUTE_ETAGS off, another token asks by the date where there is on
   expect(await walk(world, below, two)).toEqual(["unchanged"]);
   expect(charged()).toBe(before);
   expect(await walk(world, labels, two)).toEqual(["ok"]);
-  const { rows } = await world.ctx.db.execute(sql`select count(body)::int as kept from validators`);
+  const rows = await world.ctx.db.query(sql`select count(body)::int as kept from validators`);
   expect(rows[0]).toEqual({ kept: 0 });
 });
 
@@ -204,7 +204,7 @@ test("a route whose ETags are made otherwise is noticed by its first answer, and
     },
   );
   await walk(world, "/repositories/7/labels?per_page=100");
-  const { rows } = await world.ctx.db.execute(sql`select count(body)::int as kept from validators`);
+  const rows = await world.ctx.db.query(sql`select count(body)::int as kept from validators`);
   expect(rows[0]).toEqual({ kept: 0 });
   expect(world.asked.map(({ headers }) => headers["if-none-match"] !== undefined)).toEqual([true]);
   // Not even guessed at for other lists of the kind; by their own validators pages are free as ever.
@@ -292,9 +292,8 @@ test("validators that are of no use for a month are dropped, those in use stay, 
   expect(await pruneValidators(world.ctx)).toBe(0);
   world.wait(11 * 86_400_000);
   expect(await pruneValidators(world.ctx)).toBe(1);
-  const { rows } = await world.ctx.db.execute(
-    sql`select path, credential, body is not null as kept from validators order by kept desc`,
-  );
+  const rows = await world.ctx.db.query(sql`
+    select path, credential, body is not null as kept from validators order by kept desc`);
   expect(rows).toEqual([
     { path: "/used?per_page=100", credential: fingerprint("one"), kept: true },
     { path: "/used?per_page=100", credential: fingerprint("two"), kept: false },
@@ -313,16 +312,14 @@ test("pages that take more room than they may go, those first that were of no us
     await walk(world, path);
     world.wait(86_400_000);
   }
-  const { rows } = await world.ctx.db.execute<{ total: number }>(
-    sql`select sum(octet_length(body))::int as total from validators`,
-  );
+  const rows = await world.ctx.db.query<{ total: number }>(sql`
+    select sum(octet_length(body))::int as total from validators`);
   const total = rows[0]?.total ?? 0;
   const kept = async (validatorBodiesBytes: number) => {
     const config = { ...world.ctx.config, validatorBodiesBytes };
     const pruned = await pruneBodies({ db: world.ctx.db, config });
-    const { rows: left } = await world.ctx.db.execute<{ path: string }>(
-      sql`select path from validators where body is not null order by path`,
-    );
+    const left = await world.ctx.db.query<{ path: string }>(sql`
+      select path from validators where body is not null order by path`);
     return { pruned, left: left.map(({ path }) => path.slice(1, path.indexOf("?"))) };
   };
   expect(await kept(total)).toEqual({ pruned: 0, left: ["newest", "older", "oldest"] });

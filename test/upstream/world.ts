@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Redis } from "ioredis";
-import { openDatabase } from "../../db/connection.ts";
+import { openDatabase } from "../../db/database.ts";
 import { type Config, parseConfig } from "../../src/config.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { type ClientLimits, openUpstream } from "../../src/upstream/client/client.ts";
@@ -117,7 +117,7 @@ export async function openUpstreamWorld(play: Play, options: WorldOptions = {}):
   let now = begin;
   const openContext = async (changes: Partial<Config> = {}) => {
     const db = openDatabase(config.databaseUrl, { maxConnections: 2 });
-    resources.defer(() => db.$client.end());
+    resources.defer(() => db.close());
     const away = { port: 1, lazyConnect: true, enableOfflineQueue: false, retryStrategy: () => null };
     const redis = options.redis === "down" ? new Redis(away) : new Redis(config.redisUrl);
     redis.on("error", () => {});

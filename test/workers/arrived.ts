@@ -1,4 +1,4 @@
-import { sql } from "../../db/drizzle.ts";
+import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
@@ -16,9 +16,8 @@ export async function openMirrored(): Promise<MirroredWorld> {
   const headers = { authorization: "token test-upstream-token", "user-agent": "test" };
   const answer = await fetch(`${world.simulator.url}/repos/${world.first}`, { headers });
   const repository = (await answer.json()) as MirroredWorld["repository"];
-  await world.ctx.db.execute(
-    sql`insert into repository_syncs (repository_id, state, added_at) values (${repository.id}, 'live', now())`,
-  );
+  await world.ctx.db.query(sql`
+    insert into repository_syncs (repository_id, state, added_at) values (${repository.id}, 'live', now())`);
   return { ...world, repository };
 }
 
@@ -44,11 +43,10 @@ export async function arrive({ ctx, repository }: MirroredWorld, payloads: (obje
   const ids: string[] = [];
   for (const [index, payload] of payloads.entries()) {
     const text = typeof payload === "string" ? payload : JSON.stringify(payload);
-    const { rows } = await ctx.db.$client.query<{ id: string }>(
-      `insert into deliveries (hook_id, guid, event, repository_id, payload, received_at)
-        values (1, $1, 'issues', $2, $3, timestamptz '2026-01-02' + $4 * interval '1 second') returning id`,
-      [`guid-${guids++}`, repository.id, Buffer.from(text), index],
-    );
+    const rows = await ctx.db.query<{ id: string }>(sql`
+      insert into deliveries (hook_id, guid, event, repository_id, payload, received_at)
+        values (1, ${`guid-${guids++}`}, 'issues', ${repository.id}, ${Buffer.from(text)}, timestamptz '2026-01-02' + ${index} * interval '1 second')
+        returning id`);
     ids.push(rows[0]?.id as string);
   }
   return ids;
@@ -56,18 +54,14 @@ export async function arrive({ ctx, repository }: MirroredWorld, payloads: (obje
 
 /** In the order of the ids. */
 export const statuses = async ({ ctx }: TestWorld, ids: string[]) => {
-  const { rows } = await ctx.db.$client.query<{ status: string }>(
-    "select d.status from unnest($1::uuid[]) with ordinality x(id, n) join deliveries d using (id) order by n",
-    [ids],
-  );
+  const rows = await ctx.db.query<{ status: string }>(sql`
+    select d.status from unnest(${ids}::uuid[]) with ordinality x(id, n) join deliveries d using (id) order by n`);
   return rows.map(({ status }) => status);
 };
 
 /** `number title` of each issue. */
 export const titles = async ({ ctx, repository }: MirroredWorld) => {
-  const { rows } = await ctx.db.$client.query<{ number: number; title: string }>(
-    "select number, title from issues where repository_id = $1 order by number",
-    [repository.id],
-  );
+  const rows = await ctx.db.query<{ number: number; title: string }>(sql`
+    select number, title from issues where repository_id = ${repository.id} order by number`);
   return rows.map(({ number, title }) => `${number} ${title}`);
 };

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { dispatchPending } from "../../src/inbox/dispatch.ts";
 import { queueCounts } from "../../src/queues/counts.ts";
 import { enqueueBursts, enqueueDeliveries } from "../../src/queues/enqueue.ts";
@@ -7,7 +8,7 @@ import { openBurstsWorker } from "../../workers/bursts.ts";
 import { openDeliveriesWorker } from "../../workers/deliveries.ts";
 import { openLink } from "../receiver/breakable-link.ts";
 import { testEnvironment } from "../support/config.ts";
-import { openTestDatabase } from "../support/database.ts";
+import { connectTo, openTestDatabase } from "../support/database.ts";
 import { until } from "../support/patience.ts";
 import { startProgram } from "../support/program.ts";
 
@@ -19,11 +20,8 @@ const edits = (world: MirroredWorld, numbers: number[]) =>
 
 /** Status and attempts of each, in the order of the ids. */
 async function outcomes({ ctx }: Pick<MirroredWorld, "ctx">, ids: string[]): Promise<string[]> {
-  const { rows } = await ctx.db.$client.query<{ outcome: string }>(
-    `select d.status || ' ' || d.attempts as outcome
-      from unnest($1::uuid[]) with ordinality x(id, n) join deliveries d using (id) order by n`,
-    [ids],
-  );
+  const rows = await ctx.db.query<{ outcome: string }>(sql`select d.status || ' ' || d.attempts as outcome
+      from unnest(${ids}::uuid[]) with ordinality x(id, n) join deliveries d using (id) order by n`);
   return rows.map(({ outcome }) => outcome);
 }
 
@@ -49,9 +47,8 @@ test("what cannot be applied ends as failed with its own attempts and reason; it
     return !(await outcomes(world, ids)).some((one) => one.startsWith("pending"));
   });
   expect(await outcomes(world, ids)).toEqual(["applied 1", "applied 1", "failed 1", "failed 8", "applied 1"]);
-  const { rows } = await ctx.db.$client.query<{ reason: string }>(
-    "select reason from deliveries where status = 'failed' order by received_at",
-  );
+  const rows = await ctx.db.query<{ reason: string }>(sql`
+    select reason from deliveries where status = 'failed' order by received_at`);
   expect(rows.map(({ reason }) => reason)).toEqual(["The payload is not JSON", expect.stringContaining("integer")]);
   expect(await titles(world)).toEqual(["1 edited 1", "2 edited 2", "4 edited 4"]);
   await until("no job is left", async () => {
@@ -69,22 +66,20 @@ test("a worker killed in the middle of a burst leaves all of it to another, whic
   const { databaseUrl: database, redisUrl, redisPrefix, upstreamUrl: upstream } = ctx.config;
   const env = testEnvironment({ database, redis: { url: redisUrl, prefix: redisPrefix }, upstream });
   // The victim cannot go on while somebody holds one of them.
-  const holder = await ctx.db.$client.connect();
+  const holder = await connectTo(ctx.config.databaseUrl);
   try {
     await holder.query("begin");
     await holder.query("select from deliveries where id = $1 for update", [ids[2]]);
     await enqueueBursts(ctx, ids);
     const victim = startProgram("workers/main.ts", env);
     await until("the victim waits in its transaction", async () => {
-      const { rows } = await ctx.db.$client.query(
-        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-      );
+      const rows = await ctx.db.query(sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
       return rows.length > 0;
     });
     await victim.kill();
   } finally {
-    await holder.query("rollback");
-    holder.release();
+    await holder.end();
   }
   expect(await queueCounts(ctx)).toMatchObject({ deliveries: { waiting: 0, active: 4, delayed: 0, failed: 0 } });
   world.work();
@@ -120,10 +115,9 @@ test("with Postgres away a burst waits as a whole, at no cost of attempts, and n
   await using link = await openLink(database.url);
   await using world = await openWorkerWorld({ databaseUrl: link.url });
   const { db, queues } = world.ctx;
-  const { rows } = await db.$client.query<{ id: string }>(
-    `insert into deliveries (hook_id, guid, event, payload, received_at)
-      select 1, 'star-' || n, 'star', '{}', now() from generate_series(1, 3) n returning id`,
-  );
+  const rows = await db.query<{ id: string }>(sql`
+    insert into deliveries (hook_id, guid, event, payload, received_at)
+      select 1, 'star-' || n, 'star', '{}', now() from generate_series(1, 3) n returning id`);
   const ids = rows.map(({ id }) => id);
   await link.cut();
   await enqueueBursts(world.ctx, ids);

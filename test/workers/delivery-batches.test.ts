@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { observe } from "../../src/mirror/store/observation.ts";
 import type { Fields } from "../../src/mirror/store/template.ts";
@@ -81,12 +82,12 @@ test("who closed an issue is asked also where a list, which does not say, had sh
   const { issue } = closed as unknown as { issue: Fields };
   const seen = { api: ctx.config.upstreamUrl, seenAt: new Date("2026-01-01T00:01:00Z"), read: true };
   const at = { ...seen, repository: { id: repository.id, fullName: "octo/demo", htmlUrl: null } };
-  const marks = async () => (await ctx.db.$client.query("select kind, key::integer from refresh_marks")).rows;
+  const marks = async () => await ctx.db.query(sql`select kind, key::integer from refresh_marks`);
   await ctx.db.transaction((tx) => mergeObserved(tx, observe("issue", issue, at)));
   await applied(world, await arrive(world, [closed]));
   expect(await marks()).toEqual([{ kind: "issue", key: 1 }]);
 
-  await ctx.db.$client.query("delete from refresh_marks");
+  await ctx.db.query(sql`delete from refresh_marks`);
   await ctx.db.transaction((tx) => mergeObserved(tx, observe("issue", { ...issue, closed_by: null }, at)));
   await applied(world, await arrive(world, [closed]));
   expect(await marks()).toEqual([]);
@@ -104,7 +105,7 @@ test("every name that a repository had in between leads to it", async () => {
     { ...opened(world, 1, "one", "2026-01-01T00:00:01Z"), ...named("nine", "2026-01-01T00:00:03Z") },
   ]);
   await applied(world, ids);
-  const { rows } = await world.ctx.db.$client.query("select full_name from former_names order by full_name");
+  const rows = await world.ctx.db.query(sql`select full_name from former_names order by full_name`);
   expect(rows.map(({ full_name }) => full_name)).toEqual(["octo/eight", "octo/seven"]);
 });
 

@@ -1,7 +1,7 @@
-import pg from "pg";
 import { describe, expect, test } from "vitest";
-import { DrizzleQueryError, drizzle } from "../../db/drizzle.ts";
+import { openDatabase } from "../../db/database.ts";
 import { isPostgresOutage } from "../../db/outage.ts";
+import { sql } from "../../db/sql.ts";
 import { InboxUnavailableError, UnstorableDeliveryError } from "../../src/inbox/accept.ts";
 import { InvalidPayloadError } from "../../src/sync/deliveries/payload.ts";
 import {
@@ -64,19 +64,14 @@ describe("what becomes of a job that threw", () => {
     for (const code of ["57P01", "57P02", "57P03", "08006", "53300", "25006", "ECONNREFUSED", "ECONNRESET", "EPIPE"]) {
       expect(verdictOn(withCode(code), { random: () => 0.5 })).toEqual({ kind: "delay", delayMs: 2_000 });
     }
-    expect(isPostgresOutage(new DrizzleQueryError("select", [], withCode("57P01")))).toBe(true);
+    expect(isPostgresOutage(new Error("Storing failed", { cause: withCode("57P01") }))).toBe(true);
   });
 
   test("Postgres away, as node-postgres itself says it", async () => {
-    const pool = new pg.Pool({ connectionString: "postgres://tain@127.0.0.1:1/tain" });
-    for (const query of [pool.query("select 1"), drizzle(pool).execute("select 1")]) {
-      const error = await query.then(
-        () => null,
-        (reason: unknown) => reason,
-      );
-      expect(isPostgresOutage(error)).toBe(true);
-    }
-    await pool.end();
+    const db = openDatabase("postgres://tain@127.0.0.1:1/tain");
+    const error = await db.query(sql`select 1`).catch((reason: unknown) => reason);
+    expect(isPostgresOutage(error)).toBe(true);
+    await db.close();
   });
 });
 

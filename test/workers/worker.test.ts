@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Job, Worker } from "bullmq";
 import { describe, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { enqueueCatchUp, enqueueDeliveries } from "../../src/queues/enqueue.ts";
 import type { RepositoryJob } from "../../src/queues/jobs.ts";
 import { InvalidPayloadError } from "../../src/sync/deliveries/payload.ts";
@@ -190,7 +191,7 @@ describe("acknowledged deliveries reach the mirror", () => {
     await eventually(async () => expect((await queues.inbox.getDelayed())[0]?.attemptsStarted).toBeGreaterThan(1));
     await link.mend();
     await eventually(async () => {
-      const { rows } = await db.$client.query("select guid, status, received_at from deliveries");
+      const rows = await db.query(sql`select guid, status, received_at from deliveries`);
       expect(rows).toEqual([{ guid: "waiting-1", status: "pending", received_at: new Date(receivedAt) }]);
     });
     expect(await queues.inbox.getJobCounts("waiting", "delayed", "failed")).toEqual({
@@ -225,11 +226,11 @@ describe("acknowledged deliveries reach the mirror", () => {
     await using link = await openLink(database.url);
     await using world = await openWorkerWorld({ databaseUrl: link.url });
     const { db, queues } = world.ctx;
-    const { rows } = await db.$client.query<{ id: string }>(
-      `with mirrored as (insert into repository_syncs (repository_id, state, added_at) values (7, 'live', now()))
+    const rows = await db.query<{ id: string }>(sql`
+      with mirrored as (insert into repository_syncs (repository_id, state, added_at) values (7, 'live', now()))
         insert into deliveries (hook_id, guid, event, payload, received_at)
-        values (1, 'invalid-1', 'issues', '{"action":"opened","issue":{},"repository":{"id":7,"full_name":"octo/demo"}}', now()) returning id`,
-    );
+        values (1, 'invalid-1', 'issues', '{"action":"opened","issue":{},"repository":{"id":7,"full_name":"octo/demo"}}', now())
+        returning id`);
     const deliveryId = rows[0]?.id ?? "";
     await link.cut();
     await enqueueDeliveries(world.ctx, [deliveryId]);
@@ -239,8 +240,8 @@ describe("acknowledged deliveries reach the mirror", () => {
     expect((await queues.deliveries.getDelayed())[0]).toMatchObject({ attemptsMade: 0 });
     await link.mend();
     await eventually(async () => {
-      const settled = await db.$client.query("select status, reason from deliveries");
-      expect(settled.rows).toEqual([{ status: "failed", reason: expect.stringContaining("issues") }]);
+      const settled = await db.query(sql`select status, reason from deliveries`);
+      expect(settled).toEqual([{ status: "failed", reason: expect.stringContaining("issues") }]);
     });
   });
 });

@@ -1,5 +1,6 @@
 import pg from "pg";
-import { runPrepared, type Session } from "../../../db/statement.ts";
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
 
 /** An issue or pull request that a committed transaction has changed, deleted or stored for the first time. */
 export interface Change {
@@ -16,15 +17,12 @@ const LISTENING = 7_241_947;
  * Tells all who listen, in every process, once the transaction is committed. With nobody there it costs a look at a lock:
  * whoever cannot have it alone is not alone. One who begins to listen waits for transactions that saw nobody.
  */
-export async function announceChanges(session: Session, changes: Change[]): Promise<void> {
+export async function announceChanges(tx: Transaction, changes: Change[]): Promise<void> {
   if (changes.length === 0) return;
   const texts = new Set(changes.map(({ repositoryId, kind, number }) => `${repositoryId} ${kind} ${number}`));
-  await runPrepared(
-    session,
-    `select pg_notify('${CHANNEL}', change) from unnest($1::text[]) as x(change)
-      where not pg_try_advisory_xact_lock(${LISTENING})`,
-    [[...texts]],
-  );
+  await tx.prepared(sql`
+    select pg_notify(${CHANNEL}, change) from unnest(${[...texts]}::text[]) as x(change)
+      where not pg_try_advisory_xact_lock(${LISTENING})`);
 }
 
 /**

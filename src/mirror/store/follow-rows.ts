@@ -1,7 +1,6 @@
-import type { Transaction } from "../../../db/connection.ts";
-import { PEOPLE, touch } from "../../../db/revisions.ts";
-import { sql } from "../../../db/sql.ts";
-import { arrayOf, runPrepared } from "../../../db/statement.ts";
+import type { Transaction } from "../../../db/database.ts";
+import { PEOPLE } from "../../../db/revisions.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { Stored } from "./merge-rule.ts";
 import { type Kind, type Resource, resources } from "./resource.ts";
 import { layoutFor, type Row } from "./rows.ts";
@@ -22,16 +21,15 @@ export async function followRows(tx: Transaction, resource: Resource, rows: Row[
 /** Nobody shows a person who is met for the first time but what is stored along with them. */
 function touchRows(tx: Transaction, { kind }: Resource, rows: Row[]): void {
   if (kind === "user") {
-    if (rows.some(({ before }) => before)) touch(tx, [PEOPLE]);
+    if (rows.some(({ before }) => before)) tx.touch([PEOPLE]);
   } else if (kind === "repository") {
     const names = rows.flatMap(({ stored, before }) => [stored.fields.full_name, before?.stored.fields.full_name]);
-    touch(
-      tx,
+    tx.touch(
       rows.map(({ seen }) => seen.key),
       names.filter((name) => typeof name === "string"),
     );
   } else {
-    touch(tx, new Set(rows.map(({ seen }) => seen.repositoryId)));
+    tx.touch(rows.map(({ seen }) => seen.repositoryId));
   }
 }
 
@@ -44,21 +42,21 @@ export const childNumberColumns: Partial<Record<Kind, string>> = {
 
 /** Where it lies who stands in a list of an issue's. */
 interface Listed {
-  table: string;
-  column: string;
+  table: Sql;
+  column: Sql;
   /** What the table repeats of the issue `i`: columns, and where they come from. */
-  repeated?: { columns: string; values: string };
+  repeated?: { columns: Sql; values: Sql };
 }
 
 const LABELS: Listed = {
-  table: "issue_labels",
-  column: "label_id",
+  table: sql`issue_labels`,
+  column: sql`label_id`,
   repeated: {
-    columns: ", state, is_pull_request, is_shown, created_at",
-    values: ", i.state, i.is_pull_request, i.id is not null and i.deleted_at is null, i.created_at",
+    columns: sql`, state, is_pull_request, is_shown, created_at`,
+    values: sql`, i.state, i.is_pull_request, i.id is not null and i.deleted_at is null, i.created_at`,
   },
 };
-const ASSIGNEES: Listed = { table: "issue_assignees", column: "user_id" };
+const ASSIGNEES: Listed = { table: sql`issue_assignees`, column: sql`user_id` };
 
 /** The issues' own rows were written and are locked. */
 async function followList(
@@ -79,26 +77,36 @@ async function followList(
     gone.push(...was.filter((id) => !is.includes(id)).map(place));
     come.push(...is.filter((id) => !was.includes(id)).map(place));
   }
-  const places = `unnest(${arrayOf("$1", "bigint")}, ${arrayOf("$2", "bigint")}, ${arrayOf("$3", "integer")}) as x(r, i, n)`;
   if (gone.length > 0)
-    await runPrepared(
-      tx,
-      `delete from ${table} t using ${places} where t.repository_id = x.r and t.${column} = x.i and t.number = x.n`,
-      columnsOf(gone),
-    );
-  if (come.length > 0)
-    await runPrepared(
-      tx,
-      `insert into ${table} (repository_id, ${column}, number${repeated?.columns ?? ""}) select x.r, x.i, x.n${repeated?.values ?? ""}
-        from ${places}${repeated ? " join issues i on i.repository_id = x.r and i.number = x.n" : ""} on conflict do nothing`,
-      columnsOf(come),
-    );
+    await tx.prepared(sql`
+      delete from ${table} t using ${placesTable(gone)}
+        where t.repository_id = x.r and t.${column} = x.i and t.number = x.n`);
+  if (come.length > 0) {
+    const { columns, values } = repeated ?? { columns: sql``, values: sql`` };
+    const issue = repeated ? sql`join issues i on i.repository_id = x.r and i.number = x.n` : sql``;
+    await tx.prepared(sql`
+      insert into ${table} (repository_id, ${column}, number ${columns})
+        select x.r, x.i, x.n ${values} from ${placesTable(come)} ${issue} on conflict do nothing`);
+  }
 }
 
 type Place = [repositoryId: number, id: number, number: number];
 
-function columnsOf(places: Place[]): number[][] {
-  return [0, 1, 2].map((column) => places.map((place) => place[column] as number));
+/** The places as a table `x` of `r`, `i` and `n`. */
+function placesTable(places: readonly Place[]): Sql {
+  const repositoryIds = sql.array(
+    places.map(([repositoryId]) => repositoryId),
+    "bigint",
+  );
+  const ids = sql.array(
+    places.map(([, id]) => id),
+    "bigint",
+  );
+  const numbers = sql.array(
+    places.map(([, , number]) => number),
+    "integer",
+  );
+  return sql`unnest(${repositoryIds}, ${ids}, ${numbers}) as x(r, i, n)`;
 }
 
 /** Upstream deletes what was said under an issue with it, and says so of the issue alone. Numbers are not used again. */
@@ -114,7 +122,7 @@ async function buryChildren(tx: Transaction, rows: Row[]): Promise<void> {
     const column = childNumberColumns[resource.kind];
     if (!column) continue;
     await tx.query(sql`
-      update ${sql.identifier(layoutFor(resource).table)} t set deleted_at = x.at, revision = nextval('revision')
+      update ${layoutFor(resource).table} t set deleted_at = x.at, revision = nextval('revision')
         from json_to_recordset(${keys}::json) as x(r bigint, n integer, at timestamptz)
         where t.repository_id = x.r and ${sql.identifier(`t.${column}`)} = x.n and t.deleted_at is null`);
   }
@@ -131,6 +139,8 @@ async function rememberFormerNames(tx: Transaction, rows: Row[]): Promise<void> 
     }),
   );
   if (names.length === 0) return;
-  await tx.query(sql`insert into former_names (full_name, repository_id)
-    select name, id from json_to_recordset(${JSON.stringify(names)}::json) as x(name text, id bigint) on conflict do nothing`);
+  await tx.query(sql`
+    insert into former_names (full_name, repository_id)
+      select name, id from json_to_recordset(${JSON.stringify(names)}::json) as x(name text, id bigint)
+      on conflict do nothing`);
 }

@@ -1,5 +1,5 @@
-import type { Transaction } from "../../../db/connection.ts";
-import { arrayOf, runPrepared } from "../../../db/statement.ts";
+import type { Transaction } from "../../../db/database.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
 import { announceChanges, type Change } from "./announcement.ts";
 import { childNumberColumns, followRows } from "./follow-rows.ts";
@@ -7,8 +7,6 @@ import { type Folded, fold, type Stored } from "./merge-rule.ts";
 import type { Observed, Seen } from "./observation.ts";
 import { type Kind, type Resource, type ResourceKey, resources } from "./resource.ts";
 import { type Known, type KnownRow, knownOf, layoutFor, type Row, recordset, selectKnown } from "./rows.ts";
-
-export type { Transaction } from "../../../db/connection.ts";
 
 export interface Merged extends ResourceKey {
   outcome: Folded["outcome"];
@@ -59,13 +57,11 @@ export async function findStored(
 
 async function storeShapes(tx: Transaction, shapes: Map<string, string>): Promise<void> {
   if (shapes.size === 0) return;
-  const ids = [...shapes.keys()].sort();
-  await runPrepared(
-    tx,
-    `insert into shapes (id, keys) select x.id, x.keys from unnest($1::text[], $2::text[]) as x(id, keys)
-      where not exists (select from shapes known where known.id = x.id) order by x.id on conflict do nothing`,
-    [ids, ids.map((id) => shapes.get(id))],
-  );
+  await tx.prepared(sql`
+    insert into shapes (id, keys)
+      select x.id, x.keys from unnest(${[...shapes.keys()]}::text[], ${[...shapes.values()]}::text[]) as x(id, keys)
+        where not exists (select from shapes known where known.id = x.id) order by x.id
+      on conflict do nothing`);
 }
 
 /** The rows of one kind that are to be written. */
@@ -178,12 +174,9 @@ async function readKnown(
   tx: Transaction,
   groups: Map<Kind, Groups<ResourceKey>>,
 ): Promise<Map<Kind, Map<string, Known>>> {
-  const values = resources.flatMap(({ kind }) => {
-    const asked = [...(groups.get(kind)?.values() ?? [])].map(first);
-    return [asked.map(({ repositoryId }) => repositoryId), asked.map(({ key }) => key)];
-  });
+  const asked = new Map([...groups].map(([kind, ofKind]) => [kind, [...ofKind.values()].map(first)]));
   const known = new Map<Kind, Map<string, Known>>();
-  for (const row of await runPrepared<KnownRow>(tx, selectKnown, values)) {
+  for (const row of await tx.prepared<KnownRow>(selectKnown(asked))) {
     const ofKind = known.get(row.kind) ?? new Map<string, Known>();
     known.set(row.kind, ofKind.set(`${row.r}/${row.k}`, knownOf(row)));
   }
@@ -193,21 +186,20 @@ async function readKnown(
 /** Answers the keys of those that were not there. */
 async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Set<string>> {
   if (rows.length === 0) return new Set();
-  const { table, hasRepository, keyColumn } = layoutFor(resource);
-  const { table: x, columns, values } = recordset(resource, rows);
+  const { table, repositoryId, key } = layoutFor(resource);
+  const { table: x, columns } = recordset(resource, rows);
   // A delivery about a comment may come after the deletion of what it stood under.
-  const parent = childNumberColumns[resource.kind];
-  const sources = columns.map((column) =>
-    parent && column === "deleted_at" ? "coalesce(x.deleted_at, i.deleted_at)" : `x.${column}`,
+  const number = childNumberColumns[resource.kind];
+  const values = columns.map((column) =>
+    number && column === "deleted_at" ? sql`coalesce(x.deleted_at, i.deleted_at)` : of("x", column),
   );
-  const join = parent ? ` left join issues i on i.repository_id = x.repository_id and i.number = x.${parent}` : "";
-  const inserted = await runPrepared<{ key: string }>(
-    tx,
-    `insert into ${table} (${columns.join(", ")}) select ${sources.join(", ")} from ${x}${join}
-      on conflict (${resource.keyColumns.join(", ")}) do nothing
-      returning ${hasRepository ? "repository_id" : "0"} || '/' || ${keyColumn} as key`,
-    values,
-  );
+  const parent = number
+    ? sql`left join issues i on i.repository_id = x.repository_id and i.number = ${of("x", number)}`
+    : sql``;
+  const inserted = await tx.prepared<{ key: string }>(sql`
+    insert into ${table} as t (${sql.join(columns.map(sql.identifier))}) select ${sql.join(values)} from ${x} ${parent}
+      on conflict (${sql.join(resource.keyColumns.map(sql.identifier))}) do nothing
+      returning ${repositoryId} || '/' || ${key} as key`);
   return new Set(inserted.map(({ key }) => key));
 }
 
@@ -217,19 +209,17 @@ async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
  */
 async function lockRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Map<string, string>> {
   if (rows.length === 0) return new Map();
-  const { table, hasRepository, keyColumn } = layoutFor(resource);
-  const locked = await runPrepared<{ key: string; revision: string }>(
-    tx,
-    `select ${hasRepository ? "t.repository_id" : "0"} || '/' || t.${keyColumn} as key, t.revision::text as revision
-      from unnest(${arrayOf("$1", "bigint")}, ${arrayOf("$2", "bigint")}, ${arrayOf("$3", "boolean")}) as x(r, k, is_known)
-      join ${table} t on ${hasRepository ? "t.repository_id = x.r and " : ""}t.${keyColumn} = x.k
-      where x.is_known or t.xmin <> pg_current_xact_id()::xid order by ${resource.keyColumns.map((column) => `t.${column}`).join(", ")} for no key update of t`,
-    [
-      rows.map(({ seen }) => seen.repositoryId),
-      rows.map(({ seen }) => seen.key),
-      rows.map(({ before }) => before !== undefined),
-    ],
-  );
+  const { table, repositoryId, key, isRow } = layoutFor(resource);
+  const repositoryIds = rows.map(({ seen }) => seen.repositoryId);
+  const keys = rows.map(({ seen }) => seen.key);
+  const areKnown = rows.map(({ before }) => before !== undefined);
+  const locked = await tx.prepared<{ key: string; revision: string }>(sql`
+    select ${repositoryId} || '/' || ${key} as key, t.revision::text as revision
+      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(keys, "bigint")}, ${sql.array(areKnown, "boolean")})
+        as x(r, k, is_known)
+      join ${table} t on ${isRow}
+      where x.is_known or t.xmin <> pg_current_xact_id()::xid
+      order by ${sql.join(resource.keyColumns.map((column) => of("t", column)))} for no key update of t`);
   return new Map(locked.map(({ key, revision }) => [key, revision]));
 }
 
@@ -238,7 +228,7 @@ const TEXTS = ["title", "body"];
 
 /** Those that are not new; they are locked. */
 async function updateRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<void> {
-  const texts = TEXTS.filter((name) => layoutFor(resource).names.includes(name));
+  const texts = TEXTS.filter((name) => name in layoutFor(resource).types);
   const isReworded = ({ stored, before }: Row) =>
     texts.some((name) => stored.fields[name] !== before?.stored.fields[name]);
   const updates = rows.filter(({ before }) => before);
@@ -260,12 +250,15 @@ async function update(
   without: readonly string[] = [],
 ): Promise<void> {
   if (rows.length === 0) return;
-  const { table: x, columns, values } = recordset(resource, rows, { without });
+  const { table: x, columns } = recordset(resource, rows, { without });
   const changed = columns.filter((column) => !resource.keyColumns.includes(column));
-  await runPrepared(
-    tx,
-    `update ${layoutFor(resource).table} t set ${changed.map((column) => `${column} = x.${column}`).join(", ")}, revision = nextval('revision')
-      from ${x} where ${resource.keyColumns.map((column) => `t.${column} = x.${column}`).join(" and ")}`,
-    values,
-  );
+  const news = changed.map((column) => sql`${sql.identifier(column)} = ${of("x", column)}`);
+  const isRow = resource.keyColumns.map((column) => sql`${of("t", column)} = ${of("x", column)}`);
+  await tx.prepared(sql`
+    update ${layoutFor(resource).table} t set ${sql.join(news)}, revision = nextval('revision')
+      from ${x} where ${sql.and(isRow)}`);
+}
+
+function of(alias: "t" | "x", column: string): Sql {
+  return sql.identifier(`${alias}.${column}`);
 }

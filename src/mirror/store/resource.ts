@@ -1,4 +1,3 @@
-import type { PgTable } from "../../../db/drizzle.ts";
 import { issueComments } from "../../../db/schema/comments.ts";
 import { issues } from "../../../db/schema/issues.ts";
 import { labels } from "../../../db/schema/labels.ts";
@@ -7,6 +6,7 @@ import { pullRequests } from "../../../db/schema/pull-requests.ts";
 import { repositories } from "../../../db/schema/repositories.ts";
 import { pullRequestReviewComments, pullRequestReviews } from "../../../db/schema/reviews.ts";
 import type { ResourceKind } from "../../../db/schema/sync.ts";
+import type { Table } from "../../../db/schema/table.ts";
 import { users } from "../../../db/schema/users.ts";
 import { type Fields, type Json, referenceId } from "./template.ts";
 
@@ -22,7 +22,7 @@ export interface ResourceKey {
 /** How a kind of resource lies in its table. */
 export interface Resource {
   kind: Kind;
-  table: PgTable;
+  table: Table;
   /** The columns of its primary key, in order; `repository_id` first where there is one. */
   keyColumns: readonly string[];
   /** The values of the table's own columns, by column name, taken from the stripped fields. */

@@ -1,9 +1,7 @@
-import { getTableConfig } from "../../../db/drizzle.ts";
-import { arrayOf } from "../../../db/statement.ts";
-import { textArray } from "../../../db/text-array.ts";
+import { type PgType, type Sql, sql, type Value } from "../../../db/sql.ts";
 import type { Stamp, Stored } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
-import { type Kind, type Resource, resources } from "./resource.ts";
+import { type Kind, type Resource, type ResourceKey, resources } from "./resource.ts";
 import { type Fields, type Json, literalOf } from "./template.ts";
 
 /** What is stored of a resource, and the revision that shows whether it still is. */
@@ -23,34 +21,35 @@ export interface Row {
   before: Known | undefined;
 }
 
-/** How a kind of resource lies in its table. */
+/** How a kind of resource lies in its table `t`. */
 interface Layout {
-  table: string;
-  hasRepository: boolean;
-  keyColumn: string;
-  /** Those that are written, by their names; quoted; and their types. */
-  names: readonly string[];
-  columns: readonly string[];
-  types: readonly string[];
+  table: Sql;
+  /** The id of a row's repository; 0 where it has none. */
+  repositoryId: Sql;
+  key: Sql;
+  /** The condition that a row of `t` is the one that a row `x` of `r` and `k` names. */
+  isRow: Sql;
+  /** The types of the columns that are written. */
+  types: Readonly<Record<string, PgType>>;
 }
 
-const layouts = new Map<Kind, Layout>(resources.map((resource) => [resource.kind, layoutOf(resource)]));
+const LAYOUTS = new Map<Kind, Layout>(resources.map((resource) => [resource.kind, layoutOf(resource)]));
 
 export function layoutFor({ kind }: Pick<Resource, "kind">): Layout {
-  return layouts.get(kind) as Layout;
+  // Of every kind, as it was made above.
+  return LAYOUTS.get(kind) as Layout;
 }
 
-function layoutOf(resource: Resource): Layout {
-  const { name, columns } = getTableConfig(resource.table);
-  const own = columns.filter((column) => column.name !== "revision" && !column.generated);
-  const quoted = (column: string) => (column === "default" ? '"default"' : column);
+function layoutOf({ table: { name, columns }, keyColumns }: Resource): Layout {
+  const key = sql.identifier(`t.${keyColumns.at(-1)}`);
+  const hasRepository = keyColumns[0] === "repository_id";
+  const written = Object.entries(columns).filter(([column, { isGenerated }]) => column !== "revision" && !isGenerated);
   return {
-    table: name,
-    hasRepository: resource.keyColumns[0] === "repository_id",
-    keyColumn: resource.keyColumns.at(-1) as string,
-    names: own.map((column) => column.name),
-    columns: own.map((column) => quoted(column.name)),
-    types: own.map((column) => column.getSQLType()),
+    table: sql.identifier(name),
+    repositoryId: hasRepository ? sql`t.repository_id` : sql`0`,
+    key,
+    isRow: hasRepository ? sql`t.repository_id = x.r and ${key} = x.k` : sql`${key} = x.k`,
+    types: Object.fromEntries(written.map(([column, { type }]) => [column, type])),
   };
 }
 
@@ -70,19 +69,26 @@ export interface KnownRow {
   revision: string;
 }
 
-/** Reads rows of every kind: for each, in the order of `resources`, an array of repositories' ids and one of keys. */
-export const selectKnown = resources
-  .map((resource, index) => {
-    const { table, hasRepository, keyColumn } = layoutFor(resource);
-    const ms = (column: string) => `(extract(epoch from t.${column}) * 1000)::float8`;
-    return `select '${resource.kind}' as kind, x.r::text as r, x.k::text as k, t.document,
-        ${resource.detailKeys.size > 0 ? "t.detail" : "null::json"} as detail, ${resource.hasBody ? "t.body" : "null"} as body, t.key_stamps,
-        ${resource.isVersioned ? ms("updated_at") : "0::float8"} as updated_ms, ${ms("seen_at")} as seen_ms, t.seen_by_read,
-        ${ms("deleted_at")} as deleted_ms, t.revision::text as revision
-      from unnest(${arrayOf(`$${2 * index + 1}`, "bigint")}, ${arrayOf(`$${2 * index + 2}`, "bigint")}) as x(r, k)
-      join ${table} t on ${hasRepository ? "t.repository_id = x.r and " : ""}t.${keyColumn} = x.k`;
-  })
-  .join(" union all ");
+/** Reads what is stored of these, by kind. Its text is the same whichever kinds are asked for. */
+export function selectKnown(asked: ReadonlyMap<Kind, readonly ResourceKey[]>): Sql {
+  const ms = (column: Sql) => sql`(extract(epoch from ${column}) * 1000)::float8`;
+  const selects = resources.map((resource) => {
+    const { table, isRow } = layoutFor(resource);
+    const keys = asked.get(resource.kind) ?? [];
+    const repositoryIds = keys.map(({ repositoryId }) => repositoryId);
+    const own = keys.map(({ key }) => key);
+    return sql`
+      select ${sql.script(`'${resource.kind}'`)} as kind, x.r::text as r, x.k::text as k, t.document,
+          ${resource.detailKeys.size > 0 ? sql`t.detail` : sql`null::json`} as detail,
+          ${resource.hasBody ? sql`t.body` : sql`null`} as body, t.key_stamps,
+          ${resource.isVersioned ? ms(sql`t.updated_at`) : sql`0::float8`} as updated_ms,
+          ${ms(sql`t.seen_at`)} as seen_ms, t.seen_by_read, ${ms(sql`t.deleted_at`)} as deleted_ms,
+          t.revision::text as revision
+        from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(own, "bigint")}) as x(r, k)
+        join ${table} t on ${isRow}`;
+  });
+  return sql.join(selects, " union all ");
+}
 
 export function knownOf(row: KnownRow): Known {
   const fields: Fields = row.document;
@@ -103,28 +109,27 @@ export function knownOf(row: KnownRow): Known {
   return { stored, revision: row.revision };
 }
 
-/**
- * The rows as a table `x` of a statement: an array for each column, so that its text does not depend on their number. With
- * the values for its placeholders, which begin at $1.
- */
+/** The rows as a table `x` of a statement: an array for each column, so that the text does not depend on their number. */
 export function recordset(
   resource: Resource,
   rows: readonly Row[],
   { without = [] }: { without?: readonly string[] } = {},
-): { table: string; columns: string[]; values: unknown[] } {
-  const { names, columns, types } = layoutFor(resource);
-  const taken = names.flatMap((name, index) => (without.includes(name) ? [] : [index]));
+): { table: Sql; columns: string[] } {
   const written = rows.map((row) => columnsOf(resource, row));
-  const arrays = taken.map((index, place) => arrayOf(`$${place + 1}`, types[index] as string));
-  const quoted = taken.map((index) => columns[index] as string);
-  return {
-    table: `unnest(${arrays.join(", ")}) as x(${quoted.join(", ")})`,
-    columns: quoted,
-    values: taken.map((index) => {
-      const column = written.map((row) => row[names[index] as string] ?? null);
-      return textArray(types[index] as string, column as (string | null)[]) ?? column;
-    }),
-  };
+  const taken = Object.entries(layoutFor(resource).types).filter(([column]) => !without.includes(column));
+  const arrays = taken.map(([column, type]) =>
+    sql.array(
+      written.map((row) => columnValue(row[column])),
+      type,
+    ),
+  );
+  const columns = taken.map(([column]) => column);
+  return { table: sql`unnest(${sql.join(arrays)}) as x(${sql.join(columns.map(sql.identifier))})`, columns };
+}
+
+/** Where upstream sends an object for a column that has text, the column gets its JSON. */
+function columnValue(value: Json | undefined): Value {
+  return typeof value === "object" && value !== null ? JSON.stringify(value) : (value ?? null);
 }
 
 function columnsOf(resource: Resource, { seen, stored }: Row): Record<string, Json> {

@@ -1,6 +1,5 @@
-import type { Database, Queries } from "../../../db/connection.ts";
-import { issueTransfers } from "../../../db/schema/issues.ts";
-import { Statement } from "../../../db/statement.ts";
+import type { Database, Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
 
 /** An issue by its repository's id and its number there. */
 export interface IssuePlace {
@@ -9,12 +8,13 @@ export interface IssuePlace {
 }
 
 /** Remembers where an issue went that left its repository for another. */
-export async function storeTransfer(db: Queries, from: IssuePlace, to: IssuePlace): Promise<void> {
-  const target = { toRepositoryId: to.repositoryId, toNumber: to.number };
-  await db
-    .insert(issueTransfers)
-    .values({ ...from, ...target })
-    .onConflictDoUpdate({ target: [issueTransfers.repositoryId, issueTransfers.number], set: target });
+export async function storeTransfer(tx: Transaction, from: IssuePlace, to: IssuePlace): Promise<void> {
+  tx.touch([from.repositoryId]);
+  await tx.query(sql`
+    insert into issue_transfers (repository_id, number, to_repository_id, to_number)
+      values (${from.repositoryId}, ${from.number}, ${to.repositoryId}, ${to.number})
+      on conflict (repository_id, number) do update
+        set to_repository_id = excluded.to_repository_id, to_number = excluded.to_number`);
 }
 
 /** Against a circle of transfers, which cannot be: an issue never comes back to a number that it had. */
@@ -22,18 +22,15 @@ const MOST_TRANSFERS = 100;
 
 /** Where an issue that is gone has ended up, maybe by way of others; null: nowhere that we know of. */
 export async function findTransfer(db: Database, { repositoryId, number }: IssuePlace): Promise<IssuePlace | null> {
-  const statement = new Statement();
-  const [row] = await statement.rows<{ repositoryId: string; number: number }>(
-    db,
-    `with recursive way as (
+  const [row] = await db.prepared<{ repositoryId: string; number: number }>(sql`
+    with recursive way as (
         select to_repository_id, to_number, 1 as step from issue_transfers
-          where repository_id = ${statement.value(repositoryId)} and number = ${statement.value(number)}
+          where repository_id = ${repositoryId} and number = ${number}
         union all
         select t.to_repository_id, t.to_number, way.step + 1 from way
           join issue_transfers t on t.repository_id = way.to_repository_id and t.number = way.to_number
           where way.step < ${MOST_TRANSFERS})
-      select to_repository_id as "repositoryId", to_number as number from way order by step desc limit 1`,
-  );
+      select to_repository_id as "repositoryId", to_number as number from way order by step desc limit 1`);
   return row ? { repositoryId: Number(row.repositoryId), number: row.number } : null;
 }
 

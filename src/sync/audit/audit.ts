@@ -1,8 +1,9 @@
 import { alone } from "../../../db/alone.ts";
+import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
-import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { QuotaSpentError } from "../../upstream/client/errors.ts";
 import { mayGoOn, whileMirrored } from "../following/while-mirrored.ts";

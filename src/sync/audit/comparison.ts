@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
-import type { Queries } from "../../../db/database.ts";
-import { getTableName } from "../../../db/drizzle.ts";
+import type { Queries, Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { renderDocuments } from "../../mirror/render/rendering.ts";
 import { SharedRows } from "../../mirror/render/shared-rows.ts";
-import { findStored, type Transaction } from "../../mirror/store/merge.ts";
+import { findStored } from "../../mirror/store/merge.ts";
 import { fold, VOLATILE } from "../../mirror/store/merge-rule.ts";
 import type { Observed, Seen } from "../../mirror/store/observation.ts";
 import { type Kind, resourceOf, resources } from "../../mirror/store/resource.ts";
@@ -89,7 +88,7 @@ export async function fingerprintOf(
     select t.document::text, ${isSelf ? sql`t.detail::text` : sql`null`} as detail,
         ${hasBody ? sql`t.body` : sql`null`} as body
       from unnest(${keys}::bigint[]) with ordinality as x(key, place)
-      join ${sql.identifier(getTableName(table))} t on ${sql.identifier(`t.${keyColumns.at(-1)}`)} = x.key
+      join ${sql.identifier(table.name)} t on ${sql.identifier(`t.${keyColumns.at(-1)}`)} = x.key
         ${isSelf ? sql`` : sql`and t.repository_id = ${repositoryId}`}
       where t.deleted_at is null order by x.place`);
   if (rows.length !== keys.length) return null;

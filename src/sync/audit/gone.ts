@@ -1,4 +1,3 @@
-import { getTableName } from "../../../db/drizzle.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/repository.ts";
@@ -25,7 +24,7 @@ export async function findUnmet(
     with met as (
       select unnest(keys) as key from audit_pages
         where repository_id = ${repository.id} and kind = ${kind} and walked_at >= ${auditStartedAt}
-    ) select ${key}::text as key from ${sql.identifier(getTableName(table))} t
+    ) select ${key}::text as key from ${sql.identifier(table.name)} t
       where t.repository_id = ${repository.id} and t.deleted_at is null and t.seen_at < ${settledBefore(auditStartedAt)}
         and not exists (select from met where met.key = ${key}) order by 1`);
   return rows.map((row) => Number(row.key));

@@ -1,8 +1,9 @@
+import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/repository.ts";
 import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
-import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, observe } from "../../mirror/store/observation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import type { Json } from "../../mirror/store/template.ts";

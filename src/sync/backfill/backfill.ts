@@ -1,7 +1,7 @@
+import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
-import type { Transaction } from "../../mirror/store/merge.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { FOLLOWED, move } from "../following/state.ts";

@@ -1,8 +1,9 @@
+import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/repository.ts";
 import { mergeabilityMark, storeMarks } from "../../mirror/store/marks.ts";
-import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { fetchAndStoreMergeabilityAfter, isMergeabilityKnown } from "../reads/mergeability.ts";
 import { fetchAndStorePage, PAGE_SIZE, reviewLists, type StoredPage } from "../reads/pages.ts";

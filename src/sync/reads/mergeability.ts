@@ -1,9 +1,9 @@
-import type { Queries } from "../../../db/database.ts";
+import type { Queries, Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
 import { IS_MERGEABILITY_UNKNOWN, MERGEABILITY_WAIT_MS, mergeabilityMark } from "../../mirror/store/marks.ts";
-import { mergeObserved, type Transaction } from "../../mirror/store/merge.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";

@@ -39,7 +39,8 @@ export async function readAnew(
   if (!repository || !(await isDeletion(ctx, repository, answer, priority)))
     return { observed: joinObserved([]), outcome: "kept" };
   const place = answer.kind === "moved" && wanted.kind === "issue" ? placeIn(answer.location) : null;
-  if (place) await storeTransfer(ctx.db, { repositoryId: wanted.repositoryId, number: wanted.key }, place);
+  const from = { repositoryId: wanted.repositoryId, number: wanted.key };
+  if (place) await ctx.db.transaction((tx) => storeTransfer(tx, from, place));
   const isAbsent = answer.kind === "missing" && answer.status === 404;
   return { observed: tombstonesOf(ctx, wanted), outcome: "deleted", isAbsent };
 }

@@ -1,10 +1,24 @@
 import type { Database, Queries, Transaction } from "../../../db/database.ts";
-import type { validators } from "../../../db/schema/sync.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Stores } from "../../stores.ts";
 
 /** What upstream gave us to ask one question again without cost, with one credential. */
-export type Validator = typeof validators.$inferSelect;
+export interface Validator {
+  /** Names the credential: upstream's ETags depend on the token. */
+  credential: string;
+  /** The request's path and query; see `validatorPath`. */
+  path: string;
+  etag: string | null;
+  lastModified: string | null;
+  next: string | null;
+  isFull: boolean;
+  seenAt: Date;
+  body: Buffer | null;
+  variesBy: string | null;
+  usedAt: Date;
+  madeFor: string | null;
+}
+
 /** The same without the body, which is large and rarely needed. */
 export type KnownValidator = Omit<Validator, "body">;
 

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Transaction } from "../../../../db/database.ts";
 import { isPostgresConflict, isPostgresOutage } from "../../../../db/outage.ts";
 import { sql } from "../../../../db/sql.ts";
 import { marksForMergeability, storeMarks } from "../../../mirror/store/marks.ts";
-import { findStored, mergeObserved, type Transaction } from "../../../mirror/store/merge.ts";
+import { findStored, mergeObserved } from "../../../mirror/store/merge.ts";
 import { type Stored, writtenAt } from "../../../mirror/store/merge-rule.ts";
 import { joinObserved, type Observed, observe, type Seen, type Sighting } from "../../../mirror/store/observation.ts";
 import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";

@@ -1,0 +1,41 @@
+import type { PgType } from "../sql.ts";
+
+/** A table as the migrations make it; a test holds the two against each other. */
+export interface Table {
+  name: string;
+  columns: Readonly<Record<string, { type: PgType; isNullable: boolean; isGenerated: boolean }>>;
+}
+
+/** `text?` is a text or null. Postgres itself makes what is generated. */
+export function table(
+  name: string,
+  columns: Readonly<Record<string, PgType | `${PgType}?`>>,
+  { generated = [] }: { generated?: readonly string[] } = {},
+): Table {
+  const described = Object.entries(columns).map(([column, text]) => {
+    const isNullable = text.endsWith("?");
+    // The text without its mark, which no type can say.
+    const type = (isNullable ? text.slice(0, -1) : text) as PgType;
+    return [column, { type, isNullable, isGenerated: generated.includes(column) }] as const;
+  });
+  return { name, columns: Object.fromEntries(described) };
+}
+
+/** What every mirrored row carries beside the resource's own columns. */
+export const observed = {
+  /**
+   * Everything upstream sent, as a template: see `src/mirror/store/template.ts`. JSON as its text, in upstream's own order of
+   * keys; unlike jsonb it accepts `\u0000` and lone surrogates, which upstream does send.
+   */
+  document: "json",
+  /** Stamps of the document's keys that differ from the row's own: see `src/mirror/store/merge-rule.ts`. */
+  key_stamps: "json?",
+  /** When the row's newest observation was made, by our clock. */
+  seen_at: "timestamptz",
+  /** Whether that observation was read from upstream (true) or pushed by a webhook (false). */
+  seen_by_read: "boolean",
+  /** Set when upstream deleted the resource: the row is a tombstone. By our clock. */
+  deleted_at: "timestamptz?",
+  /** Grows with every change that the mirror applies, over all tables. */
+  revision: "bigint",
+} as const;
