@@ -3,7 +3,7 @@ import type { Received } from "../../upstream/client/transport.ts";
 import type { Answer, Call } from "../call.ts";
 import { ApiFault } from "../dialect/fault.ts";
 
-/** What of a request's headers upstream gets to see: nothing that says where it came from. */
+/** The request's headers that upstream gets to see: nothing that says where the request came from. */
 const ASKED = [
   "accept",
   "content-type",
@@ -14,7 +14,7 @@ const ASKED = [
   "x-github-next-global-id",
 ];
 
-/** What of upstream's headers the caller gets to see. The quota is the caller's there, which is what this was paid from. */
+/** Upstream's headers that the caller gets to see. Its quota there is shown, since it paid for this. */
 const ANSWERED = [
   "Cache-Control",
   "Deprecation",
@@ -64,17 +64,17 @@ export async function passThrough(call: Call): Promise<Answer | null> {
 }
 
 function unanswered(error: UpstreamUnavailableError, method: string): ApiFault {
-  const [status, what] =
+  const what =
     error.outage === "unreachable"
-      ? [502, "cannot be reached"]
+      ? "cannot be reached"
       : error.outage === "timed-out"
-        ? [504, "did not answer in time"]
-        : [502, "gave no answer that can be read"];
+        ? "did not answer in time"
+        : "gave no answer that can be read";
   const isRead = method === "GET" || method === "HEAD";
   const isOpen = !isRead && error.outage !== "unreachable";
   const rest = isOpen ? " Whether it did what was asked is not known; it is not sent again." : "";
   return new ApiFault(
-    status as number,
+    error.outage === "timed-out" ? 504 : 502,
     `This mirror does not serve this route, and upstream, which may, ${what}.${rest}`,
     {
       cause: error,
@@ -110,7 +110,7 @@ function answered(call: Call, { status, headers, text }: Received): Answer {
 
 /**
  * Whether a path may be one of the service's: without dots that would lead out of the API, and not below `/-/`, however
- * they are written. There another Tain has what it shows to its operator, whom it knows by being asked from nearby.
+ * they are written. Below `/-/` another Tain has its operator's pages, which it shows to requests from its own machine.
  */
 function isOfDialect(path: string): boolean {
   try {

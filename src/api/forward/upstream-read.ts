@@ -68,6 +68,7 @@ export async function storeShown(
 ): Promise<void> {
   const isSingle = !Array.isArray(body) && ["repository", "issue", "pull_request"].includes(kind);
   const at = { api: config.upstreamUrl, seenAt, read: true, isSingle, ...(repository ? { repository } : {}) };
+  // Parsed JSON, of which `observe` takes what it knows.
   const observed = joinObserved([body as Json | Json[]].flat().map((one) => observe(kind, one, at)));
   await db.transaction(async (tx) => {
     const merged = await mergeObserved(tx, observed);
