@@ -10,7 +10,7 @@ import type { Recognised, Stranger } from "./callers/payer.ts";
 import type { Bucket, CallerQuota, Taken } from "./callers/quota.ts";
 import { freshnessHeaders, wantsNoCache } from "./dialect/freshness.ts";
 import { isUnchanged, quotaHeaders } from "./dialect/reply.ts";
-import { newRequestId } from "./dialect/request-id.ts";
+import type { RequestIds } from "./dialect/request-id.ts";
 import { homeOf, type Page } from "./page.ts";
 
 /** How a request was answered that may come again as it is. */
@@ -67,13 +67,23 @@ export class Again {
   readonly #callers: Callers;
   readonly #quota: CallerQuota;
   readonly #pages: Kept<Page>;
+  readonly #requestIds: RequestIds;
   readonly #ways: LRUCache<string, Remembered> | null;
 
-  constructor(ctx: ApiContext, { callers, quota, pages }: { callers: Callers; quota: CallerQuota; pages: Kept<Page> }) {
+  constructor(
+    ctx: ApiContext,
+    {
+      callers,
+      quota,
+      pages,
+      requestIds,
+    }: { callers: Callers; quota: CallerQuota; pages: Kept<Page>; requestIds: RequestIds },
+  ) {
     this.#ctx = ctx;
     this.#callers = callers;
     this.#quota = quota;
     this.#pages = pages;
+    this.#requestIds = requestIds;
     const maxSize = Math.floor(ctx.config.pageCacheBytes * PART);
     this.#ways =
       maxSize === 0
@@ -148,7 +158,7 @@ export class Again {
   }
 
   #reply({ headers }: Exchange, { way, body, taken }: Ready, home: Standing): Reply {
-    const own = ["X-GitHub-Request-Id", newRequestId()];
+    const own = ["X-GitHub-Request-Id", this.#requestIds.next()];
     const fresh = this.#freshness(way, home);
     const unchanged = isUnchanged(way.validators, headers);
     // GitHub docs: a 304 is free to those who are authorised.

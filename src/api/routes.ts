@@ -9,6 +9,7 @@ import { CallerQuota } from "./callers/quota.ts";
 import { description } from "./description/routes.ts";
 import { ENTERPRISE_PREFIX, pathInApi } from "./dialect/addresses.ts";
 import { failureReply } from "./dialect/failure.ts";
+import { RequestIds } from "./dialect/request-id.ts";
 import { Graphql } from "./graphql/handle.ts";
 import { ChangeStreams } from "./graphql/subscribe/change-streams.ts";
 import type { Match, Operation, Operations } from "./operation.ts";
@@ -41,24 +42,25 @@ export function openApi(
 ): Api {
   const mirror = openMirrorReader(given);
   const ctx: ApiContext = { ...given, mirror };
+  const requestIds = new RequestIds();
   const callers = new Callers(ctx);
   const quota = new CallerQuota(ctx);
   const changes = new ChangeStreams(ctx);
   const pages = openPages(ctx.config.pageCacheBytes);
-  const again = new Again(ctx, { callers, quota, pages });
+  const again = new Again(ctx, { callers, quota, pages, requestIds });
   const operations = restOperations();
-  const rest = new Rest({ ctx, callers, quota, pages, again });
-  const graphql = new Graphql({ ctx, callers, quota, changes, timeoutMs: graphqlTimeoutMs });
+  const rest = new Rest({ ctx, callers, quota, pages, again, requestIds });
+  const graphql = new Graphql({ ctx, callers, quota, changes, requestIds, timeoutMs: graphqlTimeoutMs });
   const query = (exchange: Exchange) => graphql.handle(exchange);
   return {
     routes: [
       { method: "POST", path: "/graphql", handle: query },
       { method: "POST", path: "/api/graphql", handle: query },
-      ...description(ctx, operations),
+      ...description({ ...ctx, requestIds }, operations),
       ...restRoutes(operations, (exchange, match) => rest.handle(exchange, match)),
     ],
     otherwise: (exchange) => rest.handle(exchange, null),
-    failure: (error, path) => failureReply(ctx, error, path),
+    failure: (error, path) => failureReply({ ...ctx, requestIds }, error, path),
     stop: () => changes[Symbol.asyncDispose](),
     async close() {
       await quota.close();

@@ -1,7 +1,7 @@
 import type { SyncState } from "../../db/schema/sync.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
-import { version } from "../operations/version.ts";
+import { VERSION } from "../operations/version.ts";
 import { type QueueCounts, queueCounts } from "../queues/counts.ts";
 import { QueueUnavailableError } from "../queues/queues.ts";
 
@@ -83,7 +83,7 @@ export async function loadStatus<Quota>(
     quota(),
   ]);
   return {
-    version,
+    version: VERSION,
     upstream: ctx.config.upstreamUrl,
     repositories,
     queues,

@@ -2,7 +2,7 @@ import { existsSync, globSync, readdirSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
 import { SETTINGS } from "../../src/config.ts";
-import { version } from "../../src/operations/version.ts";
+import { VERSION } from "../../src/operations/version.ts";
 import { QUEUE_NAMES } from "../../src/queues/queues.ts";
 import { codeSpansOf, pages, projectRoot, proseOf, readPage } from "./markdown.ts";
 
@@ -114,7 +114,7 @@ test("the page on following upstream lists the queues that there are", () => {
 });
 
 test("of its versions the changelog names this one first", () => {
-  expect(/^## (?!Unreleased$)(\S+)(?: \(\d{4}-\d\d-\d\d\))?$/m.exec(readPage("CHANGELOG.md"))?.[1]).toBe(version);
+  expect(/^## (?!Unreleased$)(\S+)(?: \(\d{4}-\d\d-\d\d\))?$/m.exec(readPage("CHANGELOG.md"))?.[1]).toBe(VERSION);
 });
 
 /** The anchors of a page, as code hosts make them. */

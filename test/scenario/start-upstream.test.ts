@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { version } from "../../src/operations/version.ts";
+import { VERSION } from "../../src/operations/version.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
@@ -80,7 +80,7 @@ check("status tells of each repository, of the queues and of the quota, to peopl
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout).not.toContain("\u001b");
   const [title, , headings, first] = stdout.split("\n");
-  expect(title).toBe(`Tain ${version}, mirroring ${simulator.url}`);
+  expect(title).toBe(`Tain ${VERSION}, mirroring ${simulator.url}`);
   expect(headings?.indexOf("STATE")).toBe(first?.indexOf("live"));
   expect(stdout).toMatch(/^deliveries +0 +0 +0 +0$/m);
   expect(stdout).toMatch(/^token \w{16} +core +[\d,]+ of 5,000 +in \d+m/m);
@@ -88,7 +88,7 @@ check("status tells of each repository, of the queues and of the quota, to peopl
   const { json } = await parsed("status");
   expect(json).toEqual([
     {
-      version,
+      version: VERSION,
       upstream: simulator.url,
       repositories: [
         {

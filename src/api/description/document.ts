@@ -1,5 +1,5 @@
 import type { Config } from "../../config.ts";
-import { version } from "../../operations/version.ts";
+import { VERSION } from "../../operations/version.ts";
 import { apiVersions } from "../dialect/version.ts";
 import type { Operations } from "../operation.ts";
 import { type Operation, type Parameter, type Published, type Reference, wholePath } from "./published.ts";
@@ -87,7 +87,7 @@ export function describeApi(
     openapi: "3.1.0",
     info: {
       title: "Tain",
-      version,
+      version: VERSION,
       summary: "A mirror of repositories, issues and pull requests, in the dialect of the service that is mirrored.",
       description: `${introduction(authMode, passThrough)}\n\nParameters and schemas come from ${source}.`,
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },

@@ -7,7 +7,7 @@ import { apiAddress } from "../dialect/addresses.ts";
 import { faultReply } from "../dialect/failure.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { cacheHeaders, dialectReply, isUnchanged, JSON_TYPE } from "../dialect/reply.ts";
-import { newRequestId } from "../dialect/request-id.ts";
+import type { RequestIds } from "../dialect/request-id.ts";
 import { apiSchema } from "../graphql/schema.ts";
 import type { Operations } from "../operation.ts";
 import { describeApi } from "./document.ts";
@@ -19,7 +19,10 @@ import { readPublished } from "./published.ts";
 const [ADDRESS, HOST] = ["https://address-of-the-caller.invalid", "host-of-the-caller.invalid"];
 
 /** What the API is: `/-/openapi.json` for programs, `/-/docs` for people. To anybody, and for nothing. */
-export function description({ config }: Pick<ApiContext, "config">, operations: Operations): Route[] {
+export function description(
+  { config, requestIds }: Pick<ApiContext, "config"> & { requestIds: RequestIds },
+  operations: Operations,
+): Route[] {
   // Made when it is first asked for, so that nobody else waits for it.
   let made: { json: string; page: string } | null = null;
   const whole = () => {
@@ -31,7 +34,7 @@ export function description({ config }: Pick<ApiContext, "config">, operations: 
       method: "GET",
       path: "/-/openapi.json",
       handle: (exchange) =>
-        show(config, exchange, (address) => ({
+        show(config, exchange, requestIds.next(), (address) => ({
           body: whole().json.replaceAll(ADDRESS, () => JSON.stringify(address).slice(1, -1)),
           headers: { "Content-Type": JSON_TYPE },
         })),
@@ -40,7 +43,7 @@ export function description({ config }: Pick<ApiContext, "config">, operations: 
       method: "GET",
       path: "/-/docs",
       handle: (exchange) =>
-        show(config, exchange, (address) => ({
+        show(config, exchange, requestIds.next(), (address) => ({
           body: whole()
             .page.replaceAll(ADDRESS, () => escaped(address))
             .replaceAll(HOST, () => escaped(new URL(address).host)),
@@ -53,9 +56,9 @@ export function description({ config }: Pick<ApiContext, "config">, operations: 
 function show(
   config: Config,
   exchange: Exchange,
+  requestId: string,
   written: (address: string) => { body: string; headers: Record<string, string> },
 ): Reply {
-  const requestId = newRequestId();
   const { address, headers: asked } = exchange;
   try {
     const { body, headers: own } = written(apiAddress(config, exchange, { isEnterprise: false }));

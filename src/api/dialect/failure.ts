@@ -5,13 +5,17 @@ import type { ApiContext } from "../call.ts";
 import { ApiFault, faultBody } from "./fault.ts";
 import { storeOutage } from "./outage.ts";
 import { dialectReply, JSON_TYPE } from "./reply.ts";
-import { newRequestId } from "./request-id.ts";
+import type { RequestIds } from "./request-id.ts";
 
 const DOCS = "https://docs.github.com/rest";
 
 /** The reply to a request that failed before or beside its route's own faults. @param path for the log */
-export function failureReply({ log }: Pick<ApiContext, "log">, error: unknown, path: string | null): Reply {
-  const requestId = newRequestId();
+export function failureReply(
+  { log, requestIds }: Pick<ApiContext, "log"> & { requestIds: RequestIds },
+  error: unknown,
+  path: string | null,
+): Reply {
+  const requestId = requestIds.next();
   const reply = (fault: ApiFault) => faultReply(requestId, fault, DOCS);
   if (error instanceof HttpError) return reply(new ApiFault(error.status, error.message));
   if (isPostgresOutage(error)) {

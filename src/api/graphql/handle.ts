@@ -15,7 +15,7 @@ import { bodyText } from "../dialect/body.ts";
 import { ApiFault, faultBody } from "../dialect/fault.ts";
 import { freshnessHeaders } from "../dialect/freshness.ts";
 import { agentMissing, commonHeaders, dialectReply, hasAgent, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
-import { newRequestId } from "../dialect/request-id.ts";
+import type { RequestIds } from "../dialect/request-id.ts";
 import { ownBytes } from "../own-bytes.ts";
 import { encoded } from "../page.ts";
 import { type Count, GraphqlCall } from "./call.ts";
@@ -46,6 +46,7 @@ export interface GraphqlParts {
   /** How long a query may take. */
   timeoutMs: number;
   changes: ChangeStreams;
+  requestIds: RequestIds;
 }
 
 /** What is known of a request so far. */
@@ -72,8 +73,8 @@ export class Graphql {
   }
 
   async handle(exchange: Exchange): Promise<Reply> {
-    const { ctx, timeoutMs } = this.#parts;
-    const requestId = newRequestId();
+    const { ctx, timeoutMs, requestIds } = this.#parts;
+    const requestId = requestIds.next();
     const text = await bodyText(exchange);
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);
     const progress: Progress = { exchange, requestId, figures: null, freshness: {}, deadline: null };

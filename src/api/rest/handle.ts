@@ -15,7 +15,7 @@ import { wantsNoCache } from "../dialect/freshness.ts";
 import { MarkdownRenderer } from "../dialect/markdown.ts";
 import { mediaType } from "../dialect/media-type.ts";
 import { agentMissing, dialectReply, hasAgent } from "../dialect/reply.ts";
-import { newRequestId } from "../dialect/request-id.ts";
+import type { RequestIds } from "../dialect/request-id.ts";
 import { apiVersion, apiVersions } from "../dialect/version.ts";
 import { passThrough } from "../forward/pass-through.ts";
 import type { Match } from "../operation.ts";
@@ -40,6 +40,7 @@ export interface RestParts {
   quota: CallerQuota;
   pages: Kept<Page>;
   again: Again;
+  requestIds: RequestIds;
 }
 
 /** Answers requests of the REST dialect, in the service's order: agent, version, caller, quota, media type, route. */
@@ -57,7 +58,7 @@ export class Rest {
   }
 
   async #answer(exchange: Exchange, match: Match | null, learnt: Standings | undefined): Promise<Reply> {
-    const requestId = newRequestId();
+    const requestId = this.#parts.requestIds.next();
     if (exchange.method === "OPTIONS") return dialectReply(requestId, { status: 204, headers: PREFLIGHT, body: null });
     const body = await bodyText(exchange);
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);

@@ -1,7 +1,7 @@
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { Pool } from "undici";
-import { version } from "../../operations/version.ts";
+import { VERSION } from "../../operations/version.ts";
 import type { Headers } from "../quota/headers.ts";
 import { type Outage, UpstreamUnavailableError } from "./errors.ts";
 
@@ -21,7 +21,7 @@ export interface TransportLimits {
 /** What every request says of us. The version is that of the dialect which the mirror stores. */
 export const OWN_HEADERS = {
   accept: "application/vnd.github+json",
-  "user-agent": `tain/${version}`,
+  "user-agent": `tain/${VERSION}`,
   "x-github-api-version": "2022-11-28",
 };
 
