@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
+import { rebased } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
-import { type ApiWorld, openApiWorld, rebased } from "./api-world.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
 let busiest: string;

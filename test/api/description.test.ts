@@ -8,7 +8,8 @@ import { restOperations } from "../../src/api/rest/operations.ts";
 import { json } from "../../src/http/reply.ts";
 import { Router } from "../../src/http/router.ts";
 import { problemsOf } from "../simulator/openapi.ts";
-import { type Answered, type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
+import { type Answered, askAt } from "../support/asking.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is looked into as what it is, JSON
 type Json = any;

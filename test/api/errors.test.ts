@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Asking, askAt } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
-import { type ApiWorld, type Asking, askAt, openApiWorld } from "./api-world.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 // Every error that the service words and that can be given here, with its whole body and what its headers say.
 

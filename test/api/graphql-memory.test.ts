@@ -5,9 +5,11 @@ import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import type { Kind } from "../../src/mirror/store/resource.ts";
 import type { Fields } from "../../src/mirror/store/template.ts";
+import { type Answered, askAt } from "../support/asking.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { store } from "../support/mirrored.ts";
 import { countStatements } from "../support/statements.ts";
-import { type Answered, type ApiWorld, askAt, openApiWorld, UPSTREAM_TOKEN } from "./api-world.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
 /** Two processes over the same stores. */

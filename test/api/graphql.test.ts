@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { askAt } from "../support/asking.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { connectTo } from "../support/database.ts";
 import { countStatements } from "../support/statements.ts";
-import { type ApiWorld, askAt, openApiWorld, UPSTREAM_TOKEN } from "./api-world.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
 let owner: string;

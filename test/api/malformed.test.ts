@@ -2,7 +2,8 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
+import { askAt } from "../support/asking.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
 beforeAll(async () => {

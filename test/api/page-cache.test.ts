@@ -9,9 +9,10 @@ import type { Kind } from "../../src/mirror/store/resource.ts";
 import type { Fields, Json } from "../../src/mirror/store/template.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
 import { openLink } from "../receiver/breakable-link.ts";
+import { type Answered, type Asking, askAt } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
 import { until } from "../support/patience.ts";
-import { type Answered, type ApiWorld, type Asking, askAt, openApiWorld } from "./api-world.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 // What is answered again is what would be answered anew: never less new, never to others, and with the same headers.
 

@@ -1,7 +1,8 @@
 import { createServer, get as getRaw } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
+import { askAt } from "../support/asking.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 const TOKEN = "ghp_of-a-person";
 let world: ApiWorld;

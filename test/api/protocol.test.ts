@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { type Answered, askAt } from "../support/asking.ts";
 import { testRedis } from "../support/database.ts";
 import { store } from "../support/mirrored.ts";
-import { type Answered, type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
 let repo: string;

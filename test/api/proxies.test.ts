@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import type { Answered } from "../support/asking.ts";
 import { openWorld } from "../support/world.ts";
-import { type Answered, openApiWorld } from "./api-world.ts";
+import { openApiWorld } from "./api-world.ts";
 
 const FORWARDED = {
   "x-forwarded-for": "203.0.113.9",

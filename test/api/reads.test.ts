@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { rebased } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
-import { type ApiWorld, openApiWorld, rebased } from "./api-world.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
 let busiest: string;

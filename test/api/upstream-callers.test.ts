@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
+import { askAt } from "../support/asking.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
 let clock: { now: () => Date; advance: (ms: number) => void };

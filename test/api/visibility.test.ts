@@ -4,9 +4,10 @@ import { createApiToken, revokeApiTokens } from "../../src/api/callers/tokens.ts
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { restOperations } from "../../src/api/rest/operations.ts";
 import { storeTransfer } from "../../src/mirror/store/transfers.ts";
+import type { Answered } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
 import { countStatements } from "../support/statements.ts";
-import { type Answered, type ApiWorld, openApiWorld } from "./api-world.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 // Who sees what: every kind of caller, every visibility, every operation, as the router and the schema list them.
 
@@ -271,11 +272,15 @@ describe.each(callers)("%s, elsewhere", (caller) => {
 });
 
 test("a hidden repository costs as many statements as one that does not exist", async () => {
-  const count = async (name: string) => {
-    await ask("our token for another", "GET", `/repos/${name}/issues`);
+  const countOnce = async (name: string) => {
     using statements = countStatements(world.ctx.db);
     await ask("our token for another", "GET", `/repos/${name}/issues`);
     return statements.count();
+  };
+  // The fewest of some: what the server does by the clock may come between.
+  const count = async (name: string) => {
+    await countOnce(name);
+    return Math.min(await countOnce(name), await countOnce(name), await countOnce(name));
   };
   expect(await count(hidden.fullName)).toBe(await count(UNKNOWN));
 });

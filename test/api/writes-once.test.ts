@@ -2,8 +2,10 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { type Answered, askAt } from "../support/asking.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { testRedis } from "../support/database.ts";
-import { type Answered, type ApiWorld, askAt, openApiWorld, UPSTREAM_TOKEN } from "./api-world.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 /** What becomes of a request on its way to upstream and back. */
 type Way = "is reset before upstream sees it" | "is reset after upstream did it" | "hangs after upstream did it";

@@ -4,9 +4,11 @@ import { createComment } from "../../src/simulator/changes/comments.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import type { PullIssue, Repository } from "../../src/simulator/records.ts";
 import { answerSchema, BLANK, problemsOf, readDescription } from "../simulator/openapi.ts";
+import { type Answered, askAt, rebased } from "../support/asking.ts";
 import { compare } from "../support/comparison.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { store } from "../support/mirrored.ts";
-import { type Answered, type ApiWorld, askAt, openApiWorld, rebased, UPSTREAM_TOKEN } from "./api-world.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
 let repo: string;

@@ -6,9 +6,11 @@ import { sql } from "../../db/sql.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { renameRepository } from "../../src/simulator/changes/repositories.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
+import { askAt } from "../support/asking.ts";
 import { PATIENCE_MS } from "../support/bounds.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { connectTo, testRedis } from "../support/database.ts";
-import { type ApiWorld, askAt, openApiWorld } from "./api-world.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 let world: ApiWorld;
 let repo: string;
@@ -186,7 +188,7 @@ describe("a refused write", () => {
   ] as const)("%s reaches the caller as upstream refused it", async (_why, what, body) => {
     const ours = await post(what, body);
     const theirs = await askAt(world.upstream.url, "POST", `/repos/${repo}/${what}`, {
-      token: "upstream-token-of-the-mirror",
+      token: UPSTREAM_TOKEN,
       body: JSON.stringify(body),
     });
     expect(theirs.status).toBe(422);

@@ -6,8 +6,8 @@ import { callerOf } from "../../src/simulator/quota.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
 import { compare } from "../support/comparison.ts";
-import { inherited } from "../support/config.ts";
-import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
+import { inherited, UPSTREAM_TOKEN } from "../support/config.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
 import { Run } from "./tain.ts";
 import { tainOn } from "./tain-on.ts";
 

@@ -7,7 +7,8 @@ import { redisFindings } from "../../src/cli/doctor/redis.ts";
 import { tokenFindings } from "../../src/cli/doctor/token.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
-import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
 import { tainOn } from "./tain-on.ts";
 
 async function openMirror(options: { workers?: boolean } = {}): Promise<TestWorld> {

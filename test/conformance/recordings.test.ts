@@ -4,15 +4,14 @@ import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { type Context, openContext } from "../../src/context.ts";
+import type { Context } from "../../src/context.ts";
 import { renderDocuments } from "../../src/mirror/render/rendering.ts";
 import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { joinObserved, observe } from "../../src/mirror/store/observation.ts";
 import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
 import type { Fields, Json } from "../../src/mirror/store/template.ts";
-import { testConfig } from "../support/config.ts";
-import { openTestDatabase, type TestDatabase, testRedis } from "../support/database.ts";
+import { openMirror } from "../support/mirror.ts";
 import { findRecording } from "../support/recording.ts";
 
 /** What GitHub once answered: read by the client from a server that replays it, stored, and served back. */
@@ -108,31 +107,24 @@ describe.each([
 ])("$source", ({ exists, read, least }) => {
   const exchanges = exists ? read().filter((exchange) => kindOf(exchange) !== null) : [];
   const resources = new AsyncDisposableStack();
-  let database: TestDatabase;
   let ctx: Context;
   let replayed: Exchange;
 
   beforeAll(async () => {
     if (!exists) return;
-    database = await openTestDatabase();
     const server = createServer((_request, response) => {
       const text = JSON.stringify(replayed.body).replaceAll(GITHUB, address);
       response.writeHead(replayed.status, { "content-type": "application/json; charset=utf-8" }).end(text);
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const redis = testRedis();
     // A clock that leaps at each look: the client keeps writes a second apart, which nobody here waits for.
     let leaps = 0;
     const clock = { now: () => new Date(Date.now() + 2_000 * leaps++) };
-    const config = testConfig({ database: database.url, redis, upstream: address });
-    ctx = await openContext(config, resources, { name: "test", clock });
     resources.defer(() => new Promise<void>((resolve) => server.close(() => resolve())));
+    ({ ctx } = resources.use(await openMirror({ upstream: address, web: false, clock })));
   });
-  afterAll(async () => {
-    await resources.disposeAsync();
-    await database?.drop();
-  });
+  afterAll(() => resources.disposeAsync());
 
   test.skipIf(!exists)("there is enough to prove it by", () => {
     expect(exchanges.length).toBeGreaterThan(least);

@@ -1,52 +1,17 @@
 import { type IncomingMessage, request } from "node:http";
 import { describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { type Context, openContext } from "../../src/context.ts";
 import { isOperator } from "../../src/health/operator.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
-import { openWeb } from "../../src/web.ts";
+import { NOWHERE } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
+import { openMirror, type TestMirror } from "../support/mirror.ts";
 import { eventually } from "../support/patience.ts";
 import { openLink } from "./breakable-link.ts";
-import { NOWHERE, testConfig } from "./receiver-world.ts";
 
 const OPERATOR = "the-operators-token";
 
-interface HealthWorld extends AsyncDisposable {
-  ctx: Context;
-  /** Where the server listens, for callers of either family. */
-  urls: { ipv4: string; ipv6: string; mapped: string };
-}
-
-async function openHealth(env: NodeJS.ProcessEnv = {}): Promise<HealthWorld> {
-  const resources = new AsyncDisposableStack();
-  const databaseUrl = env.DATABASE_URL ?? resources.use(await openTestDatabase()).url;
-  const redis = testRedis();
-  const ctx = await openContext(
-    testConfig({
-      DATABASE_URL: databaseUrl,
-      REDIS_URL: redis.url,
-      REDIS_PREFIX: redis.prefix,
-      OPERATOR_TOKEN: OPERATOR,
-      ...env,
-    }),
-    resources,
-    { name: "test" },
-  );
-  resources.defer(async () => {
-    if (ctx.redis.status === "ready")
-      await Promise.all(Object.values(ctx.queues).map((queue) => queue.obliterate({ force: true })));
-  });
-  const web = openWeb(ctx);
-  resources.defer(() => web.close());
-  const { port } = new URL(await web.listen({ host: "::", port: 0 }));
-  const urls = {
-    ipv4: await web.listen({ host: "127.0.0.1", port: 0 }),
-    ipv6: `http://[::1]:${port}`,
-    mapped: `http://127.0.0.1:${port}`,
-  };
-  return { ctx, urls, [Symbol.asyncDispose]: () => resources.disposeAsync() };
-}
+const openHealth = (env: NodeJS.ProcessEnv = {}) => openMirror({ env: { OPERATOR_TOKEN: OPERATOR, ...env } });
 
 interface Got {
   status: number;
@@ -57,10 +22,10 @@ interface Got {
 
 /** Asks from this machine, under the name `localhost` unless told otherwise. */
 async function get(
-  { urls }: HealthWorld,
+  mirror: TestMirror,
   path: string,
   headers: Record<string, string> = {},
-  { url = urls.ipv4, localAddress }: { url?: string; localAddress?: string } = {},
+  { url = mirror.url, localAddress }: { url?: string; localAddress?: string } = {},
 ): Promise<Got> {
   const sent = { host: "localhost:8080", "user-agent": "test", ...headers };
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -80,7 +45,7 @@ describe("probes", () => {
   });
 
   test("both stores away: live, not ready, and it says what is missing", async () => {
-    await using world = await openHealth({ DATABASE_URL: NOWHERE.databaseUrl, REDIS_URL: NOWHERE.redisUrl });
+    await using world = await openHealth({ DATABASE_URL: NOWHERE.database, REDIS_URL: NOWHERE.redis });
     expect((await get(world, "/-/live")).status).toBe(200);
     const answer = await get(world, "/-/ready");
     expect(answer.status).toBe(503);
@@ -135,8 +100,14 @@ describe("probes", () => {
 describe("who may see the status", () => {
   test("a direct caller at this machine, by any of its names", async () => {
     await using world = await openHealth();
-    const { ipv4, ipv6, mapped } = world.urls;
-    const callers = [{ url: ipv4 }, { url: ipv4, localAddress: "127.8.8.8" }, { url: ipv6 }, { url: mapped }];
+    // A server for both families sees an IPv4 caller by an IPv6 address.
+    const { port } = new URL(await world.openSibling({ HOST: "::" }));
+    const callers = [
+      {},
+      { localAddress: "127.8.8.8" },
+      { url: `http://[::1]:${port}` },
+      { url: `http://127.0.0.1:${port}` },
+    ];
     for (const host of ["localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "github.localhost"]) {
       for (const from of callers) {
         expect((await get(world, "/-/status", { host }, from)).status, `${host} ${JSON.stringify(from)}`).toBe(200);
@@ -238,6 +209,6 @@ test("the status lists repositories with their progress, wishes without one, que
 });
 
 test("with Redis away the status still says what Postgres knows", async () => {
-  await using world = await openHealth({ REDIS_URL: NOWHERE.redisUrl });
+  await using world = await openHealth({ REDIS_URL: NOWHERE.redis });
   expect((await get(world, "/-/status")).body).toMatchObject({ repositories: [], queues: null });
 });

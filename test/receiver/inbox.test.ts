@@ -8,16 +8,17 @@ import { failDelivery } from "../../src/inbox/settle.ts";
 import { queueCounts } from "../../src/queues/counts.ts";
 import { enqueueBursts, enqueueDeliveries } from "../../src/queues/enqueue.ts";
 import { QueueUnavailableError } from "../../src/queues/queues.ts";
+import { NOWHERE } from "../support/config.ts";
 import { connectTo, openTestDatabase, testRedis } from "../support/database.ts";
 import { eventually } from "../support/patience.ts";
 import { openLink } from "./breakable-link.ts";
-import { NOWHERE, opened, openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";
+import { opened, openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";
 
-const queued = async ({ stores }: ReceiverWorld) =>
-  (await stores.queues.deliveries.getJobs(["waiting"])).map((job) => job.data.deliveryId).sort();
+const queued = async ({ ctx }: ReceiverWorld) =>
+  (await ctx.queues.deliveries.getJobs(["waiting"])).map((job) => job.data.deliveryId).sort();
 
-const settle = async ({ stores }: ReceiverWorld, guid: string, status: string, receivedAt = new Date()) =>
-  await stores.db.query(sql`
+const settle = async ({ ctx }: ReceiverWorld, guid: string, status: string, receivedAt = new Date()) =>
+  await ctx.db.query(sql`
     update deliveries set status = ${status}, settled_at = now(), received_at = ${receivedAt}, reason = 'because'
       where guid = ${guid}`);
 
@@ -66,7 +67,7 @@ describe("a delivery is kept once, whatever arrives", () => {
     await world.deliver({ guid });
     await settle(world, guid, status);
     await eventually(async () => expect(await queued(world)).toHaveLength(1));
-    await world.stores.queues.deliveries.drain();
+    await world.ctx.queues.deliveries.drain();
     expect(await world.deliver({ guid })).toMatchObject({ status: 202, body: { delivery: guid, status: "known" } });
     expect(await world.inbox()).toMatchObject([{ status, reason: "because" }]);
     expect(await queued(world)).toEqual([]);
@@ -77,7 +78,7 @@ describe("a delivery is kept once, whatever arrives", () => {
     const guid = crypto.randomUUID();
     await world.deliver({ guid });
     const [{ id } = { id: "" }] = await world.inbox();
-    await failDelivery(world.stores, { deliveryId: id, reason: "cannot be read: \0", attempts: 8 });
+    await failDelivery(world.ctx, { deliveryId: id, reason: "cannot be read: \0", attempts: 8 });
     expect(await world.inbox()).toMatchObject([
       { status: "failed", reason: "cannot be read: ", settled_at: expect.any(Date) },
     ]);
@@ -91,7 +92,7 @@ describe("a delivery is kept once, whatever arrives", () => {
     await world.deliver({ guid });
     await settle(world, guid, "applied");
     const [{ id } = { id: "" }] = await world.inbox();
-    await failDelivery(world.stores, { deliveryId: id, reason: "too late", attempts: 8 });
+    await failDelivery(world.ctx, { deliveryId: id, reason: "too late", attempts: 8 });
     expect(await world.inbox()).toMatchObject([{ status: "applied" }]);
   });
 });
@@ -99,7 +100,7 @@ describe("a delivery is kept once, whatever arrives", () => {
 describe("who is received is answered", () => {
   test("a delivery under way when the server closes is acknowledged, and its connection closed", async () => {
     const world = await openReceiverWorld();
-    const { db, config } = world.stores;
+    const { db, config } = world.ctx;
     const holder = await connectTo(config.databaseUrl);
     await holder.query("begin");
     await holder.query("lock table deliveries");
@@ -133,59 +134,59 @@ describe("who is received is answered", () => {
 describe("one of the two stores may be away", () => {
   test("Redis away: the delivery is in the inbox, and is dispatched when Redis is back", async () => {
     await using link = await openLink(testRedis().url);
-    await using world = await openReceiverWorld({ redisUrl: link.url });
+    await using world = await openReceiverWorld({ REDIS_URL: link.url });
     await link.cut();
     expect(await world.deliver()).toMatchObject({ status: 202, body: { status: "accepted" } });
     const [row] = await world.inbox();
 
-    await world.stores.db.query(sql`update deliveries set received_at = ${seconds(6)}`);
-    await expect(dispatchPending(world.stores)).rejects.toThrow("Redis cannot be reached");
+    await world.ctx.db.query(sql`update deliveries set received_at = ${seconds(6)}`);
+    await expect(dispatchPending(world.ctx)).rejects.toThrow("Redis cannot be reached");
     await link.mend();
-    await eventually(async () => expect(await dispatchPending(world.stores)).toBe(1));
+    await eventually(async () => expect(await dispatchPending(world.ctx)).toBe(1));
     expect(await queued(world)).toEqual([row?.id]);
-    await world.stores.queues.deliveries.obliterate();
+    await world.ctx.queues.deliveries.obliterate();
   });
 
   test("Redis away from the start: the receiver starts and serves", async () => {
-    await using world = await openReceiverWorld({ redisUrl: NOWHERE.redisUrl });
+    await using world = await openReceiverWorld({ REDIS_URL: NOWHERE.redis });
     expect(await world.deliver()).toMatchObject({ status: 202 });
     expect(await world.inbox()).toHaveLength(1);
   });
 
   test("Redis that does not answer is not waited for", async () => {
     await using link = await openLink(testRedis().url);
-    await using world = await openReceiverWorld({ redisUrl: link.url });
+    await using world = await openReceiverWorld({ REDIS_URL: link.url });
     link.freeze();
     expect(await world.deliver()).toMatchObject({ status: 202 });
   });
 
   test("whoever counts what is queued learns that Redis does not answer, or is away", async () => {
     await using link = await openLink(testRedis().url);
-    await using world = await openReceiverWorld({ redisUrl: link.url });
-    await world.stores.queues.deliveries.waitUntilReady();
+    await using world = await openReceiverWorld({ REDIS_URL: link.url });
+    await world.ctx.queues.deliveries.waitUntilReady();
     link.freeze();
-    const frozen = queueCounts(world.stores);
+    const frozen = queueCounts(world.ctx);
     await expect(frozen).rejects.toThrow(QueueUnavailableError);
     await expect(frozen).rejects.toThrow("Redis does not answer for its queues: Command timed out");
     await link.cut();
-    await eventually(() => expect(world.stores.redis.status).not.toBe("ready"));
-    await expect(queueCounts(world.stores)).rejects.toThrow("Redis cannot be reached, so its queues cannot be used");
+    await eventually(() => expect(world.ctx.redis.status).not.toBe("ready"));
+    await expect(queueCounts(world.ctx)).rejects.toThrow("Redis cannot be reached, so its queues cannot be used");
   });
 
   test("Postgres away: the delivery waits in Redis, byte for byte, and reaches the inbox once when Postgres is back", async () => {
     const database = await openTestDatabase();
     await using link = await openLink(database.url);
-    await using world = await openReceiverWorld({ databaseUrl: link.url });
+    await using world = await openReceiverWorld({ DATABASE_URL: link.url });
     await link.cut();
     const guid = crypto.randomUUID();
     const body = '{"action":"opened","title":"\\u0000 \\ud800 \u{1f980}","repository":{"id":7}}';
     expect(await world.deliver({ guid, body })).toMatchObject({ status: 202, body: { status: "accepted" } });
     expect(await world.deliver({ guid, body })).toMatchObject({ status: 202 });
-    const jobs = await world.stores.queues.inbox.getJobs(["waiting"]);
+    const jobs = await world.ctx.queues.inbox.getJobs(["waiting"]);
     expect(jobs).toHaveLength(1);
 
     await link.mend();
-    for (const job of [jobs[0], jobs[0]]) if (job) await storeWaitingDelivery(world.stores, job.data);
+    for (const job of [jobs[0], jobs[0]]) if (job) await storeWaitingDelivery(world.ctx, job.data);
     expect(await world.inbox()).toMatchObject([
       {
         guid,
@@ -205,24 +206,24 @@ describe("one of the two stores may be away", () => {
   test("Postgres that does not answer is not waited for: Redis takes over", async () => {
     const database = await openTestDatabase();
     await using link = await openLink(database.url);
-    await using world = await openReceiverWorld({ databaseUrl: link.url });
+    await using world = await openReceiverWorld({ DATABASE_URL: link.url });
     await world.deliver();
     link.freeze();
     expect(await world.deliver()).toMatchObject({ status: 202, body: { status: "accepted" } });
-    expect(await world.stores.queues.inbox.getWaitingCount()).toBe(1);
+    expect(await world.ctx.queues.inbox.getWaitingCount()).toBe(1);
     await link.cut(); // What hangs is let go, so that the pool can close.
   });
 
   test("Postgres that has not been migrated: the delivery waits in Redis", async () => {
     await using world = await openReceiverWorld();
-    await world.stores.db.query(sql`alter table deliveries rename to elsewhere`);
+    await world.ctx.db.query(sql`alter table deliveries rename to elsewhere`);
     expect(await world.deliver()).toMatchObject({ status: 202 });
-    expect(await world.stores.queues.inbox.getWaitingCount()).toBe(1);
+    expect(await world.ctx.queues.inbox.getWaitingCount()).toBe(1);
   });
 
   test("both away: 503 with Retry-After, and the same delivery is taken once one is back", async () => {
     await using link = await openLink(testRedis().url);
-    await using world = await openReceiverWorld({ databaseUrl: NOWHERE.databaseUrl, redisUrl: link.url });
+    await using world = await openReceiverWorld({ DATABASE_URL: NOWHERE.database, REDIS_URL: link.url });
     await link.cut();
     const guid = crypto.randomUUID();
     const refused = await world.deliver({ guid });
@@ -230,48 +231,48 @@ describe("one of the two stores may be away", () => {
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     await link.mend();
     await eventually(async () => expect(await world.deliver({ guid })).toMatchObject({ status: 202 }));
-    expect(await world.stores.queues.inbox.getWaitingCount()).toBe(1);
-    await world.stores.queues.inbox.obliterate();
+    expect(await world.ctx.queues.inbox.getWaitingCount()).toBe(1);
+    await world.ctx.queues.inbox.obliterate();
   });
 });
 
 test("what is asked for at one moment shares jobs of sixteen; a lone one has its own, and copies of one are one", async () => {
   await using world = await openReceiverWorld();
-  const { queues } = world.stores;
-  const dispatch = openDispatch(world.stores);
+  const { queues } = world.ctx;
+  const dispatch = openDispatch(world.ctx);
   const ids = Array.from({ length: 33 }, () => crypto.randomUUID());
   for (const id of [...ids, ...ids]) dispatch(id);
   await eventually(async () => expect(await queued(world)).toEqual([ids[32]]));
   const bursts = await queues.bursts.getJobs(["waiting"], 0, -1, true);
   expect(bursts.map((job) => job.data.deliveryIds)).toEqual([ids.slice(0, 16), ids.slice(16, 32)]);
-  expect((await queueCounts(world.stores)).deliveries).toMatchObject({ waiting: 33 });
+  expect((await queueCounts(world.ctx)).deliveries).toMatchObject({ waiting: 33 });
 });
 
 describe("dispatching what lost its job", () => {
   test("after Redis lost everything, each overdue delivery gets one job, over many batches", async () => {
     await using world = await openReceiverWorld();
-    const { db } = world.stores;
+    const { db } = world.ctx;
     await db.query(sql`insert into deliveries (hook_id, guid, event, payload, received_at)
         select 1, 'g-' || n, 'issues', '{}', now() - interval '1 minute' - n % 7 * interval '1 second' from generate_series(1, 2500) n`);
-    expect(await dispatchPending(world.stores)).toBe(2_500);
-    expect(await dispatchPending(world.stores)).toBe(0);
-    expect(await world.stores.queues.deliveries.getWaitingCount()).toBe(2_500);
+    expect(await dispatchPending(world.ctx)).toBe(2_500);
+    expect(await dispatchPending(world.ctx)).toBe(0);
+    expect(await world.ctx.queues.deliveries.getWaitingCount()).toBe(2_500);
   });
 
   test("those that wait in a burst are not asked for again, in whatever state it is; what it does not name is, once it is overdue", async () => {
     await using world = await openReceiverWorld();
-    const { db, queues } = world.stores;
+    const { db, queues } = world.ctx;
     const rows = await db.query<{ id: string }>(sql`
       insert into deliveries (hook_id, guid, event, payload, received_at)
         select 1, 'g-' || n, 'issues', '{}', now() - interval '1 minute' from generate_series(1, 50) n returning id`);
     const ids = rows.map(({ id }) => id);
     const lost = ids.slice(48);
-    await enqueueBursts(world.stores, ids.slice(0, 48));
+    await enqueueBursts(world.ctx, ids.slice(0, 48));
     expect(await queues.bursts.getWaitingCount()).toBe(3);
     // One is taken up, one waits for Postgres.
     const worker = new Worker(queues.bursts.name, null, {
       connection: { url: testRedis().url },
-      prefix: world.stores.config.redisPrefix,
+      prefix: world.ctx.config.redisPrefix,
       autorun: false,
     });
     try {
@@ -283,45 +284,45 @@ describe("dispatching what lost its job", () => {
         active: 1,
         delayed: 1,
       });
-      expect(await dispatchPending(world.stores)).toBe(2);
-      expect(await dispatchPending(world.stores)).toBe(0);
+      expect(await dispatchPending(world.ctx)).toBe(2);
+      expect(await dispatchPending(world.ctx)).toBe(0);
       expect(await queued(world)).toEqual([...lost].sort());
-      expect((await queueCounts(world.stores)).deliveries).toEqual({ waiting: 18, active: 16, delayed: 16, failed: 0 });
+      expect((await queueCounts(world.ctx)).deliveries).toEqual({ waiting: 18, active: 16, delayed: 16, failed: 0 });
     } finally {
       await worker.close();
     }
     // Redis forgets them all.
     for (const queue of [queues.bursts, queues.deliveries]) await queue.obliterate({ force: true });
-    expect(await dispatchPending(world.stores)).toBe(50);
+    expect(await dispatchPending(world.ctx)).toBe(50);
     expect(await queued(world)).toEqual([...ids].sort());
   });
 
   test("a delivery just received is left to the job that its receiver adds, and a settled one to itself", async () => {
-    await using world = await openReceiverWorld({ redisUrl: NOWHERE.redisUrl });
+    await using world = await openReceiverWorld({ REDIS_URL: NOWHERE.redis });
     await world.deliver({ guid: "recent-1" });
     await world.deliver({ guid: "settled-1" });
     await settle(world, "settled-1", "failed", seconds(60));
-    expect(await dispatchPending(world.stores)).toBe(0);
+    expect(await dispatchPending(world.ctx)).toBe(0);
   });
 
   test("one that is being applied is not queued a second time", async () => {
     await using world = await openReceiverWorld();
     await world.deliver({ guid: "in-progress" });
-    await world.stores.db.query(sql`update deliveries set received_at = ${seconds(60)}`);
+    await world.ctx.db.query(sql`update deliveries set received_at = ${seconds(60)}`);
     const [{ id } = { id: "" }] = await world.inbox();
     await eventually(async () => expect(await queued(world)).toEqual([id]));
-    await Promise.all([dispatchPending(world.stores), enqueueDeliveries(world.stores, [id])]);
+    await Promise.all([dispatchPending(world.ctx), enqueueDeliveries(world.ctx, [id])]);
     expect(await queued(world)).toEqual([id]);
   });
 });
 
 describe("pruning", () => {
   test("settled deliveries go after DELIVERY_RETENTION, pending and younger ones stay", async () => {
-    await using world = await openReceiverWorld({ env: { DELIVERY_RETENTION: "1h" } });
-    await world.stores.db.query(sql`insert into deliveries (hook_id, guid, event, payload, received_at, status)
+    await using world = await openReceiverWorld({ DELIVERY_RETENTION: "1h" });
+    await world.ctx.db.query(sql`insert into deliveries (hook_id, guid, event, payload, received_at, status)
         select 1, status || '-' || age || '-' || n, 'issues', '{}', now() - age * interval '1 minute', status
           from generate_series(1, 700) n, unnest(array[50, 70]) age, unnest(array['pending', 'applied', 'ignored', 'failed']) status`);
-    const counts = await Promise.all([pruneDeliveries(world.stores), pruneDeliveries(world.stores)]);
+    const counts = await Promise.all([pruneDeliveries(world.ctx), pruneDeliveries(world.ctx)]);
     expect(counts.reduce((sum, count) => sum + count)).toBe(2_100);
     const left = await world.inbox();
     expect(left).toHaveLength(8 * 700 - 2_100);
@@ -329,15 +330,15 @@ describe("pruning", () => {
   });
 
   test("pruning neither waits for a row that someone holds nor keeps deliveries from arriving", async () => {
-    await using world = await openReceiverWorld({ env: { DELIVERY_RETENTION: "1h" } });
+    await using world = await openReceiverWorld({ DELIVERY_RETENTION: "1h" });
     await world.deliver({ guid: "held-by-someone" });
     await world.deliver({ guid: "free-to-go" });
     for (const guid of ["held-by-someone", "free-to-go"]) await settle(world, guid, "applied", seconds(7_200));
-    const holder = await connectTo(world.stores.config.databaseUrl);
+    const holder = await connectTo(world.ctx.config.databaseUrl);
     try {
       await holder.query("begin");
       await holder.query("select from deliveries where guid = 'held-by-someone' for update");
-      expect(await pruneDeliveries(world.stores)).toBe(1);
+      expect(await pruneDeliveries(world.ctx)).toBe(1);
       expect(await world.deliver({ guid: "arriving-now" })).toMatchObject({ status: 202 });
     } finally {
       await holder.end();

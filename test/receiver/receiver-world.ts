@@ -1,20 +1,12 @@
 import { sign } from "@octokit/webhooks-methods";
 import { sql } from "../../db/sql.ts";
-import type { Config } from "../../src/config.ts";
-import { parseConfig } from "../../src/config.ts";
-import { type Context, openContext } from "../../src/context.ts";
-import { openWeb } from "../../src/web.ts";
-import { openTestDatabase, testRedis } from "../support/database.ts";
+import { openMirror, type TestMirror } from "../support/mirror.ts";
 
 export const SECRET = "first-webhook-secret";
 export const OLDER_SECRET = "older-webhook-secret";
 
-/** Nothing listens there, so connecting is refused at once. */
-export const NOWHERE = { databaseUrl: "postgres://tain:tain@127.0.0.1:1/tain", redisUrl: "redis://127.0.0.1:1" };
-
-export interface ReceiverWorld extends AsyncDisposable {
-  url: string;
-  stores: Context;
+/** A web server without workers: what is delivered stays in the inbox. */
+export interface ReceiverWorld extends TestMirror {
   /** Signs and sends; the answer's body is parsed. */
   deliver(options?: Sending): Promise<{ status: number; headers: Headers; body: Record<string, unknown> }>;
   inbox(): Promise<InboxRow[]>;
@@ -47,44 +39,13 @@ interface InboxRow {
   settled_at: Date | null;
 }
 
-/** A receiver on a free port over a real Postgres and Redis, or over those of `stores`. */
-export async function openReceiverWorld(
-  stores: Partial<typeof NOWHERE> & { env?: NodeJS.ProcessEnv } = {},
-): Promise<ReceiverWorld> {
-  const resources = new AsyncDisposableStack();
-  const databaseUrl = stores.databaseUrl ?? resources.use(await openTestDatabase()).url;
-  const redis = testRedis();
-  const config = testConfig({
-    DATABASE_URL: databaseUrl,
-    REDIS_URL: stores.redisUrl ?? redis.url,
-    REDIS_PREFIX: redis.prefix,
-    ...stores.env,
-  });
-  const ctx = await openContext(config, resources, { name: "test" });
-  if (!stores.redisUrl)
-    resources.defer(() =>
-      Promise.all(Object.values(ctx.queues).map((queue) => queue.obliterate({ force: true }))).then(() => {}),
-    );
-  const web = openWeb(ctx);
-  resources.defer(() => web.close());
-  const url = await web.listen({ host: "127.0.0.1", port: 0 });
+export async function openReceiverWorld(env: NodeJS.ProcessEnv = {}): Promise<ReceiverWorld> {
+  const mirror = await openMirror({ env: { WEBHOOK_SECRET: `${SECRET},${OLDER_SECRET}`, ...env } });
   return {
-    url,
-    stores: ctx,
-    deliver: (options = {}) => deliver(url, options),
-    inbox: async () => await ctx.db.query<InboxRow>(sql`select * from deliveries order by received_at, guid`),
-    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+    ...mirror,
+    deliver: (options = {}) => deliver(mirror.url, options),
+    inbox: async () => await mirror.ctx.db.query<InboxRow>(sql`select * from deliveries order by received_at, guid`),
   };
-}
-
-export function testConfig(env: NodeJS.ProcessEnv): Config {
-  return parseConfig({
-    UPSTREAM_URL: "http://127.0.0.1:1",
-    UPSTREAM_TOKEN: "test-upstream-token",
-    WEBHOOK_SECRET: `${SECRET},${OLDER_SECRET}`,
-    LOG_LEVEL: process.env.TEST_LOG ?? "silent",
-    ...env,
-  });
 }
 
 export const opened = {

@@ -81,7 +81,7 @@ describe("deliveries that come together", () => {
       expect(status).toBe("pending");
     }
     await eventually(async () => {
-      const { queues } = world.stores;
+      const { queues } = world.ctx;
       const alone = (await queues.deliveries.getJobs(["waiting"])).map((job) => job.data.deliveryId);
       const inBursts = (await queues.bursts.getJobs(["waiting"])).map((job) => job.data.deliveryIds);
       expect(new Set([...alone, ...inBursts.flat()])).toEqual(new Set(rows.map(({ id }) => id)));
@@ -89,7 +89,7 @@ describe("deliveries that come together", () => {
   });
 
   test("among new ones, what was applied stays so and what failed is pending again", async () => {
-    const { db } = world.stores;
+    const { db } = world.ctx;
     await db.query(sql`update deliveries set status = 'applied' where guid = 'together-1'`);
     await db.query(sql`update deliveries set status = 'failed', reason = 'no' where guid = 'together-2'`);
     const guids = ["together-1", "brand-new-one", "together-2", "brand-new-two", "together-1"];
@@ -108,7 +108,7 @@ describe("deliveries that come together", () => {
   });
 
   test("one that is held by whoever applies it keeps no other waiting", async () => {
-    const holder = await connectTo(world.stores.config.databaseUrl);
+    const holder = await connectTo(world.ctx.config.databaseUrl);
     try {
       await holder.query("begin");
       await holder.query("select from deliveries where guid = 'together-3' for update");
@@ -125,7 +125,7 @@ describe("deliveries that come together", () => {
   });
 
   test("one that Postgres refuses takes no other with it", async () => {
-    const { db } = world.stores;
+    const { db } = world.ctx;
     await db.query(sql`alter table deliveries add constraint refused check (event <> 'refused')`);
     try {
       // So many that most of them share a statement with others.
@@ -137,7 +137,7 @@ describe("deliveries that come together", () => {
       expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
       const stored = (await world.inbox()).filter(({ guid }) => guid.startsWith("refusal-"));
       expect(stored.map(({ guid }) => guid)).toHaveLength(39);
-      expect(await world.stores.queues.inbox.getWaitingCount()).toBe(1);
+      expect(await world.ctx.queues.inbox.getWaitingCount()).toBe(1);
     } finally {
       await db.query(sql`alter table deliveries drop constraint refused`);
     }

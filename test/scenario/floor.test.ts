@@ -11,9 +11,10 @@ import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { compare } from "../support/comparison.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { printFigures } from "../support/figures.ts";
 import { type FloorSize, fillFloorWorld, floorOf, fullSize, sizeDividedBy } from "../support/floor-world.ts";
-import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
 
 /** Minutes of work, so it has to be asked for. */
 const wantsLarge = process.env.TAIN_LARGE === "1";

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
-import { openWorld, UPSTREAM_TOKEN } from "../support/world.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { openWorld } from "../support/world.ts";
 
 /** `CHANGES=500 npm test -- test/scenario/freshness` measures more of them. */
 const CHANGES = Number(process.env.CHANGES ?? 24);

@@ -6,12 +6,11 @@ import { sql } from "../../db/sql.ts";
 import { openContext } from "../../src/context.ts";
 import { resolveSelections } from "../../src/sync/following/selection.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
-import { testConfig, testEnvironment } from "../support/config.ts";
+import { testConfig, testEnvironment, UPSTREAM_TOKEN } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 import { printFigures } from "../support/figures.ts";
 import { until } from "../support/patience.ts";
 import { startProgram } from "../support/program.ts";
-import { UPSTREAM_TOKEN } from "../support/world.ts";
 
 /** Peak memory is read from Linux's /proc. */
 const canMeasure = platform() === "linux";

@@ -11,7 +11,8 @@ import { InterruptedError } from "../../src/sync/following/while-mirrored.ts";
 import { RepositoryUnavailableError } from "../../src/sync/reads/pages.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { compare } from "../support/comparison.ts";
-import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
 
 const LONG_MS = 60_000;
 

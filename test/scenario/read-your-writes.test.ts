@@ -1,13 +1,12 @@
-import { expect, onTestFinished, test } from "vitest";
-import { openContext } from "../../src/context.ts";
+import { expect, test } from "vitest";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { type Random, seededRandom } from "../../src/simulator/random.ts";
 import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
-import { openWeb } from "../../src/web.ts";
 import { compare } from "../support/comparison.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { printFigures } from "../support/figures.ts";
-import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
 
 /** `WRITES=1000 npm test -- test/scenario/read-your-writes` makes more of them. */
 const WRITES = Number(process.env.WRITES ?? 24);
@@ -35,7 +34,7 @@ test("a write is shown by the next read, by REST and GraphQL, and is never taken
   await world.mirror(world.first);
   await world.listen(world.first);
   await world.settleMarks();
-  const elsewhere = await openSecondServer(world);
+  const elsewhere = await world.openSibling();
   const random = seededRandom(SEED);
   world.simulator.setFaults({ lagMs: REPLICA_LAG_MS, webhooks: { delay: 1, delayMs: WEBHOOK_DELAY_MS } });
   // Half of the webhooks are late by all of it, the others overtake them.
@@ -82,16 +81,6 @@ test("a write is shown by the next read, by REST and GraphQL, and is never taken
   printFigures("written", { differences: differences.length });
   expect(differences).toEqual([]);
 }, 3_600_000);
-
-/** Another process' worth of API over the same stores. */
-async function openSecondServer({ ctx }: TestWorld): Promise<string> {
-  const resources = new AsyncDisposableStack();
-  onTestFinished(() => resources.disposeAsync());
-  const other = await openContext(ctx.config, resources, { name: "second", clock: ctx.clock });
-  const web = openWeb(other);
-  resources.defer(() => web.close());
-  return web.listen({ host: "127.0.0.1", port: 0 });
-}
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies are picked from and compared, not trusted
 type Body = any;

@@ -5,12 +5,12 @@ import { generateWorld } from "../../src/simulator/generate.ts";
 import { callerOf } from "../../src/simulator/quota.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { LONG_TEST_MS, PATIENCE_MS } from "../support/bounds.ts";
-import { testEnvironment } from "../support/config.ts";
+import { testEnvironment, UPSTREAM_TOKEN } from "../support/config.ts";
 import { printFigures } from "../support/figures.ts";
 import { until } from "../support/patience.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { openTap, type UpstreamTap } from "../support/upstream-tap.ts";
-import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
 
 /** Minutes of work, so it has to be asked for. */
 const wantsLarge = process.env.TAIN_LARGE === "1";

@@ -8,10 +8,11 @@ import type { Simulator } from "../../src/simulator/running.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { LONG_TEST_MS } from "../support/bounds.ts";
 import { compare } from "../support/comparison.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { openOwnStores } from "../support/own-stores.ts";
 import { until } from "../support/patience.ts";
 import { type Program, startProgram } from "../support/program.ts";
-import { openWorld, type TestWorld, UPSTREAM_TOKEN } from "../support/world.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
 
 /** How long each store stays away. */
 const AWAY_MS = 3_000;

@@ -6,27 +6,41 @@ export const inherited: NodeJS.ProcessEnv = {
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
 };
 
+/** The mirror's token at upstream. */
+export const UPSTREAM_TOKEN = "test-upstream-token";
+
+/** Whose token that is. */
+export const OWNER = "mirror-owner";
+
+/** Addresses at which nobody listens: connecting is refused at once. */
+export const NOWHERE = {
+  database: "postgres://tain:tain@127.0.0.1:1/tain",
+  redis: "redis://127.0.0.1:1",
+  upstream: "http://127.0.0.1:1",
+};
+
+interface Places {
+  database: string;
+  redis: { url: string; prefix: string };
+  upstream: string;
+}
+
 /** A configuration on a test's own stores. `env` adds to it or overrides it. */
-export function testConfig(
-  { database, redis, upstream }: { database: string; redis: { url: string; prefix: string }; upstream: string },
-  env: NodeJS.ProcessEnv = {},
-): Config {
-  return parseConfig(testEnvironment({ database, redis, upstream }, env));
+export function testConfig(places: Places, env: NodeJS.ProcessEnv = {}): Config {
+  return parseConfig(testEnvironment(places, env));
 }
 
 /** The same as environment variables, for processes. */
-export function testEnvironment(
-  { database, redis, upstream }: { database: string; redis: { url: string; prefix: string }; upstream: string },
-  env: NodeJS.ProcessEnv = {},
-): NodeJS.ProcessEnv {
+export function testEnvironment({ database, redis, upstream }: Places, env: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
   return {
     DATABASE_URL: database,
     REDIS_URL: redis.url,
     REDIS_PREFIX: redis.prefix,
     UPSTREAM_URL: upstream,
-    UPSTREAM_TOKEN: "test-upstream-token",
+    UPSTREAM_TOKEN,
     WEBHOOK_SECRET: "test-webhook-secret",
     HOST: "127.0.0.1",
+    PORT: "0",
     LOG_LEVEL: process.env.LOG_LEVEL ?? "silent",
     ...env,
   };

@@ -4,19 +4,18 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { type Context, openContext } from "../../src/context.ts";
+import type { Context } from "../../src/context.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { PATIENCE_MS } from "./bounds.ts";
 import { compare } from "./comparison.ts";
-import { testConfig, testEnvironment } from "./config.ts";
-import { openTestDatabase, testRedis } from "./database.ts";
+import { OWNER, UPSTREAM_TOKEN } from "./config.ts";
 import { printFigures } from "./figures.ts";
+import { openMirror } from "./mirror.ts";
 import { until } from "./patience.ts";
 import type { Program } from "./program.ts";
 import { type Exchange, openTap, type UpstreamTap } from "./upstream-tap.ts";
-import { UPSTREAM_TOKEN } from "./world.ts";
 
 /** A repository to be copied by programs that are killed while they do it. */
 export interface KilledBackfill extends AsyncDisposable {
@@ -52,29 +51,27 @@ const pages = {
 
 export async function openKilledBackfill(): Promise<KilledBackfill> {
   const resources = new AsyncDisposableStack();
-  const database = resources.use(await openTestDatabase());
   // Upstream works out no mergeability meanwhile: what it does not know when asked again is unknown at the end.
   const simulator = resources.use(await openSimulator({ worldOptions: { mergeableDelayMs: 3_600_000 } }));
   const { world } = simulator;
   const fullName = generateWorld(world, { seed: 7, repositories: 1, issues: 500, pulls: 350 })
     .repositories.map((one) => world.fullName(one))
     .join();
-  simulator.tokens.create({ token: UPSTREAM_TOKEN, login: "mirror-owner", repositories: "all", write: true });
+  simulator.tokens.create({ token: UPSTREAM_TOKEN, login: OWNER, repositories: "all", write: true });
   const tap = resources.use(await openTap(simulator.url));
   const home = await mkdtemp(join(tmpdir(), "tain-killed-"));
   resources.defer(() => rm(home, { recursive: true, force: true }));
-  const stores = { database: database.url, redis: testRedis(), upstream: tap.url };
-  const env = testEnvironment(stores, {
-    UPSTREAM_TOKEN,
-    REPOSITORIES: fullName,
-    TAIN_HOME: home,
-    PORT: "0",
-    LOG_LEVEL: "warn",
-  });
-  const ctx = await openContext(testConfig(stores, { UPSTREAM_TOKEN, REPOSITORIES: fullName }), resources, {
-    name: "test",
-  });
-  return { simulator, tap, ctx, fullName, env, [Symbol.asyncDispose]: () => resources.disposeAsync() };
+  const { ctx, env } = resources.use(
+    await openMirror({ upstream: tap.url, web: false, env: { REPOSITORIES: fullName, TAIN_HOME: home } }),
+  );
+  return {
+    simulator,
+    tap,
+    ctx,
+    fullName,
+    env: { ...env, LOG_LEVEL: "warn" },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
 }
 
 /**

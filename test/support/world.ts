@@ -1,7 +1,6 @@
 import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
-import { type Context, openContext } from "../../src/context.ts";
-import { openWorkerRedis } from "../../src/operations/redis.ts";
+import type { Context } from "../../src/context.ts";
 import { queueCounts } from "../../src/queues/counts.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
@@ -10,33 +9,22 @@ import { addSelections, resolveSelections } from "../../src/sync/following/selec
 import { readViewer } from "../../src/sync/following/viewer.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
-import { openWeb } from "../../src/web.ts";
-import { openWorkers } from "../../workers/main.ts";
 import { PATIENCE_MS } from "./bounds.ts";
-import { testConfig } from "./config.ts";
-import { openTestDatabase, testRedis } from "./database.ts";
+import { OWNER, UPSTREAM_TOKEN } from "./config.ts";
+import { openMirror, type TestMirror } from "./mirror.ts";
 import { until } from "./patience.ts";
 
-export const UPSTREAM_TOKEN = "test-upstream-token";
-
 /** An upstream, a mirror of it with its web server and workers, and what one does to them, all in this process. */
-export interface TestWorld extends AsyncDisposable {
+export interface TestWorld extends TestMirror {
   simulator: Simulator;
-  ctx: Context;
-  /** The mirror's address. */
-  url: string;
   /** Upstream's first repository, `owner/name`; the generator makes it the busiest. */
   first: string;
   /** A token of the mirror that may read everything and write. */
   token: string;
-  /** Opens workers (they are open from the start unless asked otherwise). */
-  work(): void;
   /** Mirrors these repositories and waits until they are live. */
   mirror(...patterns: string[]): Promise<void>;
   /** Registers the mirror's webhook at upstream. */
   listen(...fullNames: string[]): Promise<void>;
-  /** Moves the mirror's clock. */
-  advance(ms: number): void;
   /** Lets every doubt be settled: the mirror's clock moves past all replicas' lag, and what is due is asked. */
   settleMarks(): Promise<void>;
   /** One catch-up of every repository. */
@@ -63,43 +51,24 @@ export async function openWorld({
   workers = true,
   copiedWithinMs = PATIENCE_MS,
 }: TestWorldOptions = {}): Promise<TestWorld> {
-  const resources = new AsyncDisposableStack();
-  const database = resources.use(await openTestDatabase());
-  const simulator = resources.use(await openSimulator(options));
+  await using opening = new AsyncDisposableStack();
+  const simulator = opening.use(await openSimulator(options));
   await fill?.(simulator);
   if (!simulator.tokens.find(UPSTREAM_TOKEN))
-    simulator.tokens.create({ token: UPSTREAM_TOKEN, login: "mirror-owner", repositories: "all", write: true });
-
-  const redis = testRedis();
-  const config = testConfig(
-    { database: database.url, redis, upstream: simulator.url },
-    { UPSTREAM_TOKEN, PORT: "0", ...env },
-  );
-  let offsetMs = 0;
-  const clock = { now: () => new Date(Date.now() + offsetMs) };
-  const ctx = await openContext(config, resources, { name: "test", clock });
-  const stopping = new AbortController();
-  const jobs = openWorkerRedis(ctx, "test-worker");
-  resources.defer(() => jobs.disconnect());
-  const work = () => openWorkers({ ...ctx, jobs, stopping: stopping.signal }, resources);
-  if (workers) work();
-  resources.defer(() => stopping.abort());
-
-  const web = openWeb(ctx);
-  resources.defer(() => web.close());
-  const url = await web.listen({ host: "127.0.0.1", port: 0 });
+    simulator.tokens.create({ token: UPSTREAM_TOKEN, login: OWNER, repositories: "all", write: true });
+  const mirror = opening.use(await openMirror({ upstream: simulator.url, workers, ...(env ? { env } : {}) }));
+  const { ctx, url, advance } = mirror;
   const userId = await readViewer(ctx);
   const token = await createApiToken(ctx, { userId, canWrite: true });
+  const all = opening.move();
 
   const summary = (await (await fetch(`${simulator.url}/-/state`)).json()) as { repositories: { full_name: string }[] };
 
   return {
+    ...mirror,
     simulator,
-    ctx,
-    url,
     first: summary.repositories[0]?.full_name ?? "",
     token,
-    work,
     async mirror(...patterns) {
       await addSelections(ctx, patterns);
       await resolveSelections(ctx);
@@ -126,16 +95,13 @@ export async function openWorld({
         });
       }
     },
-    advance(ms) {
-      offsetMs += ms;
-    },
     settle: () => settle(simulator, ctx),
     async settleMarks() {
       await settle(simulator, ctx);
       // A read may be in doubt itself; each round begins after every replica's lag, and waits twice as long as the one before.
       for (let waitMs = 30_000; waitMs < 1_000_000 && (await countMarks(ctx)) > 0; waitMs *= 2) {
-        offsetMs += waitMs;
-        for (const job of await ctx.queues.refresh.getDelayed()) await job.remove();
+        advance(waitMs);
+        await ctx.queues.refresh.clean(0, 1_000_000, "delayed"); // Leaves those that a worker takes just now.
         await dispatchMarks(ctx);
         await settle(simulator, ctx);
       }
@@ -152,7 +118,7 @@ export async function openWorld({
       const text = await response.text();
       return { status: response.status, headers: response.headers, body: text === "" ? null : JSON.parse(text) };
     },
-    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
 

@@ -113,7 +113,7 @@ test("bursts that Redis forgot are found by the dispatcher; one that is asked fo
 test("with Postgres away a burst waits as a whole, at no cost of attempts, and none of it gets a job of its own", async () => {
   const database = await openTestDatabase();
   await using link = await openLink(database.url);
-  await using world = await openWorkerWorld({ databaseUrl: link.url });
+  await using world = await openWorkerWorld({ DATABASE_URL: link.url });
   const { db, queues } = world.ctx;
   const rows = await db.query<{ id: string }>(sql`
     insert into deliveries (hook_id, guid, event, payload, received_at)

@@ -2,10 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { SECRET } from "../receiver/receiver-world.ts";
-import { inherited } from "../support/config.ts";
+import { inherited, NOWHERE, testEnvironment } from "../support/config.ts";
+import { openTestDatabase, testRedis } from "../support/database.ts";
 import { eventually } from "../support/patience.ts";
-import { openWorkerWorld } from "./worker-world.ts";
 
 interface Started {
   child: ChildProcess;
@@ -13,18 +12,16 @@ interface Started {
   exited: Promise<number | null>;
 }
 
+/** Settings for processes on stores of this test's own. */
+async function openStores(): Promise<NodeJS.ProcessEnv> {
+  const { url: database } = await openTestDatabase();
+  return testEnvironment({ database, redis: testRedis(), upstream: NOWHERE.upstream }, { LOG_LEVEL: "info" });
+}
+
 /** Starts a process of the Procfile. */
-function start(entry: string, env: Record<string, string>): Started {
+function start(entry: string, env: NodeJS.ProcessEnv): Started {
   const child = spawn(process.execPath, [entry], {
-    env: {
-      ...inherited,
-      UPSTREAM_URL: "http://127.0.0.1:1",
-      UPSTREAM_TOKEN: "test-upstream-token",
-      WEBHOOK_SECRET: SECRET,
-      HOST: "127.0.0.1",
-      PORT: "0",
-      ...env,
-    },
+    env: { ...inherited, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const lines: Record<string, unknown>[] = [];
@@ -48,13 +45,14 @@ describe("each process of the Procfile", () => {
     ["workers/main.ts", "Working"],
     ["workers/scheduler.ts", "Scheduling"],
   ])("%s starts, stops on SIGTERM with status 0, and logs no error and no secret", async (entry, message) => {
-    await using world = await openWorkerWorld();
-    const started = start(entry, world.env);
+    const env = await openStores();
+    const started = start(entry, env);
     await said(started, message);
     started.child.kill("SIGTERM");
     expect(await started.exited).toBe(0);
     expect(started.lines.filter((line) => Number(line.level) >= 40)).toEqual([]);
-    expect(JSON.stringify(started.lines)).not.toContain(SECRET);
+    for (const secret of [env.WEBHOOK_SECRET, env.UPSTREAM_TOKEN])
+      expect(JSON.stringify(started.lines)).not.toContain(secret);
   });
 
   test.each([
@@ -62,10 +60,8 @@ describe("each process of the Procfile", () => {
     ["workers/main.ts", "Working"],
     ["workers/scheduler.ts", "Scheduling"],
   ])("%s starts and stops with both stores away", async (entry, message) => {
-    const started = start(entry, {
-      DATABASE_URL: "postgres://tain:tain@127.0.0.1:1/tain",
-      REDIS_URL: "redis://127.0.0.1:1",
-    });
+    const redis = { url: NOWHERE.redis, prefix: "{t}" };
+    const started = start(entry, testEnvironment({ ...NOWHERE, redis }, { LOG_LEVEL: "info" }));
     await said(started, message);
     started.child.kill("SIGTERM");
     expect(await started.exited).toBe(0);
@@ -74,7 +70,7 @@ describe("each process of the Procfile", () => {
   test.each(["src/web.ts", "workers/main.ts", "workers/scheduler.ts"])(
     "%s says every fault of its configuration at once",
     async (entry) => {
-      const started = start(entry, { PORT: "many", WEBHOOK_SECRET: "" });
+      const started = start(entry, { UPSTREAM_URL: NOWHERE.upstream, PORT: "many" });
       expect(await started.exited).toBe(1);
       const output = started.lines.map((line) => line.msg).join("\n");
       expect(output).toContain("DATABASE_URL is not set");
@@ -85,10 +81,10 @@ describe("each process of the Procfile", () => {
   );
 
   test("web on a port that is taken says so in a sentence", async () => {
-    await using world = await openWorkerWorld();
-    const { address } = await said(start("src/web.ts", world.env), "Listening");
+    const env = await openStores();
+    const { address } = await said(start("src/web.ts", env), "Listening");
     const { port } = new URL(String(address));
-    const second = start("src/web.ts", { ...world.env, PORT: port });
+    const second = start("src/web.ts", { ...env, PORT: port });
     expect(await second.exited).toBe(1);
     expect(second.lines).toEqual([
       { level: 60, msg: expect.stringContaining(`another process listens on 127.0.0.1:${port}`) },
@@ -96,8 +92,8 @@ describe("each process of the Procfile", () => {
   });
 
   test("a process that cannot finish in SHUTDOWN_TIMEOUT ends with status 1", async () => {
-    await using world = await openWorkerWorld();
-    const started = start("src/web.ts", { ...world.env, SHUTDOWN_TIMEOUT: "500ms" });
+    const env = await openStores();
+    const started = start("src/web.ts", { ...env, SHUTDOWN_TIMEOUT: "500ms" });
     const { address } = await said(started, "Listening");
     // A request that never ends keeps the server from closing.
     const body = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode("{")) });
@@ -115,8 +111,8 @@ describe("each process of the Procfile", () => {
 });
 
 test("a process that is told to stop again ends at once with status 1, and says so", async () => {
-  await using world = await openWorkerWorld();
-  const started = start("src/web.ts", world.env);
+  const env = await openStores();
+  const started = start("src/web.ts", env);
   const { address } = await said(started, "Listening");
   const body = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode("{")) });
   const headers = { "content-type": "application/json" };
@@ -132,8 +128,8 @@ test("a process that is told to stop again ends at once with status 1, and says 
 });
 
 test("web finishes the requests in flight before it stops", async () => {
-  await using world = await openWorkerWorld();
-  const started = start("src/web.ts", world.env);
+  const env = await openStores();
+  const started = start("src/web.ts", env);
   const { address } = await said(started, "Listening");
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   const body = new ReadableStream({

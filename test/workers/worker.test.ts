@@ -176,7 +176,7 @@ describe("acknowledged deliveries reach the mirror", () => {
   test("one that waits in Redis while Postgres is away is stored when it is back, however often that failed before", async () => {
     const database = await openTestDatabase();
     await using link = await openLink(database.url);
-    await using world = await openWorkerWorld({ databaseUrl: link.url });
+    await using world = await openWorkerWorld({ DATABASE_URL: link.url });
     const { queues, db } = world.ctx;
     await link.cut();
     const payload = Buffer.from('{"action":"opened"}').toString("base64");
@@ -224,7 +224,7 @@ describe("acknowledged deliveries reach the mirror", () => {
   test("one that cannot be applied is settled as failed with its reason, and Postgres away is no such reason", async () => {
     const database = await openTestDatabase();
     await using link = await openLink(database.url);
-    await using world = await openWorkerWorld({ databaseUrl: link.url });
+    await using world = await openWorkerWorld({ DATABASE_URL: link.url });
     const { db, queues } = world.ctx;
     const rows = await db.query<{ id: string }>(sql`
       with mirrored as (insert into repository_syncs (repository_id, state, added_at) values (7, 'live', now()))

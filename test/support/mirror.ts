@@ -1,0 +1,100 @@
+import type { ApiLimits } from "../../src/api/routes.ts";
+import { parseConfig } from "../../src/config.ts";
+import { type Context, openContext, openLocal } from "../../src/context.ts";
+import { openWorkerRedis } from "../../src/operations/redis.ts";
+import { type ClientLimits, openUpstream } from "../../src/upstream/client/client.ts";
+import { openWeb } from "../../src/web.ts";
+import { openWorkers } from "../../workers/main.ts";
+import type { WorkerContext } from "../../workers/worker.ts";
+import { NOWHERE, testEnvironment } from "./config.ts";
+import { openTestDatabase, testRedis } from "./database.ts";
+
+/** One installation of Tain, opened in this process as its own processes open it. */
+export interface TestMirror extends AsyncDisposable {
+  ctx: Context;
+  /** What processes of this installation are started with. */
+  env: NodeJS.ProcessEnv;
+  /** Where its web server listens; empty without one. */
+  url: string;
+  /** Opens workers. */
+  work(): void;
+  /** What a worker of this installation is opened with. */
+  openWorkerContext(): WorkerContext;
+  /** Tells the workers to stop, as SIGTERM does. */
+  stop(): void;
+  /** Moves the installation's clock, unless it was given one. */
+  advance(ms: number): void;
+  /** Another web process on the same stores; answers where it listens. `env` adds to the settings or overrides them. */
+  openSibling(env?: NodeJS.ProcessEnv, limits?: ApiLimits, clientLimits?: Partial<ClientLimits>): Promise<string>;
+  /** Is called before the stores are closed. */
+  defer(close: () => Promise<unknown>): void;
+}
+
+export interface TestMirrorOptions {
+  /** Where upstream is. Default: nobody listens there. */
+  upstream?: string;
+  /** The database to clone. Default: the migrated one that is empty. */
+  template?: string | undefined;
+  /** Settings beside those of a test; with DATABASE_URL no database is made. */
+  env?: NodeJS.ProcessEnv;
+  clock?: Context["clock"] | undefined;
+  /** Default true. */
+  web?: boolean;
+  /** Default false. */
+  workers?: boolean;
+}
+
+export async function openMirror({
+  upstream = NOWHERE.upstream,
+  template,
+  env: settings = {},
+  clock: given,
+  web = true,
+  workers = false,
+}: TestMirrorOptions = {}): Promise<TestMirror> {
+  await using opening = new AsyncDisposableStack();
+  const resources = opening.use(new AsyncDisposableStack());
+  const database = settings.DATABASE_URL ?? resources.use(await openTestDatabase(template)).url;
+  const env = testEnvironment({ database, redis: testRedis(), upstream }, settings);
+  let offsetMs = 0;
+  const clock = given ?? { now: () => new Date(Date.now() + offsetMs) };
+  const ctx = await openContext(parseConfig(env), resources, { name: "test", clock });
+
+  const stopping = new AbortController();
+  const openWorkerContext = () => {
+    const jobs = openWorkerRedis(ctx, "test-worker");
+    resources.defer(() => jobs.disconnect());
+    return { ...ctx, jobs, stopping: stopping.signal };
+  };
+  const work = () => {
+    openWorkers(openWorkerContext(), resources);
+    resources.defer(() => stopping.abort());
+  };
+  const listen = async (of: Context, limits: ApiLimits = {}) => {
+    const server = openWeb(of, limits);
+    resources.defer(() => server.close());
+    return await server.listen({ host: of.config.host, port: of.config.port });
+  };
+  if (workers) work();
+  const url = web ? await listen(ctx) : "";
+  const all = opening.move();
+  return {
+    ctx,
+    env,
+    url,
+    work,
+    openWorkerContext,
+    stop: () => stopping.abort(),
+    advance: (ms) => {
+      offsetMs += ms;
+    },
+    async openSibling(more = {}, limits = {}, clientLimits = {}) {
+      const local = await openLocal(parseConfig({ ...env, ...more }), resources, { name: "sibling", clock });
+      const client = openUpstream(local, clientLimits);
+      resources.defer(() => client.close());
+      return await listen({ ...local, upstream: client }, limits);
+    },
+    defer: (close) => resources.defer(() => close().then(() => {})),
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
