@@ -240,7 +240,7 @@ export const SETTINGS = {
     read: (text) => (text === "0" ? 0 : size(text)),
     default: "64MB",
     about:
-      "How much memory each web process spends on answers of REST that it has given more than once, and as much again on those of GraphQL, to give them again while nothing of what they show has changed; 0 is off.",
+      "How much memory each web process spends on answers of REST that it has given more than once, and as much again on those of GraphQL (half of it on the texts of single issues), to give them again while nothing of what they show has changed; 0 is off.",
   },
   staleAfterMs: {
     name: "STALE_AFTER",

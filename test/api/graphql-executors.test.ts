@@ -13,6 +13,7 @@ import { type Count, GraphqlCall } from "../../src/api/graphql/call.ts";
 import { shownError } from "../../src/api/graphql/errors.ts";
 import { Documents } from "../../src/api/graphql/run/documents.ts";
 import { type Executed, executePlan } from "../../src/api/graphql/run/execution.ts";
+import { openIssueTexts } from "../../src/api/graphql/run/issue-texts.ts";
 import { Plans } from "../../src/api/graphql/run/plan.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { ChangeStreams } from "../../src/api/graphql/subscribe/change-streams.ts";
@@ -217,6 +218,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const caller = { ...payer, userId, by: { of: "own" as const, token } };
   await using mirror = openMirrorReader(ctx);
   const counts = new Kept<Count>({ maxBytes: 1_000_000, bytesOf: () => 50 });
+  const texts = openIssueTexts(1_000_000);
   const newContext = (mayRemember: boolean) =>
     new GraphqlCall({
       ctx: { ...ctx, mirror },
@@ -229,6 +231,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
       changes,
       reading: new Reading(mirror.standings, { isLasting: mayRemember }),
       counts,
+      texts,
     });
   const pools = await poolsOf(repositories.map(({ fullName }) => fullName));
   let [valid, shown] = [0, 0];

@@ -89,13 +89,14 @@ test("an answer is remembered", async () => {
   expect(statements.count()).toBe(0);
 });
 
-test("another page of the same query reads its rows, and nothing else that is known already", async () => {
+test("what issues are written as is remembered for other pages of the same query", async () => {
   const { nodes, totalCount } = (await warm()).body.data.repository.issues;
   using statements = countStatements(world.ctx.db);
   const { body } = await ask(processes[0] as string, { first: 7 });
   expect(body.data.repository.issues.nodes).toEqual(nodes.slice(0, 7));
   expect(body.data.repository.issues.totalCount).toBe(totalCount);
-  expect(statements.count()).toBe(1);
+  // Which issues are on the page, without what is stored of them.
+  expect(statements.texts()).toEqual([expect.stringContaining("'' as document")]);
 });
 
 test("nodes and edges of one connection show what each selects, again and again", async () => {

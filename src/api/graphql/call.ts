@@ -16,10 +16,11 @@ import type { Fields, Json } from "../../mirror/store/template.ts";
 import type { Kept } from "../../mirror/unchanged/kept.ts";
 import type { Reading } from "../../mirror/unchanged/reading.ts";
 import type { ApiContext } from "../call.ts";
-import type { User } from "../callers/caller.ts";
+import { classOf, type User } from "../callers/caller.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
 import { Batch } from "./run/batch.ts";
 import type { Cost } from "./run/cost.ts";
+import { IssueTexts } from "./run/issue-texts.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
 
 type ActorKind = "User" | "Organization" | "Bot" | "Mannequin";
@@ -40,12 +41,19 @@ export interface Node {
   /** The repository that it belongs to, or its own id; 0 for accounts. */
   repositoryId: number;
   rest: Fields;
+  /** Takes what it was written as, where one view shows it. */
+  keep?: (text: string) => void;
 }
 
 /** How many rows a list has, and the sum of what was measured of them. */
 export interface Count {
   count: number;
   sum: number;
+}
+
+/** What issues were written as, by their numbers. */
+export interface WrittenIssues extends Pick<IssueTexts, "get" | "add"> {
+  isEmpty: boolean;
 }
 
 /** One GraphQL request: who asks, what it costs, and everything that its fields load, gathered level by level. */
@@ -65,6 +73,8 @@ export class GraphqlCall {
   readonly reading: Reading;
   /** By repository and list. */
   readonly counts: Kept<Count>;
+  /** By repository, view and caller. */
+  readonly texts: Kept<IssueTexts>;
   /** What the answer shows of them. */
   readonly shownRepositories = new Set<number>();
   /** When upstream last confirmed repositories that are shown, so far as that is known; null: never. */
@@ -78,7 +88,7 @@ export class GraphqlCall {
   constructor(
     parts: Pick<
       GraphqlCall,
-      "ctx" | "caller" | "sight" | "api" | "cost" | "figures" | "requestId" | "changes" | "reading" | "counts"
+      "ctx" | "caller" | "sight" | "api" | "cost" | "figures" | "requestId" | "changes" | "reading" | "counts" | "texts"
     >,
   ) {
     this.ctx = parts.ctx;
@@ -91,6 +101,7 @@ export class GraphqlCall {
     this.changes = parts.changes;
     this.reading = parts.reading;
     this.counts = parts.counts;
+    this.texts = parts.texts;
     this.#unfolding = new Unfolding(this.ctx.mirror.shared, this);
   }
 
@@ -115,6 +126,26 @@ export class GraphqlCall {
     const count = await read();
     this.counts.keep(key, () => count, { shown: [PEOPLE, repositoryId], before });
     return count;
+  }
+
+  /** What issues of this repository were written as in this view, if nothing has changed; null: none was, that is known. */
+  async issueTexts(repositoryId: number, view: string): Promise<WrittenIssues | null> {
+    // Some fields show the caller.
+    const key = `${view} ${this.caller.userId} ${classOf(this.caller)} ${this.api}\n${repositoryId}`;
+    const kept = await this.texts.get(key, this.reading);
+    const shown = [PEOPLE, repositoryId];
+    const texts = kept ?? this.texts.keep(key, () => new IssueTexts(), { shown, before: this.reading.soFar() });
+    if (!texts) return null;
+    return {
+      isEmpty: texts.bytes === 0,
+      get: (number) => texts.get(number),
+      add: (number, text) => {
+        // Else what another repository shows might be in it.
+        if (!this.met || [...this.met].some((id) => id !== repositoryId)) return;
+        texts.add(number, text);
+        this.texts.weigh(key, texts);
+      },
+    };
   }
 
   /** The batch of this name, which gathers everything that is asked under it. */

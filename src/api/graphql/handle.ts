@@ -24,6 +24,7 @@ import { parseQuery, type Query } from "./parse.ts";
 import { bugIn, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
 import { Documents } from "./run/documents.ts";
 import { executePlan } from "./run/execution.ts";
+import { type IssueTexts, openIssueTexts } from "./run/issue-texts.ts";
 import { answerKey, confirmationOfKept, isKeepable, type KeptAnswer, openAnswers } from "./run/kept-answers.ts";
 import { Plans } from "./run/plan.ts";
 import { apiSchema } from "./schema.ts";
@@ -65,11 +66,14 @@ export class Graphql {
   readonly #documents = new Documents(this.#schema);
   readonly #plans = new Plans(this.#schema);
   readonly #answers: Kept<KeptAnswer>;
+  readonly #texts: Kept<IssueTexts>;
   readonly #counts = new Kept<Count>({ maxBytes: MAX_COUNT_BYTES, bytesOf: () => BYTES_PER_COUNT });
 
   constructor(parts: GraphqlParts) {
     this.#parts = parts;
-    this.#answers = openAnswers(parts.ctx.config.pageCacheBytes);
+    const keptBytes = parts.ctx.config.pageCacheBytes / 2;
+    this.#answers = openAnswers(keptBytes);
+    this.#texts = openIssueTexts(keptBytes);
   }
 
   async handle(exchange: Exchange): Promise<Reply> {
@@ -122,6 +126,7 @@ export class Graphql {
         requestId,
         changes,
         counts: this.#counts,
+        texts: this.#texts,
         // A mutation has to show what it has written, and a subscription what it tells of.
         reading: operation.operation === "query" ? reading : new Reading(ctx.mirror.standings, { isLasting: false }),
       });

@@ -40,6 +40,8 @@ export interface PageRequest {
   limit: number;
   /** Whether bodies are read. */
   withBody: boolean;
+  /** Documents are read later, by `findIssueDocuments`; here they are empty. */
+  withoutDocuments?: boolean;
 }
 
 export interface Position {
@@ -47,7 +49,7 @@ export interface Position {
   tie: number;
 }
 
-type PageRow = Position & { stored: StoredDocument };
+export type PageRow = Position & { stored: StoredDocument };
 
 /** A position that no row of this order can have. */
 export class InvalidPositionError extends Error {
@@ -77,13 +79,14 @@ export async function findPages(
     conditions.push(sql`(${key}, ${tie}) ${ascending === isLater ? sql`>` : sql`<`} ${at}`);
   }
   const way = DIRECTIONS[ascending === request.fromEnd ? "desc" : "asc"];
-  const body = request.withBody ? source.body : undefined;
+  const document = request.withoutDocuments ? sql`''` : sql`${source.document}::text`;
+  const body = request.withBody && !request.withoutDocuments ? source.body : undefined;
   const rows = await run(
     db,
     sql`
       select x.at::integer, p.repository_id::float8, p.document, p.detail, p.body, p.sort_text, p.tie::float8
         from ${parentsTable(parents)} ${lists} cross join lateral (
-          select ${source.repositoryId} as repository_id, ${source.document}::text as document, ${source.detail ?? NULL}::text as detail,
+          select ${source.repositoryId} as repository_id, ${document} as document, ${source.detail ?? NULL}::text as detail,
               ${body ?? NULL} as body, ${key} as sort_key, (${key})::text as sort_text, ${tie} as tie
             from ${source.from} where ${sql.and(conditions)} order by ${key} ${way}, ${tie} ${way}
             limit ${request.limit + 1}) p
@@ -112,6 +115,19 @@ function parentsTable(parents: readonly Parent[]): Sql {
     "bigint",
   );
   return sql`unnest(${ids}, ${numbers}) with ordinality x(r, n, at)`;
+}
+
+/** Those of these issues that are stored, by their numbers, whatever has become of them since they were found. */
+export async function findIssueDocuments(
+  db: Database,
+  repositoryId: number,
+  numbers: readonly number[],
+  { withBody }: Pick<PageRequest, "withBody">,
+): Promise<Map<number, StoredDocument>> {
+  const rows = await db.prepared<{ number: number; document: string; body: string | null }>(sql`
+    select number, document::text as document, ${withBody ? sql`body` : NULL} as body from issues
+      where repository_id = ${repositoryId} and number = any(${sql.array(numbers, "integer")}::integer[])`);
+  return new Map(rows.map(({ number, document, body }) => [number, { repositoryId, document, body }]));
 }
 
 /** How many rows each parent has, and the sum of `measure` over them where one is given. */

@@ -33,14 +33,23 @@ export class Kept<Value extends object> {
   /**
    * @param options.maxBytes 0: nothing is kept
    * @param options.bytesOf how much a value takes
+   * @param options.largestPart a value that takes more of the room is not kept
    */
-  constructor({ maxBytes, bytesOf }: { maxBytes: number; bytesOf: (value: Value) => number }) {
+  constructor({
+    maxBytes,
+    bytesOf,
+    largestPart = LARGEST_PART,
+  }: {
+    maxBytes: number;
+    bytesOf: (value: Value) => number;
+    largestPart?: number;
+  }) {
     this.#entries =
       maxBytes === 0
         ? null
         : new LRUCache({
             maxSize: maxBytes,
-            maxEntrySize: Math.ceil(maxBytes * LARGEST_PART),
+            maxEntrySize: Math.ceil(maxBytes * largestPart),
             sizeCalculation: ({ value, shown }, key) =>
               Math.ceil(value === null ? 0 : bytesOf(value)) + key.length * 2 + shown.length * 8 + OVERHEAD_BYTES,
           });

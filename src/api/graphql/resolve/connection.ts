@@ -2,17 +2,20 @@ import { type FieldNode, Kind, type SelectionSetNode } from "graphql";
 import type { Sql } from "../../../../db/sql.ts";
 import {
   countPages,
+  findIssueDocuments,
   findPages,
   InvalidPositionError,
   type PageRequest,
+  type PageRow,
   type PageSource,
   type Parent,
   type Position,
 } from "../../../mirror/read/pages.ts";
 import { readCursor, writeCursor } from "../../dialect/cursor.ts";
-import type { Count, GraphqlCall, Node, NodeKind } from "../call.ts";
+import type { Count, GraphqlCall, Node, NodeKind, WrittenIssues } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { MAX_PAGE } from "../run/cost.ts";
+import { Written } from "../run/execution.ts";
 import type { FieldInfo } from "../run/plan.ts";
 
 export interface PageArguments {
@@ -22,8 +25,12 @@ export interface PageArguments {
   before?: string | null;
 }
 
+/** Null: it is stored no more since it was found. */
+type Shown = Node | Written | null;
+
 interface Page {
-  nodes: () => Node[] | Promise<Node[]>;
+  /** As the field shows them that has this info. */
+  nodes: (info?: FieldInfo) => Shown[] | Promise<Shown[]>;
   positions: Position[];
   hasNextPage: boolean;
   hasPreviousPage: boolean;
@@ -31,7 +38,7 @@ interface Page {
 
 /** What a connection's fields ask for; each is computed when it is selected. */
 export interface Connection {
-  nodes: Page["nodes"];
+  nodes: (args?: unknown, call?: unknown, info?: FieldInfo) => ReturnType<Page["nodes"]>;
   edges: () => Edge[] | Promise<Edge[]>;
   pageInfo: () => PageInfo | Promise<PageInfo>;
   totalCount: () => number | Promise<number>;
@@ -39,7 +46,7 @@ export interface Connection {
 
 interface Edge {
   cursor: string;
-  node: Node;
+  node: Shown;
 }
 
 interface PageInfo {
@@ -61,10 +68,10 @@ export function storedConnection(
   const name = JSON.stringify([info.parentType.name, info.fieldName, source.from.pieces, args]);
   const { first: _first, last: _last, after: _after, before: _before, ...filter } = args;
   const countName = JSON.stringify([info.parentType.name, info.fieldName, source.from.pieces, filter]);
-  const load = async (wanted: PageRequest): Promise<Page> => {
+  const find = async (wanted: PageRequest) => {
     const rows = await call
       .batch<Parent, Awaited<ReturnType<typeof findPages>>[number]>(
-        `page ${name} ${wanted.withBody}`,
+        `page ${name} ${wanted.withBody} ${wanted.withoutDocuments}`,
         async (parents) => {
           try {
             return await findPages(call.ctx.db, source, parents, wanted);
@@ -76,16 +83,37 @@ export function storedConnection(
       )
       .load(parent);
     const { page, more } = cut(rows, wanted);
-    let nodes: Promise<Node[]> | null = null;
-    return {
-      positions: page,
-      ...neighbours(more, wanted),
-      nodes: () => {
-        nodes ??= call.unfold(
+    return { positions: page, ...neighbours(more, wanted) };
+  };
+  // Of a repository's own issues it may be known what they are written as.
+  const writtenIn = async (shownBy: FieldInfo | undefined) =>
+    kind === "Issue" && info.parentType.name === "Repository" && shownBy?.view
+      ? call.issueTexts(parent.r, shownBy.view)
+      : null;
+  const load = async (wanted: PageRequest, loadedFor: FieldInfo | undefined): Promise<Page> => {
+    const first = await writtenIn(loadedFor);
+    const withoutDocuments = first !== null && !first.isEmpty;
+    const found = await find({ ...wanted, withoutDocuments });
+    const nodesOf = async (rows: readonly PageRow[]): Promise<(Node | null)[]> => {
+      if (!withoutDocuments)
+        return call.unfold(
           kind,
-          page.map(({ stored }) => stored),
+          rows.map(({ stored }) => stored),
         );
-        return nodes;
+      const numbers = rows.map(({ tie }) => tie);
+      const documents = await findIssueDocuments(call.ctx.db, parent.r, numbers, wanted);
+      const nodes = await call.unfold(kind, [...documents.values()]);
+      const byNumber = new Map([...documents.keys()].map((number, at) => [number, nodes[at] ?? null]));
+      return numbers.map((number) => byNumber.get(number) ?? null);
+    };
+    let all: Promise<(Node | null)[]> | null = null;
+    return {
+      ...found,
+      nodes: async (shownBy) => {
+        const written = await writtenIn(shownBy);
+        if (written) return writtenOr(written, found.positions, nodesOf);
+        all ??= nodesOf(found.positions);
+        return all;
       },
     };
   };
@@ -126,25 +154,45 @@ export function heldConnection(
   return connection(request, load, () => rows.length);
 }
 
+/** What was written before, where there is that; else the resource, which is kept once it was written. */
+async function writtenOr(
+  written: WrittenIssues,
+  rows: readonly PageRow[],
+  load: (rows: readonly PageRow[]) => Promise<(Node | null)[]>,
+): Promise<Shown[]> {
+  const shown = new Map<number, Shown>();
+  for (const { tie: number } of rows) {
+    const text = written.get(number);
+    if (text !== undefined) shown.set(number, new Written(text));
+  }
+  const missing = rows.filter(({ tie }) => !shown.has(tie));
+  const loaded = missing.length > 0 ? await load(missing) : [];
+  for (const [at, { tie: number }] of missing.entries()) {
+    const node = loaded[at];
+    shown.set(number, node ? { ...node, keep: (text) => written.add(number, text) } : null);
+  }
+  return rows.map(({ tie }) => shown.get(tie) ?? null);
+}
+
 /** What waits for nothing is answered at once. */
 function connection<Loaded extends Page | Promise<Page>>(
   request: PageRequest | null,
-  load: (request: PageRequest) => Loaded,
+  load: (request: PageRequest, shownBy: FieldInfo | undefined) => Loaded,
   totalCount: Connection["totalCount"],
 ): Connection {
   let loading: Loaded | null = null;
-  const ofPage = <T>(show: (page: Page) => T | Promise<T>): T | Promise<T> => {
+  const ofPage = <T>(show: (page: Page) => T | Promise<T>, shownBy?: FieldInfo): T | Promise<T> => {
     if (!request) throw new Error("A page was asked for without its bounds, which is refused before");
-    loading ??= load(request);
+    loading ??= load(request, shownBy);
     return loading instanceof Promise ? loading.then(show) : show(loading);
   };
   const cursor = ({ key, tie }: Position) => writeCursor([key, tie]);
   return {
     totalCount,
-    nodes: () => ofPage(({ nodes }) => nodes()),
+    nodes: (_args, _call, info) => ofPage(({ nodes }) => nodes(info), info),
     edges: () =>
       ofPage((page) => {
-        const edgesOf = (nodes: Node[]) =>
+        const edgesOf = (nodes: Shown[]) =>
           nodes.map((node, at) => ({ node, cursor: cursor(page.positions[at] as Position) }));
         const nodes = page.nodes();
         return nodes instanceof Promise ? nodes.then(edgesOf) : edgesOf(nodes);

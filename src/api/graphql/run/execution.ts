@@ -21,6 +21,15 @@ export interface Executed {
   errors: readonly GraphQLError[];
 }
 
+/** A resource as it was written in an answer before, in the same view. */
+export class Written {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
 /** Where something stands in the answer. */
 interface Place {
   above: Place | undefined;
@@ -148,6 +157,7 @@ class Execution {
   #value(form: Form, field: PlannedField, value: unknown, place: Place): Text {
     if (value === null || value === undefined) return nothing(form, field);
     if (value instanceof Error) throw value;
+    if (value instanceof Written) return value.text;
     switch (form.of) {
       case "leaf":
         return leafText(form.type, value);
@@ -217,7 +227,10 @@ class Execution {
     if (known !== undefined) return known;
     const before = this.#faults;
     const text = this.#fields(selection, value, place);
-    if (typeof text === "string" && this.#faults === before) written.set(value, text);
+    if (typeof text === "string" && this.#faults === before) {
+      written.set(value, text);
+      value.keep?.(text);
+    }
     return text;
   }
 
@@ -294,7 +307,12 @@ function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }
 
+interface Shared {
+  /** Takes what it was written as. Such a resource is shown in one view alone. */
+  keep?: (text: string) => void;
+}
+
 /** A resource that one answer may show at many places. */
-function isShared(value: unknown): value is object {
+function isShared(value: unknown): value is Shared {
   return typeof value === "object" && value !== null && "rest" in value;
 }

@@ -28,7 +28,10 @@ import {
 type VariableValues = Extract<ReturnType<typeof getVariableValues>, { variableValues: unknown }>["variableValues"];
 
 /** What a resolver may know of the field that it shows. */
-export type FieldInfo = Pick<GraphQLResolveInfo, "fieldName" | "parentType" | "fieldNodes" | "fragments">;
+export type FieldInfo = Pick<GraphQLResolveInfo, "fieldName" | "parentType" | "fieldNodes" | "fragments"> & {
+  /** Names what is selected of a connection's nodes, where that is the same whatever the variables. */
+  view?: string | null;
+};
 
 type Arguments = Record<string, unknown>;
 type Resolve = (source: unknown, args: Arguments, context: unknown, info: FieldInfo) => unknown;
@@ -91,18 +94,28 @@ export class Plan {
   readonly schema: GraphQLSchema;
   readonly root: PlannedSelection;
   readonly fragments: Readonly<Record<string, FragmentDefinitionNode>>;
+  readonly #name: string;
   readonly #chosen: Readonly<Record<string, boolean>>;
   #slots = 0;
 
+  /** @param options.name unlike that of any other plan of the process' */
   constructor(
     schema: GraphQLSchema,
     rootType: GraphQLObjectType,
     operation: OperationDefinitionNode,
-    fragments: Readonly<Record<string, FragmentDefinitionNode>>,
-    chosen: Readonly<Record<string, boolean>>,
+    {
+      name,
+      fragments,
+      chosen,
+    }: {
+      name: string;
+      fragments: Readonly<Record<string, FragmentDefinitionNode>>;
+      chosen: Readonly<Record<string, boolean>>;
+    },
   ) {
     this.schema = schema;
     this.fragments = fragments;
+    this.#name = name;
     this.#chosen = chosen;
     this.root = this.#selection(rootType, [operation.selectionSet]);
   }
@@ -170,6 +183,8 @@ export class Plan {
     const definition = parentType.getFields()[fieldName] ?? null;
     if (!definition && fieldName !== "__typename")
       throw new Error(`A document was validated with an unknown field: ${parentType}.${fieldName}`);
+    const slot = this.#slots++;
+    const view = fieldName === "nodes" && !this.#dependsOnVariables(nodes) ? `${this.#name}/${slot}` : null;
     return {
       key,
       label: `${JSON.stringify(key)}:`,
@@ -177,12 +192,28 @@ export class Plan {
       definition,
       form: formOf(definition?.type ?? GraphQLString),
       resolve: (definition?.resolve as Resolve | undefined) ?? null,
-      info: { fieldName, parentType, fieldNodes: nodes, fragments: this.fragments },
-      slot: this.#slots++,
+      info: { fieldName, parentType, fieldNodes: nodes, fragments: this.fragments, view },
+      slot,
       isConstant: !(nodes[0] as FieldNode).arguments?.some(hasVariable),
       constant: definition?.args.length === 0 ? {} : undefined,
       inner: new Map(),
     };
+  }
+
+  /** Through fragments. The variables of `@skip` and `@include` are the plan's own. */
+  #dependsOnVariables(nodes: readonly FieldNode[]): boolean {
+    const looked = new Set<string>();
+    const looksIn = (set: SelectionSetNode | undefined): boolean =>
+      set?.selections.some((selection) => {
+        if (selection.kind === Kind.FIELD)
+          return (selection.arguments ?? []).some(hasVariable) || looksIn(selection.selectionSet);
+        if (selection.kind === Kind.INLINE_FRAGMENT) return looksIn(selection.selectionSet);
+        const { value: name } = selection.name;
+        if (looked.has(name)) return false;
+        looked.add(name);
+        return looksIn(this.fragments[name]?.selectionSet);
+      }) ?? false;
+    return nodes.some(({ selectionSet }) => looksIn(selectionSet));
   }
 
   #applies(
@@ -212,6 +243,7 @@ export class Plan {
 export class Plans {
   readonly #schema: GraphQLSchema;
   readonly #known = new WeakMap<OperationDefinitionNode, Planned>();
+  #made = 0;
 
   constructor(schema: GraphQLSchema) {
     this.#schema = schema;
@@ -241,7 +273,11 @@ export class Plans {
     }
     let plan = planned.plans.get(name);
     if (!plan) {
-      plan = new Plan(this.#schema, rootType, operation, planned.fragments, chosen);
+      plan = new Plan(this.#schema, rootType, operation, {
+        name: String(this.#made++),
+        fragments: planned.fragments,
+        chosen,
+      });
       if (planned.plans.size < MAX_CHOICES) planned.plans.set(name, plan);
     }
     return plan;
