@@ -268,27 +268,12 @@ export class GraphqlCall {
 /** REST shows deleted accounts as this user; GraphQL as null. */
 const GHOST_ID = 10_137;
 
-const embedded = new Map<NodeKind, WeakMap<Fields, Node>>();
-
-/** A resource that another holds: one node for one object, wherever it is held. */
-export function embeddedNode(kind: NodeKind, repositoryId: number, rest: Fields): Node {
-  let nodes = embedded.get(kind);
-  if (!nodes) {
-    nodes = new WeakMap();
-    embedded.set(kind, nodes);
-  }
-  let node = nodes.get(rest);
-  if (!node) {
-    node = { kind, repositoryId, rest };
-    nodes.set(rest, node);
-  }
-  return node;
-}
-
 /** The account that a resource of REST's embeds. */
 export function actorOf(value: Json | undefined): Node | null {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-  return value.id === GHOST_ID && value.login === "ghost" ? null : embeddedNode(kindOf(value), 0, value);
+  return value.id === GHOST_ID && value.login === "ghost"
+    ? null
+    : { kind: kindOf(value), repositoryId: 0, rest: value };
 }
 
 const ACTORS: readonly ActorKind[] = ["User", "Organization", "Bot", "Mannequin"];

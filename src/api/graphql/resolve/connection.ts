@@ -1,4 +1,3 @@
-import { type FieldNode, Kind, type SelectionSetNode } from "graphql";
 import type { Sql } from "../../../../db/sql.ts";
 import {
   countPages,
@@ -17,6 +16,7 @@ import { typedError } from "../errors.ts";
 import { MAX_PAGE } from "../run/cost.ts";
 import { Written } from "../run/execution.ts";
 import type { FieldInfo } from "../run/plan.ts";
+import { selects } from "../run/selections.ts";
 
 export interface PageArguments {
   first?: number | null;
@@ -281,36 +281,13 @@ function invalidCursor(text: string): Error {
   return typedError("INVALID_CURSOR_ARGUMENTS", `\`${text}\` does not appear to be a valid cursor.`);
 }
 
-const bodied = new WeakMap<readonly FieldNode[], boolean>();
-
-/** Whether `body` stands anywhere below the field, of whatever type. */
-function selectsBody({ fieldNodes, fragments }: FieldInfo): boolean {
-  let known = bodied.get(fieldNodes);
-  if (known === undefined) {
-    const looked = new Set<string>();
-    const selects = (set: SelectionSetNode | undefined): boolean =>
-      set?.selections.some((selection) => {
-        if (selection.kind === Kind.FIELD) return selection.name.value === "body" || selects(selection.selectionSet);
-        if (selection.kind === Kind.INLINE_FRAGMENT) return selects(selection.selectionSet);
-        const { value: name } = selection.name;
-        if (looked.has(name)) return false;
-        looked.add(name);
-        return selects(fragments[name]?.selectionSet);
-      }) ?? false;
-    known = fieldNodes.some(({ selectionSet }) => selects(selectionSet));
-    bodied.set(fieldNodes, known);
-  }
-  return known;
+/** Whether a body is selected anywhere below the field, of whatever type. */
+function selectsBody(info: FieldInfo): boolean {
+  return selects(info, ({ name }) => name.value === "body");
 }
 
 const PAGE_FIELDS = new Set(["nodes", "edges", "pageInfo"]);
 
-function selectsPage({ fieldNodes, fragments }: FieldInfo): boolean {
-  const selects = (set: SelectionSetNode | undefined): boolean =>
-    set?.selections.some((selection) => {
-      if (selection.kind === Kind.FIELD) return PAGE_FIELDS.has((selection as FieldNode).name.value);
-      if (selection.kind === Kind.INLINE_FRAGMENT) return selects(selection.selectionSet);
-      return selects(fragments[selection.name.value]?.selectionSet);
-    }) ?? false;
-  return fieldNodes.some(({ selectionSet }) => selects(selectionSet));
+function selectsPage(info: FieldInfo): boolean {
+  return selects(info, ({ name }) => PAGE_FIELDS.has(name.value), { isDeep: false });
 }

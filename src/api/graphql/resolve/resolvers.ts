@@ -2,7 +2,7 @@
 
 import { sql } from "../../../../db/sql.ts";
 import type { Fields, Json } from "../../../mirror/store/template.ts";
-import { actorOf, embeddedNode, type GraphqlCall, type Node } from "../call.ts";
+import { actorOf, type GraphqlCall, type Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { commitOfPull, pullMerging } from "../mutate/pull-merging.ts";
 import type { FieldInfo } from "../run/plan.ts";
@@ -114,7 +114,7 @@ function held(kind: "Label" | "Milestone" | "User", repositoryId: number, value:
   const objects = (Array.isArray(value) ? value : []).filter(
     (one): one is Fields => typeof one === "object" && one !== null && !Array.isArray(one),
   );
-  return objects.map((one) => embeddedNode(kind, repositoryId, one));
+  return objects.map((one) => ({ kind, repositoryId, rest: one }));
 }
 
 const issue: TypeResolvers = {

@@ -223,12 +223,12 @@ class Execution {
       written = new Map();
       this.#written.set(selection, written);
     }
-    const known = written.get(value);
+    const known = written.get(value.rest);
     if (known !== undefined) return known;
     const before = this.#faults;
     const text = this.#fields(selection, value, place);
     if (typeof text === "string" && this.#faults === before) {
-      written.set(value, text);
+      written.set(value.rest, text);
       value.keep?.(text);
     }
     return text;
@@ -308,6 +308,8 @@ function isPromise(value: unknown): value is PromiseLike<unknown> {
 }
 
 interface Shared {
+  /** One object for one resource, wherever the answer shows it. */
+  rest: object;
   /** Takes what it was written as. Such a resource is shown in one view alone. */
   keep?: (text: string) => void;
 }

@@ -24,6 +24,7 @@ import {
   type SelectionSetNode,
   visit,
 } from "graphql";
+import { selects } from "./selections.ts";
 
 type VariableValues = Extract<ReturnType<typeof getVariableValues>, { variableValues: unknown }>["variableValues"];
 
@@ -68,18 +69,7 @@ export type Form =
   | { of: "object"; isRequired: boolean; type: GraphQLObjectType }
   | { of: "abstract"; isRequired: boolean; type: GraphQLAbstractType };
 
-const forms = new WeakMap<GraphQLOutputType, Form>();
-
 function formOf(type: GraphQLOutputType): Form {
-  let form = forms.get(type);
-  if (!form) {
-    form = newForm(type);
-    forms.set(type, form);
-  }
-  return form;
-}
-
-function newForm(type: GraphQLOutputType): Form {
   if (isNonNullType(type)) return { ...formOf(type.ofType), isRequired: true };
   if (isListType(type)) return { of: "list", isRequired: false, item: formOf(type.ofType) };
   if (isLeafType(type)) return { of: "leaf", isRequired: false, type };
@@ -184,7 +174,10 @@ export class Plan {
     if (!definition && fieldName !== "__typename")
       throw new Error(`A document was validated with an unknown field: ${parentType}.${fieldName}`);
     const slot = this.#slots++;
-    const view = fieldName === "nodes" && !this.#dependsOnVariables(nodes) ? `${this.#name}/${slot}` : null;
+    const selected = { fieldNodes: nodes, fragments: this.fragments };
+    // The variables of `@skip` and `@include` are the plan's own.
+    const hasView =
+      fieldName === "nodes" && !selects(selected, ({ arguments: args }) => args?.some(hasVariable) ?? false);
     return {
       key,
       label: `${JSON.stringify(key)}:`,
@@ -192,28 +185,12 @@ export class Plan {
       definition,
       form: formOf(definition?.type ?? GraphQLString),
       resolve: (definition?.resolve as Resolve | undefined) ?? null,
-      info: { fieldName, parentType, fieldNodes: nodes, fragments: this.fragments, view },
+      info: { fieldName, parentType, ...selected, view: hasView ? `${this.#name}/${slot}` : null },
       slot,
       isConstant: !(nodes[0] as FieldNode).arguments?.some(hasVariable),
       constant: definition?.args.length === 0 ? {} : undefined,
       inner: new Map(),
     };
-  }
-
-  /** Through fragments. The variables of `@skip` and `@include` are the plan's own. */
-  #dependsOnVariables(nodes: readonly FieldNode[]): boolean {
-    const looked = new Set<string>();
-    const looksIn = (set: SelectionSetNode | undefined): boolean =>
-      set?.selections.some((selection) => {
-        if (selection.kind === Kind.FIELD)
-          return (selection.arguments ?? []).some(hasVariable) || looksIn(selection.selectionSet);
-        if (selection.kind === Kind.INLINE_FRAGMENT) return looksIn(selection.selectionSet);
-        const { value: name } = selection.name;
-        if (looked.has(name)) return false;
-        looked.add(name);
-        return looksIn(this.fragments[name]?.selectionSet);
-      }) ?? false;
-    return nodes.some(({ selectionSet }) => looksIn(selectionSet));
   }
 
   #applies(
