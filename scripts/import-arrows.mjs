@@ -23,7 +23,7 @@ const ARROWS = {
   "src/queues": BASE,
   "src/http": ["src/config.ts", "src/operations"],
   "src/upstream": BASE,
-  "src/context.ts": [...BASE, "src/queues", "src/upstream"],
+  "src/context.ts": [...BASE, "src/queues", "src/upstream", "src/mirror"],
   "src/mirror": BASE,
   "src/inbox": OPEN,
   "src/receiver": [...OPEN, "src/http", "src/inbox"],

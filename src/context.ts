@@ -1,4 +1,5 @@
 import type { Config } from "./config.ts";
+import { JobReads } from "./mirror/read/job-reads.ts";
 import { closeQueues, openQueues, type Queues } from "./queues/queues.ts";
 import { type Clock, openStores, type Stores } from "./stores.ts";
 import { openUpstream } from "./upstream/client/client.ts";
@@ -12,6 +13,7 @@ export interface Context extends Local {
 /** The context short of upstream. */
 export interface Local extends Stores {
   queues: Queues;
+  reads: JobReads;
 }
 
 /** Opens everything but upstream, for processes that ask it nothing. The rest is as for `openContext`. */
@@ -23,7 +25,7 @@ export async function openLocal(
   const stores = await openStores(config, resources, options);
   const queues = openQueues(stores);
   resources.defer(() => closeQueues(queues));
-  return { ...stores, queues };
+  return { ...stores, queues, reads: new JobReads(stores.db) };
 }
 
 /**

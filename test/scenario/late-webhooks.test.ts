@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
-import { findMirroredRepository } from "../../src/mirror/read/repository.ts";
 import { afterLag, storeMarks } from "../../src/mirror/store/marks.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { createComment, deleteComment } from "../../src/simulator/changes/comments.ts";
@@ -345,7 +344,7 @@ test("what is read while a repository is renamed shows its next name as well", a
   const [issue] = [...simulator.world.issues.values()];
   if (!issue) throw new Error("There is no issue");
   const { repository } = issue;
-  const known = await findMirroredRepository(ctx.db, repository.id);
+  const known = await ctx.reads.repository(repository.id);
   if (!known) throw new Error("The repository is not mirrored");
   simulator.setFaults({ webhooks: { drop: 1 } });
   pass(60_000);
@@ -377,7 +376,7 @@ test("what is read of pull requests that no list has shown yet holds nothing up,
   const repository = [...simulator.world.repositories.values()].find(
     (one) => simulator.world.fullName(one) === world.first,
   );
-  const known = repository && (await findMirroredRepository(ctx.db, repository.id));
+  const known = repository && (await ctx.reads.repository(repository.id));
   if (!known) throw new Error("The repository is not mirrored");
   simulator.setFaults({ webhooks: { drop: 1 } });
   pass(60_000);

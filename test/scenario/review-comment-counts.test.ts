@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { findMirroredRepository } from "../../src/mirror/read/repository.ts";
 import { createReview, createReviewComment, deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -77,7 +76,7 @@ test("a comment of which a webhook tells after the details of its pull request w
   const before = (await counted()) as number;
   const ids = await received(() => void comment());
   pass(60_000);
-  const repository = await findMirroredRepository(world.ctx.db, pull.repository.id);
+  const repository = await world.ctx.reads.repository(pull.repository.id);
   if (!repository) throw new Error("The repository is not mirrored");
   await fetchAndStorePullDetails(world.ctx, repository, [pull.number], "catch-up");
   pass(60_000);

@@ -18,9 +18,9 @@ import type { Reading } from "../../mirror/unchanged/reading.ts";
 import type { ApiContext } from "../call.ts";
 import { classOf, type User } from "../callers/caller.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
-import { Batch } from "./run/batch.ts";
 import type { Cost } from "./run/cost.ts";
 import { IssueTexts } from "./run/issue-texts.ts";
+import { Loader, openLevel } from "./run/loader.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
 
 type ActorKind = "User" | "Organization" | "Bot" | "Mannequin";
@@ -79,11 +79,13 @@ export class GraphqlCall {
   readonly shownRepositories = new Set<number>();
   /** When upstream last confirmed repositories that are shown, so far as that is known; null: never. */
   readonly confirmations = new Map<number, Date | null>();
-  readonly #batches = new Map<string, Batch<never, unknown>>();
+  readonly #loaders = new Map<string, object>();
   #isByFormerName = false;
   #unfolding: Unfolding;
-  #unfoldings: StoredDocument[][] = [];
-  #unfolded: Promise<Fields[][]> | null = null;
+  readonly #unfoldings = openLevel(async (groups: StoredDocument[][]) => {
+    const all = await this.#unfolding.unfold(groups.flat());
+    return groups.map(({ length }) => all.splice(0, length));
+  });
 
   constructor(
     parts: Pick<
@@ -107,7 +109,7 @@ export class GraphqlCall {
 
   /** What was loaded before a write is not what is shown after it. */
   forget(): void {
-    this.#batches.clear();
+    this.#loaders.clear();
     this.confirmations.clear();
     this.#unfolding = new Unfolding(this.ctx.mirror.shared, this);
   }
@@ -148,26 +150,20 @@ export class GraphqlCall {
     };
   }
 
-  /** The batch of this name, which gathers everything that is asked under it. */
-  batch<Key, Value>(name: string, run: (keys: Key[]) => Promise<Value[]>): Batch<Key, Value> {
-    const known = this.#batches.get(name) as Batch<Key, Value> | undefined;
+  /** The loader of this name, which gathers everything that is asked under it. */
+  loader<Key, Value>(name: string, load: (keys: Key[]) => Promise<readonly Value[]>): Loader<Key, Value> {
+    // No type can say that a name always goes with the same keys and values.
+    const known = this.#loaders.get(name) as Loader<Key, Value> | undefined;
     if (known) return known;
-    const batch = new Batch(run);
-    this.#batches.set(name, batch as unknown as Batch<never, unknown>);
-    return batch;
+    const loader = new Loader(load);
+    this.#loaders.set(name, loader);
+    return loader;
   }
 
   /** Unfolds documents together with all others that are asked for at this moment. */
   async unfold(kind: NodeKind, documents: StoredDocument[]): Promise<Node[]> {
     for (const { repositoryId } of documents) if (repositoryId !== 0) this.shownRepositories.add(repositoryId);
-    const waiting = this.#unfoldings.push(documents) - 1;
-    this.#unfolded ??= nextTurn().then(() => {
-      const groups = this.#unfoldings;
-      this.#unfoldings = [];
-      this.#unfolded = null;
-      return this.#unfolding.unfold(groups.flat()).then((all) => groups.map(({ length }) => all.splice(0, length)));
-    });
-    const unfolded = (await this.#unfolded)[waiting] as Fields[];
+    const unfolded = await this.#unfoldings.ask(documents);
     return unfolded.map((rest, at) => ({ kind, repositoryId: documents[at]?.repositoryId ?? 0, rest }));
   }
 
@@ -175,16 +171,16 @@ export class GraphqlCall {
     return this.#repositories.load(id);
   }
 
-  get #repositories(): Batch<number, Node | null> {
+  get #repositories(): Loader<number, Node | null> {
     const { repositories } = this.ctx.mirror;
-    return this.batch("repositories by id", (ids: number[]) =>
+    return this.loader("repositories by id", (ids: number[]) =>
       Promise.all(ids.map(async (id) => this.#located(await repositories.byId(id, this.sight)))),
     );
   }
 
   async repositoryNamed(fullName: string, followRenames: boolean): Promise<Node | null> {
     const name = fullName.toLowerCase();
-    const found = await this.batch(`repositories by name, ${followRenames}`, (names: string[]) =>
+    const found = await this.loader(`repositories by name, ${followRenames}`, (names: string[]) =>
       Promise.all(names.map(async (one) => this.#located(await this.#named(one, followRenames)))),
     ).load(name);
     // A repository that is found by its name is found by its id.
@@ -255,8 +251,8 @@ export class GraphqlCall {
     kind: NodeKind,
     find: (keys: Key[]) => Promise<FoundNode[]>,
     keyOf: (key: Key) => string,
-  ): Batch<Key, Node | null> {
-    return this.batch<Key, Node | null>(name, async (keys) => {
+  ): Loader<Key, Node | null> {
+    return this.loader<Key, Node | null>(name, async (keys) => {
       const rows = await find(keys);
       const nodes = await this.unfold(kind, rows);
       const byKey = new Map(rows.map((row, at) => [row.key, nodes[at] as Node]));
@@ -284,9 +280,4 @@ function kindOf({ type }: Fields): ActorKind {
 
 function asActor(node: Node | null): Node | null {
   return node && { ...node, kind: kindOf(node.rest) };
-}
-
-/** All fields of a level are asked before the event loop turns. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -19,6 +19,25 @@ export interface Mark extends MarkKey {
   notBefore: Date;
 }
 
+/** A mark as Postgres has it. */
+export interface MarkRow {
+  kind: Mark["kind"];
+  repository_id: string;
+  key: string;
+  asked_at: Date;
+  not_before: Date;
+}
+
+export function toMark(row: MarkRow): Mark {
+  return {
+    kind: row.kind,
+    repositoryId: Number(row.repository_id),
+    key: Number(row.key),
+    askedAt: row.asked_at,
+    notBefore: row.not_before,
+  };
+}
+
 /** When a read is certain to show what was true at `moment`, whichever replica answers. */
 export function afterLag(moment: Date): Date {
   return new Date(moment.getTime() + REPLICA_LAG_MS + 1_000);

@@ -2,7 +2,7 @@ import { alone } from "../../../db/alone.ts";
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { QuotaSpentError } from "../../upstream/client/errors.ts";
@@ -82,7 +82,7 @@ export class AuditUnderWayError extends Error {
  * @throws RemovedError when it is removed meanwhile
  */
 export async function audit(ctx: Context, input: AuditInput): Promise<AuditReport | null> {
-  const repository = await findMirroredRepository(ctx.db, input.repositoryId);
+  const repository = await ctx.reads.repository(input.repositoryId);
   if (!repository || repository.state === "gone" || repository.state === "backfilling") return null;
   const report = await alone(ctx, `audit ${repository.id}`, () => auditAlone(ctx, repository, input));
   if (!report) throw new AuditUnderWayError(`Another audit of ${repository.fullName} is under way`);

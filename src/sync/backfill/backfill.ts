@@ -1,7 +1,7 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { FOLLOWED, move } from "../following/state.ts";
@@ -58,7 +58,7 @@ export async function backfill(
   { repositoryId }: { repositoryId: number },
   signal: AbortSignal,
 ): Promise<void> {
-  const known = await findMirroredRepository(ctx.db, repositoryId);
+  const known = await ctx.reads.repository(repositoryId);
   if (!known || known.state === "gone") return;
   try {
     const { repository, upstreamNow } = await readRepository(ctx, known, "backfill");

@@ -1,6 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { enqueueBackfill, enqueueCatchUp } from "../../queues/enqueue.ts";
 import { CredentialUnusableError } from "../../upstream/client/errors.ts";
@@ -59,7 +59,7 @@ export async function catchUp(
   { repositoryId }: { repositoryId: number },
   signal: AbortSignal,
 ): Promise<void> {
-  const known = await findMirroredRepository(ctx.db, repositoryId);
+  const known = await ctx.reads.repository(repositoryId);
   if (!known || known.state === "gone" || known.state === "backfilling") return;
   try {
     const startedAt = ctx.clock.now();

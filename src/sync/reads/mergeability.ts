@@ -1,13 +1,13 @@
 import type { Queries, Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { IS_MERGEABILITY_UNKNOWN, MERGEABILITY_WAIT_MS, mergeabilityMark } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { enqueueMarks, findMark, postponeMarks, settleMarks } from "../refresh/marks.ts";
+import { enqueueMarks, postponeMarks, settleMarks } from "../refresh/marks.ts";
 import type { Mergeability } from "./graphql-pulls.ts";
 import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts";
 import { PullsNotShownError, readSinglePulls } from "./single-pulls.ts";
@@ -23,9 +23,9 @@ const PATIENCE_MS = 5 * 60_000;
  */
 export async function refreshMergeability(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
   const mark =
-    (await findMark(ctx.db, { kind: "mergeability", repositoryId, key: repositoryId })) ??
+    (await ctx.reads.mark({ kind: "mergeability", repositoryId, key: repositoryId })) ??
     mergeabilityMark(repositoryId, ctx.clock.now());
-  const repository = await findMirroredRepository(ctx.db, repositoryId);
+  const repository = await ctx.reads.repository(repositoryId);
   if (!repository || repository.state === "gone") {
     await settleMarks(ctx.db, [mark]);
     return "unknown";

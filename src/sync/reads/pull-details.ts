@@ -1,5 +1,5 @@
 import type { Context } from "../../context.ts";
-import type { MirroredRepository } from "../../mirror/read/repository.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Mark, marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";

@@ -1,5 +1,5 @@
 import type { Context } from "../../context.ts";
-import type { MirroredRepository } from "../../mirror/read/repository.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { joinObserved, type Observed, observe, type Seen } from "../../mirror/store/observation.ts";
 import type { Fields, Json } from "../../mirror/store/template.ts";
 import { countReviewComments } from "../deliveries/review-comment-counts.ts";

@@ -1,6 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { observe } from "../../mirror/store/observation.ts";
@@ -38,7 +38,7 @@ export async function readRepository(
         );
         if (answer.validator) await saveValidator(tx, answer.validator);
       });
-      const repository = await findMirroredRepository(ctx.db, known.id);
+      const repository = await ctx.reads.repository(known.id);
       if (!repository) throw new RepositoryUnavailableError(`Upstream answers for repository ${known.id} with another`);
       return { repository, upstreamNow: answer.upstreamNow };
     }

@@ -1,5 +1,5 @@
 import type { Context } from "../../context.ts";
-import type { MirroredRepository } from "../../mirror/read/repository.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 

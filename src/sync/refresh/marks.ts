@@ -1,8 +1,7 @@
 import type { Queries } from "../../../db/database.ts";
-import { GatheredRead } from "../../../db/gathered.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { type Mark, type MarkKey, withMarks } from "../../mirror/store/marks.ts";
+import { type Mark, type MarkRow, toMark, withMarks } from "../../mirror/store/marks.ts";
 import { enqueueRefreshes } from "../../queues/enqueue.ts";
 import { refreshesWithoutJob } from "../../queues/open-jobs.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
@@ -27,14 +26,6 @@ export async function enqueueMarks(
   }
 }
 
-interface MarkRow {
-  kind: Mark["kind"];
-  repository_id: string;
-  key: string;
-  asked_at: Date;
-  not_before: Date;
-}
-
 const OVERDUE_MS = 15_000;
 const BATCH = 1_000;
 
@@ -47,24 +38,6 @@ export async function dispatchMarks(ctx: Pick<Context, "db" | "queues" | "redis"
   const lost = await refreshesWithoutJob(ctx, rows.map(toMark));
   await enqueueMarks(ctx, lost);
   return lost.length;
-}
-
-/** Those who ask at the same time are answered by one statement. */
-const MARKS = new GatheredRead(async (db, keys: MarkKey[]): Promise<(Mark | null)[]> => {
-  const kinds = keys.map(({ kind }) => kind);
-  const repositoryIds = keys.map(({ repositoryId }) => repositoryId);
-  const numbers = keys.map(({ key }) => key);
-  const rows = await db.prepared<MarkRow & { at: number }>(sql`
-    select x.at::integer as at, m.*
-      from unnest(${sql.array(kinds, "text")}, ${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "bigint")})
-        with ordinality as x(kind, r, k, at)
-      join refresh_marks m on m.kind = x.kind and m.repository_id = x.r and m.key = x.k`);
-  const found = new Map(rows.map((row) => [row.at - 1, toMark(row)]));
-  return keys.map((_, at) => found.get(at) ?? null);
-});
-
-export function findMark(db: Context["db"], key: MarkKey): Promise<Mark | null> {
-  return MARKS.find(db, key);
 }
 
 /** Locks marks that will be stored, settled or postponed, in the order in which others store them. */
@@ -98,14 +71,4 @@ export async function postponeMarks(db: Queries, marks: readonly Mark[]): Promis
       update refresh_marks m set not_before = x.n from ${x}
         where m.kind = x.kind and m.repository_id = x.r and m.key = x.k`,
   );
-}
-
-function toMark(row: MarkRow): Mark {
-  return {
-    kind: row.kind,
-    repositoryId: Number(row.repository_id),
-    key: Number(row.key),
-    askedAt: row.asked_at,
-    notBefore: row.not_before,
-  };
 }

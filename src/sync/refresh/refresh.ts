@@ -1,8 +1,6 @@
-import { GatheredRead } from "../../../db/gathered.ts";
-import { sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
 import type { Context } from "../../context.ts";
-import { findMirroredRepository, type MirroredRepository } from "../../mirror/read/repository.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import {
   afterLag,
   type Mark,
@@ -21,7 +19,7 @@ import { RemovedError, refuseRemoved } from "../following/while-mirrored.ts";
 import { refreshMergeability } from "../reads/mergeability.ts";
 import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
 import { pathOf, readAnew } from "../reads/read-anew.ts";
-import { enqueueMarks, findMark, lockMarks, postponeMarks, settleMarks } from "./marks.ts";
+import { enqueueMarks, lockMarks, postponeMarks, settleMarks } from "./marks.ts";
 
 /** "unknown": the mirror does not know where to ask; "kept": upstream says nothing from which anything could be concluded. */
 type Outcome = "merged" | "deleted" | "kept" | "unknown";
@@ -67,8 +65,8 @@ export class Refreshes {
   async #refreshResource(wanted: ResourceKey): Promise<Outcome> {
     const ctx = this.#ctx;
     const [mark, repository] = await Promise.all([
-      findMark(ctx.db, wanted),
-      wanted.repositoryId === 0 ? null : findMirroredRepository(ctx.db, wanted.repositoryId),
+      ctx.reads.mark(wanted),
+      wanted.repositoryId === 0 ? null : ctx.reads.repository(wanted.repositoryId),
     ]);
     const path = repository?.state === "gone" ? null : await pathOf(ctx, wanted);
     if (path === null) {
@@ -121,7 +119,7 @@ export async function readMissingComments(
       : [],
   );
   if (counts.length === 0) return;
-  const lacking = await LACKING_COMMENTS.find(ctx.db, counts);
+  const lacking = await ctx.reads.lackingComments(counts);
   // A purge takes the comments first, and all of them would seem to be lacking.
   if (lacking.length > 0) await refuseRemoved(ctx, repository);
   for (const number of lacking) {
@@ -130,30 +128,6 @@ export async function readMissingComments(
       path = (await fetchAndStorePage(ctx, repository, "issue_comment", path, priority)).next;
   }
 }
-
-interface CommentCount {
-  repositoryId: number;
-  number: number;
-  comments: number;
-}
-
-/** Which issues have more comments than are stored. Those who ask at the same time are answered by one statement. */
-const LACKING_COMMENTS = new GatheredRead(async (db, asked: readonly CommentCount[][]): Promise<number[][]> => {
-  const counts = asked.flatMap((some, at) => some.map((one) => ({ ...one, at })));
-  const column = (of: keyof (typeof counts)[number], type: "bigint" | "integer") =>
-    sql.array(
-      counts.map((one) => one[of]),
-      type,
-    );
-  const rows = await db.prepared<{ at: number; number: number }>(sql`
-    select x.at, x.number
-      from unnest(${column("at", "integer")}, ${column("repositoryId", "bigint")}, ${column("number", "integer")},
-        ${column("comments", "integer")}) as x(at, repository_id, number, comments)
-      where x.comments > (select count(*) from issue_comments c
-        where c.repository_id = x.repository_id and c.issue_number = x.number and c.deleted_at is null)
-      order by x.number`);
-  return asked.map((_, at) => rows.filter((row) => row.at === at).map(({ number }) => number));
-});
 
 /** Whether what is absent now was seen so shortly before that the replica that answered may lag behind that. */
 async function wasSeenLately(ctx: Context, { seen }: Observed, startedAt: Date): Promise<boolean> {

@@ -70,7 +70,7 @@ export function storedConnection(
   const countName = JSON.stringify([info.parentType.name, info.fieldName, source.from.pieces, filter]);
   const find = async (wanted: PageRequest) => {
     const rows = await call
-      .batch<Parent, Awaited<ReturnType<typeof findPages>>[number]>(
+      .loader<Parent, Awaited<ReturnType<typeof findPages>>[number]>(
         `page ${name} ${wanted.withBody} ${wanted.withoutDocuments}`,
         async (parents) => {
           try {
@@ -119,7 +119,7 @@ export function storedConnection(
   };
   const readCount = (measure?: Sql) =>
     call
-      .batch<Parent, Count>(`count ${measure?.compiled().text} ${countName}`, (parents) =>
+      .loader<Parent, Count>(`count ${measure?.compiled().text} ${countName}`, (parents) =>
         countPages(call.ctx.db, source, parents, measure),
       )
       .load(parent);

@@ -1,0 +1,38 @@
+import { Gather } from "../../../operations/gather.ts";
+
+/** All fields of a level are asked before the event loop turns, and none waits for another level. */
+const OF_A_LEVEL = { atOnce: Number.POSITIVE_INFINITY, most: Number.POSITIVE_INFINITY, patienceMs: null };
+
+/** What is asked by the fields of one level, and answered at once. */
+export function openLevel<Key, Value>(answer: (keys: Key[]) => Promise<readonly Value[]>): Gather<Key, Value> {
+  return new Gather(answer, OF_A_LEVEL);
+}
+
+/**
+ * Loads what the fields of one level ask for together, so that the number of statements does not grow with the number of rows.
+ * A key that is asked for twice is loaded once.
+ */
+export class Loader<Key, Value> {
+  readonly #level: Gather<Key, Value>;
+  readonly #known = new Map<string, Promise<Value>>();
+
+  /** @param load answers one value for each key, in their order */
+  constructor(load: (keys: Key[]) => Promise<readonly Value[]>) {
+    this.#level = openLevel(load);
+  }
+
+  load(key: Key): Promise<Value> {
+    const name = JSON.stringify(key);
+    let value = this.#known.get(name);
+    if (!value) {
+      value = this.#level.ask(key);
+      this.#known.set(name, value);
+    }
+    return value;
+  }
+
+  /** Tells what is known by other means. */
+  settle(key: Key, value: Value): void {
+    this.#known.set(JSON.stringify(key), Promise.resolve(value));
+  }
+}

@@ -1,0 +1,100 @@
+import type { Database } from "../../../db/database.ts";
+import type { SyncState } from "../../../db/schema/sync.ts";
+import { sql } from "../../../db/sql.ts";
+import { Gather } from "../../operations/gather.ts";
+import { type Mark, type MarkKey, type MarkRow, toMark } from "../store/marks.ts";
+
+/** What every read and write about a repository begins with. */
+export interface MirroredRepository {
+  id: number;
+  nodeId: string | null;
+  fullName: string;
+  htmlUrl: string | null;
+  state: SyncState;
+}
+
+/** How many comments an issue has, by what upstream says of it. */
+export interface CommentCount {
+  repositoryId: number;
+  number: number;
+  comments: number;
+}
+
+/** Short reads that many jobs make. Jobs that make the same one at the same time share a statement. */
+export class JobReads {
+  readonly #repositories: Gather<number, MirroredRepository | null>;
+  readonly #marks: Gather<MarkKey, Mark | null>;
+  readonly #lacking: Gather<readonly CommentCount[], number[]>;
+
+  constructor(db: Database) {
+    this.#repositories = new Gather((ids) => findRepositories(db, ids));
+    this.#marks = new Gather((keys) => findMarks(db, keys));
+    this.#lacking = new Gather((counts) => findLacking(db, counts));
+  }
+
+  /** A repository that is mirrored, or was; null for any other. */
+  repository(id: number): Promise<MirroredRepository | null> {
+    return this.#repositories.ask(id);
+  }
+
+  mark(key: MarkKey): Promise<Mark | null> {
+    return this.#marks.ask(key);
+  }
+
+  /** The numbers of those issues that have more comments than are stored. */
+  lackingComments(counts: readonly CommentCount[]): Promise<number[]> {
+    return this.#lacking.ask(counts);
+  }
+}
+
+interface RepositoryRow {
+  id: string;
+  node_id: string | null;
+  full_name: string;
+  html_url: string | null;
+  state: SyncState;
+}
+
+async function findRepositories(db: Database, ids: readonly number[]): Promise<(MirroredRepository | null)[]> {
+  const rows = await db.prepared<RepositoryRow>(sql`
+    select r.id, r.node_id, r.full_name, r.html_url, s.state from repositories r
+      join repository_syncs s on s.repository_id = r.id
+      where r.id = any(${sql.array([...new Set(ids)], "bigint")}::bigint[])`);
+  const found = new Map(
+    rows.map((row) => [
+      Number(row.id),
+      { id: Number(row.id), nodeId: row.node_id, fullName: row.full_name, htmlUrl: row.html_url, state: row.state },
+    ]),
+  );
+  return ids.map((id) => found.get(id) ?? null);
+}
+
+async function findMarks(db: Database, keys: readonly MarkKey[]): Promise<(Mark | null)[]> {
+  const kinds = keys.map(({ kind }) => kind);
+  const repositoryIds = keys.map(({ repositoryId }) => repositoryId);
+  const numbers = keys.map(({ key }) => key);
+  const rows = await db.prepared<MarkRow & { at: number }>(sql`
+    select x.at::integer as at, m.*
+      from unnest(${sql.array(kinds, "text")}, ${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "bigint")})
+        with ordinality as x(kind, r, k, at)
+      join refresh_marks m on m.kind = x.kind and m.repository_id = x.r and m.key = x.k`);
+  const found = new Map(rows.map((row) => [row.at - 1, toMark(row)]));
+  return keys.map((_, at) => found.get(at) ?? null);
+}
+
+async function findLacking(db: Database, asked: readonly (readonly CommentCount[])[]): Promise<number[][]> {
+  const counts = asked.flatMap((some, at) => some.map((one) => ({ ...one, at })));
+  const column = (of: keyof (typeof counts)[number], type: "bigint" | "integer") =>
+    sql.array(
+      counts.map((one) => one[of]),
+      type,
+    );
+  const rows = await db.prepared<{ at: number; number: number }>(sql`
+    select x.at, x.number
+      from unnest(${column("at", "integer")}, ${column("repositoryId", "bigint")}, ${column("number", "integer")},
+        ${column("comments", "integer")}) as x(at, repository_id, number, comments)
+      where x.comments > (select count(*) from issue_comments c
+        where c.repository_id = x.repository_id and c.issue_number = x.number and c.deleted_at is null)
+      order by x.number`);
+  return asked.map((_, at) => rows.filter((row) => row.at === at).map(({ number }) => number));
+}
