@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
-import * as sources from "../../src/api/graphql/resolve/sources.ts";
+import * as sources from "../../src/mirror/read/connections/issues.ts";
 import { findIssues, type IssueFilter, type IssuePosition } from "../../src/mirror/read/issues.ts";
 import { countPages, findPages } from "../../src/mirror/read/pages.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";

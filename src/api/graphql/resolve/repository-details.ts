@@ -1,4 +1,6 @@
 /** What only REST's single repository shows: rights, how it is merged, where it came from, and who is about. */
+
+import { assignableUsers } from "../../../mirror/read/connections/of-repository.ts";
 import { sees } from "../../../mirror/read/sight.ts";
 import type { Json } from "../../../mirror/store/template.ts";
 import { type Permissions, permissionsOf } from "../../callers/permissions.ts";
@@ -6,7 +8,6 @@ import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
 import { object, onceRead, type Resolver, requireRepository, type TypeResolvers } from "./fields.ts";
-import { assignableUsers } from "./sources.ts";
 
 function rightsOf({ repositoryId, rest: { permissions } }: Node, call: GraphqlCall): Permissions | null {
   return permissionsOf(call.caller, repositoryId, (permissions as unknown as Permissions | undefined) ?? null);

@@ -1,4 +1,6 @@
 /** What comments, reviews, comments on diffs and requests for reviews show. */
+
+import { latestReviews as latestReviewSource, reviewComments } from "../../../mirror/read/connections/comments.ts";
 import type { Fields, Json } from "../../../mirror/store/template.ts";
 import { actorOf, type GraphqlCall, type Node } from "../call.ts";
 import { typedError } from "../errors.ts";
@@ -18,7 +20,6 @@ import {
   type TypeResolvers,
 } from "./fields.ts";
 import { reactionGroups } from "./reactions.ts";
-import { latestReviews as latestReviewSource, reviewComments } from "./sources.ts";
 
 /** The number at the end of the address of an issue or pull request. */
 function numberIn(address: Json | undefined): number {

@@ -1,0 +1,76 @@
+import { sql } from "../../../../db/sql.ts";
+import * as sources from "../../../mirror/read/connections/repositories.ts";
+import type { GraphqlCall, Node } from "../call.ts";
+import { typedError } from "../errors.ts";
+import { type PageArguments, storedConnection } from "./connection.ts";
+import { databaseId, path, type Resolver, rest, type TypeResolvers } from "./fields.ts";
+import { repositoryOf } from "./lookups.ts";
+
+const actor: TypeResolvers = {
+  id: rest("node_id"),
+  databaseId,
+  // REST marks bots by their login.
+  login: ({ kind, rest: { login } }) => (kind === "Bot" ? String(login).replace(/\[bot\]$/, "") : login),
+  url: rest("html_url"),
+  resourcePath: path,
+  avatarUrl: (node, { size }: { size?: number | null }) => {
+    const url = URL.parse(String(node.rest.avatar_url));
+    if (!url) return node.rest.avatar_url;
+    if (size != null) url.searchParams.set("s", String(size));
+    return url.href;
+  },
+};
+
+/** An account that is embedded in another resource comes without its name. */
+const name: Resolver = ({ rest }, _args, call) => {
+  if ("name" in rest) return rest.name;
+  const known = call.knownUser(Number(rest.id));
+  if (known !== undefined) return known?.name ?? null;
+  return call.user(Number(rest.id)).then((found) => found?.rest.name ?? null);
+};
+
+const repositoryOwner: TypeResolvers = {
+  repositories: (node, args: PageArguments & sources.RepositoriesArguments, call, info) => {
+    const source = sources.repositories(call.caller.userId, call.sight, args);
+    const connection = storedConnection(call, info, args, {
+      kind: "Repository",
+      source,
+      parent: { r: Number(node.rest.id), n: 0 },
+    });
+    return { ...connection, totalDiskUsage: () => connection.sum(sql`coalesce(r.size, 0)`) };
+  },
+  repository: (node, { name, followRenames }: { name: string; followRenames?: boolean | null }, call) =>
+    repositoryOf(call, String(node.rest.login), name, followRenames ?? true),
+};
+
+export const accountResolvers: Record<string, TypeResolvers> = {
+  User: {
+    ...actor,
+    ...repositoryOwner,
+    name,
+    isSiteAdmin: ({ rest: { site_admin } }) => site_admin === true,
+    isViewer: ({ rest: { id } }, _args, call) => id === call.caller.userId,
+  },
+  Organization: { ...actor, ...repositoryOwner, name },
+  Bot: actor,
+  Mannequin: actor,
+};
+
+export function ownsRepositories({ kind }: Node): boolean {
+  return kind === "User" || kind === "Organization";
+}
+
+/** @throws GraphQLError NOT_FOUND for an account that is unknown, or of another kind */
+export async function accountNamed(
+  call: GraphqlCall,
+  login: string,
+  what: string,
+  isWanted: (kind: string) => boolean,
+): Promise<Node> {
+  const found = await call.userNamed(login);
+  if (found && isWanted(found.kind)) return found;
+  throw typedError(
+    "NOT_FOUND",
+    `Could not resolve to ${what === "User" ? "a User" : "an Organization"} with the login of '${login}'.`,
+  );
+}

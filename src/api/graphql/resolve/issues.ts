@@ -1,0 +1,110 @@
+import { issueComments, reviews } from "../../../mirror/read/connections/comments.ts";
+import type { Order } from "../../../mirror/read/connections/order.ts";
+import type { Fields, Json } from "../../../mirror/store/template.ts";
+import { actorOf, type Node } from "../call.ts";
+import { pullMerging } from "../mutate/pull-merging.ts";
+import { ownsRepositories } from "./accounts.ts";
+import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
+import { comment, enumValue, object, onceRead, requireRepository, rest, type TypeResolvers, upper } from "./fields.ts";
+import { pullReactionGroups, reactionGroups } from "./reactions.ts";
+import { embeddedRepository } from "./repository-details.ts";
+import { latestReviews, reviewRequests } from "./reviews.ts";
+
+const issueOrPull: TypeResolvers = {
+  ...comment,
+  number: rest("number"),
+  title: rest("title"),
+  closed: ({ rest: { state } }) => state === "closed",
+  closedAt: rest("closed_at"),
+  locked: ({ rest: { locked } }) => locked === true,
+  activeLockReason: upper("active_lock_reason"),
+  milestone: ({ rest: { milestone }, repositoryId }) => held("Milestone", repositoryId, [milestone ?? null])[0] ?? null,
+  labels: (
+    { rest: { labels }, repositoryId },
+    args: PageArguments & { orderBy?: Order | null },
+    _call,
+    info,
+  ): Connection => {
+    const byName = args.orderBy?.field === "NAME";
+    const keyOf = ({ rest: label }: Node) =>
+      byName ? String(label.name).toLowerCase() : String(label.id).padStart(20, "0");
+    return heldConnection(info, args, held("Label", repositoryId, labels), {
+      keyOf,
+      direction: args.orderBy?.direction === "DESC" ? "desc" : "asc",
+    });
+  },
+  assignees: ({ rest: { assignees } }, args: PageArguments, _call, info) =>
+    // In the order in which REST has them.
+    heldConnection(info, args, held("User", 0, assignees), { keyOf: (_node, at) => String(at).padStart(4, "0") }),
+  // Classic projects are gone from the service; those of an old enterprise server are not mirrored.
+  projectCards: (_node, args: PageArguments, _call, info) => heldConnection(info, args, [], { keyOf: () => "" }),
+  comments: ({ rest: { number }, repositoryId }, args: PageArguments & { orderBy?: Order | null }, call, info) =>
+    storedConnection(call, info, args, {
+      kind: "IssueComment",
+      source: issueComments(args.orderBy),
+      parent: { r: repositoryId, n: Number(number) },
+    }),
+};
+
+function held(kind: "Label" | "Milestone" | "User", repositoryId: number, value: Json | undefined): Node[] {
+  const objects = (Array.isArray(value) ? value : []).filter(
+    (one): one is Fields => typeof one === "object" && one !== null && !Array.isArray(one),
+  );
+  return objects.map((one) => ({ kind, repositoryId, rest: one }));
+}
+
+export const issue: TypeResolvers = {
+  ...issueOrPull,
+  reactionGroups,
+  state: upper("state"),
+  stateReason: ({ rest: { state_reason } }, { enableDuplicate }: { enableDuplicate?: boolean | null }) => {
+    const reason = enumValue(state_reason);
+    // Clients from before there were duplicates know only this.
+    return reason === "DUPLICATE" && !enableDuplicate ? "NOT_PLANNED" : reason;
+  },
+};
+
+export const pullRequest: TypeResolvers = {
+  ...issueOrPull,
+  ...pullMerging,
+  reactionGroups: pullReactionGroups,
+  state: ({ rest: { merged_at, state } }) => (merged_at ? "MERGED" : enumValue(state)),
+  permalink: rest("html_url"),
+  isDraft: ({ rest: { draft } }) => draft === true,
+  merged: ({ rest: { merged_at } }) => merged_at != null,
+  mergedAt: rest("merged_at"),
+  mergedBy: (node, args, call, info) =>
+    node.rest.merged_at == null ? null : actorOf(onceRead("merged_by")(node, args, call, info) as Json),
+  mergeable: ({ rest: { mergeable } }) =>
+    mergeable === true ? "MERGEABLE" : mergeable === false ? "CONFLICTING" : "UNKNOWN",
+  maintainerCanModify: onceRead("maintainer_can_modify"),
+  additions: onceRead("additions"),
+  deletions: onceRead("deletions"),
+  changedFiles: onceRead("changed_files"),
+  totalCommentsCount: ({ rest: { comments, review_comments } }) =>
+    typeof comments === "number" && typeof review_comments === "number" ? comments + review_comments : null,
+  baseRefName: ({ rest: { base } }) => object(base).ref,
+  baseRefOid: ({ rest: { base } }) => object(base).sha,
+  headRefName: ({ rest: { head } }) => object(head).ref,
+  headRefOid: ({ rest: { head } }) => object(head).sha,
+  baseRepository: (node, _args, call) => requireRepository(call, node.repositoryId),
+  headRepository: ({ rest: { head } }, _args, call) => embeddedRepository(call, object(head).repo),
+  headRepositoryOwner: ({ rest: { head } }) => {
+    const owner = actorOf(object(head).user);
+    return owner && ownsRepositories(owner) ? owner : null;
+  },
+  isCrossRepository: ({ rest: { head }, repositoryId }) => object(object(head).repo).id !== repositoryId,
+  reviewRequests: (node, args: PageArguments, _call, info) => reviewRequests(node, args, info),
+  latestReviews,
+  reviews: (
+    { rest: { number }, repositoryId },
+    args: PageArguments & { author?: string | null; states?: string[] | null },
+    call,
+    info,
+  ) =>
+    storedConnection(call, info, args, {
+      kind: "PullRequestReview",
+      source: reviews(args),
+      parent: { r: repositoryId, n: Number(number) },
+    }),
+};

@@ -1,0 +1,70 @@
+import { type Above, issues } from "../../../mirror/read/connections/issues.ts";
+import { pulls } from "../../../mirror/read/connections/pulls.ts";
+import type { PageSource } from "../../../mirror/read/pages.ts";
+import type { Node } from "../call.ts";
+import { type PageArguments, storedConnection } from "./connection.ts";
+import {
+  account,
+  notMirrored,
+  ofRepository,
+  path,
+  pathOf,
+  type Resolver,
+  requireRepository,
+  rest,
+  type TypeResolvers,
+  upper,
+} from "./fields.ts";
+
+/** What lies under a label or a milestone. */
+function listedUnder(above: "label" | "milestone"): TypeResolvers {
+  const list =
+    (kind: "Issue" | "PullRequest", source: (args: never, above: Above) => PageSource): Resolver =>
+    (node, args: PageArguments, call, info) =>
+      storedConnection(call, info, args, {
+        kind,
+        source: source(args as never, above),
+        parent: { r: node.repositoryId, n: Number(node.rest.id) },
+      });
+  return { issues: list("Issue", issues), pullRequests: list("PullRequest", pulls) };
+}
+
+export const label: TypeResolvers = {
+  ...ofRepository,
+  ...listedUnder("label"),
+  id: rest("node_id"),
+  name: rest("name"),
+  color: rest("color"),
+  description: rest("description"),
+  isDefault: rest("default"),
+  createdAt: notMirrored,
+  updatedAt: notMirrored,
+  url: async (node, _args, call) => labelPage(node, await requireRepository(call, node.repositoryId)),
+  resourcePath: async (node, _args, call) => pathOf(labelPage(node, await requireRepository(call, node.repositoryId))),
+};
+
+function labelPage(node: Node, { rest: { html_url } }: Node): string {
+  return `${html_url}/labels/${encodeURIComponent(String(node.rest.name))}`;
+}
+
+export const milestone: TypeResolvers = {
+  ...ofRepository,
+  ...listedUnder("milestone"),
+  progressPercentage: ({ rest: { open_issues, closed_issues } }) => {
+    const [open, closed] = [Number(open_issues), Number(closed_issues)];
+    return closed > 0 ? (closed / (open + closed)) * 100 : 0;
+  },
+  id: rest("node_id"),
+  number: rest("number"),
+  title: rest("title"),
+  description: rest("description"),
+  state: upper("state"),
+  closed: ({ rest: { state } }) => state === "closed",
+  closedAt: rest("closed_at"),
+  dueOn: rest("due_on"),
+  createdAt: rest("created_at"),
+  updatedAt: rest("updated_at"),
+  creator: account("creator"),
+  url: rest("html_url"),
+  resourcePath: path,
+};

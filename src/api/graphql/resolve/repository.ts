@@ -1,0 +1,112 @@
+import { issues } from "../../../mirror/read/connections/issues.ts";
+import { labels, milestones } from "../../../mirror/read/connections/of-repository.ts";
+import { pulls } from "../../../mirror/read/connections/pulls.ts";
+import type { PageSource } from "../../../mirror/read/pages.ts";
+import type { GraphqlCall, Node } from "../call.ts";
+import { typedError } from "../errors.ts";
+import { type PageArguments, storedConnection } from "./connection.ts";
+import {
+  account,
+  databaseId,
+  enumValue,
+  object,
+  path,
+  type Resolver,
+  requireRepository,
+  rest,
+  type TypeResolvers,
+} from "./fields.ts";
+import { repositoryDetails } from "./repository-details.ts";
+
+/** A list of what belongs to a repository; one that is only known as the head of a pull request has none to show. */
+function listed(kind: Node["kind"], source: (args: never) => PageSource): Resolver {
+  return async (node, args: PageArguments, call, info) => {
+    await requireRepository(call, node.repositoryId);
+    return storedConnection(call, info, args, {
+      kind,
+      source: source(args as never),
+      parent: { r: node.repositoryId, n: 0 },
+    });
+  };
+}
+
+export const repository: TypeResolvers = {
+  ...repositoryDetails,
+  id: rest("node_id"),
+  databaseId,
+  name: rest("name"),
+  nameWithOwner: rest("full_name"),
+  owner: account("owner"),
+  description: rest("description"),
+  homepageUrl: ({ rest: { homepage } }) => homepage || null,
+  url: rest("html_url"),
+  resourcePath: path,
+  sshUrl: rest("ssh_url"),
+  mirrorUrl: rest("mirror_url"),
+  visibility: ({ rest: { visibility, private: isPrivate } }) =>
+    enumValue(visibility) ?? (isPrivate ? "PRIVATE" : "PUBLIC"),
+  isPrivate: rest("private"),
+  isFork: rest("fork"),
+  isArchived: ({ rest: { archived } }) => archived === true,
+  isDisabled: ({ rest: { disabled } }) => disabled === true,
+  isTemplate: ({ rest: { is_template } }) => is_template === true,
+  isMirror: ({ rest: { mirror_url } }) => mirror_url != null,
+  isInOrganization: ({ rest: { owner } }) => object(owner).type === "Organization",
+  createdAt: rest("created_at"),
+  updatedAt: rest("updated_at"),
+  pushedAt: rest("pushed_at"),
+  defaultBranchRef: ({ rest: { default_branch } }) => (default_branch ? { name: default_branch } : null),
+  primaryLanguage: ({ rest: { language } }) => (language ? { name: language } : null),
+  licenseInfo: ({ rest: { license } }) =>
+    license
+      ? { key: object(license).key, name: object(license).name, spdxId: object(license).spdx_id, nickname: null }
+      : null,
+  stargazerCount: rest("stargazers_count"),
+  forkCount: rest("forks_count"),
+  diskUsage: rest("size"),
+  hasIssuesEnabled: ({ rest: { has_issues } }) => has_issues === true,
+  hasProjectsEnabled: ({ rest: { has_projects } }) => has_projects === true,
+  hasWikiEnabled: ({ rest: { has_wiki } }) => has_wiki === true,
+  hasDiscussionsEnabled: ({ rest: { has_discussions } }) => has_discussions === true,
+  issue: ({ repositoryId }, { number }: { number: number }, call) => numbered(call, "Issue", repositoryId, number),
+  pullRequest: ({ repositoryId }, { number }: { number: number }, call) =>
+    numbered(call, "PullRequest", repositoryId, number),
+  issueOrPullRequest: ({ repositoryId }, { number }: { number: number }, call) =>
+    issueOrPullRequest(call, repositoryId, number),
+  label: ({ repositoryId }, { name: label }: { name: string }, call) => call.label(repositoryId, label),
+  milestone: ({ repositoryId }, { number }: { number: number }, call) =>
+    call.numbered("Milestone", repositoryId, number),
+  issues: listed("Issue", issues),
+  pullRequests: listed("PullRequest", pulls),
+  labels: listed("Label", labels),
+  milestones: listed("Milestone", milestones),
+};
+
+async function numbered(
+  call: GraphqlCall,
+  kind: "Issue" | "PullRequest",
+  repositoryId: number,
+  number: number,
+): Promise<Node> {
+  const found = await call.numbered(kind, repositoryId, number);
+  // The number of a pull request names no issue.
+  if (found && !(kind === "Issue" && isPullRequest(found))) return found;
+  throw typedError(
+    "NOT_FOUND",
+    `Could not resolve to ${kind === "Issue" ? "an Issue" : "a PullRequest"} with the number of ${number}.`,
+  );
+}
+
+async function issueOrPullRequest(call: GraphqlCall, repositoryId: number, number: number): Promise<Node> {
+  const [pull, found] = await Promise.all([
+    call.numbered("PullRequest", repositoryId, number),
+    call.numbered("Issue", repositoryId, number),
+  ]);
+  const node = pull ?? (found && !isPullRequest(found) ? found : null);
+  if (node) return node;
+  throw typedError("NOT_FOUND", `Could not resolve to an issue or pull request with the number of ${number}.`);
+}
+
+function isPullRequest({ rest: fields }: Node): boolean {
+  return fields.pull_request != null;
+}

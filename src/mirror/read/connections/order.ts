@@ -1,0 +1,28 @@
+import { type Sql, sql } from "../../../../db/sql.ts";
+import type { PageSource } from "../pages.ts";
+
+/** By what a list is ordered, and the type of that. Rows that tie come by their number or id. */
+export type SortKey = Pick<PageSource, "key" | "keyType">;
+
+export const TIMESTAMP = sql`timestamptz`;
+export const INTEGER = sql`integer`;
+export const BIGINT = sql`bigint`;
+export const TEXT = sql`text`;
+
+export interface Order {
+  field: string;
+  direction: "ASC" | "DESC";
+}
+
+export function direction(orderBy: Order | null | undefined): "asc" | "desc" {
+  return orderBy?.direction === "DESC" ? "desc" : "asc";
+}
+
+export const time = (column: Sql): SortKey => ({ key: sql`coalesce(${column}, '-infinity')`, keyType: TIMESTAMP });
+
+/** The condition that some of the columns hold the text, whatever the case of its letters. */
+export function contains(columns: Sql[], query: string | null | undefined): Sql[] {
+  if (!query) return [];
+  const wanted = sql.value(query.toLowerCase());
+  return [sql.or(columns.map((column) => sql`strpos(lower(coalesce(${column}, '')), ${wanted}) > 0`))];
+}
