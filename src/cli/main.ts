@@ -47,7 +47,7 @@ async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv): Prom
     return 0;
   }
   if (name === "--version") {
-    process.stdout.write(`${(await import("../operations/version.ts")).VERSION}\n`);
+    process.stdout.write(`${(await import("../version.ts")).VERSION}\n`);
     return 0;
   }
   if (name === "help") return await runCommand(args[0] === undefined ? [] : [args[0], "--help"], env);

@@ -1,9 +1,9 @@
 import type { SyncState } from "../../db/schema/sync.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
-import { VERSION } from "../operations/version.ts";
 import { type QueueCounts, queueCounts } from "../queues/counts.ts";
 import { QueueUnavailableError } from "../queues/queues.ts";
+import { VERSION } from "../version.ts";
 
 /** What `GET /-/status` answers. It names private repositories. */
 export interface Status<Quota = unknown> {

@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { VERSION } from "../../src/operations/version.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
+import { VERSION } from "../../src/version.ts";
 import { type Run, Tain } from "../cli/tain.ts";
 import { until } from "../support/patience.ts";
 

@@ -1,5 +1,5 @@
 import type { Config } from "../../config.ts";
-import { VERSION } from "../../operations/version.ts";
+import { VERSION } from "../../version.ts";
 import { apiVersions } from "../dialect/version.ts";
 import type { Operations } from "../operation.ts";
 import { type Operation, type Parameter, type Published, type Reference, wholePath } from "./published.ts";

@@ -1,7 +1,7 @@
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { Pool } from "undici";
-import { VERSION } from "../../operations/version.ts";
+import { VERSION } from "../../version.ts";
 import type { Headers } from "../quota/headers.ts";
 import { type Outage, UpstreamUnavailableError } from "./errors.ts";
 
