@@ -1,3 +1,4 @@
+-- Oldest Tain that works beside this: 0.1.0
 create sequence revision;
 
 create table shapes (

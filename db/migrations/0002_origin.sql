@@ -1,3 +1,4 @@
+-- Oldest Tain that works beside this: 0.1.0
 create table origin (
   singleton boolean primary key default true,
   upstream text not null,

@@ -1,3 +1,4 @@
+-- Oldest Tain that works beside this: 0.1.0
 alter table validators
   add column body bytea,
   add column varies_by text,

@@ -1,3 +1,4 @@
+-- Oldest Tain that works beside this: 0.1.0
 create table installations (
   id bigint primary key,
   account text not null,

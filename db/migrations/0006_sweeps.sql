@@ -1,3 +1,4 @@
+-- Oldest Tain that works beside this: 0.2.0
 -- What the newest sweep saw is asked again at no cost, so nothing is lost.
 truncate sweeps;
 alter table sweeps alter column shown drop not null;

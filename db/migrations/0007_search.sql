@@ -1,3 +1,4 @@
+-- Oldest Tain that works beside this: 0.2.0
 -- Words as search knows them: letters and digits in any case, by their English stem. No word is too common to be found.
 create text search dictionary word_stems (template = snowball, language = english);
 create text search configuration words (parser = default);

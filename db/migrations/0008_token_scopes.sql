@@ -1,3 +1,4 @@
+-- Oldest Tain that works beside this: 0.2.0
 alter table api_tokens
   add column repository_ids bigint[],
   add column owner_ids bigint[],

@@ -1,3 +1,4 @@
+-- Oldest Tain that works beside this: 0.2.0
 -- Changed in place, often: room on each page keeps the changes there.
 create table revisions (
   repository_id bigint primary key,

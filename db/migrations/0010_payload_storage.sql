@@ -1,3 +1,4 @@
+-- Oldest Tain that works beside this: 0.2.0
 -- Payloads are written once, read once and kept for days. pglz takes longer than all else that storing one does; where the
 -- server has no lz4 they stay as they came.
 do $$

@@ -1,3 +1,4 @@
+-- Oldest Tain that works beside this: 0.2.0
 -- What a list by label asks of an issue stands beside the label, so that such a list is read from one index in its own order,
 -- however large the repository is.
 -- Writers change issues first, and wait here.

@@ -1,3 +1,4 @@
+-- Oldest Tain that works beside this: 0.2.0
 create table issue_transfers (
   repository_id bigint not null,
   number integer not null,

@@ -1,3 +1,4 @@
+-- Oldest Tain that works beside this: 0.2.0
 -- A job that began before a repository was removed must not bring it back by what it writes at its end. Only a wish does,
 -- and a wish says when it was made.
 create function refuse_move() returns trigger language plpgsql as $$

@@ -1,4 +1,4 @@
-import { schemaMismatch } from "../../db/migrate.ts";
+import { SchemaTooNewError, schemaFit } from "../../db/schema-fit.ts";
 import { parseConfig } from "../config.ts";
 import { type Context, openContext } from "../context.ts";
 import { CommandError } from "./command.ts";
@@ -16,16 +16,13 @@ export interface OpenedInstance {
 export async function openInstance(env: NodeJS.ProcessEnv, resources: AsyncDisposableStack): Promise<OpenedInstance> {
   const opened = await openUnchecked(env, resources);
   const { ctx } = opened;
-  switch (await schemaMismatch(ctx.db)) {
-    case "missing":
-      throw new CommandError(
-        "The database has not the schema of this Tain: `npm start` brings it, or `node db/migrate.ts`",
-      );
-    case "newer":
-      throw new CommandError("A newer Tain has migrated this database: run that one");
-    case null:
-      return opened;
-  }
+  const fit = await schemaFit(ctx.db);
+  if (fit instanceof SchemaTooNewError) throw new CommandError(fit.message);
+  if (fit === "missing")
+    throw new CommandError(
+      "The database has not the schema of this Tain: `npm start` brings it, or `node db/migrate.ts`",
+    );
+  return opened;
 }
 
 /** The same, in any state of the stores. @throws CommandError when there is nothing to work on yet; ConfigError */

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { schemaMismatch } from "../../db/migrate.ts";
+import { SchemaTooNewError, schemaFit } from "../../db/schema-fit.ts";
 import type { Context } from "../context.ts";
 
 /** A probe that waits longer is given up by most of those who probe. */
@@ -12,16 +12,16 @@ export async function missingParts(ctx: Pick<Context, "db" | "redis">): Promise<
 }
 
 async function checkPostgres({ db }: Pick<Context, "db">): Promise<string | null> {
-  const mismatch = await schemaMismatch(db, { timeoutMs: CHECK_TIMEOUT_MS });
-  switch (mismatch) {
-    case null:
+  const fit = await schemaFit(db, { timeoutMs: CHECK_TIMEOUT_MS });
+  if (fit instanceof SchemaTooNewError) return `schema: ${fit.message}`;
+  switch (fit) {
+    case "same":
+    case "newer":
       return null;
     case "missing":
       return "schema: migrations are missing; run `node db/migrate.ts`";
-    case "newer":
-      return "schema: a newer Tain has migrated this database; run that one, or restore a database of this version";
     default:
-      return mismatch satisfies never;
+      return fit satisfies never;
   }
 }
 

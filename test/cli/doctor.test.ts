@@ -7,6 +7,7 @@ import { redisFindings } from "../../src/cli/doctor/redis.ts";
 import { tokenFindings } from "../../src/cli/doctor/token.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { VERSION } from "../../src/version.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tainOn } from "./tain-on.ts";
@@ -112,12 +113,30 @@ test("what waits for a person is told: failed deliveries, paused repositories, a
   expect(worse(unreachable.json.findings)).toContain("hooks: warning");
 });
 
-test("the schema of another version is a problem, and no stack", async () => {
+test("missing migrations are a problem, and no stack", async () => {
   await using world = await openMirror();
   await world.ctx.db.query(sql`delete from schema_migrations where version > 1`);
   const { code, stdout, stderr } = await tainOn(world, ["doctor"]);
   expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
   expect(stdout).toMatch(/^problem +postgres +Migrations are missing\n +Run `node db\/migrate.ts`$/m);
+});
+
+test("a newer schema is well where this version may work beside it, and otherwise a problem that names the version to start", async () => {
+  await using world = await openMirror();
+  const migrated = (version: number, oldest: string) =>
+    world.ctx.db.query(
+      sql`insert into schema_migrations (version, name, oldest_tain) values (${version}, 'x', ${oldest})`,
+    );
+  await migrated(9_998, VERSION);
+  const beside = await tainOn(world, ["doctor", "--json"]);
+  expect(said(beside.json.findings, "postgres")).toContain(
+    `The schema is a newer version's; Tain ${VERSION} may work beside it`,
+  );
+  await migrated(9_999, "99.0.0");
+  const { code, stdout, stderr } = await tainOn(world, ["doctor"]);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
+  expect(stdout).toContain(`This is Tain ${VERSION}; the database has been migrated for 99.0.0 and later\n`);
+  expect(stdout).toMatch(/^ +Start 99\.0\.0 or later, or restore a backup from before that migration$/m);
 });
 
 const levels = (findings: Finding[]) => findings.map(({ level }) => level);

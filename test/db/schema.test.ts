@@ -1,7 +1,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
-import { expect, test } from "vitest";
-import { migrate, SchemaTooNewError } from "../../db/migrate.ts";
+import { describe, expect, test } from "vitest";
+import { migrate } from "../../db/migrate.ts";
+import { MIGRATIONS, oldestTainOf, readMigration } from "../../db/migrations.ts";
 import { apiTokens } from "../../db/schema/api-tokens.ts";
 import { issueComments } from "../../db/schema/comments.ts";
 import { deliveries } from "../../db/schema/deliveries.ts";
@@ -27,6 +28,8 @@ import {
   validators,
 } from "../../db/schema/sync.ts";
 import { users } from "../../db/schema/users.ts";
+import { type Applied, fitOf, SchemaTooNewError } from "../../db/schema-fit.ts";
+import { isOlder, VERSION } from "../../src/version.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 const tables = [
@@ -114,13 +117,129 @@ test("many processes may migrate at once", async () => {
   expect(rows.map(({ name }) => name)).toEqual(files.sort());
 });
 
-test("a schema that is newer than the code is refused, and told apart", async () => {
-  await using database = await openTestDatabase();
-  await withClient(database.url, (client) =>
-    client.query("insert into schema_migrations (version, name) values (9999, '9999_future.sql')"),
+test("every migration says which Tain may go on beside it: never a newer one than this, never an older one than before", async () => {
+  const named = await Promise.all(MIGRATIONS.map(async (one) => (await readMigration(one)).oldestTain));
+  expect(named.filter((oldest) => isOlder(VERSION, oldest))).toEqual([]);
+  expect(named.filter((oldest, at) => isOlder(oldest, named[at - 1] ?? oldest))).toEqual([]);
+});
+
+test.each([
+  ["nothing", "create table a ();\n"],
+  ["it too late", "create table a ();\n-- Oldest Tain that works beside this: 0.2.0\n"],
+  ["no version", "-- Oldest Tain that works beside this: any\n"],
+])("a migration that says %s of the oldest Tain beside it is refused by its name", (_, text) => {
+  expect(() => oldestTainOf("0015_new.sql", text)).toThrow(
+    'Migration 0015_new.sql does not say which Tain may go on beside it: let its first line be "-- Oldest Tain that works beside this: 1.2.3"',
   );
+});
+
+test("the database keeps what each migration said, also of those that were applied before it did so", async () => {
+  await using database = await openTestDatabase();
+  const said = () =>
+    withClient(database.url, async (client) => {
+      const { rows } = await client.query("select name, oldest_tain from schema_migrations order by version");
+      return rows.map((row) => [row.name, row.oldest_tain]);
+    });
+  const expected = await Promise.all(MIGRATIONS.map(async (one) => [one.name, (await readMigration(one)).oldestTain]));
+  expect(await said()).toEqual(expected);
+  await withClient(database.url, (client) => client.query("alter table schema_migrations drop column oldest_tain"));
+  await migrate(database.url);
+  expect(await said()).toEqual(expected);
+});
+
+describe("how the schema fits a Tain 0.3.0 that knows two migrations", () => {
+  const judged = (...applied: [version: number, oldestTain: string | null][]) =>
+    fitOf(
+      applied.map(([version, oldestTain]): Applied => ({ version, oldestTain })),
+      [1, 2],
+      "0.3.0",
+    );
+
+  test.each([
+    [
+      "the two",
+      [
+        [1, "0.1.0"],
+        [2, "0.3.0"],
+      ],
+      "same",
+    ],
+    [
+      "the two, of before Tain recorded the oldest",
+      [
+        [1, null],
+        [2, null],
+      ],
+      "same",
+    ],
+    ["none", [], "missing"],
+    ["one of the two", [[1, "0.1.0"]], "missing"],
+    [
+      "a third, beside which 0.3.0 works",
+      [
+        [1, "0.1.0"],
+        [2, "0.3.0"],
+        [3, "0.3.0"],
+      ],
+      "newer",
+    ],
+    [
+      "a third, beside which older ones work too",
+      [
+        [1, "0.1.0"],
+        [2, "0.3.0"],
+        [3, "0.2.9"],
+      ],
+      "newer",
+    ],
+  ] as [string, [number, string | null][], string][])("%s: %s", (_, applied, expected) => {
+    expect(judged(...applied)).toBe(expected);
+  });
+
+  test("a third that needs a newer Tain, whatever a fourth says: it says which to start", () => {
+    for (const oldest of ["0.3.1", "0.4.0", "0.10.0", "1.0.0"]) {
+      const refused = judged([1, "0.1.0"], [2, "0.3.0"], [3, oldest], [4, "0.2.0"]);
+      expect(refused).toBeInstanceOf(SchemaTooNewError);
+      expect((refused as Error).message).toBe(
+        `This is Tain 0.3.0; the database has been migrated for ${oldest} and later: start ${oldest} or later, or restore a backup from before that migration`,
+      );
+    }
+  });
+
+  test("a third that says nothing of the oldest Tain, or stands on another second one: refused", () => {
+    const words = /^This is Tain 0\.3\.0; the database has migration 3 of another Tain: start the Tain that made it/;
+    for (const refused of [judged([1, "0.1.0"], [2, "0.3.0"], [3, null]), judged([1, "0.1.0"], [3, "0.3.0"])])
+      expect(refused).toMatchObject({ name: "SchemaTooNewError", message: expect.stringMatching(words) });
+  });
+});
+
+test.each([
+  ["0.2.0", "0.2.0", false],
+  ["0.2.0", "0.10.0", true],
+  ["0.10.0", "0.9.9", false],
+  ["1.0.0", "0.9.9", false],
+  ["0.3.0-rc.1", "0.3.0", false],
+  ["0.2.9", "0.3.0-rc.1", true],
+])("is %s older than %s: %s", (one, other, expected) => {
+  expect(isOlder(one, other)).toBe(expected);
+});
+
+test("what is no version is older than none", () => {
+  expect(() => isOlder("0.2", "0.3.0")).toThrow("Not a version: 0.2. It should look like 1.2.3");
+});
+
+test("a schema that this Tain must not work with is not migrated; one that is newer, and fits, has nothing to do", async () => {
+  await using database = await openTestDatabase();
+  const insert = (version: number, oldest: string) =>
+    withClient(database.url, (client) =>
+      client.query(`insert into schema_migrations (version, name, oldest_tain) values (${version}, 'x', '${oldest}')`),
+    );
+  await insert(9_998, VERSION);
+  await migrate(database.url);
+  await insert(9_999, "99.0.0");
   await expect(migrate(database.url)).rejects.toThrow(SchemaTooNewError);
-  await expect(migrate(database.url)).rejects.toThrow(/schema 9999, this Tain knows \d+/);
+  await expect(migrate(database.url)).rejects.toThrow(/the database has been migrated for 99\.0\.0 and later: start/);
+  await expect(insert(10_000, "soon")).rejects.toThrow(/violates check constraint/);
 });
 
 test("a migration that fails leaves nothing behind and names itself", async () => {

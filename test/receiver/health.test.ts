@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { isOperator } from "../../src/health/operator.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
+import { VERSION } from "../../src/version.ts";
 import { NOWHERE } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 import { openMirror, type TestMirror } from "../support/mirror.ts";
@@ -73,17 +74,30 @@ describe("probes", () => {
     await eventually(async () => expect((await get(world, "/-/ready")).body).toEqual({ ready: true }));
   });
 
-  test("a schema that is older or newer than the code: not ready, and it says what to do", async () => {
+  test("a schema beside which this version may not work, or migrations that are missing: not ready, and it says what to do", async () => {
     await using world = await openHealth();
     const run = (text: string) => world.ctx.db.query(sql.script(text));
-    await run("insert into schema_migrations (version, name) values (9999, '9999_future.sql')");
-    expect((await get(world, "/-/ready")).body.missing).toEqual([expect.stringMatching(/^schema: a newer Tain/)]);
+    await run("insert into schema_migrations (version, name, oldest_tain) values (9999, '9999_future.sql', '99.0.0')");
+    const answer = await get(world, "/-/ready");
+    expect(answer.status).toBe(503);
+    expect(answer.body.missing).toEqual([
+      `schema: This is Tain ${VERSION}; the database has been migrated for 99.0.0 and later: start 99.0.0 or later, or restore a backup from before that migration`,
+    ]);
     await run("delete from schema_migrations");
     expect((await get(world, "/-/ready")).body.missing).toEqual([
       expect.stringMatching(/^schema: .*node db\/migrate\.ts/),
     ]);
     await run("drop table schema_migrations");
     expect((await get(world, "/-/ready")).body.missing).toEqual([expect.stringMatching(/^schema: /)]);
+  });
+
+  test("a newer schema beside which this version may work: ready", async () => {
+    await using world = await openHealth();
+    const name = "9999_future.sql";
+    await world.ctx.db.query(
+      sql`insert into schema_migrations (version, name, oldest_tain) values (9999, ${name}, ${VERSION})`,
+    );
+    expect((await get(world, "/-/ready")).body).toEqual({ ready: true });
   });
 
   test("a Redis that throws keys away when memory is short: not ready", async () => {

@@ -1,6 +1,7 @@
-import { schemaMismatch } from "../../../db/migrate.ts";
+import { type SchemaFit, SchemaTooNewError, schemaFit } from "../../../db/schema-fit.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { VERSION } from "../../version.ts";
 import { reasonOf } from "../reason.ts";
 import { clockFinding } from "./clock.ts";
 import { type Finding, ok, problem, warning } from "./finding.ts";
@@ -38,8 +39,8 @@ export async function examinePostgres({ db, clock }: Pick<Context, "db" | "clock
     );
     if (!facts) throw new Error("Postgres answered without a row");
     const aheadMs = facts.now.getTime() - (askedAt + clock.now().getTime()) / 2;
-    const mismatch = await schemaMismatch(db, limits);
-    return [...postgresFindings(facts), schemaFinding(mismatch), clockFinding("Postgres", aheadMs)];
+    const fit = await schemaFit(db, limits);
+    return [...postgresFindings(facts), schemaFinding(fit), clockFinding("Postgres", aheadMs)];
   } catch (error) {
     return [
       problem(
@@ -87,19 +88,20 @@ export function postgresFindings(facts: PostgresFacts): Finding[] {
   return findings;
 }
 
-function schemaFinding(mismatch: Awaited<ReturnType<typeof schemaMismatch>>): Finding {
-  switch (mismatch) {
-    case null:
+function schemaFinding(fit: SchemaFit): Finding {
+  if (fit instanceof SchemaTooNewError) return problem("postgres", fit.fault, capitalized(fit.remedy));
+  switch (fit) {
+    case "same":
       return ok("postgres", "The schema is this version's");
+    case "newer":
+      return ok("postgres", `The schema is a newer version's; Tain ${VERSION} may work beside it`);
     case "missing":
       return problem("postgres", "Migrations are missing", "Run `node db/migrate.ts`");
-    case "newer":
-      return problem(
-        "postgres",
-        "A newer Tain has migrated this database",
-        "Run that one, or restore a database of this version",
-      );
     default:
-      return mismatch satisfies never;
+      return fit satisfies never;
   }
+}
+
+function capitalized(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { migrate, SchemaTooNewError } from "../../../db/migrate.ts";
+import { migrate } from "../../../db/migrate.ts";
+import { SchemaTooNewError } from "../../../db/schema-fit.ts";
 import { type Config, parseConfig } from "../../config.ts";
 import { type Context, openContext } from "../../context.ts";
 import { claimOrigin, SIMULATOR } from "../../sync/following/origin.ts";

@@ -1,0 +1,32 @@
+import { readdirSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+
+const DIRECTORY = new URL("./migrations/", import.meta.url);
+
+/** One numbered file of `migrations/`. */
+export interface Migration {
+  version: number;
+  /** The file's name, such as `0002_origin.sql`. */
+  name: string;
+}
+
+/** Every migration that this code knows, in order. As of its start: a checkout may be replaced below a running process. */
+export const MIGRATIONS: readonly Migration[] = readdirSync(DIRECTORY)
+  .filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name))
+  .sort()
+  .map((name) => ({ version: Number(name.slice(0, 4)), name }));
+
+/** What a migration does, and the oldest Tain that works beside the schema after it. @throws Error as `oldestTainOf` does */
+export async function readMigration({ name }: Migration): Promise<{ statements: string; oldestTain: string }> {
+  const statements = await readFile(new URL(name, DIRECTORY), "utf8");
+  return { statements, oldestTain: oldestTainOf(name, statements) };
+}
+
+/** What the first line of a migration says, such as `0.2.0`. Pure. @throws Error when it does not say it */
+export function oldestTainOf(name: string, statements: string): string {
+  const [, version] = /^-- Oldest Tain that works beside this: (\d+\.\d+\.\d+)\r?\n/.exec(statements) ?? [];
+  if (version !== undefined) return version;
+  throw new Error(
+    `Migration ${name} does not say which Tain may go on beside it: let its first line be "-- Oldest Tain that works beside this: 1.2.3"`,
+  );
+}

@@ -1,0 +1,71 @@
+import { isOlder, VERSION } from "../src/version.ts";
+import type { Limits, Queries } from "./database.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import { sql } from "./sql.ts";
+
+/** The database has been migrated beyond what this Tain works with. The message says what is wrong and what would be right. */
+export class SchemaTooNewError extends Error {
+  override name = "SchemaTooNewError";
+  readonly fault: string;
+  readonly remedy: string;
+
+  constructor(fault: string, remedy: string) {
+    super(`${fault}: ${remedy}`);
+    this.fault = fault;
+    this.remedy = remedy;
+  }
+}
+
+/**
+ * How the schema of the database fits this code. "same": it is this code's. "newer": this code may work beside it. "missing":
+ * migrations have to run first. An error: this code must not work with it.
+ */
+export type SchemaFit = "same" | "newer" | "missing" | SchemaTooNewError;
+
+/** A row of `schema_migrations`, as far as every Tain reads it. */
+export interface Applied {
+  version: number;
+  /** The oldest Tain that works beside the schema after it; null: it was applied before Tain recorded that. */
+  oldestTain: string | null;
+}
+
+/**
+ * Reads what was applied. Each older Tain reads the table in this very way, so its columns `version` and `oldest_tain` keep
+ * their names and meanings for good. Through JSON the statement also runs where the column is not there yet.
+ */
+export const APPLIED = sql`
+  select version, to_jsonb(m) ->> 'oldest_tain' as "oldestTain" from schema_migrations m`;
+
+/** How the database's schema fits this code now. @throws what the database throws when it cannot be asked */
+export async function schemaFit(db: Queries, limits?: Limits): Promise<SchemaFit> {
+  const applied = await db.query<Applied>(APPLIED, limits).catch((error: { code?: string }): Applied[] => {
+    if (error.code === "42P01") return []; // No such table: nothing was ever migrated.
+    throw error;
+  });
+  return fitOf(applied);
+}
+
+/** Pure. `known` are the numbers of the migrations that the Tain of this `version` has. */
+export function fitOf(
+  applied: readonly Applied[],
+  known: readonly number[] = MIGRATIONS.map(({ version }) => version),
+  version: string = VERSION,
+): SchemaFit {
+  const named = applied.flatMap(({ oldestTain }) => oldestTain ?? []);
+  const oldest = named.reduce<string | null>((last, one) => (last !== null && isOlder(one, last) ? last : one), null);
+  if (oldest !== null && isOlder(version, oldest))
+    return new SchemaTooNewError(
+      `This is Tain ${version}; the database has been migrated for ${oldest} and later`,
+      `start ${oldest} or later, or restore a backup from before that migration`,
+    );
+  const isMissing = known.some((number) => !applied.some((row) => row.version === number));
+  const unknown = applied.filter((row) => !known.includes(row.version));
+  if (unknown.length === 0) return isMissing ? "missing" : "same";
+  // It was not built on the migrations of this code, or does not say whether this code works beside it.
+  if (isMissing || unknown.some(({ oldestTain }) => oldestTain === null))
+    return new SchemaTooNewError(
+      `This is Tain ${version}; the database has migration ${Math.max(...unknown.map((row) => row.version))} of another Tain`,
+      "start the Tain that made it, or restore a backup from before that migration",
+    );
+  return "newer";
+}
