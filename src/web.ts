@@ -6,7 +6,8 @@ import { health } from "./health/routes.ts";
 import { Router } from "./http/router.ts";
 import { HttpServer } from "./http/server.ts";
 import { runProcess } from "./operations/entry.ts";
-import { aborted, shutdownSignal } from "./operations/shutdown.ts";
+import { guardSchema } from "./operations/schema-guard.ts";
+import { aborted, openShutdown } from "./operations/shutdown.ts";
 import { receiver } from "./receiver/routes.ts";
 import { quotaReport } from "./upstream/quota/report.ts";
 
@@ -45,10 +46,11 @@ async function run(): Promise<void> {
   const config = parseConfig(process.env);
   await using resources = new AsyncDisposableStack();
   const ctx = await openContext(config, resources, { name: "web" });
-  const stopping = shutdownSignal({ log: ctx.log, timeoutMs: config.shutdownMs });
+  const shutdown = openShutdown({ log: ctx.log, timeoutMs: config.shutdownMs });
+  await guardSchema(ctx, shutdown, resources);
   const web = openWeb(ctx);
   resources.defer(() => web.close());
   const address = await web.listen({ host: config.host, port: config.port });
   ctx.log.info({ address }, "Listening");
-  await aborted(stopping);
+  await aborted(shutdown.signal);
 }

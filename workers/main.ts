@@ -2,7 +2,8 @@ import { parseConfig } from "../src/config.ts";
 import { openContext } from "../src/context.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
-import { aborted, shutdownSignal } from "../src/operations/shutdown.ts";
+import { guardSchema } from "../src/operations/schema-guard.ts";
+import { aborted, openShutdown } from "../src/operations/shutdown.ts";
 import { enqueueTask } from "../src/queues/enqueue.ts";
 import { DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
 import { openAuditWorker } from "./audit.ts";
@@ -39,10 +40,11 @@ async function run(): Promise<void> {
   const config = parseConfig(process.env);
   await using resources = new AsyncDisposableStack();
   const ctx = await openContext(config, resources, { name: "worker" });
-  const stopping = shutdownSignal({ log: ctx.log, timeoutMs: config.shutdownMs });
+  const shutdown = openShutdown({ log: ctx.log, timeoutMs: config.shutdownMs });
+  await guardSchema(ctx, shutdown, resources);
   const jobs = openWorkerRedis(ctx, "worker");
   resources.defer(() => jobs.disconnect());
-  openWorkers({ ...ctx, jobs, stopping }, resources);
+  openWorkers({ ...ctx, jobs, stopping: shutdown.signal }, resources);
   ctx.log.info("Working");
   // What changed while no worker ran, such as REPOSITORIES, need not wait for its turn in the schedule.
   for (const task of ["dispatch", "select"] as const) {
@@ -50,5 +52,5 @@ async function run(): Promise<void> {
       ctx.log.debug({ task, err: error }, "A task waits for its schedule"),
     );
   }
-  await aborted(stopping);
+  await aborted(shutdown.signal);
 }

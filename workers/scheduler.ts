@@ -2,7 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { parseConfig } from "../src/config.ts";
 import { openLocal } from "../src/context.ts";
 import { runProcess } from "../src/operations/entry.ts";
-import { shutdownSignal } from "../src/operations/shutdown.ts";
+import { guardSchema } from "../src/operations/schema-guard.ts";
+import { openShutdown } from "../src/operations/shutdown.ts";
 import { upsertSchedules } from "../src/sync/schedules.ts";
 
 /** How often the schedules are looked after: a Redis that lost its memory has them back within this time. */
@@ -14,7 +15,9 @@ async function run(): Promise<void> {
   const config = parseConfig(process.env);
   await using resources = new AsyncDisposableStack();
   const ctx = await openLocal(config, resources, { name: "scheduler" });
-  const stopping = shutdownSignal({ log: ctx.log, timeoutMs: config.shutdownMs });
+  const shutdown = openShutdown({ log: ctx.log, timeoutMs: config.shutdownMs });
+  const stopping = shutdown.signal;
+  await guardSchema(ctx, shutdown, resources);
   ctx.log.info("Scheduling");
   while (!stopping.aborted) {
     try {

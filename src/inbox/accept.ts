@@ -1,4 +1,5 @@
 import { isPostgresRefusal } from "../../db/outage.ts";
+import { SchemaTooNewError, schemaFit } from "../../db/schema-fit.ts";
 import type { Context } from "../context.ts";
 import { enqueueInbox } from "../queues/enqueue.ts";
 import type { InboxJob } from "../queues/jobs.ts";
@@ -64,10 +65,17 @@ export async function storeWaitingDelivery(
     const stored = await storeDelivery(ctx, { hookId, guid, event, ...keys, payload, receivedAt });
     if (stored !== null) openDispatch(ctx)(stored);
   } catch (error) {
-    const isRefused = isPostgresRefusal(error) || error instanceof SyntaxError;
+    const isRefused = error instanceof SyntaxError || (isPostgresRefusal(error) && !(await isShutOut(ctx)));
     const Failure = isRefused ? UnstorableDeliveryError : InboxUnavailableError;
     throw new Failure(error instanceof Error ? error.message : String(error), { cause: error });
   }
+}
+
+/** Whether a migration shuts this version out. Then a refusal may be the new schema's, and a newer Tain can store the delivery. */
+async function isShutOut({ db }: Pick<Context, "db">): Promise<boolean> {
+  // Unknown, when the database cannot be asked: a delivery that waits is not lost.
+  const fit = await schemaFit(db, { timeoutMs: STORE_TIMEOUT_MS }).catch(() => "unknown" as const);
+  return fit === "unknown" || fit instanceof SchemaTooNewError;
 }
 
 async function acceptIntoRedis(

@@ -1,5 +1,7 @@
 import { setFlagsFromString } from "node:v8";
+import { SchemaTooNewError } from "../../db/schema-fit.ts";
 import { ConfigError } from "../config.ts";
+import { REFUSED_STATUS } from "./shutdown.ts";
 
 /** Runs a process's main function. What the operator has to mend is told in words; anything else is a bug, with its stack. */
 export async function runProcess(main: () => Promise<void>): Promise<void> {
@@ -13,7 +15,7 @@ export async function runProcess(main: () => Promise<void>): Promise<void> {
     const advice = adviceOn(error);
     if (advice === null) throw error;
     console.error(advice);
-    process.exitCode = 1;
+    process.exitCode = error instanceof SchemaTooNewError ? REFUSED_STATUS : 1;
   }
 }
 
@@ -25,7 +27,7 @@ interface ListenError extends Error {
 }
 
 function adviceOn(error: unknown): string | null {
-  if (error instanceof ConfigError) return error.message;
+  if (error instanceof ConfigError || error instanceof SchemaTooNewError) return error.message;
   if (!(error instanceof Error)) return null;
   const { code, address, port }: ListenError = error;
   const place = `${address}:${port}`;

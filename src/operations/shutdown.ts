@@ -4,16 +4,31 @@ import type { Logger } from "./log.ts";
 const ECHO_MS = 1_000;
 
 /**
- * Aborts when the process is told to stop: SIGTERM, SIGINT, or the end of the process that started it with a channel.
+ * The exit status of a process that must not work with its database: another start would end the same way. It is EX_CONFIG of
+ * sysexits.h; Node.js itself has none above 13.
+ */
+export const REFUSED_STATUS = 78;
+
+/** How a process stops: because it is told to, or because it must not go on. */
+export interface Shutdown {
+  /** Aborts when the process is to stop. */
+  readonly signal: AbortSignal;
+  /** Stops as on SIGTERM and ends with REFUSED_STATUS; the log says the error's message. Nothing, while it stops already. */
+  refuse(error: Error): void;
+}
+
+/**
+ * A process is told to stop by SIGTERM, SIGINT, or the end of the process that started it with a channel.
  *
  * From then on the process has `timeoutMs` to finish what it has begun. After that, or when the same signal comes again,
  * it ends with status 1, and what it held is taken over by others as after a crash.
  */
-export function shutdownSignal({ log, timeoutMs }: { log: Logger; timeoutMs: number }): AbortSignal {
+export function openShutdown({ log, timeoutMs }: { log: Logger; timeoutMs: number }): Shutdown {
   const controller = new AbortController();
-  const stop = (reason: string) => {
-    if (controller.signal.aborted) return;
-    log.info({ reason }, "Stopping: finishing what has begun");
+  const { signal } = controller;
+  const stop = (reason: string, level: "info" | "error" = "info") => {
+    if (signal.aborted) return;
+    log[level]({ reason }, "Stopping: finishing what has begun");
     const deadline = setTimeout(() => {
       log.error({ timeoutMs }, "Not finished in time; leaving the rest to other processes");
       process.exit(1);
@@ -21,7 +36,7 @@ export function shutdownSignal({ log, timeoutMs }: { log: Logger; timeoutMs: num
     deadline.unref();
     // BullMQ and ioredis may wait for ever, while they close, for an answer on a connection that an outage has taken. Once
     // nothing else keeps the process alive, everything that was begun is done.
-    process.once("beforeExit", () => process.exit(0));
+    process.once("beforeExit", () => process.exit(process.exitCode ?? 0));
     controller.abort(reason);
   };
   for (const name of ["SIGTERM", "SIGINT"] as const) {
@@ -45,7 +60,13 @@ export function shutdownSignal({ log, timeoutMs }: { log: Logger; timeoutMs: num
   } else if (process.connected === false) {
     orphaned(); // It went while we were loading; without a channel it would be undefined.
   }
-  return controller.signal;
+  return {
+    signal,
+    refuse: (error) => {
+      if (!signal.aborted) process.exitCode = REFUSED_STATUS;
+      stop(error.message, "error");
+    },
+  };
 }
 
 /** Settles when the signal aborts. */

@@ -11,3 +11,4 @@ process.channel?.unref();
 // Last: its reader may ask for the stop at once.
 console.log(`started ${how}`);
 if (how === "crash") process.exit(3);
+if (how === "refuse") process.exit(78);

@@ -43,6 +43,14 @@ test("the end of a part whose end is fatal is told with what it means, and it is
   expect(lines).toEqual(["simulator: started crash"]);
 });
 
+test("a part that must not work with its database is not started again", async () => {
+  const { tree, said, start, lines } = openTree();
+  start("web", "refuse");
+  expect(await tree.failed).toBe("The web has ended (exit code 78); what it said of the reason stands above");
+  expect(said).toEqual([]);
+  expect(lines).toEqual(["web: started refuse"]);
+});
+
 test("parts stop one after the other, the last started first; one that does not listen is killed when its time is up", async () => {
   const { tree, lines, start } = openTree();
   start("web", "obey");

@@ -72,6 +72,7 @@ export async function startDemonstration(
     () => reject(new Error(`The simulator is not ready after ${PATIENCE_MS / 1_000} s`)),
     PATIENCE_MS,
   );
+  timer.unref(); // A start that fails over something else ends at once.
   void tree.failed.then((reason) => reject(new Error(reason)));
   const { url, token } = await ready.finally(() => clearTimeout(timer));
   const state = new JsonObject(await control(`${url}/-/state`));

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { REFUSED_STATUS } from "../../operations/shutdown.ts";
 
 /** One program of the tree. */
 export interface Part {
@@ -21,9 +22,16 @@ export interface Part {
 interface Running {
   part: Part;
   child: ChildProcess;
-  exited: Promise<string>;
+  exited: Promise<Ending>;
   /** When it ended by itself, lately. */
   endings: number[];
+}
+
+interface Ending {
+  /** `exit code 1`, `ended by SIGKILL`, or why it could not begin. */
+  how: string;
+  /** Whether another start would end the same way: the program must not work with this database. */
+  isFinal: boolean;
 }
 
 /** The share of SHUTDOWN_TIMEOUT that each part may take to stop. Together they are all of it. */
@@ -35,7 +43,8 @@ const FIRST_RESTART_MS = 200;
 
 /**
  * The programs that make up an instance. A program that ends by itself is started again, a little later each time.
- * When it has ended five times within a minute, or its end is fatal, `failed` resolves to a sentence about it.
+ * When it has ended five times within a minute, or its end is fatal, or it must not work with its database, `failed` resolves to
+ * a sentence about it.
  *
  * Each program has a channel to us. The channel's end tells it that we are gone, `kill -9` included.
  */
@@ -84,15 +93,16 @@ export class ProcessTree {
     });
     if (part.onLine && child.stdout) createInterface({ input: child.stdout }).on("line", part.onLine);
     const exited = once(child, "exit").then(
-      ([code, by]) => (by ? `ended by ${by}` : `exit code ${code}`),
-      (error: Error) => `it cannot be run: ${error.message}`,
+      ([code, by]) => ({ how: by ? `ended by ${by}` : `exit code ${code}`, isFinal: code === REFUSED_STATUS }),
+      (error: Error) => ({ how: `it cannot be run: ${error.message}`, isFinal: false }),
     );
     this.#running.set(part.name, { part, child, exited, endings });
-    void exited.then((how) => this.#ended(part, endings, how));
+    void exited.then((ending) => this.#ended(part, endings, ending));
   }
 
-  async #ended(part: Part, before: number[], how: string): Promise<void> {
+  async #ended(part: Part, before: number[], { how, isFinal }: Ending): Promise<void> {
     if (this.#stopping.signal.aborted) return;
+    if (isFinal) return this.#fail(`The ${part.name} has ended (${how}); what it said of the reason stands above`);
     if (part.fatal) return this.#fail(`The ${part.name} has ended (${how}): ${part.fatal}`);
     const now = Date.now();
     const endings = [...before.filter((at) => at > now - ENDINGS_WITHIN_MS), now];

@@ -1,0 +1,56 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Queries } from "../../db/database.ts";
+import { type SchemaFit, SchemaTooNewError, schemaFit } from "../../db/schema-fit.ts";
+import type { Logger } from "./log.ts";
+import { Outage } from "./outage.ts";
+import type { Shutdown } from "./shutdown.ts";
+
+/** How long a process may go on after a migration that shuts it out. The question costs a millisecond of Postgres. */
+const ASK_MS = 2_000;
+/** A Postgres that hangs must not hold up a start: the receiver can take deliveries without it. */
+const ANSWER_MS = 2_000;
+
+/**
+ * Keeps a process from working with a database that was migrated beyond it: it does not start, and while it runs it stops as on
+ * SIGTERM. Missing migrations are logged. While the database cannot be asked, the process starts and goes on. It is asked until
+ * the process stops, or `resources` close.
+ * @throws SchemaTooNewError at the start
+ */
+export async function guardSchema(
+  { db, log }: { db: Queries; log: Logger },
+  shutdown: Shutdown,
+  resources: AsyncDisposableStack,
+): Promise<void> {
+  const closing = new AbortController();
+  resources.defer(async () => closing.abort());
+  const signal = AbortSignal.any([shutdown.signal, closing.signal]);
+  const outage = new Outage(log, "warn", {
+    begins: "Postgres cannot be asked whether this version may work with its schema; going on, and asking again",
+    ends: "Postgres says again whether this version may work with its schema",
+  });
+  const ask = async (): Promise<SchemaFit | "unknown"> => {
+    try {
+      const fit = await schemaFit(db, { timeoutMs: ANSWER_MS });
+      outage.met();
+      return fit;
+    } catch (error) {
+      // What is asked while the process stops may find the database closed.
+      if (!signal.aborted) outage.missed(error);
+      return "unknown";
+    }
+  };
+  const watch = async (first: Promise<SchemaFit | "unknown">) => {
+    let fit = await first;
+    while (!signal.aborted) {
+      if (fit instanceof SchemaTooNewError) return shutdown.refuse(fit);
+      // Aborted: the process stops.
+      await delay(ASK_MS, undefined, { signal }).catch(() => {});
+      if (!signal.aborted) fit = await ask();
+    }
+  };
+  const first = ask();
+  const atStart = await Promise.race([first, delay(ANSWER_MS, "unknown" as const, { ref: false })]);
+  if (atStart instanceof SchemaTooNewError) throw atStart;
+  if (atStart === "missing") log.warn("Migrations are missing: run `node db/migrate.ts`");
+  void watch(first);
+}
