@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { CHECKOUT } from "./checkout.mjs";
 
-const BASE = ["src/version.ts", "src/config.ts", "src/config", "src/operations", "db", "src/stores.ts"];
+const BASE = ["src/version.ts", "src/json.ts", "src/config.ts", "src/config", "src/operations", "db", "src/stores.ts"];
 const OPEN = [...BASE, "src/queues", "src/context.ts"];
 const PRODUCTION = [...OPEN, "src/http", "src/upstream", "src/mirror", "src/inbox"];
 
@@ -16,6 +16,7 @@ const PRODUCTION = [...OPEN, "src/http", "src/upstream", "src/mirror", "src/inbo
 const ARROWS = {
   "src/simulator": [],
   "src/version.ts": [],
+  "src/json.ts": [],
   "src/config": [],
   "src/config.ts": ["src/config"],
   "src/operations": ["src/config.ts", "db"],

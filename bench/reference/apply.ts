@@ -1,6 +1,6 @@
 import pg from "pg";
+import type { Fields, Json } from "../../src/json.ts";
 import { observe, type Seen } from "../../src/mirror/store/observation.ts";
-import type { Fields, Json } from "../../src/mirror/store/template.ts";
 
 /**
  * The least that applying can do: the same rows, each by one prepared upsert that is committed by itself, one after

@@ -1,6 +1,6 @@
+import type { Fields, Json } from "../json.ts";
 import { sees } from "../mirror/read/sight.ts";
 import { renderDocuments, renderList, type StoredDocument } from "../mirror/render/rendering.ts";
-import type { Fields, Json } from "../mirror/store/template.ts";
 import type { ApiContext, Call } from "./call.ts";
 import { hasMirrorsRights, type Permissions, permissionsOf } from "./callers/permissions.ts";
 

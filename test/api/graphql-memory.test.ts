@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
+import type { Fields } from "../../src/json.ts";
 import type { Kind } from "../../src/mirror/store/resource.ts";
-import type { Fields } from "../../src/mirror/store/template.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { store } from "../support/mirrored.ts";

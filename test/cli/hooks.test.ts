@@ -217,6 +217,7 @@ const sent = (guid: string, statusCode: number, status = "OK") => ({
   id: 1,
   guid,
   event: "issues",
+  repositoryId: null,
   statusCode,
   status,
   deliveredAt: new Date(0),

@@ -5,12 +5,12 @@ import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
+import type { Fields, Json } from "../../src/json.ts";
 import { renderDocuments } from "../../src/mirror/render/rendering.ts";
 import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { joinObserved, observe } from "../../src/mirror/store/observation.ts";
 import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
-import type { Fields, Json } from "../../src/mirror/store/template.ts";
 import { openMirror } from "../support/mirror.ts";
 import { findRecording } from "../support/recording.ts";
 

@@ -2,10 +2,10 @@ import { createHmac, randomUUID } from "node:crypto";
 import examples from "@octokit/webhooks-examples";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import type { Fields } from "../../src/json.ts";
 import { renderDocuments } from "../../src/mirror/render/rendering.ts";
 import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
 import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
-import type { Fields } from "../../src/mirror/store/template.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

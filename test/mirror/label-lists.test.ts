@@ -2,12 +2,12 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
+import type { Fields } from "../../src/json.ts";
 import * as sources from "../../src/mirror/read/connections/issues.ts";
 import { findIssues, type IssueFilter, type IssuePosition } from "../../src/mirror/read/issues.ts";
 import { countPages, findPages } from "../../src/mirror/read/pages.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../../src/mirror/store/observation.ts";
-import type { Fields } from "../../src/mirror/store/template.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 /** `SEEDS=200 npm test -- test/mirror/label-lists` tries more histories. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { Fields } from "../../src/json.ts";
 import { fold, type Observation, REPLICA_LAG_MS, type Stored, writtenAt } from "../../src/mirror/store/merge-rule.ts";
-import type { Fields } from "../../src/mirror/store/template.ts";
 
 const START = Date.parse("2026-01-01T00:00:00Z");
 

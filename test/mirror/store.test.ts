@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
+import type { Fields } from "../../src/json.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../../src/mirror/store/observation.ts";
-import type { Fields } from "../../src/mirror/store/template.ts";
 import { connectTo, openTestDatabase } from "../support/database.ts";
 import { until } from "../support/patience.ts";
 
@@ -294,4 +294,8 @@ test("a key that upstream shows no more to a request for the resource alone is g
 test("a resource without what it is known by is refused, and says what is missing", () => {
   expect(() => observe("issue", { id: 1, title: "a" }, at(0))).toThrow("This issue came without number");
   expect(() => observe("issue", "text", at(0))).toThrow("This issue is not an object");
+  const comment = { id: 1, created_at: "2026-01-01T00:00:00Z", updated_at: "2026-01-01T00:00:00Z" };
+  expect(() =>
+    observe("review_comment", { ...comment, pull_request_url: "https://api.test/pulls/none" }, at(0)),
+  ).toThrow("This review_comment came without pull_request_url");
 });

@@ -13,6 +13,7 @@ import { checkDeliveries } from "../../src/sync/deliveries/missed.ts";
 import { resolveSelections } from "../../src/sync/following/selection.ts";
 import { openUpstream } from "../../src/upstream/client/client.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
+import { changed } from "../support/changed-upstream.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
@@ -223,6 +224,23 @@ test.each<How>(["webhook", "look"])("the fleet follows the App's installations, 
     expect(problem).toMatch(/no longer installed on small/);
   }
   expect((await world.get("/repos/small/part-0")).status).toBe(200);
+});
+
+test("an answer that does not list what an installation covers takes nothing out of it", async () => {
+  await using world = await openAppWorld({ installations: () => [{ account: "small" }] });
+  await resolveSelections(world.ctx);
+  await world.all("live");
+  const { upstream } = world.ctx;
+  const misread = changed(upstream, {
+    get: async (path, options) => {
+      const answer = await upstream.get(path, options);
+      return answer.kind === "ok" && path.startsWith("/installation/") ? { ...answer, body: {} } : answer;
+    },
+  });
+  await world.ctx.db.query(sql`update installations set told_at = ${new Date(0)}`);
+  await world.ctx.db.query(sql`delete from validators`);
+  await expect(resolveSelections({ ...world.ctx, upstream: misread })).rejects.toThrow("/installation/repositories");
+  expect(await world.states()).toEqual({ "small/part-0": { state: "live", problem: null } });
 });
 
 test("when an installation is suspended, a token takes over what it sees", async () => {

@@ -3,11 +3,12 @@ import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
-import { probesFor } from "../../src/sync/catch-up/list-ends.ts";
+import { probeLists, probesFor } from "../../src/sync/catch-up/list-ends.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import type { Upstream } from "../../src/upstream/client/upstream.ts";
+import { changed } from "../support/changed-upstream.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 const { signal } = new AbortController();
@@ -28,13 +29,6 @@ async function copyAll({ ctx, simulator: { world } }: TestWorld): Promise<number
   await resolveSelections(ctx);
   for (const { id } of listed) await backfill(ctx, { repositoryId: id }, signal);
   return listed.map(({ id }) => id);
-}
-
-/** The same client, but for what it does otherwise. */
-function changed(upstream: Upstream, otherwise: Partial<Upstream>): Upstream {
-  return new Proxy(upstream, {
-    get: (target, name) => Reflect.get(otherwise, name) ?? Reflect.get(target, name).bind(target),
-  });
 }
 
 test("two sweeps at once are one", async () => {
@@ -175,4 +169,17 @@ test("labels are asked for whole, and issues that are too many to be numbered fr
     "issues?direction=desc&per_page=30&sort=updated&state=all",
   ]);
   expect(paths).toHaveLength(5);
+});
+
+test("an answer that is no list is an error, and never the end of one", async () => {
+  const upstream: Pick<Upstream, "get"> = {
+    get: async () => ({
+      ...{ kind: "ok", body: { message: "busy" }, seenAt: new Date(0), upstreamNow: new Date(0), links: {} },
+      ...{ lastModified: null, validator: null },
+    }),
+  };
+  const ours = { labels: 1, milestones: 0, issues: 1, comments: 0, reviewComments: 0 };
+  await expect(probeLists({ upstream }, { repositoryId: 1, ours, before: null, except: [] })).rejects.toThrow(
+    "something that is not a list",
+  );
 });

@@ -1,9 +1,10 @@
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../../src/context.ts";
+import type { Fields, Json } from "../../src/json.ts";
 import { renderDocuments } from "../../src/mirror/render/rendering.ts";
 import { SharedRows } from "../../src/mirror/render/shared-rows.ts";
 import { type Kind, resourceOf } from "../../src/mirror/store/resource.ts";
-import { type Fields, type Json, sameValue } from "../../src/mirror/store/template.ts";
+import { sameValue } from "../../src/mirror/store/template.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 
 type Truth = Record<

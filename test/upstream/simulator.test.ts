@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
+import { objectOf } from "../../src/json.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
@@ -128,7 +129,7 @@ test("a renamed repository says where it is now", async () => {
   await using simulated = await openSimulated();
   const { world, fullName } = simulated;
   const repository = await world.upstream.get(`/repos/${fullName}`, caller);
-  const { id } = (repository as { body: { id: number } }).body;
+  const { id } = objectOf(repository.kind === "ok" ? repository.body : null);
   const renamed = await world.upstream.write({
     method: "PATCH",
     path: `/repos/${fullName}`,

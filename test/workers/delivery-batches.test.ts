@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import type { Fields } from "../../src/json.ts";
 import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { observe } from "../../src/mirror/store/observation.ts";
-import type { Fields } from "../../src/mirror/store/template.ts";
 import { DeliveryBatches } from "../../src/sync/deliveries/delivery-batches.ts";
 import { InvalidPayloadError } from "../../src/sync/deliveries/payload.ts";
 import type { TestWorld } from "../support/world.ts";

@@ -1,6 +1,6 @@
 import type { Context } from "../../context.ts";
+import type { Fields } from "../../json.ts";
 import type { Sight } from "../../mirror/read/sight.ts";
-import type { Fields } from "../../mirror/store/template.ts";
 import type { OwnRequest } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import type { Upstream, WriteRequest } from "../../upstream/client/upstream.ts";

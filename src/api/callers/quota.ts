@@ -265,7 +265,7 @@ async function leaseScript(
   wanted: number,
   owed: number,
 ): Promise<[number, number, number]> {
-  // Redis tells no types: this is what the script's own comment says.
+  // No type can say what a script replies: this is what the script's own comment says.
   return (await redis.eval(LEASE, 1, key, now, wanted, limit, windowMs, owed)) as [number, number, number];
 }
 

@@ -1,13 +1,12 @@
 import { LRUCache } from "lru-cache";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { type Fields, type Json, objectOf, textOf } from "../../json.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
-import type { Fields, Json } from "../../mirror/store/template.ts";
 import { jittered } from "../../operations/backoff.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { parseGraphql } from "../../upstream/client/graphql.ts";
-import { objectOf, textOf } from "../../upstream/client/json.ts";
 import { type OnBehalf, type OwnRequest, openOnBehalf } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import type { RawAnswer, WriteRequest } from "../../upstream/client/upstream.ts";
@@ -194,7 +193,7 @@ export class UpstreamCallers {
       if (!Array.isArray(nodes) || body?.errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN"))
         throw unusable(answer);
       for (const [index, { id }] of some.entries()) {
-        const node: unknown = nodes[index];
+        const node = nodes[index];
         if (node) rights.set(Number(id), permissionOf(node));
       }
     }
@@ -214,7 +213,7 @@ export class UpstreamCallers {
 }
 
 /** The least where upstream names none that we know. */
-function permissionOf(node: unknown): RepositoryPermission {
+function permissionOf(node: Json): RepositoryPermission {
   const { viewerPermission } = objectOf(node);
   return PERMISSION_LEVELS.find((level) => level === viewerPermission) ?? "READ";
 }

@@ -1,4 +1,4 @@
-import type { Fields, Json } from "../../mirror/store/template.ts";
+import type { Fields, Json } from "../../json.ts";
 import { type MarkdownRenderer, type TextHome, textOf } from "./markdown.ts";
 import type { BodyForm } from "./media-type.ts";
 

@@ -1,7 +1,7 @@
+import type { Json } from "../../json.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../../mirror/store/observation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
-import type { Json } from "../../mirror/store/template.ts";
 import {
   CredentialRejectedError,
   QuotaSpentError,

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
+import type { Fields } from "../../json.ts";
 import { findOwnedRepositories, type RepositorySort } from "../../mirror/read/repository-lists.ts";
 import { findUser, findUserByLogin, type UserRow } from "../../mirror/read/users.ts";
-import type { Fields } from "../../mirror/store/template.ts";
 import { type Answer, type ApiContext, type Call, ok } from "../call.ts";
 import { type FieldFault, invalid, notFound } from "../dialect/fault.ts";
 import { choice, direction } from "../dialect/query.ts";

@@ -1,3 +1,4 @@
+import type { Json } from "../../json.ts";
 import type { FoundIssue } from "../../mirror/read/issue-lookups.ts";
 import {
   findIssues,
@@ -7,7 +8,6 @@ import {
   type ListedIssue,
 } from "../../mirror/read/issues.ts";
 import { findMilestone } from "../../mirror/read/milestones.ts";
-import type { Json } from "../../mirror/store/template.ts";
 import { findTransfer } from "../../mirror/store/transfers.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { readCursor, writeCursor } from "../dialect/cursor.ts";

@@ -1,5 +1,5 @@
+import type { Fields } from "../../json.ts";
 import { findPull, findPulls, type PullRow } from "../../mirror/read/pulls.ts";
-import type { Fields } from "../../mirror/store/template.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { choice, direction } from "../dialect/query.ts";

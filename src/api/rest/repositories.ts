@@ -1,7 +1,7 @@
+import type { Fields } from "../../json.ts";
 import { findUserRepositories, type Relation, type RepositorySort } from "../../mirror/read/repository-lists.ts";
 import { findRepositoryDocument } from "../../mirror/read/shown-repository.ts";
 import { findUser } from "../../mirror/read/users.ts";
-import type { Fields } from "../../mirror/store/template.ts";
 import { type Answer, type Call, ok, type RepositoryCall, requireUser } from "../call.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { choice, direction, moment } from "../dialect/query.ts";

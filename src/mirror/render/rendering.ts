@@ -1,13 +1,5 @@
-import {
-  CUT,
-  type Fields,
-  type Json,
-  type Piece,
-  type Reference,
-  reference,
-  referenceOf,
-  takeApart,
-} from "../store/template.ts";
+import type { Fields, Json } from "../../json.ts";
+import { CUT, type Piece, type Reference, reference, referenceOf, takeApart } from "../store/template.ts";
 import type { Reading } from "../unchanged/reading.ts";
 import { keyOf, type Mentioned, mentionedBy, sharedName, wholeRepository } from "./shared-row.ts";
 import { joinObjects, type SharedRows } from "./shared-rows.ts";

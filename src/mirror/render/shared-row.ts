@@ -1,5 +1,6 @@
 import { PEOPLE } from "../../../db/revisions.ts";
-import type { Fields, Reference, SharedKind } from "../store/template.ts";
+import type { Fields } from "../../json.ts";
+import type { Reference, SharedKind } from "../store/template.ts";
 
 /** Which row: labels and milestones belong to a repository, users and repositories to none (0). */
 export interface SharedKey {

@@ -1,8 +1,9 @@
 import { LRUCache } from "lru-cache";
 import type { Queries } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
+import type { Fields } from "../../json.ts";
 import { Gather } from "../../operations/gather.ts";
-import { type Fields, references, type SharedKind } from "../store/template.ts";
+import { references, type SharedKind } from "../store/template.ts";
 import { Kept, type Recalled } from "../unchanged/kept.ts";
 import type { Standings } from "../unchanged/standings.ts";
 import { domainOf, homeOf, mentionedBy, type SharedKey, type SharedRow } from "./shared-row.ts";

@@ -1,4 +1,5 @@
-import { type Fields, type Json, literalOf, type Reference, reference } from "../store/template.ts";
+import type { Fields, Json } from "../../json.ts";
+import { literalOf, type Reference, reference } from "../store/template.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
 import { homeOf, type Mentioned, mentionedBy, type SharedRow, wholeRepository, wholeUser } from "./shared-row.ts";
 import type { SharedRows } from "./shared-rows.ts";

@@ -1,11 +1,11 @@
 import type { Queries } from "../../../db/database.ts";
 import type { MarkKind } from "../../../db/schema/sync.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
+import type { Fields } from "../../json.ts";
 import type { Merged } from "./merge.ts";
 import { REPLICA_LAG_MS } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
 import type { ResourceKey } from "./resource.ts";
-import type { Fields } from "./template.ts";
 
 /** What upstream can be asked about. Of "mergeability" the key is the repository's id. */
 export interface MarkKey extends Omit<ResourceKey, "kind"> {

@@ -1,4 +1,5 @@
-import { type Fields, sameValue, withShapesOf } from "./template.ts";
+import type { Fields } from "../../json.ts";
+import { sameValue, withShapesOf } from "./template.ts";
 
 /**
  * The one merge rule. Pure.

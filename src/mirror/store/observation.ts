@@ -1,7 +1,8 @@
-import { createHash } from "node:crypto";
+import type { Fields, Json } from "../../json.ts";
 import type { Observation, Stamp } from "./merge-rule.ts";
+import { InvalidRepresentationError, keyIn, requireNumberIn, requireObject, requireString } from "./representation.ts";
 import { isPullRequest, type Kind, type ResourceKey, resourceOf } from "./resource.ts";
-import { type Fields, type Home, type Json, type Shared, type SharedKind, strip } from "./template.ts";
+import { type Home, type Shared, type SharedKind, strip } from "./template.ts";
 
 /** One observation of one resource, ready to be merged. */
 export interface Seen extends ResourceKey, Observation {}
@@ -28,11 +29,6 @@ export interface Observed {
   shapes: Map<string, string>;
 }
 
-/** Upstream sent something that cannot be what it says it is. */
-export class InvalidRepresentationError extends Error {
-  override name = "InvalidRepresentationError";
-}
-
 const SHARED_KINDS: Record<SharedKind, Kind> = { u: "user", r: "repository", l: "label", m: "milestone" };
 
 /**
@@ -52,10 +48,7 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
   const main: Seen = {
     kind,
     repositoryId: repositoryIdOf(kind, at),
-    key:
-      kind === "label" && fields.id === undefined
-        ? keyOfName(requireString(kind, fields, "name"))
-        : requireNumber(kind, fields, keyName(kind)),
+    key: keyIn(kind, fields),
     fields,
     stamp: stampOf(kind, fields, at),
     deleted: at.deleted ?? false,
@@ -123,21 +116,22 @@ const COMMON_KEYS = [
 
 function projections(main: Seen): Seen[] {
   if (main.deleted) return [];
-  const common = Object.fromEntries(
-    COMMON_KEYS.filter((key) => key in main.fields).map((key) => [key, main.fields[key] as Json]),
-  );
+  const common = picked(main.fields, ...COMMON_KEYS);
   if (main.kind === "issue" && isPullRequest(main.fields))
     return [{ ...main, kind: "pull_request", fields: common, extent: "part" }];
   if (main.kind !== "pull_request") return [];
-  const { url, html_url, diff_url, patch_url, merged_at } = main.fields as Record<string, Json>;
-  const pull_request = {
-    url,
-    html_url,
-    diff_url,
-    patch_url,
-    ...(merged_at === undefined ? {} : { merged_at }),
-  } as Fields;
+  const pull_request = picked(main.fields, "url", "html_url", "diff_url", "patch_url", "merged_at");
   return [{ ...main, kind: "issue", fields: { ...common, pull_request }, extent: "part" }];
+}
+
+/** The fields of these keys that are there. */
+function picked(fields: Fields, ...keys: string[]): Fields {
+  const found: Fields = {};
+  for (const key of keys) {
+    const value = fields[key];
+    if (value !== undefined) found[key] = value;
+  }
+  return found;
 }
 
 /** Webhooks spell the state of a review in lower case. */
@@ -149,15 +143,6 @@ function stampOf(kind: Kind, fields: Fields, at: Sighting): Stamp {
   const updatedAt =
     resourceOf(kind).isVersioned && typeof fields.updated_at === "string" ? Date.parse(fields.updated_at) : 0;
   return { updatedAt: Number.isNaN(updatedAt) ? 0 : updatedAt, seenAt: at.seenAt.getTime(), read: at.read };
-}
-
-/** Labels had no id before 2017, and from an old enterprise server have none still; then the name is all there is. */
-function keyOfName(name: string): number {
-  return -createHash("sha256").update(name.toLowerCase()).digest().readUIntBE(0, 6);
-}
-
-function keyName(kind: Kind): string {
-  return kind === "issue" || kind === "pull_request" ? "number" : "id";
 }
 
 function repositoryIdOf(kind: Kind, at: Sighting): number {
@@ -173,31 +158,14 @@ function requireColumns({ kind, fields }: Seen): void {
     milestone: ["number", "title", "state"],
     issue: ["title", "created_at", "updated_at"],
     pull_request: ["title", "created_at", "updated_at"],
-    issue_comment: ["issue_url", "created_at", "updated_at"],
-    review: ["pull_request_url", "state"],
-    review_comment: ["pull_request_url", "created_at", "updated_at"],
+    issue_comment: ["created_at", "updated_at"],
+    review: ["state"],
+    review_comment: ["created_at", "updated_at"],
   };
   for (const key of needed[kind] ?? []) {
     if (fields[key] === undefined || fields[key] === null)
       throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
   }
-}
-
-function requireObject(kind: Kind, value: Json): Fields {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new InvalidRepresentationError(`This ${kind} is not an object`);
-  return value;
-}
-
-function requireString(kind: Kind, fields: Fields, key: string): string {
-  const value = fields[key];
-  if (typeof value !== "string") throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
-  return value;
-}
-
-function requireNumber(kind: Kind, fields: Fields, key: string): number {
-  const value = fields[key];
-  if (typeof value !== "number" || !Number.isSafeInteger(value))
-    throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
-  return value;
+  if (kind === "issue_comment") requireNumberIn(kind, fields, "issue_url");
+  if (kind === "review" || kind === "review_comment") requireNumberIn(kind, fields, "pull_request_url");
 }

@@ -8,7 +8,8 @@ import { pullRequestReviewComments, pullRequestReviews } from "../../../db/schem
 import type { ResourceKind } from "../../../db/schema/sync.ts";
 import type { Table } from "../../../db/schema/table.ts";
 import { users } from "../../../db/schema/users.ts";
-import { type Fields, type Json, referenceId } from "./template.ts";
+import { type Fields, type Json, objectOf } from "../../json.ts";
+import { referenceId } from "./template.ts";
 
 export type Kind = ResourceKind;
 
@@ -166,7 +167,7 @@ const pullRequest: Resource = {
   table: pullRequests,
   keyColumns: REPOSITORY_AND_NUMBER,
   columns: (fields) => {
-    const [head, base] = [object(fields.head), object(fields.base)];
+    const [head, base] = [objectOf(fields.head), objectOf(fields.base)];
     return {
       ...pick(fields, "id", "node_id", "title", "locked", "draft", "author_association", "merge_commit_sha"),
       ...pick(
@@ -296,7 +297,7 @@ function stateOf(fields: Fields): Json {
 /** Answers from before 2014 give every issue a `pull_request`, with nulls inside. */
 export function isPullRequest(fields: Fields): boolean {
   return (
-    typeof object(fields.pull_request).url === "string" || typeof object(fields.pull_request).html_url === "string"
+    typeof objectOf(fields.pull_request).url === "string" || typeof objectOf(fields.pull_request).html_url === "string"
   );
 }
 
@@ -308,8 +309,4 @@ export function numberInAddress(address: Json | undefined): number | null {
 
 function pick(fields: Fields, ...keys: string[]): Record<string, Json> {
   return Object.fromEntries(keys.map((key) => [key, fields[key] ?? null]));
-}
-
-function object(value: Json | undefined): Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
 }

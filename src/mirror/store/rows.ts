@@ -1,8 +1,9 @@
 import { type PgType, type Sql, sql, type Value } from "../../../db/sql.ts";
+import type { Fields, Json } from "../../json.ts";
 import type { Stamp, Stored } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
 import { type Kind, type Resource, type ResourceKey, resources } from "./resource.ts";
-import { type Fields, type Json, literalOf } from "./template.ts";
+import { literalOf } from "./template.ts";
 
 /** What is stored of a resource, and the revision that shows whether it still is. */
 export interface Known {

@@ -1,24 +1,8 @@
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
+import { type Fields, isObject, type Json } from "../../json.ts";
 
-/**
- * Documents are stored as templates of what upstream sent: whole, in its key order, unknown keys included, except
- * that what can change elsewhere is cut out and put back when the document is served. A string that begins with a
- * control character is such a cut:
- *
- * | mark | stands for |
- * | --- | --- |
- * | `\u0001…` | the repository's API address, then the rest: `\u0001/issues/5` |
- * | `\u0002…` | the API's address, then the rest: `\u0002/users/octocat` |
- * | `\u0003…` | the repository's page, then the rest |
- * | `\u0004` | the column `body` |
- * | `\u0005…` | a shared resource, stored once: its kind, id and shape, `\u0005u583231:5f3a9c01` |
- * | `\u0006…` | the rest literally; only what would read as a mark is escaped so |
- *
- * So a rename shows everywhere at once, answers carry the caller's own address, and no user is stored twice.
- */
-export type Fields = { [key: string]: Json };
-export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
+export type { Fields, Json };
 
 /** Kinds of shared resource: user, repository, label, milestone. */
 export type SharedKind = "u" | "r" | "l" | "m";
@@ -45,7 +29,24 @@ export interface Stripped {
   shapes: Map<string, string>;
 }
 
-/** Cuts out of a resource as upstream sent it what is stored elsewhere. Pure. `takeApart` begins to undo it. */
+/**
+ * Cuts out of a resource as upstream sent it what is stored elsewhere. Pure. `takeApart` begins to undo it.
+ *
+ * Documents are stored as templates of what upstream sent: whole, in its key order, unknown keys included, except
+ * that what can change elsewhere is cut out and put back when the document is served. A string that begins with a
+ * control character is such a cut:
+ *
+ * | mark | stands for |
+ * | --- | --- |
+ * | `\u0001…` | the repository's API address, then the rest: `\u0001/issues/5` |
+ * | `\u0002…` | the API's address, then the rest: `\u0002/users/octocat` |
+ * | `\u0003…` | the repository's page, then the rest |
+ * | `\u0004` | the column `body` |
+ * | `\u0005…` | a shared resource, stored once: its kind, id and shape, `\u0005u583231:5f3a9c01` |
+ * | `\u0006…` | the rest literally; only what would read as a mark is escaped so |
+ *
+ * So a rename shows everywhere at once, answers carry the caller's own address, and no user is stored twice.
+ */
 export function strip(resource: Fields, home: Home): Stripped {
   const shared: Shared[] = [];
   const shapes = new Map<string, string>();
@@ -196,12 +197,8 @@ export function sameValue(a: Json | undefined, b: Json | undefined): boolean {
 /** A stripped value that replaces another, in which what both embed keeps the shape that it had. */
 export function withShapesOf(known: Json | undefined, value: Json): Json {
   if (typeof value === "string") return sameValue(known, value) ? (known as Json) : value;
-  if (!isPlainObject(value) || !isPlainObject(known)) return value;
+  if (!isObject(value) || !isObject(known)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, withShapesOf(known[key], part as Json)]));
-}
-
-function isPlainObject(value: Json | undefined): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 // In JSON text a mark is the escape \u000N right behind a string's opening quote. An opening quote is never preceded by

@@ -3,6 +3,7 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { keyIn, requireList } from "../../mirror/store/representation.ts";
 import { type Kind, resourceOf } from "../../mirror/store/resource.ts";
 import type { Answer } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -68,7 +69,7 @@ export async function labelsStillUnmet(
   for (let path: string | null = `/repositories/${repository.id}/labels?per_page=${PAGE_SIZE}`; path !== null; ) {
     const answer: Answer = await ctx.upstream.get(path, { priority: "audit" });
     if (answer.kind !== "ok") return []; // Lists that are not shown say nothing of their rows.
-    for (const { id } of answer.body as { id: number }[]) left.delete(id);
+    for (const label of requireList(path, answer.body)) left.delete(keyIn("label", label));
     path = answer.links.next ?? null;
   }
   return [...left];

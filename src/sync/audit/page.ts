@@ -5,8 +5,8 @@ import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, observe } from "../../mirror/store/observation.ts";
+import { requireList } from "../../mirror/store/representation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
-import type { Json } from "../../mirror/store/template.ts";
 import type { Answer } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -75,10 +75,9 @@ async function storeCompared(
   remember: (tx: Transaction, page: AuditedPage) => Promise<void>,
 ): Promise<AuditedPage> {
   const isSingle = kind === "repository";
-  const rows = isSingle ? [answer.body as Json] : answer.body;
-  if (!Array.isArray(rows)) throw new Error(`Upstream answers ${path} with something that is not a list`);
+  const rows = isSingle ? [answer.body] : requireList(path, answer.body);
   const at = { ...sightingOf(ctx, repository, answer.seenAt), isSingle };
-  const each = (rows as Json[]).map((row) => observe(kind, row, at));
+  const each = rows.map((row) => observe(kind, row, at));
   const observed = overruling(joinObserved(each));
   const keys = each.flatMap(({ seen }) =>
     seen.filter((one) => one.kind === kind && one.extent === (isSingle ? "single" : "whole")).map((one) => one.key),

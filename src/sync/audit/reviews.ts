@@ -1,5 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { parseStored } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
@@ -73,7 +74,7 @@ export async function auditReviews(
 
 /** Earlier versions stored GraphQL's cursor by itself, which is base64 and so never begins like an object. */
 function placeOf(cursor: string | null): PullsPlace {
-  return cursor?.startsWith("{") ? (JSON.parse(cursor) as PullsPlace) : { after: cursor, pageSize: PAGE_SIZE };
+  return cursor?.startsWith("{") ? parseStored<PullsPlace>(cursor) : { after: cursor, pageSize: PAGE_SIZE };
 }
 
 /** As text for the cursor column. */

@@ -1,6 +1,7 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { parseStored } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeabilityMark, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
@@ -50,7 +51,7 @@ export async function copyReviews(
   signal: AbortSignal,
   remember: RememberStep,
 ): Promise<string | null> {
-  const place = cursor === null ? null : (JSON.parse(cursor) as WholePlace | ChangedPlace);
+  const place = cursor === null ? null : parseStored<WholePlace | ChangedPlace>(cursor);
   if (place !== null && "changedSince" in place) {
     if (await copyChanged(ctx, repository, place, signal, remember)) return null;
     return copyWhole(ctx, repository, null, signal, remember);

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
-import type { Context } from "../../context.ts";
+import { requireList } from "../../mirror/store/representation.ts";
+import type { Upstream } from "../../upstream/client/upstream.ts";
 import type { Validator } from "../../upstream/conditional/validators.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
 
@@ -53,7 +54,7 @@ export interface Probed {
 }
 
 export async function probeLists(
-  ctx: Pick<Context, "upstream">,
+  { upstream }: { upstream: Pick<Upstream, "get"> },
   {
     repositoryId,
     ours,
@@ -66,7 +67,7 @@ export async function probeLists(
   let needsAudit = false;
   for (const probe of probesFor(ours, except)) {
     const known = before?.[probe.path];
-    const answer = await ctx.upstream.get(`/repositories/${repositoryId}/${probe.path}`, {
+    const answer = await upstream.get(`/repositories/${repositoryId}/${probe.path}`, {
       priority: "catch-up",
       conditional: true,
     });
@@ -76,7 +77,7 @@ export async function probeLists(
       end.digest = known?.digest ?? "unchanged";
       end.theirs = known?.theirs ?? null;
     } else if (answer.kind === "ok") {
-      const rows = answer.body as unknown[];
+      const rows = requireList(probe.path, answer.body);
       end.digest = digestOf(rows);
       if (probe.before !== null) end.theirs = probe.before + rows.length + (answer.links.next ? 1 : 0);
       if (answer.validator) validators.push(answer.validator);

@@ -1,5 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { parseStored } from "../../json.ts";
 import { enqueueAudit } from "../../queues/enqueue.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { type Ends, hasMoved, type List, type OurCounts, type Probed, probeLists } from "./list-ends.ts";
@@ -38,9 +39,9 @@ export async function findListsDue(ctx: Context): Promise<DueLists[]> {
   return rows.map(({ repository_id, lists, swept_at, shown, audit_under_way, ...ours }) => ({
     repositoryId: Number(repository_id),
     ours,
-    ends: lists === null ? null : (JSON.parse(lists) as Ends),
+    ends: lists === null ? null : parseStored<Ends>(lists),
     sweptAt: swept_at,
-    shown: JSON.parse(shown) as Shown,
+    shown: parseStored<Shown>(shown),
     isAuditUnderWay: audit_under_way,
   }));
 }

@@ -1,5 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { parseStored } from "../../json.ts";
 import { enqueueAudit } from "../../queues/enqueue.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
@@ -108,7 +109,7 @@ async function findDue(ctx: Context): Promise<DueRepository[]> {
   return rows.map((row) => ({
     id: Number(row.id),
     nodeId: row.node_id,
-    shown: row.shown === null ? null : (JSON.parse(row.shown) as Shown),
+    shown: row.shown === null ? null : parseStored<Shown>(row.shown),
     shownAt: row.shown_at,
     milestones: row.milestones,
     isAuditUnderWay: row.audit_under_way,
@@ -154,14 +155,14 @@ async function readShownAtOnce(
     ${RATE_LIMIT}
     ${groups.map((_, index) => `n${index}: nodes(ids: $i${index}) { ... on Repository { databaseId nameWithOwner updatedAt pushedAt isArchived isPrivate ${withMilestones ? MILESTONES : ""} } }`).join("\n")} }`;
   const variables = Object.fromEntries(groups.map((group, index) => [`i${index}`, group.map(({ nodeId }) => nodeId)]));
-  const { data, errors } = await ctx.upstream.graphql<Record<string, unknown>>(document, variables, {
+  const { data, errors } = await ctx.upstream.graphql<Record<string, (Answered | null)[] | null>>(document, variables, {
     priority: "catch-up",
     ...(some[0] ? { repository: some[0].id } : {}),
   });
   const shown = new Map<number, Shown>();
   let unclear = errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN");
   for (const index of groups.keys()) {
-    for (const one of (data[`n${index}`] ?? []) as (Answered | null)[]) {
+    for (const one of data[`n${index}`] ?? []) {
       if (!one) continue;
       const { databaseId, milestones, nameWithOwner, updatedAt, pushedAt, isArchived, isPrivate } = one;
       const plain = { nameWithOwner, updatedAt, pushedAt, isArchived, isPrivate };

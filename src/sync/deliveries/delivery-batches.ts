@@ -33,13 +33,9 @@ export class DeliveryBatches {
    * @throws what says that Postgres is away; then none need be tried by itself
    */
   async applyBurst({ deliveryIds }: { deliveryIds: readonly string[] }): Promise<string[]> {
-    const failed: string[] = [];
     const outcomes = await Promise.allSettled(deliveryIds.map((deliveryId) => this.apply({ deliveryId })));
-    for (const [index, outcome] of outcomes.entries()) {
-      if (outcome.status === "fulfilled") continue;
-      if (isPostgresOutage(outcome.reason)) throw outcome.reason;
-      failed.push(deliveryIds[index] as string);
-    }
-    return failed;
+    for (const outcome of outcomes)
+      if (outcome.status === "rejected" && isPostgresOutage(outcome.reason)) throw outcome.reason;
+    return deliveryIds.filter((_, index) => outcomes[index]?.status === "rejected");
   }
 }

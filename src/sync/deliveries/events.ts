@@ -1,8 +1,9 @@
+import { isObject, type Json, objectOf } from "../../json.ts";
 import { lacksMergeability } from "../../mirror/store/marks.ts";
 import { type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
+import { keyIn } from "../../mirror/store/representation.ts";
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
-import type { Fields, Json } from "../../mirror/store/template.ts";
-import { isObject, numberOf, type Payload } from "./payload.ts";
+import type { Payload } from "./payload.ts";
 
 /** A resource that changed in more than the payload shows. */
 export interface Ask extends ResourceKey {
@@ -31,9 +32,9 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
     // Payloads have no `closed_by`, and some leave the state out. An issue that was transferred here brings comments along,
     // and no event tells of those.
     ask: (payload) => {
-      const key = numberOf(payload.issue);
+      const key = keyIn("issue", payload.issue);
       const isPart =
-        (payload.issue as Fields).state === undefined ||
+        objectOf(payload.issue).state === undefined ||
         (isObject(payload.changes) && isObject(payload.changes.old_issue));
       if (isPart) return [{ kind: "issue", key }];
       return movesState(payload) ? [{ kind: "issue", key, of: fieldOf("closed_by", payload.issue) }] : [];
@@ -46,14 +47,14 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
       ...optional("milestone", payload.milestone, at),
     ],
     ask: (payload) => {
-      const key = numberOf(payload.pull_request);
+      const key = keyIn("pull_request", payload.pull_request);
       // The event shows one side of the pull request.
       const side = fieldOf(movesState(payload) ? "closed_by" : "updated_at", payload.pull_request);
       // Upstream works out later whether it can be merged. Where the payload says so, all such pull requests of a repository
       // are asked about together. A new one is read all the same: the event shows less of its repositories than a read does.
       const hasMoved = payload.action === "synchronize" || payload.action === "reopened";
       const isUnsettled =
-        payload.action === "opened" || (hasMoved && !lacksMergeability(payload.pull_request as Fields));
+        payload.action === "opened" || (hasMoved && !lacksMergeability(objectOf(payload.pull_request)));
       const pull = { kind: "pull_request" as const, key, of: fieldOf("mergeable", payload.pull_request) };
       return [{ kind: "issue" as const, key, of: side }, ...(isUnsettled ? [pull] : [])];
     },
@@ -68,7 +69,9 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
     observe: (payload, at) => [...one("pull_request", payload.pull_request, at), ...one("review", payload.review, at)],
     // A dismissal moves `updated_at` on both sides of the pull request, and the event shows one side.
     ask: ({ action, pull_request: pull }) =>
-      action === "dismissed" ? [{ kind: "issue", key: numberOf(pull), of: fieldOf("updated_at", pull) }] : [],
+      action === "dismissed"
+        ? [{ kind: "issue", key: keyIn("pull_request", pull), of: fieldOf("updated_at", pull) }]
+        : [],
   },
   pull_request_review_comment: {
     observe: (payload, at) => [
@@ -82,9 +85,7 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
     observe: () => [],
     // Payloads leave out what a single repository shows, such as the organisation that it has left.
     ask: (payload) =>
-      payload.action === "transferred"
-        ? [{ kind: "repository", key: (payload.repository as Fields).id as number }]
-        : [],
+      payload.action === "transferred" ? [{ kind: "repository", key: keyIn("repository", payload.repository) }] : [],
   },
   public: { observe: () => [] },
 };

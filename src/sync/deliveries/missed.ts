@@ -2,11 +2,13 @@ import { alone } from "../../../db/alone.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { arrivedFrom } from "../../inbox/arrivals.ts";
+import { requireList } from "../../mirror/store/representation.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import { failureOf } from "../../upstream/client/answer.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import type { Answer } from "../../upstream/client/upstream.ts";
 import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
+import { hookAt, type SentDelivery, sentDeliveries } from "../../upstream/hooks/hooks.ts";
 
 /** A delivery that is younger may still be on its way. */
 const SETTLED_MS = 60_000;
@@ -115,10 +117,9 @@ async function rememberNoHook(ctx: Context, repositoryId: number): Promise<void>
 async function findByAddress(ctx: Context, repositoryId: number): Promise<number | null> {
   if (ctx.config.publicUrl === null) return null;
   const url = `${ctx.config.publicUrl}/webhooks`;
-  const answer = await askOrNull(ctx, `/repositories/${repositoryId}/hooks?per_page=100`, false);
-  if (answer?.kind !== "ok") return null;
-  const hooks = answer.body as { id: number; config?: { url?: string } }[];
-  return hooks.find((hook) => hook.config?.url === url)?.id ?? null;
+  const path = `/repositories/${repositoryId}/hooks?per_page=100`;
+  const answer = await askOrNull(ctx, path, false);
+  return answer?.kind === "ok" ? hookAt(requireList(path, answer.body), url) : null;
 }
 
 /** null: the token may not see hooks, which leaves the sweep to find what was missed. */
@@ -131,22 +132,12 @@ async function askOrNull(ctx: Context, path: string, conditional: boolean): Prom
   }
 }
 
-interface Listed {
-  id: number;
-  guid: string;
-  delivered_at: string;
-  status: string;
-  event: string;
-  /** Null for what concerns no repository. */
-  repository_id?: number | null;
-}
-
 async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries> {
   const read = await readDeliveries(ctx, hook);
   if (read === "hidden" && hook.repositoryId !== APP_HOOK) await rememberNoHook(ctx, hook.repositoryId);
   if (read === "hidden" || read === "unchanged") return { missed: 0, asked: 0 };
   const { listed, upstreamNow, validator, isTooOld } = read;
-  const settled = listed.filter(({ delivered_at }) => Date.parse(delivered_at) <= upstreamNow.getTime() - SETTLED_MS);
+  const settled = listed.filter(({ deliveredAt }) => deliveredAt.getTime() <= upstreamNow.getTime() - SETTLED_MS);
   const missing = await findMissing(
     ctx,
     hook,
@@ -182,13 +173,13 @@ async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries> {
 }
 
 /** Which repositories the deliveries are of. */
-function namedIn({ repositoryId }: Hook, missing: Listed[][]): number[] {
+function namedIn({ repositoryId }: Hook, missing: SentDelivery[][]): number[] {
   if (missing.length === 0 || repositoryId !== APP_HOOK) return missing.length === 0 ? [] : [repositoryId];
-  return [...new Set(missing.flatMap(([newest]) => newest?.repository_id ?? []))];
+  return [...new Set(missing.flatMap(([newest]) => newest?.repositoryId ?? []))];
 }
 
 /** Which mirrored repositories have to be read instead. */
-async function concerned(ctx: Context, hook: Hook, missing: Listed[][] | "all"): Promise<number[]> {
+async function concerned(ctx: Context, hook: Hook, missing: SentDelivery[][] | "all"): Promise<number[]> {
   if (hook.repositoryId !== APP_HOOK) return missing === "all" || missing.length > 0 ? [hook.repositoryId] : [];
   const isConcerned = missing === "all" ? sql`true` : sql`s.repository_id = any(${namedIn(hook, missing)}::bigint[])`;
   const rows = await ctx.db.query<{ repository_id: string }>(sql`
@@ -199,7 +190,7 @@ async function concerned(ctx: Context, hook: Hook, missing: Listed[][] | "all"):
 
 interface ReadDeliveries {
   /** Newest first. */
-  listed: Listed[];
+  listed: SentDelivery[];
   upstreamNow: Date;
   validator: Validator | null;
   /** The last check is longer ago than upstream lists deliveries. */
@@ -211,7 +202,7 @@ async function readDeliveries(
   ctx: Context,
   { list, checkedUntil }: Hook,
 ): Promise<ReadDeliveries | "unchanged" | "hidden"> {
-  const listed: Listed[] = [];
+  const listed: SentDelivery[] = [];
   let read: ReadDeliveries | null = null;
   for (let path: string | null = `${list}?per_page=100`; path !== null; ) {
     const answer: Answer | null = await askOrNull(ctx, path, read === null);
@@ -220,8 +211,8 @@ async function readDeliveries(
     const since = Math.max(checkedUntil?.getTime() ?? 0, answer.upstreamNow.getTime() - LISTED_MS) - OVERLAP_MS;
     const isTooOld = checkedUntil !== null && answer.upstreamNow.getTime() - checkedUntil.getTime() > LISTED_MS;
     read ??= { listed, upstreamNow: answer.upstreamNow, validator: answer.validator, isTooOld };
-    const page = answer.body as Listed[];
-    const recent = page.filter(({ delivered_at }) => Date.parse(delivered_at) >= since);
+    const page = sentDeliveries(requireList(path, answer.body));
+    const recent = page.filter(({ deliveredAt }) => deliveredAt.getTime() >= since);
     listed.push(...recent);
     path = recent.length === page.length ? (answer.links.next ?? null) : null;
   }
@@ -229,7 +220,7 @@ async function readDeliveries(
 }
 
 /** The attempts, newest first, at each delivery that the inbox does not have, or has and could not apply. */
-async function findMissing(ctx: Context, hook: Hook, byGuid: Map<string, Listed[]>): Promise<Listed[][]> {
+async function findMissing(ctx: Context, hook: Hook, byGuid: Map<string, SentDelivery[]>): Promise<SentDelivery[][]> {
   // What the App's hook was to tell may as well have come from any other.
   const from = hook.hookId === APP_HOOK ? null : hook.hookId;
   const known = new Set(await arrivedFrom(ctx, from, [...byGuid.keys()], { isSound: true }));

@@ -1,5 +1,5 @@
-import { InvalidRepresentationError } from "../../mirror/store/observation.ts";
-import type { Fields, Json } from "../../mirror/store/template.ts";
+import { type Fields, isObject, type Json, objectOf, textOf } from "../../json.ts";
+import type { Sighting } from "../../mirror/store/observation.ts";
 
 /** A delivery is signed by upstream and yet says something that cannot be. Trying again will not help. */
 export class InvalidPayloadError extends Error {
@@ -21,21 +21,11 @@ export function parsePayload(text: string): Payload {
   return typeof action === "string" ? { ...fields, action } : fields;
 }
 
+/** The repository that a payload is about. */
+export type PayloadRepository = NonNullable<Sighting["repository"]>;
+
 /** Null for an event that concerns no repository. */
-export function repositoryOf(payload: Payload): Fields | null {
-  const { repository } = payload;
-  return isObject(repository) && typeof repository.id === "number" && typeof repository.full_name === "string"
-    ? repository
-    : null;
-}
-
-/** @throws InvalidRepresentationError when it has none */
-export function numberOf(value: Json | undefined): number {
-  if (!isObject(value) || typeof value.number !== "number")
-    throw new InvalidRepresentationError("its subject has no number");
-  return value.number;
-}
-
-export function isObject(value: Json | undefined): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+export function repositoryOf({ repository }: Payload): PayloadRepository | null {
+  const { id, full_name: fullName, html_url: htmlUrl } = objectOf(repository);
+  return typeof id === "number" && typeof fullName === "string" ? { id, fullName, htmlUrl: textOf(htmlUrl) } : null;
 }

@@ -1,12 +1,13 @@
 import type { Config } from "../../config.ts";
 import type { Taken } from "../../inbox/settle.ts";
+import { isObject, type Json } from "../../json.ts";
 import { FRESH_MS } from "../../mirror/store/merge-rule.ts";
-import { InvalidRepresentationError, type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
-import type { Fields, Json } from "../../mirror/store/template.ts";
+import { type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
+import { InvalidRepresentationError, keyIn } from "../../mirror/store/representation.ts";
 import type { IssuePlace } from "../../mirror/store/transfers.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
 import { type Ask, FOLLOWED_EVENTS } from "./events.ts";
-import { InvalidPayloadError, isObject, numberOf, type Payload, parsePayload, repositoryOf } from "./payload.ts";
+import { InvalidPayloadError, type Payload, type PayloadRepository, parsePayload, repositoryOf } from "./payload.ts";
 
 /** What a delivery shows, and what it leaves open. */
 export interface Shown {
@@ -24,7 +25,7 @@ export interface Parsed {
   taken: Taken;
   payload: Payload;
   /** Null when it concerns none. */
-  repository: Fields | null;
+  repository: PayloadRepository | null;
 }
 
 /** @throws InvalidPayloadError when it is no JSON object */
@@ -63,15 +64,11 @@ function readFollowed(config: Config, parsed: Parsed, mirrored: ReadonlySet<numb
   const followed = FOLLOWED_EVENTS[taken.event];
   if (!followed) return `the mirror does not follow ${taken.event} events`;
   if (!repository) return "it concerns no repository";
-  const repositoryId = repository.id as number;
+  const repositoryId = repository.id;
   if (!mirrored.has(repositoryId)) return "its repository is not mirrored";
   const at: Sighting = {
     api: config.upstreamUrl,
-    repository: {
-      id: repositoryId,
-      fullName: repository.full_name as string,
-      htmlUrl: typeof repository.html_url === "string" ? repository.html_url : null,
-    },
+    repository,
     seenAt: taken.receivedAt,
     read: false,
     isLate: taken.receivedAt.getTime() - happenedAt(payload) > FRESH_MS,
@@ -94,14 +91,14 @@ function transferOf({ action, issue, changes }: Payload, repositoryId: number): 
   if (!isObject(changes)) return null;
   const { new_issue, new_repository, old_issue, old_repository } = changes;
   const to = action === "transferred" ? placeOf(new_issue, new_repository) : null;
-  if (to) return { from: { repositoryId, number: numberOf(issue) }, to };
+  if (to) return { from: { repositoryId, number: keyIn("issue", issue) }, to };
   const from = action === "opened" ? placeOf(old_issue, old_repository) : null;
-  return from && { from, to: { repositoryId, number: numberOf(issue) } };
+  return from && { from, to: { repositoryId, number: keyIn("issue", issue) } };
 }
 
 function placeOf(issue: Json | undefined, repository: Json | undefined): IssuePlace | null {
   if (!isObject(issue) || !isObject(repository) || typeof repository.id !== "number") return null;
-  return { repositoryId: repository.id, number: numberOf(issue) };
+  return { repositoryId: repository.id, number: keyIn("issue", issue) };
 }
 
 const SUBJECTS = ["issue", "pull_request", "comment", "review", "milestone", "repository"];
@@ -124,7 +121,7 @@ function observeAround(payload: Payload, at: Sighting): Observed[] {
   const observed = [
     observe(
       "repository",
-      payload.repository as Json,
+      payload.repository ?? null,
       payload.action === "deleted" && !hasSubject(payload) ? { ...at, deleted: true } : at,
     ),
   ];

@@ -4,7 +4,8 @@ import { together } from "../../../db/together.ts";
 import { findStored } from "../../mirror/store/merge.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
-import { numberInAddress, type ResourceKey } from "../../mirror/store/resource.ts";
+import { requireNumberIn } from "../../mirror/store/representation.ts";
+import type { ResourceKey } from "../../mirror/store/resource.ts";
 
 /** A pull request, wherever it is known of. */
 type PullKey = Pick<ResourceKey, "repositoryId" | "key">;
@@ -26,26 +27,23 @@ export async function countReviewComments(queries: Queries, pulls: readonly Pull
  * lowers it. To be called before the comments are merged, in the same transaction.
  */
 export async function observeCounts(tx: Transaction, seen: readonly Seen[], now: Date): Promise<Seen[]> {
-  const comments = Map.groupBy(
-    seen.filter(({ kind }) => kind === "review_comment"),
-    nameOf,
-  );
-  if (comments.size === 0) return [];
-  const pulls = Map.groupBy(comments.values(), ([comment]) => nameOf(pullOf(comment as Seen)));
-  const keys = [...pulls.values()].map(([group]) => pullOf(group?.[0] as Seen));
+  const comments = seen.filter(({ kind }) => kind === "review_comment");
+  if (comments.length === 0) return [];
+  const pulls = Map.groupBy(comments, (comment) => nameOf(pullOf(comment)));
+  const keys = [...pulls.values()].flatMap(([comment]) => (comment ? [pullOf(comment)] : []));
   await lockCounts(tx, [...pulls.keys()]);
   const [counts, storedPulls, storedComments] = await together([
     countReviewComments(tx, keys),
     findStored(tx, "pull_request", keys),
-    findStored(tx, "review_comment", [...comments.values()].flat()),
+    findStored(tx, "review_comment", comments),
   ]);
   return keys.flatMap((key) => {
     const name = nameOf(key);
     const stored = storedPulls.get(name);
     const known = stored?.fields.review_comments;
     if (!stored || typeof known !== "number") return [];
-    const changes = (pulls.get(name) ?? []).map((group) =>
-      changeBy(group, storedComments.get(nameOf(group[0] as Seen))),
+    const changes = [...Map.groupBy(pulls.get(name) ?? [], nameOf)].map(([comment, group]) =>
+      changeBy(group, storedComments.get(comment)),
     );
     const count = changes.reduce<number>((sum, change) => sum + change, counts.get(name) ?? 0);
     const isNews = (changes.includes(1) && count > known) || (changes.includes(-1) && count < known);
@@ -83,6 +81,6 @@ function nameOf({ repositoryId, key }: PullKey): string {
   return `${repositoryId}/${key}`;
 }
 
-function pullOf({ repositoryId, fields }: Seen): ResourceKey {
-  return { kind: "pull_request", repositoryId, key: numberInAddress(fields.pull_request_url) as number };
+function pullOf({ kind, repositoryId, fields }: Seen): ResourceKey {
+  return { kind: "pull_request", repositoryId, key: requireNumberIn(kind, fields, "pull_request_url") };
 }

@@ -2,9 +2,10 @@ import type { Transaction } from "../../../db/database.ts";
 import { escapeLike } from "../../../db/like.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import type { Json } from "../../json.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
-import type { Fields } from "../../mirror/store/template.ts";
+import { keyIn, requireObject, requireString } from "../../mirror/store/representation.ts";
 import { enqueueBackfill } from "../../queues/enqueue.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import { begin } from "./state.ts";
@@ -13,16 +14,12 @@ import { begin } from "./state.ts";
 export type Reason = { pattern: string } | "installed";
 
 /** Begins to mirror a repository that upstream shows, unless it is mirrored already or the wish was taken back meanwhile. */
-export async function beginMirroring(
-  ctx: Context,
-  representation: Fields,
-  seenAt: Date,
-  reason: Reason,
-): Promise<void> {
-  const repositoryId = representation.id as number;
+export async function beginMirroring(ctx: Context, representation: Json, seenAt: Date, reason: Reason): Promise<void> {
+  const shown = requireObject("repository", representation);
+  const repositoryId = keyIn("repository", shown);
   const isNew = await ctx.db.transaction(async (tx) => {
     if (reason !== "installed" && !(await holdWish(tx, reason.pattern))) return false;
-    await mergeObserved(tx, observe("repository", representation, { api: ctx.config.upstreamUrl, seenAt, read: true }));
+    await mergeObserved(tx, observe("repository", shown, { api: ctx.config.upstreamUrl, seenAt, read: true }));
     const isNamed = reason !== "installed" && !reason.pattern.endsWith("/*");
     const isNew = await begin(tx, repositoryId, { isNamed, wishedAt: ctx.clock.now() });
     tx.touch([repositoryId]);
@@ -31,7 +28,11 @@ export async function beginMirroring(
   });
   if (!isNew) return;
   try {
-    await enqueueBackfill(ctx, { repositoryId }, { rank: await countCopies(ctx, String(representation.full_name)) });
+    await enqueueBackfill(
+      ctx,
+      { repositoryId },
+      { rank: await countCopies(ctx, requireString("repository", shown, "full_name")) },
+    );
   } catch (error) {
     if (!(error instanceof QueueUnavailableError)) throw error; // The scheduler queues every backfill that has no job.
   }

@@ -1,6 +1,6 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
-import type { Fields, Json } from "../../mirror/store/template.ts";
+import { isObject, type Json } from "../../json.ts";
 
 /** An installation of the App, as upstream shows it. */
 export interface Installed {
@@ -38,8 +38,4 @@ export async function noteInstallation(tx: Transaction, installed: Installed, at
   await tx.query(sql`insert into installations (id, account, account_type, repository_selection, permissions, events, told_at)
     values (${id}, ${account}, ${type}, ${selection}, ${permissions}, ${events}, ${at})
     on conflict (id) do update set listed_at = null, told_at = greatest(installations.told_at, excluded.told_at)`);
-}
-
-function isObject(value: Json | undefined): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -3,7 +3,8 @@ import { alone } from "../../../db/alone.ts";
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import type { Fields, Json } from "../../mirror/store/template.ts";
+import { type Json, numberOf, objectOf } from "../../json.ts";
+import { keyIn, requireList, requireObject, requireString } from "../../mirror/store/representation.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
@@ -36,7 +37,7 @@ export interface Beginning {
   /** Whether the selections want it. */
   isWanted(fullName: string): boolean;
   /** By upstream's representation of it. */
-  begin(representation: Fields, seenAt: Date): Promise<void>;
+  begin(representation: Json, seenAt: Date): Promise<void>;
   /** By its id alone. */
   beginById(repositoryId: number): Promise<void>;
 }
@@ -70,7 +71,7 @@ async function readInstallations(ctx: Context): Promise<void> {
   if (read.isUnchanged) return;
   // A page that has not changed does not say what stands on it.
   if (read.unchanged.length > 0) read = await walk(ctx, LIST, { conditional: false });
-  const shown = read.pages.flatMap(({ body }) => (body as Json[]).flatMap((one) => installedBy(one) ?? []));
+  const shown = read.pages.flatMap(({ body }) => requireList(LIST, body).flatMap((one) => installedBy(one) ?? []));
 
   const lost: number[] = [];
   const gone = [...before.values()].filter(({ id }) => !shown.some((each) => each.id === id));
@@ -128,11 +129,20 @@ async function readCovered(ctx: Context, installation: Installation, beginning: 
   let read = await walk(ctx, REPOSITORIES, { credential, conditional: listed > 0 });
   const covered = (each: typeof read) =>
     each.pages.flatMap(({ body, page, seenAt }) =>
-      ((body as { repositories?: Fields[] }).repositories ?? []).map((one) => ({ one, page, seenAt })),
+      requireList(REPOSITORIES, objectOf(body).repositories).map((one) => {
+        const shown = requireObject("repository", one);
+        return {
+          id: keyIn("repository", shown),
+          fullName: requireString("repository", shown, "full_name"),
+          shown,
+          page,
+          seenAt,
+        };
+      }),
     );
-  const total = (read.pages[0]?.body as { total_count?: number } | undefined)?.total_count;
+  const total = numberOf(objectOf(read.pages[0]?.body).total_count);
   if (
-    total !== undefined &&
+    total !== null &&
     read.unchanged.length > 0 &&
     total !== (await countCovered(ctx, id, read.unchanged)) + covered(read).length
   ) {
@@ -143,18 +153,18 @@ async function readCovered(ctx: Context, installation: Installation, beginning: 
   const found: number[] = [];
   let lost: number[] = [];
   await ctx.db.transaction(async (tx) => {
-    for (const { one, page } of covered(read)) {
+    for (const { id: repositoryId, fullName, page } of covered(read)) {
       const written =
         await tx.count(sql`insert into installation_repositories (repository_id, installation_id, full_name, page)
-        values (${one.id as number}, ${id}, ${String(one.full_name)}, ${page})
+        values (${repositoryId}, ${id}, ${fullName}, ${page})
         on conflict (repository_id) do update set installation_id = excluded.installation_id, full_name = excluded.full_name, page = excluded.page
           where (installation_repositories.installation_id, installation_repositories.full_name, installation_repositories.page)
             is distinct from (excluded.installation_id, excluded.full_name, excluded.page)`);
-      if (written > 0) found.push(one.id as number);
+      if (written > 0) found.push(repositoryId);
     }
     if (!read.isUnchanged)
       lost = await uncover(tx, id, {
-        kept: covered(read).map(({ one }) => one.id as number),
+        kept: covered(read).map((one) => one.id),
         unchanged: read.unchanged,
         reason: `The GitHub App may no longer see it: it was taken out of the installation on ${account}. Add it there`,
       });
@@ -163,15 +173,15 @@ async function readCovered(ctx: Context, installation: Installation, beginning: 
   });
   if (!read.isUnchanged) ctx.upstream.credentialsChanged();
   // Only now, since whoever reads a private repository has to know as which installation.
-  for (const { one, seenAt } of covered(read)) {
-    if (beginning.isWanted(String(one.full_name))) await beginning.begin(one, seenAt);
+  for (const { fullName, shown, seenAt } of covered(read)) {
+    if (beginning.isWanted(fullName)) await beginning.begin(shown, seenAt);
   }
   await handOver(ctx, lost);
   await wakePaused(ctx, id, found);
 }
 
 interface Walked {
-  pages: { page: number; body: unknown; seenAt: Date; validator: Validator | null }[];
+  pages: { page: number; body: Json; seenAt: Date; validator: Validator | null }[];
   /** The numbers of the pages that have not changed. */
   unchanged: number[];
   /** Every page. */

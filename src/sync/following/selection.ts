@@ -1,7 +1,7 @@
 import { escapeLike } from "../../../db/like.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import type { Fields } from "../../mirror/store/template.ts";
+import { requireList } from "../../mirror/store/representation.ts";
 import { CredentialRejectedError } from "../../upstream/client/errors.ts";
 import type { Answer } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
@@ -94,7 +94,7 @@ async function mirrorOne(ctx: Context, name: string, path: string, reason: Reaso
   const answer = await ctx.upstream.get(path, { priority: "catch-up" });
   switch (answer.kind) {
     case "ok":
-      await beginMirroring(ctx, answer.body as Fields, answer.seenAt, reason);
+      await beginMirroring(ctx, answer.body, answer.seenAt, reason);
       return null;
     case "moved":
       if (answer.location?.startsWith("/repositories/")) return mirrorOne(ctx, name, answer.location, reason);
@@ -125,7 +125,7 @@ async function mirrorList(ctx: Context, first: string, pattern: string, conditio
     const answer: Answer = await ctx.upstream.get(path, { priority: "catch-up", conditional });
     if (answer.kind === "moved" || answer.kind === "missing") return false;
     if (answer.kind === "ok") {
-      for (const representation of answer.body as Fields[]) {
+      for (const representation of requireList(path, answer.body)) {
         await beginMirroring(ctx, representation, answer.seenAt, { pattern });
       }
       // Only now, since it says that the page needs no second look.

@@ -1,7 +1,8 @@
 import type { Context } from "../../context.ts";
+import { objectOf } from "../../json.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
-import type { Fields } from "../../mirror/store/template.ts";
+import { keyIn, requireObject } from "../../mirror/store/representation.ts";
 
 /**
  * The user whose token mirrors upstream: who `/user` answers as to our own callers. Of an App alone it is the account that
@@ -11,9 +12,9 @@ export async function readViewer(ctx: Context): Promise<number> {
   const isApp = ctx.config.upstreamTokens.length === 0;
   const answer = await ctx.upstream.get(isApp ? "/app" : "/user", { priority: "caller" });
   if (answer.kind !== "ok") throw new Error("Upstream does not say whose token UPSTREAM_TOKEN is");
-  const user = (isApp ? (answer.body as { owner: Fields }).owner : answer.body) as Fields;
+  const user = requireObject("user", isApp ? objectOf(answer.body).owner : answer.body);
   await ctx.db.transaction((tx) =>
     mergeObserved(tx, observe("user", user, { api: ctx.config.upstreamUrl, seenAt: answer.seenAt, read: true })),
   );
-  return user.id as number;
+  return keyIn("user", user);
 }

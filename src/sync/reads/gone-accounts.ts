@@ -1,9 +1,9 @@
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import type { Fields, Json } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import type { Fields, Json } from "../../mirror/store/template.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks } from "../refresh/marks.ts";

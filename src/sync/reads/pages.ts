@@ -5,8 +5,8 @@ import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
+import { requireList } from "../../mirror/store/representation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
-import type { Json } from "../../mirror/store/template.ts";
 import { pagesLeft } from "../../upstream/client/pagination.ts";
 import type { Answer, Priority } from "../../upstream/client/upstream.ts";
 import { forgetValidators, saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
@@ -102,7 +102,7 @@ async function readPage(
         validator: null,
       };
     case "ok": {
-      const rows = requireArray(path, answer.body);
+      const rows = requireList(path, answer.body);
       const at = sightingOf(ctx, repository, answer.seenAt);
       const observed = rows.map((row) => observe(kind, row, at));
       const page = {
@@ -189,9 +189,4 @@ function keyAndTime({ seen }: Observed, kind: Kind): StoredPage["rows"][number] 
   const main = seen.find((one) => one.kind === kind && one.extent !== "part");
   if (!main) throw new Error(`An observed ${kind} has lost itself`);
   return { key: main.key, updatedAt: main.stamp.updatedAt > 0 ? new Date(main.stamp.updatedAt) : null };
-}
-
-function requireArray(path: string, body: unknown): Json[] {
-  if (!Array.isArray(body)) throw new Error(`Upstream answers ${path} with something that is not a list`);
-  return body;
 }

@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
+import type { Fields, Json } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { joinObserved, type Observed, observe, type Seen } from "../../mirror/store/observation.ts";
-import type { Fields, Json } from "../../mirror/store/template.ts";
 import { countReviewComments } from "../deliveries/review-comment-counts.ts";
 import type { GoneAccounts } from "./gone-accounts.ts";
 import type { Actor, Mergeability, Pull, Review } from "./graphql-pulls.ts";
@@ -59,7 +59,7 @@ function observePull(
 ): Observed {
   const at = sightingOf(ctx, repository, seenAt);
   const api = ctx.config.upstreamUrl;
-  const userOf = (actor: Actor | null): Json => (actor?.databaseId ? userView(actor, api) : null);
+  const userOf = (actor: Actor | null): Json => (actor?.databaseId ? userView(actor, actor.databaseId, api) : null);
   const isMergerGone = pull.merged && !pull.mergedBy;
   const detail = observeDetail(
     {
@@ -81,7 +81,9 @@ function observePull(
     .map((review) => {
       const view = reviewView(review, userOf(review.author), repository, api, pull.number);
       const observed = observe("review", view, at);
-      return review.author ? observed : withField(observed, "review", "user", gone.reviewer as Json);
+      return review.author || gone.reviewer === undefined
+        ? observed
+        : withField(observed, "review", "user", gone.reviewer);
     });
   const parts = [
     isMergerGone && gone.merger !== undefined ? withField(detail, "pull_request", "merged_by", gone.merger) : detail,
@@ -160,13 +162,13 @@ function reviewView(review: Review, user: Json, repository: MirroredRepository, 
 }
 
 /** REST's simple user, as far as GraphQL tells it. */
-function userView(actor: Actor, api: string): Fields {
+function userView(actor: Actor, id: number, api: string): Fields {
   // GraphQL leaves the suffix off that REST gives to apps.
   const login = actor.__typename === "Bot" ? `${actor.login}[bot]` : actor.login;
   const url = `${api}/users/${encodeURIComponent(login)}`;
   return {
     login,
-    id: actor.databaseId as number,
+    id,
     node_id: actor.id ?? "",
     avatar_url: actor.avatarUrl,
     gravatar_id: "",

@@ -2,8 +2,8 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { joinObserved, type Observed, observe, type Seen } from "../../mirror/store/observation.ts";
+import { requireList } from "../../mirror/store/representation.ts";
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
-import type { Json } from "../../mirror/store/template.ts";
 import { placeIn, storeTransfer } from "../../mirror/store/transfers.ts";
 import type { Answer, Priority } from "../../upstream/client/upstream.ts";
 import { PAGE_SIZE, sightingOf } from "./pages.ts";
@@ -34,7 +34,7 @@ export async function readAnew(
       : { api: ctx.config.upstreamUrl, seenAt: answer.seenAt, read: true };
     // REST leaves out what we know of users from their own reads, and of reviews from GraphQL.
     const isSingle = ["repository", "issue", "pull_request"].includes(wanted.kind);
-    return { observed: observe(wanted.kind, answer.body as Json, { ...at, isSingle }), outcome: "merged" };
+    return { observed: observe(wanted.kind, answer.body, { ...at, isSingle }), outcome: "merged" };
   }
   if (!repository || !(await isDeletion(ctx, repository, answer, priority)))
     return { observed: joinObserved([]), outcome: "kept" };
@@ -58,7 +58,7 @@ async function readLabels(
     const answer: Answer = await ctx.upstream.get(path, { priority });
     if (answer.kind !== "ok") return { observed: joinObserved(observed), outcome: "kept" };
     const at = sightingOf(ctx, repository, answer.seenAt);
-    observed.push(...(answer.body as Json[]).map((label) => observe("label", label, at)));
+    observed.push(...requireList(path, answer.body).map((label) => observe("label", label, at)));
     path = answer.links.next ?? null;
   }
   const isThere = observed.some(({ seen }) => seen.some((one) => one.kind === "label" && one.key === wanted.key));

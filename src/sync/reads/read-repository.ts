@@ -4,7 +4,6 @@ import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { observe } from "../../mirror/store/observation.ts";
-import type { Json } from "../../mirror/store/template.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
@@ -29,7 +28,7 @@ export async function readRepository(
       await whileMirrored(ctx, known, async (tx) => {
         await mergeObserved(
           tx,
-          observe("repository", answer.body as Json, {
+          observe("repository", answer.body, {
             api: ctx.config.upstreamUrl,
             seenAt: answer.seenAt,
             read: true,

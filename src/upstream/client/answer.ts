@@ -1,3 +1,4 @@
+import { isObject, type Json, objectOf, textsOf } from "../../json.ts";
 import type { Headers } from "../quota/headers.ts";
 import { pathBelow } from "./address.ts";
 import { CredentialRejectedError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
@@ -74,7 +75,7 @@ function readPage({ base, path, key, accept, credential, madeFor, seenAt }: Aske
   return { kind: "ok", body, seenAt, upstreamNow: upstreamClock(headers, seenAt), links, lastModified, validator };
 }
 
-function readBody(path: string, accept: string | undefined, { status, headers, text }: Received): unknown {
+function readBody(path: string, accept: string | undefined, { status, headers, text }: Received): Json {
   if (text === "") {
     if (status === 204 || status === 205) return null;
     throw unreadable(path, status, "it is empty");
@@ -107,13 +108,11 @@ export function failureOf(path: string, received: Received): Error {
 }
 
 /** GitHub docs: what exactly is wrong stands in `errors`, in words only where no code says it. */
-function reasonsOf(body: unknown): string[] {
-  const errors = typeof body === "object" && body !== null && "errors" in body ? body.errors : [];
+function reasonsOf(body: Json | undefined): string[] {
+  const { errors } = objectOf(body);
   if (typeof errors === "string") return [errors];
   if (!Array.isArray(errors)) return [];
-  return errors
-    .map((error) => (typeof error === "string" ? error : error?.message))
-    .filter((text) => typeof text === "string");
+  return textsOf(errors.map((error) => (isObject(error) ? (error.message ?? null) : error)));
 }
 
 function unreadable(path: string, status: number, why: string, options: ErrorOptions = {}): UpstreamUnavailableError {
@@ -124,9 +123,8 @@ function unreadable(path: string, status: number, why: string, options: ErrorOpt
 /** The answer's `message`, or the beginning of its text when it is no JSON of the service's. */
 export function messageOf({ text, status }: Received): string {
   if (status < 300 || text === "") return "";
-  const body = parseJson(text);
-  if (typeof body === "object" && body !== null && "message" in body && typeof body.message === "string")
-    return body.message;
+  const { message } = objectOf(parseJson(text));
+  if (typeof message === "string") return message;
   return text
     .replace(/<[^>]*>/g, " ")
     .replace(/\s+/g, " ")
@@ -135,7 +133,7 @@ export function messageOf({ text, status }: Received): string {
 }
 
 /** undefined when it is no JSON. */
-function parseJson(text: string): unknown {
+function parseJson(text: string): Json | undefined {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { type Json, rowsOf } from "../../json.ts";
 import type { Stores } from "../../stores.ts";
 import { Conditions, emptyPage } from "../conditional/conditions.ts";
 import { successorQuestion } from "../conditional/successor.ts";
@@ -169,7 +170,6 @@ class UpstreamClient implements Upstream {
 }
 
 /** The id of a list's first row. Pure. */
-function firstId(body: unknown): unknown {
-  const first: unknown = Array.isArray(body) ? body[0] : undefined;
-  return typeof first === "object" && first !== null && "id" in first ? first.id : undefined;
+function firstId(body: Json): Json | undefined {
+  return rowsOf(body)[0]?.id;
 }

@@ -1,11 +1,11 @@
 import type { LRUCache } from "lru-cache";
+import { numberOf, objectOf } from "../../json.ts";
 import type { Stores } from "../../stores.ts";
 import { graphqlPath } from "./address.ts";
 import { type AskingContext, seersOf } from "./asking.ts";
 import { askOnce, askRepeatedly } from "./attempts.ts";
 import type { Ask } from "./exchange.ts";
 import { graphqlAnswer, isMutation, judgeGraphql, parseGraphql } from "./graphql.ts";
-import { numberOf, objectOf } from "./json.ts";
 import type { GraphqlAnswer, GraphqlOptions } from "./upstream.ts";
 
 interface GraphqlContext extends AskingContext, Pick<Stores, "config"> {

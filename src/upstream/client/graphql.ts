@@ -1,7 +1,7 @@
+import { type Fields, isObject, type Json, numberOf, objectOf, textOf } from "../../json.ts";
 import type { Judgement } from "../quota/headers.ts";
 import { limitOf } from "../quota/headers.ts";
 import { GraphqlTooHeavyError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
-import { numberOf, objectOf, textOf } from "./json.ts";
 import type { Received } from "./transport.ts";
 import type { GraphqlAnswer, GraphqlError } from "./upstream.ts";
 import { isSecondaryMessage, isSpentMessage, isTimeoutMessage } from "./wording.ts";
@@ -11,13 +11,13 @@ export const RATE_LIMIT = "rateLimit { cost limit nodeCount remaining resetAt us
 
 /** As upstream sends it. */
 interface GraphqlBody {
-  data: Record<string, unknown> | null;
+  data: Fields | null;
   errors: GraphqlError[];
 }
 
 /** Reads the body; null when it is none of GraphQL's, such as a page of HTML or a REST error. Pure. */
 export function parseGraphql(text: string): GraphqlBody | null {
-  let body: unknown;
+  let body: Json;
   try {
     body = JSON.parse(text);
   } catch {
@@ -25,16 +25,16 @@ export function parseGraphql(text: string): GraphqlBody | null {
   }
   const { data, errors } = objectOf(body);
   if (data === undefined && errors === undefined) return null;
-  return { data: isData(data) ? data : null, errors: Array.isArray(errors) ? errors.map(readError) : [] };
+  return { data: isObject(data) ? data : null, errors: Array.isArray(errors) ? errors.map(readError) : [] };
 }
 
-function isData(data: unknown): data is Record<string, unknown> {
-  return typeof data === "object" && data !== null;
-}
-
-function readError(error: unknown): GraphqlError {
+function readError(error: Json): GraphqlError {
   const { type, path, message } = objectOf(error);
-  return { type: textOf(type), path: Array.isArray(path) ? path : [], message: textOf(message) ?? "" };
+  return { type: textOf(type), path: Array.isArray(path) ? path.filter(isStep) : [], message: textOf(message) ?? "" };
+}
+
+function isStep(step: Json): step is string | number {
+  return typeof step === "string" || typeof step === "number";
 }
 
 /** What an answer means for the quota: GraphQL reports limits with status 200, and its own figures in the data. Pure. */
@@ -100,7 +100,7 @@ export function graphqlAnswer<T>(
     const reason = body.errors.map(({ message }) => message).join("; ");
     throw new UpstreamRefusedError(status, reason || "neither data nor errors", body);
   }
-  // Upstream answers in the shape that the document asked for; only the caller, who wrote the document, knows that.
+  // No type can say that upstream answers in the shape of the document; the caller wrote the document and names it.
   return { data: body.data as T, errors: body.errors, seenAt, cost: numberOf(objectOf(body.data.rateLimit).cost) };
 }
 

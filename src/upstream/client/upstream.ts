@@ -1,3 +1,4 @@
+import type { Json } from "../../json.ts";
 import type { Validator } from "../conditional/validators.ts";
 
 /** The pages that a Link header names, by relation, as paths below the base address. */
@@ -28,7 +29,7 @@ export type Answer =
   /** `validator`: store it together with the body (`saveValidator`), so that the page can be asked conditionally later. */
   | {
       kind: "ok";
-      body: unknown;
+      body: Json;
       seenAt: Date;
       upstreamNow: Date;
       links: Links;

@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
+import { objectOf } from "../../json.ts";
 import type { Stores } from "../../stores.ts";
 import { failureOf, messageOf } from "../client/answer.ts";
 import { CredentialUnusableError, UpstreamUnavailableError } from "../client/errors.ts";
-import { objectOf } from "../client/json.ts";
 import type { Received } from "../client/transport.ts";
 import { isSuspension } from "../client/wording.ts";
 import { AppSignature } from "./app-signature.ts";

@@ -1,7 +1,7 @@
 import { sql } from "../../../db/sql.ts";
+import { objectOf } from "../../json.ts";
 import type { Stores } from "../../stores.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError } from "../client/errors.ts";
-import { objectOf } from "../client/json.ts";
 import type { Upstream } from "../client/upstream.ts";
 import { parseTokens } from "./credentials.ts";
 

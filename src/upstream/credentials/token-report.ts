@@ -1,3 +1,4 @@
+import { objectOf, textOf } from "../../json.ts";
 import type { Stores } from "../../stores.ts";
 import { failureOf } from "../client/answer.ts";
 import { openUpstream } from "../client/client.ts";
@@ -8,7 +9,6 @@ import {
   UpstreamRefusedError,
 } from "../client/errors.ts";
 import { RATE_LIMIT } from "../client/graphql.ts";
-import { objectOf, textOf } from "../client/json.ts";
 import { OWN_HEADERS, type Received, Transport } from "../client/transport.ts";
 import { fingerprint } from "./credentials.ts";
 

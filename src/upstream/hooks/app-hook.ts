@@ -1,6 +1,6 @@
+import { type Fields, numberOf, objectOf, textOf, textsOf } from "../../json.ts";
 import { failureOf } from "../client/answer.ts";
 import { UpstreamRefusedError } from "../client/errors.ts";
-import { type JsonObject, numberOf, objectOf, textOf, textsOf } from "../client/json.ts";
 import type { Upstream } from "../client/upstream.ts";
 import { readDeliveries, refusal, type SentDelivery } from "./hooks.ts";
 
@@ -69,7 +69,7 @@ export async function resendAppDelivery(upstream: Pick<Upstream, "write">, { id 
     throw failureOf(path, { status: answer.status, headers: answer.headers, text: answer.body });
 }
 
-async function readOwn(upstream: Pick<Upstream, "get">, path: string): Promise<JsonObject> {
+async function readOwn(upstream: Pick<Upstream, "get">, path: string): Promise<Fields> {
   const answer = await upstream.get(path, { priority: "caller" });
   if (answer.kind === "ok") return objectOf(answer.body);
   throw new UpstreamRefusedError(

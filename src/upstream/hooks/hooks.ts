@@ -1,6 +1,6 @@
+import { type Fields, type Json, numberOf, objectOf, rowsOf, textOf, textsOf } from "../../json.ts";
 import { failureOf } from "../client/answer.ts";
 import { UpstreamRefusedError } from "../client/errors.ts";
-import { type JsonObject, numberOf, objectOf, rowsOf, textOf, textsOf } from "../client/json.ts";
 import { pages } from "../client/pagination.ts";
 import type { RawAnswer, Upstream } from "../client/upstream.ts";
 import { isDuplicateHook } from "../client/wording.ts";
@@ -108,6 +108,8 @@ export interface SentDelivery {
   id: number;
   guid: string;
   event: string;
+  /** Null for what concerns no repository. */
+  repositoryId: number | null;
   /** By upstream's clock. */
   deliveredAt: Date;
   /** The receiver's answer; upstream's own 502 or 504 where there was none. */
@@ -128,14 +130,25 @@ export async function recentDeliveries(
 export async function readDeliveries(upstream: Pick<Upstream, "get">, list: string): Promise<SentDelivery[] | null> {
   const answer = await upstream.get(`${list}?per_page=100`, { priority: "caller" });
   if (answer.kind !== "ok") return null;
-  return rowsOf(answer.body).map((row) => ({
+  return sentDeliveries(answer.body);
+}
+
+/** A page of deliveries. */
+export function sentDeliveries(page: Json): SentDelivery[] {
+  return rowsOf(page).map((row) => ({
     id: numberOf(row.id) ?? 0,
     guid: textOf(row.guid) ?? "",
     event: textOf(row.event) ?? "",
+    repositoryId: numberOf(row.repository_id),
     deliveredAt: new Date(textOf(row.delivered_at) ?? ""),
     statusCode: numberOf(row.status_code) ?? 0,
     status: textOf(row.status) ?? "",
   }));
+}
+
+/** The id of the hook with this address, among a list of hooks; null: none has it. */
+export function hookAt(hooks: Json, url: string): number | null {
+  return numberOf(rowsOf(hooks).find(({ config }) => objectOf(config).url === url)?.id);
 }
 
 async function updateHook(
@@ -155,18 +168,18 @@ async function findHook(
   { fullName, url }: RepositoryHook,
 ): Promise<{ path: string; id: number | null }> {
   const { path, hooks } = await readHooks(upstream, fullName);
-  return { path, id: numberOf(hooks.find((each) => objectOf(each.config).url === url)?.id) };
+  return { path, id: hookAt(hooks, url) };
 }
 
 /** `path` is where the repository's hooks are, which is elsewhere once it was renamed. There are at most 20 for an event. */
 async function readHooks(
   upstream: Pick<Upstream, "get">,
   fullName: string,
-): Promise<{ path: string; hooks: JsonObject[] }> {
+): Promise<{ path: string; hooks: Fields[] }> {
   let path = `/repos/${fullName.split("/").map(encodeURIComponent).join("/")}/hooks`;
   for (let moves = 0; ; moves++) {
     let location: string | null = null;
-    const hooks: JsonObject[] = [];
+    const hooks: Fields[] = [];
     for await (const page of pages(upstream, `${path}?per_page=100`, { priority: "caller" })) {
       if (page.kind === "missing") {
         throw new UpstreamRefusedError(

@@ -159,8 +159,8 @@ export class SharedBudget {
     return shared && Number(shared.reply);
   }
 
-  /** Redis does not say what type a reply has: `Reply` is what the script's own comment says. */
   async #run<Reply>(script: Script, keys: string[], values: (string | number)[]): Promise<{ reply: Reply } | null> {
+    // No type can say what a script replies: `Reply` is what the script's own comment says.
     return await this.#ask(async () => (await evaluate(this.#ctx.redis, script, keys, values)) as Reply);
   }
 

@@ -1,7 +1,8 @@
 /** What writes about issues send, and what their success changes. Those of a pull request's conversation are the same. */
+import type { Fields, Json } from "../../../json.ts";
 import { observe } from "../../../mirror/store/observation.ts";
 import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";
-import { type Fields, type Json, referenceId, strip } from "../../../mirror/store/template.ts";
+import { referenceId, strip } from "../../../mirror/store/template.ts";
 import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
 import type { Read } from "./write-reads.ts";
 

@@ -1,7 +1,8 @@
 /** What writes about pull requests, their reviews and review comments send, and what their success changes. */
+import type { Fields, Json } from "../../../json.ts";
 import { observe } from "../../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../../mirror/store/resource.ts";
-import { type Fields, type Json, referenceId } from "../../../mirror/store/template.ts";
+import { referenceId } from "../../../mirror/store/template.ts";
 import { counts, type IssuePlace, openCount, type Place, readOf, sides } from "./issue-writes.ts";
 import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
 import type { Read } from "./write-reads.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Json } from "../../../json.ts";
 import { REPLICA_LAG_MS } from "../../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../../mirror/store/resource.ts";
-import type { Json } from "../../../mirror/store/template.ts";
 import { type Backoff, waitAfterMs } from "../../../operations/backoff.ts";
 import type { ApiContext } from "../../call.ts";
 

@@ -1,4 +1,4 @@
-import type { Fields, Json } from "../../../mirror/store/template.ts";
+import type { Fields, Json } from "../../../json.ts";
 import type { RawAnswer } from "../../../upstream/client/upstream.ts";
 import type { Answer, RepositoryCall } from "../../call.ts";
 import { requireUser } from "../../call.ts";
