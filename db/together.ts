@@ -12,7 +12,6 @@ export async function together<const T extends readonly Promise<unknown>[]>(
 }
 
 /** 25P02, in_failed_sql_transaction: an earlier statement has failed. */
-function isAftermath(failure: { code?: unknown; cause?: { code?: unknown } | unknown }): boolean {
-  const code = (failure.cause as { code?: unknown } | undefined)?.code ?? failure.code;
-  return code === "25P02";
+function isAftermath({ code, cause }: { code?: unknown; cause?: { code?: unknown } }): boolean {
+  return (cause?.code ?? code) === "25P02";
 }

@@ -14,7 +14,7 @@ export function table(
 ): Table {
   const described = Object.entries(columns).map(([column, text]) => {
     const isNullable = text.endsWith("?");
-    // The text without its mark, which no type can say.
+    // No type can say what is left of the text without its mark.
     const type = (isNullable ? text.slice(0, -1) : text) as PgType;
     return [column, { type, isNullable, isGenerated: generated.includes(column) }] as const;
   });

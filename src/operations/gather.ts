@@ -65,7 +65,7 @@ export class Gather<Key, Value> {
     const timer = this.#patienceMs === null ? undefined : setTimeout(next, this.#patienceMs);
     try {
       const values = await this.#answer(round.map(({ key }) => key));
-      // As many as there are keys, by contract.
+      // No type can say that there are as many values as keys: `answer` promises it.
       for (const [at, { resolve }] of round.entries()) resolve(values[at] as Value);
     } catch (error) {
       for (const { reject } of round) reject(error);

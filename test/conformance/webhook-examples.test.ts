@@ -102,14 +102,14 @@ async function deliver({ ctx, url }: TestWorld, event: string, payload: Fields):
 /** The stored resource as it is served, tombstones included. */
 async function mirrored({ ctx, simulator }: TestWorld, kind: Kind, subject: Fields): Promise<Fields> {
   const resource = resourceOf(kind);
-  const key = resource.keyColumns.at(-1) as string;
+  const key = resource.keyColumn;
   const rows = await ctx.db.query<{
     r: string;
     document: string;
     detail: string | null;
     body: string | null;
   }>(sql`
-    select ${resource.keyColumns[0] === "repository_id" ? sql`repository_id` : sql`id`}::text as r, document::text,
+    select ${"repository_id" in resource.table.columns ? sql`repository_id` : sql`id`}::text as r, document::text,
         ${resource.detailKeys.size > 0 ? sql`detail::text` : sql`null`} as detail,
         ${resource.hasBody ? sql`body` : sql`null`} as body
       from ${sql.identifier(resource.table.name)} where ${sql.identifier(key)} = ${subject[key] as number}`);

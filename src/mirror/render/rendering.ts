@@ -1,5 +1,5 @@
-import type { Fields, Json } from "../../json.ts";
-import { CUT, type Piece, type Reference, reference, referenceOf, takeApart } from "../store/template.ts";
+import { type Fields, type Json, parseStored } from "../../json.ts";
+import { CUT, type Cut, type Piece, type Reference, reference, referenceOf, takeApart } from "../store/template.ts";
 import type { Reading } from "../unchanged/reading.ts";
 import { keyOf, type Mentioned, mentionedBy, sharedName, wholeRepository } from "./shared-row.ts";
 import { joinObjects, type SharedRows } from "./shared-rows.ts";
@@ -42,9 +42,9 @@ export async function renderDocuments(
   audience: Audience,
 ): Promise<string[]> {
   const answer = await answerOf(shared, takenApart(documents, "text"), audience);
-  return documents.map((document, index) => {
+  return answer.documents.map((document) => {
     const parts: string[] = [];
-    append(parts, index, document, answer);
+    append(parts, document, answer);
     return parts.join("");
   });
 }
@@ -64,34 +64,39 @@ export async function renderList(
     for (const { found } of mentions.values()) if (found.kind === "r") return null;
   const answer = await answerOf(shared, apart, audience);
   const parts: string[] = ["["];
-  for (const [index, document] of documents.entries()) {
-    if (index > 0) parts.push(",");
-    append(parts, index, document, answer);
+  for (const document of answer.documents) {
+    if (parts.length > 1) parts.push(",");
+    append(parts, document, answer);
   }
   parts.push("]");
   return Buffer.from(parts.join(""), "latin1");
 }
 
+interface DocumentApart {
+  stored: StoredDocument;
+  /** Its text as it is stored, with the detail. */
+  whole: string;
+  pieces: readonly Piece<Mention>[];
+}
+
 /** Documents taken apart, in the form in which they are answered. */
 interface Apart {
   form: Form;
-  /** Each document's text as it is stored. */
-  wholes: readonly string[];
-  /** Each document's. */
-  pieces: readonly Piece<Mention>[][];
+  documents: readonly DocumentApart[];
   /** By repository. */
   mentions: ReadonlyMap<number, Mentions>;
 }
 
-function takenApart(documents: readonly StoredDocument[], form: Form): Apart {
+function takenApart(some: readonly StoredDocument[], form: Form): Apart {
   const mentions = new Map<number, Mentions>();
-  const wholes = documents.map(({ document, detail }) => (detail ? joinObjects(document, detail) : document));
-  const pieces = documents.map(({ repositoryId }, index) => {
+  const documents = some.map((stored) => {
+    const { repositoryId, document, detail } = stored;
     const ofRepository = mentions.get(repositoryId) ?? new Map();
     mentions.set(repositoryId, ofRepository);
-    return piecesOf(inForm(wholes[index] as string, form), repositoryId, ofRepository);
+    const whole = detail ? joinObjects(document, detail) : document;
+    return { stored, whole, pieces: piecesOf(inForm(whole, form), repositoryId, ofRepository) };
   });
-  return { form, wholes, pieces, mentions };
+  return { form, documents, mentions };
 }
 
 async function answerOf(shared: SharedRows, apart: Apart, audience: Audience): Promise<Answer> {
@@ -119,13 +124,16 @@ function piecesOf(document: string, repositoryId: number, mentions: Mentions): P
   });
 }
 
-function append(parts: string[], index: number, { repositoryId, body }: StoredDocument, answer: Answer): void {
+function append(
+  parts: string[],
+  { stored: { repositoryId, body }, whole, pieces }: DocumentApart,
+  answer: Answer,
+): void {
+  const { form } = answer;
   const place = placeOf(repositoryId, answer);
-  const { form, wholes } = answer;
-  const whole = withoutDeleted(wholes[index] as string, place);
-  const isWhole = whole === wholes[index];
-  const pieces = isWhole ? answer.pieces[index] : piecesOf(inForm(whole, form), repositoryId, place.mentions);
-  appendPieces(parts, pieces as Piece<Mention>[], place, body == null ? null : inForm(body, form));
+  const left = withoutDeleted(whole, place);
+  const shown = left === whole ? pieces : piecesOf(inForm(left, form), repositoryId, place.mentions);
+  appendPieces(parts, shown, place, body == null ? null : inForm(body, form));
 }
 
 function appendPieces(parts: string[], pieces: readonly Piece<Mention>[], place: Place, body: string | null): void {
@@ -134,7 +142,7 @@ function appendPieces(parts: string[], pieces: readonly Piece<Mention>[], place:
     else if (typeof piece === "object") {
       piece.text ??= renderShared(piece, place);
       parts.push(piece.text);
-    } else parts.push(piece === CUT.body ? JSON.stringify(body) : (place.cuts[piece] as string));
+    } else parts.push(piece === CUT.body ? JSON.stringify(body) : place.cuts[piece]);
   }
 }
 
@@ -162,7 +170,7 @@ interface Place {
   answer: Answer;
   mentions: Mentions;
   /** The addresses as they stand within JSON strings, by `CUT`. */
-  cuts: Readonly<Record<number, string>>;
+  cuts: Readonly<Record<Exclude<Cut, typeof CUT.body>, string>>;
   /** Names these addresses. */
   variant: string;
   /** Whether any label that the documents refer to was deleted. */
@@ -200,7 +208,7 @@ function renderShared({ found, name }: Mention, place: Place): string {
   const variant = variantOf(found, place);
   const known = row.texts.get(variant);
   if (known !== undefined) return known;
-  const fields = JSON.parse(row.document) as Fields;
+  const fields = parseStored<Fields>(row.document);
   const shown: Fields = {};
   for (const key of rows.keys(found.shape) ?? Object.keys(fields)) {
     const value = fields[key];
@@ -232,7 +240,7 @@ function withoutDeleted(document: string, { hasDeletedLabels, repositoryId, answ
     const found = reference(value);
     return found?.kind === "l" && (answer.rows.row(sharedName(keyOf(found, repositoryId)))?.isGone ?? false);
   };
-  const fields = JSON.parse(document) as Fields;
+  const fields = parseStored<Fields>(document);
   if (!Array.isArray(fields.labels) || !fields.labels.some(isDeleted)) return document;
   return JSON.stringify({ ...fields, labels: fields.labels.filter((value) => !isDeleted(value)) });
 }

@@ -1,5 +1,5 @@
-import type { Fields, Json } from "../../json.ts";
-import { literalOf, type Reference, reference } from "../store/template.ts";
+import { type Fields, type Json, parseStored } from "../../json.ts";
+import { literalOf, type Reference, referenceOf } from "../store/template.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
 import { homeOf, type Mentioned, mentionedBy, type SharedRow, wholeRepository, wholeUser } from "./shared-row.ts";
 import type { SharedRows } from "./shared-rows.ts";
@@ -61,8 +61,8 @@ export class Unfolding {
     await this.#rows.load(Array.from(homes, wholeRepository));
     const places = new Map<Place, Waiting>();
     const unfolded = documents.map(({ document, detail, body, repositoryId }) => {
-      const fields = JSON.parse(document) as Fields;
-      if (detail) Object.assign(fields, JSON.parse(detail));
+      const fields = parseStored<Fields>(document);
+      if (detail) Object.assign(fields, parseStored<Fields>(detail));
       const place = this.#place(repositoryId);
       const waiting = places.get(place) ?? new Map();
       places.set(place, waiting);
@@ -119,7 +119,7 @@ export class Unfolding {
 
   /** Gives `fields` what the row has in this shape; null: all that is known of it. */
   #fillFrom(row: SharedRow, fields: Fields, shape: string | null, place: Place): void {
-    const stored = JSON.parse(row.document) as Fields;
+    const stored = parseStored<Fields>(row.document);
     for (const key of (shape !== null && this.#rows.keys(shape)) || Object.keys(stored)) {
       const value = stored[key];
       if (value !== undefined) fields[key] = value;
@@ -180,10 +180,10 @@ function* mentionedIn(places: ReadonlyMap<Place, Waiting>): Iterable<Mentioned> 
 
 /** A slot's mark is one of a reference, by how slots are made. */
 function referenceIn(mark: string): Reference {
-  return reference(mark) as Reference;
+  return referenceOf(mark.slice(1));
 }
 
 function put(holder: Fields | Json[], key: string | number, value: Json): void {
-  // A list's places are numbers and an object's are keys, by how slots are made.
+  // No type can say that a list's places are numbers and an object's are keys: slots are made so.
   (holder as Fields)[key] = value;
 }

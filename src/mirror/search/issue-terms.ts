@@ -57,7 +57,7 @@ export function textQuery(texts: string[]): Sql {
   return sql`(${sql.join(queries, " || ")})`;
 }
 
-export type Qualifier = (values: string[], context: TermContext) => Term;
+export type Qualifier<Of extends Term = Term> = (values: string[], context: TermContext) => Of;
 
 /** The ids of the people named; `@me` and unknown names included. */
 function people(values: string[], { names }: TermContext): Sql {
@@ -124,13 +124,13 @@ const KIND: Record<string, Sql> = {
 };
 const STATE: Record<string, Sql> = { open: sql`i.state = 'open'`, closed: sql`i.state = 'closed'` };
 
-const commenter: Qualifier = (values, context) => [commentSet(sql`t.user_id = ${people(values, context)}`)];
+const commenter: Qualifier<KeySet[]> = (values, context) => [commentSet(sql`t.user_id = ${people(values, context)}`)];
 const author: Qualifier = (values, context) => sql`i.user_id = ${people(values, context)}`;
-const assignee: Qualifier = (values, context) =>
+const assignee: Qualifier<KeySet[]> = (values, context) =>
   values.includes("*") ? [assigned] : [{ ...assigned, where: sql`t.user_id = ${people(values, context)}` }];
 
 /** Words find the candidates by index; the pattern then tells `@login` from the word alone. */
-const mentions: Qualifier = (values, { names }) =>
+const mentions: Qualifier<KeySet[]> = (values, { names }) =>
   values.flatMap((value) => {
     const name = loginOf(value) === "@me" ? names.login : loginOf(value);
     if (name === null || !/[\p{L}\p{N}]/u.test(name)) return [issueSet(sql`false`)];
@@ -140,7 +140,7 @@ const mentions: Qualifier = (values, { names }) =>
 
 const involves: Qualifier = (values, context) => [
   issueSet(sql`t.user_id = ${people(values, context)}`),
-  ...[assignee, mentions, commenter].flatMap((one) => one(values, context) as KeySet[]),
+  ...[assignee, mentions, commenter].flatMap((one) => one(values, context)),
 ];
 
 const named: Qualifier = (values) =>

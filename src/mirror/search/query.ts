@@ -112,13 +112,13 @@ function tokensOf(text: string, isQualifier: (name: string) => boolean): Token[]
 function termOf(part: string, isQualifier: (name: string) => boolean): Token {
   const isNegated = part.startsWith("-") && part.length > 1;
   const term = isNegated ? part.slice(1) : part;
-  const match = /^([A-Za-z][\w+-]*):(.+)$/s.exec(term);
-  const name = match?.[1]?.toLowerCase() ?? "";
+  const [, written = "", values = ""] = /^([A-Za-z][\w+-]*):(.+)$/s.exec(term) ?? [];
+  const name = written.toLowerCase();
   // A word with a colon in it is a word.
-  if (!match || !(isQualifier(name) || name === "sort" || name === "in")) {
+  if (name === "" || !(isQualifier(name) || name === "sort" || name === "in")) {
     return { kind: "text", text: term.replaceAll('"', " ").trim(), isNegated };
   }
-  return { kind: "qualifier", name, values: valuesOf(match[2] as string), isNegated };
+  return { kind: "qualifier", name, values: valuesOf(values), isNegated };
 }
 
 /** Values are separated by commas; one in quotes may hold blanks and commas. */
@@ -206,7 +206,8 @@ class Grammar {
 }
 
 function together(clauses: Clause[]): Clause {
-  return clauses.length === 1 ? (clauses[0] as Clause) : { kind: "all", of: clauses };
+  const [only, ...others] = clauses;
+  return only && others.length === 0 ? only : { kind: "all", of: clauses };
 }
 
 function negated(clause: Clause, isNegated: boolean): Clause {

@@ -48,7 +48,11 @@ export async function listenForChanges(
   client.on("end", () => lost(new Error("The connection to Postgres was closed")));
   client.on("notification", ({ payload = "" }) => {
     const [repositoryId, kind, number] = payload.split(" ");
-    onChange({ repositoryId: Number(repositoryId), kind: kind as Change["kind"], number: Number(number) });
+    onChange({
+      repositoryId: Number(repositoryId),
+      kind: kind === "issue" ? kind : "pull_request",
+      number: Number(number),
+    });
   });
   await client.connect();
   try {

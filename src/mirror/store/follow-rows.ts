@@ -111,13 +111,12 @@ function placesTable(places: readonly Place[]): Sql {
 
 /** Upstream deletes what was said under an issue with it, and says so of the issue alone. Numbers are not used again. */
 async function buryChildren(tx: Transaction, rows: Row[]): Promise<void> {
-  const buried = rows.filter(
-    ({ before, stored }) => stored.deletedAt !== null && (before?.stored.deletedAt ?? null) === null,
-  );
+  const buried = rows.flatMap(({ seen, before, stored: { deletedAt } }) => {
+    if (deletedAt === null || (before && before.stored.deletedAt !== null)) return [];
+    return [{ r: seen.repositoryId, n: seen.key, at: new Date(deletedAt) }];
+  });
   if (buried.length === 0) return;
-  const keys = JSON.stringify(
-    buried.map(({ seen, stored }) => ({ r: seen.repositoryId, n: seen.key, at: new Date(stored.deletedAt as number) })),
-  );
+  const keys = JSON.stringify(buried);
   for (const resource of resources) {
     const column = childNumberColumns[resource.kind];
     if (!column) continue;

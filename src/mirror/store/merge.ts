@@ -31,7 +31,7 @@ export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed)
   for (let round = 0; left.size > 0; round++) {
     if (round === MAX_ROUNDS) throw new Error(`Rows came and went ${MAX_ROUNDS} times over`);
     const folded = foldKnown(left, await readKnown(tx, left), merged);
-    const { own, lost } = await takeRows(tx, left, folded, merged);
+    const { own, lost } = await takeRows(tx, folded, merged);
     // What is deleted buries what lies under it only once that was written, too.
     await together([
       ...own.map(({ resource, rows }) => updateRows(tx, resource, rows)),
@@ -94,12 +94,13 @@ function foldKnown(
  */
 async function takeRows(
   tx: Transaction,
-  groups: Map<Kind, Groups>,
   folded: RowsOfKind[],
   merged: Map<string, Merged>,
 ): Promise<{ own: RowsOfKind[]; lost: Map<Kind, Groups> }> {
-  const taken = await together(
-    folded.flatMap(({ resource, rows }) => [
+  const lost = new Map<Kind, Groups>();
+  const changed = new Map<Kind, Groups>();
+  const take = async ({ resource, rows }: RowsOfKind): Promise<RowsOfKind> => {
+    const [inserted, locked] = await together([
       insertRows(
         tx,
         resource,
@@ -107,21 +108,16 @@ async function takeRows(
       ),
       // Also what another has inserted by now: whoever locked that after what comes later in the order might deadlock.
       lockRows(tx, resource, rows),
-    ]),
-  );
-  const lost = new Map<Kind, Groups>();
-  const changed = new Map<Kind, Groups>();
-  const own = folded.map(({ resource, rows }, at) => {
-    const ofKind = groups.get(resource.kind) as Groups;
-    const [inserted, locked] = [taken[2 * at], taken[2 * at + 1]] as [Set<string>, Map<string, string>];
+    ]);
     const isLost = ({ key }: Row) => !inserted.has(key) && !locked.has(key);
     const isChanged = ({ key, before }: Row) => !inserted.has(key) && locked.get(key) !== before?.revision;
-    const among = (some: Row[]): Groups => new Map(some.map(({ key }) => [key, ofKind.get(key) as Seen[]]));
+    const among = (some: Row[]): Groups => new Map(some.map(({ key, group }) => [key, group]));
     const [gone, moved] = [rows.filter(isLost), rows.filter((row) => !isLost(row) && isChanged(row))];
     if (gone.length > 0) lost.set(resource.kind, among(gone));
     if (moved.length > 0) changed.set(resource.kind, among(moved));
     return { resource, rows: rows.filter((row) => !isLost(row) && !isChanged(row)) };
-  });
+  };
+  const own = await together(folded.map(take));
   if (changed.size === 0) return { own, lost };
   const again = foldKnown(changed, await readKnown(tx, changed), merged);
   return {
@@ -153,6 +149,7 @@ function groupByKind<One extends ResourceKey>(seen: readonly One[]): Map<Kind, G
 }
 
 function first<One>(group: One[]): One {
+  // No type can say that a group has a member: `Map.groupBy` makes no empty ones.
   return group[0] as One;
 }
 
@@ -186,7 +183,7 @@ async function readKnown(
 /** Answers the keys of those that were not there. */
 async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Set<string>> {
   if (rows.length === 0) return new Set();
-  const { table, repositoryId, key } = layoutFor(resource);
+  const { table, repositoryId, key, keyColumns } = layoutFor(resource);
   const { table: x, columns } = recordset(resource, rows);
   // A delivery about a comment may come after the deletion of what it stood under.
   const number = childNumberColumns[resource.kind];
@@ -198,7 +195,7 @@ async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
     : sql``;
   const inserted = await tx.prepared<{ key: string }>(sql`
     insert into ${table} as t (${sql.join(columns.map(sql.identifier))}) select ${sql.join(values)} from ${x} ${parent}
-      on conflict (${sql.join(resource.keyColumns.map(sql.identifier))}) do nothing
+      on conflict (${sql.join(keyColumns.map(sql.identifier))}) do nothing
       returning ${repositoryId} || '/' || ${key} as key`);
   return new Set(inserted.map(({ key }) => key));
 }
@@ -209,7 +206,7 @@ async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
  */
 async function lockRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Map<string, string>> {
   if (rows.length === 0) return new Map();
-  const { table, repositoryId, key, isRow } = layoutFor(resource);
+  const { table, repositoryId, key, isRow, keyColumns } = layoutFor(resource);
   const repositoryIds = rows.map(({ seen }) => seen.repositoryId);
   const keys = rows.map(({ seen }) => seen.key);
   const areKnown = rows.map(({ before }) => before !== undefined);
@@ -219,7 +216,7 @@ async function lockRows(tx: Transaction, resource: Resource, rows: Row[]): Promi
         as x(r, k, is_known)
       join ${table} t on ${isRow}
       where x.is_known or t.xmin <> pg_current_xact_id()::xid
-      order by ${sql.join(resource.keyColumns.map((column) => of("t", column)))} for no key update of t`);
+      order by ${sql.join(keyColumns.map((column) => of("t", column)))} for no key update of t`);
   return new Map(locked.map(({ key, revision }) => [key, revision]));
 }
 
@@ -251,11 +248,12 @@ async function update(
 ): Promise<void> {
   if (rows.length === 0) return;
   const { table: x, columns } = recordset(resource, rows, { without });
-  const changed = columns.filter((column) => !resource.keyColumns.includes(column));
+  const { table, keyColumns } = layoutFor(resource);
+  const changed = columns.filter((column) => !keyColumns.includes(column));
   const news = changed.map((column) => sql`${sql.identifier(column)} = ${of("x", column)}`);
-  const isRow = resource.keyColumns.map((column) => sql`${of("t", column)} = ${of("x", column)}`);
+  const isRow = keyColumns.map((column) => sql`${of("t", column)} = ${of("x", column)}`);
   await tx.prepared(sql`
-    update ${layoutFor(resource).table} t set ${sql.join(news)}, revision = nextval('revision')
+    update ${table} t set ${sql.join(news)}, revision = nextval('revision')
       from ${x} where ${sql.and(isRow)}`);
 }
 

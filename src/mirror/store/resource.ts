@@ -24,8 +24,8 @@ export interface ResourceKey {
 export interface Resource {
   kind: Kind;
   table: Table;
-  /** The columns of its primary key, in order; `repository_id` first where there is one. */
-  keyColumns: readonly string[];
+  /** The last column of its primary key; `repository_id` stands before it where there is one. */
+  keyColumn: "id" | "number";
   /** The values of the table's own columns, by column name, taken from the stripped fields. */
   columns: (fields: Fields) => Record<string, Json>;
   /** Keys that upstream sends only for a single resource; they are stored in the column `detail`. */
@@ -37,13 +37,11 @@ export interface Resource {
 }
 
 const NONE: ReadonlySet<string> = new Set();
-const REPOSITORY_AND_ID = ["repository_id", "id"] as const;
-const REPOSITORY_AND_NUMBER = ["repository_id", "number"] as const;
 
 const user: Resource = {
   kind: "user",
   table: users,
-  keyColumns: ["id"],
+  keyColumn: "id",
   columns: (fields) => pick(fields, "node_id", "login", "type", "name", "avatar_url", "site_admin", "updated_at"),
   detailKeys: NONE,
   hasBody: false,
@@ -53,7 +51,7 @@ const user: Resource = {
 const repository: Resource = {
   kind: "repository",
   table: repositories,
-  keyColumns: ["id"],
+  keyColumn: "id",
   columns: (fields) => ({
     ...pick(
       fields,
@@ -113,7 +111,7 @@ const repository: Resource = {
 const label: Resource = {
   kind: "label",
   table: labels,
-  keyColumns: REPOSITORY_AND_ID,
+  keyColumn: "id",
   columns: (fields) => pick(fields, "node_id", "name", "color", "description", "default"),
   detailKeys: NONE,
   hasBody: false,
@@ -123,7 +121,7 @@ const label: Resource = {
 const milestone: Resource = {
   kind: "milestone",
   table: milestones,
-  keyColumns: REPOSITORY_AND_ID,
+  keyColumn: "id",
   columns: (fields) => ({
     ...pick(fields, "node_id", "number", "title", "description", "state", "open_issues", "closed_issues"),
     ...pick(fields, "created_at", "updated_at", "due_on", "closed_at"),
@@ -137,7 +135,7 @@ const milestone: Resource = {
 const issue: Resource = {
   kind: "issue",
   table: issues,
-  keyColumns: REPOSITORY_AND_NUMBER,
+  keyColumn: "number",
   columns: (fields) => ({
     ...pick(
       fields,
@@ -165,7 +163,7 @@ const issue: Resource = {
 const pullRequest: Resource = {
   kind: "pull_request",
   table: pullRequests,
-  keyColumns: REPOSITORY_AND_NUMBER,
+  keyColumn: "number",
   columns: (fields) => {
     const [head, base] = [objectOf(fields.head), objectOf(fields.base)];
     return {
@@ -217,7 +215,7 @@ const pullRequest: Resource = {
 const issueComment: Resource = {
   kind: "issue_comment",
   table: issueComments,
-  keyColumns: REPOSITORY_AND_ID,
+  keyColumn: "id",
   columns: (fields) => ({
     ...pick(fields, "node_id", "author_association", "created_at", "updated_at"),
     issue_number: numberInAddress(fields.issue_url),
@@ -231,7 +229,7 @@ const issueComment: Resource = {
 const review: Resource = {
   kind: "review",
   table: pullRequestReviews,
-  keyColumns: REPOSITORY_AND_ID,
+  keyColumn: "id",
   columns: (fields) => ({
     ...pick(fields, "node_id", "author_association", "state", "commit_id", "submitted_at", "updated_at"),
     pull_number: numberInAddress(fields.pull_request_url),
@@ -246,7 +244,7 @@ const review: Resource = {
 const reviewComment: Resource = {
   kind: "review_comment",
   table: pullRequestReviewComments,
-  keyColumns: REPOSITORY_AND_ID,
+  keyColumn: "id",
   columns: (fields) => ({
     ...pick(
       fields,
@@ -273,20 +271,21 @@ const reviewComment: Resource = {
  * In the order in which they are written: every transaction takes its locks in this one. What transactions about different
  * issues share comes last, so that it is held for no longer than the commit takes: nearly every delivery changes its repository.
  */
-export const resources: readonly Resource[] = [
+const RESOURCES: Readonly<Record<Kind, Resource>> = {
   issue,
-  pullRequest,
-  issueComment,
+  pull_request: pullRequest,
+  issue_comment: issueComment,
   review,
-  reviewComment,
+  review_comment: reviewComment,
   user,
   label,
   milestone,
   repository,
-];
+};
+export const resources: readonly Resource[] = Object.values(RESOURCES);
 
 export function resourceOf(kind: Kind): Resource {
-  return resources.find((candidate) => candidate.kind === kind) as Resource;
+  return RESOURCES[kind];
 }
 
 /** Some webhooks leave the state out, though it is as `closed_at` says. */

@@ -30,26 +30,32 @@ interface Layout {
   key: Sql;
   /** The condition that a row of `t` is the one that a row `x` of `r` and `k` names. */
   isRow: Sql;
+  /** The columns of its primary key, in order. */
+  keyColumns: readonly string[];
   /** The types of the columns that are written. */
   types: Readonly<Record<string, PgType>>;
 }
 
-const LAYOUTS = new Map<Kind, Layout>(resources.map((resource) => [resource.kind, layoutOf(resource)]));
+const LAYOUTS = new Map<Kind, Layout>();
 
-export function layoutFor({ kind }: Pick<Resource, "kind">): Layout {
-  // Of every kind, as it was made above.
-  return LAYOUTS.get(kind) as Layout;
+export function layoutFor(resource: Resource): Layout {
+  const known = LAYOUTS.get(resource.kind);
+  if (known) return known;
+  const layout = layoutOf(resource);
+  LAYOUTS.set(resource.kind, layout);
+  return layout;
 }
 
-function layoutOf({ table: { name, columns }, keyColumns }: Resource): Layout {
-  const key = sql.identifier(`t.${keyColumns.at(-1)}`);
-  const hasRepository = keyColumns[0] === "repository_id";
+function layoutOf({ table: { name, columns }, keyColumn }: Resource): Layout {
+  const key = sql.identifier(`t.${keyColumn}`);
+  const hasRepository = "repository_id" in columns;
   const written = Object.entries(columns).filter(([column, { isGenerated }]) => column !== "revision" && !isGenerated);
   return {
     table: sql.identifier(name),
     repositoryId: hasRepository ? sql`t.repository_id` : sql`0`,
     key,
     isRow: hasRepository ? sql`t.repository_id = x.r and ${key} = x.k` : sql`${key} = x.k`,
+    keyColumns: hasRepository ? ["repository_id", keyColumn] : [keyColumn],
     types: Object.fromEntries(written.map(([column, { type }]) => [column, type])),
   };
 }
@@ -143,8 +149,8 @@ function columnsOf(resource: Resource, { seen, stored }: Row): Record<string, Js
   const columns: Record<string, Json> = { ...resource.columns(stored.fields) };
   for (const [name, value] of Object.entries(columns))
     if (typeof value === "string") columns[name] = columnText(name, value);
-  columns[resource.keyColumns.at(-1) as string] = seen.key;
-  if (resource.keyColumns[0] === "repository_id") columns.repository_id = seen.repositoryId;
+  columns[resource.keyColumn] = seen.key;
+  if ("repository_id" in resource.table.columns) columns.repository_id = seen.repositoryId;
   // Only a part was seen; the column cannot be null, and the stamp is the nearest truth.
   if (columns.updated_at === null && resource.isVersioned) columns.updated_at = partialUpdatedAt(stored);
   if (resource.hasBody) {

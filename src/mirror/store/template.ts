@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { type Fields, isObject, type Json } from "../../json.ts";
+import { type Fields, isObject, type Json, textOf } from "../../json.ts";
 
 export type { Fields, Json };
 
@@ -53,16 +53,19 @@ export function strip(resource: Fields, home: Home): Stripped {
 
   const stripObject = (object: Fields, at: Addresses): Fields => {
     const fields: Fields = {};
-    for (const key of Object.keys(object)) fields[key] = stripValue(object[key] as Json, key, at);
+    for (const key of Object.keys(object)) {
+      const value = object[key];
+      if (value !== undefined) fields[key] = stripValue(value, key, at);
+    }
     return fields;
   };
   const stripValue = (value: Json, key: string, at: Addresses): Json => {
     if (typeof value === "string") return isAddressKey(key) ? stripAddress(value, at) : escapeMark(value);
     if (value === null || typeof value !== "object") return value;
     if (Array.isArray(value)) return value.map((element) => stripValue(element, key, at));
+    const { id } = value;
     const kind = sharedKind(value, key);
-    if (!kind) return stripObject(value, at);
-    const id = value.id as number;
+    if (typeof id !== "number" || kind === null) return stripObject(value, at);
     shared.push({ kind, id, fields: stripObject(value, kind === "r" ? repositoryAddresses(value, at.api) : at) });
     const shape = shapeOf(Object.keys(value));
     shapes.set(shape.id, shape.keys);
@@ -86,7 +89,7 @@ function addressesOf({ api, fullName, htmlUrl }: Home): Addresses {
 
 /** A repository's own document keeps the address of its page, from which those of its resources are made. */
 function repositoryAddresses(repository: Fields, api: string): Addresses {
-  return addressesOf({ api, fullName: repository.full_name as string });
+  return addressesOf({ api, fullName: textOf(repository.full_name) ?? undefined });
 }
 
 /** Only these keys hold addresses of upstream's; a body that begins with one is a person's text and stays so. */
@@ -134,7 +137,6 @@ function isMark(text: string): boolean {
  * One without an id (answers from before 2017) stays where it is.
  */
 function sharedKind(value: Fields, key: string): SharedKind | null {
-  if (typeof value.id !== "number") return null;
   if (typeof value.login === "string" && typeof value.type === "string" && "followers_url" in value) return "u";
   if (typeof value.full_name === "string" && value.owner !== undefined && "issues_url" in value) return "r";
   if ((key === "labels" || key === "label") && typeof value.name === "string" && "color" in value) return "l";
@@ -164,9 +166,14 @@ export interface Reference {
 
 /** Reads a stripped value as a reference; null when it is something else. */
 export function reference(value: Json | undefined): Reference | null {
-  if (typeof value !== "string" || value.charCodeAt(0) !== 5) return null;
-  const colon = value.indexOf(":");
-  return { kind: value.charAt(1) as SharedKind, id: Number(value.slice(2, colon)), shape: value.slice(colon + 1) };
+  return typeof value === "string" && value.charCodeAt(0) === 5 ? referenceOf(value.slice(1)) : null;
+}
+
+/** `u583231:5f3a9c01` as a reference. */
+export function referenceOf(mark: string): Reference {
+  const colon = mark.indexOf(":");
+  // No type can say that a mark begins with a kind: `strip` writes it so.
+  return { kind: mark.charAt(0) as SharedKind, id: Number(mark.slice(1, colon)), shape: mark.slice(colon + 1) };
 }
 
 /** The id of the shared resource that a stripped value stands for; null when it is none. */
@@ -196,9 +203,9 @@ export function sameValue(a: Json | undefined, b: Json | undefined): boolean {
 
 /** A stripped value that replaces another, in which what both embed keeps the shape that it had. */
 export function withShapesOf(known: Json | undefined, value: Json): Json {
-  if (typeof value === "string") return sameValue(known, value) ? (known as Json) : value;
+  if (typeof value === "string") return known !== undefined && sameValue(known, value) ? known : value;
   if (!isObject(value) || !isObject(known)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, withShapesOf(known[key], part as Json)]));
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, withShapesOf(known[key], part)]));
 }
 
 // In JSON text a mark is the escape \u000N right behind a string's opening quote. An opening quote is never preceded by
@@ -216,8 +223,11 @@ function isMarkAt(document: string, at: number): boolean {
 /** What was cut out where a number stands among the pieces of a document. */
 export const CUT = { repository: 1, api: 2, page: 3, body: 4 } as const;
 
-/** A piece of a stored document's text: JSON as it is, the number of what was cut out, or what `found` made of a reference. */
-export type Piece<Found extends object> = string | number | Found;
+/** The number of what was cut out. */
+export type Cut = (typeof CUT)[keyof typeof CUT];
+
+/** A piece of a stored document's text: JSON as it is, what was cut out, or what `found` made of a reference. */
+export type Piece<Found extends object> = string | Cut | Found;
 
 /**
  * Takes a stored document's text apart, to be joined again with what was cut out. Text in, text out: nothing is parsed.
@@ -257,11 +267,6 @@ export function takeApart<Found extends object>(document: string, found: (mark: 
   }
   pieces.push(from === 0 ? document : document.slice(from));
   return pieces;
-}
-
-/** `u583231:5f3a9c01` as a reference. */
-export function referenceOf(mark: string): Reference {
-  return reference(`\u0005${mark}`) as Reference;
 }
 
 /** All references in a stored document's text, each once. */

@@ -82,13 +82,13 @@ export async function fingerprintOf(
   kind: Kind,
   keys: readonly number[],
 ): Promise<string | null> {
-  const { table, keyColumns, hasBody } = resourceOf(kind);
+  const { table, keyColumn, hasBody } = resourceOf(kind);
   const isSelf = kind === "repository";
   const rows = await queries.query<{ document: string; detail: string | null; body: string | null }>(sql`
     select t.document::text, ${isSelf ? sql`t.detail::text` : sql`null`} as detail,
         ${hasBody ? sql`t.body` : sql`null`} as body
       from unnest(${keys}::bigint[]) with ordinality as x(key, place)
-      join ${sql.identifier(table.name)} t on ${sql.identifier(`t.${keyColumns.at(-1)}`)} = x.key
+      join ${sql.identifier(table.name)} t on ${sql.identifier(`t.${keyColumn}`)} = x.key
         ${isSelf ? sql`` : sql`and t.repository_id = ${repositoryId}`}
       where t.deleted_at is null order by x.place`);
   if (rows.length !== keys.length) return null;

@@ -19,8 +19,8 @@ export async function findUnmet(
   kind: Kind,
   auditStartedAt: Date,
 ): Promise<number[]> {
-  const { table, keyColumns } = resourceOf(kind);
-  const key = sql.identifier(`t.${keyColumns.at(-1)}`);
+  const { table, keyColumn } = resourceOf(kind);
+  const key = sql.identifier(`t.${keyColumn}`);
   const rows = await ctx.db.query<{ key: string }>(sql`
     with met as (
       select unnest(keys) as key from audit_pages
