@@ -1,8 +1,8 @@
-import type { Fields, Json } from "../json.ts";
+import { type Fields, isObject, type Json, objectOf } from "../json.ts";
 import { sees } from "../mirror/read/sight.ts";
 import { renderDocuments, renderList, type StoredDocument } from "../mirror/render/rendering.ts";
 import type { ApiContext, Call } from "./call.ts";
-import { hasMirrorsRights, type Permissions, permissionsOf } from "./callers/permissions.ts";
+import { hasMirrorsRights, permissionsOf } from "./callers/permissions.ts";
 
 type Viewer = { ctx: Pick<ApiContext, "mirror"> } & Pick<Call, "api" | "version" | "caller" | "sight"> &
   Partial<Pick<Call, "met" | "reading">>;
@@ -10,12 +10,16 @@ type Viewer = { ctx: Pick<ApiContext, "mirror"> } & Pick<Call, "api" | "version"
 /** Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. */
 export async function showEach(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
   const texts = await renderDocuments(call.ctx.mirror.shared, documents, call);
-  return texts.map((text, at) => restrict(text, call, mayHoldRepository(documents[at] as StoredDocument)));
+  return texts.map((text, at) => restrict(text, call, mayHoldRepository(documents[at])));
 }
 
 export async function showOne(call: Viewer, document: StoredDocument): Promise<string> {
-  const [text] = await showEach(call, [document]);
-  return text as string;
+  return (await showEach(call, [document])).join();
+}
+
+/** The same, parsed. */
+export async function showFields(call: Viewer, document: StoredDocument): Promise<Fields> {
+  return objectOf(JSON.parse(await showOne(call, document)));
 }
 
 /** A JSON list of them. Say so where none of them is a repository itself. */
@@ -35,8 +39,8 @@ function isWholeToAll({ version }: Pick<Call, "version">): boolean {
 }
 
 /** Whether a repository is in it, or is it: asked of what is stored, which is shorter than what is shown. */
-function mayHoldRepository(one: StoredDocument): boolean {
-  return one.document.includes("\\u0005r") || isRepository(one);
+function mayHoldRepository(one: StoredDocument | undefined): boolean {
+  return !one || one.document.includes("\\u0005r") || isRepository(one);
 }
 
 function isRepository({ document }: StoredDocument): boolean {
@@ -54,7 +58,7 @@ function restrict(text: string, to: To, holdsRepository: boolean): string {
   const hasForeign = !hasMirrorsRights(to.caller) && UPSTREAMS_OWN.test(text);
   const hasHidden = to.sight.privateRepositories !== "all" && PRIVATE.test(text);
   if (isWholeToAll(to) && !hasForeign && !hasHidden && !hasToken) return text;
-  return JSON.stringify(restrictValue(JSON.parse(text) as Json, to, true));
+  return JSON.stringify(restrictValue(JSON.parse(text), to, true));
 }
 
 type To = Pick<Call, "version" | "caller" | "sight">;
@@ -95,7 +99,7 @@ function restrictValue(value: Json, to: To, isWhole: boolean): Json {
     if (isPull) for (const key of DROPPED_FROM_PULLS) dropped.add(key);
     if ("assignees" in value) dropped.add("assignee");
   }
-  const mirrors = isRepository && "permissions" in value ? (value.permissions as unknown as Permissions) : null;
+  const mirrors = isObject(value.permissions) ? value.permissions : null;
   const permissions = isRepository ? permissionsOf(to.caller, Number(value.id), mirrors) : null;
   if (isRepository && !permissions) dropped.add("permissions");
   if (isRepository && !permissions?.push) for (const key of RIGHTS) dropped.add(key);

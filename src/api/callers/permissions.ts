@@ -31,7 +31,11 @@ export interface Permissions {
  * What the caller may do in a repository through this mirror; null where that is not known. `mirrors` is what upstream
  * lets the mirror's own token do, with which it does what our own tokens ask for.
  */
-export function permissionsOf(caller: Caller, repositoryId: number, mirrors: Permissions | null): Permissions | null {
+export function permissionsOf<Mirrors extends object>(
+  caller: Caller,
+  repositoryId: number,
+  mirrors: Mirrors | null,
+): Mirrors | Permissions | null {
   if (caller.kind === "anonymous") return null;
   if (caller.by.of === "own") return mayWrite(caller, repositoryId) ? mirrors : permissions("READ");
   const known = caller.by.known.rights.get(repositoryId);

@@ -1,6 +1,6 @@
 import type { Config } from "../../config.ts";
 import { VERSION } from "../../version.ts";
-import { apiVersions } from "../dialect/version.ts";
+import { API_VERSIONS } from "../dialect/version.ts";
 import type { Operations } from "../operation.ts";
 import { type Operation, type Parameter, type Published, type Reference, wholePath } from "./published.ts";
 
@@ -35,8 +35,8 @@ const PARAMETERS: Record<string, Parameter> = {
   "x-github-api-version": {
     name: "X-GitHub-Api-Version",
     in: "header",
-    description: `The version of the dialect. Without it: ${apiVersions[1]}.`,
-    schema: { type: "string", enum: [...apiVersions], default: apiVersions[1] },
+    description: `The version of the dialect. Without it: ${API_VERSIONS[1]}.`,
+    schema: { type: "string", enum: [...API_VERSIONS], default: API_VERSIONS[1] },
   },
   fresh: {
     name: "fresh",
@@ -226,8 +226,9 @@ function graphqlPath(api: string): Record<string, object> {
 export function resolved<T extends object>(value: T | Reference, components: Published["components"]): T {
   if (!("$ref" in value)) return value;
   const [, , kind = "", name = ""] = value.$ref.split("/");
-  const found = components[kind as keyof Published["components"]]?.[name];
+  const found = new Map(Object.entries(components)).get(kind)?.[name];
   if (found === undefined) throw new Error(`Nothing is called ${value.$ref}`);
+  // No type can say what a reference refers to: a place takes references to its own kind.
   return resolved(found as T | Reference, components);
 }
 
@@ -240,7 +241,7 @@ function namesIn(path: string): string[] {
 }
 
 function tagsOf(operation: object): string[] {
-  return "tags" in operation ? (operation.tags as string[]) : [];
+  return "tags" in operation && Array.isArray(operation.tags) ? operation.tags : [];
 }
 
 function number(description: string): object {

@@ -9,7 +9,7 @@ import type { Operation, Parameter, Schema } from "./published.ts";
 const STYLE = readFileSync(new URL("./page.css", import.meta.url), "utf8");
 
 /** The page loads nothing and runs nothing; its one style is known by its hash. */
-export const pagePolicy = [
+export const PAGE_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
   "base-uri 'none'",
@@ -176,10 +176,7 @@ function restOperation({ method, path, operation }: Group["operations"][number],
   const body = operation.requestBody?.content?.["application/json"]?.schema;
   const successes = Object.entries(operation.responses).filter(([status]) => /^[23]/.test(status));
   const outcomes = successes.map(([status, response]) => {
-    const { content = {}, description: about } = resolved(response, components) as {
-      content?: Record<string, { schema?: Schema }>;
-      description?: string;
-    };
+    const { content = {}, description: about } = resolved(response, components);
     const [type, shown] = Object.entries(content)[0] ?? [];
     const what = shown?.schema && /json/.test(type ?? "") ? typeOf(shown.schema) : (type ?? "");
     return `<code>${escaped(status)}</code> ${what || inline(about ?? "")}`;

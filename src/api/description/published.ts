@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { parseStored } from "../../json.ts";
 import type { Operations } from "../operation.ts";
 
 /** As much of a schema as the page shows of it. JSON Schema 2020-12. */
@@ -57,7 +58,7 @@ const FILE = new URL("./published.json", import.meta.url);
 
 /** Written by `extract.ts`. */
 export function readPublished(): Published {
-  return JSON.parse(readFileSync(FILE, "utf8")) as Published;
+  return parseStored<Published>(readFileSync(FILE, "utf8"));
 }
 
 /** The path of a route below the API's address, with its parameters as we name them: `/repos/:owner/:repo/issues/:number`. */

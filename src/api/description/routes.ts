@@ -11,7 +11,7 @@ import type { RequestIds } from "../dialect/request-id.ts";
 import { apiSchema } from "../graphql/schema.ts";
 import type { Operations } from "../operation.ts";
 import { describeApi } from "./document.ts";
-import { descriptionPage, pagePolicy } from "./page.ts";
+import { descriptionPage, PAGE_POLICY } from "./page.ts";
 import { escaped } from "./prose.ts";
 import { readPublished } from "./published.ts";
 
@@ -47,7 +47,7 @@ export function description(
           body: whole()
             .page.replaceAll(ADDRESS, () => escaped(address))
             .replaceAll(HOST, () => escaped(new URL(address).host)),
-          headers: { "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": pagePolicy },
+          headers: { "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": PAGE_POLICY },
         })),
     },
   ];

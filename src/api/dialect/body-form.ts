@@ -1,14 +1,14 @@
-import type { Fields, Json } from "../../json.ts";
+import { type Fields, isObject, type Json } from "../../json.ts";
 import { type MarkdownRenderer, type TextHome, textOf } from "./markdown.ts";
 import type { BodyForm } from "./media-type.ts";
 
 /** An answer's JSON with the bodies of its issues, pull requests, comments and reviews in the form that was asked for. */
 export function inForm(json: string, form: BodyForm | null, renderer: MarkdownRenderer): string {
   if (form === null || form === "raw" || !json.includes('"body":')) return json;
-  const answer = JSON.parse(json) as Json;
+  const answer: Json = JSON.parse(json);
   const shown = written(answer);
   const htmls = renderer.render(shown.map((one) => ({ text: textIn(one), home: homeOf(one) })));
-  const forms = new Map(shown.map((one, index) => [one, withForms(one, form, htmls[index] as string)]));
+  const forms = new Map(shown.map((one, index) => [one, withForms(one, form, htmls[index] ?? "")]));
   return JSON.stringify(replaced(answer, forms));
 }
 
@@ -47,10 +47,6 @@ function textIn({ body }: Fields): string {
 }
 
 function homeOf({ html_url: page }: Fields): TextHome | null {
-  const match = /^(https?:\/\/.+)\/([^/]+\/[^/]+)\/(?:issues|pull)\/\d+/.exec(String(page));
-  return match && { pages: match[1] as string, repository: match[2] as string };
-}
-
-function isObject(value: Json): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  const [, pages, repository] = /^(https?:\/\/.+)\/([^/]+\/[^/]+)\/(?:issues|pull)\/\d+/.exec(String(page)) ?? [];
+  return pages && repository ? { pages, repository } : null;
 }

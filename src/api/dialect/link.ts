@@ -32,11 +32,11 @@ export function cursorLink(
   return links.length > 0 ? links.join(", ") : null;
 }
 
-const positions = new Set(["page", "after", "before"]);
+const POSITIONS = new Set(["page", "after", "before"]);
 
 /** The query's own parameters in their order, then the new position. */
 function link(address: string, query: URLSearchParams, position: Record<string, string>, rel: string): string {
-  const asked = new URLSearchParams([...query].filter(([name]) => !positions.has(name)));
+  const asked = new URLSearchParams([...query].filter(([name]) => !POSITIONS.has(name)));
   for (const [name, value] of Object.entries(position)) asked.append(name, value);
   return `<${address}?${asked}>; rel="${rel}"`;
 }

@@ -23,7 +23,7 @@ export function mediaType(accept: string | string[] | undefined): MediaType {
     .flat()
     .join(",")
     .split(",")
-    .map((one) => (one.split(";", 1)[0] as string).trim().toLowerCase())
+    .map((one) => one.replace(/;.*/s, "").trim().toLowerCase())
     .filter(Boolean);
   const matches = types.map((type) => OURS.exec(type)).filter((match) => match !== null);
   if (types.length > 0 && matches.length === 0 && !types.some((type) => ANY.has(type))) {

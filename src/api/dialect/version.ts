@@ -1,10 +1,10 @@
 import { ApiFault } from "./fault.ts";
 
 /** The versions of the REST dialect, newest first. GitHub docs: the older one is supported until 2028-03-10. */
-export const apiVersions = ["2026-03-10", "2022-11-28"] as const;
-export type ApiVersion = (typeof apiVersions)[number];
+export const API_VERSIONS = ["2026-03-10", "2022-11-28"] as const;
+export type ApiVersion = (typeof API_VERSIONS)[number];
 
-const [newest, oldest] = apiVersions;
+const [newest, oldest] = API_VERSIONS;
 
 /**
  * The version that `X-GitHub-Api-Version` asks for; the older one when it asks for none.
@@ -13,7 +13,7 @@ const [newest, oldest] = apiVersions;
 export function apiVersion(header: string | string[] | undefined): ApiVersion {
   if (header === undefined) return oldest;
   const asked = String(header);
-  const version = apiVersions.find((candidate) => candidate === asked);
+  const version = API_VERSIONS.find((candidate) => candidate === asked);
   if (version) return version;
   throw new ApiFault(400, "Bad Request", {
     errors: `The version you specified in the "X-GitHub-API-Version" request header, "${asked}", is not a supported version. The following versions are currently supported: "${newest}" (most recent) and "${oldest}".`,

@@ -55,7 +55,7 @@ export async function passThrough(call: Call): Promise<Answer | null> {
   let received: Received;
   try {
     const body = call.body === "" ? null : call.body;
-    received = await caller.by.forward({ method: method === "HEAD" ? "GET" : (method as "GET"), path, headers, body });
+    received = await caller.by.forward({ method: method === "HEAD" ? "GET" : method, path, headers, body });
   } catch (error) {
     if (!(error instanceof UpstreamUnavailableError)) throw error;
     throw unanswered(error, method);

@@ -1,4 +1,3 @@
-import type { Json } from "../../json.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { joinObserved, observe, type Sighting } from "../../mirror/store/observation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
@@ -68,8 +67,7 @@ export async function storeShown(
 ): Promise<void> {
   const isSingle = !Array.isArray(body) && ["repository", "issue", "pull_request"].includes(kind);
   const at = { api: config.upstreamUrl, seenAt, read: true, isSingle, ...(repository ? { repository } : {}) };
-  // Parsed JSON, of which `observe` takes what it knows.
-  const observed = joinObserved([body as Json | Json[]].flat().map((one) => observe(kind, one, at)));
+  const observed = joinObserved((Array.isArray(body) ? body : [body]).map((one) => observe(kind, one, at)));
   await db.transaction(async (tx) => {
     const merged = await mergeObserved(tx, observed);
     // A validator says that the mirror has the page; where a newer delivery contradicts it, that is not so.

@@ -1,12 +1,12 @@
 import { LRUCache } from "lru-cache";
-import type { Fields } from "../../json.ts";
+import { type Fields, objectOf, parseStored } from "../../json.ts";
 import { findOwnedRepositories, type RepositorySort } from "../../mirror/read/repository-lists.ts";
 import { findUser, findUserByLogin, type UserRow } from "../../mirror/read/users.ts";
 import { type Answer, type ApiContext, type Call, ok } from "../call.ts";
 import { type FieldFault, invalid, notFound } from "../dialect/fault.ts";
 import { choice, direction } from "../dialect/query.ts";
 import { askUpstream, storeShown } from "../forward/upstream-read.ts";
-import { showOne } from "../view.ts";
+import { showFields } from "../view.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
 
 /** What upstream tells an account of itself alone. The mirror may know it of its own token's account. */
@@ -71,7 +71,7 @@ const SHOWN_OF_ORGANIZATIONS = [
 /** `/users/{username}` and `/user/{account_id}`. */
 export async function getUser(call: Call): Promise<Answer> {
   const account = await readWhole(call, await requireAccount(call), "user");
-  const fields = await shownFields(call, account);
+  const fields = await showFields(call, { repositoryId: 0, document: account.document });
   const isOwn = PRIVATE_KEYS.some((key) => key in fields);
   for (const key of [...PRIVATE_KEYS, ...ORGANIZATION_KEYS]) delete fields[key];
   // What upstream told the account itself may be hidden from others: no address is shown rather than a hidden one.
@@ -83,7 +83,7 @@ export async function getUser(call: Call): Promise<Answer> {
 /** `/orgs/{org}` and `/organizations/{organization_id}`. */
 export async function getOrganization(call: Call): Promise<Answer> {
   const account = await readWhole(call, await requireOrganization(call), "organization");
-  const fields = await shownFields(call, account);
+  const fields = await showFields(call, { repositoryId: 0, document: account.document });
   const url = `${call.api}/orgs/${account.login}`;
   Object.assign(fields, { url, repos_url: `${url}/repos`, events_url: `${url}/events` });
   const shown = SHOWN_OF_ORGANIZATIONS.filter((key) => key in fields).map((key) => [key, fields[key]]);
@@ -91,10 +91,6 @@ export async function getOrganization(call: Call): Promise<Answer> {
     lastModified: account.updatedAt,
     confirmedAt: account.seenAt,
   });
-}
-
-async function shownFields(call: Call, { document }: UserRow): Promise<Fields> {
-  return JSON.parse(await showOne(call, { repositoryId: 0, document })) as Fields;
 }
 
 export async function requireAccount({ ctx, params }: Call): Promise<UserRow> {
@@ -128,7 +124,7 @@ const unknownUpstream = new LRUCache<string, true>({ max: 10_000, ttl: 10 * 60_0
  * of them is shown; so the rest is asked of upstream when somebody first wants it.
  */
 export async function readWhole(call: Call, account: UserRow, extent: Extent): Promise<UserRow> {
-  const isWhole = WHOLE[extent] in (JSON.parse(account.document) as Fields);
+  const isWhole = WHOLE[extent] in parseStored<Fields>(account.document);
   if (isWhole && !call.isFresh) return account;
   const { ctx } = call;
   const path = extent === "user" ? `/user/${account.id}` : `/organizations/${account.id}`;
@@ -146,7 +142,7 @@ export async function readWhole(call: Call, account: UserRow, extent: Extent): P
 async function store(ctx: ApiContext, extent: Extent, answer: Parameters<typeof storeShown>[2]): Promise<void> {
   if (extent === "user") return storeShown(ctx, "user", answer);
   // Under these keys an organisation's own page has other addresses than everything that embeds it.
-  const { url: _url, repos_url: _repos, events_url: _events, ...body } = answer.body as Fields;
+  const { url: _url, repos_url: _repos, events_url: _events, ...body } = objectOf(answer.body);
   return storeShown(ctx, "user", { ...answer, body, validator: null });
 }
 

@@ -1,3 +1,4 @@
+import { type Fields, parseStored } from "../../json.ts";
 import { findAssignees } from "../../mirror/read/users.ts";
 import type { Answer, RepositoryCall } from "../call.ts";
 import { notFound } from "../dialect/fault.ts";
@@ -45,6 +46,6 @@ const EMBEDDED = new Set([
 ]);
 
 function embedded(document: string): string {
-  const fields = Object.entries(JSON.parse(document) as object).filter(([key]) => EMBEDDED.has(key));
+  const fields = Object.entries(parseStored<Fields>(document)).filter(([key]) => EMBEDDED.has(key));
   return JSON.stringify(Object.fromEntries(fields));
 }

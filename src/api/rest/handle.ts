@@ -16,7 +16,7 @@ import { MarkdownRenderer } from "../dialect/markdown.ts";
 import { mediaType } from "../dialect/media-type.ts";
 import { agentMissing, dialectReply, hasAgent } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
-import { apiVersion, apiVersions } from "../dialect/version.ts";
+import { API_VERSIONS, apiVersion } from "../dialect/version.ts";
 import { passThrough } from "../forward/pass-through.ts";
 import type { Match } from "../operation.ts";
 import type { Page } from "../page.ts";
@@ -64,7 +64,7 @@ export class Rest {
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);
     const progress: Progress = {
       requestId,
-      version: apiVersions[1],
+      version: API_VERSIONS[1],
       media: { form: null, patch: null },
       bucket: match?.route.bucket ?? "core",
       figures: null,

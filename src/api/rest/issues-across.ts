@@ -73,7 +73,7 @@ async function listed(call: Call, part: Part): Promise<Answer> {
   ]);
   const shown = new Map([...homes.keys()].map((id, index) => [id, repositories[index]]));
   const texts = rows.map(({ repositoryId }, index) => {
-    const issue = issues[index] as string;
+    const issue = issues[index] ?? "";
     return `${issue.slice(0, issue.lastIndexOf("}"))},"repository":${shown.get(repositoryId)}}`;
   });
   const link = numberedLink(call.api + call.path, query, { page: asked.page, last: Math.ceil(total / asked.limit) });

@@ -1,4 +1,4 @@
-import type { Json } from "../../json.ts";
+import { rowsOf } from "../../json.ts";
 import type { FoundIssue } from "../../mirror/read/issue-lookups.ts";
 import {
   findIssues,
@@ -14,7 +14,7 @@ import { readCursor, writeCursor } from "../dialect/cursor.ts";
 import { ApiFault, invalid, notFound } from "../dialect/fault.ts";
 import { cursorLink, numberedLink } from "../dialect/link.ts";
 import { choice, direction, moment, pageNumber, pageSize } from "../dialect/query.ts";
-import { showList, showOne } from "../view.ts";
+import { showFields, showList, showOne } from "../view.ts";
 import { moved } from "./moved.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
 
@@ -169,9 +169,7 @@ async function lookUpIssue({
 /** In the order in which the issue carries them. */
 export async function listIssueLabels(call: RepositoryCall): Promise<Answer> {
   const { document, body } = await requireIssue(call);
-  const { labels } = JSON.parse(await showOne(call, { repositoryId: call.repository.id, document, body })) as {
-    labels: Json[];
-  };
+  const labels = rowsOf((await showFields(call, { repositoryId: call.repository.id, document, body })).labels);
   const { page, limit, offset } = askedPage(call.query);
   const link = numberedLink(call.api + call.path, call.query, { page, last: Math.ceil(labels.length / limit) });
   return ok(JSON.stringify(labels.slice(offset, offset + limit)), { link });

@@ -1,9 +1,9 @@
-import type { Fields } from "../../json.ts";
+import { type Fields, parseStored } from "../../json.ts";
 import { findPull, findPulls, type PullRow } from "../../mirror/read/pulls.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { choice, direction } from "../dialect/query.ts";
-import { showOne } from "../view.ts";
+import { showFields, showOne } from "../view.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 
 export async function listPulls(call: RepositoryCall): Promise<Answer> {
@@ -45,7 +45,7 @@ export async function getPull(call: RepositoryCall): Promise<Answer> {
 /** 204 when it was merged, 404 when not. */
 export async function checkMerged(call: RepositoryCall): Promise<Answer> {
   const { document } = await requirePull(call);
-  const { merged_at: mergedAt } = JSON.parse(document) as Fields;
+  const { merged_at: mergedAt } = parseStored<Fields>(document);
   if (!mergedAt) throw notFound();
   return { status: 204, body: null };
 }
@@ -53,8 +53,8 @@ export async function checkMerged(call: RepositoryCall): Promise<Answer> {
 /** Who is asked for a review, as the pull request says. */
 export async function getRequestedReviewers(call: RepositoryCall): Promise<Answer> {
   const { document, body } = await requirePull(call);
-  const shown = await showOne(call, { repositoryId: call.repository.id, document, body });
-  const { requested_reviewers: users, requested_teams: teams } = JSON.parse(shown) as Fields;
+  const shown = await showFields(call, { repositoryId: call.repository.id, document, body });
+  const { requested_reviewers: users, requested_teams: teams } = shown;
   return ok(JSON.stringify({ users: users ?? [], teams: teams ?? [] }));
 }
 

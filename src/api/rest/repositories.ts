@@ -1,4 +1,4 @@
-import type { Fields } from "../../json.ts";
+import { type Fields, parseStored } from "../../json.ts";
 import { findUserRepositories, type Relation, type RepositorySort } from "../../mirror/read/repository-lists.ts";
 import { findRepositoryDocument } from "../../mirror/read/shown-repository.ts";
 import { findUser } from "../../mirror/read/users.ts";
@@ -87,6 +87,6 @@ export async function getRepository(call: RepositoryCall): Promise<Answer> {
 export async function getTopics(call: RepositoryCall): Promise<Answer> {
   const found = await findRepositoryDocument(call.ctx.db, call.repository.id);
   if (!found) throw notFound();
-  const { topics } = JSON.parse(found.document) as Fields;
+  const { topics } = parseStored<Fields>(found.document);
   return ok(JSON.stringify({ names: topics ?? [] }));
 }

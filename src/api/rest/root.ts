@@ -1,7 +1,7 @@
 import { type Answer, type Call, ok } from "../call.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import { apiVersions } from "../dialect/version.ts";
+import { API_VERSIONS } from "../dialect/version.ts";
 
 /** What the service's root names. Most of it is not mirrored; the addresses are part of the answer all the same. */
 export async function getRoot({ ctx, api, version }: Call): Promise<Answer> {
@@ -38,9 +38,9 @@ export async function getRoot({ ctx, api, version }: Call): Promise<Answer> {
     ["user_search_url", "/search/users?q={query}{&page,per_page,sort,order}"],
   ];
   if (version === "2022-11-28") paths.push(["authorizations_url", "/authorizations"], ["hub_url", "/hub"]);
-  const [first, ...others] = paths.map(([key, path]) => [key, api + path]);
+  const addresses = paths.map(([key, path]) => [key, api + path]);
   const applications = `${pagesOf(ctx.config.upstreamUrl)}/settings/connections/applications{/client_id}`;
-  const addresses = [first as string[], ["current_user_authorizations_html_url", applications], ...others];
+  addresses.splice(1, 0, ["current_user_authorizations_html_url", applications]);
   return ok(JSON.stringify(Object.fromEntries(addresses)));
 }
 
@@ -50,7 +50,7 @@ function pagesOf(upstreamUrl: string): string {
 }
 
 export async function getVersions(): Promise<Answer> {
-  return ok(JSON.stringify(apiVersions));
+  return ok(JSON.stringify(API_VERSIONS));
 }
 
 /** The service's own maxims stay its own; this is one of ours. */

@@ -162,7 +162,7 @@ function verdict(condition: Sql): KeySet[] {
   ];
 }
 
-export const issueQualifiers: ReadonlyMap<string, Qualifier> = new Map<string, Qualifier>([
+export const ISSUE_QUALIFIERS: ReadonlyMap<string, Qualifier> = new Map<string, Qualifier>([
   [
     "is",
     worded("is", {

@@ -3,7 +3,7 @@ import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, Sql, sql } from "../../../db/sql.ts";
 import { visible } from "../read/sight.ts";
 import {
-  issueQualifiers,
+  ISSUE_QUALIFIERS,
   type KeySet,
   TEXT_PLACES,
   type Term,
@@ -56,7 +56,7 @@ export async function searchIssues(
   { limit, offset }: { limit: number; offset: number },
   order: SearchOrder | null = null,
 ): Promise<{ found: FoundIssue[]; total: number }> {
-  const { clauses, sort, within } = parseSearch(text, (name) => isScope(name) || issueQualifiers.has(name));
+  const { clauses, sort, within } = parseSearch(text, (name) => isScope(name) || ISSUE_QUALIFIERS.has(name));
   const odd = within.find((place) => !TEXT_PLACES.has(place));
   if (odd !== undefined) throw new InvalidSearchError(`"in:${odd}" is not one of ${[...TEXT_PLACES].join(", ")}.`);
   const names = await findSearchNames(db, clauses, searcher);
@@ -133,7 +133,7 @@ class Conditions {
         return this.#met(textSets([clause.text], this.#places), isTop);
       case "qualifier": {
         if (isScope(clause.name)) return sql`i.repository_id = ${this.#ids([clause])}`;
-        const qualifier = issueQualifiers.get(clause.name);
+        const qualifier = ISSUE_QUALIFIERS.get(clause.name);
         if (!qualifier) throw new Error(`The parser let a qualifier through that is none: ${clause.name}`);
         return sql`(${this.#met(qualifier(clause.values, this.#context), isTop)})`;
       }

@@ -24,7 +24,7 @@ const oneOf =
   (values) =>
     sql`lower(${column}) = any(${lowered(values)}::text[])`;
 
-const qualifiers: ReadonlyMap<string, Qualifier> = new Map<string, Qualifier>([
+const QUALIFIERS: ReadonlyMap<string, Qualifier> = new Map<string, Qualifier>([
   [
     "is",
     worded("is", {
@@ -75,7 +75,7 @@ export async function searchRepositories(
   { limit, offset }: { limit: number; offset: number },
   order: SearchOrder | null = null,
 ): Promise<{ found: number[]; total: number }> {
-  const { clauses, sort, within } = parseSearch(text, (name) => isScope(name) || qualifiers.has(name));
+  const { clauses, sort, within } = parseSearch(text, (name) => isScope(name) || QUALIFIERS.has(name));
   const odd = within.find((place) => !PLACES.has(place));
   if (odd !== undefined) throw new InvalidSearchError(`"in:${odd}" is not one of ${[...PLACES.keys()].join(", ")}.`);
   const context = { names: await findSearchNames(db, clauses, searcher) };
@@ -133,7 +133,7 @@ function one(clause: Clause, context: TermContext, places: Sql[]): Sql {
         );
         return sql`r.id = any(${ids}::bigint[])`;
       }
-      const term = qualifiers.get(name)?.(values, context);
+      const term = QUALIFIERS.get(name)?.(values, context);
       if (!(term instanceof Sql)) throw new Error(`The parser let a qualifier through that is none: ${name}`);
       return sql`(${term})`;
     }

@@ -26,7 +26,7 @@ export const OWN_HEADERS = {
 };
 
 export interface TransportRequest {
-  method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
+  method: string;
   path: string;
   /** The path is not below the base: GraphQL of an enterprise server. */
   isAbsolute?: boolean;

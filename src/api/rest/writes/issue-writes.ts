@@ -1,6 +1,7 @@
 /** What writes about issues send, and what their success changes. Those of a pull request's conversation are the same. */
-import type { Fields, Json } from "../../../json.ts";
+import { type Fields, type Json, objectOf, textOf } from "../../../json.ts";
 import { observe } from "../../../mirror/store/observation.ts";
+import { keyIn } from "../../../mirror/store/representation.ts";
 import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";
 import { referenceId, strip } from "../../../mirror/store/template.ts";
 import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
@@ -111,7 +112,7 @@ export function changeLabels(
       const home = { api: at.api, fullName: at.repository?.fullName, htmlUrl: at.repository?.htmlUrl ?? undefined };
       const stripped = strip({ labels }, home);
       const shown = labels.map((label) => observe("label", label, at));
-      return saysLabels(place, find, stripped.fields.labels as Json[], {
+      return saysLabels(place, find, stripped.fields.labels ?? [], {
         movedAt: doneBy,
         shown: [{ seen: shown.flatMap(({ seen }) => seen), shapes: stripped.shapes }],
       });
@@ -123,7 +124,7 @@ export function changeLabels(
 export async function saysLabels(
   place: IssuePlace,
   find: Find,
-  labels: Json[],
+  labels: Json,
   { movedAt, shown = [] }: { movedAt: string | null; shown?: Sayings["shown"] },
 ): Promise<Sayings> {
   const implied: Implied[] = [];
@@ -141,7 +142,7 @@ function idsOf(labels: Json | undefined): (number | null)[] {
 
 /** Locks (PUT) or unlocks (DELETE). Whether that moves `updated_at` is not documented. */
 export function lock(place: IssuePlace, method: "PUT" | "DELETE", body: string | null): Write {
-  const reason = method === "PUT" && body !== null ? (JSON.parse(body) as { lock_reason?: Json }).lock_reason : null;
+  const reason = method === "PUT" && body !== null ? objectOf(JSON.parse(body)).lock_reason : null;
   const fields: Fields = { locked: method === "PUT", active_lock_reason: reason ?? null };
   return {
     method,
@@ -160,9 +161,9 @@ export function createComment(place: IssuePlace, body: string): Write {
     body,
     about: sides(place),
     says: async ({ answer, at }, find) => {
-      const { id, created_at } = answer as { id: number; created_at: string };
-      const isNew = !(await find("issue_comment", id));
-      const counted = await counts(find, sides(place), "comments", isNew ? 1 : 0, created_at);
+      const isNew = !(await find("issue_comment", keyIn("issue_comment", answer)));
+      const movedAt = textOf(objectOf(answer).created_at);
+      const counted = await counts(find, sides(place), "comments", isNew ? 1 : 0, movedAt);
       return { shown: [observe("issue_comment", answer, at)], implied: counted };
     },
   };

@@ -3,7 +3,7 @@ import type { RawAnswer, WriteRequest } from "../../../upstream/client/upstream.
 import type { ApiContext, Call } from "../../call.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 
-const documentationUrl = "https://docs.github.com/rest";
+const DOCUMENTATION_URL = "https://docs.github.com/rest";
 
 /** Who writes, and to which repository. */
 export interface Writer extends Pick<Call, "caller" | "requestId"> {
@@ -30,8 +30,7 @@ export async function passOn(writer: Writer, { method, path, body }: WriteReques
     const answer = await send(path);
     const to = [301, 307, 308].includes(answer.status) ? below(answer.headers.location, ctx.config.upstreamUrl) : null;
     // A transferred issue's answer points to another repository: whether it is to be written to is the caller's decision.
-    const isHome = to?.startsWith(`/repositories/${repository.id}/`) ?? false;
-    const final = isHome ? await send(to as string) : answer;
+    const final = to?.startsWith(`/repositories/${repository.id}/`) ? await send(to) : answer;
     return own ? final : rejected(final);
   });
 }
@@ -59,7 +58,7 @@ function rejected(answer: RawAnswer): RawAnswer {
 }
 
 function writeFault(error: unknown, now: Date): unknown {
-  const options = { documentationUrl, cause: error };
+  const options = { documentationUrl: DOCUMENTATION_URL, cause: error };
   if (error instanceof QuotaSpentError) {
     const seconds = Math.max(1, Math.ceil((error.resetAt.getTime() - now.getTime()) / 1_000));
     return new ApiFault(503, "The mirror's quota at upstream is spent. Nothing was sent, and nothing was queued.", {

@@ -1,6 +1,7 @@
 /** What writes about pull requests, their reviews and review comments send, and what their success changes. */
-import type { Fields, Json } from "../../../json.ts";
+import { type Fields, type Json, objectOf, rowsOf, textOf } from "../../../json.ts";
 import { observe } from "../../../mirror/store/observation.ts";
+import { keyIn } from "../../../mirror/store/representation.ts";
 import type { ResourceKey } from "../../../mirror/store/resource.ts";
 import { referenceId } from "../../../mirror/store/template.ts";
 import { counts, type IssuePlace, openCount, type Place, readOf, sides } from "./issue-writes.ts";
@@ -16,8 +17,8 @@ export function createPull({ id, fullName }: Place, body: string): Write {
     about: [],
     reads: (answer) => [
       {
-        ...readOf("issue", { id, number: numberOf(answer) }),
-        awaits: (issue) => (issue as Fields).pull_request !== undefined,
+        ...readOf("issue", { id, number: keyIn("pull_request", answer) }),
+        awaits: (issue) => objectOf(issue).pull_request !== undefined,
       },
     ],
     says: ({ answer, at }, find) => saysPull(answer, at, find),
@@ -100,8 +101,8 @@ function writesReview(
     says: async ({ answer, at, doneBy, readings }, find) => {
       const shown = [observe("review", answer, at)];
       if (isPending(answer)) return { shown };
-      const { submitted_at, user } = answer as { submitted_at?: string; user?: Fields };
-      const movedAt = method === "POST" ? (submitted_at ?? null) : doneBy;
+      const { submitted_at, user } = objectOf(answer);
+      const movedAt = method === "POST" ? textOf(submitted_at) : doneBy;
       const come = await unknownComments(find, readings);
       const implied = await counts(find, pull, "review_comments", come, movedAt);
       return { shown, implied: await answered(find, place.number, implied, user) };
@@ -111,22 +112,17 @@ function writesReview(
 
 /** How many comments came with a review that the mirror has not heard of by a webhook already. */
 async function unknownComments(find: Find, readings: Written["readings"]): Promise<number> {
-  const { body } = readings.find(({ kind }) => kind === "review_comment") ?? { body: [] };
-  const comments = Array.isArray(body) ? body : [];
-  const known = await Promise.all(comments.map((one) => find("review_comment", Number((one as Fields).id))));
+  const comments = rowsOf(readings.find(({ kind }) => kind === "review_comment")?.body);
+  const known = await Promise.all(comments.map(({ id }) => find("review_comment", Number(id))));
   return known.filter((stored) => stored === undefined).length;
 }
 
 /** A reviewer who was asked has answered. */
-async function answered(
-  find: Find,
-  number: number,
-  implied: Implied[],
-  user: Fields | null | undefined,
-): Promise<Implied[]> {
+async function answered(find: Find, number: number, implied: Implied[], user: Json | undefined): Promise<Implied[]> {
   const asked = (await find("pull_request", number))?.fields.requested_reviewers;
-  if (!Array.isArray(asked) || !user) return implied;
-  const requested_reviewers = asked.filter((one) => referenceId(one) !== user.id);
+  const { id } = objectOf(user);
+  if (!Array.isArray(asked) || id === undefined) return implied;
+  const requested_reviewers = asked.filter((one) => referenceId(one) !== id);
   if (requested_reviewers.length === asked.length) return implied;
   return implied.map((one) =>
     one.kind === "pull_request" ? { ...one, fields: { ...one.fields, requested_reviewers } } : one,
@@ -134,20 +130,20 @@ async function answered(
 }
 
 function isPending(answer: Json): boolean {
-  return (answer as Fields).state === "PENDING";
+  return objectOf(answer).state === "PENDING";
 }
 
 /** The comments that come with a review are part of what was written; its answer does not show them. */
 function reviewComments({ id, number }: IssuePlace, answer: Json, sent: number | null): Read[] {
   if (sent === 0) return [];
-  const path = `/repositories/${id}/pulls/${number}/reviews/${(answer as Fields).id}/comments?per_page=100`;
+  const path = `/repositories/${id}/pulls/${number}/reviews/${objectOf(answer).id}/comments?per_page=100`;
   return [
     { kind: "review_comment", key: 0, path, awaits: (list) => Array.isArray(list) && list.length >= (sent ?? 0) },
   ];
 }
 
 function commentsOf(body: string): number {
-  const { comments } = JSON.parse(body) as { comments?: Json };
+  const { comments } = objectOf(JSON.parse(body));
   return Array.isArray(comments) ? comments.length : 0;
 }
 
@@ -160,16 +156,16 @@ export function createReviewComment(place: IssuePlace, below: string, body: stri
     body,
     about: sides(pull),
     reads: (answer) => {
-      const review = (answer as Fields).pull_request_review_id;
+      const review = objectOf(answer).pull_request_review_id;
       if (typeof review !== "number") return [];
       return [
         { kind: "review", key: review, path: `/repositories/${place.id}/pulls/${place.number}/reviews/${review}` },
       ];
     },
     says: async ({ answer, at }, find) => {
-      const { id, created_at } = answer as { id: number; created_at: string };
-      const isNew = !(await find("review_comment", id));
-      const implied = await counts(find, sides(pull), "review_comments", isNew ? 1 : 0, created_at);
+      const isNew = !(await find("review_comment", keyIn("review_comment", answer)));
+      const movedAt = textOf(objectOf(answer).created_at);
+      const implied = await counts(find, sides(pull), "review_comments", isNew ? 1 : 0, movedAt);
       return { shown: [observe("review_comment", answer, at)], implied };
     },
   };
@@ -201,10 +197,4 @@ export function deleteReviewComment({ id, fullName }: Place, commentId: number, 
       return { gone: [comment], implied: implied.map((one) => ({ ...one, isGuess: true })) };
     },
   };
-}
-
-function numberOf(answer: Json): number {
-  const { number } = answer as Fields;
-  if (typeof number !== "number") throw new Error("Upstream made a pull request without a number");
-  return number;
 }

@@ -17,7 +17,7 @@ export interface Read {
 
 /** `body` is null where upstream shows nothing. */
 export interface Reading extends Pick<Read, "kind" | "key"> {
-  body: Json | null;
+  body: Json;
   seenAt: Date;
 }
 
@@ -48,7 +48,7 @@ async function tryRead({ upstream, clock, log }: ReadContext, { kind, key, path 
   try {
     const answer = await upstream.get(path, { priority: "caller" });
     return answer.kind === "ok"
-      ? { kind, key, body: answer.body as Json, seenAt: answer.seenAt }
+      ? { kind, key, body: answer.body, seenAt: answer.seenAt }
       : { kind, key, body: null, seenAt: clock.now() };
   } catch (error) {
     log.warn({ err: error, path }, "What a write changed could not be read");

@@ -108,7 +108,7 @@ export async function settle(
   const date = Date.parse(String(headers.date));
   const doneBy = Number.isNaN(date) ? null : new Date(date).toISOString().replace(".000Z", "Z");
   try {
-    const answer = body === "" ? null : (JSON.parse(body) as Json);
+    const answer: Json = body === "" ? null : JSON.parse(body);
     const readings = await Promise.all(
       (write.reads?.(answer) ?? []).map((read) => (read.awaits ? awaitShown(ctx, read) : readNow(ctx, read))),
     );
@@ -199,7 +199,7 @@ async function fold(
 }
 
 function observeReading({ kind, body, seenAt }: Reading, at: Sighting): Observed {
-  const bodies = Array.isArray(body) ? body : [body as Json];
+  const bodies = Array.isArray(body) ? body : [body];
   const isSingle = kind === "issue" || kind === "pull_request";
   return joinObserved(bodies.map((one) => observe(kind, one, { ...at, seenAt, isSingle })));
 }

@@ -1,4 +1,4 @@
-import type { Fields, Json } from "../../../json.ts";
+import { type Fields, isObject, type Json, objectOf } from "../../../json.ts";
 import type { RawAnswer } from "../../../upstream/client/upstream.ts";
 import type { Answer, RepositoryCall } from "../../call.ts";
 import { requireUser } from "../../call.ts";
@@ -46,15 +46,14 @@ function requireWriter(call: RepositoryCall): void {
 function checked(body: string, takes: NonNullable<WriteOperation["takes"]>): string {
   if (takes === "nothing") return "";
   if (body === "" && takes === "object or nothing") return body;
-  let value: unknown;
+  let value: Json;
   try {
     value = JSON.parse(body);
   } catch (cause) {
     throw new ApiFault(400, "Problems parsing JSON", { cause });
   }
   const isList = Array.isArray(value) && takes === "object or list";
-  if (!isList && (typeof value !== "object" || value === null || Array.isArray(value)))
-    throw new ApiFault(400, "Body should be a JSON object");
+  if (!isList && !isObject(value)) throw new ApiFault(400, "Body should be a JSON object");
   return body;
 }
 
@@ -79,7 +78,7 @@ async function readBack(
   { as, by }: NonNullable<WriteOperation["shows"]>,
   answer: RawAnswer,
 ): Promise<Answer | null> {
-  const params = Object.entries(by(JSON.parse(answer.body) as Fields)).map(([name, value]) => [name, String(value)]);
+  const params = Object.entries(by(objectOf(JSON.parse(answer.body)))).map(([name, value]) => [name, String(value)]);
   try {
     return await as({ ...call, query: new URLSearchParams(), params: Object.fromEntries(params) });
   } catch (error) {
