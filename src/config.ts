@@ -312,7 +312,7 @@ export function parseConfig(env: NodeJS.ProcessEnv): Config {
   problems.sort((a, b) => placeOf(a) - placeOf(b));
   values.appPrivateKey ??= values.appPrivateKeyFile;
   if (problems.length > 0) throw new ConfigError(`Cannot start:\n  ${problems.join("\n  ")}`);
-  // No type follows a loop over the table: each value is what the reader of its own key has answered.
+  // No type can say that a loop over the table fills every key with what the reader of that key answers.
   return Object.freeze(values) as Config;
 }
 

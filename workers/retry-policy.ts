@@ -3,7 +3,7 @@ import { isPostgresOutage } from "../db/outage.ts";
 import type { Context } from "../src/context.ts";
 import { InboxUnavailableError, UnstorableDeliveryError } from "../src/inbox/accept.ts";
 import { type Backoff, jittered, waitAfterMs } from "../src/operations/backoff.ts";
-import { withoutContents } from "../src/operations/failure.ts";
+import { reasonOf, withoutContents } from "../src/operations/failure.ts";
 import { InvalidPayloadError } from "../src/sync/deliveries/payload.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../src/upstream/client/errors.ts";
 
@@ -44,14 +44,11 @@ export async function withRetryPolicy<T>(
     const verdict = verdictOn(error, { random: ctx.random, attempts: job.attemptsStarted });
     switch (verdict.kind) {
       case "delay":
-        ctx.log.debug(
-          { queue: job.queueName, jobId: job.id, ...verdict, reason: (error as Error).message },
-          "A job waits",
-        );
+        ctx.log.debug({ queue: job.queueName, jobId: job.id, ...verdict, reason: reasonOf(error) }, "A job waits");
         await job.moveToDelayed(Date.now() + verdict.delayMs, token);
         throw new DelayedError();
       case "give up":
-        throw new UnrecoverableError((error as Error).message);
+        throw new UnrecoverableError(reasonOf(error));
       case "retry":
         throw error;
       default:

@@ -47,7 +47,7 @@ function encodingFor({ headers }: Exchange, { body, isEncodable }: Reply): Encod
 function flat(headers: Headers): string[] {
   if (isFlat(headers)) return headers.slice();
   const lines: string[] = [];
-  for (const name in headers) lines.push(name, headers[name] as string);
+  for (const name in headers) lines.push(name, headers[name] ?? "");
   return lines;
 }
 

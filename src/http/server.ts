@@ -1,7 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Logger } from "../operations/log.ts";
 import { AddressList } from "./addresses.ts";
@@ -54,7 +53,8 @@ export class HttpServer {
     }
     // `localhost` is often two addresses, and a caller may take either.
     const [first, ...others] = at.host === "localhost" ? await lookup(at.host, { all: true }) : [{ address: at.host }];
-    const { port } = (await this.#open({ host: first?.address ?? at.host, port: at.port })).address() as AddressInfo;
+    const bound = (await this.#open({ host: first?.address ?? at.host, port: at.port })).address();
+    const port = typeof bound === "object" && bound !== null ? bound.port : at.port;
     for (const { address } of others) await this.#open({ host: address, port }).catch(unlessMissing);
     const host = at.host === "0.0.0.0" ? "127.0.0.1" : (first?.address ?? at.host);
     return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;

@@ -1,6 +1,7 @@
 import { isPostgresRefusal } from "../../db/outage.ts";
 import { SchemaTooNewError, schemaFit } from "../../db/schema-fit.ts";
 import type { Context } from "../context.ts";
+import { reasonOf } from "../operations/failure.ts";
 import { enqueueInbox } from "../queues/enqueue.ts";
 import type { InboxJob } from "../queues/jobs.ts";
 import { type Delivery, keysOf } from "./delivery.ts";
@@ -38,7 +39,7 @@ export async function acceptDelivery(
   try {
     stored = await within(STORE_TIMEOUT_MS, "Postgres", inbox.add(delivery));
   } catch (error) {
-    const postgresError = error as Error; // Neither the driver nor `within` throws anything else.
+    const postgresError = error instanceof Error ? error : new Error(String(error));
     await acceptIntoRedis(ctx, delivery, postgresError);
     return { status: "accepted", postgresError };
   }
@@ -67,7 +68,7 @@ export async function storeWaitingDelivery(
   } catch (error) {
     const isRefused = error instanceof SyntaxError || (isPostgresRefusal(error) && !(await isShutOut(ctx)));
     const Failure = isRefused ? UnstorableDeliveryError : InboxUnavailableError;
-    throw new Failure(error instanceof Error ? error.message : String(error), { cause: error });
+    throw new Failure(reasonOf(error), { cause: error });
   }
 }
 
@@ -95,10 +96,7 @@ async function acceptIntoRedis(
     await within(STORE_TIMEOUT_MS, "Redis", enqueueInbox(ctx, job));
   } catch (redisError) {
     throw new InboxUnavailableError("Neither Postgres nor Redis can keep the delivery", {
-      cause: new AggregateError(
-        [postgresError, redisError],
-        `${postgresError.message}; ${(redisError as Error).message}`,
-      ),
+      cause: new AggregateError([postgresError, redisError], `${postgresError.message}; ${reasonOf(redisError)}`),
     });
   }
 }

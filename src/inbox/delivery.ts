@@ -1,3 +1,5 @@
+import { type Fields, objectOf } from "../json.ts";
+
 /** What the receiver knows of a delivery. What its payload means is for others to say. */
 export interface Delivery {
   /** Upstream's hook; 0 when the request names none. */
@@ -12,11 +14,10 @@ export interface Delivery {
 }
 
 /** The keys that the inbox is searched by. What is no such key is left out, not refused. */
-export function keysOf(payload: object): { action: string | null; repositoryId: number | null } {
-  const { action, repository } = payload as { action?: unknown; repository?: { id?: unknown } | null };
-  const id = repository?.id;
+export function keysOf({ action, repository }: Fields): { action: string | null; repositoryId: number | null } {
+  const { id } = objectOf(repository);
   return {
     action: typeof action === "string" && /^[\w.-]{1,100}$/.test(action) ? action : null,
-    repositoryId: Number.isSafeInteger(id) ? (id as number) : null,
+    repositoryId: typeof id === "number" && Number.isSafeInteger(id) ? id : null,
   };
 }

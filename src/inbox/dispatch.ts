@@ -1,6 +1,7 @@
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { Batches } from "../operations/batches.ts";
+import { reasonOf } from "../operations/failure.ts";
 import { enqueueBursts, enqueueDeliveries } from "../queues/enqueue.ts";
 import { deliveriesInBursts, deliveriesWithoutJob } from "../queues/open-jobs.ts";
 
@@ -18,8 +19,10 @@ export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log">): (d
       await enqueueBursts(ctx, deliveryIds);
       return waiting.map(() => "asked");
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      ctx.log.debug({ deliveryIds, reason }, "Deliveries could not be queued; the dispatcher will find them");
+      ctx.log.debug(
+        { deliveryIds, reason: reasonOf(error) },
+        "Deliveries could not be queued; the dispatcher will find them",
+      );
       return waiting.map(() => "left");
     }
   });

@@ -1,6 +1,11 @@
 /** Postgres may put the rows themselves into these fields of an error: people's words, at worst secrets. */
 const CONTENTS = ["detail", "where", "internalQuery"];
 
+/** What went wrong, in words. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** The same failure without the contents it happened with, fit for a log or a job's reason. */
 export function withoutContents(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

@@ -1,5 +1,5 @@
 import { deliveriesInBursts } from "./open-jobs.ts";
-import { type Asking, asking, QUEUE_NAMES, type Queues } from "./queues.ts";
+import { type Asking, asking, QUEUE_KEYS, QUEUE_NAMES, type Queues } from "./queues.ts";
 
 export interface QueueCounts {
   waiting: number;
@@ -13,10 +13,9 @@ export interface QueueCounts {
  * @throws QueueUnavailableError when Redis cannot be reached, or does not answer in time
  */
 export async function queueCounts(ctx: Asking): Promise<Record<string, QueueCounts>> {
-  const { bursts: _, ...counted } = QUEUE_NAMES;
-  const counts = Object.entries(counted).map(async ([key, name]) => {
-    const own = await asking(ctx, () => jobCounts(ctx.queues[key as keyof typeof counted])); // Object.entries forgets it.
-    return [name, key === "deliveries" ? await withBursts(ctx, own) : own] as const;
+  const counts = QUEUE_KEYS.filter((key) => key !== "bursts").map(async (key) => {
+    const own = await asking(ctx, () => jobCounts(ctx.queues[key]));
+    return [QUEUE_NAMES[key], key === "deliveries" ? await withBursts(ctx, own) : own] as const;
   });
   return Object.fromEntries(await Promise.all(counts));
 }

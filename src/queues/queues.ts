@@ -1,6 +1,7 @@
 import { type JobsOptions, Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import type { Config } from "../config.ts";
+import { reasonOf } from "../operations/failure.ts";
 import type { Logger } from "../operations/log.ts";
 import type { BurstJob, DeliveryJob, InboxJob, MaintenanceTask, RefreshJob, RepositoryJob } from "./jobs.ts";
 
@@ -26,6 +27,9 @@ export const QUEUE_NAMES = {
   refresh: "refresh",
   maintenance: "maintenance",
 } as const satisfies Record<keyof Queues, string>;
+
+// No type can say that an object has no other keys than its type's.
+export const QUEUE_KEYS = Object.keys(QUEUE_NAMES) as (keyof Queues)[];
 
 const DAY_S = 86_400;
 
@@ -84,8 +88,9 @@ export function openQueues({
     queues[key] = queue;
     return queue;
   };
-  for (const key of Object.keys(QUEUE_NAMES) as (keyof Queues)[]) open(key);
-  return queues as Queues; // The names have every key.
+  for (const key of QUEUE_KEYS) open(key);
+  // No type can say that a loop over its keys fills an object.
+  return queues as Queues;
 }
 
 export async function closeQueues(queues: Queues): Promise<void> {
@@ -110,7 +115,7 @@ export async function asking<T>({ redis }: Pick<Asking, "redis">, ask: () => Pro
   try {
     return await ask();
   } catch (error) {
-    throw new QueueUnavailableError(`Redis does not answer for its queues: ${(error as Error).message}`, {
+    throw new QueueUnavailableError(`Redis does not answer for its queues: ${reasonOf(error)}`, {
       cause: error,
     });
   }

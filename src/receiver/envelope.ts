@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isContentType } from "../http/content-type.ts";
 import { type Delivery, keysOf } from "../inbox/delivery.ts";
+import { type Fields, isObject, type Json } from "../json.ts";
 import { DeliveryFault } from "./fault.ts";
 
 /**
@@ -94,18 +95,16 @@ function formPayload(text: string): string {
   return field[1];
 }
 
-function parsedObject(json: string): object {
-  let payload: unknown;
+function parsedObject(json: string): Fields {
+  let payload: Json;
   try {
     payload = JSON.parse(json);
   } catch (error) {
     // The parser's own message quotes the document, which may be private; the cause is not sent.
     throw new DeliveryFault(400, "The payload is not valid JSON: send one JSON object", { cause: error });
   }
-  if (typeof payload !== "object" || payload === null || Array.isArray(payload)) {
-    throw new DeliveryFault(400, "The payload is not a JSON object: send the event's object");
-  }
-  return payload;
+  if (isObject(payload)) return payload;
+  throw new DeliveryFault(400, "The payload is not a JSON object: send the event's object");
 }
 
 function header(headers: IncomingHttpHeaders, name: string, shape: RegExp, right: string): string {

@@ -1,4 +1,5 @@
 import { isObject, type Json, objectOf, textsOf } from "../../json.ts";
+import { reasonOf } from "../../operations/failure.ts";
 import type { Headers } from "../quota/headers.ts";
 import { pathBelow } from "./address.ts";
 import { CredentialRejectedError, UpstreamRefusedError, UpstreamUnavailableError } from "./errors.ts";
@@ -58,7 +59,7 @@ function readPage({ base, path, key, accept, credential, madeFor, seenAt }: Aske
       return pathBelow(base, url);
     } catch (cause) {
       // To leave the page out would end the list early, and look like deletions.
-      throw unreadable(path, status, cause instanceof Error ? cause.message : String(cause), { cause });
+      throw unreadable(path, status, reasonOf(cause), { cause });
     }
   });
   const etag = one(headers.etag) ?? null;
