@@ -139,7 +139,7 @@ function sum(counts: number[]): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 
-interface Row {
+interface RepositoryRow {
   owner: string;
   name: string;
   state: SyncState;
@@ -153,7 +153,7 @@ async function loadRepositories({
   clock,
 }: Pick<Context, "db" | "clock">): Promise<{ repositories: RepositoryStatus[]; work: Work | null }> {
   // The wishes that no mirrored repository answers yet are shown beside the repositories: they are on their way, or in trouble.
-  const rows = await db.query<Row>(sql`select * from (
+  const rows = await db.query<RepositoryRow>(sql`select * from (
     select split_part(r.full_name, '/', 1) as owner, r.name, s.state, s.confirmed_at, s.problem, p.phases
       from repository_syncs s
       join repositories r on r.id = s.repository_id

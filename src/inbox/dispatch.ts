@@ -19,10 +19,8 @@ export function openDispatch(ctx: Pick<Context, "redis" | "queues" | "log">): (d
       await enqueueBursts(ctx, deliveryIds);
       return waiting.map(() => "asked");
     } catch (error) {
-      ctx.log.debug(
-        { deliveryIds, reason: reasonOf(error) },
-        "Deliveries could not be queued; the dispatcher will find them",
-      );
+      const reason = reasonOf(error);
+      ctx.log.debug({ deliveryIds, reason }, "Deliveries could not be queued; the dispatcher will find them");
       return waiting.map(() => "left");
     }
   });

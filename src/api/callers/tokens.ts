@@ -144,7 +144,7 @@ function tokenOf(id: string, row: TokenRow): ApiToken {
   return { id, userId, canWrite, repositories, payer: { kind: "user", quotaName, hourlyLimit, class: rights } };
 }
 
-interface Known {
+interface RememberedToken {
   token: ApiToken | null;
   /** When its use was last noted, as far as it is known here. */
   usedAt: number;
@@ -155,7 +155,7 @@ interface Known {
 /** Our tokens, each asked of Postgres once in a while. */
 export class ApiTokens {
   readonly #ctx: Pick<Context, "db" | "clock" | "log">;
-  readonly #known = new LRUCache<string, Known>({ max: REMEMBERED_TOKENS });
+  readonly #known = new LRUCache<string, RememberedToken>({ max: REMEMBERED_TOKENS });
   readonly #lastUses = new LRUCache<string, number>({ max: REMEMBERED_TOKENS });
   readonly #writes = new Set<Promise<void>>();
 
@@ -200,7 +200,7 @@ export class ApiTokens {
   }
 
   /** No answer waits for this, and none fails with it. */
-  #noteUse(hash: string, known: Known): void {
+  #noteUse(hash: string, known: RememberedToken): void {
     const now = this.#ctx.clock.now();
     if (now.getTime() - known.usedAt < LAST_USE_PRECISION_MS) return;
     known.usedAt = now.getTime();

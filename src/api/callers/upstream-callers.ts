@@ -37,7 +37,7 @@ export interface UpstreamCaller {
   payer: Recognised;
 }
 
-interface Known {
+interface RememberedCaller {
   /** Null: upstream does not accept the token. */
   caller: UpstreamCaller | null;
   etag: string | null;
@@ -55,8 +55,8 @@ interface Known {
 export class UpstreamCallers {
   readonly #ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log">;
   readonly #upstream: OnBehalf;
-  readonly #known = new LRUCache<string, Known>({ max: REMEMBERED });
-  readonly #asking = new Map<string, Promise<Known>>();
+  readonly #known = new LRUCache<string, RememberedCaller>({ max: REMEMBERED });
+  readonly #asking = new Map<string, Promise<RememberedCaller>>();
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log">) {
     this.#ctx = ctx;
@@ -81,12 +81,9 @@ export class UpstreamCallers {
     const known = this.#known.get(hash);
     if (known && now - known.confirmedAt < this.#ctx.config.upstreamCallerTtlMs) return known.caller;
     if (known?.caller && now < known.askAgainAt && now - known.confirmedAt < GRACE_MS) return known.caller;
-    let asking = this.#asking.get(hash);
-    if (!asking) {
-      asking = this.#ask(token, known).finally(() => this.#asking.delete(hash));
-      this.#asking.set(hash, asking);
-    }
-    const answered = await asking;
+    const answered = await this.#asking.getOrInsertComputed(hash, () =>
+      this.#ask(token, known).finally(() => this.#asking.delete(hash)),
+    );
     this.#known.set(hash, answered);
     return answered.caller;
   }
@@ -110,7 +107,7 @@ export class UpstreamCallers {
     await this.#upstream.close();
   }
 
-  async #ask(token: string, known: Known | undefined): Promise<Known> {
+  async #ask(token: string, known: RememberedCaller | undefined): Promise<RememberedCaller> {
     const now = this.#ctx.clock.now().getTime();
     try {
       return await this.#confirm(token, known, now);
@@ -127,7 +124,7 @@ export class UpstreamCallers {
     }
   }
 
-  async #confirm(token: string, known: Known | undefined, now: number): Promise<Known> {
+  async #confirm(token: string, known: RememberedCaller | undefined, now: number): Promise<RememberedCaller> {
     const etag = known?.caller?.profile != null ? known.etag : null;
     const answer = await this.#upstream.send({
       token,

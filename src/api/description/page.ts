@@ -194,7 +194,7 @@ ${body ? rowsOf("Body", bodyRows(body)) : ""}
 </details>`;
 }
 
-interface Row {
+interface TableRow {
   name: string;
   where: string;
   isRequired: boolean;
@@ -202,7 +202,7 @@ interface Row {
   schema: Schema;
 }
 
-function bodyRows(schema: Schema): Row[] {
+function bodyRows(schema: Schema): TableRow[] {
   const [variant] = [schema, ...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].filter(({ properties }) => properties);
   return Object.entries(variant?.properties ?? {}).map(([name, property]) => ({
     name,
@@ -213,7 +213,7 @@ function bodyRows(schema: Schema): Row[] {
   }));
 }
 
-function rowsOf(caption: string, rows: Row[]): string {
+function rowsOf(caption: string, rows: TableRow[]): string {
   if (rows.length === 0) return "";
   const cells = rows.map(({ name, where, isRequired, description = "", schema }) => {
     const values = (schema.enum ?? schema.items?.enum ?? []).map((value) => `<code>${escaped(String(value))}</code>`);

@@ -33,7 +33,7 @@ export interface Progress {
 }
 
 /** What an operation answered, and to whom. */
-interface Answered {
+interface AnsweredCall {
   exchange: Exchange;
   call: Call;
   answer: Answer;
@@ -43,7 +43,7 @@ interface Answered {
 /** An operation's answer with all its headers; 304 where the caller has it already. */
 export async function replyTo(
   { ctx, quota, again }: { ctx: ApiContext; quota: CallerQuota; again: Again },
-  { exchange, call, answer, progress: { bucket, figures, requestId } }: Answered,
+  { exchange, call, answer, progress: { bucket, figures, requestId } }: AnsweredCall,
 ): Promise<Reply> {
   const { caller, headers: request } = call;
   const { status, page } = answer;

@@ -1,6 +1,6 @@
 import type { Context } from "../../context.ts";
 import { arrivedFrom } from "../../inbox/arrivals.ts";
-import { recentAppDeliveries } from "../../upstream/hooks/app-hook.ts";
+import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
 import { listRepositoryHooks, recentDeliveries } from "../../upstream/hooks/hooks.ts";
 import type { Command, Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
@@ -55,7 +55,7 @@ export async function checkTarget(ctx: Context, target: string, address: string)
 async function checkAppHook(ctx: Context, address: string): Promise<Checked> {
   const asked = await orRefusal(() => examineApp(ctx));
   if ("refusal" in asked) return { repository: APP_TARGET, hookId: null, findings: [appRefusal(asked.error)] };
-  const sent = await recentAppDeliveries(ctx.upstream);
+  const sent = await recentDeliveries(ctx.upstream, APP_DELIVERIES);
   const taken = (sent ?? []).filter(({ status }) => status === "OK").map(({ guid }) => guid);
   const findings = diagnoseApp({ ...asked.found, address, sent, arrived: await arrivedFrom(ctx, null, taken) });
   return { repository: APP_TARGET, hookId: null, findings };
@@ -65,7 +65,7 @@ async function checkHook(ctx: Context, repository: string, address: string): Pro
   const asked = await orRefusal(() => listRepositoryHooks(ctx.upstream, repository));
   if ("refusal" in asked) return { repository, hookId: null, findings: [permissionFinding(asked.refusal)] };
   const hook = asked.found.find(({ url }) => url === address) ?? null;
-  const sent = hook && (await recentDeliveries(ctx.upstream, hook));
+  const sent = hook && (await recentDeliveries(ctx.upstream, `${hook.path}/deliveries`));
   const taken = (sent ?? []).filter(({ status }) => status === "OK").map(({ guid }) => guid);
   const arrived = hook ? await arrivedFrom(ctx, hook.id, taken) : [];
   const findings = diagnose({ fullName: repository, address, hook, wantedEvents: FOLLOWED_EVENTS, sent, arrived });

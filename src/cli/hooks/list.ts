@@ -1,6 +1,6 @@
 import type { Context } from "../../context.ts";
-import { recentAppDeliveries } from "../../upstream/hooks/app-hook.ts";
-import { type HookAtUpstream, listRepositoryHooks } from "../../upstream/hooks/hooks.ts";
+import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
+import { type HookAtUpstream, listRepositoryHooks, recentDeliveries } from "../../upstream/hooks/hooks.ts";
 import type { Command, Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import { type Output, styled, table } from "../output.ts";
@@ -57,7 +57,7 @@ async function runList({ words, env }: Given, output: Output): Promise<number> {
 async function listAppHook(ctx: Context): Promise<HookAtUpstream[]> {
   const { app, hook } = await examineApp(ctx);
   if (!hook) return [];
-  const [last] = (await recentAppDeliveries(ctx.upstream)) ?? [];
+  const [last] = (await recentDeliveries(ctx.upstream, APP_DELIVERIES)) ?? [];
   return [
     {
       ...{ id: app.id, path: "/app/hook/config", url: hook.url, isActive: true, events: app.events },

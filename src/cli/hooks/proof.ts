@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../../context.ts";
 import { pingsFrom } from "../../inbox/arrivals.ts";
-import { recentAppDeliveries, resendAppDelivery } from "../../upstream/hooks/app-hook.ts";
-import { pingRepositoryHook, recentDeliveries, type SentDelivery } from "../../upstream/hooks/hooks.ts";
+import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
+import { pingRepositoryHook, recentDeliveries, resendDelivery, type SentDelivery } from "../../upstream/hooks/hooks.ts";
 import { spanOf } from "../output.ts";
 import { UNPROVEN_APP } from "./app-diagnosis.ts";
 import { failureFinding, type HookFinding } from "./diagnosis.ts";
@@ -29,12 +29,12 @@ export async function provePing(
   { repository, address }: { repository: string; address: string },
 ): Promise<Proof> {
   const here = await pingsFrom(ctx, hook.id);
-  const there = (await recentDeliveries(ctx.upstream, hook))?.map(({ guid }) => guid) ?? [];
+  const there = (await recentDeliveries(ctx.upstream, `${hook.path}/deliveries`))?.map(({ guid }) => guid) ?? [];
   await pingRepositoryHook(ctx.upstream, hook);
   const proof = await waitForProof({
     arrived: async () => (await pingsFrom(ctx, hook.id)).some((guid) => !here.includes(guid)),
     failed: async () =>
-      ((await recentDeliveries(ctx.upstream, hook)) ?? []).find(
+      ((await recentDeliveries(ctx.upstream, `${hook.path}/deliveries`)) ?? []).find(
         ({ guid, event, status }) => event === "ping" && status !== "OK" && !there.includes(guid),
       ),
   });
@@ -45,13 +45,15 @@ export async function provePing(
 
 /** Has the App's newest delivery sent again, and waits for what comes of it. */
 export async function proveAppHook(ctx: Context, address: string): Promise<Proof> {
-  const before = (await recentAppDeliveries(ctx.upstream)) ?? [];
+  const before = (await recentDeliveries(ctx.upstream, APP_DELIVERIES)) ?? [];
   const newest = before.find(({ event }) => event === "ping") ?? before[0];
   if (!newest) return { ping: null, finding: UNPROVEN_APP };
   const known = new Set(before.map(({ id }) => id));
   const attempt = async () =>
-    ((await recentAppDeliveries(ctx.upstream)) ?? []).find(({ id, guid }) => guid === newest.guid && !known.has(id));
-  await resendAppDelivery(ctx.upstream, newest);
+    ((await recentDeliveries(ctx.upstream, APP_DELIVERIES)) ?? []).find(
+      ({ id, guid }) => guid === newest.guid && !known.has(id),
+    );
+  await resendDelivery(ctx.upstream, APP_DELIVERIES, newest);
   let last: SentDelivery | undefined;
   const proof = await waitForProof({
     // The inbox may have this delivery since long, so upstream has to say what came of this attempt.

@@ -99,7 +99,7 @@ function takenApart(some: readonly StoredDocument[], form: Form): Apart {
   return { form, documents, mentions };
 }
 
-async function answerOf(shared: SharedRows, apart: Apart, audience: Audience): Promise<Answer> {
+async function answerOf(shared: SharedRows, apart: Apart, audience: Audience): Promise<Rendering> {
   const rows = new ShownRows(shared, audience);
   await rows.load(mentionedIn(apart));
   return { ...apart, shared, rows, api: audience.api, places: new Map(), userVariants: new Map() };
@@ -127,7 +127,7 @@ function piecesOf(document: string, repositoryId: number, mentions: Mentions): P
 function append(
   parts: string[],
   { stored: { repositoryId, body }, whole, pieces }: DocumentApart,
-  answer: Answer,
+  answer: Rendering,
 ): void {
   const { form } = answer;
   const place = placeOf(repositoryId, answer);
@@ -154,7 +154,7 @@ function inForm(text: string, form: Form): string {
   return form === "text" || Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString("latin1");
 }
 
-interface Answer extends Apart {
+interface Rendering extends Apart {
   shared: SharedRows;
   rows: ShownRows;
   api: string;
@@ -167,7 +167,7 @@ interface Answer extends Apart {
 /** Where documents of one repository are served, and what is embedded in them. */
 interface Place {
   repositoryId: number;
-  answer: Answer;
+  answer: Rendering;
   mentions: Mentions;
   /** The addresses as they stand within JSON strings, by `CUT`. */
   cuts: Readonly<Record<Exclude<Cut, typeof CUT.body>, string>>;
@@ -177,7 +177,7 @@ interface Place {
   hasDeletedLabels: boolean;
 }
 
-function placeOf(repositoryId: number, answer: Answer): Place {
+function placeOf(repositoryId: number, answer: Rendering): Place {
   const known = answer.places.get(repositoryId);
   if (known) return known;
   const { rows, api, form } = answer;

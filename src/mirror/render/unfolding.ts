@@ -75,12 +75,7 @@ export class Unfolding {
   }
 
   #place(repositoryId: number): Place {
-    let place = this.#places.get(repositoryId);
-    if (!place) {
-      place = { repositoryId, resolved: new Map() };
-      this.#places.set(repositoryId, place);
-    }
-    return place;
+    return this.#places.getOrInsertComputed(repositoryId, newPlace);
   }
 
   /** All that is referred to was loaded, whatever the depth. */
@@ -181,6 +176,10 @@ function* mentionedIn(places: ReadonlyMap<Place, Waiting>): Iterable<Mentioned> 
 /** A slot's mark is one of a reference, by how slots are made. */
 function referenceIn(mark: string): Reference {
   return referenceOf(mark.slice(1));
+}
+
+function newPlace(repositoryId: number): Place {
+  return { repositoryId, resolved: new Map() };
 }
 
 function put(holder: Fields | Json[], key: string | number, value: Json): void {

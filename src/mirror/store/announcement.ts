@@ -47,12 +47,9 @@ export async function listenForChanges(
   client.on("error", lost);
   client.on("end", () => lost(new Error("The connection to Postgres was closed")));
   client.on("notification", ({ payload = "" }) => {
-    const [repositoryId, kind, number] = payload.split(" ");
-    onChange({
-      repositoryId: Number(repositoryId),
-      kind: kind === "issue" ? kind : "pull_request",
-      number: Number(number),
-    });
+    const [repositoryId, name, number] = payload.split(" ");
+    const kind = name === "issue" ? name : "pull_request";
+    onChange({ repositoryId: Number(repositoryId), kind, number: Number(number) });
   });
   await client.connect();
   try {

@@ -24,6 +24,11 @@ export function requireString(kind: Kind, fields: Fields, key: string): string {
   return value;
 }
 
+export function requireRepository(value: Json | undefined): { id: number; fullName: string } {
+  const fields = requireObject("repository", value);
+  return { id: keyIn("repository", fields), fullName: requireString("repository", fields, "full_name") };
+}
+
 /** What the kind is known by: upstream's id, or the number for issues and pull requests. */
 export function keyIn(kind: Kind, representation: Json | undefined): number {
   const fields = requireObject(kind, representation);

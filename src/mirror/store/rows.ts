@@ -39,11 +39,7 @@ interface Layout {
 const LAYOUTS = new Map<Kind, Layout>();
 
 export function layoutFor(resource: Resource): Layout {
-  const known = LAYOUTS.get(resource.kind);
-  if (known) return known;
-  const layout = layoutOf(resource);
-  LAYOUTS.set(resource.kind, layout);
-  return layout;
+  return LAYOUTS.getOrInsertComputed(resource.kind, () => layoutOf(resource));
 }
 
 function layoutOf({ table: { name, columns }, keyColumn }: Resource): Layout {

@@ -116,7 +116,7 @@ async function findDue(ctx: Context): Promise<DueRepository[]> {
   }));
 }
 
-interface Answered extends Omit<Shown, "milestones"> {
+interface RepositoryNode extends Omit<Shown, "milestones"> {
   databaseId: number;
   milestones?: { totalCount: number; nodes: unknown[] } | null;
 }
@@ -155,10 +155,14 @@ async function readShownAtOnce(
     ${RATE_LIMIT}
     ${groups.map((_, index) => `n${index}: nodes(ids: $i${index}) { ... on Repository { databaseId nameWithOwner updatedAt pushedAt isArchived isPrivate ${withMilestones ? MILESTONES : ""} } }`).join("\n")} }`;
   const variables = Object.fromEntries(groups.map((group, index) => [`i${index}`, group.map(({ nodeId }) => nodeId)]));
-  const { data, errors } = await ctx.upstream.graphql<Record<string, (Answered | null)[] | null>>(document, variables, {
-    priority: "catch-up",
-    ...(some[0] ? { repository: some[0].id } : {}),
-  });
+  const { data, errors } = await ctx.upstream.graphql<Record<string, (RepositoryNode | null)[] | null>>(
+    document,
+    variables,
+    {
+      priority: "catch-up",
+      ...(some[0] ? { repository: some[0].id } : {}),
+    },
+  );
   const shown = new Map<number, Shown>();
   let unclear = errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN");
   for (const index of groups.keys()) {

@@ -4,11 +4,11 @@ import type { Context } from "../../context.ts";
 import { arrivedFrom } from "../../inbox/arrivals.ts";
 import { requireList } from "../../mirror/store/representation.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
-import { failureOf } from "../../upstream/client/answer.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import type { Answer } from "../../upstream/client/upstream.ts";
 import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
-import { hookAt, type SentDelivery, sentDeliveries } from "../../upstream/hooks/hooks.ts";
+import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
+import { hookAt, resendDelivery, type SentDelivery, sentDeliveries } from "../../upstream/hooks/hooks.ts";
 
 /** A delivery that is younger may still be on its way. */
 const SETTLED_MS = 60_000;
@@ -71,7 +71,7 @@ async function findAppHook(ctx: Context): Promise<Hook | null> {
     sql`select checked_until from hook_checks where repository_id = ${APP_HOOK} and hook_id = ${APP_HOOK}`,
   );
   const checkedUntil = row?.checked_until ?? null;
-  return { repositoryId: APP_HOOK, hookId: APP_HOOK, list: "/app/hook/deliveries", checkedUntil };
+  return { repositoryId: APP_HOOK, hookId: APP_HOOK, list: APP_DELIVERIES, checkedUntil };
 }
 
 /** Our hooks are those whose deliveries we know, and those with our address. What the App is installed on needs none. */
@@ -145,7 +145,7 @@ async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries> {
   );
   const hopeful = missing.filter((attempts) => attempts.length < MAX_ATTEMPTS).slice(0, MAX_ASKED);
   for (const [newest] of hopeful) {
-    if (newest) await askAgain(ctx, `${hook.list}/${newest.id}/attempts`);
+    if (newest) await resendDelivery(ctx.upstream, hook.list, newest);
   }
   const hopeless = missing.filter((attempts) => !hopeful.includes(attempts));
   for (const repositoryId of await concerned(ctx, hook, isTooOld ? "all" : hopeless))
@@ -227,10 +227,4 @@ async function findMissing(ctx: Context, hook: Hook, byGuid: Map<string, SentDel
   return [...byGuid]
     .filter(([guid, [newest]]) => !known.has(guid) && newest?.event !== "ping")
     .map(([, attempts]) => attempts);
-}
-
-async function askAgain(ctx: Context, path: string): Promise<void> {
-  const answer = await ctx.upstream.write({ method: "POST", path, body: null });
-  if (answer.status !== 202)
-    throw failureOf(path, { status: answer.status, headers: answer.headers, text: answer.body });
 }

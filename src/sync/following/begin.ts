@@ -5,7 +5,7 @@ import type { Context } from "../../context.ts";
 import type { Json } from "../../json.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
-import { keyIn, requireObject, requireString } from "../../mirror/store/representation.ts";
+import { requireRepository } from "../../mirror/store/representation.ts";
 import { enqueueBackfill } from "../../queues/enqueue.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import { begin } from "./state.ts";
@@ -15,11 +15,10 @@ export type Reason = { pattern: string } | "installed";
 
 /** Begins to mirror a repository that upstream shows, unless it is mirrored already or the wish was taken back meanwhile. */
 export async function beginMirroring(ctx: Context, representation: Json, seenAt: Date, reason: Reason): Promise<void> {
-  const shown = requireObject("repository", representation);
-  const repositoryId = keyIn("repository", shown);
+  const { id: repositoryId, fullName } = requireRepository(representation);
   const isNew = await ctx.db.transaction(async (tx) => {
     if (reason !== "installed" && !(await holdWish(tx, reason.pattern))) return false;
-    await mergeObserved(tx, observe("repository", shown, { api: ctx.config.upstreamUrl, seenAt, read: true }));
+    await mergeObserved(tx, observe("repository", representation, { api: ctx.config.upstreamUrl, seenAt, read: true }));
     const isNamed = reason !== "installed" && !reason.pattern.endsWith("/*");
     const isNew = await begin(tx, repositoryId, { isNamed, wishedAt: ctx.clock.now() });
     tx.touch([repositoryId]);
@@ -28,11 +27,7 @@ export async function beginMirroring(ctx: Context, representation: Json, seenAt:
   });
   if (!isNew) return;
   try {
-    await enqueueBackfill(
-      ctx,
-      { repositoryId },
-      { rank: await countCopies(ctx, requireString("repository", shown, "full_name")) },
-    );
+    await enqueueBackfill(ctx, { repositoryId }, { rank: await countCopies(ctx, fullName) });
   } catch (error) {
     if (!(error instanceof QueueUnavailableError)) throw error; // The scheduler queues every backfill that has no job.
   }

@@ -4,7 +4,7 @@ import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, numberOf, objectOf } from "../../json.ts";
-import { keyIn, requireList, requireObject, requireString } from "../../mirror/store/representation.ts";
+import { requireList, requireRepository } from "../../mirror/store/representation.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
@@ -129,15 +129,8 @@ async function readCovered(ctx: Context, installation: Installation, beginning: 
   let read = await walk(ctx, REPOSITORIES, { credential, conditional: listed > 0 });
   const covered = (each: typeof read) =>
     each.pages.flatMap(({ body, page, seenAt }) =>
-      requireList(REPOSITORIES, objectOf(body).repositories).map((one) => {
-        const shown = requireObject("repository", one);
-        return {
-          id: keyIn("repository", shown),
-          fullName: requireString("repository", shown, "full_name"),
-          shown,
-          page,
-          seenAt,
-        };
+      requireList(REPOSITORIES, objectOf(body).repositories).map((shown) => {
+        return { ...requireRepository(shown), shown, page, seenAt };
       }),
     );
   const total = numberOf(objectOf(read.pages[0]?.body).total_count);

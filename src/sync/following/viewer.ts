@@ -2,7 +2,7 @@ import type { Context } from "../../context.ts";
 import { objectOf } from "../../json.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
-import { keyIn, requireObject } from "../../mirror/store/representation.ts";
+import { keyIn } from "../../mirror/store/representation.ts";
 
 /**
  * The user whose token mirrors upstream: who `/user` answers as to our own callers. Of an App alone it is the account that
@@ -12,7 +12,7 @@ export async function readViewer(ctx: Context): Promise<number> {
   const isApp = ctx.config.upstreamTokens.length === 0;
   const answer = await ctx.upstream.get(isApp ? "/app" : "/user", { priority: "caller" });
   if (answer.kind !== "ok") throw new Error("Upstream does not say whose token UPSTREAM_TOKEN is");
-  const user = requireObject("user", isApp ? objectOf(answer.body).owner : answer.body);
+  const user = isApp ? (objectOf(answer.body).owner ?? null) : answer.body;
   await ctx.db.transaction((tx) =>
     mergeObserved(tx, observe("user", user, { api: ctx.config.upstreamUrl, seenAt: answer.seenAt, read: true })),
   );

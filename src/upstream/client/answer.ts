@@ -8,7 +8,7 @@ import type { Received } from "./transport.ts";
 import type { Answer } from "./upstream.ts";
 
 /** What was asked, as far as it decides how the answer is read. */
-interface Asked {
+interface AskedPage {
   base: string;
   path: string;
   /** The validator's name for the question. */
@@ -26,7 +26,7 @@ interface Asked {
  * What an answer to a GET says, limits and rejected credentials aside. Pure.
  * @throws UpstreamUnavailableError, UpstreamRefusedError
  */
-export function readAnswer(asked: Asked, received: Received): Answer {
+export function readAnswer(asked: AskedPage, received: Received): Answer {
   const { base, path, seenAt, validator } = asked;
   const { status, headers, text } = received;
   switch (status) {
@@ -51,7 +51,7 @@ export function readAnswer(asked: Asked, received: Received): Answer {
   }
 }
 
-function readPage({ base, path, key, accept, credential, madeFor, seenAt }: Asked, received: Received): Answer {
+function readPage({ base, path, key, accept, credential, madeFor, seenAt }: AskedPage, received: Received): Answer {
   const { status, headers } = received;
   const body = readBody(path, accept, received);
   const links = parseLinks(one(headers.link), (url) => {

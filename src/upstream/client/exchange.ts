@@ -30,7 +30,7 @@ export interface Ask {
 }
 
 /** A request that was answered. */
-interface Answered {
+interface AnsweredRequest {
   lease: GrantedLease;
   received: Received;
   seenAt: Date;
@@ -39,7 +39,7 @@ interface Answered {
   condition: Condition | null;
 }
 
-export interface Attempt extends Omit<Answered, "lease"> {
+export interface Attempt extends Omit<AnsweredRequest, "lease"> {
   credential: string;
   /** Set when the credential may not be used now, and so a request that may be repeated goes to another. */
   refusal: Error | null;
@@ -62,7 +62,7 @@ export async function exchange(ctx: ExchangeContext, ask: Ask): Promise<Attempt>
   return await settle(ctx, ask, await send(ctx, { ...ask, credentials: [first.lease.credential] }));
 }
 
-async function send(ctx: ExchangeContext, ask: Ask): Promise<Answered> {
+async function send(ctx: ExchangeContext, ask: Ask): Promise<AnsweredRequest> {
   const { request, demand, credentials, preferred, conditions } = ask;
   const first = preferred && preferred.length > 0 ? preferred : conditions?.preferred;
   const lease = await ctx.quota.lease(credentials, demand, first);
@@ -98,7 +98,7 @@ async function authorizationFor({ keyring, quota, log }: ExchangeContext, lease:
 }
 
 /** Whether the credential has something newer to show than what upstream has just rejected. */
-async function renew({ keyring, quota }: ExchangeContext, answered: Answered): Promise<boolean> {
+async function renew({ keyring, quota }: ExchangeContext, answered: AnsweredRequest): Promise<boolean> {
   const { lease, sent, received, seenAt } = answered;
   if (!(await keyring.renew(lease.credential, sent.authorization, received, seenAt))) return false;
   await quota.settle(lease, { headers: null });
@@ -109,7 +109,7 @@ async function renew({ keyring, quota }: ExchangeContext, answered: Answered): P
 async function settle(
   { keyring, quota, clock, log }: ExchangeContext,
   { demand: { bucket }, judge }: Ask,
-  { lease, ...answered }: Answered,
+  { lease, ...answered }: AnsweredRequest,
 ): Promise<Attempt> {
   const { received, seenAt } = answered;
   const { status, headers } = received;

@@ -58,11 +58,9 @@ export class InstallationTokens {
     const isUsable = known !== undefined && this.#leftMs(known) > LAST_USE_MS;
     const failedMs = this.#upstreamNow() - (this.#failedAt.get(installationId) ?? Number.NEGATIVE_INFINITY);
     if (isUsable && failedMs < RETRY_MS) return known.text;
-    let underWay = this.#underWay.get(installationId);
-    if (!underWay) {
-      underWay = this.#obtain(installationId).finally(() => this.#underWay.delete(installationId));
-      this.#underWay.set(installationId, underWay);
-    }
+    const underWay = this.#underWay.getOrInsertComputed(installationId, () =>
+      this.#obtain(installationId).finally(() => this.#underWay.delete(installationId)),
+    );
     if (isUsable) {
       // The old one still serves. Once it is over, the first request that needs a new one says what is wrong.
       underWay.catch((error: Error) => {

@@ -1,8 +1,10 @@
 import { type Fields, numberOf, objectOf, textOf, textsOf } from "../../json.ts";
-import { failureOf } from "../client/answer.ts";
 import { UpstreamRefusedError } from "../client/errors.ts";
 import type { Upstream } from "../client/upstream.ts";
-import { readDeliveries, refusal, type SentDelivery } from "./hooks.ts";
+import { refusal } from "./hooks.ts";
+
+/** The list of deliveries to all that the App is installed on. */
+export const APP_DELIVERIES = "/app/hook/deliveries";
 
 /** The App as upstream shows it to itself. */
 export interface AppAtUpstream {
@@ -54,19 +56,6 @@ export async function writeAppHook(
   const body = JSON.stringify({ url, secret, content_type: "json", insecure_ssl: "0" });
   const answer = await upstream.write({ method: "PATCH", path, body });
   if (answer.status !== 200) throw refusal(answer, path, secret);
-}
-
-/** The last hundred deliveries to all that the App is installed on, the newest first. */
-export async function recentAppDeliveries(upstream: Pick<Upstream, "get">): Promise<SentDelivery[] | null> {
-  return await readDeliveries(upstream, "/app/hook/deliveries");
-}
-
-/** Asks upstream to send a delivery again, which it does a moment later under the same GUID. @throws UpstreamRefusedError */
-export async function resendAppDelivery(upstream: Pick<Upstream, "write">, { id }: { id: number }): Promise<void> {
-  const path = `/app/hook/deliveries/${id}/attempts`;
-  const answer = await upstream.write({ method: "POST", path, body: null });
-  if (answer.status !== 202)
-    throw failureOf(path, { status: answer.status, headers: answer.headers, text: answer.body });
 }
 
 async function readOwn(upstream: Pick<Upstream, "get">, path: string): Promise<Fields> {

@@ -118,19 +118,21 @@ export interface SentDelivery {
   status: string;
 }
 
-/** The hook's last hundred deliveries, the newest first, of the three days that upstream keeps; null: upstream shows none. */
-export async function recentDeliveries(
-  upstream: Pick<Upstream, "get">,
-  { path }: { path: string },
-): Promise<SentDelivery[] | null> {
-  return await readDeliveries(upstream, `${path}/deliveries`);
+/** A list's last hundred deliveries, the newest first, of the three days that upstream keeps; null: upstream shows none. */
+export async function recentDeliveries(upstream: Pick<Upstream, "get">, list: string): Promise<SentDelivery[] | null> {
+  const answer = await upstream.get(`${list}?per_page=100`, { priority: "caller" });
+  return answer.kind === "ok" ? sentDeliveries(answer.body) : null;
 }
 
-/** The same of any list of deliveries. */
-export async function readDeliveries(upstream: Pick<Upstream, "get">, list: string): Promise<SentDelivery[] | null> {
-  const answer = await upstream.get(`${list}?per_page=100`, { priority: "caller" });
-  if (answer.kind !== "ok") return null;
-  return sentDeliveries(answer.body);
+/** Asks upstream to send a delivery again, which it does a moment later under the same GUID. @throws UpstreamRefusedError */
+export async function resendDelivery(
+  upstream: Pick<Upstream, "write">,
+  list: string,
+  { id }: Pick<SentDelivery, "id">,
+): Promise<void> {
+  const path = `${list}/${id}/attempts`;
+  const answer = await upstream.write({ method: "POST", path, body: null });
+  if (answer.status !== 202) throw refusal(answer, path, "");
 }
 
 /** A page of deliveries. */

@@ -3,11 +3,11 @@ import { observe } from "../../../mirror/store/observation.ts";
 import type { Place } from "./issue-writes.ts";
 import type { Write } from "./write.ts";
 
-type Kind = "label" | "milestone";
-const COLLECTIONS: Record<Kind, string> = { label: "labels", milestone: "milestones" };
+type LabelKind = "label" | "milestone";
+const COLLECTIONS: Record<LabelKind, string> = { label: "labels", milestone: "milestones" };
 
 /** Creates it, or edits the one that `below` (`/name`, `/number`) names. */
-export function put(kind: Kind, { fullName }: Place, below: string, body: string): Write {
+export function put(kind: LabelKind, { fullName }: Place, below: string, body: string): Write {
   return {
     method: below === "" ? "POST" : "PATCH",
     path: `/repos/${fullName}/${COLLECTIONS[kind]}${below}`,
@@ -18,7 +18,7 @@ export function put(kind: Kind, { fullName }: Place, below: string, body: string
 }
 
 /** `key`: its id; null where the mirror does not know it. */
-export function remove(kind: Kind, { id, fullName }: Place, below: string, key: number | null): Write {
+export function remove(kind: LabelKind, { id, fullName }: Place, below: string, key: number | null): Write {
   const gone = key === null ? [] : [{ kind, repositoryId: id, key }];
   const path = `/repos/${fullName}/${COLLECTIONS[kind]}${below}`;
   return { method: "DELETE", path, body: null, about: gone, says: () => ({ gone }) };
