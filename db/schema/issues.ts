@@ -32,32 +32,3 @@ export const issues = table(
   },
   { generated: ["search"] },
 );
-
-/** One row is an issue that left for another repository, of which upstream answers with its new place. */
-export const issueTransfers = table("issue_transfers", {
-  repository_id: "bigint",
-  number: "integer",
-  to_repository_id: "bigint",
-  to_number: "integer",
-});
-
-/**
- * One row says that an issue or pull request carries a label. What lists by label ask of the issue stands in it again; a
- * trigger keeps that true.
- */
-export const issueLabels = table("issue_labels", {
-  repository_id: "bigint",
-  label_id: "bigint",
-  number: "integer",
-  state: "text",
-  is_pull_request: "boolean",
-  is_shown: "boolean",
-  created_at: "timestamptz",
-});
-
-/** One row says that an issue or pull request is assigned to a user. */
-export const issueAssignees = table("issue_assignees", {
-  repository_id: "bigint",
-  user_id: "bigint",
-  number: "integer",
-});

@@ -28,9 +28,3 @@ export const repositories = table("repositories", {
   detail: "json?",
   ...observed,
 });
-
-/** One row is one name that a repository no longer has; upstream redirects it until the name is taken again. */
-export const formerNames = table("former_names", {
-  full_name: "text",
-  repository_id: "bigint",
-});

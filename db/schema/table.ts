@@ -1,6 +1,6 @@
 import type { PgType } from "../sql.ts";
 
-/** A table as the migrations make it; a test holds the two against each other. */
+/** A table of resources as the migrations make it; a test holds the two against each other. */
 export interface Table {
   name: string;
   columns: Readonly<Record<string, { type: PgType; isNullable: boolean; isGenerated: boolean }>>;

@@ -1,4 +1,4 @@
-import type { DeliveryStatus } from "../../db/schema/deliveries.ts";
+import type { DeliveryStatus } from "../../db/schema/states.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 

@@ -1,4 +1,4 @@
-import type { MarkKind } from "../../db/schema/sync.ts";
+import type { MarkKind } from "../../db/schema/states.ts";
 
 /**
  * A whole delivery on its way to Postgres, for the time that Postgres cannot be reached: the one job that carries more

@@ -1,4 +1,4 @@
-import { DELIVERY_STATUSES } from "../../../db/schema/deliveries.ts";
+import { DELIVERY_STATUSES } from "../../../db/schema/states.ts";
 import { duration } from "../../config/values.ts";
 import {
   type DeliveryFilter,

@@ -1,4 +1,4 @@
-import type { SyncState } from "../../../db/schema/sync.ts";
+import type { SyncState } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { isPattern } from "../../config/values.ts";
 import type { Context } from "../../context.ts";

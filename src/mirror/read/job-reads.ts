@@ -1,5 +1,5 @@
 import type { Database } from "../../../db/database.ts";
-import type { SyncState } from "../../../db/schema/sync.ts";
+import type { SyncState } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { Gather } from "../../operations/gather.ts";
 import { type Mark, type MarkKey, type MarkRow, toMark } from "../store/marks.ts";

@@ -1,5 +1,5 @@
 import type { Queries } from "../../../db/database.ts";
-import type { MarkKind } from "../../../db/schema/sync.ts";
+import type { MarkKind } from "../../../db/schema/states.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Fields } from "../../json.ts";
 import type { Merged } from "./merge.ts";

@@ -5,7 +5,7 @@ import { milestones } from "../../../db/schema/milestones.ts";
 import { pullRequests } from "../../../db/schema/pull-requests.ts";
 import { repositories } from "../../../db/schema/repositories.ts";
 import { pullRequestReviewComments, pullRequestReviews } from "../../../db/schema/reviews.ts";
-import type { ResourceKind } from "../../../db/schema/sync.ts";
+import type { ResourceKind } from "../../../db/schema/states.ts";
 import type { Table } from "../../../db/schema/table.ts";
 import { users } from "../../../db/schema/users.ts";
 import { type Fields, type Json, objectOf } from "../../json.ts";

@@ -1,5 +1,5 @@
 import type { Queries } from "../../../db/database.ts";
-import type { SyncState } from "../../../db/schema/sync.ts";
+import type { SyncState } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 
 /**

@@ -1,0 +1,28 @@
+export const DELIVERY_STATUSES = ["pending", "applied", "ignored", "failed"] as const;
+/**
+ * `src/inbox` alone writes it.
+ *
+ * - pending: acknowledged, and to be applied.
+ * - applied, ignored: settled. A redelivery changes nothing.
+ * - failed: its job has failed for good. A redelivery makes it pending again; an operator can do so with any delivery.
+ */
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+
+/** What the states mean, and who moves a repository: `src/sync/following/state.ts`. */
+export type SyncState = "backfilling" | "live" | "paused" | "gone";
+
+export type ResourceKind =
+  | "user"
+  | "repository"
+  | "label"
+  | "milestone"
+  | "issue"
+  | "pull_request"
+  | "issue_comment"
+  | "review"
+  | "review_comment";
+/**
+ * What upstream can be asked about. "mergeability": whether the open pull requests of a repository can be merged, where it is
+ * not known.
+ */
+export type MarkKind = ResourceKind | "mergeability";
