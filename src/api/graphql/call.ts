@@ -1,4 +1,5 @@
 import { PEOPLE } from "../../../db/revisions.ts";
+import type { Fields, Json } from "../../json.ts";
 import {
   type FoundNode,
   findById,
@@ -12,7 +13,6 @@ import { findRenamedRepository, type ShownRepository } from "../../mirror/read/s
 import type { Sight } from "../../mirror/read/sight.ts";
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { Unfolding } from "../../mirror/render/unfolding.ts";
-import type { Fields, Json } from "../../mirror/store/template.ts";
 import type { Kept } from "../../mirror/unchanged/kept.ts";
 import type { Reading } from "../../mirror/unchanged/reading.ts";
 import type { ApiContext } from "../call.ts";
@@ -255,7 +255,7 @@ export class GraphqlCall {
     return this.loader<Key, Node | null>(name, async (keys) => {
       const rows = await find(keys);
       const nodes = await this.unfold(kind, rows);
-      const byKey = new Map(rows.map((row, at) => [row.key, nodes[at] as Node]));
+      const byKey = new Map(rows.map((row, at) => [row.key, nodes[at]]));
       return keys.map((key) => byKey.get(keyOf(key)) ?? null);
     });
   }

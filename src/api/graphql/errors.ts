@@ -1,7 +1,7 @@
 import { GraphQLError } from "graphql";
 
 /** The service's types of error. */
-export type ErrorType =
+type ErrorType =
   | "NOT_FOUND"
   | "FORBIDDEN"
   | "MISSING_PAGINATION_BOUNDARIES"
@@ -16,6 +16,11 @@ export type ErrorType =
 /** An error that the caller is told of as it is. */
 export function typedError(type: ErrorType, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { type } });
+}
+
+/** An error in upstream's own words. `type` is one of the service's, of which there are more than we know. */
+export function upstreamsError(type: string | null | undefined, message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { type: type ?? "UNPROCESSABLE" } });
 }
 
 /** As the service writes it: the type stands beside the message, not among the extensions. */

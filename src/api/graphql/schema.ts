@@ -18,6 +18,7 @@ export function apiSchema(): GraphQLSchema {
     if (!isObjectType(type)) continue;
     for (const field of Object.values(type.getFields())) {
       const resolve = resolvers[type.name]?.[field.name];
+      // No type can say that a field of the schema has the arguments that its resolver reads.
       if (resolve) field.resolve = resolve as GraphQLFieldResolver<unknown, unknown>;
       const subscription = type.name === "Subscription" ? subscriptionFields[field.name] : undefined;
       if (subscription) Object.assign(field, subscription);

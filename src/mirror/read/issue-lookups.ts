@@ -24,6 +24,7 @@ interface Key {
 }
 
 interface Row {
+  repository_id: string;
   number: number;
   document: string;
   body: string | null;
@@ -57,7 +58,7 @@ async function findIssues(db: Database, keys: readonly Key[]): Promise<IssueLook
   const repositories = `{${keys.map((key) => key.repositoryId).join(",")}}`;
   const numbers = `{${keys.map((key) => key.number).join(",")}}`;
   const rows = await db.prepared<Row>(
-    sql`select i.number, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
+    sql`select x.r as repository_id, i.number, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
         (extract(epoch from i.updated_at) * 1000)::float8 as updated,
         (select p.revision::text from revisions p where p.repository_id = ${PEOPLE}) as people,
         v.revision::text as revision, s.state <> 'gone' as mirrored, (extract(epoch from s.confirmed_at) * 1000)::float8 as confirmed
@@ -65,16 +66,16 @@ async function findIssues(db: Database, keys: readonly Key[]): Promise<IssueLook
       left join issues i on i.repository_id = x.r and i.number = x.n
       left join revisions v on v.repository_id = x.r left join repository_syncs s on s.repository_id = x.r order by x.at`,
   );
-  return rows.map((row, at) => lookupOf(row, keys[at] as Key));
+  return rows.map((row) => lookupOf(row));
 }
 
-function lookupOf(row: Row, { repositoryId }: Key): IssueLookup {
+function lookupOf(row: Row): IssueLookup {
   const confirmedAt = row.confirmed === null ? null : new Date(Math.floor(row.confirmed));
   return {
     issue: row.deleted ? "deleted" : foundIssue(row),
     standings: new Map([
       [PEOPLE, { revision: row.people, isMirrored: false, confirmedAt: null }],
-      [repositoryId, { revision: row.revision, isMirrored: row.mirrored ?? false, confirmedAt }],
+      [Number(row.repository_id), { revision: row.revision, isMirrored: row.mirrored ?? false, confirmedAt }],
     ]),
   };
 }

@@ -2,8 +2,6 @@ import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { type Fields, isObject, type Json, textOf } from "../../json.ts";
 
-export type { Fields, Json };
-
 /** Kinds of shared resource: user, repository, label, milestone. */
 export type SharedKind = "u" | "r" | "l" | "m";
 

@@ -1,3 +1,4 @@
+import type { Json } from "../../json.ts";
 /** Upstream will not serve us before `resetAt`. Wait until then; do not guess. Nothing was done on our behalf. */
 export class QuotaSpentError extends Error {
   override name = "QuotaSpentError";
@@ -70,8 +71,8 @@ export class UpstreamRefusedError extends Error {
   override name = "UpstreamRefusedError";
   readonly status: number;
   /** Upstream's answer: parsed JSON, or its text when it is none. */
-  readonly body: unknown;
-  constructor(status: number, reason: string, body: unknown, options?: ErrorOptions) {
+  readonly body: Json;
+  constructor(status: number, reason: string, body: Json, options?: ErrorOptions) {
     super(`Upstream refuses with ${status}: ${reason}`, options);
     this.status = status;
     this.body = body;

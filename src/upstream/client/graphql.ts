@@ -10,10 +10,7 @@ import { isSecondaryMessage, isSpentMessage, isTimeoutMessage } from "./wording.
 export const RATE_LIMIT = "rateLimit { cost limit nodeCount remaining resetAt used }";
 
 /** As upstream sends it. */
-interface GraphqlBody {
-  data: Fields | null;
-  errors: GraphqlError[];
-}
+type GraphqlBody = { data: Fields | null; errors: GraphqlError[] };
 
 /** Reads the body; null when it is none of GraphQL's, such as a page of HTML or a REST error. Pure. */
 export function parseGraphql(text: string): GraphqlBody | null {

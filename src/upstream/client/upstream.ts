@@ -51,13 +51,14 @@ export interface RawAnswer {
   seenAt: Date;
 }
 
-export interface GraphqlError {
+/** A type, so that an error is JSON too. */
+export type GraphqlError = {
   /** Upstream's word for it, such as NOT_FOUND or FORBIDDEN; null where it gives none. */
   type: string | null;
   /** Which field of the data could not be resolved and is therefore null. Empty: the document as a whole. */
   path: (string | number)[];
   message: string;
-}
+};
 
 export interface GraphqlAnswer<T> {
   /** What could be resolved. A null that `errors` has the path of is unknown, and not a fact. */

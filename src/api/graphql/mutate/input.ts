@@ -1,5 +1,5 @@
 /** What mutations are given, and what of the mirror it means. */
-import type { Fields } from "../../../mirror/store/template.ts";
+import { type Fields, numberOf } from "../../../json.ts";
 import { issuePlace } from "../../rest/issue-place.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
@@ -54,9 +54,9 @@ export function setsOf({ title, body, state }: Sets, { labels, assignees, milest
     ...(title == null ? {} : { title }),
     ...(body == null ? {} : { body }),
     ...(state == null ? {} : { state: state.toLowerCase() }),
-    ...(labels ? { labels: labels.map(({ rest }) => rest.name as string) } : {}),
-    ...(assignees ? { assignees: assignees.map(({ rest }) => rest.login as string) } : {}),
-    ...(milestone === undefined ? {} : { milestone: (milestone?.rest.number ?? null) as number | null }),
+    ...(labels ? { labels: labels.map(({ rest }) => String(rest.name)) } : {}),
+    ...(assignees ? { assignees: assignees.map(({ rest }) => String(rest.login)) } : {}),
+    ...(milestone === undefined ? {} : { milestone: numberOf(milestone?.rest.number) }),
   };
 }
 

@@ -1,6 +1,7 @@
 /** The mutations. Each is sent to upstream once, and shows what was written from the mirror. */
+import { type Fields, objectOf, textOf } from "../../../json.ts";
 import { findParentNumber } from "../../../mirror/read/parents.ts";
-import { type Fields, referenceId } from "../../../mirror/store/template.ts";
+import { referenceId } from "../../../mirror/store/template.ts";
 import { writeCursor } from "../../dialect/cursor.ts";
 import { issuePlace } from "../../rest/issue-place.ts";
 import * as issues from "../../rest/writes/issue-writes.ts";
@@ -12,11 +13,11 @@ import { type Input, placed, repositoryOf, resolved, type Sets, setsOf, typed } 
 import { type Done, mutated, performed, writerOf } from "./pass-on.ts";
 import { updatePull } from "./update-pull.ts";
 
-type Mutation = (root: unknown, args: { input: never }, call: GraphqlCall) => Promise<object>;
+type Mutation<In = never> = (root: unknown, args: { input: In }, call: GraphqlCall) => Promise<object>;
 
-function mutation<In extends Input>(run: (call: GraphqlCall, input: In) => Promise<object>): Mutation {
+function mutation<In extends Input>(run: (call: GraphqlCall, input: In) => Promise<object>): Mutation<In> {
   return async (_root, { input }, call) => ({
-    clientMutationId: (input as In).clientMutationId ?? null,
+    clientMutationId: input.clientMutationId ?? null,
     ...(await run(call, input)),
   });
 }
@@ -50,7 +51,7 @@ export const mutationResolvers: Record<string, Mutation> = {
     const { writer, place } = await placed(call, subject);
     const done = await performed(call, writer, issues.createComment(place, JSON.stringify({ body })));
     const node = await shownComment(call, subject.repositoryId, done);
-    const id = Number((done.answer as Fields).id);
+    const id = Number(objectOf(done.answer).id);
     return { commentEdge: { cursor: writeCursor([String(id), id]), node }, subject: await again(call, subject) };
   }),
   updateIssueComment: mutation<Input & { id: string; body: string }>(async (call, { id, body }) => {
@@ -153,8 +154,8 @@ async function removeLabels(
         const before = (await find("issue", place.number)) ?? (await find("pull_request", place.number));
         const carried = before?.fields.labels;
         const left = (Array.isArray(carried) ? carried : []).filter((label) => !gone.includes(referenceId(label)));
-        const { updatedAt } = ((answer as Fields).labelable ?? {}) as { updatedAt?: string };
-        return issues.saysLabels(place, find, left, { movedAt: updatedAt ?? null });
+        const movedAt = textOf(objectOf(objectOf(answer).labelable).updatedAt);
+        return issues.saysLabels(place, find, left, { movedAt });
       },
     },
   );
@@ -189,7 +190,7 @@ async function headRepository(call: GraphqlCall, globalId: string): Promise<stri
   const mirrored = await call.repository(decoded.id);
   if (mirrored) return String(mirrored.rest.full_name);
   const answer = await call.ctx.upstream.get(`/repositories/${decoded.id}`, { priority: "caller" });
-  const fork = answer.kind === "ok" ? (answer.body as Fields) : null;
+  const fork = answer.kind === "ok" ? objectOf(answer.body) : null;
   if (fork?.private !== false) throw unknown();
   return String(fork.full_name);
 }
@@ -205,21 +206,21 @@ async function shown(
   { answer, isStored }: Done,
   kind: "Issue" | "PullRequest" = "Issue",
 ): Promise<Node> {
-  const rest = answer as Fields;
+  const rest = objectOf(answer);
   const node = isStored ? await call.numbered(kind, repositoryId, Number(rest.number)) : null;
   return node ?? { kind, repositoryId, rest };
 }
 
 async function shownComment(call: GraphqlCall, repositoryId: number, { answer, isStored }: Done): Promise<Node> {
-  const rest = answer as Fields;
+  const rest = objectOf(answer);
   const node = isStored ? await call.byId("IssueComment", Number(rest.id)) : null;
   return node ?? { kind: "IssueComment", repositoryId, rest };
 }
 
 /** What was changed, from the mirror, as it is now. */
 async function again(call: GraphqlCall, subject: Node, done?: Done): Promise<Node> {
-  const kind = subject.kind as "Issue" | "PullRequest";
-  const rest = done?.answer as Fields | undefined;
-  if (done && !done.isStored && rest?.number !== undefined) return { ...subject, rest: { ...subject.rest, ...rest } };
+  const rest = objectOf(done?.answer);
+  if (done && !done.isStored && rest.number !== undefined) return { ...subject, rest: { ...subject.rest, ...rest } };
+  const kind = subject.kind === "PullRequest" ? "PullRequest" : "Issue";
   return (await call.numbered(kind, subject.repositoryId, Number(subject.rest.number))) ?? subject;
 }

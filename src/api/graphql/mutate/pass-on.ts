@@ -1,4 +1,4 @@
-import type { Fields, Json } from "../../../mirror/store/template.ts";
+import { type Fields, type Json, objectOf, rowsOf, textOf } from "../../../json.ts";
 import { UpstreamRefusedError } from "../../../upstream/client/errors.ts";
 import { graphqlAnswer, parseGraphql } from "../../../upstream/client/graphql.ts";
 import type { GraphqlAnswer } from "../../../upstream/client/upstream.ts";
@@ -7,7 +7,7 @@ import { ApiFault } from "../../dialect/fault.ts";
 import { known, OutcomeUnknownFault, type Writer } from "../../rest/writes/pass-on.ts";
 import { askAgain, isSuccess, perform, settle, type Write } from "../../rest/writes/write.ts";
 import type { GraphqlCall, Node } from "../call.ts";
-import { type ErrorType, typedError } from "../errors.ts";
+import { typedError, upstreamsError } from "../errors.ts";
 
 /** What came of a write. `answer` is upstream's own, null where it says nothing; `isStored`: the mirror shows it. */
 export interface Done {
@@ -28,7 +28,8 @@ export async function performed(call: GraphqlCall, writer: Writer, write: Write)
   const { answer, isStored } = await inOurWords(() => perform(writer, write));
   call.forget();
   if (!isSuccess(answer)) throw refusal(answer.status, answer.body);
-  return { answer: answer.body === "" ? null : (JSON.parse(answer.body) as Json), isStored };
+  const shown: Json = answer.body === "" ? null : JSON.parse(answer.body);
+  return { answer: shown, isStored };
 }
 
 /**
@@ -47,7 +48,7 @@ export async function mutated(
   const payload = answer.data.done;
   // What of the payload could not be resolved does not undo the mutation.
   if (payload === null || payload === undefined)
-    throw typedError((error?.type ?? "UNPROCESSABLE") as ErrorType, error?.message || "Upstream refused");
+    throw upstreamsError(error?.type, error?.message || "Upstream refused");
   const body = JSON.stringify(payload);
   return { answer: payload, isStored: await settle(writer, write, { headers: {}, body }) };
 }
@@ -70,8 +71,8 @@ async function send(
   } catch (error) {
     if (error instanceof OutcomeUnknownFault) await askAgain(writer, about);
     if (!(error instanceof UpstreamRefusedError)) throw error;
-    const [first] = (error.body as { errors?: { type?: string | null; message?: string }[] } | null)?.errors ?? [];
-    throw typedError((first?.type ?? "UNPROCESSABLE") as ErrorType, first?.message || error.message);
+    const [first] = rowsOf(objectOf(error.body).errors);
+    throw upstreamsError(textOf(first?.type), textOf(first?.message) || error.message);
   }
 }
 
@@ -102,8 +103,8 @@ function detail(one: Json): string[] {
 
 function parsed(body: string): { message: string; errors?: Json } {
   try {
-    const { message, errors = null } = JSON.parse(body) as Fields;
-    return { message: typeof message === "string" ? message : "Upstream refused", errors };
+    const { message, errors = null } = objectOf(JSON.parse(body));
+    return { message: textOf(message) ?? "Upstream refused", errors };
   } catch (error) {
     if (error instanceof SyntaxError) return { message: "Upstream refused, and not in JSON" };
     throw error;

@@ -1,8 +1,9 @@
 /** What a pull request says of its commits and of being merged. */
+import { objectOf } from "../../../json.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { heldConnection, type PageArguments, pageRequest } from "../resolve/connection.ts";
-import { enumValue, notMirrored, object, onceRead, type Resolver, type TypeResolvers } from "../resolve/fields.ts";
+import { enumValue, notMirrored, onceRead, type Resolver, type TypeResolvers } from "../resolve/fields.ts";
 import type { FieldInfo } from "../run/plan.ts";
 
 const commit = (repositoryId: number, oid: unknown): Node | null =>
@@ -10,7 +11,7 @@ const commit = (repositoryId: number, oid: unknown): Node | null =>
 
 /** Of a pull request's commits, REST tells how many there are and which is the last. */
 const commits: Resolver = (node, args: PageArguments, call: GraphqlCall, info: FieldInfo) => {
-  const totalCount = () => onceRead("commits")(node, args as never, call, info);
+  const totalCount = () => onceRead("commits")(node, args, call, info);
   const isLast = args.last === 1 && args.first == null && !args.before;
   if (!isLast) {
     pageRequest(info, args, () => null);
@@ -23,7 +24,7 @@ const commits: Resolver = (node, args: PageArguments, call: GraphqlCall, info: F
     return { totalCount, nodes: refused, edges: refused, pageInfo: refused };
   }
   const last: Node = { kind: "PullRequestCommit", repositoryId: node.repositoryId, rest: node.rest };
-  const connection = heldConnection(info, args, [last], { keyOf: () => String(object(node.rest.head).sha) });
+  const connection = heldConnection(info, args, [last], { keyOf: () => String(objectOf(node.rest.head).sha) });
   const pageInfo = async () => ({ ...(await connection.pageInfo()), hasPreviousPage: Number(totalCount()) > 1 });
   return { ...connection, totalCount, pageInfo };
 };
@@ -42,6 +43,6 @@ export const pullMerging: TypeResolvers = {
 };
 
 export const commitOfPull: TypeResolvers = {
-  commit: ({ repositoryId, rest: { head } }) => commit(repositoryId, object(head).sha),
+  commit: ({ repositoryId, rest: { head } }) => commit(repositoryId, objectOf(head).sha),
   pullRequest: (node) => ({ ...node, kind: "PullRequest" }),
 };

@@ -1,4 +1,5 @@
-import { type Fields, type Json, strip } from "../../../mirror/store/template.ts";
+import { type Fields, isObject, type Json, objectOf, textOf } from "../../../json.ts";
+import { strip } from "../../../mirror/store/template.ts";
 import * as issues from "../../rest/writes/issue-writes.ts";
 import * as pulls from "../../rest/writes/pull-writes.ts";
 import type { Find, Implied, Sayings, Written } from "../../rest/writes/write.ts";
@@ -50,10 +51,10 @@ async function updateBoth(
   const ids = (nodes: Node[]) => nodes.map(({ rest }) => String(rest.node_id));
   const { labels, assignees, milestone } = resolved;
   const { title, body, state, baseRefName, maintainerCanModify } = input;
-  const given = { title, body, state, baseRefName, maintainerCanModify };
+  const given = said({ title, body, state, baseRefName, maintainerCanModify });
   const sent: Fields = {
     pullRequestId: String(pull.rest.node_id),
-    ...(Object.fromEntries(Object.entries(given).filter(([, value]) => value != null)) as Fields),
+    ...given,
     ...(labels ? { labelIds: ids(labels) } : {}),
     ...(assignees ? { assigneeIds: ids(assignees) } : {}),
     ...(milestone === undefined ? {} : { milestoneId: milestone ? String(milestone.rest.node_id) : null }),
@@ -78,34 +79,38 @@ async function saysUpdate(
   resolved: Resolved,
   { written, find, number }: { written: Written; find: Find; number: number },
 ): Promise<Sayings> {
-  const { updatedAt, closedAt, baseRefOid } = ((written.answer as Fields).pullRequest ?? {}) as Record<string, string>;
+  const { updatedAt, closedAt, baseRefOid } = objectOf(objectOf(written.answer).pullRequest);
   const { repository } = written.at;
   const home = { api, fullName: repository?.fullName, htmlUrl: repository?.htmlUrl ?? undefined };
   const embedded = strip(embeddedOf(resolved), home);
   const { title, body, state } = setsOf(input, {});
   const common: Fields = {
-    ...strip(
-      Object.fromEntries(Object.entries({ title, body, state }).filter(([, value]) => value !== undefined)) as Fields,
-      home,
-    ).fields,
+    ...strip(said({ title, body, state }), home).fields,
     ...(state === undefined ? {} : { closed_at: closedAt ?? null }),
     ...embedded.fields,
   };
-  const base = (await find("pull_request", number))?.fields.base as Fields | undefined;
+  const base = (await find("pull_request", number))?.fields.base;
   const own: Fields = {
-    ...(input.baseRefName != null && base
+    ...(input.baseRefName != null && isObject(base)
       ? {
-          base: { ...base, ref: input.baseRefName, label: labelOf(base, input.baseRefName), sha: baseRefOid as string },
+          base: { ...base, ref: input.baseRefName, label: labelOf(base, input.baseRefName), sha: baseRefOid ?? null },
         }
       : {}),
     ...(input.maintainerCanModify == null ? {} : { maintainer_can_modify: input.maintainerCanModify }),
   };
-  const movedAt = updatedAt ?? null;
+  const movedAt = textOf(updatedAt);
   const implied: Implied[] = [
     { kind: "issue", key: number, fields: common, movedAt },
     { kind: "pull_request", key: number, fields: { ...common, ...own }, movedAt },
   ];
   return { shown: [{ seen: [], shapes: embedded.shapes }], implied };
+}
+
+/** Without what was left out, or is null. */
+function said(given: Readonly<Record<string, Json | undefined>>): Fields {
+  const fields: Fields = {};
+  for (const [key, value] of Object.entries(given)) if (value != null) fields[key] = value;
+  return fields;
 }
 
 function embeddedOf({ labels, assignees, milestone }: Resolved): Fields {

@@ -193,7 +193,7 @@ function connection<Loaded extends Page | Promise<Page>>(
     edges: () =>
       ofPage((page) => {
         const edgesOf = (nodes: Shown[]) =>
-          nodes.map((node, at) => ({ node, cursor: cursor(page.positions[at] as Position) }));
+          page.positions.map((position, at) => ({ node: nodes[at] ?? null, cursor: cursor(position) }));
         const nodes = page.nodes();
         return nodes instanceof Promise ? nodes.then(edgesOf) : edgesOf(nodes);
       }),
@@ -237,7 +237,8 @@ export function pageRequest<Place>(
   read: (cursor: string) => Place | null,
 ): { after: Place | null; before: Place | null; fromEnd: boolean; limit: number; withBody: boolean } | null {
   const name = info.fieldName;
-  if (first == null && last == null) {
+  const limit = first ?? last ?? null;
+  if (limit === null) {
     if (!selectsPage(info)) return null;
     throw typedError(
       "MISSING_PAGINATION_BOUNDARIES",
@@ -250,7 +251,7 @@ export function pageRequest<Place>(
       `Passing both \`first\` and \`last\` to paginate the \`${name}\` connection is not supported.`,
     );
   }
-  const [side, limit] = first != null ? ["first", first] : ["last", last as number];
+  const side = first != null ? "first" : "last";
   if (limit < 0)
     throw typedError(
       "INVALID_PAGINATION_ARGUMENTS",

@@ -1,5 +1,5 @@
 /** What the fields of several types have in common. */
-import type { Fields, Json } from "../../../mirror/store/template.ts";
+import type { Json } from "../../../json.ts";
 import { actorOf, type GraphqlCall, type Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
@@ -23,8 +23,8 @@ export const path: Resolver = (node) => pathOf(node.rest.html_url);
 
 /** What the mirror has only once the single resource was read, and cannot say before. */
 export const onceRead =
-  (key: string): Resolver =>
-  (node, _args, _call, info) => {
+  (key: string) =>
+  (node: Node, _args: unknown, _call: GraphqlCall, info: FieldInfo): Json => {
     const value = node.rest[key];
     if (value !== undefined) return value;
     throw typedError("SERVICE_UNAVAILABLE", `\`${info.fieldName}\` of this ${node.kind} is not mirrored yet.`);
@@ -44,9 +44,6 @@ export function pathOf(address: Json | undefined): string | null {
 
 /** An Int of GraphQL has 32 bits; ids have outgrown it, and the service leaves those to `fullDatabaseId`. */
 export const databaseId: Resolver = ({ rest: { id } }) => (typeof id === "number" && id <= 0x7fff_ffff ? id : null);
-
-export const object = (value: Json | undefined): Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
 
 const identity: TypeResolvers = {
   id: rest("node_id"),

@@ -1,11 +1,11 @@
+import { type Json, objectOf, rowsOf } from "../../../json.ts";
 import { issueComments, reviews } from "../../../mirror/read/connections/comments.ts";
 import type { Order } from "../../../mirror/read/connections/order.ts";
-import type { Fields, Json } from "../../../mirror/store/template.ts";
 import { actorOf, type Node } from "../call.ts";
 import { pullMerging } from "../mutate/pull-merging.ts";
 import { ownsRepositories } from "./accounts.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
-import { comment, enumValue, object, onceRead, requireRepository, rest, type TypeResolvers, upper } from "./fields.ts";
+import { comment, enumValue, onceRead, requireRepository, rest, type TypeResolvers, upper } from "./fields.ts";
 import { pullReactionGroups, reactionGroups } from "./reactions.ts";
 import { embeddedRepository } from "./repository-details.ts";
 import { latestReviews, reviewRequests } from "./reviews.ts";
@@ -47,10 +47,7 @@ const issueOrPull: TypeResolvers = {
 };
 
 function held(kind: "Label" | "Milestone" | "User", repositoryId: number, value: Json | undefined): Node[] {
-  const objects = (Array.isArray(value) ? value : []).filter(
-    (one): one is Fields => typeof one === "object" && one !== null && !Array.isArray(one),
-  );
-  return objects.map((one) => ({ kind, repositoryId, rest: one }));
+  return rowsOf(value).map((one) => ({ kind, repositoryId, rest: one }));
 }
 
 export const issue: TypeResolvers = {
@@ -74,7 +71,7 @@ export const pullRequest: TypeResolvers = {
   merged: ({ rest: { merged_at } }) => merged_at != null,
   mergedAt: rest("merged_at"),
   mergedBy: (node, args, call, info) =>
-    node.rest.merged_at == null ? null : actorOf(onceRead("merged_by")(node, args, call, info) as Json),
+    node.rest.merged_at == null ? null : actorOf(onceRead("merged_by")(node, args, call, info)),
   mergeable: ({ rest: { mergeable } }) =>
     mergeable === true ? "MERGEABLE" : mergeable === false ? "CONFLICTING" : "UNKNOWN",
   maintainerCanModify: onceRead("maintainer_can_modify"),
@@ -83,17 +80,17 @@ export const pullRequest: TypeResolvers = {
   changedFiles: onceRead("changed_files"),
   totalCommentsCount: ({ rest: { comments, review_comments } }) =>
     typeof comments === "number" && typeof review_comments === "number" ? comments + review_comments : null,
-  baseRefName: ({ rest: { base } }) => object(base).ref,
-  baseRefOid: ({ rest: { base } }) => object(base).sha,
-  headRefName: ({ rest: { head } }) => object(head).ref,
-  headRefOid: ({ rest: { head } }) => object(head).sha,
+  baseRefName: ({ rest: { base } }) => objectOf(base).ref,
+  baseRefOid: ({ rest: { base } }) => objectOf(base).sha,
+  headRefName: ({ rest: { head } }) => objectOf(head).ref,
+  headRefOid: ({ rest: { head } }) => objectOf(head).sha,
   baseRepository: (node, _args, call) => requireRepository(call, node.repositoryId),
-  headRepository: ({ rest: { head } }, _args, call) => embeddedRepository(call, object(head).repo),
+  headRepository: ({ rest: { head } }, _args, call) => embeddedRepository(call, objectOf(head).repo),
   headRepositoryOwner: ({ rest: { head } }) => {
-    const owner = actorOf(object(head).user);
+    const owner = actorOf(objectOf(head).user);
     return owner && ownsRepositories(owner) ? owner : null;
   },
-  isCrossRepository: ({ rest: { head }, repositoryId }) => object(object(head).repo).id !== repositoryId,
+  isCrossRepository: ({ rest: { head }, repositoryId }) => objectOf(objectOf(head).repo).id !== repositoryId,
   reviewRequests: (node, args: PageArguments, _call, info) => reviewRequests(node, args, info),
   latestReviews,
   reviews: (

@@ -19,11 +19,11 @@ import {
 /** What lies under a label or a milestone. */
 function listedUnder(above: "label" | "milestone"): TypeResolvers {
   const list =
-    (kind: "Issue" | "PullRequest", source: (args: never, above: Above) => PageSource): Resolver =>
-    (node, args: PageArguments, call, info) =>
+    <Args extends object>(kind: "Issue" | "PullRequest", source: (args: Args, above: Above) => PageSource): Resolver =>
+    (node, args: Args & PageArguments, call, info) =>
       storedConnection(call, info, args, {
         kind,
-        source: source(args as never, above),
+        source: source(args, above),
         parent: { r: node.repositoryId, n: Number(node.rest.id) },
       });
   return { issues: list("Issue", issues), pullRequests: list("PullRequest", pulls) };

@@ -31,9 +31,10 @@ export function decodeId(text: string): DecodedId | null {
 
 function decodeNewId(text: string): DecodedId | null {
   const match = /^([A-Z]+)_([\w-]+)$/.exec(text);
-  const type = PREFIXES[match?.[1] as keyof typeof PREFIXES];
-  if (!match || !type) return null;
-  const numbers = unpackNumbers(Buffer.from(match[2] ?? "", "base64url"));
+  const [, prefix, numbersText = ""] = match ?? [];
+  const type = Object.entries(PREFIXES).find(([name]) => name === prefix)?.[1];
+  if (!type) return null;
+  const numbers = unpackNumbers(Buffer.from(numbersText, "base64url"));
   const id = numbers?.at(-1);
   return numbers && numbers.length >= 2 && numbers[0] === 0 && id !== undefined ? { type, id } : null;
 }
@@ -53,8 +54,7 @@ function unpackNumbers(bytes: Buffer): number[] | null {
   if (head === undefined || head < 0x90 || head > 0x9f) return null;
   const numbers: number[] = [];
   let at = 1;
-  while (at < bytes.length) {
-    const first = bytes[at] as number;
+  for (let first = bytes[at]; first !== undefined; first = bytes[at]) {
     const size = first < 0x80 ? 0 : { 204: 1, 205: 2, 206: 4, 207: 8 }[first];
     if (size === undefined || at + 1 + size > bytes.length) return null;
     if (size === 0) numbers.push(first);

@@ -1,6 +1,6 @@
 /** How often something was reacted to. REST tells the counts alone, so who reacted is not known. */
-import type { Fields } from "../../../mirror/store/template.ts";
-import { object, type Resolver } from "./fields.ts";
+import { type Fields, objectOf } from "../../../json.ts";
+import type { Resolver } from "./fields.ts";
 
 /** REST's names, in the order in which the service lists the groups. */
 const CONTENTS = {
@@ -23,7 +23,7 @@ export const pullReactionGroups: Resolver = async ({ repositoryId, rest: { numbe
 
 function groupsOf({ reactions }: Fields): object[] | null {
   if (!reactions) return null;
-  const counts = object(reactions);
+  const counts = objectOf(reactions);
   return Object.entries(CONTENTS).map(([key, content]) => {
     const totalCount = Number(counts[key] ?? 0);
     return { content, users: { totalCount }, reactors: { totalCount } };

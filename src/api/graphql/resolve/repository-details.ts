@@ -1,19 +1,22 @@
 /** What only REST's single repository shows: rights, how it is merged, where it came from, and who is about. */
 
+import { type Fields, isObject, type Json, objectOf } from "../../../json.ts";
 import { assignableUsers } from "../../../mirror/read/connections/of-repository.ts";
 import { sees } from "../../../mirror/read/sight.ts";
-import type { Json } from "../../../mirror/store/template.ts";
 import { type Permissions, permissionsOf } from "../../callers/permissions.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
-import { object, onceRead, type Resolver, requireRepository, type TypeResolvers } from "./fields.ts";
+import { onceRead, type Resolver, requireRepository, type TypeResolvers } from "./fields.ts";
 
-function rightsOf({ repositoryId, rest: { permissions } }: Node, call: GraphqlCall): Permissions | null {
-  return permissionsOf(call.caller, repositoryId, (permissions as unknown as Permissions | undefined) ?? null);
+function rightsOf({ repositoryId, rest: { permissions } }: Node, call: GraphqlCall): Rights | null {
+  return permissionsOf(call.caller, repositoryId, isObject(permissions) ? permissions : null);
 }
 
-function permission(rights: Permissions | null): string | null {
+/** As the mirror shows them to itself, or as it shows them to callers. */
+type Rights = Permissions | Fields;
+
+function permission(rights: Rights | null): string | null {
   if (rights?.admin) return "ADMIN";
   if (rights?.maintain) return "MAINTAIN";
   if (rights?.push) return "WRITE";
@@ -29,7 +32,7 @@ const setting =
 
 /** One that the caller may not see is no more to them than one that was deleted. */
 export function embeddedRepository({ sight }: GraphqlCall, value: Json | undefined): Node | null {
-  const fields = object(value);
+  const fields = objectOf(value);
   const isSeen = typeof fields.id === "number" && (fields.private !== true || sees(sight, fields.id));
   return isSeen ? { kind: "Repository", repositoryId: Number(fields.id), rest: fields } : null;
 }
@@ -55,7 +58,7 @@ export const repositoryDetails: TypeResolvers = {
     const refused = () => {
       throw typedError("UNPROCESSABLE", "Who watches a repository is not mirrored: ask for `totalCount` alone.");
     };
-    const totalCount = () => onceRead("subscribers_count")(node, args as never, call, info);
+    const totalCount = () => onceRead("subscribers_count")(node, args, call, info);
     return { totalCount, nodes: refused, edges: refused, pageInfo: refused };
   },
   assignableUsers: async (node, args: PageArguments & { query?: string | null }, call, info) => {

@@ -1,3 +1,4 @@
+import { objectOf } from "../../../json.ts";
 import { issues } from "../../../mirror/read/connections/issues.ts";
 import { labels, milestones } from "../../../mirror/read/connections/of-repository.ts";
 import { pulls } from "../../../mirror/read/connections/pulls.ts";
@@ -9,7 +10,6 @@ import {
   account,
   databaseId,
   enumValue,
-  object,
   path,
   type Resolver,
   requireRepository,
@@ -19,12 +19,12 @@ import {
 import { repositoryDetails } from "./repository-details.ts";
 
 /** A list of what belongs to a repository; one that is only known as the head of a pull request has none to show. */
-function listed(kind: Node["kind"], source: (args: never) => PageSource): Resolver {
-  return async (node, args: PageArguments, call, info) => {
+function listed<Args extends object>(kind: Node["kind"], source: (args: Args) => PageSource): Resolver {
+  return async (node, args: Args & PageArguments, call, info) => {
     await requireRepository(call, node.repositoryId);
     return storedConnection(call, info, args, {
       kind,
-      source: source(args as never),
+      source: source(args),
       parent: { r: node.repositoryId, n: 0 },
     });
   };
@@ -51,7 +51,7 @@ export const repository: TypeResolvers = {
   isDisabled: ({ rest: { disabled } }) => disabled === true,
   isTemplate: ({ rest: { is_template } }) => is_template === true,
   isMirror: ({ rest: { mirror_url } }) => mirror_url != null,
-  isInOrganization: ({ rest: { owner } }) => object(owner).type === "Organization",
+  isInOrganization: ({ rest: { owner } }) => objectOf(owner).type === "Organization",
   createdAt: rest("created_at"),
   updatedAt: rest("updated_at"),
   pushedAt: rest("pushed_at"),
@@ -59,7 +59,7 @@ export const repository: TypeResolvers = {
   primaryLanguage: ({ rest: { language } }) => (language ? { name: language } : null),
   licenseInfo: ({ rest: { license } }) =>
     license
-      ? { key: object(license).key, name: object(license).name, spdxId: object(license).spdx_id, nickname: null }
+      ? { key: objectOf(license).key, name: objectOf(license).name, spdxId: objectOf(license).spdx_id, nickname: null }
       : null,
   stargazerCount: rest("stargazers_count"),
   forkCount: rest("forks_count"),

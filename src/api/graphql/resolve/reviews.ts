@@ -1,7 +1,7 @@
 /** What comments, reviews, comments on diffs and requests for reviews show. */
 
+import { type Json, objectOf, rowsOf } from "../../../json.ts";
 import { latestReviews as latestReviewSource, reviewComments } from "../../../mirror/read/connections/comments.ts";
-import type { Fields, Json } from "../../../mirror/store/template.ts";
 import { actorOf, type GraphqlCall, type Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
@@ -10,7 +10,6 @@ import {
   comment,
   databaseId,
   notMirrored,
-  object,
   ofRepository,
   path,
   pathOf,
@@ -52,10 +51,10 @@ const byId =
 /** Asked of accounts and of teams, in the order in which REST has them. */
 export function reviewRequests(node: Node, args: PageArguments, info: FieldInfo): Connection {
   const of = (key: string, kind: "Team" | "User"): Node[] =>
-    (Array.isArray(node.rest[key]) ? (node.rest[key] as Fields[]) : []).map((asked) => ({
+    rowsOf(node.rest[key]).map((asked) => ({
       kind: "ReviewRequest",
       repositoryId: node.repositoryId,
-      rest: { id: asked.id as Json, kind, asked, number: node.rest.number as Json },
+      rest: { id: asked.id ?? null, kind, asked, number: node.rest.number ?? null },
     }));
   const held = [...of("requested_reviewers", "User"), ...of("requested_teams", "Team")];
   return heldConnection(info, args, held, { keyOf: (_node, at) => String(at).padStart(4, "0") });
@@ -78,10 +77,10 @@ export const reviewResolvers: Record<string, TypeResolvers> = {
   IssueComment: {
     ...comment,
     reactionGroups,
-    viewerDidAuthor: ({ rest: { user } }, _args, call) => object(user).id === call.caller.userId,
+    viewerDidAuthor: ({ rest: { user } }, _args, call) => objectOf(user).id === call.caller.userId,
     // REST names what was minimized, and nothing else.
     isMinimized: ({ rest: { minimized } }) => minimized != null,
-    minimizedReason: ({ rest: { minimized } }) => object(minimized).reason ?? null,
+    minimizedReason: ({ rest: { minimized } }) => objectOf(minimized).reason ?? null,
     // Only an edit moves the time of a comment.
     includesCreatedEdit: ({ rest: { created_at, updated_at } }) => updated_at !== created_at,
     // Also under a pull request, whose issue side it is there.
@@ -135,7 +134,7 @@ export const reviewResolvers: Record<string, TypeResolvers> = {
     pullRequest: ({ repositoryId, rest: { number } }, _args, call) =>
       required("a PullRequest", call.numbered("PullRequest", repositoryId, Number(number))),
     requestedReviewer: ({ repositoryId, rest: { kind, asked } }) =>
-      kind === "Team" ? { kind: "Team", repositoryId, rest: object(asked) } : actorOf(asked),
+      kind === "Team" ? { kind: "Team", repositoryId, rest: objectOf(asked) } : actorOf(asked),
   },
   Team: {
     id: rest("node_id"),

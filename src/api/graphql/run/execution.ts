@@ -95,12 +95,13 @@ class Execution {
 
   #fields({ fields, type }: PlannedSelection, source: unknown, at: Place | undefined): Text {
     let text = "{";
+    let isFirst = true;
     let parts: Text[] | null = null;
     try {
-      for (let index = 0; index < fields.length; index++) {
-        const field = fields[index] as PlannedField;
+      for (const field of fields) {
         const shown = field.definition ? this.#field(field, source, at) : `"${type.name}"`;
-        text += index > 0 ? `,${field.label}` : field.label;
+        text += isFirst ? field.label : `,${field.label}`;
+        isFirst = false;
         if (typeof shown === "string") text += shown;
         else {
           parts ??= [];
@@ -173,11 +174,11 @@ class Execution {
   }
 
   #list(item: Form, field: PlannedField, value: unknown, place: Place): Text {
-    if (typeof value !== "object" || value === null || !(Symbol.iterator in value)) {
+    if (!isIterable(value)) {
       const { parentType, fieldName } = field.info;
       throw new GraphQLError(`Expected Iterable, but did not find one for field "${parentType}.${fieldName}".`);
     }
-    const items: unknown[] = Array.isArray(value) ? value : [...(value as Iterable<unknown>)];
+    const items: unknown[] = Array.isArray(value) ? value : [...value];
     let text = "[";
     let parts: Text[] | null = null;
     try {
@@ -211,6 +212,7 @@ class Execution {
   }
 
   #concrete(type: GraphQLAbstractType, field: PlannedField, value: unknown): PlannedSelection {
+    // No type can say that `resolveType` reads no more of the info than a plan has.
     const name = type.resolveType?.(value, this.#context, field.info as never, type);
     const known = typeof name === "string" ? field.inner.get(name) : undefined;
     return known ?? this.#plan.inner(field, concreteType(this.#plan.schema, type, name, field));
@@ -273,6 +275,7 @@ function abandon(values: readonly unknown[]): void {
 /** What a field without a resolver of its own shows: a property, or what the function answers that stands there. */
 function propertyOf(source: unknown, info: FieldInfo, args: unknown, context: unknown): unknown {
   if (typeof source !== "object" || source === null) return undefined;
+  // No type can say which properties the sources of a field have.
   const value = (source as Record<string, unknown>)[info.fieldName];
   return typeof value === "function" ? value.call(source, args, context, info) : value;
 }
@@ -304,7 +307,12 @@ function pathOf(place: Place): (string | number)[] {
 }
 
 function isPromise(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}
+
+/** Strings are no lists here, as for graphql-js. */
+function isIterable(value: unknown): value is Iterable<unknown> {
+  return typeof value === "object" && value !== null && Symbol.iterator in value;
 }
 
 interface Shared {

@@ -1,5 +1,6 @@
 /** What a query selects, worked out once per document: which fields of which types, with which arguments. */
 import {
+  type DefinitionNode,
   type FieldNode,
   type FragmentDefinitionNode,
   type GraphQLAbstractType,
@@ -34,6 +35,8 @@ export type FieldInfo = Pick<GraphQLResolveInfo, "fieldName" | "parentType" | "f
   view?: string | null;
 };
 
+/** A field may be selected several times under one name; what lies below is joined. */
+type FieldNodes = readonly [FieldNode, ...FieldNode[]];
 type Arguments = Record<string, unknown>;
 type Resolve = (source: unknown, args: Arguments, context: unknown, info: FieldInfo) => unknown;
 
@@ -42,7 +45,7 @@ export interface PlannedField {
   key: string;
   /** Its name as it stands in the answer, quoted, with the colon. */
   label: string;
-  nodes: readonly FieldNode[];
+  nodes: FieldNodes;
   /** Null: `__typename`, of which the type is the answer. */
   definition: GraphQLField<unknown, unknown> | null;
   form: Form;
@@ -130,20 +133,14 @@ export class Plan {
   /** @throws GraphQLError for arguments that cannot be what their field takes */
   argumentsOf(field: PlannedField, variables: VariableValues): Arguments {
     if (field.constant) return field.constant;
-    const [node] = field.nodes;
-    const args = getArgumentValues(
-      field.definition as GraphQLField<unknown, unknown>,
-      node as FieldNode,
-      variables,
-      undefined,
-      true,
-    );
+    if (!field.definition) return {};
+    const args = getArgumentValues(field.definition, field.nodes[0], variables, undefined, true);
     if (field.isConstant) field.constant = args;
     return args;
   }
 
   #selection(type: GraphQLObjectType, sets: readonly SelectionSetNode[]): PlannedSelection {
-    const grouped = new Map<string, FieldNode[]>();
+    const grouped = new Map<string, [FieldNode, ...FieldNode[]]>();
     const spread = new Set<string>();
     const collect = (set: SelectionSetNode): void => {
       for (const selection of set.selections) {
@@ -168,8 +165,8 @@ export class Plan {
     return { type, fields: [...grouped].map(([key, nodes]) => this.#field(type, key, nodes)) };
   }
 
-  #field(parentType: GraphQLObjectType, key: string, nodes: readonly FieldNode[]): PlannedField {
-    const { value: fieldName } = (nodes[0] as FieldNode).name;
+  #field(parentType: GraphQLObjectType, key: string, nodes: FieldNodes): PlannedField {
+    const { value: fieldName } = nodes[0].name;
     const definition = parentType.getFields()[fieldName] ?? null;
     if (!definition && fieldName !== "__typename")
       throw new Error(`A document was validated with an unknown field: ${parentType}.${fieldName}`);
@@ -184,10 +181,11 @@ export class Plan {
       nodes,
       definition,
       form: formOf(definition?.type ?? GraphQLString),
+      // No type can say that our resolvers read no more of the info than a plan has.
       resolve: (definition?.resolve as Resolve | undefined) ?? null,
       info: { fieldName, parentType, ...selected, view: hasView ? `${this.#name}/${slot}` : null },
       slot,
-      isConstant: !(nodes[0] as FieldNode).arguments?.some(hasVariable),
+      isConstant: !nodes[0].arguments?.some(hasVariable),
       constant: definition?.args.length === 0 ? {} : undefined,
       inner: new Map(),
     };
@@ -228,7 +226,7 @@ export class Plans {
 
   /** Null: not a query, or one that is not planned, such as of the schema itself. */
   of(
-    definitions: readonly { kind: string }[],
+    definitions: readonly DefinitionNode[],
     operation: OperationDefinitionNode,
     variables: VariableValues,
   ): Plan | null {
@@ -269,9 +267,9 @@ interface Planned {
   plans: Map<string, Plan>;
 }
 
-function prepare(definitions: readonly { kind: string }[], operation: OperationDefinitionNode): Planned {
+function prepare(definitions: readonly DefinitionNode[], operation: OperationDefinitionNode): Planned {
   const fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
-  for (const definition of definitions as readonly FragmentDefinitionNode[])
+  for (const definition of definitions)
     if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments[definition.name.value] = definition;
   const conditions = new Set<string>();
   let isIntrospection = false;

@@ -44,7 +44,7 @@ export function issues(args: IssuesArguments, above: Above = "repository"): Page
     labels: filterBy?.labels ?? undefined,
     milestone: choice(filterBy?.milestoneNumber, Number),
   };
-  const wanted = [states, filterBy?.states].filter((one) => one != null && one.length > 0) as string[][];
+  const wanted = [states ?? [], filterBy?.states ?? []].filter(({ length }) => length > 0);
   const parts = {
     repositoryId: sql`i.repository_id`,
     document: sql`i.document`,
