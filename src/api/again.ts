@@ -53,14 +53,14 @@ interface Ready {
 
 /** The part of the memory for pages that is added for requests. */
 const PART = 1 / 8;
-/** Of a request that is remembered, beside its texts. */
+/** The size of a remembered request beside its texts. */
 const OVERHEAD_BYTES = 500;
 
 /**
- * Answers a request that was answered before, without the work that would come out the same: knowing the route, reading the
- * request, making headers. The rest is done each time: whether the caller's token still holds, their quota, whether the page is
- * unchanged, whether they have it already, and the headers that move on. A request of which anything is not as it was is
- * answered the usual way.
+ * Answers a request that was answered before, without repeating the work that would give the same result: routing,
+ * reading the request, making headers. It checks each time the caller's token, their quota, whether the page is
+ * unchanged and whether the caller has it. It also renews the headers that change. If any part of the request differs,
+ * the request is answered the usual way.
  */
 export class Again {
   readonly #ctx: ApiContext;
@@ -180,7 +180,10 @@ export class Again {
     return way.freshness.headers;
   }
 
-  /** Everything of a request that its answer depends on, but for the validators; null: it is no read of what may be kept. */
+  /**
+   * All parts of a request that decide its answer, except the validators. Null if the request reads nothing that may be
+   * kept.
+   */
   #signatureOf(exchange: Exchange): string | null {
     const { method, target, headers } = exchange;
     if (this.#ways === null || method !== "GET" || wantsNoCache(headers)) return null;

@@ -1,6 +1,6 @@
 /**
- * Bytes for keeping. A short text that Node.js turns into bytes, and a short body that it compresses, lie in a block of
- * memory many times as long, which stays as a whole as long as any part of it is kept.
+ * Bytes in memory of their own, for keeping. Node.js puts the bytes of a short text, or of a short compressed body,
+ * into a much larger block. The whole block would stay in memory while any part of it is kept.
  */
 export function ownBytes(bytes: string | Buffer): Buffer {
   if (typeof bytes === "string") {

@@ -3,7 +3,7 @@ import { Kept } from "../mirror/unchanged/kept.ts";
 import type { Standing, Standings } from "../mirror/unchanged/standings.ts";
 import { ownBytes } from "./own-bytes.ts";
 
-/** An answer of status 200 as it was rendered, which may be given again while nothing that it shows has changed. */
+/** A rendered answer of status 200. It may be given again while all that it shows is unchanged. */
 export interface Page {
   /** Unlike any other page's. */
   id: symbol;
@@ -15,7 +15,7 @@ export interface Page {
   repositoryId: number;
   /** The same bytes, compressed for callers who asked for it so. */
   encoded: Map<Encoding, Buffer>;
-  /** Its ETags, by what of the request they were made with. */
+  /** Its ETags, by the parts of the request that they cover. */
   tags: Map<string, string>;
 }
 

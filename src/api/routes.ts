@@ -26,7 +26,7 @@ export interface Api {
   /** Answers a path of the dialect that we do not serve. */
   otherwise: Handler;
   failure: (error: unknown, path: string | null) => Reply;
-  /** Ends the streams, each of which would hold the server open until its caller goes. */
+  /** Ends the streams. An open stream would keep the server from closing until its caller leaves. */
   stop(): Promise<void>;
   /** Gives callers' leased quota back, and closes connections. No request may be under way. */
   close(): Promise<void>;

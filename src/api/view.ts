@@ -33,7 +33,7 @@ export async function showList(
   return list ?? Buffer.from(`[${(await showEach(call, documents)).join(",")}]`);
 }
 
-/** Whether the version leaves out nothing of what is not a repository. */
+/** Whether the version shows resources other than repositories whole. */
 function isWholeToAll({ version }: Pick<Call, "version">): boolean {
   return version === "2022-11-28";
 }
@@ -90,7 +90,7 @@ function restrictValue(value: Json, to: To, isWhole: boolean): Json {
   if (Array.isArray(value)) return value.map((element) => restrictValue(element, to, false));
   if (value === null || typeof value !== "object") return value;
   const isRepository = typeof value.full_name === "string" && "owner" in value;
-  // A fork that they may not see is no more to the caller than one that was deleted.
+  // A fork that the caller may not see is shown as a deleted one.
   if (isRepository && !isWhole && value.private === true && !sees(to.sight, Number(value.id))) return null;
   const isPull = "head" in value && "base" in value;
   const dropped = new Set<string>();
@@ -113,7 +113,7 @@ function restrictValue(value: Json, to: To, isWhole: boolean): Json {
     const kept = restrictValue(inner, to, false);
     // The keys of a fork's origin are there only where that can be seen.
     if (kept === null && inner !== null && ORIGINS.includes(key)) continue;
-    // It opens upstream itself to whoever holds it, so it is nobody's but upstream's token's.
+    // This token gives access to upstream itself, so only upstream may show it.
     shown[key] = key === "temp_clone_token" && isRepository && inner !== null ? "" : kept;
   }
   return shown;

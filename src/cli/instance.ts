@@ -5,7 +5,7 @@ import { CommandError } from "./command.ts";
 import { JsonError, JsonObject } from "./json.ts";
 import { codeOf, reasonOf } from "./reason.ts";
 
-/** What tells other programs how to reach the instance of a TAIN_HOME, and what it mirrors. */
+/** What other programs need to reach the instance of a TAIN_HOME, and what it mirrors. */
 export interface Instance {
   /** Where the API is, for callers on this machine. */
   apiUrl: string;

@@ -4,7 +4,10 @@ import { type Context, openContext } from "../context.ts";
 import { CommandError } from "./command.ts";
 import { completed, type Instance, readInstance } from "./instance.ts";
 
-/** What a command works on: the stores of the environment, and the upstream of the instance where the environment names none. */
+/**
+ * What a command works on: the stores of the environment, and upstream. If the environment names no upstream, it is the
+ * instance's.
+ */
 export interface OpenedInstance {
   ctx: Context;
   instance: Instance | null;

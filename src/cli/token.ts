@@ -97,7 +97,7 @@ function readLimit(text: string | undefined): number | null {
   throw new UsageError(`--limit takes a number of requests an hour, or off, and not ${text}`);
 }
 
-/** @throws CommandError for what is not mirrored */
+/** @throws CommandError for a repository or account that is not mirrored */
 async function scopeOf(ctx: Context, patterns: readonly string[]): Promise<TokenScope> {
   const repositoryIds: number[] = [];
   const ownerIds: number[] = [];
@@ -121,7 +121,10 @@ async function scopeOf(ctx: Context, patterns: readonly string[]): Promise<Token
   return { repositoryIds, ownerIds };
 }
 
-/** @throws CommandError when no user of that name is known; what upstream throws when its own user has to be asked for */
+/**
+ * @throws CommandError when no user of that name is known; upstream's errors when upstream has to be asked for its own
+ *   user
+ */
 async function findUser(ctx: Context, login: string | undefined): Promise<{ userId: number; login: string }> {
   const known = async (condition: Sql) => {
     const rows = await ctx.db.query<{ id: string; login: string }>(sql`

@@ -8,8 +8,8 @@ export interface Misspelt {
 }
 
 /**
- * The variables that look like a setting whose own variable is not set. Others that run beside us in one environment are
- * none of our business, so only the nearest names count: one letter too many, too few, wrong, or two that changed places.
+ * The variables that look like a misspelt setting, if that setting itself is not set. Programs beside us have variables
+ * of their own. So only the nearest names count: one letter too many, too few or wrong, or two that changed places.
  * Pure.
  */
 export function misspeltNames(

@@ -3,7 +3,7 @@ import type { Forecast, Work } from "./status.ts";
 
 /** GitHub docs: the windows of REST are an hour long. */
 const WINDOW_MS = 3_600_000;
-/** Beyond so many windows the answer is a guess of no use. */
+/** Beyond this many windows a forecast is a useless guess. */
 const MOST_WINDOWS = 10_000;
 
 /**

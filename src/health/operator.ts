@@ -32,8 +32,8 @@ const LOOPBACK = new AddressList(["loopback"]);
 function isDirectLoopback({ headers, peer }: Pick<Exchange, "headers" | "peer">): boolean {
   if (!LOOPBACK.includes(peer)) return false;
   if (FORWARDING_HEADERS.some((name) => headers[name] !== undefined)) return false;
-  // A web page can make a browser at this machine ask us under a name of its own (DNS rebinding), and a proxy that adds no
-  // header passes the public name on. A caller at this machine has no need of either.
+  // A web page can make a browser at this machine ask us under a public name (DNS rebinding). A proxy without
+  // forwarding headers passes its public name on, too. Callers at this machine need neither.
   const host = URL.parse(`http://${headers.host ?? ""}`)?.hostname ?? "";
   const name = host.replace(/^\[|\]$/g, "").replace(/\.$/, "");
   return name === "localhost" || name.endsWith(".localhost") || LOOPBACK.includes(name);

@@ -105,7 +105,9 @@ async function countQueues(
   }
 }
 
-/** What is left of the copies under way; null when there is none, or when upstream has not said yet how long it is. Pure. */
+/**
+ * The work left in the copies under way. Null if there is none, or while upstream has not said how long it is. Pure.
+ */
 function workLeft(copies: PhaseProgress[][], now: number): Work | null {
   const begun = copies.map(backfillProgress).filter((progress) => progress !== null);
   const starts = copies.flat().flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]));

@@ -6,7 +6,10 @@ const THRESHOLD_BYTES = 1_024;
 const ENCODINGS = ["br", "gzip"] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-/** The encoding in which a body travels to a caller who sent this `Accept-Encoding`: of those they like best our own first. */
+/**
+ * The encoding for a body to a caller with this `Accept-Encoding`: the one that we like best among those they like
+ * best.
+ */
 export function encodingOf(body: string | Buffer, acceptEncoding: string | string[] | undefined): Encoding | null {
   if (acceptEncoding === undefined || Buffer.byteLength(body) < THRESHOLD_BYTES) return null;
   let chosen: { encoding: Encoding; weight: number } | null = null;

@@ -35,7 +35,7 @@ export class Exchange {
     return this.#request.socket.remoteAddress ?? "";
   }
 
-  /** The caller's address. Of what proxies say of it, the word of trusted ones is taken, from the nearest to the farthest. */
+  /** The caller's address. The word of trusted proxies counts, from the nearest to the farthest. */
   get address(): string {
     const senders = text(this.headers["x-forwarded-for"])
       .split(",")

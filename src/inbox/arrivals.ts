@@ -2,8 +2,8 @@ import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 
 /**
- * Those of the GUIDs that arrived from the hook, for a comparison with what upstream says it sent. null: from any hook, since
- * one event has one GUID at all hooks. `isSound`: only those that have not failed.
+ * The GUIDs among these that arrived from the hook, for a comparison with upstream's list of what it sent. `hookId`
+ * null: from any hook, since an event has the same GUID at all hooks. `isSound`: without failed deliveries.
  */
 export async function arrivedFrom(
   { db }: Pick<Context, "db">,

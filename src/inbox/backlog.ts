@@ -8,7 +8,7 @@ export async function countWaiting({ db }: Pick<Context, "db">, before: Date, mo
   return row?.late ?? 0;
 }
 
-/** What an operator has to know of: deliveries that have failed, and those that have waited since before that moment. */
+/** The deliveries that need an operator: those that failed, and those that have waited since before that moment. */
 export async function countTroubled(
   { db }: Pick<Context, "db">,
   before: Date,

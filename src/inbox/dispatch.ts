@@ -41,9 +41,9 @@ interface Place {
 }
 
 /**
- * Queues every delivery that has been pending for longer than it should: its job was lost with Redis, or was never added.
- * A delivery that still has a job, or shares one, is left to that job: a process that has fallen behind must not be given
- * more to do by its backlog. Answers how many were asked for.
+ * Queues every delivery that has been pending too long: its job was lost with Redis, or was never added. A delivery
+ * with a job of its own, or a shared one, is left to that job. So the backlog of a slow process does not add to its
+ * work. Answers how many were asked for.
  */
 export async function dispatchPending(ctx: Pick<Context, "db" | "redis" | "queues" | "clock">): Promise<number> {
   const overdue = new Date(ctx.clock.now().getTime() - OVERDUE_MS);

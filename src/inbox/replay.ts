@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import { enqueueDeliveries } from "../queues/enqueue.ts";
 
 /**
- * Makes deliveries pending again, whatever became of them, and asks for them to be applied. To apply one twice changes
+ * Makes deliveries pending again, in any status, and asks for them to be applied. Applying a delivery twice changes
  * nothing, since the merge never goes backwards.
  * @throws QueueUnavailableError when Redis takes no job: they are pending, and the dispatcher asks once Redis is back
  */

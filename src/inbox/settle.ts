@@ -64,7 +64,7 @@ export async function settleDeliveries(tx: Transaction, settled: readonly Settle
     from unnest(${sql.array(ids, "uuid")}, ${sql.array(reasons, "text")}) as x(id, reason) where d.id = x.id`);
 }
 
-/** Settles a delivery whose job has failed for good. One that was settled meanwhile stays as it is. */
+/** Settles a delivery whose job has failed for good. If it was settled meanwhile, it stays as it is. */
 export async function failDelivery(
   { db, clock }: Pick<Context, "db" | "clock">,
   { deliveryId, reason, attempts }: { deliveryId: string; reason: string; attempts: number },

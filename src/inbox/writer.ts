@@ -16,8 +16,8 @@ const BATCHES_AT_ONCE = 3;
 export type InboxWriter = Batches<Delivery, string | null>;
 
 /**
- * Stores deliveries in the inbox, with one statement and one commit for all that have come while those before were stored:
- * a disk keeps many as fast as one.
+ * Stores deliveries in the inbox. Those that arrive during a write share the next statement and commit, because a disk
+ * stores many as fast as one.
  */
 export function openInboxWriter({ db, log }: Pick<Context, "db" | "log">): InboxWriter {
   const limits = {
@@ -62,7 +62,7 @@ export async function storeDelivery({ db }: Pick<Context, "db">, delivery: Deliv
   return row?.id ?? null;
 }
 
-/** The ids of new deliveries, by hook and GUID. Of two copies among them the first is new. */
+/** The ids of new deliveries, by hook and GUID. If two copies are among them, the first is new. */
 async function storeNew(db: Context["db"], deliveries: readonly Delivery[]): Promise<Map<string, string>> {
   const of = <Key extends keyof Delivery>(key: Key) => deliveries.map((delivery) => delivery[key]);
   let end = 1;

@@ -22,8 +22,8 @@ export interface Limits<Item> {
 type Come<Outcome> = Outcome | Promise<Outcome> | Error | undefined;
 
 /**
- * Does what is asked for one by one in batches: a batch is what has come while the batches before were done. A lone item
- * waits for no other, and an item that cannot be done fails alone.
+ * Does single requests in batches: a batch holds what arrived during the batches before. A lone item waits for no
+ * other, and an item that cannot be done fails alone.
  */
 export class Batches<Item, Outcome> {
   readonly #log: Logger;

@@ -3,11 +3,14 @@ import { SchemaTooNewError } from "../../db/schema-fit.ts";
 import { ConfigError } from "../config.ts";
 import { REFUSED_STATUS } from "./shutdown.ts";
 
-/** Runs a process's main function. What the operator has to mend is told in words; anything else is a bug, with its stack. */
+/**
+ * Runs a process's main function. Errors that the operator has to mend are told in words. Any other error is a bug and
+ * comes with its stack.
+ */
 export async function runProcess(main: () => Promise<void>): Promise<void> {
-  // Where a hundred objects of one place in the code have lived long, perhaps because all requests waited at that moment, V8
-  // makes all further ones of that place old at once and for good. Each row of a page then keeps its text until the next full
-  // collection.
+  // V8 watches how long the objects of one place in the code live. If a hundred live long, perhaps because all requests
+  // waited just then, it makes all further ones old at once and for good. Each row of a page then keeps its text until
+  // the next full collection.
   setFlagsFromString("--no-allocation-site-pretenuring");
   try {
     await main();

@@ -20,9 +20,9 @@ export class Gather<Key, Value> {
 
   /**
    * @param answer one value for each key, in their order
-   * @param options.atOnce questions that come while so many rounds are under way are gathered for the next
-   * @param options.most a round takes no more questions
-   * @param options.patienceMs a round that takes longer may never end: the next begins beside it. Null: none ever does so long
+   * @param options.atOnce how many rounds may be under way; questions that arrive meanwhile wait for the next round
+   * @param options.most the most questions of a round
+   * @param options.patienceMs a longer round may never end, so the next begins beside it. Null: every round ends
    */
   constructor(
     answer: (keys: Key[]) => Promise<readonly Value[]>,

@@ -11,10 +11,10 @@ export interface LineSink {
 }
 
 /**
- * One JSON line per event, or a short readable one when standard output is a terminal.
+ * One JSON line per event, or a short readable line when standard output is a terminal.
  *
  * Every secret of the configuration is replaced wherever it appears in a line, also inside the message of a foreign
- * error; keys that hold secrets by their name are replaced whatever they hold.
+ * error. Keys whose names mean a secret are replaced whatever they hold.
  */
 export function openLog(config: Config, { name }: { name: string }, sink: LineSink = standardOutput()): Logger {
   const secrets = secretTexts(config);

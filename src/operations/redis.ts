@@ -61,7 +61,7 @@ export async function redisReady(redis: Redis, timeoutMs: number): Promise<boole
 
 /** Runs short commands. A client without a connection may keep them for later, perhaps for ever: we do not wait for that. */
 export async function withPatience<T>(redis: Redis, run: () => Promise<T>): Promise<T> {
-  // One that is being opened is worth the wait: without it a fresh process would know nothing of the budget.
+  // A connection that is being opened is worth the wait: without it a fresh process would know nothing of the budget.
   const isOpening = redis.status === "connecting" || redis.status === "connect";
   if (
     ["reconnecting", "close", "end"].includes(redis.status) ||

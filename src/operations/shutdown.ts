@@ -18,10 +18,10 @@ export interface Shutdown {
 }
 
 /**
- * A process is told to stop by SIGTERM, SIGINT, or the end of the process that started it with a channel.
+ * A process is told to stop by SIGTERM, SIGINT, or the end of a parent process that opened a channel.
  *
- * From then on the process has `timeoutMs` to finish what it has begun. After that, or when the same signal comes again,
- * it ends with status 1, and what it held is taken over by others as after a crash.
+ * From then on the process has `timeoutMs` to finish its work. After that, or on a second signal of the same kind, it
+ * ends with status 1, and others take over its work as after a crash.
  */
 export function openShutdown({ log, timeoutMs }: { log: Logger; timeoutMs: number }): Shutdown {
   const controller = new AbortController();

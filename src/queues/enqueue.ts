@@ -54,8 +54,8 @@ async function addAll<Payload>(ctx: Asking, queue: Taking<Payload>, jobs: NewJob
 }
 
 /**
- * Asks for the first full copy. A copy that waits or runs already goes on by itself. Copies with a lower `rank` come first:
- * the first of every account, then the second of each, so that no account waits behind all of another's.
+ * Asks for the first full copy. A copy that waits or runs already continues by itself. Copies with a lower `rank` come
+ * first: the first of every account, then the second of each. So no account waits behind all copies of another.
  */
 export async function enqueueBackfill(
   ctx: Asking,
@@ -94,10 +94,11 @@ export async function enqueueAudit(ctx: Asking, job: RepositoryJob): Promise<voi
 }
 
 /**
- * Asks for resources to be read again, each not before `delayMs` from now (upstream's replicas lag behind its webhooks).
+ * Asks for resources to be read again, each not before `delayMs` from now (upstream's replicas lag behind its
+ * webhooks).
  *
- * Many asks become one read. An ask is dropped while an earlier job waits, even if that job waits less long: Postgres knows
- * what is still to be asked, and when (`refresh_marks`), and the job only makes a worker look there.
+ * Many asks become one read. An ask is dropped while an earlier job waits, even for a shorter time. Postgres knows what
+ * is still to be asked, and when (`refresh_marks`); the job only makes a worker look there.
  */
 export async function enqueueRefreshes(ctx: Asking, asks: { job: RefreshJob; delayMs: number }[]): Promise<void> {
   if (asks.length === 0) return;

@@ -1,8 +1,8 @@
 import type { MarkKind } from "../../db/schema/states.ts";
 
 /**
- * A whole delivery on its way to Postgres, for the time that Postgres cannot be reached: the one job that carries more
- * than keys.
+ * A whole delivery on its way to Postgres, while Postgres cannot be reached. It is the only job that carries more than
+ * keys.
  */
 export interface InboxJob {
   hookId: number;
@@ -23,7 +23,7 @@ export interface DeliveryJob {
 export const BURST_SIZE = 16;
 
 export interface BurstJob {
-  /** `deliveries.id` of those that arrived together, at most `BURST_SIZE`. */
+  /** `deliveries.id` of deliveries that arrived together, at most `BURST_SIZE`. */
   deliveryIds: string[];
 }
 

@@ -4,12 +4,12 @@ import { type Asking, asking, type Queues } from "./queues.ts";
 // What a queue holds of these it need not be given again. Asking takes a third of the work of adding a job in vain. Each of
 // these throws QueueUnavailableError when Redis cannot be reached.
 
-/** Those of these deliveries for which no job of their own waits or runs. */
+/** The deliveries among these that have no job of their own, waiting or running. */
 export async function deliveriesWithoutJob(ctx: Asking, deliveryIds: readonly string[]): Promise<string[]> {
   return await withoutJob(ctx, ctx.queues.deliveries, deliveryIds, (id) => id);
 }
 
-/** Those of these refreshes for which no job waits or runs. */
+/** The refreshes among these that have no job, waiting or running. */
 export async function refreshesWithoutJob<Asked extends RefreshJob>(
   ctx: Asking,
   asked: readonly Asked[],
@@ -17,7 +17,7 @@ export async function refreshesWithoutJob<Asked extends RefreshJob>(
   return await withoutJob(ctx, ctx.queues.refresh, asked, refreshId);
 }
 
-/** By which the queue knows that a refresh is one of those that it has. */
+/** The job's id, so that the queue recognises a refresh that it already has. */
 export function refreshId({ kind, repositoryId, key }: RefreshJob): string {
   return `${kind}-${repositoryId}-${key}`;
 }
@@ -46,7 +46,7 @@ export async function deliveriesInBursts(ctx: Asking, states: readonly OpenState
 
 async function readBursts(bursts: Queues["bursts"], state: OpenState): Promise<string[]> {
   const deliveryIds: string[] = [];
-  // The newest come first. Those that are done meanwhile leave at the far end, so no other moves past us.
+  // The newest come first. Jobs that finish meanwhile leave at the far end, so we skip none.
   for (let start = 0; ; start += JOBS_READ) {
     const jobs = await bursts.getJobs([state], start, start + JOBS_READ - 1);
     if (jobs.length === 0) return deliveryIds;

@@ -33,7 +33,7 @@ export const QUEUE_KEYS = Object.keys(QUEUE_NAMES) as (keyof Queues)[];
 
 const DAY_S = 86_400;
 
-/** Bounded. Jobs that are done help only a person who looks at the queue; jobs that failed stay a week with their reason. */
+/** Bounded. Finished jobs only help a person who looks at the queue. Failed jobs stay a week with their reason. */
 const KEPT: JobsOptions = {
   removeOnComplete: { count: 100, age: DAY_S },
   removeOnFail: { count: 10_000, age: 7 * DAY_S },
@@ -43,12 +43,14 @@ const KEPT: JobsOptions = {
 const BACKOFF = { type: "capped" };
 
 const OPTIONS: Record<keyof Queues, JobsOptions> = {
-  // The delivery exists nowhere else until it is in Postgres, so one that cannot be stored is kept until someone acts.
+  // The delivery exists nowhere else until it is in Postgres. So one that cannot be stored is kept until a person acts.
   inbox: { ...KEPT, removeOnComplete: true, removeOnFail: false },
   deliveries: { ...KEPT, attempts: 8, backoff: BACKOFF, removeOnComplete: true },
-  // A delivery that could not be applied has a job of its own by then; the dispatcher finds those of a job that broke.
+  // A delivery that could not be applied gets a job of its own. If the shared job broke, the dispatcher finds its
+  // deliveries.
   bursts: { attempts: 1, removeOnComplete: true, removeOnFail: true },
-  // Long work that goes on at the last page: it rests after some twenty minutes of failures in a row, until it is asked for again.
+  // Long work continues at the last page. It rests after some twenty minutes of failures in a row, until it is asked
+  // for again.
   backfill: { ...KEPT, attempts: 20, backoff: BACKOFF },
   catchUp: { ...KEPT, attempts: 8, backoff: BACKOFF },
   audit: { ...KEPT, attempts: 3, backoff: BACKOFF },
@@ -97,7 +99,7 @@ export async function closeQueues(queues: Queues): Promise<void> {
   await Promise.all(Object.values(queues).map((queue: Queue) => queue.close()));
 }
 
-/** Redis cannot take a job at the moment, or does not tell of those that it has. */
+/** Redis cannot take a job at the moment, or does not list the jobs that it has. */
 export class QueueUnavailableError extends Error {
   override name = "QueueUnavailableError";
 }

@@ -6,7 +6,7 @@ import { DeliveryFault } from "./fault.ts";
 
 /**
  * Reads a verified request as a delivery.
- * @throws DeliveryFault 415 for another content type, 400 for a body or header that is not what a delivery has
+ * @throws DeliveryFault 415 for another content type, 400 for a malformed body or header
  */
 export function readEnvelope(headers: IncomingHttpHeaders, body: Buffer, receivedAt: Date): Delivery {
   const payload = payloadOf(headers, body);
@@ -33,13 +33,13 @@ export function readEnvelope(headers: IncomingHttpHeaders, body: Buffer, receive
 }
 
 const REPOSITORY = '"repository":{"id":';
-/** To parse a smaller one takes no time that counts. */
+/** Parsing a smaller payload takes no time that counts. */
 const LARGE_BYTES = 4_096;
 
 /**
- * The keys of a large payload as upstream writes them: an object that begins with its action and names one repository, in
- * JSON without spaces. Null for any other, which is parsed. To parse all would take most of the time for which upstream is
- * kept waiting; one that is signed, looks so and is no JSON after all is told when it is applied.
+ * The keys of a large payload as upstream writes it: an object that begins with its action and names one repository, in
+ * JSON without spaces. Null for any other payload, which is parsed. Parsing all would take most of the time that
+ * upstream waits for us. A signed payload that looks so but is no JSON fails when it is applied.
  */
 function keysAtSight(payload: Buffer): ReturnType<typeof keysOf> | null {
   if (payload.length < LARGE_BYTES) return null;

@@ -3,8 +3,8 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { DeliveryFault } from "./fault.ts";
 
 /**
- * Returns when one of the secrets signed exactly these bytes.
- * @throws DeliveryFault 400 for an empty body or one that is not UTF-8, 401 for a signature that is missing, malformed or wrong
+ * Returns if one of the secrets signed exactly these bytes.
+ * @throws DeliveryFault 400 for a body that is empty or not UTF-8, 401 for a missing, malformed or wrong signature
  */
 export function requireSigned(body: Buffer, signature: string | undefined, secrets: readonly string[]): void {
   if (body.length === 0) throw new DeliveryFault(400, "The body is empty: send the event's payload");

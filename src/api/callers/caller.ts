@@ -48,7 +48,7 @@ export class Callers {
 
   /**
    * Knows a caller by `Authorization: Bearer T`, `token T` or Basic with the token as the password.
-   * @throws ApiFault 401 for a credential that is none, 503 when upstream cannot be asked about it
+   * @throws ApiFault 401 for an unknown or malformed credential, 503 when upstream cannot be asked about it
    */
   async identify({ authorization, address }: { authorization: string | undefined; address: string }): Promise<Caller> {
     if (authorization === undefined) return { kind: "anonymous", address };
@@ -58,7 +58,7 @@ export class Callers {
     return user;
   }
 
-  /** Names what was shown, so that it is recognised when it is shown again; null for what is no credential. */
+  /** A name for the credential, to recognise it when it is shown again; null if the header holds no credential. */
   credentialOf(authorization: string): Credential | null {
     const text = credential(authorization);
     return text === null ? null : { of: text.startsWith("tain_") ? "own" : "upstream", hash: hashOf(text) };

@@ -28,8 +28,8 @@ export interface Permissions {
 }
 
 /**
- * What the caller may do in a repository through this mirror; null where that is not known. `mirrors` is what upstream
- * lets the mirror's own token do, with which it does what our own tokens ask for.
+ * The caller's permissions in a repository through this mirror; null if unknown. `mirrors` is what upstream permits the
+ * mirror's own token. Callers with our own tokens act through that token.
  */
 export function permissionsOf<Mirrors extends object>(
   caller: Caller,

@@ -24,11 +24,11 @@ export interface Spending {
 /** GitHub docs: limits are counted by the hour, limits of searches by the minute. */
 const WINDOW_MS: Record<Bucket, number> = { core: 3_600_000, search: 60_000, graphql: 3_600_000 };
 const MAX_CALLERS = 20_000;
-/** A lease is at most this part of the limit. What a process holds and does not use is missing elsewhere. */
+/** A lease is at most this part of the limit. The unused part of a process's lease is missing in the others. */
 const LEASE_PART = 1 / 200;
-/** A lease that has not been touched for so long goes back. */
+/** A lease that was not touched for this long is given back. */
 const IDLE_MS = 5_000;
-/** After Redis failed it is left alone for so long: requests are counted here and not delayed by it. */
+/** After Redis fails it is left alone for this long. Meanwhile requests are counted here and not delayed by Redis. */
 const REDIS_PAUSE_MS = 1_000;
 /** How often a spent window is asked for again: another process may have given back what it did not use. */
 const ASK_AGAIN_MS = 1_000;
@@ -242,7 +242,7 @@ export class CallerQuota {
 
   #giveBack(window: Window): void {
     const { left, resetAt } = window;
-    // What was counted here alone is in no other process's way.
+    // Quota that only this process counts takes nothing from other processes.
     if (left === 0 || window.owed > 0 || window.pending || this.#ctx.redis.status !== "ready") return;
     const now = this.#ctx.clock.now().getTime();
     if (resetAt <= now) return;

@@ -12,7 +12,10 @@ const REMEMBERED_MS = 10_000;
 const REMEMBERED_TOKENS = 10_000;
 const LAST_USE_PRECISION_MS = 60_000;
 
-/** What a token is for, by upstream's ids: these repositories, and all of these accounts. Null: all that is mirrored. */
+/**
+ * The scope of a token, by upstream's ids: these repositories, and all of these accounts. Null: everything that is
+ * mirrored.
+ */
 export interface TokenScope {
   repositoryIds: readonly number[];
   ownerIds: readonly number[];
@@ -148,7 +151,7 @@ interface RememberedToken {
   token: ApiToken | null;
   /** When its use was last noted, as far as it is known here. */
   usedAt: number;
-  /** By the monotonic clock: one that is set back must not keep a revoked token alive. */
+  /** By the monotonic clock: a clock that is set back must not keep a revoked token alive. */
   until: number;
 }
 

@@ -18,7 +18,7 @@ import { hashOf } from "./tokens.ts";
 const REMEMBERED = 10_000;
 /** While upstream cannot be asked, a caller whom it confirmed within this time is believed. */
 const GRACE_MS = 10 * 60_000;
-/** After upstream could not be asked it is not asked again about the same token for so long, chance apart. */
+/** After a failure, upstream is not asked again about the same token for this long, plus or minus chance. */
 const ASK_AGAIN_MS = 5_000;
 /** GraphQL takes as many ids at once. */
 const BATCH = 100;
@@ -49,8 +49,8 @@ interface RememberedCaller {
 
 /**
  * Callers who show upstream's own tokens. Upstream is asked who they are and which private repositories they see, with
- * their token and at the cost of their quota, and the answer is believed for `UPSTREAM_CALLER_TTL`. Tokens are remembered
- * by their hash, in this process alone.
+ * their token and their quota. The answer is believed for `UPSTREAM_CALLER_TTL`. Tokens are remembered by their hash,
+ * in this process alone.
  */
 export class UpstreamCallers {
   readonly #ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log">;
@@ -63,7 +63,7 @@ export class UpstreamCallers {
     this.#upstream = openOnBehalf(ctx);
   }
 
-  /** What upstream said lately of the token with this hash; undefined where it would have to be asked. */
+  /** Upstream's recent answer about the token with this hash; undefined if upstream would have to be asked. */
   recall(hash: string): UpstreamCaller | null | undefined {
     const known = this.#known.get(hash);
     const isRecent =
@@ -73,7 +73,7 @@ export class UpstreamCallers {
 
   /**
    * Null: upstream does not accept the token.
-   * @throws ApiFault 503 when upstream cannot say whose it is and has not said so lately; 403 as upstream words it
+   * @throws ApiFault 503 when upstream cannot be asked and no recent answer is kept; 403 as upstream words it
    */
   async find(token: string): Promise<UpstreamCaller | null> {
     const hash = hashOf(token);

@@ -54,8 +54,9 @@ const PARAMETERS: Record<string, Parameter> = {
 };
 
 /**
- * What is served, as an OpenAPI document: an operation for each of the router's routes, with what the service publishes of
- * it, and GraphQL's address. Pure. @param api the address of the API as the caller wrote it
+ * The API as an OpenAPI document: each route of the router with the service's published description, and GraphQL's
+ * address. Pure.
+ * @param api the address of the API as the caller wrote it
  * @throws Error for a route that `published` lacks
  */
 export function describeApi(
@@ -150,8 +151,8 @@ const OF_ANSWERS = [...OF_WRITES, "if-none-match"];
 const OF_READS = ["fresh", ...OF_ANSWERS];
 
 /**
- * @param options.names of the path's parameters, where it is not the published path; null: as published
- * @param options.own which of PARAMETERS it takes
+ * @param options.names names of the path's parameters, if it is not the published path; null: as published
+ * @param options.own the names among PARAMETERS that it takes
  */
 function operationOf(
   published: Operation,

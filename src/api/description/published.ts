@@ -47,7 +47,10 @@ export interface Operation {
 
 type Components = Record<"schemas" | "parameters" | "responses" | "headers", Record<string, unknown>>;
 
-/** What the service publishes of the operations that we serve, by `METHOD /our/path`, each with its path as published. */
+/**
+ * The service's published descriptions of the operations that we serve, by `METHOD /our/path`, each with its published
+ * path.
+ */
 export interface Published {
   source: string;
   operations: Record<string, { path: string; operation: Operation }>;

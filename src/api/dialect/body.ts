@@ -8,7 +8,7 @@ const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /**
  * The text of the request's body, as it was sent; a read has none.
- * @throws HttpError 413 for one that is too large, 415 for a Content-Type that cannot be read
+ * @throws HttpError 413 for a body that is too large, 415 for a Content-Type that cannot be read
  */
 export async function bodyText(exchange: Exchange): Promise<string> {
   if (isRead(exchange.method)) return "";

@@ -23,7 +23,10 @@ export function freshnessHeaders(
   };
 }
 
-/** Whether a read is to show what upstream says now. `fetch` adds this header by itself to whatever has a validator: there it is nobody's wish. */
+/**
+ * Whether a read is to show upstream's present state. `fetch` adds this header by itself to each request with a
+ * validator: there it means nothing.
+ */
 export function wantsNoCache(headers: IncomingHttpHeaders): boolean {
   if (headers["cache-control"] === undefined) return false;
   if (headers["if-none-match"] !== undefined || headers["if-modified-since"] !== undefined) return false;
@@ -43,8 +46,9 @@ const SHOWN: [RegExp, Kind][] = [
 ];
 
 /**
- * Asks upstream for what the call is about to be shown, conditionally, and merges it. Answers when upstream confirmed it, or
- * why not: then the mirror's own answer has to do. What is gone from a list is left to be found by the next audit.
+ * Asks upstream conditionally for the resources that the call is about to show, and merges the answer. Answers when
+ * upstream confirmed them, or why it could not: then the mirror's own state is the answer. A row that is missing in a
+ * list is left to the next audit.
  */
 export async function refreshShown(
   call: RepositoryCall,

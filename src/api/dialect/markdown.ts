@@ -12,7 +12,7 @@ export interface TextHome {
   repository: string;
 }
 
-/** All bodies of one answer together may take so long; 100 of 64 KiB of plain prose take a fraction of it. */
+/** The time for all bodies of one answer together; 100 bodies of 64 KiB of plain prose take a fraction of it. */
 const BUDGET_MS = 1_000;
 /** The service takes no longer body; a longer text is not its own. */
 const MAX_CHARACTERS = 65_536;
@@ -147,7 +147,7 @@ function escapedOnce(text: string): string {
     .replaceAll('"', "&quot;");
 }
 
-// What github/markup says that the service lets through; everything else loses its tags and keeps its text.
+// The elements that the service keeps, by github/markup. All others lose their tags and keep their text.
 const ALLOWED: sanitizeHtml.IOptions = {
   allowedTags:
     "h1 h2 h3 h4 h5 h6 br b i strong em a pre code img tt div ins del sup sub p ol ul table thead tbody tfoot blockquote dl dt dd kbd q samp var hr ruby rt rp li tr td th s strike summary details caption figure figcaption abbr bdo cite dfn mark small span time wbr input".split(

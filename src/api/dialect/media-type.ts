@@ -15,8 +15,8 @@ const OURS = /^application\/vnd\.github(?:-[a-z]+)?(?:\.v3)?(?:\.([\w-]+))?(?:\+
 const ANY = new Set(["*/*", "application/*", "application/json"]);
 
 /**
- * Several types may be given, separated by commas; the first that says more than "JSON" counts, whatever its weight.
- * @throws ApiFault 415 when none of them is one in which we answer
+ * Several types may be given, separated by commas. The first that says more than "JSON" counts, whatever its weight.
+ * @throws ApiFault 415 if we answer in none of them
  */
 export function mediaType(accept: string | string[] | undefined): MediaType {
   const types = [accept ?? ""]

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 
-/** Requests that share all but the last digits. To draw each anew would take longer than the rest of a 304. */
+/** Requests share all but the last digits. Drawing each id anew would take longer than the rest of a 304. */
 const SERIES_LENGTH = 0x10000;
 
 /** Names requests, in the service's form. */

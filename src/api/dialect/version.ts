@@ -7,8 +7,8 @@ export type ApiVersion = (typeof API_VERSIONS)[number];
 const [newest, oldest] = API_VERSIONS;
 
 /**
- * The version that `X-GitHub-Api-Version` asks for; the older one when it asks for none.
- * @throws ApiFault 400, which the service answers before it looks at anything else
+ * The version that `X-GitHub-Api-Version` asks for, or the older version without this header.
+ * @throws ApiFault 400; the service checks this before anything else
  */
 export function apiVersion(header: string | string[] | undefined): ApiVersion {
   if (header === undefined) return oldest;

@@ -3,7 +3,7 @@ import type { Received } from "../../upstream/client/transport.ts";
 import type { Answer, Call } from "../call.ts";
 import { ApiFault } from "../dialect/fault.ts";
 
-/** The request's headers that upstream gets to see: nothing that says where the request came from. */
+/** The request's headers that upstream gets to see. None says where the request came from. */
 const ASKED = [
   "accept",
   "content-type",
@@ -39,8 +39,9 @@ const ANSWERED = [
 const TEXT = /^(text\/|application\/([\w.+-]*\+)?(json|xml)|application\/vnd\.github)/;
 
 /**
- * Asks upstream, with the caller's own token, for what this mirror does not serve. The caller's validators go with it, so
- * what is unchanged costs them nothing there; nothing is kept here. Null: the caller showed no token of upstream's.
+ * Asks upstream, with the caller's own token, for a resource that this mirror does not serve. The caller's validators
+ * go along, so an unchanged answer costs them nothing. Nothing is kept here. Null: the caller showed no token of
+ * upstream's.
  * @throws ApiFault 502 or 504 when upstream gives no answer that can be passed on
  */
 export async function passThrough(call: Call): Promise<Answer | null> {
@@ -109,8 +110,8 @@ function answered(call: Call, { status, headers, text }: Received): Answer {
 }
 
 /**
- * Whether a path may be one of the service's: without dots that would lead out of the API, and not below `/-/`, however
- * they are written. Below `/-/` another Tain has its operator's pages, which it shows to requests from its own machine.
+ * Whether the service may have such a path: no dots that lead out of the API, and nothing below `/-/`, in any encoding.
+ * Below `/-/` another Tain has its operator's pages, open to requests from its own machine.
  */
 function isOfDialect(path: string): boolean {
   try {

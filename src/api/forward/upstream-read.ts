@@ -17,8 +17,8 @@ import { ApiFault } from "../dialect/fault.ts";
 const PATIENCE_MS = 10_000;
 
 /**
- * Asks upstream while a caller waits, conditionally where the mirror has the page. What strangers make it ask leaves some of
- * the quota to everybody else.
+ * Asks upstream while a caller waits, conditionally where the mirror has the page. Anonymous callers have the priority
+ * of audits, which leaves part of the quota to others.
  * @throws ApiFault 502, 503 or 504 that says why there is no answer
  */
 export async function askUpstream(
@@ -70,7 +70,8 @@ export async function storeShown(
   const observed = joinObserved((Array.isArray(body) ? body : [body]).map((one) => observe(kind, one, at)));
   await db.transaction(async (tx) => {
     const merged = await mergeObserved(tx, observed);
-    // A validator says that the mirror has the page; where a newer delivery contradicts it, that is not so.
+    // A validator says that the mirror has the page. If a newer delivery contradicts the page, the mirror does not have
+    // it.
     if (validator && merged.every(({ outcome }) => outcome !== "tied")) await saveValidator(tx, validator);
   });
 }

@@ -56,7 +56,7 @@ export interface WrittenIssues extends Pick<IssueTexts, "get" | "add"> {
   isEmpty: boolean;
 }
 
-/** One GraphQL request: who asks, what it costs, and everything that its fields load, gathered level by level. */
+/** One GraphQL request: its caller, its cost, and all that its fields load, gathered level by level. */
 export class GraphqlCall {
   readonly ctx: ApiContext;
   readonly caller: User;
@@ -107,7 +107,7 @@ export class GraphqlCall {
     this.#unfolding = new Unfolding(this.ctx.mirror.shared, this);
   }
 
-  /** What was loaded before a write is not what is shown after it. */
+  /** After a write, what was loaded before it may be outdated. */
   forget(): void {
     this.#loaders.clear();
     this.confirmations.clear();
@@ -130,7 +130,10 @@ export class GraphqlCall {
     return count;
   }
 
-  /** What issues of this repository were written as in this view, if nothing has changed; null: none was, that is known. */
+  /**
+   * The texts of this repository's issues that were written in this view. Null if there are none, or if something has
+   * changed.
+   */
   async issueTexts(repositoryId: number, view: string): Promise<WrittenIssues | null> {
     // Some fields show the caller.
     const key = `${view} ${this.caller.userId} ${classOf(this.caller)} ${this.api}\n${repositoryId}`;
@@ -185,7 +188,7 @@ export class GraphqlCall {
     ).load(name);
     // A repository that is found by its name is found by its id.
     if (found) this.#repositories.settle(found.repositoryId, found);
-    // Another repository may get the name, of which this one's revision tells nothing.
+    // Another repository may get the former name, and the revision of this repository would not show that.
     if (found && String(found.rest.full_name).toLowerCase() !== name) this.#isByFormerName = true;
     return found;
   }

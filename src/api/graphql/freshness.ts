@@ -3,7 +3,7 @@ import type { ApiContext } from "../call.ts";
 import { freshnessHeaders } from "../dialect/freshness.ts";
 import type { GraphqlCall } from "./call.ts";
 
-/** The headers by which an answer says how fresh it is: as fresh as the least fresh repository that it shows. */
+/** The headers that say how fresh an answer is: as fresh as the least fresh repository in it. */
 export async function freshnessOf(ctx: ApiContext, call: GraphqlCall): Promise<Record<string, string>> {
   if (call.shownRepositories.size === 0) return {};
   return freshnessHeaders(await confirmationOf(ctx, call), {

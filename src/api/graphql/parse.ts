@@ -32,7 +32,7 @@ export interface Query {
 
 type VariableValues = NonNullable<ReturnType<typeof getVariableValues>["variableValues"]>;
 
-/** The query that a body asks, or what is wrong with it. @throws ApiFault 400 for what is no JSON object */
+/** The query in a body, or what is wrong with it. @throws ApiFault 400 if the body is no JSON object */
 export function parseQuery(
   text: string,
   { schema, documents }: { schema: GraphQLSchema; documents: Documents },

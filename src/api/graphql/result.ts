@@ -15,7 +15,7 @@ export function resultText({ data, errors }: Result): string {
   return data === undefined ? `{${shown}}` : `{"data":${data}${shown && `,${shown}`}}`;
 }
 
-/** The first error that is none of GraphQL's: a resolver threw it, and it is nothing that a caller should read. */
+/** The first error that is not GraphQL's own: a resolver threw it, and callers should not read it. */
 export function bugIn(errors: readonly GraphQLError[] = []): GraphQLError | undefined {
   return errors.find(({ originalError }) => originalError != null && originalError.name !== "GraphQLError");
 }

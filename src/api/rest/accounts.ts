@@ -9,7 +9,7 @@ import { askUpstream, storeShown } from "../forward/upstream-read.ts";
 import { showFields } from "../view.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
 
-/** What upstream tells an account of itself alone. The mirror may know it of its own token's account. */
+/** Fields that upstream shows only to the account itself. The mirror may know them of its own token's account. */
 const PRIVATE_KEYS = [
   "notification_email",
   "private_gists",
@@ -74,7 +74,7 @@ export async function getUser(call: Call): Promise<Answer> {
   const fields = await showFields(call, { repositoryId: 0, document: account.document });
   const isOwn = PRIVATE_KEYS.some((key) => key in fields);
   for (const key of [...PRIVATE_KEYS, ...ORGANIZATION_KEYS]) delete fields[key];
-  // What upstream told the account itself may be hidden from others: no address is shown rather than a hidden one.
+  // Upstream told this address to the account itself and may hide it from others, so none is shown.
   if (isOwn && "email" in fields) fields.email = null;
   if ("user_view_type" in fields) fields.user_view_type = "public";
   return ok(JSON.stringify(fields), { lastModified: account.updatedAt, confirmedAt: account.seenAt });
@@ -120,8 +120,8 @@ const WHOLE: Record<Extent, string> = { user: "bio", organization: "members_url"
 const unknownUpstream = new LRUCache<string, true>({ max: 10_000, ttl: 10 * 60_000 });
 
 /**
- * The account with all that its own page shows. The mirror follows accounts as they appear in repositories, where little
- * of them is shown; so the rest is asked of upstream when somebody first wants it.
+ * The account with all that its own page shows. The mirror sees accounts inside repositories, where upstream shows
+ * little of them. So upstream is asked for the rest on the first request for it.
  */
 export async function readWhole(call: Call, account: UserRow, extent: Extent): Promise<UserRow> {
   const isWhole = WHOLE[extent] in parseStored<Fields>(account.document);
@@ -148,7 +148,7 @@ async function store(ctx: ApiContext, extent: Extent, answer: Parameters<typeof 
 
 const SORTS = ["full_name", "created", "updated", "pushed"] as const;
 
-/** GitHub docs: "Lists public repositories for the specified user", whoever asks. */
+/** GitHub docs: "Lists public repositories for the specified user", for every caller. */
 export async function listUserRepositories(call: Call): Promise<Answer> {
   const { query } = call;
   if (choice(query, "type", "Repository", ["owner", "all", "member"]) === "member") throw invalid(MEMBERSHIP);
@@ -166,7 +166,7 @@ export async function listOrganizationRepositories(call: Call): Promise<Answer> 
   return listed(call, `/organizations/${account.id}/repos`, account, type, sort);
 }
 
-/** An answer without them would look like one that knows that there are none. */
+/** Without them the answer would claim that there are none. */
 const MEMBERSHIP: FieldFault = {
   value: "member",
   resource: "Repository",

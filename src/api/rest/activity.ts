@@ -1,4 +1,4 @@
-/** What only upstream can say of its users: their notifications, and what happened in what they watch. */
+/** What only upstream knows of its users: their notifications, and the events of what they follow. */
 import { type Answer, type Call, ok, requireUser } from "../call.ts";
 import { passThrough } from "../forward/pass-through.ts";
 
@@ -8,15 +8,15 @@ export async function listNotifications(call: Call): Promise<Answer> {
   return upstreams(call, "Notifications");
 }
 
-/** What happened in what somebody watches, and whom they follow. */
+/** Events of the repositories and people that a user follows. */
 export async function listReceivedEvents(call: Call): Promise<Answer> {
   requireUser(call);
   return upstreams(call, "Received events");
 }
 
 /**
- * Upstream's list where requests are passed through. Otherwise an empty one, with a warning that it says nothing: `gh status`
- * shows what it finds elsewhere only when these can be read.
+ * Upstream's list if requests are passed through. Otherwise an empty list, with a warning that it says nothing. `gh
+ * status` needs an answer here before it shows its other parts.
  */
 async function upstreams(call: Call, what: string): Promise<Answer> {
   const passed = call.ctx.config.passThrough ? await passThrough(call) : null;

@@ -4,7 +4,7 @@ import type { Answer, RepositoryCall } from "../call.ts";
 import { notFound } from "../dialect/fault.ts";
 import { askedPage, numberedPage } from "./page.ts";
 
-/** Those of whom the mirror knows that they can be assigned. */
+/** People who can be assigned, as far as the mirror knows. */
 export async function listAssignees(call: RepositoryCall): Promise<Answer> {
   const { rows, total } = await findAssignees(call.ctx.db, call.repository.id, askedPage(call.query));
   return numberedPage(

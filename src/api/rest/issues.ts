@@ -80,7 +80,7 @@ function cursorOf({ key, number }: ListedIssue): string {
 async function issueFilter({ query, ctx, repository }: RepositoryCall): Promise<IssueFilter> {
   const state = choice(query, "state", "Issue", ["open", "closed", "all"]);
   if (query.get("issue_field_values")) {
-    // To leave it out would show issues that were not asked for.
+    // Leaving it out would show issues that were not asked for.
     throw invalid({
       resource: "Issue",
       field: "issue_field_values",
@@ -136,7 +136,7 @@ export async function getIssue(call: RepositoryCall): Promise<Answer> {
   return ok(await showOne(call, { repositoryId: call.repository.id, document, body }), { lastModified: updatedAt });
 }
 
-/** @throws ApiFault 404, which is also what lies below a transferred issue, or 410 for an issue that was deleted */
+/** @throws ApiFault 404, also for paths below a transferred issue; 410 for a deleted issue */
 export async function requireIssue(call: RepositoryCall): Promise<FoundIssue> {
   const issue = await lookUpIssue(call);
   if ("path" in issue) throw notFound();
@@ -144,8 +144,8 @@ export async function requireIssue(call: RepositoryCall): Promise<FoundIssue> {
 }
 
 /**
- * The issue, or the path of where it was transferred to.
- * @throws ApiFault 404, also where the caller may not see where it is, or 410 for an issue that was deleted
+ * The issue, or its new path if it was transferred.
+ * @throws ApiFault 404, also if the caller may not see the new repository; 410 for a deleted issue
  */
 async function lookUpIssue({
   ctx,

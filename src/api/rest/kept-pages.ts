@@ -6,7 +6,10 @@ import type { Match } from "../operation.ts";
 import { ownBytes } from "../own-bytes.ts";
 import { homeOf, type Page } from "../page.ts";
 
-/** The page that is kept, or what `render` answers, which is kept where it can be. `render` notes in `call.met` what it shows. */
+/**
+ * The kept page, or else the answer of `render`, which is kept if possible. `render` notes in `call.met` the
+ * repositories that it shows.
+ */
 export async function keptOrRendered(
   pages: Kept<Page>,
   call: Call,
@@ -36,7 +39,7 @@ export async function keptOrRendered(
   return page ? { ...answer, body: null, page } : answer;
 }
 
-/** Names what is asked for, in which form, and as how much of it is shown to whom. */
+/** The page's name: the question, the form of the answer, and the class of callers that see the same. */
 export function keyOf(call: Pick<Call, "path" | "query" | "api" | "version" | "media" | "caller">): string {
   return `${call.path}?${call.query}\n${call.api}\n${call.version}\n${call.media.form}\n${classOf(call.caller)}`;
 }
@@ -47,7 +50,7 @@ function mayBeKept(call: Call, { route }: Match): boolean {
     route.method === "GET" &&
     !call.isFresh &&
     call.media.patch === null &&
-    // What is long-running depends on the time of day.
+    // The sort `long-running` depends on the time of day.
     call.query.get("sort") !== "long-running"
   );
 }

@@ -17,7 +17,7 @@ export async function numberedPage(call: Call, documents: StoredDocument[], tota
   return ok(await showList(call, documents), { link });
 }
 
-/** The number in a path; null for what is none, and so names nothing. */
+/** The number in a path; null if the segment is no number, and so names nothing. */
 export function numberParam(text: string | undefined): number | null {
   return text !== undefined && /^[1-9]\d{0,15}$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : null;
 }

@@ -12,7 +12,7 @@ import { askedPage, numberedPage } from "./page.ts";
 export async function getViewer(call: Call): Promise<Answer> {
   const { by, userId } = requireUser(call);
   if (by.of === "upstream") {
-    // What upstream shows a person of themselves is more than it shows to others, and kept for nobody else.
+    // Upstream shows people more of themselves than of others; nothing of this is kept for others.
     if (by.known.profile === null) throw new ApiFault(403, "Resource not accessible by integration");
     return ok(by.known.profile.replaceAll(`${call.ctx.config.upstreamUrl}/`, `${call.api}/`));
   }
@@ -21,7 +21,7 @@ export async function getViewer(call: Call): Promise<Answer> {
   const { account, notFresh } = await readWhole(call, known, "user").then(
     (account) => ({ account, notFresh: {} }),
     (error: unknown) => {
-      // Who they are is known all the same, and most who ask want no more.
+      // Their identity is known anyway, and most callers ask for no more.
       if (!(error instanceof ApiFault)) throw error;
       return { account: known, notFresh: { notFresh: error.message } };
     },

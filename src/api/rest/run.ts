@@ -36,8 +36,8 @@ export async function run(call: Call, { route, repository: named }: Match): Prom
 }
 
 /**
- * Reads of the repository that had the name when it was last asked for, and asks meanwhile whether it has it still. Null: it
- * has not, or is not what it was, or none is remembered; then whatever was read counts for nothing.
+ * Reads the repository that last had this name, and asks meanwhile whether it still has it. Null: no repository is
+ * remembered, or it has lost the name or has changed. Then the read is discarded.
  */
 async function runAhead(
   call: Call,
@@ -67,7 +67,7 @@ async function runAhead(
   return { confirmedAt: confirmed.value.confirmedAt, ...answer.value };
 }
 
-/** The repository that has this name now, if it is the one that is known, and nothing that operations need of it has changed. */
+/** The repository that has this name now, if it is the known one and operations would see nothing different. */
 async function findUnchanged(
   { ctx: { mirror }, sight }: Call,
   fullName: string,

@@ -8,7 +8,7 @@ import { openInstance } from "../open-instance.ts";
 import { counted, grouped, type Output, spanOf } from "../output.ts";
 import { deliveriesTable, unknownDelivery } from "./text.ts";
 
-/** The waiting ends when nothing has been settled for so long. Workers try a passing failure again a few times within it. */
+/** The wait ends when nothing was settled for this long. Within it, workers try a passing failure a few times. */
 const PATIENCE_MS = 30_000;
 const LOOK_MS = 200;
 const BATCH = 500;

@@ -12,7 +12,7 @@ import { counted } from "../output.ts";
 import { clockFinding } from "./clock.ts";
 import { type Finding, named, ok, problem, warning } from "./finding.ts";
 
-/** The App that we mirror with: whether upstream accepts its key, how the clocks agree, and what it is installed on. */
+/** The App that we mirror with: whether upstream accepts its key, whether the clocks agree, and its installations. */
 export async function examineAppCredentials(ctx: Context, hasMirror: boolean): Promise<Finding[]> {
   const askedAt = ctx.clock.now().getTime();
   let answer: Answer;
@@ -37,7 +37,7 @@ export async function examineAppCredentials(ctx: Context, hasMirror: boolean): P
   const name = new JsonObject(answer.body).string("name");
   const findings = [ok("upstream", `${ctx.config.upstreamUrl} knows the GitHub App ${name}`)];
   const aheadMs = answer.upstreamNow.getTime() + 500 - (askedAt + ctx.clock.now().getTime()) / 2;
-  // With tokens, their answers have told upstream's time already.
+  // If there are tokens, answers to them have shown upstream's time already.
   if (ctx.config.upstreamTokens.length === 0) findings.push(clockFinding("upstream", aheadMs, 1_000));
   if (hasMirror) findings.push(...installationFindings(await loadInstallations(ctx.db)));
   return findings;

@@ -8,7 +8,7 @@ import { type Finding, named, ok, problem, warning } from "./finding.ts";
 const SHOWN_WISHES = 5;
 const OVERDUE_MS = 5 * 60_000;
 
-/** What waits for a person, as far as the mirror's tables tell. */
+/** Problems that wait for a person, as far as the mirror's tables show. */
 export async function examineMirror({ db, clock }: Context): Promise<Finding[]> {
   const states = await db.query<{ full_name: string; problem: string | null }>(sql`
     select r.full_name, s.problem from repository_syncs s join repositories r on r.id = s.repository_id

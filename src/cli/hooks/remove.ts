@@ -23,7 +23,7 @@ async function runRemove({ words, env }: Given, output: Output): Promise<number>
       "Upstream lets nobody remove an App's webhook by its API: switch it off on the App's page, under Webhook",
     );
   const names = readNames(words);
-  if (names.length === 0) throw new UsageError("tain hooks remove needs to know of which repositories: owner/name");
+  if (names.length === 0) throw new UsageError("tain hooks remove needs the names of repositories: owner/name");
   await using resources = new AsyncDisposableStack();
   const opened = await openInstance(env, resources);
   const { ctx } = opened;

@@ -74,8 +74,8 @@ Restart, and run \`tain hooks rotate\` again with the same setting. Until then n
 }
 
 /**
- * Sends the receivers a ping of our own, signed with the new secret: a hook that is given a secret which they do not know
- * would lose deliveries.
+ * Sends the receivers a ping of our own, signed with the new secret. A hook with a secret that the receivers do not
+ * know would lose deliveries.
  * @throws CommandError when they do not accept it
  */
 async function seeAccepted(address: string, secret: string): Promise<void> {

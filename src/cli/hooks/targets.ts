@@ -14,9 +14,9 @@ export function readTargets(words: readonly string[]): string[] {
 }
 
 /**
- * The hooks to work on: those that were named. Otherwise the App's, if there is one, and those of the repositories
+ * The hooks to work on: the named ones. Without names, the App's hook if there is an App, and the hooks of repositories
  * that it does not serve.
- * @param settle makes a name of what was written, or throws
+ * @param settle turns a written word into a name, or throws
  * @throws CommandError when `app` is written and there is none
  */
 export async function hookTargets(

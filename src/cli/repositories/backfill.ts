@@ -54,7 +54,10 @@ async function runBackfill({ words, flags, env }: Given, output: Output): Promis
   return repositories.every(({ state }) => state === "live") ? 0 : 1;
 }
 
-/** The named repositories; without names all that are not live, or with `again` all. @throws CommandError for a name that is not mirrored */
+/**
+ * The named repositories. Without names: all that are not live, or with `again` all. @throws CommandError for a name
+ * that is not mirrored
+ */
 async function choose(ctx: Context, names: readonly string[], again: boolean): Promise<MatchedRepository[]> {
   if (names.length === 0) {
     const { repositories } = await loadStatus(ctx, async () => []);

@@ -4,7 +4,7 @@ import { isPattern } from "../../config/values.ts";
 import type { Context } from "../../context.ts";
 import { UsageError } from "../command.ts";
 
-/** The words in lower case, each once. @throws UsageError for what is no pattern, or for nothing */
+/** The words in lower case, each once. @throws UsageError for a word that is no pattern, or if there are no words */
 export function readPatterns(command: string, words: readonly string[]): string[] {
   if (words.length === 0)
     throw new UsageError(`tain ${command} needs to know what: owner/name, or owner/* in quotes for all of an owner's`);

@@ -2,8 +2,8 @@ import { JsonObject } from "../json.ts";
 import type { Part, ProcessTree } from "./process-tree.ts";
 
 /**
- * The upstream of the demonstration: the simulator as a process of its own, with a world that is the same at each start
- * and then goes its own way.
+ * The upstream of the demonstration: the simulator as a process of its own. Its world is the same at each start and
+ * then changes by itself.
  */
 export interface Demonstration {
   url: string;

@@ -12,7 +12,9 @@ export interface Greeting {
   isReached: boolean;
 }
 
-/** What a person sees when everything runs: how the mirror stands, where it is, three things to try. Pure but for colours. */
+/**
+ * The greeting when everything runs: the mirror's state, its address, and three things to try. Pure but for colours.
+ */
 export function greeting({ instance, file, repositories, hasSimulator, isReached }: Greeting): string {
   const { apiUrl, token, webhookUrl, upstreamUrl } = instance;
   const places = [

@@ -73,7 +73,7 @@ async function migrateTo(databaseUrl: string): Promise<void> {
   }
 }
 
-/** Makes sure that this database is a mirror of this upstream. Where the mirror begins anew, so do the queues. */
+/** Makes sure that this database is a mirror of this upstream. If the mirror begins anew, so do the queues. */
 async function beginOrGoOn(ctx: Context, output: Output, isDemonstration: boolean): Promise<void> {
   const claim = await claimOrigin(ctx.db, isDemonstration ? SIMULATOR : ctx.config.upstreamUrl);
   if (isDemonstration)

@@ -85,7 +85,7 @@ async function settleToken(ctx: Context, tending: Tending): Promise<{ token: str
   const tokens = new ApiTokens(ctx);
   const found = last === undefined ? null : await tokens.find(last).finally(() => tokens.close());
   if (last === undefined || !found?.canWrite) {
-    // Without a token to give out we cannot serve: it names the user that it answers as, and only upstream knows who that is.
+    // We cannot serve without an API token to give out. The token names its user, and only upstream knows that user.
     const userId = await askUntilAnswered(tending, () => readViewer(ctx));
     return { token: await createApiToken(ctx, { userId, canWrite: true }), isAnswered: true };
   }

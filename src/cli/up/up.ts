@@ -110,7 +110,7 @@ async function settle(
   const before = await readInstance({ home: env.TAIN_HOME?.trim() || ".tain" });
   const secret = env.WEBHOOK_SECRET || before?.webhookSecret || newSecret();
   const settled = { ...env, WEBHOOK_SECRET: secret, LOG_LEVEL: env.LOG_LEVEL || "warn" };
-  // Placeholders for what only the simulator can tell later, so that every other problem is told now.
+  // Placeholders for settings that only the simulator knows later, so that every other problem is reported now.
   const config = parseConfig(
     isDemonstration ? { ...settled, UPSTREAM_URL: "http://127.0.0.1:1", UPSTREAM_TOKEN: "later" } : settled,
   );

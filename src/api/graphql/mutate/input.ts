@@ -29,7 +29,7 @@ export interface Resolved {
   milestone?: Node | null;
 }
 
-/** @throws GraphQLError for what no resource of the mirror has, and for projects, to which nothing is written */
+/** @throws GraphQLError for an id of no resource in the mirror, and for projects: we do not write to those */
 export async function resolved(
   call: GraphqlCall,
   { labelIds, assigneeIds, milestoneId, projectIds }: Sets,

@@ -199,7 +199,7 @@ function viewer(call: GraphqlCall): Promise<Node | null> {
   return call.user(call.caller.userId);
 }
 
-/** What was made, from the mirror. What could not be stored is shown as upstream answered it. */
+/** The new resource, from the mirror. A resource that could not be stored is shown as upstream answered it. */
 async function shown(
   call: GraphqlCall,
   { repositoryId }: Node,
@@ -217,7 +217,7 @@ async function shownComment(call: GraphqlCall, repositoryId: number, { answer, i
   return node ?? { kind: "IssueComment", repositoryId, rest };
 }
 
-/** What was changed, from the mirror, as it is now. */
+/** The changed resource, from the mirror, as it is now. */
 async function again(call: GraphqlCall, subject: Node, done?: Done): Promise<Node> {
   const rest = objectOf(done?.answer);
   if (done && !done.isStored && rest.number !== undefined) return { ...subject, rest: { ...subject.rest, ...rest } };

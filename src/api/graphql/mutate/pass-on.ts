@@ -23,7 +23,9 @@ export function writerOf(call: GraphqlCall, { repositoryId, rest }: Node): Write
   return { ctx: call.ctx, caller: call.caller, requestId: call.requestId, repository };
 }
 
-/** Sends a write by REST. @throws GraphQLError with upstream's refusal, or with what is known where it gave no answer */
+/**
+ * Sends a write by REST. @throws GraphQLError with upstream's refusal, or with what is known if upstream gave no answer
+ */
 export async function performed(call: GraphqlCall, writer: Writer, write: Write): Promise<Done> {
   const { answer, isStored } = await inOurWords(() => perform(writer, write));
   call.forget();
@@ -46,7 +48,7 @@ export async function mutated(
   call.forget();
   const [error] = answer.errors;
   const payload = answer.data.done;
-  // What of the payload could not be resolved does not undo the mutation.
+  // A field of the payload that cannot be resolved does not undo the mutation.
   if (payload === null || payload === undefined)
     throw upstreamsError(error?.type, error?.message || "Upstream refused");
   const body = JSON.stringify(payload);

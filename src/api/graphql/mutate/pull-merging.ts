@@ -9,7 +9,7 @@ import type { FieldInfo } from "../run/plan.ts";
 const commit = (repositoryId: number, oid: unknown): Node | null =>
   typeof oid === "string" ? { kind: "Commit", repositoryId, rest: { oid } } : null;
 
-/** Of a pull request's commits, REST tells how many there are and which is the last. */
+/** REST shows only the number of a pull request's commits, and the last one. */
 const commits: Resolver = (node, args: PageArguments, call: GraphqlCall, info: FieldInfo) => {
   const totalCount = () => onceRead("commits")(node, args, call, info);
   const isLast = args.last === 1 && args.first == null && !args.before;
@@ -37,7 +37,7 @@ export const pullMerging: TypeResolvers = {
   // REST shows both under one key.
   potentialMergeCommit: ({ repositoryId, rest: { state, merge_commit_sha } }) =>
     state === "open" ? commit(repositoryId, merge_commit_sha) : null,
-  // Whether the branch still exists, and what is asked of what goes there, only upstream knows.
+  // Only upstream knows whether the branch still exists, and what it asks of changes to it.
   baseRef: notMirrored,
   reviewDecision: notMirrored,
 };

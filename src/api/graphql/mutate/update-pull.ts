@@ -14,7 +14,10 @@ interface PullSets extends Sets {
 
 const ISSUES_OWN = ["labels", "assignees", "milestone"];
 
-/** REST changes a pull request by its own side or by the issue's. What needs both is sent as a mutation: never half of it. */
+/**
+ * REST changes a pull request by its own side or by the issue's. A change of both sides is sent as one mutation, so
+ * that it never happens by halves.
+ */
 export async function updatePull(
   call: GraphqlCall,
   pull: Node,

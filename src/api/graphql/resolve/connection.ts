@@ -85,7 +85,7 @@ export function storedConnection(
     const { page, more } = cut(rows, wanted);
     return { positions: page, ...neighbours(more, wanted) };
   };
-  // Of a repository's own issues it may be known what they are written as.
+  // The texts of a repository's own issues may be kept.
   const writtenIn = async (shownBy: FieldInfo | undefined) =>
     kind === "Issue" && info.parentType.name === "Repository" && shownBy?.view
       ? call.issueTexts(parent.r, shownBy.view)
@@ -154,7 +154,7 @@ export function heldConnection(
   return connection(request, load, () => rows.length);
 }
 
-/** What was written before, where there is that; else the resource, which is kept once it was written. */
+/** For each row its kept text, or else the resource, whose text is kept once it is written. */
 async function writtenOr(
   written: WrittenIssues,
   rows: readonly PageRow[],

@@ -21,7 +21,7 @@ export const account =
     actorOf(node.rest[key]);
 export const path: Resolver = (node) => pathOf(node.rest.html_url);
 
-/** What the mirror has only once the single resource was read, and cannot say before. */
+/** For fields that only a read of the single resource shows. Without that read the mirror cannot answer. */
 export const onceRead =
   (key: string) =>
   (node: Node, _args: unknown, _call: GraphqlCall, info: FieldInfo): Json => {
@@ -30,7 +30,7 @@ export const onceRead =
     throw typedError("SERVICE_UNAVAILABLE", `\`${info.fieldName}\` of this ${node.kind} is not mirrored yet.`);
   };
 
-/** What may be null, and of which the mirror cannot know more. */
+/** For fields that may be null and that the mirror cannot know. */
 export const notMirrored: Resolver = () => null;
 
 /** `too heated` → `TOO_HEATED`, `off-topic` → `OFF_TOPIC`. */

@@ -1,6 +1,6 @@
 /**
- * Global ids, of which the service has two generations; both are accepted. The older is base64 of `0<length>:<Type><id>`;
- * the newer a prefix for the type and base64url of a MessagePack array `[0, …, id]`. Pure.
+ * Global ids. The service has two generations, and both are accepted. The older is base64 of `0<length>:<Type><id>`.
+ * The newer is a prefix for the type and base64url of a MessagePack array `[0, …, id]`. Pure.
  */
 export interface DecodedId {
   type: NodeType;

@@ -1,4 +1,4 @@
-/** What only REST's single repository shows: rights, how it is merged, where it came from, and who is about. */
+/** Fields that only REST's single repository shows: permissions, merge settings, its origin, and its people. */
 
 import { type Fields, isObject, type Json, objectOf } from "../../../json.ts";
 import { assignableUsers } from "../../../mirror/read/connections/of-repository.ts";
@@ -24,13 +24,13 @@ function permission(rights: Rights | null): string | null {
   return rights?.pull ? "READ" : null;
 }
 
-/** REST tells this only to who may push; what is not told is taken to be as every new repository has it. */
+/** REST shows this only to callers who may push. Otherwise the default of a new repository is shown. */
 const setting =
   (key: string, usual: boolean): Resolver =>
   ({ rest }) =>
     rest[key] ?? usual;
 
-/** One that the caller may not see is no more to them than one that was deleted. */
+/** A repository that the caller may not see is shown as a deleted one. */
 export function embeddedRepository({ sight }: GraphqlCall, value: Json | undefined): Node | null {
   const fields = objectOf(value);
   const isSeen = typeof fields.id === "number" && (fields.private !== true || sees(sight, fields.id));

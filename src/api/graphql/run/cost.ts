@@ -1,6 +1,7 @@
 /**
- * The price of an operation. GitHub docs: add up the requests that each connection needs, when every parent returns as
- * many nodes as `first` or `last` asks for; divide by 100, round, and charge at least 1. The same walk adds up the nodes.
+ * The price of an operation. GitHub docs: add up the requests that each connection needs, if every parent returns as
+ * many nodes as `first` or `last` asks for. Divide by 100, round, and charge at least 1. The same walk adds up the
+ * nodes.
  */
 import {
   type DocumentNode,

@@ -26,7 +26,7 @@ const MAX_REMEMBERED_CHARACTERS = 64 * 1024;
 /** GitHub was seen to take 600 aliases in one query; this is several times that. */
 const MAX_TOKENS = 30_000;
 
-/** What `gh` and people write stays below ten; deeper than this nothing is asked that has not been asked above. */
+/** Queries of `gh` and of people stay below ten. Beyond this depth a query only repeats itself. */
 const MAX_DEPTH = 60;
 
 /** Reads documents, and remembers those that are valid. */

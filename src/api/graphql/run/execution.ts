@@ -1,7 +1,7 @@
 /**
- * Answers queries as graphql-js's `execute` would, and writes the text at once: what is selected is worked out once per
- * document (`plan.ts`), what needs no waiting waits for nothing, and what the same resource shows at one place of the
- * query is written once.
+ * Answers queries as graphql-js's `execute` would, and writes the text at once. The selections are worked out once per
+ * document (`plan.ts`). Fields that need no waiting do not wait. A resource that appears several times at one place of
+ * the query is written once.
  */
 import { type GraphQLAbstractType, GraphQLError, type GraphQLLeafType, locatedError } from "graphql";
 import {
@@ -69,7 +69,7 @@ class Execution {
   readonly #signal: AbortSignal;
   /** The arguments of each field that they were needed for. */
   readonly #args: (Record<string, unknown> | undefined)[];
-  /** What a selection of a resource was written as, where it was written without waiting and without errors. */
+  /** The text of each resource by selection, if it was written without waiting and without errors. */
   readonly #written = new Map<PlannedSelection, Map<object, string>>();
   /** How much went wrong, told or not. */
   #faults = 0;
@@ -236,7 +236,7 @@ class Execution {
     return text;
   }
 
-  /** Null where that may be; else it is the matter of what lies above. */
+  /** Null if the field may be null; otherwise the error goes to the parent. */
   #failed(form: Form, field: PlannedField, error: unknown, place: Place): string {
     const path = pathOf(place);
     const located = locatedError(error, field.nodes, path);
@@ -272,7 +272,7 @@ function abandon(values: readonly unknown[]): void {
   for (const value of values) if (isPromise(value)) value.then(undefined, () => {});
 }
 
-/** What a field without a resolver of its own shows: a property, or what the function answers that stands there. */
+/** The value of a field without a resolver of its own: the property, or the result if the property is a function. */
 function propertyOf(source: unknown, info: FieldInfo, args: unknown, context: unknown): unknown {
   if (typeof source !== "object" || source === null) return undefined;
   // No type can say which properties the sources of a field have.
@@ -281,7 +281,7 @@ function propertyOf(source: unknown, info: FieldInfo, args: unknown, context: un
 }
 
 function leafText(type: GraphQLLeafType, value: unknown): string {
-  // Of these types every string, or every truth value, is itself.
+  // Values of these types are shown as they are: strings, or truth values.
   if (typeof value === "string" && isText(type)) return quoted(value);
   const coerced: unknown = type.coerceOutputValue(value);
   if (coerced == null) throw new Error(`A value of the type ${type} cannot be shown: ${value}`);
@@ -318,7 +318,7 @@ function isIterable(value: unknown): value is Iterable<unknown> {
 interface Shared {
   /** One object for one resource, wherever the answer shows it. */
   rest: object;
-  /** Takes what it was written as. Such a resource is shown in one view alone. */
+  /** Takes its text. Such a resource is shown in one view alone. */
   keep?: (text: string) => void;
 }
 

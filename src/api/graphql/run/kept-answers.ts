@@ -29,7 +29,7 @@ export function answerKey(body: string, { api, caller }: { api: string; caller: 
 /** Fields that show what no revision tells of: which repositories there are. */
 const UNBOUND = new Set(["repositories"]);
 
-/** Whether all that an operation of the document can show are single repositories, and what is in them. */
+/** Whether the operation can show only single repositories and their contents. */
 export function isKeepable(document: DocumentNode, operation: OperationDefinitionNode): boolean {
   if (operation.operation !== "query") return false;
   if (document.definitions.some((one) => one.kind === Kind.OPERATION_DEFINITION && one !== operation)) return false;

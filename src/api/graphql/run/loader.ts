@@ -9,8 +9,8 @@ export function openLevel<Key, Value>(answer: (keys: Key[]) => Promise<readonly 
 }
 
 /**
- * Loads what the fields of one level ask for together, so that the number of statements does not grow with the number of rows.
- * A key that is asked for twice is loaded once.
+ * Loads what the fields of one level ask for together, so the number of statements does not grow with the number of
+ * rows. A key that is asked for twice is loaded once.
  */
 export class Loader<Key, Value> {
   readonly #level: Gather<Key, Value>;

@@ -1,4 +1,4 @@
-/** What a query selects, worked out once per document: which fields of which types, with which arguments. */
+/** What a query selects, worked out once per document: the fields of each type, with their arguments. */
 import {
   type DefinitionNode,
   type FieldNode,
@@ -31,7 +31,7 @@ type VariableValues = Extract<ReturnType<typeof getVariableValues>, { variableVa
 
 /** What a resolver may know of the field that it shows. */
 export type FieldInfo = Pick<GraphQLResolveInfo, "fieldName" | "parentType" | "fieldNodes" | "fragments"> & {
-  /** Names what is selected of a connection's nodes, where that is the same whatever the variables. */
+  /** Names the selection on a connection's nodes, if it is the same for all variables. */
   view?: string | null;
 };
 
@@ -224,7 +224,7 @@ export class Plans {
     this.#schema = schema;
   }
 
-  /** Null: not a query, or one that is not planned, such as of the schema itself. */
+  /** Null: not a query, or a query that we do not plan, such as one of the schema itself. */
   of(
     definitions: readonly DefinitionNode[],
     operation: OperationDefinitionNode,
@@ -304,7 +304,7 @@ function hasVariable(argument: Parameters<typeof visit>[0]): boolean {
   return found;
 }
 
-/** The object type of a value of an abstract type. @throws GraphQLError where it is none of those that may be there */
+/** The object type of a value of an abstract type. @throws GraphQLError if the abstract type does not include it */
 export function concreteType(
   schema: GraphQLSchema,
   type: GraphQLAbstractType,

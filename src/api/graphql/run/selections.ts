@@ -1,8 +1,8 @@
 import { type FieldNode, type FragmentDefinitionNode, Kind, type SelectionSetNode } from "graphql";
 
 /**
- * Whether the test holds of a field that is selected of these, through fragments, or of one below it.
- * @param options.isDeep false: only of those that are selected directly
+ * Whether the test holds for a field that these fields select, directly or deeper, through fragments as well.
+ * @param options.isDeep false: only fields that are selected directly
  */
 export function selects(
   {

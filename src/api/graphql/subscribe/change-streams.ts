@@ -1,7 +1,9 @@
 import { type Change, listenForChanges } from "../../../mirror/store/announcement.ts";
 import type { ApiContext } from "../../call.ts";
 
-/** One that is not read fast enough is ended; who reads it asks again and starts from what is then true. */
+/**
+ * A stream that is not read fast enough is ended. Its reader subscribes again and starts from the state at that time.
+ */
 const MAX_WAITING = 1_000;
 
 /** The changes that one subscriber waits for. Each number is told once, however often it changed while nobody read. */
@@ -55,7 +57,7 @@ class Stream implements AsyncIterableIterator<Change> {
   }
 }
 
-/** What all subscribers of this process wait for, over one connection that is there while somebody waits. */
+/** The changes for all subscribers of this process, over one connection. It is open while there are subscribers. */
 export class ChangeStreams implements AsyncDisposable {
   readonly #ctx: Pick<ApiContext, "config" | "log">;
   readonly #streams = new Set<Stream>();
@@ -114,7 +116,7 @@ export class ChangeStreams implements AsyncDisposable {
   async #close(): Promise<void> {
     const listening = this.#listening;
     this.#listening = null;
-    // One that could not be opened has been reported to whoever asked for it.
+    // If the connection could not be opened, the subscriber has got the error.
     const open = await listening?.catch(() => null);
     await open?.[Symbol.asyncDispose]();
   }

@@ -84,7 +84,7 @@ export async function openCount(
   return [{ kind: "repository", key: repository.id, fields, movedAt: null }];
 }
 
-/** The milestone that an issue has left does not stand in the answer, as the one that it has now does. */
+/** The answer shows the issue's new milestone, but not the one that the issue has left. */
 async function formerMilestone(find: Find, before: Fields | undefined, after: Fields): Promise<Implied[]> {
   const id = referenceId(before?.milestone);
   if (id === null || id === referenceId(after.milestone)) return [];
@@ -196,7 +196,7 @@ export function deleteComment({ id, fullName }: Place, commentId: number, place:
   };
 }
 
-/** A count that a resource shows of what lies under it, and when that changed. */
+/** A count of children that a resource shows, and when the count changed. */
 export async function counts(
   find: Find,
   keys: readonly ResourceKey[],
@@ -215,7 +215,7 @@ export async function counts(
   return implied;
 }
 
-/** What was stored may have moved later; then this moves nothing. */
+/** The stored `updated_at` may be later already; then this does not move it. */
 function notEarlier(movedAt: string | null, before: Fields | undefined): string | null {
   return movedAt !== null && typeof before?.updated_at === "string" && before.updated_at > movedAt
     ? before.updated_at

@@ -1,4 +1,7 @@
-/** What writes about labels and milestones send, and what their success changes: issues refer to them, so they show it at once. */
+/**
+ * Writes of labels and milestones: the requests, and their effects. Issues refer to these resources, so issues show a
+ * change at once.
+ */
 import { observe } from "../../../mirror/store/observation.ts";
 import type { Place } from "./issue-writes.ts";
 import type { Write } from "./write.ts";

@@ -17,8 +17,8 @@ export class OutcomeUnknownFault extends ApiFault {
 }
 
 /**
- * Sends a write to upstream, once: it is never sent again. A redirect within the repository says that it was not done and
- * where it belongs, so that one is followed, once.
+ * Sends a write to upstream once and never again. A redirect within the repository says that nothing was done, and
+ * where to send the write instead. So one redirect is followed.
  * @throws ApiFault 502 or 503: nothing was done; OutcomeUnknownFault (502, 504): nobody knows
  */
 export async function passOn(writer: Writer, { method, path, body }: WriteRequest): Promise<RawAnswer> {

@@ -133,7 +133,7 @@ function isPending(answer: Json): boolean {
   return objectOf(answer).state === "PENDING";
 }
 
-/** The comments that come with a review are part of what was written; its answer does not show them. */
+/** A review's comments belong to the write, but its answer does not show them. */
 function reviewComments({ id, number }: IssuePlace, answer: Json, sent: number | null): Read[] {
   if (sent === 0) return [];
   const path = `/repositories/${id}/pulls/${number}/reviews/${objectOf(answer).id}/comments?per_page=100`;

@@ -11,7 +11,7 @@ export interface Read {
   /** 0 for a list. */
   key: number;
   path: string;
-  /** It is part of what was written: it is read until it is shown, or no replica can lag any longer. */
+  /** It is part of the write: it is read until it shows the write, or until no replica can lag any longer. */
   awaits?: (body: Json) => boolean;
 }
 
@@ -23,7 +23,7 @@ export interface Reading extends Pick<Read, "kind" | "key"> {
 
 type ReadContext = Pick<ApiContext, "upstream" | "clock" | "random" | "log">;
 
-/** Reads once. That it fails is no failure of the write: what was implied stands, and upstream is asked again later. */
+/** Reads once. A failed read does not fail the write: what was implied stands, and upstream is asked again later. */
 export async function readNow(ctx: ReadContext, read: Read): Promise<Reading> {
   return (await tryRead(ctx, read)) ?? nothing(ctx, read);
 }

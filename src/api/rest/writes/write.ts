@@ -15,14 +15,15 @@ import { OutcomeUnknownFault, passOn, type Writer } from "./pass-on.ts";
 import { awaitShown, type Read, type Reading, readNow } from "./write-reads.ts";
 
 /**
- * One write of the service: what is sent to upstream, and what its success changes.
+ * One write of the service: the request to upstream, and the effects of its success.
  *
- * An answer shows the resource that was written, and not what changes with it (a comment raises its issue's count). What
- * follows by the service's rules is implied; where rules do not tell all, upstream is read as well. A replica that lags shows
- * the state before the write: then what is implied stands, and a mark has upstream asked again when none lags any more.
+ * An answer shows the written resource, but not what changes with it (a comment raises its issue's count). Effects that
+ * follow from the service's rules are implied. Where the rules do not tell all, upstream is read as well. A lagging
+ * replica shows the state before the write. Then the implied effects stand, and a mark has upstream asked again once no
+ * replica lags.
  */
 export interface Write extends WriteRequest {
-  /** What it is about: upstream is asked about it when nobody knows what became of the write. */
+  /** Its subject: upstream is asked about it when the outcome of the write is unknown. */
   about: ResourceKey[];
   /** What is read after a success, because the answer shows too little of it. */
   reads?: (answer: Json) => Read[];
@@ -36,9 +37,9 @@ export interface Written {
   answer: Json;
   at: Sighting;
   /**
-   * Upstream's clock when it answered, as upstream writes a moment; null: it does not tell its time. It was done then, or a
-   * moment earlier: what is taken to have moved at this time is later than no webhook of an earlier change. Where that was
-   * a second too late, the mark's read overrules it.
+   * Upstream's clock when it answered, as upstream writes a moment; null: upstream does not tell its time. The write
+   * was done then, or a moment earlier. So a field stamped with this time is later than any webhook of an earlier
+   * change. If that was a second too late, the mark's read overrules it.
    */
   doneBy: string | null;
   /** What was read after it. */
@@ -89,7 +90,7 @@ export async function perform(writer: Writer, write: Write): Promise<Performed> 
     throw error;
   }
   if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, answer) };
-  // What upstream says is not there, or is elsewhere, the mirror may still show.
+  // The mirror may still show a resource that upstream calls missing or moved.
   if ([301, 307, 404, 410].includes(answer.status)) await askAgain(writer, write.about);
   return { answer, isStored: false };
 }
@@ -126,7 +127,7 @@ export async function settle(
     });
     return true;
   } catch (error) {
-    // Upstream has done it. To answer with a failure would make the caller do it twice.
+    // Upstream has done the write. A failure as answer would make the caller write twice.
     ctx.log.error(
       { err: error, requestId, repository: fullName },
       "A write took effect at upstream and could not be stored",
@@ -135,7 +136,7 @@ export async function settle(
   }
 }
 
-/** The answer waits so long for a store that falters. */
+/** The answer waits this long for a store that falters. */
 const STORING_PATIENCE_MS = 10_000;
 const UNTIL_STORED: Backoff = { firstMs: 50, longestMs: 2_000 };
 
@@ -167,7 +168,10 @@ async function findOne(tx: Transaction, repositoryId: number, kind: Kind, key: n
   return (await findStored(tx, kind, [{ kind, repositoryId: owner, key }])).get(`${owner}/${key}`);
 }
 
-/** Where a reading shows what is implied, it tells the exact time too; where it does not, it is a lagging replica's. */
+/**
+ * A reading that shows the implied change also tells its exact time. A reading without the change comes from a lagging
+ * replica.
+ */
 async function fold(
   { shown = [], implied = [] }: Sayings,
   readings: Reading[],
@@ -191,7 +195,8 @@ async function fold(
     observed.push({ seen: seenAs(exact, key, stored, at), shapes: new Map() });
   }
   for (const reading of readings) {
-    // What shows the write is as good as its answer: else that of a write within the same second before would stand.
+    // A reading that shows the write counts as seen with the answer. Otherwise an earlier write in the same second
+    // would win.
     const seenAt = confirmed.has(reading) ? at.seenAt : reading.seenAt;
     if (reading.body) observed.push(observeReading({ ...reading, seenAt }, at));
   }
@@ -208,7 +213,10 @@ function mainOf({ kind, key }: Reading, { seen }: Observed): Fields {
   return seen.find((one) => one.kind === kind && one.key === key && one.extent !== "part")?.fields ?? {};
 }
 
-/** Not older than what is stored: what was undone looks like what was never done. */
+/**
+ * Whether the reading shows the implied fields, and is not older than the stored row. An older reading could show the
+ * same fields from before another change.
+ */
 function shows(read: Fields, { fields, movedAt }: Implied, stored: Stored | undefined): boolean {
   const since = movedAt ?? stored?.fields.updated_at ?? "";
   return (
@@ -217,7 +225,7 @@ function shows(read: Fields, { fields, movedAt }: Implied, stored: Stored | unde
   );
 }
 
-/** No stamp may be older than what is stored: that was so before the write. */
+/** No stamp may be older than the stored ones, which are from before the write. */
 function seenAs({ fields, movedAt }: Implied, key: ResourceKey, stored: Stored, at: Sighting): Seen[] {
   const known = [stored.stamp, ...Object.keys(fields).flatMap((name) => stored.keyStamps[name] ?? [])];
   const moved = movedAt === null ? 0 : Date.parse(movedAt);
@@ -235,14 +243,14 @@ function buried(gone: ResourceKey[], at: Date): Observed[] {
   return [{ seen, shapes: new Map() }];
 }
 
-/** No replica lags so far behind a write that this read could show the state before it, nor lose against what was stored. */
+/** The marks to read these again, late enough that no replica lags and that the read wins over what is stored. */
 function marksFor(keys: ResourceKey[], answeredAt: Date) {
   const askedAt = writtenAt(answeredAt);
   const notBefore = new Date(writtenAt(askedAt).getTime() + 1_000);
   return keys.map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key, askedAt, notBefore }));
 }
 
-/** Has upstream asked what has become of these, once no replica can lag behind. */
+/** Marks these to be asked about once no replica can lag behind. */
 export async function askAgain({ ctx, requestId }: Writer, about: ResourceKey[]): Promise<void> {
   try {
     await storeMarks(ctx.db, marksFor(about, ctx.clock.now()));
