@@ -5,10 +5,10 @@ import { Repositories } from "./read/repositories.ts";
 import { SharedRows } from "./render/shared-rows.ts";
 import { StandingsReader } from "./unchanged/standings.ts";
 
-/** Of some 20,000 people what is shown of them. */
+/** Enough for the shown rows of some 20,000 people. */
 const MAX_SHARED_BYTES = 56 * 1024 * 1024;
 
-/** What the readers of one process share: statements that are gathered, and what is kept while it is unchanged. */
+/** What the readers of one process share: gathered statements, and values that are kept while they are unchanged. */
 export interface MirrorReader extends AsyncDisposable {
   standings: StandingsReader;
   repositories: Repositories;

@@ -6,11 +6,11 @@ export interface CommentRow {
   id: number;
   document: string;
   body: string | null;
-  /** Null for reviews, of which REST knows none. */
+  /** Null for reviews: REST shows no such time for them. */
   updatedAt: Date | null;
 }
 
-/** Where comments of a kind lie, and which column says what they are about. */
+/** The table of each kind of comment, and the column with the number that the comment belongs to. */
 const TABLES = {
   issue_comment: { table: sql`issue_comments`, parent: sql`c.issue_number`, updated: sql`c.updated_at` },
   review_comment: { table: sql`pull_request_review_comments`, parent: sql`c.pull_number`, updated: sql`c.updated_at` },
@@ -56,7 +56,7 @@ export async function findComments(
 
   const way = DIRECTIONS[direction];
   const order = sort === "updated" ? sql`c.updated_at ${way}, c.id ${way}` : sql`c.id ${way}`;
-  // Documents are read of what is on the page alone, and not of all before it.
+  // Documents are read only for rows on the page, not for all rows before it.
   const rows = await db.prepared<RawComment>(sql`
     select c.id, c.document::text as document, c.body, c.updated_at from (
         select c.id, c.document, c.body, ${updated} as updated_at ${matching}

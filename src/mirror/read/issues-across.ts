@@ -14,7 +14,7 @@ export interface IssueAcross {
 /** Which repositories' issues; each condition is left out when it is undefined. */
 export interface AcrossFilter extends IssueFilter {
   ownerId?: number | undefined;
-  /** Of repositories that this account owns (true) or does not (false). */
+  /** Only in repositories that this account owns (true) or does not own (false). */
   ownedBy?: { id: number; is: boolean } | undefined;
   /** Of repositories that an organisation owns (true) or a person (false). */
   isOrganizations?: boolean | undefined;

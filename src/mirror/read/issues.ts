@@ -91,7 +91,7 @@ export async function findIssues(
   }
   const conditions = [sql`i.repository_id = ${repository}`, ...issueConditions(filter), ...behind(key, sql`i.number`)];
   const ordered = sql`order by ${key} ${way}, i.number ${way}`;
-  // Documents are read of what is on the page alone, and not of all before it.
+  // Documents are read only for rows on the page, not for all rows before it.
   return db.prepared<ListedIssue>(sql`
     select ${columns} from (
       select i.number, i.document, i.body, ${key} from issues i where ${sql.and(conditions)} ${ordered} ${page}) i
@@ -106,14 +106,17 @@ export function issueConditions(filter: IssueFilter): Sql[] {
   return [SHOWN, ...(filter.state === "all" ? [] : [IN_STATE[filter.state]]), ...restConditions(filter)];
 }
 
-/** Whether it leaves a few of a label's issues, which are found sooner by what they have in common beside it. */
+/**
+ * Whether the filter leaves few of a label's issues. Then another of its conditions finds them sooner than the label
+ * does.
+ */
 export function isNarrow({ milestone, assignee, creator }: IssueFilter): boolean {
   return typeof milestone === "number" || (typeof assignee === "object" && assignee !== null) || creator !== undefined;
 }
 
 /**
- * The same of what lies in a label's list `il`, where the state is known to be right. Made so that Postgres looks at one issue
- * after the other, in the order of the list: a join would gather all of them.
+ * The same conditions for a label's list `il`, whose rows have the right state already. Written so that Postgres looks
+ * at one issue after the other, in the order of the list: a join would gather all of them.
  */
 export function listedConditions(repository: Sql, filter: IssueFilter): Sql[] {
   const { labels = [], ...rest } = filter;

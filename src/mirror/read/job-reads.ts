@@ -13,7 +13,7 @@ export interface MirroredRepository {
   state: SyncState;
 }
 
-/** How many comments an issue has, by what upstream says of it. */
+/** The number of comments on an issue, by upstream's own count. */
 export interface CommentCount {
   repositoryId: number;
   number: number;

@@ -14,9 +14,9 @@ export interface LabelLists {
 }
 
 /**
- * A table `s`, of which each row names a stretch of the index `issue_labels_listed`: open and closed issues and pull requests
- * under one label. Each is read by itself, in its order, as far as a page needs; then a large repository costs what a small
- * one does. An issue that carries several of the labels is found in several.
+ * A table `s`. Each row names a stretch of the index `issue_labels_listed`: the issues or pull requests in one state
+ * under one label. Each stretch is read by itself, in its order, as far as a page needs. So a large repository costs as
+ * much as a small one. An issue with several of the labels is found several times.
  */
 export function labelLists({ repository, label, states, arePulls }: LabelLists): Sql {
   const labels = label instanceof Sql ? sql`(select ${label} as id)` : sql`(${labelIds(repository, label)})`;

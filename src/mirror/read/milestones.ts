@@ -16,7 +16,7 @@ export interface MilestoneList {
   offset: number;
 }
 
-/** Those without a due date come last when it is the date that counts, in either direction's mirror image. */
+/** Sorted by due date, milestones without one come last; the other direction is the exact mirror image. */
 const SORT_KEYS = {
   due_on: sql`coalesce(m.due_on, 'infinity')`,
   completeness: sql`coalesce(m.closed_issues::float8 / nullif(m.open_issues + m.closed_issues, 0), 0)`,

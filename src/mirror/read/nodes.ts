@@ -82,7 +82,7 @@ export async function findLabelsByWords(
   return { found: rows.map(toFound), total: Number(rows[0]?.total ?? 0) };
 }
 
-/** By upstream's ids, in whichever mirrored repository they are; keys are the ids. */
+/** By upstream's ids, in all mirrored repositories; keys are the ids. */
 export async function findById(
   db: Database,
   kind: RepositoryNodeKind,

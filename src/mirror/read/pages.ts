@@ -15,7 +15,7 @@ export interface PageSource {
   repositoryId: Sql;
   document: Sql;
   detail?: Sql;
-  /** What people wrote, which is read only where it is wanted. */
+  /** Texts by users; they are read only if they are wanted. */
   body?: Sql;
   conditions: readonly Sql[];
   key: Sql;
@@ -57,8 +57,8 @@ export class InvalidPositionError extends Error {
 }
 
 /**
- * The page of each parent, with one statement for all of them; each holds up to one row more than the limit, which tells
- * that there is a further page. Rows come in the source's order.
+ * The page of each parent, with one statement for all of them. Each page may hold one row above the limit, as a sign of
+ * a further page. Rows come in the source's order.
  */
 export async function findPages(
   db: Database,
@@ -117,7 +117,7 @@ function parentsTable(parents: readonly Parent[]): Sql {
   return sql`unnest(${ids}, ${numbers}) with ordinality x(r, n, at)`;
 }
 
-/** Those of these issues that are stored, by their numbers, whatever has become of them since they were found. */
+/** The stored ones of these issues, by number, whatever has happened to them since they were found. */
 export async function findIssueDocuments(
   db: Database,
   repositoryId: number,

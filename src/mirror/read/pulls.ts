@@ -41,7 +41,7 @@ export async function findPulls(
       ? sql`p.updated_at`
       : sql`p.created_at`;
   const way = DIRECTIONS[page.direction];
-  // Documents are read of what is on the page alone, and not of all before it.
+  // Documents are read only for rows on the page, not for all rows before it.
   const rows = await db.prepared<RawPull>(sql`
     select p.number, p.document::text as document, p.body, p.updated_at from (
         select p.number, p.document, p.body, p.updated_at, ${key} as key from pull_requests p

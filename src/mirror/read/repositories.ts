@@ -12,13 +12,13 @@ import { type Sight, sees } from "./sight.ts";
 const MAX_NAME_BYTES = 10 * 1024 * 1024;
 const BYTES_PER_REPOSITORY = 500;
 
-/** A row that bears a name. For a moment two rows can bear one: the newer observation knows who has the name now. */
+/** A row with this name. For a moment two rows can have one name: the newer observation knows who has it now. */
 interface Bearer {
   repository: ShownRepository;
   isMirrored: boolean;
 }
 
-/** What bore a name when it was last looked up, the newest observation first, and what of that the caller sees. */
+/** The repositories that had a name at its last look-up, newest observation first, as far as the caller sees them. */
 export interface RecalledRepository {
   repository: ShownRepository;
   /** Everything that bore the name. */

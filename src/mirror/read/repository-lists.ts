@@ -69,7 +69,7 @@ async function pageOfRepositories(
   return { rows: found.filter((row) => row.id !== null).map(documented), total: Number(found[0]?.total ?? 0) };
 }
 
-/** A page of what an account owns, as far as it is seen, and how many there are in all. */
+/** A page of an account's repositories that the caller sees, and how many there are in all. */
 export async function findOwnedRepositories(
   db: Database,
   ownerId: number,
@@ -88,8 +88,8 @@ const OWNED = {
 };
 
 /**
- * The mirror is not told who is a member of what. What a user does not own has been opened to them by the token that
- * mirrors it, as to a collaborator; where an organisation owns it, they also count as its member.
+ * The mirror does not know who is a member of what. The user sees a repository of another owner through the token that
+ * mirrors it, so they count as its collaborator. If an organisation owns it, they also count as a member.
  */
 function relationCondition(userId: number, relations: readonly Relation[]): Sql {
   const any: Sql[] = [];

@@ -31,7 +31,7 @@ export async function findUser(db: Database, id: number): Promise<UserRow | null
 
 /** The account that has this login now, in any case of its letters. */
 export async function findUserByLogin(db: Database, login: string): Promise<UserRow | null> {
-  // A rename that we have not heard of may have left a login on two rows: the newer observation knows who has it now.
+  // An unheard rename may leave one login on two rows: the newer observation knows who has it now.
   const [row] = await db.prepared<Row>(sql`
     select ${COLUMNS} from users u where lower(u.login) = ${login.toLowerCase()} and u.deleted_at is null
       order by u.seen_at desc limit 1`);
@@ -39,8 +39,8 @@ export async function findUserByLogin(db: Database, login: string): Promise<User
 }
 
 /**
- * People whom the repository is known to let be assigned: its owner, who is assigned now, and who wrote in it as its
- * owner, member or collaborator. Upstream's own list is not mirrored and may hold more. `repository` is its id.
+ * People who can be assigned, as far as known: the owner, present assignees, and authors who wrote as owner, member or
+ * collaborator. Upstream's own list is not mirrored and may hold more. `repository` is its id.
  */
 export function assignable(repository: Sql): Sql {
   return sql`select r.owner_id as id from repositories r where r.id = ${repository}

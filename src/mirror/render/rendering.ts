@@ -19,9 +19,9 @@ export interface StoredDocument {
 export interface Audience {
   /** The API's address as the caller wrote it, without a trailing slash. */
   api: string;
-  /** Where the repositories are noted that are shown, or would be if they were known. */
+  /** Notes the repositories that are shown, or would be shown if they were known. */
   met?: Set<number> | undefined;
-  /** What the request has learnt of how repositories stand: what has not changed need not be read. */
+  /** The standings that the request has learnt: unchanged rows need not be read. */
   reading?: Reading | undefined;
 }
 
@@ -50,9 +50,9 @@ export async function renderDocuments(
 }
 
 /**
- * The same as one JSON list, in UTF-8. Its parts are put together as bytes: one letter beyond Latin-1 makes a text of half a
- * megabyte twice as long, and it would be encoded once for its ETag and once to be sent. Null where a repository is embedded in
- * one of the documents: what callers are shown of a repository differs.
+ * The same as one JSON list, in UTF-8. The parts are joined as bytes, because one letter beyond Latin-1 doubles the
+ * length of a long text. A text would also be encoded twice: for its ETag and for sending. Null if a document embeds a
+ * repository, because callers see different parts of a repository.
  */
 export async function renderList(
   shared: SharedRows,
@@ -164,7 +164,7 @@ interface Rendering extends Apart {
   userVariants: Map<string, string>;
 }
 
-/** Where documents of one repository are served, and what is embedded in them. */
+/** The addresses under which one repository's documents are served, and the rows embedded in them. */
 interface Place {
   repositoryId: number;
   answer: Rendering;

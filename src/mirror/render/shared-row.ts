@@ -23,9 +23,12 @@ export interface SharedRow {
   /** Of a repository; else empty. */
   fullName: string;
   htmlUrl: string;
-  /** What it was rendered as, by shape and addresses; only of a row that refers to no other, which could change without it. */
+  /**
+   * Its rendered texts, by shape and addresses. Only for rows without references: another row could change without this
+   * one.
+   */
   texts: Map<string, string>;
-  /** The same as objects, which nobody may change. */
+  /** The same as objects; nothing may change them. */
   objects: Map<string, Fields>;
 }
 

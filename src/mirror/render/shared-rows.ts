@@ -53,8 +53,8 @@ interface Question {
 type Rows = ReadonlyMap<string, SharedRow | null>;
 
 /**
- * The rows that others show: they are stored once and put into each document that refers to them. What is kept of them serves
- * where it is unchanged; where a repository or people have changed, Postgres says which of the rows have, and sends those alone.
+ * Rows that other rows show: stored once, and put into each document that refers to them. Kept rows serve while they
+ * are unchanged. After a change of a repository or of people, Postgres sends only the rows that changed.
  */
 export class SharedRows {
   readonly #db: Queries;
@@ -86,7 +86,7 @@ export class SharedRows {
   }
 
   /**
-   * The rows as they are now, by `sharedName`, and perhaps others; null where there is none.
+   * The present rows by `sharedName`, perhaps with others; null for a row that does not exist.
    * @param before how their repositories and people stood before; undefined: they are not kept
    */
   load(wanted: readonly Wanted[], before: Standings | undefined): Promise<Rows> {
@@ -140,8 +140,8 @@ export class SharedRows {
   }
 
   /**
-   * Most accounts of a large mirror come up once in a long while. Were each kept at once, they would push out the accounts that
-   * come up again and again, and be old before they are dropped, when it takes longest to collect them.
+   * Most accounts of a large mirror come up once in a long while. If each were kept at once, it would push out accounts
+   * that come up often. It would also be old when it is dropped, and old objects are the slowest to collect.
    */
   #isMetAgain(id: number): boolean {
     const place = id % PLACES;
@@ -172,7 +172,7 @@ export class SharedRows {
   }
 }
 
-/** Answers a row only where its revision is not the one that is known, with nulls where there is none. */
+/** Answers a row only if its revision differs from the known one; nulls if the row does not exist. */
 function changedAmong(asked: Readonly<Record<SharedKind, readonly Wanted[]>>): Sql {
   const changed = KINDS.map((kind) => {
     const { from, name } = SOURCES[kind];

@@ -12,8 +12,8 @@ export class ShownRows {
   readonly #shapes = new Map<string, readonly string[]>();
 
   /**
-   * @param options.reading undefined: nothing that is kept is taken for what there is
-   * @param options.met where the repositories are noted that are shown, or would be if they were known
+   * @param options.reading undefined: no kept row counts as present
+   * @param options.met notes the repositories that are shown, or would be shown if they were known
    */
   constructor(
     shared: SharedRows,
@@ -43,7 +43,7 @@ export class ShownRows {
     return this.#shapes.get(shape);
   }
 
-  /** Loads rows and all that they refer to, with one statement for each level of what was never seen before. */
+  /** Loads rows and all that they refer to, with one statement for each level of rows never seen before. */
   async load(mentioned: Iterable<Mentioned>): Promise<void> {
     const unknownShapes = new Set<string>();
     let level = new Map<string, Wanted>();
@@ -53,7 +53,7 @@ export class ShownRows {
       if (this.#rows.has(name) || level.has(name)) return;
       const recalled = this.#shared.recall(name);
       level.set(name, { key, name, recalled });
-      // What a row referred to when it was last seen is asked for along with it.
+      // A row's last known references are asked for along with the row.
       if (recalled) for (const one of recalled.value.refersTo) want(one);
     };
     for (const one of mentioned) want(one);

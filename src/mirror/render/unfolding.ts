@@ -5,7 +5,9 @@ import { homeOf, type Mentioned, mentionedBy, type SharedRow, wholeRepository, w
 import type { SharedRows } from "./shared-rows.ts";
 import { ShownRows } from "./shown-rows.ts";
 
-/** What is referred to from within one repository, or from where there is none (0), by the references' marks. */
+/**
+ * The resources that one repository's documents refer to (0: documents outside repositories), by the references' marks.
+ */
 interface Place {
   repositoryId: number;
   resolved: Map<string, Json>;
@@ -17,12 +19,12 @@ interface Slot {
   key: string | number;
 }
 
-/** The slots that wait for what their mark stands for. */
+/** The slots that wait for their mark's resource. */
 type Waiting = Map<string, Slot[]>;
 
 /**
- * Unfolds stored documents to the objects that upstream's REST JSON has. What several of them refer to is one object, which
- * nobody may change.
+ * Unfolds stored documents to the objects of upstream's REST JSON. Documents that refer to the same row share one
+ * object; nothing may change it.
  */
 export class Unfolding {
   /** The repositories that anything unfolded here belongs to or refers to, known or not. */
@@ -55,7 +57,7 @@ export class Unfolding {
 
   /** One object for each document, in order. */
   async unfold(documents: readonly StoredDocument[]): Promise<Fields[]> {
-    // Where a repository is has to be known before the addresses in it are put together.
+    // A repository's addresses have to be known before its documents' addresses are put together.
     const homes = new Set(documents.map(({ repositoryId }) => repositoryId));
     homes.delete(0);
     await this.#rows.load(Array.from(homes, wholeRepository));
@@ -124,7 +126,7 @@ export class Unfolding {
     this.#fill(place, waiting);
   }
 
-  /** Puts back what was cut out, in place, but for references, of which `waiting` gets the slots. */
+  /** Puts back in place what was cut out, except references: `waiting` gets their slots. */
   #unfoldIn(holder: Fields | Json[], place: Place, body: string | null, waiting: Waiting): void {
     if (Array.isArray(holder)) {
       for (let at = 0; at < holder.length; at++) this.#unfoldAt(holder, at, holder[at], place, body, waiting);

@@ -13,7 +13,7 @@ export interface KeySet {
   where: Sql;
 }
 
-/** A condition on the issue `i` in its repository `r`, or sets of which the issue must be in one. */
+/** A condition on the issue `i` in its repository `r`, or sets: the issue must be in one of them. */
 export type Term = Sql | KeySet[];
 
 export interface TermContext {
@@ -109,7 +109,7 @@ export function ranged<Bound extends Date | number>(
 const notMirrored =
   (name: string): Qualifier =>
   () => {
-    // To leave it out would show what was not asked for.
+    // Leaving it out would show issues that were not asked for.
     throw new InvalidSearchError(`"${name}:" cannot be searched here: what it asks about is not mirrored.`);
   };
 
@@ -270,7 +270,7 @@ export const ISSUE_QUALIFIERS: ReadonlyMap<string, Qualifier> = new Map<string, 
   ),
 ]);
 
-/** Who is asked stands in the document, as a mark for the user: see `template.ts`. */
+/** The document names the requested reviewers, as marks for users: see `template.ts`. */
 function reviewRequested(values: string[], { names }: TermContext): Term {
   const ids = values.flatMap((value) => names.users.get(loginOf(value)) ?? []);
   if (ids.length === 0) return sql`false`;

@@ -46,7 +46,7 @@ function reactions(key: string): Sql {
 }
 
 /**
- * A page of what matches, in a total order, and how many match in all. `order` overrides the query's own.
+ * A page of matches in a total order, and the number of all matches. `order` overrides the query's own.
  * @throws InvalidSearchError for a search that cannot be made, UnknownScopeError among them
  */
 export async function searchIssues(
@@ -71,7 +71,7 @@ export async function searchIssues(
   const way = DIRECTIONS[direction];
   // Newest first among the equally good; the rest makes the order total.
   const by = sql`key ${way}, created_at ${way}, repository_id ${way}, number ${way}`;
-  // What is searched for decides which way is short, so the statement is planned anew each time.
+  // The values of a search decide the fastest plan, so the statement is planned anew each time.
   const rows = await db.query<{
     total: string;
     repository_id: string | null;
@@ -141,8 +141,8 @@ class Conditions {
   }
 
   /**
-   * Sets that the whole search depends on are found first, by their own indexes; Postgres then looks up what is in them. Under
-   * an OR or a NOT the issue is looked up in the set instead.
+   * Sets that the whole search depends on are found first, by their own indexes. Postgres then looks up their issues.
+   * Under an OR or a NOT the issue is looked up in the set instead.
    */
   #met(term: Term, isTop: boolean): Sql {
     if (term instanceof Sql) return term;

@@ -1,17 +1,20 @@
-/** The repositories and people that a search names, found before it is made, so that it is planned for what they are. */
+/**
+ * The repositories and people that a search names. They are found before the search, so Postgres plans it for these
+ * very ids.
+ */
 import type { Database } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { MIRRORED_REPOSITORIES } from "../read/shown-repository.ts";
 import { type Sight, visible } from "../read/sight.ts";
 import { type Clause, qualifiersIn, UnknownScopeError } from "./query.ts";
 
-/** Who searches: whose eyes look, and who `@me` is; null for strangers. */
+/** The caller who searches: their sight, and the user for `@me`; null for anonymous callers. */
 export interface Searcher {
   sight: Sight;
   userId: number | null;
 }
 
-/** Ids by name in lower case. Of a name that is not known there are none. */
+/** Ids by name in lower case. An unknown name has none. */
 export interface SearchNames {
   repositories: Map<string, number[]>;
   owners: Map<string, number[]>;
@@ -76,7 +79,7 @@ async function findPeople(db: Database, logins: string[], { userId }: Searcher, 
   if (userId !== null) names.users.set(ME, [userId]);
 }
 
-/** An owner is known by what is seen of them: their name alone would tell that something hidden is theirs. */
+/** An owner counts only through visible repositories: the name alone would reveal that the owner has hidden ones. */
 async function findRepositories(
   db: Database,
   fullNames: Set<string>,

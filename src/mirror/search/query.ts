@@ -44,7 +44,7 @@ const MAX_TERMS = 100;
 /** GitHub docs, "Filtering and searching issues": parentheses nest up to five levels. */
 const MAX_DEPTH = 5;
 
-/** @throws InvalidSearchError for what is too long or nested too deep */
+/** @throws InvalidSearchError for a query that is too long or nested too deep */
 export function parseSearch(text: string, isQualifier: (name: string) => boolean): SearchQuery {
   if (text.length > MAX_QUERY) throw new InvalidSearchError(`The search is longer than ${MAX_TEXT} characters.`);
   // Postgres holds neither NUL nor half a character; where upstream sent one, its column has this in its place.
@@ -192,7 +192,7 @@ class Grammar {
       case "close":
         return null;
       case "text":
-        // What has no letter and no digit is no word.
+        // A text without letters and digits is no word.
         return /[\p{L}\p{N}]/u.test(token.text) ? negated({ kind: "text", text: token.text }, token.isNegated) : null;
       case "qualifier":
         return negated({ kind: "qualifier", name: token.name, values: token.values }, token.isNegated);

@@ -10,7 +10,7 @@ export interface Range<Value> {
 /** What one value covers: a date its whole day, a time its second, a number itself. */
 type Extent<Value> = (text: string) => { from: Value; until: Value };
 
-/** @throws InvalidSearchError for what is no number */
+/** @throws InvalidSearchError if it is no number */
 export function numberRange(text: string): Range<number> {
   return range(text, (number) => {
     if (!/^\d{1,9}$/.test(number)) throw new InvalidSearchError(`"${number}" is not a number.`);
@@ -18,7 +18,7 @@ export function numberRange(text: string): Range<number> {
   });
 }
 
-/** Times are UTC where they name no zone. @throws InvalidSearchError for what is no date */
+/** Times without a zone are UTC. @throws InvalidSearchError if it is no date */
 export function timeRange(text: string): Range<Date> {
   return range(text, timeExtent);
 }

@@ -65,7 +65,8 @@ const SORT_KEYS: ReadonlyMap<string, Sql> = new Map([
 ]);
 
 /**
- * Ids of a page of what matches, in a total order, and how many match in all. Forks are left out unless `fork:` asks for them.
+ * The ids of a page of matches in a total order, and the number of all matches. Forks are left out unless `fork:` asks
+ * for them.
  * @throws InvalidSearchError for a search that cannot be made, UnknownScopeError among them
  */
 export async function searchRepositories(
@@ -96,7 +97,7 @@ export async function searchRepositories(
       : sql`ts_rank(setweight(search_words(r.name), 'A') || setweight(search_words(r.description), 'B'),
           ${textQuery(texts)})`;
   const by = sql`key ${DIRECTIONS[direction]} nulls last, stars desc nulls last, id`;
-  // What is searched for decides which way is short, so the statement is planned anew each time.
+  // The values of a search decide the fastest plan, so the statement is planned anew each time.
   const rows = await db.query<{ total: string; id: string | null }>(sql`
     select q.total, p.* from (select count(*) as total ${matching}) q left join lateral
       (select r.id, r.stargazers_count as stars, ${key ?? match} as key ${matching}

@@ -10,12 +10,12 @@ export interface Change {
 }
 
 const CHANNEL = "tain_changes";
-/** Any constant will do; whoever listens holds this lock together with the others. */
+/** The key of an advisory lock; any constant will do. All listeners hold this lock, shared. */
 const LISTENING = 7_241_947;
 
 /**
- * Tells all who listen, in every process, once the transaction is committed. With nobody there it costs a look at a lock:
- * whoever cannot have it alone is not alone. One who begins to listen waits for transactions that saw nobody.
+ * Tells listeners in every process, once the transaction is committed. Without listeners it costs one try for a lock:
+ * if the lock is free, nobody listens. A new listener waits for transactions that found the lock free.
  */
 export async function announceChanges(tx: Transaction, changes: Change[]): Promise<void> {
   if (changes.length === 0) return;
@@ -26,8 +26,8 @@ export async function announceChanges(tx: Transaction, changes: Change[]): Promi
 }
 
 /**
- * Listens on a connection of its own until it is disposed of. `onLost`: the connection broke, and what was changed since is
- * not told.
+ * Listens on a connection of its own until it is disposed of. `onLost`: the connection broke, and later changes are not
+ * told.
  */
 export async function listenForChanges(
   databaseUrl: string,

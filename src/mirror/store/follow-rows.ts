@@ -6,7 +6,7 @@ import { type Kind, type Resource, resources } from "./resource.ts";
 import { layoutFor, type Row } from "./rows.ts";
 import { referenceId } from "./template.ts";
 
-/** What other tables hold of these rows: who carries a label, who is assigned, which names a repository had. */
+/** Updates what other tables hold of these rows: labels of issues, assignees, former names of repositories. */
 export async function followRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<void> {
   if (rows.length === 0) return;
   touchRows(tx, resource, rows);
@@ -18,7 +18,7 @@ export async function followRows(tx: Transaction, resource: Resource, rows: Row[
   if (resource.kind === "repository") await rememberFormerNames(tx, rows);
 }
 
-/** Nobody shows a person who is met for the first time but what is stored along with them. */
+/** A new person is shown only by rows that are stored along with them. */
 function touchRows(tx: Transaction, { kind }: Resource, rows: Row[]): void {
   if (kind === "user") {
     if (rows.some(({ before }) => before)) tx.touch([PEOPLE]);
@@ -33,7 +33,7 @@ function touchRows(tx: Transaction, { kind }: Resource, rows: Row[]): void {
   }
 }
 
-/** What lies under an issue or pull request, and the column that says under which. */
+/** The kinds that belong to an issue or pull request, with the column that holds its number. */
 export const childNumberColumns: Partial<Record<Kind, string>> = {
   issue_comment: "issue_number",
   review: "pull_number",

@@ -7,7 +7,7 @@ import { REPLICA_LAG_MS } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
 import type { ResourceKey } from "./resource.ts";
 
-/** What upstream can be asked about. Of "mergeability" the key is the repository's id. */
+/** The resources that upstream can be asked about. The key of "mergeability" is the repository's id. */
 export interface MarkKey extends Omit<ResourceKey, "kind"> {
   kind: MarkKind;
 }
@@ -38,12 +38,12 @@ export function toMark(row: MarkRow): Mark {
   };
 }
 
-/** When a read is certain to show what was true at `moment`, whichever replica answers. */
+/** The time after which every replica shows what was true at `moment`. */
 export function afterLag(moment: Date): Date {
   return new Date(moment.getTime() + REPLICA_LAG_MS + 1_000);
 }
 
-/** The marks for what the merge could not decide: to be asked at once, and once more when no replica can lag behind. */
+/** The marks for ties of the merge: asked at once, and once more when no replica can lag behind. */
 export function marksForTies(merged: Merged[], askedAt: Date): Mark[] {
   return merged
     .filter(({ outcome }) => outcome === "tied")
@@ -53,7 +53,7 @@ export function marksForTies(merged: Merged[], askedAt: Date): Mark[] {
 /** How long upstream is given to work out whether a pull request can be merged before it is asked again. */
 export const MERGEABILITY_WAIT_MS = 15_000;
 
-/** Of a row of `pull_requests`: upstream has still to say whether it can be merged, or as which commit. */
+/** For a row of `pull_requests`: upstream has still to say whether it can be merged, or the merge commit. */
 export const IS_MERGEABILITY_UNKNOWN = sql`id is not null and state = 'open' and deleted_at is null
   and (mergeable is null or (mergeable and merge_commit_sha is null))`;
 
@@ -63,8 +63,8 @@ export function lacksMergeability({ mergeable, merge_commit_sha }: Fields): bool
 }
 
 /**
- * Upstream works out whether a pull request can be merged only once it is asked, which it was by what showed these; so it
- * has to be asked again. One mark for each repository in which something is open in this.
+ * Upstream works out mergeability only when it is asked, and what showed these observations made it begin. So it has to
+ * be asked again. Answers one mark per repository that has such open pull requests among `seen`.
  */
 export async function marksForMergeability(db: Queries, seen: readonly Seen[], askedAt: Date): Promise<Mark[]> {
   const isUnknown = ({ kind, fields, deleted }: Seen) =>
@@ -84,7 +84,7 @@ export function mergeabilityMark(repositoryId: number, askedAt: Date): Mark {
   return { kind: "mergeability", repositoryId, key: repositoryId, askedAt, notBefore };
 }
 
-/** Stores marks with what gave reason to them, so that no loss of the queue forgets them. */
+/** Stores marks in the transaction of their cause, so that no loss of the queue forgets them. */
 export async function storeMarks(db: Queries, marks: readonly Mark[]): Promise<void> {
   await withMarks(
     db,

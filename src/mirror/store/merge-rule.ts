@@ -4,9 +4,9 @@ import { sameValue, withShapesOf } from "./template.ts";
 /**
  * The one merge rule. Pure.
  *
- * A stored resource is a map of keys, each with the stamp of the observation that it comes from; an observation
- * replaces the keys that it knows better. Representations differ in what they send (a webhook's issue has no
- * `closed_by`, a listed pull request no `merged`), so the rule works key by key: what was not sent is kept.
+ * A stored resource is a map of keys, each with the stamp of its observation. An observation replaces the keys that it
+ * knows better. Representations send different keys (a webhook's issue has no `closed_by`, a listed pull request no
+ * `merged`). So the rule works key by key: a key that was not sent is kept.
  */
 export interface Stamp {
   /** The resource's own `updated_at`, in ms; 0 where upstream sends none. */
@@ -23,17 +23,17 @@ export interface Observation {
   /** It was seen to be deleted. */
   deleted: boolean;
   /**
-   * - whole: one of the ways in which upstream shows the resource; each leaves some keys out.
-   * - single: the fullest of them, the answer to a request for this resource alone. What is not in it is no more.
+   * - whole: one of upstream's representations of the resource; each leaves some keys out.
+   * - single: the fullest representation, the answer to a request for this resource alone. A missing key is gone.
    * - part: seen through a related resource. Its stamp is not that of the whole.
    */
   extent: "whole" | "single" | "part";
   /**
-   * It was read to be compared: against what was seen longer ago than replicas lag it stands, whatever that says of its
-   * `updated_at`. Otherwise a row that claims a later moment than upstream ever had would be wrong for good.
+   * It was read to be compared. It stands against everything seen longer ago than replicas lag, whatever the
+   * `updated_at` there. Otherwise a row with a later `updated_at` than upstream ever had would stay wrong.
    */
   overrules?: boolean;
-  /** It was pushed long after what it tells of happened: `VOLATILE` keys may have moved on since. */
+  /** It was pushed long after its event: `VOLATILE` keys may have changed since. */
   isLate?: boolean;
 }
 
@@ -48,8 +48,8 @@ export interface Stored {
 
 /**
  * - merged: `next` holds something new and is to be stored.
- * - known: the stored row says all of it already, or newer.
- * - tied: they contradict each other and only upstream can tell; `next` may still hold other keys that are new.
+ * - known: the stored row says the same or something newer.
+ * - tied: the two contradict each other and only upstream can tell; `next` may still hold other new keys.
  */
 export type Folded =
   | { outcome: "merged"; next: Stored }
@@ -60,8 +60,8 @@ export type Folded =
 export const REPLICA_LAG_MS = 10_000;
 
 /**
- * When the answer to a write counts as seen. It comes from where the change was made, so nothing that is read before every
- * replica has the change knows better within the same second, and no delivery of an earlier state does.
+ * When the answer to a write counts as seen: later than it was. The answer comes from where the change was made. So a
+ * read through a lagging replica cannot win within the same second, and neither can a delivery of an earlier state.
  */
 export function writtenAt(answeredAt: Date): Date {
   return new Date(answeredAt.getTime() + REPLICA_LAG_MS);
@@ -72,8 +72,8 @@ export const FRESH_MS = 5_000;
 
 /**
  * Keys of a repository that move without its `updated_at`, in nearly every delivery. Asking upstream at each tie would
- * cost a request a delivery; the one seen last stands until the next read of the repository. Deliveries that come late
- * do not speak of them.
+ * cost a request a delivery. So the last seen value stands until the next read of the repository. Late deliveries say
+ * nothing about these keys.
  */
 export const VOLATILE: ReadonlySet<string> = new Set([
   "pushed_at",
@@ -98,12 +98,15 @@ export function fold(stored: Stored | undefined, seen: Observation): Folded {
   return foldKeys(stored, seen);
 }
 
-/** A deletion of what was never seen leaves nothing to keep. */
+/** The deletion of an unseen resource leaves nothing to keep. */
 function isBareTombstone({ deleted, fields }: Observation): boolean {
   return deleted && Object.keys(fields).length === 0;
 }
 
-/** A partial sight of an unknown resource is ignored: a list or a webhook will show the whole, and this is read again then. */
+/**
+ * A partial sight of an unknown resource is ignored: a list or a webhook will show the whole. This part is then read
+ * again.
+ */
 function isTooLittle({ extent, fields }: Observation): boolean {
   return extent === "part" && !("title" in fields);
 }
@@ -136,7 +139,7 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
   const isAllThereIs = seen.extent === "single" || hasBecomePull(stored, seen);
 
   if (isNewer) {
-    // What this observation does not speak of keeps the stamp under which it was seen.
+    // Keys that this observation lacks keep the stamps under which they were seen.
     for (const key of Object.keys(stored.fields)) {
       if (key in seen.fields) continue;
       keyStamps[key] ??= stored.stamp;
@@ -163,7 +166,7 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
       hasChanged = true;
     }
     if (wins) {
-      // Within one second nothing is learnt from an equal value, and most of what is read again is equal.
+      // An equal value of the same second teaches nothing, and most values that are read again are equal.
       const isLearnt = !isSame || seen.stamp.updatedAt > known.updatedAt;
       if (isNewer) delete keyStamps[key];
       else if (isLearnt) keyStamps[key] = seen.stamp;
@@ -180,8 +183,9 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
 }
 
 /**
- * Whether each of its keys is stored as it is, by an observation that is no older by `updated_at`. Whichever knew better, there
- * would be nothing to learn. Most of what is seen is so (each payload shows its sender), and this takes a fraction of the time.
+ * Whether each of its keys is stored with the same value, by an observation that is no older by `updated_at`. Then
+ * there is nothing to learn, whatever the order. Most observations are such repeats (each payload shows its sender),
+ * and this check takes a fraction of the time.
  */
 function repeats(stored: Stored, { fields, stamp, extent }: Observation): boolean {
   if (extent === "single") return false;
@@ -194,7 +198,7 @@ function repeats(stored: Stored, { fields, stamp, extent }: Observation): boolea
   return !hasBecomePull(stored, { extent, stamp, fields });
 }
 
-/** What upstream showed of the issue it no longer shows of the pull request, and lists leave nothing else out of either. */
+/** Upstream then no longer shows some of the issue's keys, and lists leave no other keys out. */
 function hasBecomePull(
   stored: Stored,
   { extent, stamp, fields }: Pick<Observation, "extent" | "stamp" | "fields">,
@@ -202,7 +206,7 @@ function hasBecomePull(
   return extent === "whole" && stamp.read && "pull_request" in fields && !("pull_request" in stored.fields);
 }
 
-/** Two changes in one second: the one that comes later is shown, and upstream is asked all the same. */
+/** Two changes in one second: the later arrival is shown, and upstream is asked nevertheless. */
 function isFresh({ read, updatedAt, seenAt }: Stamp): boolean {
   return !read && updatedAt > 0 && seenAt - updatedAt < FRESH_MS;
 }
@@ -212,7 +216,7 @@ function order({ stamp, overrules }: Observation, known: Stamp): "newer" | "olde
   return compare(stamp, known);
 }
 
-/** Which of two stamps knows better. "tied": neither can be shown to. */
+/** The newer of two stamps. "tied": nothing shows which is newer. */
 function compare(a: Stamp, b: Stamp): "newer" | "older" | "tied" {
   if (a.updatedAt !== b.updatedAt) return a.updatedAt > b.updatedAt ? "newer" : "older";
   if (a.read && b.read) return a.seenAt === b.seenAt ? "tied" : a.seenAt > b.seenAt ? "newer" : "older";

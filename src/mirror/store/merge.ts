@@ -22,7 +22,7 @@ const MAX_ROUNDS = 10;
 
 /**
  * Merges observations in one transaction and says for each what came of it. Upstream should be asked about the tied
- * ones (refresh). All is read and folded first, and rows are locked only to be written, in one order: two workers that
+ * ones (refresh). All is read and folded first; rows are locked only to be written, in one order. So two workers that
  * merge the same resources wait for each other's writing and do not deadlock.
  */
 export async function mergeObserved(tx: Transaction, { seen, shapes }: Observed): Promise<Merged[]> {
@@ -70,7 +70,7 @@ interface RowsOfKind {
   rows: Row[];
 }
 
-/** Says in `merged` what comes of each, and answers the rows in which something is new, in the order of their locks. */
+/** Notes each outcome in `merged`. Answers the rows to write, in the order of their locks. */
 function foldKnown(
   groups: Map<Kind, Groups>,
   known: Map<Kind, Map<string, Known>>,
@@ -89,8 +89,8 @@ function foldKnown(
 }
 
 /**
- * Inserts what is new and locks what is to be updated, which is folded again where another transaction has inserted or changed
- * it since it was read. `lost`: it is there no more.
+ * Inserts new rows and locks known ones. Rows that another transaction has inserted or changed since they were read are
+ * folded again. `lost`: rows that no longer exist.
  */
 async function takeRows(
   tx: Transaction,
@@ -106,7 +106,8 @@ async function takeRows(
         resource,
         rows.filter(({ before }) => !before),
       ),
-      // Also what another has inserted by now: whoever locked that after what comes later in the order might deadlock.
+      // This also locks rows that another transaction has just inserted. Locking those after later rows in the order
+      // could deadlock.
       lockRows(tx, resource, rows),
     ]);
     const isLost = ({ key }: Row) => !inserted.has(key) && !locked.has(key);
@@ -180,12 +181,12 @@ async function readKnown(
   return known;
 }
 
-/** Answers the keys of those that were not there. */
+/** Answers the keys of the rows that it inserted. */
 async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Set<string>> {
   if (rows.length === 0) return new Set();
   const { table, repositoryId, key, keyColumns } = layoutFor(resource);
   const { table: x, columns } = recordset(resource, rows);
-  // A delivery about a comment may come after the deletion of what it stood under.
+  // A delivery about a comment may come after the deletion of its issue or pull request.
   const number = childNumberColumns[resource.kind];
   const values = columns.map((column) =>
     number && column === "deleted_at" ? sql`coalesce(x.deleted_at, i.deleted_at)` : of("x", column),
@@ -201,8 +202,8 @@ async function insertRows(tx: Transaction, resource: Resource, rows: Row[]): Pro
 }
 
 /**
- * Locks the rows, apart from those that were inserted right before, and answers their revisions. A second worker that does the
- * same at this moment waits here, and then finds a new revision at what the first has written.
+ * Locks the rows that were not inserted just before, and answers their revisions. A second worker that does the same
+ * waits here. It then finds a new revision on each row that the first worker wrote.
  */
 async function lockRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<Map<string, string>> {
   if (rows.length === 0) return new Map();
@@ -220,10 +221,10 @@ async function lockRows(tx: Transaction, resource: Resource, rows: Row[]): Promi
   return new Map(locked.map(({ key, revision }) => [key, revision]));
 }
 
-/** What few changes change, and what is dear to write: it may be long, and words to search by are made of it. */
+/** Columns that change seldom and are dear to write: they may be long, and the search index is made of them. */
 const TEXTS = ["title", "body"];
 
-/** Those that are not new; they are locked. */
+/** Updates rows that existed before; they are locked. */
 async function updateRows(tx: Transaction, resource: Resource, rows: Row[]): Promise<void> {
   const texts = TEXTS.filter((name) => name in layoutFor(resource).types);
   const isReworded = ({ stored, before }: Row) =>

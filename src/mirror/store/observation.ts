@@ -61,8 +61,8 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
 }
 
 /**
- * A webhook names its repository. What is read is about one that we know, maybe by another name than it had when upstream
- * answered: there was a rename of which we hear later, or a replica that lags behind. So it goes by the name in its address.
+ * A webhook names its repository. A read may show it under another name than ours: it was renamed and we have not
+ * heard, or the replica lags behind. So the name comes from the URL in the answer.
  */
 function homeOf({ url, pull_request_url: pullUrl }: Fields, { api, repository, read }: Sighting): Home {
   if (!repository) return { api };

@@ -13,7 +13,10 @@ import { referenceId } from "./template.ts";
 
 export type Kind = ResourceKind;
 
-/** Which resource: upstream's id, or the number for issues and pull requests. `repositoryId` is 0 for what has none. */
+/**
+ * Which resource: upstream's id, or the number for issues and pull requests. `repositoryId` is 0 for resources outside
+ * repositories.
+ */
 export interface ResourceKey {
   kind: Kind;
   repositoryId: number;
@@ -268,8 +271,8 @@ const reviewComment: Resource = {
 };
 
 /**
- * In the order in which they are written: every transaction takes its locks in this one. What transactions about different
- * issues share comes last, so that it is held for no longer than the commit takes: nearly every delivery changes its repository.
+ * In the order of writing: every transaction takes its locks in this order. Rows that transactions about different
+ * issues share come last, so these locks are short: nearly every delivery changes its repository.
  */
 const RESOURCES: Readonly<Record<Kind, Resource>> = {
   issue,

@@ -5,7 +5,7 @@ import type { Seen } from "./observation.ts";
 import { type Kind, type Resource, type ResourceKey, resources } from "./resource.ts";
 import { literalOf } from "./template.ts";
 
-/** What is stored of a resource, and the revision that shows whether it still is. */
+/** The stored resource, with the revision of its row. A new revision shows that the row has changed. */
 export interface Known {
   stored: Stored;
   revision: string;
@@ -72,7 +72,7 @@ export interface KnownRow {
   revision: string;
 }
 
-/** Reads what is stored of these, by kind. Its text is the same whichever kinds are asked for. */
+/** Reads what is stored of these, by kind. The statement's text is the same for all selections of kinds. */
 export function selectKnown(asked: ReadonlyMap<Kind, readonly ResourceKey[]>): Sql {
   const ms = (column: Sql) => sql`(extract(epoch from ${column}) * 1000)::float8`;
   const selects = resources.map((resource) => {
@@ -101,7 +101,7 @@ export function knownOf(row: KnownRow): Known {
     key,
     { updatedAt, seenAt, read },
   ]);
-  // A row that was only seen in part has an `updated_at` that is not its own; then no key has the row's stamp.
+  // The `updated_at` of a row that was only seen in part is not its own. Then no key has the row's stamp.
   const isWhole = fields.updated_at !== undefined;
   const stored = {
     fields,
@@ -130,7 +130,7 @@ export function recordset(
   return { table: sql`unnest(${sql.join(arrays)}) as x(${sql.join(columns.map(sql.identifier))})`, columns };
 }
 
-/** Where upstream sends an object for a column that has text, the column gets its JSON. */
+/** If upstream sends an object for a text column, the column gets its JSON. */
 function columnValue(value: Json | undefined): Value {
   return typeof value === "object" && value !== null ? JSON.stringify(value) : (value ?? null);
 }
@@ -172,7 +172,9 @@ function partialUpdatedAt(stored: Stored): string {
   return new Date(newest).toISOString();
 }
 
-/** A moment that is none (a pending review may be submitted at "") is no moment; the document keeps what was sent. */
+/**
+ * A time that is no time is stored as null (a pending review may be submitted at ""). The document keeps what was sent.
+ */
 function columnText(column: string, value: string): string | null {
   if (/_(at|on)$/.test(column) && Number.isNaN(Date.parse(value))) return null;
   return storableText(literalOf(value));

@@ -199,15 +199,15 @@ export function sameValue(a: Json | undefined, b: Json | undefined): boolean {
   return keys.length === Object.keys(b).length && keys.every((key) => key in b && sameValue(a[key], b[key]));
 }
 
-/** A stripped value that replaces another, in which what both embed keeps the shape that it had. */
+/** The new value, with the known shapes kept for resources that both values embed. */
 export function withShapesOf(known: Json | undefined, value: Json): Json {
   if (typeof value === "string") return known !== undefined && sameValue(known, value) ? known : value;
   if (!isObject(value) || !isObject(known)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, withShapesOf(known[key], part)]));
 }
 
-// In JSON text a mark is the escape \u000N right behind a string's opening quote. An opening quote is never preceded by
-// a backslash, and a quote inside a string always is, so nothing that people wrote can be taken for a mark.
+// In JSON text a mark is the escape \u000N just after a string's opening quote. An opening quote never follows a
+// backslash, and a quote inside a string always does. So no user's text can be taken for a mark.
 const ESCAPE = "\\u000";
 const QUOTE = 34;
 const BACKSLASH = 92;
@@ -218,7 +218,7 @@ function isMarkAt(document: string, at: number): boolean {
   return document.charCodeAt(at - 1) === QUOTE && document.charCodeAt(at - 2) !== BACKSLASH;
 }
 
-/** What was cut out where a number stands among the pieces of a document. */
+/** The numbers among the pieces of a document, by what was cut out there. */
 export const CUT = { repository: 1, api: 2, page: 3, body: 4 } as const;
 
 /** The number of what was cut out. */

@@ -20,7 +20,7 @@ export async function storeTransfer(tx: Transaction, from: IssuePlace, to: Issue
 /** Against a circle of transfers, which cannot be: an issue never comes back to a number that it had. */
 const MOST_TRANSFERS = 100;
 
-/** Where an issue that is gone has ended up, maybe by way of others; null: nowhere that we know of. */
+/** The present place of a transferred issue, through several transfers if need be; null: we know of none. */
 export async function findTransfer(db: Database, { repositoryId, number }: IssuePlace): Promise<IssuePlace | null> {
   const [row] = await db.prepared<{ repositoryId: string; number: number }>(sql`
     with recursive way as (

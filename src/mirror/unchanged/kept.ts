@@ -20,12 +20,13 @@ const OVERHEAD_BYTES = 500;
 const LARGEST_PART = 1 / 8;
 
 /**
- * Gives a value again while it is still unchanged since before it was read. Everything that the mirror keeps in memory is kept
- * by this one rule: a value is kept with how all that it shows stood before it was read, and is given again only if all of that
- * stands so at some moment of the reading. So a read that begins after a change was committed, by whichever process, shows it.
+ * Keeps values and gives them again while they are unchanged. Everything that the mirror keeps in memory follows this
+ * one rule. A value is kept with the standings of all that it shows, taken before it was read. It is given again only
+ * if these standings hold at some moment of the reading. So a read that begins after a commit in any process shows that
+ * change.
  *
- * What a value shows is often known only once it was read. Then the first `keep` notes what it shows, the next `get` asks how
- * that stands, and the `keep` after it keeps the value. That also leaves out what is asked for once.
+ * Often the read itself first shows what a value depends on. Then the first `keep` notes that, the next `get` asks for
+ * its standings, and the second `keep` keeps the value. So values that are asked for only once are not kept.
  */
 export class Kept<Value extends object> {
   readonly #entries: LRUCache<string, Entry<Value>> | null;
@@ -75,7 +76,7 @@ export class Kept<Value extends object> {
   }
 
   /**
-   * Keeps what `make` answers, and answers it; undefined: it is not kept yet.
+   * Keeps the result of `make`, and answers it; undefined: it is not kept yet.
    * @param how.shown the repositories that the value shows, and `PEOPLE`
    * @param how.before how they stood before the value was read
    */

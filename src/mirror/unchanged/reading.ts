@@ -1,8 +1,8 @@
 import type { Standing, Standings, StandingsReader } from "./standings.ts";
 
 /**
- * What one request has learnt of how repositories stand, each as it was at some moment since the request began. What has changed
- * later need not be shown to it, so nothing is asked twice.
+ * What one request has learnt of how repositories stand, each at some moment since the request began. The request need
+ * not show later changes, so nothing is asked twice.
  */
 export class Reading {
   readonly #standings: Pick<StandingsReader, "now">;
@@ -11,8 +11,9 @@ export class Reading {
   readonly #asked = new Map<number, Promise<void>>();
 
   /**
-   * @param options.learnt what was asked before, but since the request began
-   * @param options.isLasting false for a request that changes the mirror meanwhile: it has to see that, so each question is asked anew
+   * @param options.learnt standings that were asked for earlier in the same request
+   * @param options.isLasting false for a request that changes the mirror meanwhile: it must see the change, so it asks
+   *   each time
    */
   constructor(
     standings: Pick<StandingsReader, "now">,
@@ -42,7 +43,10 @@ export class Reading {
     return this.#only(ids);
   }
 
-  /** What has been learnt until now. What is read from now on is as new as that, and may be kept as having stood so. */
+  /**
+   * What has been learnt so far. Values that are read from now on are at least as new, and may be kept with these
+   * standings.
+   */
   soFar(): Standings {
     return new Map(this.#learnt);
   }

@@ -35,14 +35,17 @@ export function reviews({ author, states }: { author?: string | null; states?: s
   };
 }
 
-/** The last review of each person, but for those who are asked again (GitHub docs: "that are not also pending review"). */
+/**
+ * The last review of each person, without people whose review is requested again (GitHub docs: "that are not also
+ * pending review").
+ */
 export const latestReviews: PageSource = {
   ...reviews({}),
   conditions: [
     ...reviews({}).conditions,
     sql`not exists (select from pull_request_reviews v where v.repository_id = c.repository_id and v.pull_number = c.pull_number
       and v.user_id = c.user_id and v.id > c.id and v.deleted_at is null and v.state <> 'PENDING')`,
-    // Who is asked stands in the document, as a mark for the user: see `template.ts`.
+    // The document names the requested reviewers, as marks for users: see `template.ts`.
     sql`not exists (select from pull_requests p where p.repository_id = x.r and p.number = x.n and p.document::text ~
       (${`"requested_reviewers":\\[[^\\]]*\\\\u0005u`} || c.user_id || ':'))`,
   ],

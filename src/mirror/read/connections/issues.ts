@@ -79,7 +79,7 @@ export function issues(args: IssuesArguments, above: Above = "repository"): Page
   };
 }
 
-/** By which label they are listed, and what else they have to be; null: there is a shorter way. */
+/** The label that lists them, and the other conditions; null: there is a shorter way. */
 function labelList(
   filter: IssueFilter,
   { orderBy, labels, filterBy }: IssuesArguments,

@@ -1,7 +1,7 @@
 import { type Sql, sql } from "../../../../db/sql.ts";
 import type { PageSource } from "../pages.ts";
 
-/** By what a list is ordered, and the type of that. Rows that tie come by their number or id. */
+/** The sort key of a list, and its type. Rows that tie come by their number or id. */
 export type SortKey = Pick<PageSource, "key" | "keyType">;
 
 export const TIMESTAMP = sql`timestamptz`;

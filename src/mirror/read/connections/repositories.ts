@@ -24,7 +24,7 @@ const REPOSITORY_KEYS: Record<string, SortKey> = {
   STARGAZERS: { key: sql`coalesce(r.stargazers_count, 0)`, keyType: INTEGER },
 };
 
-/** The repositories of accounts, of which the viewer is one: only their own relations are known. */
+/** The repositories of accounts, the viewer among them. Only the viewer's own relations are known. */
 export function repositories(viewerId: number, sight: Sight, args: RepositoriesArguments): PageSource {
   const { affiliations, ownerAffiliations, hasIssuesEnabled, isArchived, isFork, orderBy, privacy, visibility } = args;
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
