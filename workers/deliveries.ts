@@ -5,7 +5,7 @@ import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { DELIVERIES_AT_ONCE, DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
-/** Applies deliveries to the mirror. One whose job has failed for good is settled as failed, with the reason. */
+/** Applies deliveries to the mirror. A delivery whose job has failed for good is settled as failed, with the reason. */
 export function openDeliveriesWorker(
   ctx: WorkerContext,
   batches: DeliveryBatches = new DeliveryBatches(ctx),

@@ -5,7 +5,10 @@ import type { InboxJob } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
 
-/** Moves the deliveries that waited in Redis to Postgres. What Postgres can never store is kept for a person to see. */
+/**
+ * Moves the deliveries that waited in Redis to Postgres. A delivery that Postgres can never store is kept for a person
+ * to see.
+ */
 export function openInboxWorker(ctx: WorkerContext): Worker<InboxJob> {
   // Each delivery that waits tries again by itself; the outage is one event.
   const postgres = new Outage(ctx.log, "warn", {

@@ -64,10 +64,10 @@ export function verdictOn(
   { random, attempts = 1, nowMs = Date.now() }: { random: () => number; attempts?: number; nowMs?: number },
 ): Verdict {
   if (error instanceof QuotaSpentError) {
-    // Never earlier than upstream asked; a little later, so that all the jobs that wait do not wake at one instant.
+    // Never earlier than upstream asked, and a little later at random, so that waiting jobs do not all wake at once.
     return { kind: "delay", delayMs: Math.max(0, error.resetAt.getTime() - nowMs) + Math.round(random() * 1_000) };
   }
-  // Nothing is wrong with the job; somebody has to mend the token.
+  // Nothing is wrong with the job; the operator has to replace the token.
   if (error instanceof CredentialRejectedError) return { kind: "delay", delayMs: jittered(REJECTED_DELAY_MS, random) };
   if (error instanceof InvalidPayloadError || error instanceof UnstorableDeliveryError) return { kind: "give up" };
   // The delivery was acknowledged and stands in Redis alone, so no number of attempts ends this.

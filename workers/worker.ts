@@ -13,11 +13,12 @@ export interface WorkerContext extends Context {
 
 // A worker that was killed stops renewing its locks; another takes its jobs over at the first check after they have ended.
 const LOCK_MS = 6_000;
-// BullMQ skips a check that comes within the interval after the last one, by the clock of Redis, so that two may lie apart
-// by twice as much. At 3 s takeovers of more than 11 s were seen.
+// BullMQ skips a check that comes within the interval after the last one, by the clock of Redis. So two checks may be
+// twice the interval apart. At 3 s takeovers of more than 11 s were seen.
 const STALLED_INTERVAL_MS = 1_000;
-// Where there is room, BullMQ fetches one job after the other until all places are taken, and only then begins with the first.
-// It renews the locks of none before: with 256 places and a Redis that takes 25 ms to answer they were over by then.
+// If there is room, BullMQ fetches one job after the other until all places are taken, and only then begins with the
+// first. Until then it renews no locks. With 256 places, and a Redis that takes 25 ms to answer, locks expired before
+// the first job began.
 const FETCHED_AHEAD = 16;
 
 /**
@@ -71,9 +72,10 @@ export function openWorker<Payload, Name extends string = string>(
   worker.on("lockRenewalFailed", (jobIds) => {
     for (const jobId of jobIds) worker.cancelJob(jobId, "another worker may hold it");
   });
-  // At once and not when the process gets to closing it: a job that stopped where it can go on must not be taken up here again.
+  // At once, not later when the process closes the worker: a job that stopped at a resumable place must not be taken up
+  // here again.
   ctx.stopping.addEventListener("abort", () => {
-    // With Redis away its jobs could not be settled anyway, and it would wait for Redis.
+    // While Redis is away the worker could not settle its jobs anyway, and closing would wait for Redis.
     worker
       .close(ctx.jobs.status !== "ready")
       .catch((error: Error) => ctx.log.warn({ queue: name, err: error }, "A worker could not be closed"));

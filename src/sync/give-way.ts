@@ -5,19 +5,19 @@ import { asking, QueueUnavailableError } from "../queues/queues.ts";
 
 /** A delivery that has waited for longer than this is late. */
 const LATE_MS = 2_000;
-/** Fewer are no backlog: one that fails again and again is late for hours. */
+/** Fewer are no backlog: a single delivery that fails again and again is late for hours. */
 const BACKLOG = 100;
 const LOOK_AGAIN_MS = 250;
-/** A job that gives way goes on after so long, so that a copy comes to its end under any load. */
+/** A job that gives way continues after this long, so that a copy ends under any load. */
 const LONGEST_MS = 5_000;
 
 type Inbox = Pick<Context, "db" | "clock">;
 type Inboxes = Inbox & Pick<Context, "queues" | "redis">;
 
 /**
- * Lets deliveries and refreshes go first. A job that reads upstream page by page takes all the processor time that it finds,
- * here and in Postgres, and people wait for what webhooks tell. So while deliveries or refreshes are behind, the job waits
- * before its next page, five seconds at most. Returns at once when `signal` aborts.
+ * Lets deliveries and refreshes go first. A job that reads upstream page by page takes all the processor time it gets,
+ * here and in Postgres, and news from webhooks waits. So while deliveries or refreshes are behind, the job waits before
+ * its next page, five seconds at most. Returns at once when `signal` aborts.
  */
 export async function giveWay(ctx: Inboxes, signal: AbortSignal): Promise<void> {
   await waitWhile(signal, async () => {

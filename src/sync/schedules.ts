@@ -17,7 +17,7 @@ function intervals(config: Local["config"]): Record<MaintenanceTask, number> {
   };
 }
 
-/** A schedule whose next run lies this far in the past has lost the job that would have planned the one after. */
+/** If the next run of a schedule is this long overdue, the job that plans the later runs is lost. */
 const OVERDUE_MS = 30_000;
 
 /**

@@ -16,8 +16,9 @@ import { type AuditReport, addDrift, type Drift, newReport } from "./report.ts";
 import { auditReviews } from "./reviews.ts";
 
 /**
- * A full comparison of mirror and upstream, for about one request per hundred resources, and for nothing where upstream
- * confirms that a page is as it was. It finds what no `updated_at` tells: deletions, renamed users, labels that changed.
+ * A full comparison of mirror and upstream, for about one request per hundred resources, and free for pages that
+ * upstream confirms as unchanged. It finds changes that no `updated_at` shows: deletions, renamed users, changed
+ * labels.
  */
 const AUDIT_PHASES = [
   "repository",
@@ -31,8 +32,8 @@ const AUDIT_PHASES = [
 ] as const;
 export type AuditPhase = (typeof AUDIT_PHASES)[number];
 
-// Other jobs ask for the same lists with their parameters in another order. So their validators are others, too: those say
-// that a page was merged, and these that it was found equal.
+// Other jobs ask for the same lists with the parameters in another order, so the validators differ, too. Those
+// validators say that a page was merged; these say that it was found equal.
 const PAGE = `?per_page=${PAGE_SIZE}`;
 const LISTS: Record<Exclude<AuditPhase, "reviews">, { kind: Kind; path: string }> = {
   // A repository has no parameters, so upstream overlooks this one.
@@ -75,8 +76,10 @@ export class AuditUnderWayError extends Error {
 }
 
 /**
- * Audits a repository that is live, or goes on where the last audit stopped. null: it is not mirrored, or not copied yet.
- * @throws RepositoryUnavailableError when upstream does not show it: that is no drift, and nothing is deleted
+ * Audits a live repository, or continues where the last audit stopped. Null: the repository is not mirrored, or not
+ * copied yet.
+ * @throws RepositoryUnavailableError when upstream does not show the repository: that is no drift, and nothing is
+ *   deleted
  * @throws InterruptedError between two pages, once `signal` is aborted
  * @throws AuditUnderWayError when another process audits it
  * @throws RemovedError when it is removed meanwhile

@@ -16,13 +16,13 @@ export function overruling({ seen, shapes }: Observed): Observed {
 }
 
 export interface Comparison {
-  /** What the merge rule would put right. What was seen here after the read began is no drift. */
+  /** What the merge rule would correct. Changes seen here after the read began are no drift. */
   drift: Drift[];
   /** Every value that was read is stored just so. */
   isEqual: boolean;
 }
 
-/** Compares what was read with what is stored. `withParts`: what is seen of a resource by halves counts as well. */
+/** Compares a read with the stored rows. `withParts`: partial observations count as well. */
 export async function compareWithStored(
   tx: Transaction,
   { seen }: Observed,
@@ -44,7 +44,7 @@ export async function compareWithStored(
   return { drift, isEqual };
 }
 
-/** Upstream works these out only once somebody asks. */
+/** Upstream works these out only when it is asked. */
 export const MERGEABILITY: ReadonlySet<string> = new Set([
   "mergeable",
   "rebaseable",
@@ -65,7 +65,7 @@ function compareOne(seen: Seen, known: Parameters<typeof fold>[0]): { found: Dri
     return { found: next && next.deletedAt === null ? { kind, key, drift: "absent" } : null, same: false };
   const fields = differing.filter(
     (field) =>
-      // What no source had shown before is learnt, and the figures that move in every delivery are not followed.
+      // New fields are learnt without counting as drift. Figures that move with every delivery are not followed.
       field in known.fields &&
       !(kind === "repository" && VOLATILE.has(field)) &&
       !(MERGEABILITY.has(field) && known.fields.mergeable === null) &&

@@ -12,7 +12,10 @@ import { pathOf, readAnew } from "../reads/read-anew.ts";
 import { compareWithStored, overruling } from "./comparison.ts";
 import type { Drift } from "./report.ts";
 
-/** Lists shift while they are read, so a row that was on no page is only suspected: what was seen here since is not. */
+/**
+ * Lists shift while they are read, so a row that was on no page is only suspected. Rows seen since the audit began are
+ * not.
+ */
 export async function findUnmet(
   ctx: Pick<Context, "db">,
   repository: MirroredRepository,
@@ -36,7 +39,7 @@ export function settledBefore(auditStartedAt: Date): Date {
   return new Date(auditStartedAt.getTime() - REPLICA_LAG_MS);
 }
 
-/** Asks for one resource that the lists did not show, and says what that means. A limit or a lost right means nothing. */
+/** Asks for one resource that the lists did not show, and answers the drift. A limit or a lost right is no drift. */
 export async function auditUnmet(
   ctx: Context,
   repository: MirroredRepository,

@@ -30,9 +30,9 @@ interface Question {
 }
 
 /**
- * Compares one page with the mirror, and puts the mirror right if `repair` says so. The page is asked for conditionally
- * only while our rows are still what they were when they were equal to it: then a 304 proves that they are equal now.
- * `remember` writes in the same transaction.
+ * Compares one page with the mirror, and repairs the mirror if `repair` is set. The request is conditional only while
+ * our rows are the same as when they equalled the page. Then a 304 proves that they are equal now. `remember` writes in
+ * the same transaction.
  * @throws RepositoryUnavailableError when upstream does not show the list
  * @throws RemovedError when the repository is removed meanwhile
  */

@@ -8,7 +8,7 @@ export interface Drift {
   /**
    * - absent: upstream shows it and the mirror lacks it.
    * - differs: in `fields`.
-   * - gone: the mirror shows it and upstream says that it is no more.
+   * - gone: the mirror shows it and upstream says that it no longer exists.
    */
   drift: "absent" | "differs" | "gone";
   fields?: string[];
@@ -21,7 +21,7 @@ export interface AuditReport {
   startedAt: string;
   /** null: it stopped where it can go on. */
   finishedAt: string | null;
-  /** Whether what it found was put right. */
+  /** Whether the audit repaired what it found. */
   repaired: boolean;
   /** Pages read, and how many of them upstream confirmed to be unchanged, which costs nothing. */
   pages: number;
@@ -50,7 +50,7 @@ export function newReport(repository: string, startedAt: Date, repaired: boolean
   };
 }
 
-/** What is met on several pages, as a user is, is drift once. */
+/** A resource that several pages show, such as a user, counts once. */
 export function addDrift(report: AuditReport, found: readonly Drift[]): void {
   for (const one of found) {
     if (report.drift.some(({ kind, key, drift }) => kind === one.kind && key === one.key && drift === one.drift))

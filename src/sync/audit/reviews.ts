@@ -15,8 +15,8 @@ import { auditPage } from "./page.ts";
 import type { Drift } from "./report.ts";
 
 /**
- * Compares the reviews and details of a page of pull requests, for a point. Reviews that GraphQL does not show well
- * enough (by people who are gone, or more than a hundred) are read by REST. `cursor` and `next` are places as text.
+ * Compares the reviews and details of a page of pull requests, for a point. GraphQL does not show some reviews well
+ * enough: those by deleted accounts, and more than a hundred. REST reads those. `cursor` and `next` are places as text.
  */
 export async function auditReviews(
   ctx: Context,
@@ -83,8 +83,8 @@ function placeText(place: PullsPlace): string {
 }
 
 /**
- * Open pull requests of which upstream does not know at the moment whether they can be merged, though we do. It works that
- * out once it is asked, which it was by this; not to know it yet is no fact.
+ * Open pull requests whose mergeability we know and upstream is computing. Upstream computes it when asked, and this
+ * audit's read asked. An answer without it is no fact.
  */
 async function beingComputed(ctx: Context, repository: MirroredRepository, seen: Seen[]): Promise<Set<number>> {
   const unknown = seen.filter((one) => one.kind === "pull_request" && one.fields.mergeable === null);
@@ -101,7 +101,9 @@ function withoutMergeability(seen: Seen): Seen {
   return { ...seen, fields: Object.fromEntries(known) };
 }
 
-/** Who merged a pull request may be told by no source; then the one read of it that was made has said so. */
+/**
+ * Keeps pull requests that were never read alone by REST. That read has said all: upstream may show nowhere who merged.
+ */
 async function notYetClear(ctx: Context, repository: MirroredRepository, numbers: number[]): Promise<number[]> {
   const rows = await ctx.db.query<{ number: number }>(sql`
     select number from pull_requests

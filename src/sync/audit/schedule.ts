@@ -9,12 +9,12 @@ import { driftCount } from "./report.ts";
 
 /** How often parts of audits are given out. */
 export const AUDIT_TICK_MS = 60_000;
-/** A part is so many pages: some seconds of work. */
+/** A part has this many pages: some seconds of work. */
 const PAGES_A_PART = 25;
 
 /**
- * Gives out as many parts as it takes to audit everything once within AUDIT_PERIOD: first of the audits that are under way,
- * then of the repositories whose last audit is the longest ago. What Redis forgets is given out again.
+ * Gives out enough parts to audit everything once within AUDIT_PERIOD. Audits under way come first, then repositories
+ * by the age of their last audit. Parts that Redis forgets are given out again.
  */
 export async function scheduleAudits(ctx: Context): Promise<void> {
   const due = new Date(ctx.clock.now().getTime() - ctx.config.auditPeriodMs);

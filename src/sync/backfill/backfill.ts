@@ -20,8 +20,8 @@ import { copyReviews, placeOfChanges } from "./reviews.ts";
 
 /**
  * The first full copy of a repository, phase by phase and page by page. Each page is stored in one transaction with the
- * place of the next, and only then is the next asked for: a crash costs at most the page under way, and memory holds one
- * page, however large the repository.
+ * place of the next page, and only then is that page asked for. So a crash costs at most the page under way, and memory
+ * holds one page of any repository.
  */
 const BACKFILL_PHASES = [
   "labels",
@@ -87,7 +87,7 @@ export async function restartBackfill(ctx: Pick<Context, "db">, repositoryId: nu
   });
 }
 
-/** A copy that is made again goes on from where catch-ups have come to, if the last one is no longer ago than this. */
+/** A repeated copy continues from the watermarks of catch-ups, if the last catch-up is no older than this. */
 const FOLLOWED_MS = 24 * 3_600_000;
 
 /**
@@ -102,7 +102,7 @@ async function beginBackfill(
 ): Promise<void> {
   const begun = await ctx.db.count(sql`
     select from backfill_phases where repository_id = ${repository.id} and phase = any(${BACKFILL_PHASES})`);
-  if (begun === BACKFILL_PHASES.length) return; // What upstream was asked before is not asked again.
+  if (begun === BACKFILL_PHASES.length) return; // The copy had begun before: upstream is not asked again for its size.
   await mayGoOn(ctx, repository, { job: JOB, signal });
   const expected = await expectedPages(ctx, repository);
   const followedSince = await findFollowedSince(ctx, repository.id);

@@ -12,9 +12,9 @@ import { fetchAndStorePullDetails, learnPullDetails, marksForUnclear, readPullDe
 import { enqueueMarks } from "../refresh/marks.ts";
 
 /**
- * The last phase of a copy: what the lists of pull requests do not show. A whole copy goes through GraphQL's pages, the
- * lists of reviews that GraphQL leaves to REST, and at the end the open pull requests whose mergeability upstream did not
- * know yet. A copy that is made again only has to read what has changed since the last read of the details.
+ * The last phase of a copy: details that the lists of pull requests do not show. A whole copy reads GraphQL's pages,
+ * then the lists of reviews that GraphQL leaves to REST. At the end it asks again about open pull requests with unknown
+ * mergeability. A repeated copy only reads what has changed since the last read of the details.
  */
 interface WholePlace {
   /** GraphQL's cursor; null at both ends. */
@@ -32,7 +32,7 @@ interface ChangedPlace {
   changedSince: string;
 }
 
-/** Where the phase begins when only what has changed has to be read. */
+/** The place where the phase begins if it has to read only what has changed. */
 export function placeOfChanges(changedSince: Date): string {
   return JSON.stringify({ changedSince } satisfies Record<keyof ChangedPlace, Date>);
 }

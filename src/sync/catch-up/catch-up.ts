@@ -24,7 +24,7 @@ import { readRepository } from "../reads/read-repository.ts";
 import { readMissingComments } from "../refresh/refresh.ts";
 import { SMALL_FLEET } from "./sweep.ts";
 
-/** Which list is followed by which watermark. */
+/** A followed list, with its watermark. */
 interface Following {
   kind: Kind;
   watermark: "issues_synced_at" | "comments_synced_at" | "review_comments_synced_at";
@@ -49,9 +49,9 @@ const HEARD_MS = 15 * 60_000;
 const CAUGHT_UP: readonly FollowedState[] = ["live", "paused"];
 
 /**
- * Reads what changed in a repository since the watermarks, up to now. A watermark only moves to what was seen, so an
- * unchanged list is asked for by the same address again, and that costs nothing. A repository that upstream shows again
- * after a pause becomes live again.
+ * Reads what changed in a repository since the watermarks, up to now. A watermark only moves to a time that was seen.
+ * So an unchanged list is asked for by the same address again, and that costs nothing. A paused repository that
+ * upstream shows again becomes live.
  * @throws InterruptedError between two pages, once `signal` is aborted
  */
 export async function catchUp(
@@ -92,12 +92,12 @@ export async function catchUp(
   }
 }
 
-/** After so many intervals a repository in which no sweep found a change is caught up with nevertheless. */
+/** After this many intervals without a change found by sweeps, a repository gets a catch-up nevertheless. */
 const UNSWEPT_INTERVALS = 24;
 
-/** Asks for a catch-up of every repository that is followed, or, when there are many, of those that no sweep looks after. */
+/** Asks for catch-ups: in a small fleet of every repository, in a large one of those that no sweep looks after. */
 export async function scheduleCatchUps(ctx: Context): Promise<void> {
-  // Of many, sweeps say which have changed; then each is caught up with now and then all the same.
+  // In a large fleet, sweeps find the changed repositories. Still, each gets a catch-up now and then.
   const confirmed = new Date(ctx.clock.now().getTime() - UNSWEPT_INTERVALS * ctx.config.catchUpIntervalMs);
   const rows = await ctx.db.query<{ repository_id: string; state: string }>(sql`
     select s.repository_id, s.state from repository_syncs s left join sweeps w using (repository_id)
@@ -106,7 +106,7 @@ export async function scheduleCatchUps(ctx: Context): Promise<void> {
         or (select count(*) from repository_syncs where state = 'live') <= ${SMALL_FLEET})`);
   for (const { repository_id, state } of rows) {
     const job = { repositoryId: Number(repository_id) };
-    // A backfill whose job was lost goes on where it stopped; one that runs is not doubled.
+    // A backfill with a lost job continues where it stopped; a running backfill gets no second job.
     if (state === "backfilling") await enqueueBackfill(ctx, job);
     else await enqueueCatchUp(ctx, job);
   }

@@ -5,11 +5,11 @@ import type { Validator } from "../../upstream/conditional/validators.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
 
 /**
- * What a sweep asks of a repository's lists: as little as shows any change in them.
+ * A sweep reads the smallest part of a repository's lists that shows any change in them.
  *
- * Of a list in the order of changes that is its last page: what is added or edited goes to its end, and what is deleted
- * anywhere moves the rest towards the front. Labels and milestones come in no such order, so they are asked for whole. How
- * long upstream's list is against ours tells deletions from all else.
+ * In a list in the order of changes that is the last page: an added or edited row goes to the end, and a deletion moves
+ * later rows forward. Labels and milestones have no such order, so they are read whole. The length of upstream's list
+ * against ours tells deletions from other changes.
  */
 export interface OurCounts {
   labels: number;
@@ -88,7 +88,7 @@ export async function probeLists(
   return { ends, validators, needsAudit };
 }
 
-/** Answers whether an audit is needed because of it, and none was asked for yet; then notes in it that one is. */
+/** Answers whether the end needs an audit that was not asked for yet; if so, notes in the end that it is asked for. */
 export function judge(end: End, known: End | undefined): boolean {
   end.audited = known !== undefined && known.theirs === end.theirs && known.ours === end.ours && known.audited;
   if (end.audited || !isAmiss(end, known)) return false;
@@ -100,13 +100,13 @@ export function digestOf(rows: readonly unknown[]): string {
   return hash("sha256", JSON.stringify(rows), "base64url");
 }
 
-/** What is longer upstream is left to the catch-up at first, which finds whatever is new by its date. */
+/** If upstream's list is longer, the catch-up comes first: it finds new rows by their dates. */
 function isAmiss({ digest, theirs, ours }: End, known: End | undefined): boolean {
   if (theirs === null) return false;
   return theirs < ours || (theirs > ours && known?.digest === digest);
 }
 
-/** Whether anything was seen that was not so before. */
+/** Whether any end differs from before. */
 export function hasMoved(before: Ends | null, now: Ends): boolean {
   const digests = (ends: Ends) => JSON.stringify(Object.entries(ends).map(([path, { digest }]) => [path, digest]));
   return before === null || digests(before) !== digests(now);

@@ -17,10 +17,13 @@ export interface Shown {
 
 /** How long a repository whose webhooks were lost is asked more often. */
 const SUSPECTED_MS = 3_600_000;
-/** A webhook that came so long before the last sweep may have told of what that sweep was too early to see. */
+/** A webhook this long before the last sweep may have told of a change that the sweep was too early to see. */
 const TOLD_WITHIN_MS = 60_000;
 
-/** Whether `askedAt`, when a row `w` of `sweeps` was last asked for, is long enough ago. Under suspicion it is so sooner. */
+/**
+ * Whether a row `w` of `sweeps` is due: `askedAt`, when it was last asked for, is long enough ago. Under suspicion it
+ * is due sooner.
+ */
 export function isDue({ clock, config }: Pick<Context, "clock" | "config">, askedAt: Sql, intervalMs: number): Sql {
   const now = clock.now().getTime();
   // Half a tick of tolerance: a schedule is never on the moment.
@@ -31,7 +34,9 @@ export function isDue({ clock, config }: Pick<Context, "clock" | "config">, aske
     or (w.untold_at > ${new Date(now - SUSPECTED_MS)} and ${askedAt} <= ${suspected}))`;
 }
 
-/** What we have of the repository of a row `s`, as far as each of upstream's replicas knows it, and whether its audit `a` runs. */
+/**
+ * Conditions for a row `s`: the number of our rows that every replica knows, and whether the audit `a` is under way.
+ */
 export function oursOf({ clock }: Pick<Context, "clock">) {
   const settledBefore = sql.value(new Date(clock.now().getTime() - REPLICA_LAG_MS));
   return {

@@ -55,8 +55,8 @@ interface Look {
 }
 
 /**
- * Answers in which of the repositories one of the lists moved. What was asked and what that says are stored together, also where
- * others could not be asked.
+ * Answers the repositories in which a list moved. Each question is stored together with its answer, even if other
+ * repositories could not be asked.
  */
 export async function sweepLists(ctx: Context, some: readonly DueLists[]): Promise<number[]> {
   const askedAt = ctx.clock.now();
@@ -91,7 +91,7 @@ export async function sweepLists(ctx: Context, some: readonly DueLists[]): Promi
 
 async function lookAt(ctx: Context, due: DueLists): Promise<Look> {
   const { repositoryId, ours, shown } = due;
-  // What is archived can only be read, and that it no longer is shows in the repository.
+  // An archived repository is read-only. The sweep of repositories shows when it is no longer archived.
   const isFrozen = shown.isArchived && due.ends !== null;
   const except: List[] = shown.milestones ? ["milestones"] : [];
   const probed = isFrozen ? null : await probeLists(ctx, { repositoryId, ours, before: due.ends, except });

@@ -27,8 +27,8 @@ interface DueRepository {
 }
 
 /**
- * Asks by GraphQL what repositories that are due show of themselves. Those that moved are noted, and added to `changed`.
- * Milestones whose count needs it are audited.
+ * Asks GraphQL for the own fields of repositories that are due. Changed ones are noted, and added to `changed`. If the
+ * count of milestones needs it, an audit is asked for.
  */
 export async function sweepRepositories(ctx: Context, changed: Set<number>, withMilestones: boolean): Promise<void> {
   const due = await findDue(ctx);
@@ -80,7 +80,7 @@ export async function sweepRepositories(ctx: Context, changed: Set<number>, with
   }
 }
 
-/** What is the same as long as upstream shows no change. Pure. */
+/** A text that stays the same while upstream shows no change. Pure. */
 function signOf(shown: Shown | null): string {
   return JSON.stringify(shown && { ...shown, milestones: shown.milestones?.digest });
 }

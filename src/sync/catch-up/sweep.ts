@@ -6,11 +6,11 @@ import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import { findListsDue, sweepLists } from "./sweep-lists.ts";
 import { sweepRepositories } from "./sweep-repositories.ts";
 
-/** Up to so many repositories each is simply caught up with at every interval; above, sweeps say where it is needed. */
+/** Up to this many repositories, each gets a catch-up at every interval. Above it, sweeps say which ones need it. */
 export const SMALL_FLEET = 20;
 /**
- * Above so many, REST's pace (900 requests a minute, four or five lists each) does not suffice for all lists at every
- * interval. Then points are spent on milestones, seven for a thousand repositories.
+ * Above this many, REST's pace (900 requests a minute, four or five lists each) does not suffice for all lists at every
+ * interval. Then milestones cost points, seven for a thousand repositories.
  */
 const LARGE_FLEET = 600;
 
@@ -18,14 +18,14 @@ const LARGE_FLEET = 600;
 const PROBES_AT_ONCE = 8;
 export interface SweepOptions {
   signal?: AbortSignal | undefined;
-  /** From how many repositories on points are spent on what REST's pace leaves no room for. */
+  /** From this many repositories on, points are spent on questions that REST's pace has no room for. */
   largeFleet?: number;
 }
 
 /**
- * Asks about all repositories that are due what moves when they do, and for a catch-up of those that moved. The
- * repositories themselves are asked for by GraphQL, a point for a thousand; then the ends of their lists, conditionally,
- * which costs nothing while they stay the same. What the pace of requests holds up goes on where it stopped.
+ * Asks cheap questions about all repositories that are due, and asks for a catch-up of those that changed. GraphQL
+ * shows the repositories themselves, a thousand for a point. REST shows the ends of their lists, conditionally and free
+ * while unchanged. If the pace of requests holds the sweep up, it continues where it stopped.
  */
 export async function sweep(ctx: Context, options: SweepOptions = {}): Promise<{ swept: number; changed: number }> {
   return (await alone(ctx, "sweep", () => sweepDue(ctx, options))) ?? { swept: 0, changed: 0 };
@@ -52,7 +52,10 @@ async function sweepDue(
   return { swept, changed: changed.size };
 }
 
-/** Whether milestones are asked for with the repositories. An App is told of changes, so there the free question will do. */
+/**
+ * Whether GraphQL shows milestones with the repositories. Webhooks tell an App of changes, so there the free question
+ * suffices.
+ */
 async function asksMilestones({ db, config }: Context, largeFleet: number): Promise<boolean> {
   if (config.appId !== null) return false;
   const rows = await db.query<{ live: number }>(sql`
@@ -61,8 +64,8 @@ async function asksMilestones({ db, config }: Context, largeFleet: number): Prom
 }
 
 /**
- * Asks for a catch-up wherever the last one began before each of upstream's replicas knew of the change: what Redis forgot is
- * asked for again, and so is what a replica that lags may have hidden.
+ * Asks for a catch-up of each repository whose last catch-up began before every replica knew of the change. So a
+ * request that Redis forgot is repeated, and a lagging replica hides nothing for good.
  */
 async function enqueueChanged(ctx: Context): Promise<void> {
   const lag = `${REPLICA_LAG_MS} milliseconds`;

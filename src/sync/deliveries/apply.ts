@@ -70,14 +70,14 @@ export async function applyDeliveries(
   return outcomes;
 }
 
-/** What was read of deliveries. Those whose payload cannot be are left as they are. */
+/** What was read of deliveries. Deliveries with an impossible payload are left as they are. */
 interface Readings {
   applied: { id: string; taken: Taken; shown: Shown }[];
   ignored: { id: string; ignored: string }[];
   invalid: { id: string; error: InvalidPayloadError }[];
 }
 
-/** @param named which repositories are mirrored of those that the receiver read in the payloads */
+/** @param named the mirrored repositories among those that the receiver read in the payloads */
 async function readAll(
   { config }: Context,
   tx: Transaction,
@@ -108,7 +108,9 @@ async function readAll(
   return readings;
 }
 
-/** Which repositories are mirrored of those that the receiver, which does not parse every payload, did not read in them. */
+/**
+ * The mirrored repositories among those that only the parsed payloads name: the receiver does not parse every payload.
+ */
 async function findUnnamed(tx: Transaction, parsed: readonly Parsed[]): Promise<Set<number>> {
   const ids = parsed.flatMap(({ taken, repository }) =>
     repository && repository.id !== taken.repositoryId ? [Number(repository.id)] : [],
@@ -116,7 +118,7 @@ async function findUnnamed(tx: Transaction, parsed: readonly Parsed[]): Promise<
   return ids.length === 0 ? new Set() : await findMirrored(tx, ids);
 }
 
-/** Which repositories are mirrored of those that the receiver read in the payloads. */
+/** The mirrored repositories among those that the receiver read in the payloads. */
 async function findNamed(tx: Transaction, deliveryIds: readonly string[]): Promise<Set<number>> {
   const rows = await tx.prepared<{ repository_id: string }>(sql`
     select repository_id from repository_syncs where state <> 'gone'

@@ -28,9 +28,9 @@ export class DeliveryBatches {
   }
 
   /**
-   * Applies deliveries that arrived together, and answers which of them could not be. Why is for a job of its own to find
-   * out, which can be tried again without the others.
-   * @throws what says that Postgres is away; then none need be tried by itself
+   * Applies deliveries that arrived together, and answers those that failed. Each failed one gets a job of its own,
+   * which can be tried again and shows the reason.
+   * @throws the errors that say Postgres is away; then no delivery need be tried by itself
    */
   async applyBurst({ deliveryIds }: { deliveryIds: readonly string[] }): Promise<string[]> {
     const outcomes = await Promise.allSettled(deliveryIds.map((deliveryId) => this.apply({ deliveryId })));

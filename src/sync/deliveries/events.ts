@@ -50,8 +50,9 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
       const key = keyIn("pull_request", payload.pull_request);
       // The event shows one side of the pull request.
       const side = fieldOf(movesState(payload) ? "closed_by" : "updated_at", payload.pull_request);
-      // Upstream works out later whether it can be merged. Where the payload says so, all such pull requests of a repository
-      // are asked about together. A new one is read all the same: the event shows less of its repositories than a read does.
+      // Upstream works out mergeability later. If the payload says so, all such pull requests of a repository are asked
+      // about together. A new pull request is read nevertheless: the event shows less of its repositories than a read
+      // does.
       const hasMoved = payload.action === "synchronize" || payload.action === "reopened";
       const isUnsettled =
         payload.action === "opened" || (hasMoved && !lacksMergeability(objectOf(payload.pull_request)));

@@ -16,7 +16,7 @@ const SETTLED_MS = 60_000;
 const OVERLAP_MS = 5 * 60_000;
 /** GitHub docs: deliveries are listed, and can be sent again, for three days. */
 const LISTED_MS = 3 * 24 * 3_600_000;
-/** What failed so often will fail again; then upstream's state is read instead. */
+/** A delivery that failed this often will fail again; then upstream's state is read instead. */
 const MAX_ATTEMPTS = 3;
 /** More is asked for by one catch-up, which costs less: upstream takes a write a second. */
 const MAX_ASKED = 30;
@@ -28,7 +28,7 @@ const LOOK_AGAIN_MS = 6 * 3_600_000;
 export interface CheckedDeliveries {
   /** Deliveries that the inbox lacks. */
   missed: number;
-  /** Of them, those that upstream was asked to send again. */
+  /** How many of them upstream was asked to send again. */
   asked: number;
 }
 
@@ -45,8 +45,8 @@ interface Hook {
 }
 
 /**
- * Compares what upstream says it sent to our webhooks with the inbox, and asks for what is missing once more: each
- * delivery by itself, or by a catch-up where that cannot help.
+ * Compares upstream's list of what it sent to our webhooks with the inbox, and asks again for what is missing. It asks
+ * for each delivery, or for a catch-up if a redelivery cannot help.
  */
 export async function checkDeliveries(ctx: Context, signal?: AbortSignal): Promise<CheckedDeliveries> {
   return (await alone(ctx, "check of deliveries", () => checkHooks(ctx, signal))) ?? { missed: 0, asked: 0 };
@@ -74,7 +74,10 @@ async function findAppHook(ctx: Context): Promise<Hook | null> {
   return { repositoryId: APP_HOOK, hookId: APP_HOOK, list: APP_DELIVERIES, checkedUntil };
 }
 
-/** Our hooks are those whose deliveries we know, and those with our address. What the App is installed on needs none. */
+/**
+ * A hook is ours if we know its deliveries, or if it has our address. Repositories that the App is installed on need no
+ * hook.
+ */
 async function findHooks(ctx: Context): Promise<Hook[]> {
   const listedSince = new Date(ctx.clock.now().getTime() - LISTED_MS);
   const rows = await ctx.db.query<{ repository_id: string; hook_id: string | null; checked_until: Date | null }>(sql`
@@ -113,7 +116,10 @@ async function rememberNoHook(ctx: Context, repositoryId: number): Promise<void>
     on conflict (repository_id, hook_id) do update set checked_until = excluded.checked_until`);
 }
 
-/** Of a hook that has never reached us nothing is known but its address. null: none has ours, or we may not see them. */
+/**
+ * A hook that has never reached us is known by its address alone. Null: no hook has our address, or we may not see the
+ * hooks.
+ */
 async function findByAddress(ctx: Context, repositoryId: number): Promise<number | null> {
   if (ctx.config.publicUrl === null) return null;
   const url = `${ctx.config.publicUrl}/webhooks`;
@@ -163,7 +169,7 @@ async function checkHook(ctx: Context, hook: Hook): Promise<CheckedDeliveries> {
       await tx.query(
         sql`update sweeps set untold_at = ${ctx.clock.now()} where repository_id = any(${untold}::bigint[])`,
       );
-    // What was said of installations is read from upstream at the next look, whether it comes again or not.
+    // Installations are read from upstream at the next look, even if the missing delivery does not come again.
     if (hook.repositoryId === APP_HOOK && missing.some(([newest]) => newest?.event.startsWith("installation")))
       await tx.query(sql`update installations set listed_at = null`);
     // While anything is open the list must be read again; unchanged it would not be.

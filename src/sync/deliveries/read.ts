@@ -105,8 +105,8 @@ const SUBJECTS = ["issue", "pull_request", "comment", "review", "milestone", "re
 const MOMENTS = ["created_at", "submitted_at", "updated_at", "pushed_at", "closed_at"];
 
 /**
- * The newest moment that the payload shows, in ms. Most events happened then. Some move nothing (a comment deleted), and seem
- * to be older than they are.
+ * The newest moment in the payload, in ms. Most events happened then. Some events move no time (a deleted comment), and
+ * seem older than they are.
  */
 function happenedAt(payload: Payload): number {
   const moments = SUBJECTS.flatMap((subject) => {

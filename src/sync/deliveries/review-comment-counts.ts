@@ -22,9 +22,9 @@ export async function countReviewComments(queries: Queries, pulls: readonly Pull
 }
 
 /**
- * How comments on diffs change `review_comments` of their pull requests, which their webhooks leave out. What upstream last
- * said may count comments that we have still to hear of. So a new comment only raises the count, and a deleted one only
- * lowers it. To be called before the comments are merged, in the same transaction.
+ * How comments on diffs change `review_comments` of their pull requests, which their webhooks leave out. Upstream's
+ * last count may include comments that we have still to hear of. So a new comment only raises the count, and a deleted
+ * one only lowers it. To be called before the comments are merged, in the same transaction.
  */
 export async function observeCounts(tx: Transaction, seen: readonly Seen[], now: Date): Promise<Seen[]> {
   const comments = seen.filter(({ kind }) => kind === "review_comment");
@@ -58,14 +58,17 @@ async function lockCounts(tx: Transaction, pulls: readonly string[]): Promise<vo
     from (select distinct unnest(${sql.array(pulls, "text")}) as pull order by 1) as x`);
 }
 
-/** By how much the sightings of one comment change the count. */
+/** The change of the count by all sightings of one comment. */
 function changeBy(group: Seen[], stored: Stored | undefined): -1 | 0 | 1 {
   const isDeleted = group.some(({ deleted }) => deleted);
   if (!stored) return isDeleted ? 0 : 1;
   return isDeleted && stored.deletedAt === null ? -1 : 0;
 }
 
-/** Newer than what is stored and than what came with the comments; a payload that shows the count itself speaks for itself. */
+/**
+ * The count, stamped as newer than the stored row and than the payloads around the comments. A payload that shows the
+ * count itself keeps its own stamp.
+ */
 function countedAs(pull: ResourceKey, review_comments: number, stored: Stored, shown: Seen[], now: Date): Seen {
   const known = [stored.stamp, stored.keyStamps.review_comments ?? stored.stamp];
   const around = shown.filter(({ fields }) => !("review_comments" in fields)).map(({ stamp }) => stamp);

@@ -19,9 +19,9 @@ import {
 import { installedBy } from "./installation.ts";
 import { type FollowedState, moveAll } from "./state.ts";
 
-/** Webhooks tell at once of what an installation covers; this finds what they missed. */
+/** Webhooks report changes of an installation at once; this read finds those that they missed. */
 const LIST_MS = 5 * 60_000;
-/** What a webhook tells may not be shown yet by each of upstream's replicas: it is asked again until so much later. */
+/** Some replicas may not show a webhook's change yet. So upstream is asked again until this much later. */
 const LAG_MS = 10_000;
 /** How often, and how many times, one waits for another that does the same. Whatever it leaves is done a minute later. */
 const LOOK_MS = 250;
@@ -43,9 +43,10 @@ export interface Beginning {
 }
 
 /**
- * Reads what the App is installed on, conditionally, and makes the mirror follow: what an installation covers is begun if it is
- * wanted; what none covers any more, and what is suspended, is paused with the reason, and nothing is deleted.
- * Where another process does it already, this one waits for it and then does it again, since it may know of more.
+ * Reads what the App is installed on, conditionally, and makes the mirror follow. A repository that an installation
+ * covers is begun if it is wanted. A repository that no installation covers, or a suspended one, is paused with the
+ * reason. Nothing is deleted. If another process does this already, this one waits and then does it again, because it
+ * may know of more.
  */
 export async function followInstallations(ctx: Context, beginning: Beginning): Promise<void> {
   const follow = async () => {
@@ -89,7 +90,7 @@ async function readInstallations(ctx: Context): Promise<void> {
       await tx.query(sql`delete from installations where id = ${id}`);
     }
     const seen = new Date(startedAt.getTime() - LAG_MS);
-    // What was read just after the webhook may have come from a replica that lagged behind it: once more.
+    // A read just after the webhook may have come from a lagging replica, so it is done once more.
     await tx.query(sql`update installations set told_at = null, listed_at = null where told_at <= ${seen}`);
     for (const { validator } of read.pages) if (validator) await saveValidator(tx, validator);
   });
@@ -100,7 +101,7 @@ async function readInstallations(ctx: Context): Promise<void> {
     const known = before.get(id);
     const isBack = suspendedAt === null && (!known || known.suspendedAt !== null);
     if (!isBack && JSON.stringify(known?.permissions) === permissions) continue;
-    // What upstream refused before may be allowed now.
+    // Upstream may now allow what it refused before.
     await ctx.upstream.tryAgain(installationCredential(id));
     await wakePaused(ctx, id);
   }
@@ -212,8 +213,8 @@ async function countCovered({ db }: Pick<Context, "db">, id: number, onPages: nu
 }
 
 /**
- * What stood neither on a page that was read nor on one that has not changed is covered no more; page 0 remembers that it was.
- * Answers those that are paused because of it.
+ * A repository is no longer covered if no page that was read has it, and no unchanged page. Page 0 remembers that it
+ * was covered. Answers the repositories that this pauses.
  */
 async function uncover(
   tx: Transaction,
@@ -228,7 +229,9 @@ async function uncover(
   return await moveAll(tx, lost, { from: NOT_PAUSED, to: "paused", problem: `${reason}, or \`tain remove\` it here` });
 }
 
-/** What is covered and wanted and not mirrored: it was not wanted when its page was read. */
+/**
+ * Begins covered repositories that are wanted by now but not mirrored: they were not wanted when their page was read.
+ */
 async function beginWanted(ctx: Context, beginning: Beginning): Promise<void> {
   const rows = await ctx.db.query<{ repository_id: string; full_name: string }>(sql`
     select c.repository_id, c.full_name from installation_repositories c
@@ -252,7 +255,10 @@ async function pauseSuspended(ctx: Pick<Context, "db">, id: number, account: str
   await moveAll(ctx.db, await findCovered(ctx, id), { from: NOT_PAUSED, to: "paused", problem });
 }
 
-/** Tokens take over what they see of what an installation may not read any more; what they do not see the catch-up pauses. */
+/**
+ * Tokens take over the repositories that an installation may no longer read. The catch-up pauses those that no token
+ * sees.
+ */
 async function handOver(ctx: Context, repositoryIds: readonly number[]): Promise<void> {
   if (ctx.config.upstreamTokens.length === 0) return;
   for (const repositoryId of repositoryIds) await wake(ctx, repositoryId);
@@ -265,7 +271,7 @@ async function findCovered({ db }: Pick<Context, "db">, id: number): Promise<num
   return rows.map(({ repository_id }) => Number(repository_id));
 }
 
-/** What an installation covers again is asked for at once, not only at the next interval. */
+/** A repository that an installation covers again is read at once, not only at the next interval. */
 async function wakePaused(ctx: Context, id: number, only: number[] | null = null): Promise<void> {
   const isWanted = only === null ? sql`true` : sql`c.repository_id = any(${only}::bigint[])`;
   const rows = await ctx.db.query<{ repository_id: string }>(sql`

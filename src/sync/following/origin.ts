@@ -10,7 +10,10 @@ export class OriginMismatchError extends Error {
   override name = "OriginMismatchError";
 }
 
-/** Everything that was learned from upstream, or wished of it. What is left: our own tokens, the schema's version, the origin. */
+/**
+ * Everything that came from upstream, or was wished of it. Other tables hold our own tokens, the schema's version and
+ * the origin.
+ */
 export const MIRROR_TABLES = [
   "shapes",
   "users",
@@ -46,9 +49,9 @@ export const MIRROR_TABLES = [
 const LOCK_TIMEOUT = "10s";
 
 /**
- * Says that this database mirrors `upstream`, which is a REST address or `SIMULATOR`.
+ * Notes that this database mirrors `upstream`: a REST address or `SIMULATOR`.
  *
- * - claimed: nobody had said so before.
+ * - claimed: the database had no upstream.
  * - continued: it mirrors the same upstream already.
  * - emptied: it held a simulated world, which is gone; the mirror begins anew. The queues should be emptied likewise.
  *

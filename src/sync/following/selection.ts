@@ -42,7 +42,7 @@ export async function resolveSelections(ctx: Context): Promise<void> {
   const followed = await followedAmong(ctx, patterns);
   for (const { pattern, resolved_at } of wishes) {
     const [owner = "", name = ""] = pattern.split("/");
-    // What an earlier wish has just begun is not asked for again.
+    // A repository that an earlier wish has just begun is not asked for again.
     if (followed.has(pattern) || (name !== "*" && (await followedAmong(ctx, [pattern])).size > 0)) continue;
     const problem =
       name === "*"
@@ -57,8 +57,8 @@ export async function resolveSelections(ctx: Context): Promise<void> {
 }
 
 /**
- * Mirrors what the App is installed on: all of it where REPOSITORIES names nothing, otherwise what the selections name.
- * A failure of the App's is not one of the tokens'.
+ * Mirrors the repositories that the App is installed on: all of them if REPOSITORIES is empty, otherwise those that the
+ * selections name. A failure of the App does not fail the tokens' part.
  */
 async function mirrorInstalled(ctx: Context): Promise<void> {
   const rows = await ctx.db.query<{ pattern: string }>(sql`select pattern from selections`);
@@ -83,7 +83,10 @@ async function mirrorInstalled(ctx: Context): Promise<void> {
   }
 }
 
-/** Whether the App alone decides what of the account is mirrored: it is installed there, and there is no token. */
+/**
+ * Whether the App alone decides which of the account's repositories are mirrored: it is installed there, and we have no
+ * token.
+ */
 async function isInstalledAlone(ctx: Context, owner: string): Promise<boolean> {
   if (ctx.config.upstreamTokens.length > 0) return false;
   return (await ctx.db.count(sql`select from installations where lower(account) = ${owner}`)) > 0;
@@ -136,7 +139,7 @@ async function mirrorList(ctx: Context, first: string, pattern: string, conditio
   return true;
 }
 
-/** Which of the full names, in lower case, are or were those of mirrored repositories. */
+/** The full names among these, in lower case, that mirrored repositories have or had. */
 async function followedAmong(ctx: Pick<Context, "db">, fullNames: readonly string[]): Promise<Set<string>> {
   const names = sql.value(fullNames);
   const rows = await ctx.db.query<{ name: string }>(sql`

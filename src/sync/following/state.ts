@@ -48,8 +48,9 @@ export async function moveAll(queries: Queries, repositoryIds: readonly number[]
 }
 
 /**
- * Begins to mirror a repository because of a wish. One that upstream deleted and restored begins anew; one that was removed
- * here only when the wish names it. False: it is mirrored already, or stays removed.
+ * Begins to mirror a repository because of a wish. A repository that upstream deleted and restored begins anew. A
+ * repository that was removed here begins anew only when the wish names it. False: it is mirrored already, or stays
+ * removed.
  */
 export async function begin(
   queries: Queries,
@@ -75,7 +76,7 @@ export async function forgetRemovals(queries: Queries, like: string): Promise<vo
     and repository_id in (select id from repositories where lower(full_name) like ${like})`);
 }
 
-/** Which of these are mirrored, live or not. */
+/** The ids among these that are mirrored, live or not. */
 export async function findMirrored(queries: Queries, repositoryIds: readonly number[]): Promise<Set<number>> {
   const rows = await queries.prepared<{ repository_id: string }>(sql`
     select repository_id from repository_syncs

@@ -5,8 +5,8 @@ import { observe } from "../../mirror/store/observation.ts";
 import { keyIn } from "../../mirror/store/representation.ts";
 
 /**
- * The user whose token mirrors upstream: who `/user` answers as to our own callers. Of an App alone it is the account that
- * owns it. Answers the user's id.
+ * The user whose token mirrors upstream; `/user` answers as them to our own callers. With an App alone it is the
+ * account that owns the App. Answers the user's id.
  */
 export async function readViewer(ctx: Context): Promise<number> {
   const isApp = ctx.config.upstreamTokens.length === 0;

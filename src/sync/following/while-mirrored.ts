@@ -34,8 +34,8 @@ export async function refuseRemoved({ db }: Pick<Context, "db">, { id, fullName 
 }
 
 /**
- * One transaction that stores what a job has read of a repository. It takes the repository's row first, so a removal that
- * comes meanwhile waits for the end, and a purge then finds every row that was stored.
+ * One transaction that stores what a job has read of a repository. It locks the repository's row first. So a removal
+ * waits for the end, and a purge then finds every stored row.
  * @throws RemovedError when a removal came first; nothing is stored
  */
 export async function whileMirrored<T>(
@@ -44,7 +44,7 @@ export async function whileMirrored<T>(
   store: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
   return await db.transaction(async (tx) => {
-    // Not `for share`: of two transactions that share the row, both of which then move a watermark, neither could go on.
+    // Not `for share`: two transactions that share the row and then both move a watermark would deadlock.
     const mirrored = await tx.prepared(
       sql`select from repository_syncs where repository_id = ${id} and state <> 'gone' for no key update`,
     );

@@ -31,10 +31,12 @@ interface Samples {
 
 /** So many that were shown alike are believed. */
 const SAMPLES = 3;
-/** Of those that are believed, one in so many is read all the same: what is old may be shown otherwise than what is new. */
+/** Once the samples are believed, still one in so many is read: REST may show old ones differently than new ones. */
 const SPOT_CHECK = 16;
 
-/** Reviews by an account that is gone stand on these pull requests; where there are more than GraphQL showed, REST has to be asked anyway. */
+/**
+ * Whether the pull request has reviews by a deleted account. Lists longer than GraphQL showed are read by REST anyway.
+ */
 export function reviewedByGone({ reviews }: Pull): boolean {
   return !reviews.pageInfo.hasNextPage && reviews.nodes.some(({ author }) => !author);
 }
@@ -44,8 +46,8 @@ export function mergedByGone({ merged, mergedBy }: Pull): boolean {
 }
 
 /**
- * How the repository's gone accounts are shown by REST. Some of those on these pull requests are read now and stored;
- * `read` has the numbers of those of which no more has to be read.
+ * Learns how REST shows the repository's deleted accounts. Reads and stores a sample of these pull requests; `read` has
+ * their numbers, which need no further read.
  */
 export async function learnGoneAccounts(
   ctx: Context,
@@ -90,7 +92,7 @@ async function readSingle(
   await enqueueMarks(ctx, marks);
 }
 
-/** What was read from REST before. Users named `ghost` and no user at all are the two ways that were ever seen. */
+/** What REST has shown so far. Only two forms were ever seen: users named `ghost`, and no user at all. */
 async function findGoneAccounts(ctx: Pick<Context, "db">, repository: MirroredRepository): Promise<GoneAccounts> {
   const { id } = repository;
   const reviewer = await shownAlike(

@@ -12,14 +12,17 @@ import type { Mergeability } from "./graphql-pulls.ts";
 import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts";
 import { PullsNotShownError, readSinglePulls } from "./single-pulls.ts";
 
-/** A point, however many there are, since no connection is asked for. It was seen to take 600 of them in a query. */
+/**
+ * The query costs one point for any number, because it asks for no connection. Upstream was seen to accept 600 in a
+ * query.
+ */
 const PULLS_A_QUERY = 250;
-/** Some upstream never knows: what it has not worked out so long after the last reason to ask is left to the next one. */
+/** Upstream never computes some. After this long since the last reason to ask, we stop until the next reason. */
 const PATIENCE_MS = 5 * 60_000;
 
 /**
- * Asks again about all open pull requests of a repository of which it is not known whether they can be merged. What is
- * still not known is asked for again, each time after three times as long, until upstream has had its time.
+ * Asks again about a repository's open pull requests whose mergeability is unknown. Those that stay unknown are asked
+ * about again, each time after three times as long, until `PATIENCE_MS` is over.
  */
 export async function refreshMergeability(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
   const mark =
@@ -54,13 +57,13 @@ export async function refreshMergeability(ctx: Context, repositoryId: number): P
 
 /** Which open pull requests to ask about, and how. */
 interface Asking {
-  /** Only about those of which something was heard since; null: about all. */
+  /** Only pull requests seen since then; null: all. */
   heardSince: Date | null;
   priority: Priority;
   signal?: AbortSignal;
 }
 
-/** Asks again about the open pull requests of which it is not known whether they can be merged. */
+/** Asks again about the open pull requests whose mergeability is unknown. */
 export async function fetchAndStoreMergeability(
   ctx: Context,
   repository: MirroredRepository,
@@ -78,11 +81,11 @@ export async function isMergeabilityKnown(db: Queries, repositoryId: number): Pr
 }
 
 /**
- * Upstream works out whether a pull request can be merged only once it is asked, and then it takes a while. Asks again
- * about the open ones that it did not know of.
+ * Upstream works out mergeability only when it is asked, and then it takes a while. Asks again about the open pull
+ * requests that it did not know of.
  *
- * One query, about those numbered above `after`. Answers the last number it was about, which `remember` gets in the
- * transaction that stores the answer; null when none was left.
+ * One query, about pull requests numbered above `after`. Answers the last number that was asked about; null when none
+ * was left. `remember` gets that number in the transaction that stores the answer.
  * @throws PullsNotShownError when upstream's GraphQL does not show the repository
  */
 export async function fetchAndStoreMergeabilityAfter(

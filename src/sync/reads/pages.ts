@@ -14,7 +14,10 @@ import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 
 export const PAGE_SIZE = 100;
-/** Reads begin so long before their watermark: `updated_at` counts whole seconds, and a replica may show a change late. */
+/**
+ * Reads begin this long before their watermark: `updated_at` counts whole seconds, and a replica may show a change
+ * late.
+ */
 export const OVERLAP_MS = 30_000;
 
 /** Upstream does not show the repository, or not any more. Whether it was deleted cannot be told from this. */
@@ -30,7 +33,7 @@ export interface StoredPage {
   pagesLeft: number | null;
   /** What stood on the page; empty for an unchanged one. `updatedAt` is null where upstream sends none. */
   rows: { key: number; updatedAt: Date | null }[];
-  /** With which it can be asked for conditionally; null: it was, or upstream gives none. */
+  /** The validator for a conditional request. Null: the request was conditional already, or upstream gives none. */
   validator: Validator | null;
 }
 
@@ -55,8 +58,9 @@ export interface Storing {
 }
 
 /**
- * Reads one page of a list and stores it, in one transaction with the validator and whatever `remember` writes: after a
- * crash the page was either stored and is not read again, or it was not. A list of the oldest change first goes on by time.
+ * Reads one page of a list and stores it, in one transaction with the validator and with what `remember` writes. So
+ * after a crash the page is either stored and not read again, or not stored. A list in the order of changes continues
+ * by time.
  * @throws RepositoryUnavailableError when upstream does not show the list
  * @throws RemovedError when the repository is removed meanwhile
  */
@@ -135,9 +139,9 @@ export function pathSince(path: string, since: Date): string {
 }
 
 /**
- * Where such a list goes on: at the time at which the page ended, not by number. A row that changes or is deleted while
- * we read leaves its place, and all behind it move up by one, past whoever counts pages. What is of that very second is met
- * once more, and counts once.
+ * The list continues from the time at which the page ended, not by number. A row that changes or is deleted leaves its
+ * place and shifts all later rows, so paging by number would skip rows. Rows of that very second are met again and
+ * count once.
  */
 function afterChanges(
   path: string,

@@ -16,8 +16,8 @@ import { observePulls, PULL_FIELDS } from "./pull-observations.ts";
 import { readSinglePulls } from "./single-pulls.ts";
 
 /**
- * What REST shows only one pull request at a time (its reviews, whether it was merged, its size) GraphQL shows for many
- * at once, for a point.
+ * GraphQL shows for many pull requests at once, for a point, what REST shows one by one: reviews, whether it was
+ * merged, its size.
  */
 export interface PullDetailsPage {
   pulls: Pull[];
@@ -41,7 +41,7 @@ export interface PullDetails {
   observed: Observed;
   /** Pull requests whose reviews GraphQL does not show well enough; read those by REST. */
   unfinished: number[];
-  /** Pull requests of which something else must be read by REST. */
+  /** Pull requests with another field that must be read by REST. */
   unclear: number[];
 }
 
@@ -50,15 +50,15 @@ const PAGE = `query($id: ID!, $first: Int!, $after: String) { ${RATE_LIMIT} node
     pageInfo { hasNextPage endCursor } nodes { ${PULL_FIELDS} } } } } }`;
 
 /**
- * How many pull requests a point buys where upstream charges for counts of commits. GitHub docs: a request for each
- * connection of each parent, a hundred requests to the point, rounded; so 1 + 74 reviews + 74 counts. Where it does not, a
- * whole page is a point: 1 + 100 reviews.
+ * The pull requests that a point buys if upstream charges for counts of commits. GitHub docs: a request for each
+ * connection of each parent, a hundred requests to the point, rounded; so 1 + 74 reviews + 74 counts. If upstream does
+ * not charge, a whole page is a point: 1 + 100 reviews.
  */
 const PULLS_A_POINT = 74;
 
 /**
- * Reads the details of a page of pull requests, by age. When upstream finds that too heavy the page is halved; when it
- * charges more than a point, the pages after it are smaller.
+ * Reads the details of a page of pull requests, oldest first. If upstream finds that too heavy, the page is halved. If
+ * upstream charges more than a point, later pages are smaller.
  * @throws GraphqlTooHeavyError when even one pull request is too much
  */
 export async function readPullDetails(
@@ -101,7 +101,7 @@ async function readPage(
   return { pulls: nodes, next: pageInfo.hasNextPage ? pageInfo.endCursor : null, seenAt, cost };
 }
 
-/** @param gone what is known of how REST shows accounts that are gone; what is not has to be read by REST */
+/** @param gone how REST shows deleted accounts, as far as known; the rest has to be read by REST */
 export async function pullDetailsOf(
   ctx: Pick<Context, "config" | "db">,
   repository: MirroredRepository,
@@ -118,7 +118,7 @@ export async function pullDetailsOf(
   };
 }
 
-/** The same, with what a few reads by REST tell of accounts that are gone. */
+/** The same, completed by a few REST reads that show deleted accounts. */
 export async function learnPullDetails(
   ctx: Context,
   repository: MirroredRepository,
@@ -137,7 +137,7 @@ export async function learnPullDetails(
 /** More in one query is answered slowly, and upstream cuts long answers off at ten seconds. */
 const PULLS_A_QUERY = 25;
 
-/** Reads and stores the details of these pull requests, reviews included. Those that are gone are left out. */
+/** Reads and stores the details of these pull requests, reviews included. Deleted ones are left out. */
 export async function fetchAndStorePullDetails(
   ctx: Context,
   repository: MirroredRepository,

@@ -12,15 +12,15 @@ const ACTOR =
 export const MERGEABILITY_FIELDS =
   "number updatedAt state mergeable mergeStateStatus canBeRebased potentialMergeCommit { oid }";
 /**
- * By upstream's way of counting a request for the reviews of each pull request, and perhaps one for the count of its commits:
- * a connection without bounds, of which GitHub docs do not say what it costs.
+ * Upstream counts one request for the reviews of each pull request, and perhaps one for its commit count. GitHub docs
+ * do not say what a connection without bounds costs.
  */
 export const PULL_FIELDS = `${MERGEABILITY_FIELDS} merged maintainerCanModify additions deletions changedFiles
   commits { totalCount } mergedBy { ${ACTOR} }
   reviews(first: 100) { pageInfo { hasNextPage } nodes {
     id fullDatabaseId authorAssociation body state url submittedAt updatedAt commit { oid } author { ${ACTOR} } } }`;
 
-/** @param gone how REST shows accounts that were deleted, as far as that is known; reviews and merges by others are left out */
+/** @param gone how REST shows deleted accounts, as far as known; reviews and merges by others are left out */
 export async function observePulls(
   ctx: Pick<Context, "config" | "db">,
   repository: MirroredRepository,
@@ -110,7 +110,7 @@ function mergeabilityView({
 }: Mergeability): Fields {
   return {
     number,
-    // Of one that is closed REST shows another commit: the one as which it was merged.
+    // REST shows another commit of a closed pull request: its merge.
     ...(state === "OPEN" && potentialMergeCommit ? { merge_commit_sha: potentialMergeCommit.oid } : {}),
     mergeable: mergeable === "UNKNOWN" ? null : mergeable === "MERGEABLE",
     rebaseable: mergeable === "UNKNOWN" ? null : canBeRebased,

@@ -11,13 +11,13 @@ import { PAGE_SIZE, sightingOf } from "./pages.ts";
 interface Read {
   observed: Observed;
   outcome: "merged" | "deleted" | "kept";
-  /** "deleted" is concluded from its not being there, which is also so of what a replica has not heard of yet. */
+  /** "deleted" follows only from absence. A replica that has not heard of the resource yet answers the same. */
   isAbsent?: boolean;
 }
 
 /**
- * Reads one resource. "deleted": upstream says so, and `observed` holds the tombstones; "kept": upstream says nothing
- * of which that could be concluded.
+ * Reads one resource. "deleted": upstream says so, and `observed` holds the tombstones. "kept": upstream's answer
+ * proves nothing.
  */
 export async function readAnew(
   ctx: Context,
@@ -106,7 +106,7 @@ export function tombstonesOf(ctx: Pick<Context, "clock">, { kind, repositoryId, 
   return { seen: isNumbered ? [tombstone("issue"), tombstone("pull_request")] : [tombstone(kind)], shapes: new Map() };
 }
 
-/** Where upstream shows the resource; null when the mirror does not know it well enough to say. */
+/** The resource's path at upstream; null if the mirror knows too little of it. */
 export async function pathOf(
   ctx: Pick<Context, "db">,
   { kind, repositoryId, key }: ResourceKey,

@@ -55,8 +55,8 @@ export async function readRepository(
 }
 
 /**
- * Whether a webhook has changed the repository since upstream last confirmed it. That upstream's answer is still the one we
- * read then says nothing of that: webhooks of one moment may have come in another order.
+ * Whether a webhook has changed the repository since upstream last confirmed it. Then an unchanged answer of upstream
+ * does not prove that our row is right: webhooks of one moment may have come in another order.
  */
 async function wasPushed({ db }: Pick<Context, "db">, id: number): Promise<boolean> {
   const lag = sql`${`${REPLICA_LAG_MS} milliseconds`}::interval`;

@@ -9,7 +9,7 @@ export class PullsNotShownError extends Error {
 }
 
 /**
- * Reads these pull requests in one query, each by its number. Those that are gone are left out.
+ * Reads these pull requests in one query, each by its number. Deleted ones are left out.
  * @throws PullsNotShownError when the repository is not shown
  */
 export async function readSinglePulls<Fields>(

@@ -35,7 +35,7 @@ interface Refreshed {
 }
 
 /**
- * Reads single resources anew, with authority. What was read while others were being stored is stored in one transaction. A
+ * Reads single resources anew, with authority. Reads that end while others are being stored share one transaction. A
  * read that a lagging replica may have answered does not settle the mark: the resource is asked for once more.
  */
 export class Refreshes {
@@ -95,8 +95,8 @@ function isResource(wanted: MarkKey): wanted is ResourceKey {
 }
 
 /**
- * What a write implies may say of a resource that it changed a second later than it did; what no replica's lag explains
- * any more is then wrong.
+ * A write's implied `updated_at` may be a second later than the true one. Once no replica's lag can explain the
+ * difference, the read is right.
  */
 function overruling({ seen, shapes }: Observed, { kind, key }: ResourceKey): Observed {
   const isWanted = (one: Seen) => one.kind === kind && one.key === key && one.extent !== "part";
@@ -104,8 +104,8 @@ function overruling({ seen, shapes }: Observed, { kind, key }: ResourceKey): Obs
 }
 
 /**
- * An issue that was transferred here brought its comments along, as old as they are, so that no list of changes shows them;
- * its count of them tells. They are read before the issue is stored, so that whoever is interrupted meets it again.
+ * A transferred issue brings its old comments along, and no list of changes shows those. Its comment count does. They
+ * are read before the issue is stored, so an interrupted job meets the issue again.
  */
 export async function readMissingComments(
   ctx: Context,
@@ -129,7 +129,7 @@ export async function readMissingComments(
   }
 }
 
-/** Whether what is absent now was seen so shortly before that the replica that answered may lag behind that. */
+/** Whether an absent resource was seen so recently that the answering replica may lag behind. */
 async function wasSeenLately(ctx: Context, { seen }: Observed, startedAt: Date): Promise<boolean> {
   const absent = seen.filter(({ deleted }) => deleted);
   return ctx.db.transaction(async (tx) => {
@@ -146,7 +146,7 @@ async function wasSeenLately(ctx: Context, { seen }: Observed, startedAt: Date):
 
 /** Stores what was read, and settles or postpones its marks in the same transaction. Answers the marks to be queued. */
 async function store(ctx: Context, batch: readonly Refreshed[]): Promise<Mark[]> {
-  // Of several the last: a mark that asks for a later read than is needed costs a read, and an earlier one may err.
+  // The latest of them: a mark that asks for a later read than needed costs a read, while an earlier one may err.
   const startedAt = new Date(Math.max(...batch.map((one) => one.startedAt.getTime())));
   const observed = joinObserved(batch.map((one) => one.observed));
   return ctx.db.transaction(async (tx) => {
