@@ -2,8 +2,8 @@ import type { Database } from "./database.ts";
 import { sql } from "./sql.ts";
 
 /**
- * Does work that must not run twice at once, in whichever process; null: another does it already. The lock goes with the
- * connection, so a process that was killed holds nothing up.
+ * Does work that must not run twice at once in any process. Answers null when another process does it already. The lock
+ * belongs to the connection, so a killed process holds nothing up.
  */
 export async function alone<T>({ db }: { db: Database }, name: string, work: () => Promise<T>): Promise<T | null> {
   const lock = sql`hashtextextended(${`tain ${name}`}, 0)`;

@@ -6,10 +6,7 @@ import { type Sql, sql } from "./sql.ts";
 export interface Queries {
   /** The rows that the statement answers. It is planned for its values. */
   query<Row = Record<string, unknown>>(statement: Sql, limits?: Limits): Promise<Row[]>;
-  /**
-   * The same, planned once per connection: for what runs often, and whose values do not decide which way through the tables is
-   * short.
-   */
+  /** The same, planned once per connection. For statements that run often and need the same plan for all values. */
   prepared<Row = Record<string, unknown>>(statement: Sql, limits?: Limits): Promise<Row[]>;
   /** How many rows the statement answers or changes. */
   count(statement: Sql, limits?: Limits): Promise<number>;
@@ -22,7 +19,10 @@ export interface Limits {
 
 type Client = Pick<pg.ClientBase, "query">;
 
-/** A connection keeps each named statement, so only so many texts get a name: filters can be combined without end. */
+/**
+ * A connection keeps each named statement. Filters can be combined without end, so the number of named texts is
+ * bounded.
+ */
 const MAX_NAMED = 300;
 
 /** The names of prepared statements, by their texts. */
@@ -81,15 +81,15 @@ export class Transaction extends Runner {
   readonly #names = new Set<string>();
 
   /**
-   * Notes that the transaction changes what is shown of these repositories, or who may see them. Their revisions are raised
-   * right before it commits, so that only then writers of one repository wait for each other.
+   * Notes that the transaction changes what is shown of these repositories, or who may see them. Their revisions are
+   * raised right before the commit, so writers of one repository wait for each other only then.
    */
   touch(repositoryIds: Iterable<number>, names: Iterable<string> = []): void {
     for (const id of repositoryIds) this.#repositoryIds.add(id);
     for (const name of names) this.#names.add(name.toLowerCase());
   }
 
-  /** Raises the revisions of what was touched; the last statement of the transaction. */
+  /** Raises the revisions of the touched repositories; the last statement of the transaction. */
   async raiseRevisions(): Promise<void> {
     const [ids, names] = [[...this.#repositoryIds], [...this.#names]];
     if (ids.length + names.length > 0)
@@ -101,7 +101,7 @@ export class Transaction extends Runner {
 export class Connection extends Runner {
   readonly #client: pg.PoolClient;
   readonly #names: StatementNames;
-  /** Whether a transaction has begun of which nobody knows that it is over. */
+  /** Whether a transaction has begun and its end is not known. */
   isInTransaction = false;
 
   constructor(client: pg.PoolClient, names: StatementNames) {
@@ -118,7 +118,7 @@ export class Connection extends Runner {
     try {
       result = await run(tx);
     } catch (error) {
-      // Where this fails too the connection is broken, of which `error` knows more.
+      // If the rollback fails too, the connection is broken, and `error` says why.
       await this.#client.query("rollback").then(
         () => {
           this.isInTransaction = false;
@@ -183,7 +183,7 @@ export class Database extends Runner {
 interface Options {
   maxConnections?: number;
   applicationName?: string;
-  /** A connection that nobody uses for so long is closed; 0: none is. */
+  /** A connection that is idle for this long is closed; 0: none is. */
   idleTimeoutMs?: number;
 }
 

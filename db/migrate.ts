@@ -20,8 +20,8 @@ const RECORD = `
 
 /**
  * Brings the database to the newest schema: each numbered file of `migrations/` once, in order, each in its own
- * transaction. Many processes may call it at once: an advisory lock lets one work and the others find it done. Where a newer
- * Tain has been here, beside which this one may work, there is nothing to do.
+ * transaction. Many processes may call it at once: an advisory lock lets one work, and the others find it done. If a newer
+ * Tain has migrated the database and this one may work beside it, there is nothing to do.
  * @throws SchemaTooNewError when this Tain must not work with the database
  */
 export async function migrate(databaseUrl: string): Promise<void> {

@@ -1,17 +1,19 @@
 /**
- * Whether Postgres was not there to do the work: no connection, a connection that broke, a server that starts, stops or is
- * full. The work itself is not to blame, and may succeed later.
+ * Whether Postgres was away: no connection, a broken connection, or a server that starts, stops or is full. The work
+ * itself is not to blame, and may succeed later.
  */
 export function isPostgresOutage(error: unknown): boolean {
   return hasCause(error, ({ code, message }) => isOutageCode(code) || MESSAGES.has(String(message)));
 }
 
-/** Whether the transaction lost against another one and was undone: done again it may succeed. */
+/** Whether the transaction lost against another one and was undone. A second try may succeed. */
 export function isPostgresConflict(error: unknown): boolean {
   return hasCause(error, ({ code }) => code === "40001" || code === "40P01"); // serialization_failure, deadlock_detected
 }
 
-/** Whether Postgres can never store it: a value that no column holds (class 22), or a broken constraint (class 23). */
+/**
+ * Whether Postgres will always refuse it: no column holds the value (class 22), or it breaks a constraint (class 23).
+ */
 export function isPostgresRefusal(error: unknown): boolean {
   return hasCause(error, ({ code }) => typeof code === "string" && /^2[23]\w{3}$/.test(code));
 }

@@ -14,7 +14,7 @@ export type PgType =
   | "tsvector"
   | "uuid";
 
-/** A parameter. Where a part stands several times in a statement, its parameters are sent once. */
+/** A parameter. A part that a statement uses several times sends its parameters once. */
 interface Parameter {
   readonly value: Value;
 }
@@ -68,7 +68,7 @@ function compose(strings: readonly string[], inserted: readonly (Value | Sql)[])
   return new Sql([...pieces, last], parameters);
 }
 
-/** A value that stands several times in a statement and is sent once, so that the planner knows that it is one value. */
+/** A value that a statement uses several times. It is sent once, and the planner knows that it is one value. */
 function value(one: Value): Sql {
   return new Sql(["", ""], [{ value: one }]);
 }
@@ -78,19 +78,19 @@ function join(parts: readonly (Value | Sql)[], separator = ", "): Sql {
   return compose(["", ...parts.slice(1).map(() => separator), ""], parts);
 }
 
-/** What holds where each condition holds; true where there are none. */
+/** True if each condition holds, also without conditions. */
 function and(conditions: readonly Sql[]): Sql {
   return conditions.length > 0 ? join(conditions, " and ") : tag`true`;
 }
 
-/** What holds where one of the conditions holds; false where there are none. In brackets. */
+/** True if one of the conditions holds; false without conditions. In brackets. */
 function or(conditions: readonly Sql[]): Sql {
   return conditions.length > 0 ? tag`(${join(conditions, " or ")})` : tag`false`;
 }
 
 /**
- * An array whose length the planner does not see. It would take a plan that is made for a short array to be cheaper than any
- * plan for all values, and plan the statement anew each time, which takes longer than to run it.
+ * An array whose length the planner does not see. With the length, Postgres takes a plan for this short array to be
+ * cheaper than the generic plan. It would then plan the statement anew each time, which takes longer than running it.
  */
 function array(values: readonly Value[], type: PgType): Sql {
   return tag`(select ${values}::${new Sql([type])}[])`;

@@ -14,7 +14,7 @@ export function looksLikeJwt(credential: string): boolean {
   return /^eyJ[\w-]*\./.test(credential);
 }
 
-/** The App whose JWT it is at `now` (epoch milliseconds), or the refusal that says what is wrong with it. */
+/** The App that signed the JWT, valid at `now` (epoch milliseconds); or the refusal, with what is wrong. */
 export function appOfJwt(apps: Apps, jwt: string, now: number): App | Refusal {
   const [head = "", body = "", signature = "", ...more] = jwt.split(".");
   const header = decoded(head);

@@ -68,8 +68,9 @@ export function install(simulator: Simulator, body: Json) {
 }
 
 /**
- * Any of `suspended` (boolean), `repositories` ("all" or full names: replaces), `add` and `remove` (full names),
- * `accept` (true: what the App asks for by now; or `{permissions, events}`), done in this order by `by`.
+ * Takes any of these, and applies them in this order in the name of `by`: `suspended` (boolean), `repositories` ("all"
+ * or full names: replaces), `add` and `remove` (full names), and `accept` (true: everything that the App asks for now;
+ * or `{permissions, events}`).
  */
 export function editInstallation(simulator: Simulator, id: string, body: Json) {
   const { apps } = simulator;

@@ -3,8 +3,8 @@
  * it): `{magic, timestamp, repo, labels, issues, pulls}`.
  *
  * Ids of issues, pull requests, reviews and the repository are decoded from the archive's node ids. What the archive
- * does not know is invented, the same way each time: ids of people, labels and comments (given in the order of time), the
- * issue-side ids of pull requests, file and hunk of review comments, the rest of abbreviated commit ids.
+ * lacks is invented, the same way each time. That is: ids of people, labels and comments (in the order of time),
+ * issue-side ids of pull requests, file and hunk of review comments, and the rest of abbreviated commit ids.
  */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";

@@ -305,8 +305,8 @@ function readJson(text: string, pattern: string): Record<string, unknown> {
 }
 
 /**
- * Who calls, or the refusal. Routes for Apps take a JWT and nothing else, all others take none (what the service says
- * to a JWT there is not written down: it is treated as the token that it is not).
+ * The caller, or the refusal. Routes for Apps take only a JWT; all others take none. The service's answer to a JWT on
+ * those others is not documented: here it counts as an unknown token.
  */
 function authenticated({ request, token, app }: Exchange, forApps: boolean): App | null {
   if (forApps) {

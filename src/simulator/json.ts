@@ -8,7 +8,7 @@ export function isOneOf<Choice extends string>(choices: readonly Choice[], value
   return choices.some((choice) => choice === value);
 }
 
-/** What drives the simulator, by its control routes or its command line, is trusted to write what the type says. */
+/** Values from the control routes or the command line are trusted to have the declared type. */
 export function trusted<Given>(value: unknown): Given {
   // No type can check JSON, and a check of every field would guard tests against themselves.
   return value as Given;

@@ -1,7 +1,7 @@
 /**
- * Rows ordered by (key, id), where the key is a time that nearly always grows: a moved row is appended again and its
- * old place is recognised as stale (the key written there is no longer the row's). So a change costs O(1), a page
- * costs its own length plus a binary search, and no row needs to know its place.
+ * Rows ordered by (key, id). The key is a time that nearly always grows. A moved row is appended again; its old place
+ * is stale because the key there is no longer the row's. So a change costs O(1), and a page costs its own length plus a
+ * binary search. No row needs to know its place.
  *
  * A key that goes backwards (a loaded history, a clock set back) marks the index unsorted; the next read sorts it once.
  *

@@ -97,9 +97,9 @@ export interface QuotaOptions {
   /** Status of refusals. Default 403; the service may use 429. */
   readonly status?: 403 | 429;
   /**
-   * Whether a GraphQL connection that is only counted (neither `first` nor `last`) is charged a request per parent, like one
-   * that is paged. Default false. Which of the two the service does is unconfirmed: GitHub docs say "assume every request
-   * will reach the `first` or `last` argument limits", and nothing of a connection without them.
+   * Whether a GraphQL connection without `first` and `last` is charged a request per parent, like a paged one. Default
+   * false. The service's rule is unconfirmed. GitHub docs say "assume every request will reach the `first` or `last`
+   * argument limits", and nothing about a connection without them.
    */
   readonly chargeCounts?: boolean;
 }

@@ -4,8 +4,8 @@ import type { Comment, Issue, Label, Milestone, Repository, Review, ReviewCommen
 export type Row = Repository | Label | Milestone | Issue | Comment | Review | ReviewComment;
 
 /**
- * Reads that come from a replica which is `ms` behind: a row that changed since then is shown as it was, one that was
- * made since then not at all. Nothing is kept while `ms` is 0.
+ * Reads from a replica that is `ms` behind. A row that changed since then is shown as it was. A row that was created
+ * since then is not shown. Nothing is kept while `ms` is 0.
  */
 export class ReplicaLag {
   ms = 0;

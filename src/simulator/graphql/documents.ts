@@ -13,8 +13,8 @@ import {
 } from "graphql";
 
 /**
- * The service merges fields whose enums differ: `state` of an issue and of a pull request under one name, which `gh`
- * asks for. Only those conflicts are let through.
+ * The service merges fields with different enums. `gh` selects `state` of an issue and of a pull request under one
+ * name. Only such conflicts are allowed.
  */
 const mergeableFields: ValidationRule = (context) => {
   const schema = context.getSchema();

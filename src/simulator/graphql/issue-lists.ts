@@ -1,4 +1,4 @@
-/** Which issues and pull requests a connection shows, in what order, without walking all of them where an index helps. */
+/** The issues and pull requests of a connection, in order. It does not walk all of them if an index helps. */
 import type { Issue, Milestone, PullIssue, Repository, Seconds } from "../records.ts";
 import { commentCount, isPull } from "../world.ts";
 import { type Call, typedError } from "./call.ts";

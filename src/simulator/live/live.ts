@@ -29,7 +29,7 @@ export interface Live {
   readonly done: Promise<void>;
 }
 
-// A timer that was held up catches up with at most this much of the stream, not with all that was missed.
+// A delayed timer catches up with at most this much of the stream, and skips the rest.
 const CATCH_UP_MS = 2_000;
 const LEAST_TICK_MS = 10;
 

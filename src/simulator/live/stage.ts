@@ -3,7 +3,7 @@ import type { Random } from "../random.ts";
 import { GHOST_ID, type Issue, type PullIssue, type Repository, type User } from "../records.ts";
 import { isPull, type World } from "../world.ts";
 
-/** Where things happen: picks at random the person who acts, and what they act on. */
+/** The stage: picks at random a person who acts, and the resource that they act on. */
 export class Stage {
   readonly world: World;
   readonly random: Random;

@@ -62,8 +62,9 @@ export function cacheHeaders(signed: boolean, uncached: boolean): Record<string,
 export type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * SHA-256 over the values of `Accept`, `Authorization` and `Cookie` (those in `Vary` that were sent, each followed by
- * a colon) and then the body before compression: so it depends on the token, and not on the encoding.
+ * SHA-256 over the values of `Accept`, `Authorization` and `Cookie`, and then the body before compression. Only headers
+ * that are in `Vary` and were sent count, each followed by a colon. So the tag depends on the token, and not on the
+ * encoding.
  */
 export function etagOf(headers: RequestHeaders, signed: boolean, body: string | Buffer): string {
   const hash = createHash("sha256");

@@ -138,7 +138,7 @@ function parseJson(text: string): Json | undefined {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // Which is the answer: the callers say what it means where they stand.
+    return undefined; // Callers decide what undefined means for them.
   }
 }
 

@@ -35,13 +35,14 @@ export async function askFor(
       if (isSeen) visibility.note(path, credential, true);
       return attempt;
     }
-    // What no installation covers is public or hidden from them all, so one of them speaks for all.
+    // A repository that no installation covers is public, or hidden from all of them. So one installation speaks for
+    // all.
     const isStranger = installationOf(credential) !== null && !preferred.includes(credential);
     credentials = credentials.filter(
       (other) => other !== credential && !(isStranger && installationOf(other) !== null),
     );
     const isCertain = repositoryOf(path) === null || visibility.sees(path, credential);
-    // Where none sees it, each has been asked. That is not remembered: what is missing now may be there tomorrow.
+    // If none sees it, each has been asked. That is not remembered: the resource may exist tomorrow.
     if (isCertain || credentials.length === 0) return attempt;
     blind.push(credential);
   }
@@ -58,8 +59,8 @@ export async function writersOf(
 }
 
 /**
- * The credentials to ask about a repository by GraphQL, which shows a null where a credential sees nothing: an
- * installation that covers the repository, and the tokens that are known to see it.
+ * The credentials to ask about a repository by GraphQL: an installation that covers it, and the tokens known to see it.
+ * GraphQL shows null for anything that a credential may not see.
  */
 export async function seersOf(
   { keyring, visibility }: Pick<AskingContext, "keyring" | "visibility">,

@@ -107,7 +107,10 @@ class UpstreamClient implements Upstream {
     return this.#ctx.keyring.changes(credential) ? tokenMark(sent.authorization) : null;
   }
 
-  /** The page that follows a full last page by now, as a path; null: still none; undefined: that cannot be told for nothing. */
+  /**
+   * The path of the page that now follows a full last page. Null: still none; undefined: only a read that costs can
+   * tell.
+   */
   async #successorOf(path: string, options: GetOptions, validator: KnownValidator): Promise<string | null | undefined> {
     const question = successorQuestion(path);
     if (!question || options.accept !== undefined) return undefined;

@@ -12,7 +12,7 @@ export class QuotaSpentError extends Error {
   }
 }
 
-/** Redis, which keeps the budget of all processes, does not answer, so it is not known what may be spent. */
+/** Redis does not answer. It keeps the budget of all processes, so nobody knows what may be spent. */
 export class QuotaUnknownError extends QuotaSpentError {
   override name = "QuotaUnknownError";
   constructor(bucket: string, retryAt: Date, options?: ErrorOptions) {
@@ -23,11 +23,11 @@ export class QuotaUnknownError extends QuotaSpentError {
 
 /**
  * Why upstream gave no usable answer:
- * `unreachable`: no connection came about, so upstream has seen nothing of the request;
- * `interrupted`: the connection broke before the whole answer had arrived;
- * `timed-out`: no answer, or not the whole of it, in time;
- * `failed`: upstream answered with a 5xx status;
- * `unreadable`: a complete answer that cannot be read (cut JSON, a page of HTML, too large).
+ * - unreachable: no connection came about, so upstream has seen nothing of the request.
+ * - interrupted: the connection broke before the whole answer had arrived.
+ * - timed-out: no answer, or not the whole of it, in time.
+ * - failed: upstream answered with a 5xx status.
+ * - unreadable: a complete answer that cannot be read (cut JSON, a page of HTML, too large).
  */
 export type Outage = "unreachable" | "interrupted" | "timed-out" | "failed" | "unreadable";
 
@@ -57,7 +57,7 @@ export class CredentialRejectedError extends Error {
   }
 }
 
-/** One credential cannot be used, for the reason that the message says with what to do. Nothing was sent with it. */
+/** One credential cannot be used; the message says why and what to do. Nothing was sent with it. */
 export class CredentialUnusableError extends CredentialRejectedError {
   override name = "CredentialUnusableError";
   constructor(credential: string, reason: string, options?: ErrorOptions) {

@@ -52,8 +52,8 @@ export interface ExchangeContext extends Pick<Stores, "clock" | "log"> {
 }
 
 /**
- * Sends one request under one lease, and tells the budget how it ended before the caller sees the answer. A second request
- * follows where the first was refused for a token that is over, or a clock that is off.
+ * Sends one request under one lease, and tells the budget the outcome before the caller sees the answer. If upstream
+ * refuses an expired token or a wrong clock, a second request follows.
  */
 export async function exchange(ctx: ExchangeContext, ask: Ask): Promise<Attempt> {
   const first = await send(ctx, ask);

@@ -1,8 +1,8 @@
 import { PRIORITIES, type Priority } from "./upstream.ts";
 
 /**
- * How many requests may be under way in this process for a request of the class to begin. As with the quota, each class
- * leaves room for those above it, so that a caller never waits behind twenty slow pages of a backfill.
+ * A request of a class begins only while fewer requests than this are under way in this process. As with the quota,
+ * each class leaves room for the classes above it. So a caller never waits behind twenty slow pages of a backfill.
  */
 const ADMISSION: Record<Priority, number> = { caller: 20, refresh: 18, "catch-up": 16, audit: 14, backfill: 14 };
 

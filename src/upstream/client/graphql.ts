@@ -82,7 +82,7 @@ export function graphqlAnswer<T>(
     ({ type }) => type === "RESOURCE_LIMITS_EXCEEDED" || type === "MAX_NODE_LIMIT_EXCEEDED",
   );
   if ((timedOut && !mutates) || heavy) {
-    // Partial data that comes with it is dropped: a null in it may be a fact or a field that was given up.
+    // Partial data is dropped: a null in it may be a fact or a field that upstream gave up.
     throw new GraphqlTooHeavyError(heavy?.message ?? `Upstream ran out of time (${status})`);
   }
   if (timedOut || status >= 500 || body?.errors.some(({ type }) => type === "SERVICE_UNAVAILABLE")) {

@@ -29,7 +29,9 @@ export interface OnBehalf {
    * @throws UpstreamUnavailableError when no complete answer arrives
    */
   send(request: OwnRequest): Promise<Received>;
-  /** As `send`, for what is only passed on: it waits in a line of its own, and so holds nothing else up. */
+  /**
+   * Like `send`, for requests that are only passed on. They wait in a line of their own, so they hold up nothing else.
+   */
   forward(request: OwnRequest): Promise<Received>;
   /** Sends a write once and never again, as `Upstream.write` does. */
   write(token: string, request: WriteRequest): Promise<RawAnswer>;

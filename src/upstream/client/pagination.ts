@@ -3,7 +3,7 @@ import type { Answer, GetOptions, Links, Upstream } from "./upstream.ts";
 /**
  * Reads a Link header. Pure.
  * Other relations are left out: `rel="deprecation"` comes with answers that have no pages at all.
- * @param toPath makes a path of an address, or throws when it is not below the base
+ * @param toPath turns an address into a path, or throws if the address is not below the base
  */
 export function parseLinks(header: string | undefined, toPath: (url: string) => string): Links {
   const links: Links = {};
@@ -47,12 +47,13 @@ export function isFullPage(path: string, body: unknown): boolean {
   return body.length >= size;
 }
 
-/** One answer of a walk, and the path that was asked for it, from which the walk can be resumed. */
+/** One answer of a walk, with its path: the walk can be resumed there. */
 export type Page = { path: string } & Answer;
 
 /**
- * Walks a list from `path` along `rel="next"`, one page in memory at a time. A page that is moved or missing ends the walk:
- * the caller sees it as the last answer. After an unchanged page the walk goes on with the page that is known to follow.
+ * Walks a list from `path` along `rel="next"`, with one page in memory at a time. A moved or missing page ends the
+ * walk: the caller sees it as the last answer. After an unchanged page the walk continues with the page known to
+ * follow.
  * @throws what `Upstream.get` throws; the walk can be resumed at the page that failed
  */
 export async function* pages(upstream: Pick<Upstream, "get">, path: string, options: GetOptions): AsyncGenerator<Page> {

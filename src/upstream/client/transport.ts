@@ -18,7 +18,7 @@ export interface TransportLimits {
   maxBodyBytes: number;
 }
 
-/** What every request says of us. The version is that of the dialect which the mirror stores. */
+/** Headers that name us in every request. The version is that of the dialect that the mirror stores. */
 export const OWN_HEADERS = {
   accept: "application/vnd.github+json",
   "user-agent": `tain/${VERSION}`,
@@ -115,7 +115,7 @@ const OUTAGE_TEXTS: Record<Outage, string> = {
   unreadable: "upstream's answer cannot be read",
 };
 
-/** What a failure of the network means for the request; null when it is none of the network's. */
+/** The meaning of a network failure for the request; null if it is another kind of failure. */
 function outageOf(error: unknown): Outage | null {
   if (!(error instanceof Error)) return null;
   if (error.name === "TimeoutError") return "timed-out";

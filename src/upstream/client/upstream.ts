@@ -87,14 +87,16 @@ export interface Upstream {
    */
   get(path: string, options: GetOptions): Promise<Answer>;
   /**
-   * One GraphQL document. Let it ask for `RATE_LIMIT`: the budget is corrected by it. What could not be resolved is in `errors`: look there before taking a null for a fact.
-   * @throws GraphqlTooHeavyError, QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
+   * One GraphQL document. It should select `RATE_LIMIT`, which corrects the budget. Fields that could not be resolved
+   * are in `errors`: look there before taking a null for a fact.
+   * @throws GraphqlTooHeavyError, QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError,
+   *   UpstreamRefusedError
    */
   graphql<T>(document: string, variables: object, options: GraphqlOptions): Promise<GraphqlAnswer<T>>;
   /**
-   * Sends a write once and never again, and answers upstream's own status, headers and body, whatever they are.
+   * Sends a write once and never again. Answers upstream's own status, headers and body, whatever they are.
    * @throws QuotaSpentError, CredentialRejectedError: nothing was sent
-   * @throws UpstreamUnavailableError: nothing was done if its outage is `unreachable`; otherwise its outcome is not known
+   * @throws UpstreamUnavailableError: nothing was done if its outage is `unreachable`; otherwise the outcome is unknown
    */
   write(request: WriteRequest, options?: { signal?: AbortSignal }): Promise<RawAnswer>;
   /**
@@ -102,7 +104,7 @@ export interface Upstream {
    * the whole group, by the id of any of its members (`GraphqlOptions.repository`). Without an App there is one group.
    */
   groups(repositoryIds: readonly number[]): Promise<number[][]>;
-  /** What is known of the App's installations or of the tokens' owners has changed in Postgres. */
+  /** The App's installations or the tokens' owners have changed in Postgres. */
   credentialsChanged(): void;
   /** A credential that was rejected may be accepted now: it is not left alone any longer. */
   tryAgain(credential: string): Promise<void>;

@@ -25,12 +25,15 @@ const EMPTY_VARIES_BY = "accept authorization";
 const gzipAsync = promisify(gzip);
 const gunzipAsync = promisify(gunzip);
 
-/** What makes a request conditional, and what a 304 to it would mean. */
+/** The headers that make a request conditional, and what a 304 to it means. */
 export interface Condition {
   headers: Record<string, string>;
   /**
-   * `own`: by what upstream gave to this credential; `computed`: by the tag that the stored page has for it; `dated`: by
-   * the date that another credential got; `empty`: by the tag of a list without rows, of which nothing is stored.
+   * The validator behind the condition:
+   * - own: upstream gave it to this credential.
+   * - computed: the tag of the stored page, computed for this credential.
+   * - dated: the date that another credential got.
+   * - empty: the tag of an empty list; nothing is stored.
    */
   kind: "own" | "computed" | "dated" | "empty";
   /** The stored validator; null for `empty`. */
@@ -135,8 +138,8 @@ export class Conditions {
   }
 
   /**
-   * What is to be kept of a page so that its ETag can be computed for another credential; nothing when it is switched off,
-   * or when upstream's own tag for this very answer shows that we do not know how it is made.
+   * What to keep of a page, so that its ETag can be computed for another credential. Nothing if this is switched off,
+   * or if upstream's tag for this very answer differs from our prediction.
    */
   async bodyOf(
     validator: Validator,
@@ -161,7 +164,9 @@ export class Conditions {
   }
 }
 
-/** Whether the tag is for what the credential shows now. One that covers no token outlives every change of it. */
+/**
+ * Whether the tag is for the credential's present token. A tag that covers no token outlives every change of the token.
+ */
 function isFor({ etag, madeFor, variesBy: varies }: KnownValidator, sent: Record<string, string>): boolean {
   if (etag === null || madeFor === null) return true;
   const isOfToken = varies === null || varies.split(" ").includes("authorization");

@@ -2,10 +2,10 @@ import { createHash } from "node:crypto";
 import type { Headers } from "../quota/headers.ts";
 
 /**
- * How upstream makes its ETags, found out and published by others, and promised by nobody
- * (https://github.com/bored-engineer/github-conditional-http-transport): SHA-256 over the values of these request headers,
- * as far as the answer's Vary names them, each followed by a colon, and then the body before it is compressed. So the tag
- * of a page that we hold can be told for a token that has never asked for it.
+ * How upstream makes its ETags. Others found out and published it; upstream promises nothing
+ * (https://github.com/bored-engineer/github-conditional-http-transport). The tag is SHA-256 over these request headers'
+ * values, each followed by a colon, and then the body before compression. Only headers that the answer's Vary names
+ * count. So we can compute a stored page's tag for a token that has never asked for the page.
  */
 const COVERED = ["accept", "authorization", "cookie"];
 
@@ -31,7 +31,7 @@ export function isPredicted(etag: string, predicted: string): boolean {
   return etag.replace(/^W\//, "") === `"${predicted}"`;
 }
 
-/** What a misprediction says something of: `/repositories/7/issues?page=2` → `/repositories/:/issues`. Pure. */
+/** The route that a misprediction is about: `/repositories/7/issues?page=2` → `/repositories/:/issues`. Pure. */
 export function routePattern(path: string): string {
   const [route = ""] = path.split(/[?#]/);
   return route.replace(/^\/repos\/[^/]+\/[^/]+/, "/repos/:/:").replace(/\/\d+(?=\/|$)/g, "/:");

@@ -1,12 +1,13 @@
 /**
- * How to learn, for nothing, whether a full last page has got a successor meanwhile. Its own 304 does not tell, because an
- * ETag does not cover the Link header.
+ * The free question that shows whether a full last page has a successor by now. The page's own 304 does not show it,
+ * because an ETag does not cover the Link header.
  *
- * - `page`: the list is paged by number, so the page after it has an address; while there is none it is an empty list.
- * - `newest`: the list is paged by a cursor that only upstream can make, but it is in order of creation: as long as the
- *   last row is the newest of all, none follows it.
+ * - page: the list is paged by number, so the next page has an address. While there is no such page, it is an empty
+ *   list.
+ * - newest: only upstream can make the list's cursors, but the list is in order of creation. While the last row is the
+ *   newest of all, no page follows.
  *
- * null: there is no such question, and the page has to be read again. Pure.
+ * Null: there is no such question, and the page has to be read again. Pure.
  */
 export function successorQuestion(path: string): { kind: "page" | "newest"; path: string } | null {
   const [route = "", text = ""] = path.split("?");

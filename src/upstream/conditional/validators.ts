@@ -22,7 +22,7 @@ export interface Validator {
 /** The same without the body, which is large and rarely needed. */
 export type KnownValidator = Omit<Validator, "body">;
 
-/** A validator that has been of no use for so long is dropped; the page is then asked once at full price. */
+/** A validator that was not used for this long is dropped; the page is then asked for once at full price. */
 const KEPT_DAYS = 30;
 /** `used_at` is written at most this often. */
 const NOTED_AGAIN_AFTER_MS = 24 * 3_600_000;
@@ -31,10 +31,10 @@ const PRUNED_AT_ONCE = 1_000;
 /**
  * Remembers that the page is stored, so that it can be asked for conditionally.
  *
- * Call it in the transaction that stores the page's rows, never before: a validator says "we have this page". Were it saved
- * and the rows were lost to a crash, upstream would answer 304 from then on, and the page would stay lost for good.
- * For the same reason the validators of other credentials go: they stand for an older state of the page, to which the page
- * may return. Two workers that save the same page at once leave the validator of the newer answer.
+ * Call it in the transaction that stores the page's rows, never before: a validator says "we have this page". If it
+ * were saved and a crash lost the rows, upstream would answer 304 from then on, and the page would stay lost. For the
+ * same reason the validators of other credentials are deleted. They stand for an older state, and the page may return
+ * to that state. If two workers save the same page at once, the validator of the newer answer stays.
  */
 export async function saveValidator(tx: Queries, validator: Validator): Promise<void> {
   const { credential, path, etag, lastModified, next, isFull, seenAt, body, variesBy, usedAt, madeFor } = validator;
@@ -54,12 +54,12 @@ export async function saveValidator(tx: Queries, validator: Validator): Promise<
   ]);
 }
 
-/** Forgets that the page is stored: a validator of an older state must not confirm the state that is stored instead. */
+/** Forgets that the page is stored: a validator of an older state must not confirm the state that replaced it. */
 export async function forgetValidators(tx: Transaction, { path }: Pick<Validator, "path">): Promise<void> {
   await tx.query(sql`delete from validators where path = ${path}`);
 }
 
-/** What says that we have each page, by credential: all of one answer, the newest. */
+/** The validators of each page, by credential: all for one answer, the newest. */
 export async function findValidators(db: Database, paths: readonly string[]): Promise<Map<string, KnownValidator>[]> {
   const rows = await db.prepared<KnownValidator>(sql`
     select credential, path, etag, last_modified as "lastModified", next, is_full as "isFull", seen_at as "seenAt",
@@ -111,8 +111,8 @@ export async function touchValidator(
 }
 
 /**
- * Drops what has been of no use for a month. A page's body stays as long as any credential's validator of the page is in
- * use. Answers how many were dropped.
+ * Drops validators that were not used for a month. A page's body stays while any credential's validator of the page is
+ * in use. Answers how many were dropped.
  */
 export async function pruneValidators(
   { db, clock }: Pick<Stores, "db" | "clock">,
@@ -150,9 +150,9 @@ export async function pruneBodies({ db, config }: Pick<Stores, "db" | "config">)
 }
 
 /**
- * The validator's name for a question. Another media type gets another body, and what is asked of one credential alone is
- * its own affair; Last-Modified does not tell them apart, so both are part of the name. `#` begins no part of a path that is
- * sent.
+ * The validator's name for a question. Another media type gets another body, and some questions are asked of one
+ * credential alone. Last-Modified does not tell them apart, so both are part of the name. No path that is sent has a
+ * `#`.
  */
 export function validatorPath(path: string, { accept, credential }: { accept?: string; credential?: string }): string {
   return [path, accept, credential].filter((part) => part !== undefined).join("#");

@@ -1,7 +1,7 @@
 import githubAppJwt from "universal-github-app-jwt";
 import type { Clock } from "../../stores.ts";
 
-/** A signature is used for so long. GitHub docs: it may be valid for ten minutes at most. */
+/** How long a signature is used. GitHub docs: it may be valid for ten minutes at most. */
 const REUSED_MS = 5 * 60_000;
 /** GitHub docs: say that it was made a minute ago, against clocks that differ. The library takes half a minute off itself. */
 const BACKDATED_S = 30;
@@ -42,8 +42,8 @@ export class AppSignature {
   }
 
   /**
-   * Learns upstream's clock from an answer to what was sent at `sentAt`. Answers whether it is another than was thought, so that
-   * what was signed by it is worth signing again.
+   * Learns upstream's clock from an answer to a request sent at `sentAt`. Answers true if the clock differs from our
+   * estimate: then the App should sign again.
    */
   learn(date: string | string[] | undefined, sentAt: Date): boolean {
     const told = Date.parse([date].flat()[0] ?? "");

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
 
-/** What an installation's requests are signed with, for an hour. GitHub docs: opaque, of any length. */
+/** The token for an installation's requests; it holds for an hour. GitHub docs: opaque, of any length. */
 export interface InstallationToken {
   text: string;
   /** By upstream's clock, in epoch milliseconds. */
@@ -21,9 +21,9 @@ const MAKING_MS = 15_000;
 const LOOK_MS = 50;
 
 /**
- * The tokens of the App's installations, made once for all processes. They lie in Redis, encrypted with a key that is derived
- * from the App's private key, with which a reader could have made them anyway. What Redis has lost is made anew, and while
- * Redis is away each process makes its own.
+ * The tokens of the App's installations, made once for all processes. They are in Redis, encrypted with a key derived
+ * from the App's private key; its holder could have made them anyway. If Redis loses them, they are made anew. While
+ * Redis is away, each process makes its own.
  */
 export class InstallationTokens {
   readonly #ctx: Pick<Stores, "config" | "redis" | "log">;
@@ -124,7 +124,7 @@ export class InstallationTokens {
     return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString("base64");
   }
 
-  /** Null where another key of the App's sealed it, or where it is damaged: a new token takes its place. */
+  /** Null if another key of the App sealed it, or if it is damaged. Then a new token takes its place. */
   #open(installationId: number, text: string): InstallationToken | null {
     const bytes = Buffer.from(text, "base64");
     try {

@@ -48,7 +48,7 @@ export async function loadInstallations(db: Queries): Promise<Installation[]> {
   }));
 }
 
-/** The installation that covers each repository, where there is one; 0 where one covered it and no longer does. */
+/** The installation that covers each repository, if there is one; 0 if one covered it and no longer does. */
 export async function findInstallations(db: Queries, repositoryIds: readonly number[]): Promise<Map<number, number>> {
   const rows = await db.query<{ repository_id: string; installation_id: string }>(sql`
     select repository_id, case when page = 0 then 0 else installation_id end as installation_id

@@ -14,17 +14,17 @@ import { repositoryOf } from "./visibility.ts";
 /** How long we believe which installations there are, and which of them covers a repository. */
 const KNOWN_MS = 5_000;
 const COVERING_MS = 60_000;
-/** Every installation sees the same of what none covers, which is public. So a few are enough to ask. */
+/** Outside its coverage every installation sees the same: what is public. So a few are enough to ask. */
 const MOST_STRANGERS = 10;
 
 /** The credentials that may be asked. */
 export interface Candidates {
   all: readonly string[];
-  /** Those of them that see what is asked for by their nature, and so go first. */
+  /** The credentials among them that surely see the resource; they go first. */
   preferred: readonly string[];
 }
 
-/** All credentials as which upstream may know us, which of them sees what, and what each has to show. */
+/** All our credentials at upstream: what each one sees, and the string that each shows. */
 export class Keyring {
   readonly #ctx: Pick<Stores, "config" | "db" | "redis" | "clock" | "log">;
   readonly #tokens: ReadonlyMap<string, string>;
@@ -58,7 +58,7 @@ export class Keyring {
   }
 
   /**
-   * The credentials that may be asked for a path: for a repository that an installation covers, that installation, and the tokens.
+   * The credentials that may be asked for a path: all tokens, and the installation that covers the path's repository.
    * @throws CredentialUnusableError when none is left, with the reason
    */
   async candidates(path: string, { writes = false } = {}): Promise<Candidates> {
@@ -114,14 +114,14 @@ export class Keyring {
     return `Bearer ${await this.#app.tokens.of(installationId)}`;
   }
 
-  /** Whether the credential changes the string that it shows, so that a validator has to say for which it is. */
+  /** Whether the credential's string changes over time. Then a validator has to say which string it is for. */
   changes(credential: string): boolean {
     return !this.#tokens.has(credential);
   }
 
   /**
-   * Upstream has answered 401 to what was shown. Answers whether the credential has another string to show by now: an
-   * installation makes a new token, and the App signs anew when upstream's clock is another than was thought.
+   * Upstream has answered 401 to this string. Answers whether the credential has another string now: an installation
+   * makes a new token, and the App signs anew if upstream's clock differs from our estimate.
    */
   async renew(credential: string, authorization: string, { headers }: Received, sentAt: Date): Promise<boolean> {
     if (!this.#app || this.#tokens.has(credential)) return false;
@@ -175,7 +175,7 @@ export class Keyring {
       this.#known = { credentials, loadedAt: this.#now() };
       return credentials;
     } catch (error) {
-      // What was known a moment ago is the best guess while Postgres is away.
+      // While Postgres is away, the knowledge of a moment ago is the best guess.
       if (!this.#known) throw error;
       return this.#known.credentials;
     }
@@ -208,8 +208,8 @@ export class Keyring {
 }
 
 /**
- * Whether the account has granted what the path needs, as far as tokens may have more: to read a repository's webhooks, and
- * to write. Pure.
+ * Whether the account has granted what the path needs. Only rights that tokens may have beyond the App count: reading a
+ * repository's webhooks, and writing. Pure.
  */
 function isPermitted({ permissions }: Installation, path: string, writes: boolean): boolean {
   const [, part = ""] = /^\/(?:repositories\/\d+|repos\/[^/]+\/[^/]+)\/([^/?]+)/.exec(path) ?? [];

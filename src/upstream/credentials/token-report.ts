@@ -12,7 +12,7 @@ import { RATE_LIMIT } from "../client/graphql.ts";
 import { OWN_HEADERS, type Received, Transport } from "../client/transport.ts";
 import { fingerprint } from "./credentials.ts";
 
-/** What upstream says of one token. The token itself is nowhere in it. */
+/** Upstream's answers about one token. The token itself is nowhere in it. */
 export interface TokenReport {
   fingerprint: string;
   /** "rejected": upstream does not accept it. "spent": a limit keeps us from asking more. */
@@ -25,7 +25,7 @@ export interface TokenReport {
   quota: { bucket: string; limit: number; remaining: number; resetAt: Date }[];
   /** How far upstream's clock is ahead of ours, to a second. Null: its answer had no date. */
   aheadMs: number | null;
-  /** The full names that it does not see, of those asked about; null where that could not be asked. */
+  /** The full names that the token does not see, of those asked about; null if that could not be asked. */
   unseen: string[] | null;
   unseenUnknown: string | null;
 }
@@ -42,7 +42,7 @@ const LIMITS = {
 };
 
 /**
- * Asks upstream who the token is, what it may, and which of the repositories it sees: one request, and a point for each
+ * Asks upstream for the token's user, its rights, and the repositories that it sees: one request, and a point for each
  * hundred repositories.
  * @throws UpstreamUnavailableError
  */

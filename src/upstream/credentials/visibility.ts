@@ -5,8 +5,9 @@ import type { Clock } from "../../stores.ts";
 const BELIEF_MS = 3_600_000;
 
 /**
- * Which credentials see which repositories. Upstream answers 404 for what a token may not see, as for what is not there: with
- * several tokens, only one that is known to see the repository can tell that something in it is missing.
+ * Which credentials see which repositories. Upstream answers 404 both for what a token may not see and for what does
+ * not exist. With several tokens, only a token that is known to see the repository can show that something in it is
+ * missing.
  */
 export class Visibility {
   readonly #seen: LRUCache<string, boolean>;
@@ -17,7 +18,7 @@ export class Visibility {
     this.#seen = new LRUCache({ maxSize: 50_000, sizeCalculation: () => 1, ttl: BELIEF_MS, perf });
   }
 
-  /** Takes note of what an answer shows. */
+  /** Notes whether an answer shows the repository to the credential. */
   note(path: string, credential: string, sees: boolean): void {
     const repository = repositoryOf(path);
     if (repository !== null) this.#seen.set(`${credential} ${repository}`, sees);

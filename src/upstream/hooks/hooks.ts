@@ -18,8 +18,8 @@ export interface RepositoryHook {
 type Asking = Pick<Upstream, "get" | "write">;
 
 /**
- * Makes the repository's hook at upstream be as given, and answers its id. A hook with the same address is updated, its
- * secret included, since upstream does not tell the present one. Without such a hook one is created. Safe to run twice.
+ * Makes the repository's hook at upstream be as given, and answers its id. A hook with the same address is updated with
+ * its secret, because upstream does not show the present secret. Without such a hook one is created. Safe to run twice.
  * @throws UpstreamRefusedError when the token may not manage hooks (upstream says 404 to that) or upstream refuses the
  *   hook; no error carries the secret
  */

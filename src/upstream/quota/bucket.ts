@@ -11,7 +11,7 @@ export interface BucketState {
   resetAt: number;
 }
 
-/** A bucket with what we ourselves have taken from its window, as far as we know; what we do not know counts as ours. */
+/** A bucket with our own spending in its window, as far as known; unknown spending counts as ours. */
 export interface SharedBucketState extends BucketState {
   spent: number;
 }

@@ -8,15 +8,15 @@ export interface OwnLeaseRequest {
   /** `QUOTA_SHARE` */
   share: number;
   credentials: readonly string[];
-  /** Those of them that go first if they can. */
+  /** The credentials among them that go first if they can. */
   preferred: readonly string[];
   now: number;
 }
 
 /**
- * What this process remembers of the budget: upstream's last words on each bucket, and which credentials are silenced or
- * rejected. Callers' requests are leased from it while Redis is away; a test holds its rules equal to those of `scripts.ts`.
- * Of an unknown bucket it leases freely: the first answer says what is left.
+ * What this process remembers of the budget: upstream's last words on each bucket, and which credentials are silenced
+ * or rejected. Callers' requests lease from it while Redis is away. A test holds its rules equal to those of
+ * `scripts.ts`. An unknown bucket leases freely: the first answer says what is left.
  */
 export class OwnBudget {
   /** The quota that a credential spends. Only whether it is rejected is each credential's own. */
@@ -57,7 +57,7 @@ export class OwnBudget {
     return { credential };
   }
 
-  /** Takes note of an answer's headers. What was leased and not charged is not given back before they say so. */
+  /** Notes an answer's headers. Leased but uncharged points are given back only when headers show them. */
   see(credential: string, bucket: string, seen: BucketState, now: number): void {
     const known = this.bucket(credential, bucket, now);
     const spent = seen.limit - seen.remaining;

@@ -16,7 +16,7 @@ const PROBES: Record<Priority, number> = { caller: 2, refresh: 1, "catch-up": 1,
 const REJECTION_MS = 5 * 60_000;
 /** How long a lease waits for our own pace, in all. After that the job had better wait in its queue. */
 const PACE_PATIENCE_MS = 2_000;
-/** When a job may ask again while Redis, without which its class has no budget, does not answer. */
+/** When a job may ask again while Redis does not answer: without Redis its class has no budget. */
 const REDIS_WAIT_MS = 2_000;
 
 /** What a request asks of the quota. */
@@ -25,7 +25,7 @@ export interface Demand {
   api: Api;
   cost: number;
   isWrite: boolean;
-  /** When it is not what the method says: a POST that creates nothing that people see need not stand in the line of writes. */
+  /** Set if the method does not decide it: a POST that creates nothing visible need not wait in the line of writes. */
   points?: number;
   priority: Priority;
   signal?: AbortSignal | undefined;
@@ -44,7 +44,10 @@ export interface GrantedLease {
 /** How a request ended. `headers` is null when no answer came, or none of upstream's own. */
 export interface Outcome {
   headers: Headers | null;
-  /** What upstream took for it, when that is not the lease's cost: 0 for a 304 and for a request that never reached it. */
+  /**
+   * What upstream charged, if that differs from the lease's cost: 0 for a 304 and for a request that never reached
+   * upstream.
+   */
   charged?: number | undefined;
   /** Figures that stand in the body. */
   alsoSeen?: BucketState | undefined;
@@ -54,9 +57,9 @@ type Granted = { granted: GrantedLease; sendAt: number };
 type Denied = Exclude<Lease, { credential: string }>;
 
 /**
- * Leases requests from the budget of all processes. While Redis, which keeps that, does not answer, callers' requests go
- * on with what this process remembers: less exact, since it does not know what others spend, but upstream's headers soon
- * say. Every other class waits for Redis.
+ * Leases requests from the budget of all processes, which Redis keeps. While Redis does not answer, callers' requests
+ * continue with what this process remembers. That is less exact, because it lacks what other processes spend, but
+ * upstream's headers soon correct it. Every other class waits for Redis.
  */
 export class Quota {
   readonly #ctx: Pick<Stores, "config" | "clock">;
@@ -77,10 +80,10 @@ export class Quota {
   }
 
   /**
-   * Takes the cost from the bucket of the credential that has the most left; `preferred` ones go first if they have enough.
-   * Where only our own pace denies it (writes stand in line, a second apart), this waits for seconds at most.
+   * Takes the cost from the bucket of the credential with the most left; `preferred` ones go first if they have enough.
+   * If only our own pace denies it (writes go a second apart), this waits for seconds at most.
    * @throws QuotaSpentError with the first moment at which one of them may have enough
-   * @throws QuotaUnknownError when Redis does not answer and the request is none of a caller's
+   * @throws QuotaUnknownError when Redis does not answer and the request comes from no caller
    * @throws CredentialRejectedError when upstream rejects them all
    * @throws the signal's reason when it is aborted while waiting
    */
@@ -102,7 +105,7 @@ export class Quota {
       const waitMs = retryAt - this.#now();
       if (by === "limit" || performance.now() + waitMs > patientUntil)
         throw new QuotaSpentError(demand.bucket, new Date(retryAt));
-      // What it waits for may end earlier, in another process, which cannot be seen from here.
+      // The cause of the wait may end earlier, in another process; this process cannot see that.
       await sleep(Math.max(1, waitMs), undefined, demand.signal ? { signal: demand.signal } : {});
     }
   }
@@ -123,14 +126,14 @@ export class Quota {
     if (priority !== "caller") throw new QuotaUnknownError(bucket, new Date(request.now + REDIS_WAIT_MS));
     const own = this.#own.lease(request);
     if ("retryAt" in own) return { ...own, by: "limit" };
-    // To the shared budget it is a request that was never leased: only what its answer says counts.
+    // For the shared budget this request was never leased: only its answer's headers count.
     return {
       granted: { ...own, bucket, cost, id: request.id, counted: "unmetered", window: 0 },
       sendAt: request.now,
     };
   }
 
-  /** Redis may have lost its memory where this process has not: what was spent a moment ago is spent still. */
+  /** Redis may have lost its memory when this process has not. Recent spending still counts. */
   async #remembering(request: LeaseRequest, lease: Exclude<Lease, Denied>): Promise<Granted | Denied> {
     const { id, bucket, cost, floor, share, now } = request;
     const { credential, counted, window, sendAt } = lease;
@@ -141,7 +144,7 @@ export class Quota {
     return { retryAt: remembered.resetAt, by: "limit" };
   }
 
-  /** Writes are a second apart, so this one may have to wait; and meanwhile upstream may have asked for silence. */
+  /** Writes are a second apart, so this one may have to wait. Meanwhile upstream may ask for silence. */
   async #standInLine(lease: GrantedLease, sendAt: number, signal: AbortSignal | undefined): Promise<void> {
     const waitMs = sendAt - this.#now();
     if (waitMs <= 0) return;

@@ -16,7 +16,7 @@ export interface QuotaReport {
   limit: number | null;
   remaining: number | null;
   resetAt: Date | null;
-  /** What a first copy may take of this window and of each that comes, with its floor and QUOTA_SHARE considered. */
+  /** What a first copy may take of this window and of each later one, after its floor and QUOTA_SHARE. */
   copying: { left: number; perWindow: number } | null;
   /** Upstream asked for silence until then. */
   blockedUntil: Date | null;

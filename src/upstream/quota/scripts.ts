@@ -19,19 +19,19 @@ import {
 } from "./limits.ts";
 
 /**
- * The rules of the budget of all processes. Each operation is one script, so it is atomic among them and takes one round
- * trip. A credential and a bucket are a hash each; a missing field reads as 0. The requests under way are a sorted set, by
- * when their places become free by themselves; the points of the last minute are a hash, by slot. What is not touched any
- * more expires an hour after it has lost its meaning.
+ * The rules of the budget of all processes. Each operation is one script, so it is atomic among processes and takes one
+ * round trip. Each credential and each bucket is a hash; a missing field reads as 0. The requests under way are a
+ * sorted set, by the time at which their places expire. The points of the last minute are a hash, by slot. Unused keys
+ * expire an hour after they have lost their meaning.
  *
  * A bucket of a credential is
  * - known: an answer's headers said what is left, which holds until `resetAt`;
  * - unmetered: an answer came without such headers, so upstream does not count; believed for a minute;
- * - unknown: before the first answer, after the window is over, and after Redis has lost its memory. It is never taken to
- *   be full: very few requests may be under way ("probes") until the headers of one of them say what is left.
+ * - unknown: before the first answer, after the window is over, and after Redis has lost its memory. It never counts as
+ *   full: very few requests may be under way ("probes") until the headers of one of them say what is left.
  *
  * A bucket's `remaining` is less the leases given out, and its `spent` is what we ourselves have taken from the window.
- * What a lease left in a window that is over is not given back to the next one.
+ * What a lease left in a past window is not given back to the next one.
  */
 const HOUR_MS = 3_600_000;
 
@@ -47,8 +47,8 @@ const script = (text: string): Script => ({ text, sha1: hash("sha1", text) });
  * KEYS: for each credential its ledger's hash, its bucket's, its requests under way and its points, and its own hash.
  * ARGV: now, cost, floor, share, probes, the request's id, its points, the points allowed, 1 if it writes, then per
  * credential 1 if preferred.
- * Answers the credential's index, how it is counted, the window and when to send; or 0, when to come back, and 1 when it is
- * only our own pace that denies it.
+ * Answers the credential's index, how it is counted, the window and when to send. Denied: 0, when to come back, and 1
+ * if only our own pace denies it.
  */
 export const LEASE = script(`
 local now, cost, floor, share = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])

@@ -4,7 +4,7 @@ import type { BucketState, SharedBucketState } from "./bucket.ts";
 import { type Api, POINTS_PER_MINUTE } from "./limits.ts";
 import { BLOCK, LEASE, REJECT, type Script, SETTLE } from "./scripts.ts";
 
-/** For how long Redis is not asked again once it did not answer. */
+/** How long Redis is not asked again after it did not answer. */
 const REDIS_ABSENCE_MS = 1_000;
 
 export interface LeaseRequest {
@@ -27,13 +27,13 @@ export interface LeaseRequest {
   now: number;
 }
 
-/** What a lease was taken from: a known window, an unknown bucket, or one that upstream does not meter. */
+/** The source of a lease: a known window, an unknown bucket, or a bucket that upstream does not meter. */
 export type Counted = "window" | "probe" | "unmetered";
 
 /**
- * `window`: the `reset` of the window that was charged, 0 if none was. `sendAt`: not before then.
- * Denied: `retryAt` is the first moment with any prospect; `by` says whether upstream's own limit denies it or only our
- * pace, which soon passes. `retryAt` 0: every credential is rejected.
+ * `window`: the `reset` of the charged window, 0 if none was charged. `sendAt`: not before then.
+ * Denied: `retryAt` is the first moment with any prospect. `by` is upstream's own limit, or our pace, which soon
+ * passes. `retryAt` 0: every credential is rejected.
  */
 export type Lease =
   | { credential: string; counted: Counted; window: number; sendAt: number }
@@ -63,7 +63,7 @@ export class BudgetKeys {
     this.#space = `${redisPrefix}:quota`;
   }
 
-  /** Whether it is silenced, its line of writes; and of the credential itself, whether it is rejected. */
+  /** Of a ledger: whether it is silenced, and its line of writes. Of a credential: whether it is rejected. */
   credential(name: string): string {
     return `${this.#space}:${name}`;
   }
