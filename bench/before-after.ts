@@ -131,8 +131,8 @@ async function takeTurns(loader: Loader, sides: (Side & { connections?: number }
 }
 
 /**
- * Ratios above one: this checkout is quicker, or a proxy makes it so. What else a machine does only ever adds to the CPU time
- * of an answer, so the turns that it disturbed least are compared: the best tenth of each side.
+ * Ratios above one: this checkout is quicker, or a proxy makes it so. Other work on the machine only ever adds CPU time
+ * to an answer. So the least disturbed turns are compared: the best tenth of each side.
  */
 function figures(costs: readonly Cost[][]): Record<string, unknown> {
   const perSecond = costs.map((side) => quantile(side.map((cost) => -cost.perSecond)) * -1);

@@ -3,7 +3,7 @@ import { CONNECTIONS, openSamePage } from "./same-page.ts";
 import { alternateServers } from "./serving.ts";
 
 export const benchmark: Benchmark = {
-  about: "304 to somebody who has the page, against bare node:http that compares the tag and answers 304",
+  about: "304 to a caller that has the page, against bare node:http that compares the tag and answers 304",
   async run() {
     await using page = await openSamePage();
     const side = (server: typeof page.subject) => ({

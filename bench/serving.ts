@@ -30,9 +30,9 @@ export function costOf({ answers, seconds, cpuSeconds }: Sum): Cost {
 }
 
 /**
- * Answers per second of two servers, each in a process of its own, asked in turn by as many connections, after rounds that
- * count for nothing, until the code is compiled. Beside it the CPU time that each takes for an answer (Postgres' own is not in
- * it), which tells the same on a machine that others use too.
+ * Answers per second of two servers, each in a process of its own. Both are asked in turn over as many connections.
+ * Rounds before the code is compiled count for nothing. The CPU time of an answer is given too (without Postgres' own);
+ * it holds on a machine that others use as well.
  */
 export async function alternateServers(
   { subject, reference, connections = 16 }: { subject: Side; reference: Side; connections?: number },

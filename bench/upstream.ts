@@ -17,8 +17,8 @@ export async function repositoriesAt(url: string): Promise<{ id: number; fullNam
 }
 
 /**
- * Gives upstream so many more accounts that see and may write everything, since its pace holds for each of them: their tokens
- * and the first account's own, as `UPSTREAM_TOKEN` takes them.
+ * Gives upstream this many more accounts that see and may write everything, since its pace holds for each account.
+ * Answers their tokens and the first account's own, in the form of `UPSTREAM_TOKEN`.
  */
 export async function addTokens(url: string, count: number): Promise<string> {
   const tokens = Array.from({ length: count }, (_, at) => `bench-token-${at + 2}`);

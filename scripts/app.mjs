@@ -75,7 +75,7 @@ export async function startApp({ home, runtime, args, environment }) {
 }
 
 /**
- * Ends the app of a launcher that died, and the processes that this app had started, where it is proven that they are its own.
+ * Ends the app of a launcher that died, and the processes that this app had started. Only proven processes of its own end.
  * @param {string} home
  */
 export async function endLeftoverApp(home) {

@@ -1,5 +1,6 @@
-// Where a Postgres keeps its cluster: in the instance's home. Root runs Postgres as another user, who may not be able to enter
-// it (root's own home is closed to others): then in a directory under /var/lib/tain that belongs to that home.
+// Where a Postgres keeps its cluster: in the instance's home. Root runs Postgres as another user. If that user cannot
+// enter the home (root's own home is closed to others), the cluster is in a directory under /var/lib/tain that belongs
+// to that home.
 import { createHash, randomBytes } from "node:crypto";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -23,7 +23,7 @@ export async function findRuntime() {
 }
 
 /**
- * The environment for a program run by `runtime`. What the program starts finds the same Node, and what Node has compiled
+ * The environment for a program run by `runtime`. Its child processes find the same Node, and the code that Node has compiled
  * before; where the compiled code cannot be written, Node does without.
  * @param {string} runtime
  * @param {NodeJS.ProcessEnv} additions

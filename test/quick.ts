@@ -1,6 +1,6 @@
 /**
- * The files of `npm run test:quick`, which takes less than a minute: what is pure, what is asked of the API, the receiver, the
- * merge rule, the upstream client, and a few scenarios. Everything else is left to `npm test`.
+ * The files of `npm run test:quick`, which takes less than a minute: pure parts, the API, the receiver, the merge rule,
+ * the upstream client, and a few scenarios. Everything else is left to `npm test`.
  */
 export const QUICK = [
   "test/*.test.ts",

@@ -147,7 +147,9 @@ async function isRenamed({ headers }: Party, status: number, theirs: Response): 
   return (await fetch(new URL(location, theirs.url), { headers })).status === status;
 }
 
-/** Whether it is gone here because it was transferred out of the mirror: to a repository that is not mirrored, or was not a moment ago. */
+/**
+ * Whether it was transferred out of the mirror: to a repository that is not mirrored, or was not mirrored a moment ago.
+ */
 async function isBeyond(
   { mirror, upstream }: Reading,
   path: string,

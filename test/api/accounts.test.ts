@@ -20,7 +20,7 @@ const same = async (path: string, asUpstream = path) => {
   return ours;
 };
 
-/** An account that the mirror knows only as it stands in issues. */
+/** An account that the mirror knows only from issues. */
 async function somebody(): Promise<{ id: number; login: string }> {
   const { body } = await world.get(`/repos/${busiest}/issues?state=all&per_page=100`);
   return (body as { user: { id: number; login: string; type: string } }[])
@@ -45,7 +45,7 @@ describe("accounts", () => {
     expect(body[0].user).not.toHaveProperty("public_repos");
   });
 
-  test("whoever asks by a token of ours is shown whole as well", async () => {
+  test("the user of one of our tokens is shown whole as well", async () => {
     const { body } = await world.get(`/repos/${busiest}/issues?state=all&per_page=100`);
     const { id } = await somebody();
     const other = body.map((row: { user: { id: number } }) => row.user.id).find((one: number) => one !== id);
@@ -94,7 +94,7 @@ describe("accounts", () => {
 });
 
 describe("whose repositories", () => {
-  test("of a user: only public ones, whoever asks", async () => {
+  test("of a user: only public ones, for every caller", async () => {
     const owners = [...new Set(world.repositories.map(({ fullName }) => fullName.split("/")[0] as string))];
     for (const owner of owners) {
       const { body, status } = await world.get(`/users/${owner}/repos?per_page=100`);
@@ -187,7 +187,7 @@ describe("issues across repositories", () => {
     await world.ctx.db.query(sql`update api_tokens set user_id = ${world.userId}`);
   });
 
-  test("need somebody who asks, and say what they cannot answer", async () => {
+  test("need a caller with a credential, and say what they cannot answer", async () => {
     for (const path of ["/issues", "/user/issues", "/orgs/acme/issues"])
       expect((await world.get(path, { token: null })).status, path).toBe(401);
     const { status, body } = await world.get("/issues?filter=subscribed");

@@ -34,7 +34,7 @@ export interface ApiWorldOptions {
   clock?: Context["clock"];
   /** How many tokens the mirror has at upstream, each of its own account, which writes once a second. Default 1. */
   upstreamTokens?: number;
-  /** How long upstream works on whether a pull request can be merged, once somebody has asked. Default 2 s. */
+  /** How long upstream computes mergeability after the first request for it. Default 2 s. */
   mergeableDelayMs?: number;
 }
 

@@ -190,7 +190,7 @@ describe.each(["/-/openapi.json", "/-/docs"])("%s", (path) => {
     else expect(JSON.parse(text).servers[0].url).toBe("https://mirror.example/it's&\"here");
   });
 
-  test("is 304 to whoever has it, and to a HEAD its length", async () => {
+  test("is 304 to a caller that has it, and to a HEAD its length", async () => {
     const { headers, text } = await askAt(world.url, "GET", path);
     const etag = headers.get("etag") ?? "";
     const again = await askAt(world.url, "GET", path, { headers: { "if-none-match": etag } });

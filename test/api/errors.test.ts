@@ -73,7 +73,7 @@ const cases: Record<string, Case> = {
     docs: AT,
     headers: { "x-ratelimit-limit": "60" },
   },
-  "nobody where somebody is needed": {
+  "an anonymous caller where a user is needed": {
     path: "/user",
     asking: () => ({ token: null }),
     status: 401,

@@ -36,7 +36,7 @@ interface Answers {
   theirs: Shown;
 }
 
-/** What is remembered of the first time is shown from the third on: by then it is known on what it depends. */
+/** An answer that is kept is shown from the third time on: by then it is known what the answer depends on. */
 const TIMES = 4;
 
 /** Null: the query is none. Each execution gets a context of its own. */
@@ -189,8 +189,8 @@ test(`what resolvers answer, throw and promise becomes the same text: ${SEEDS * 
 });
 
 /**
- * Of several things that go wrong below a place which becomes null for one of them, those are told that went wrong before it:
- * which these are is a matter of time. So they count as one.
+ * One error makes a place null. Other errors below that place are told only if they came before. Which ones did is a
+ * matter of time, so all of them count as one.
  */
 function withoutRaces({ data, errors }: Shown): Shown {
   const told = errors.map((text) => {

@@ -1,4 +1,4 @@
-/** What a process remembers for GraphQL is never shown once it has changed, whichever process changed it. */
+/** What a process remembers for GraphQL is never shown after a change, in any process. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
@@ -196,7 +196,7 @@ test("what is not followed any more is not found, and a repository that turns pr
   expect((await shown()).errors).toBeUndefined();
 });
 
-test("a former name leads to whoever bears it now", async () => {
+test("a former name leads to the repository that has it now", async () => {
   const whole = await upstream("");
   const other = world.repositories.find(({ id }) => id !== at.id);
   if (!other) throw new Error("There is no second repository");

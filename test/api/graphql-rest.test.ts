@@ -205,7 +205,7 @@ const REACTIONS: [string, Reading] = [
   (json) => (json.reactions ? reactionGroups(json) : null),
 ];
 
-/** What a field shows that is a resource itself or a list of some: the selection, and what REST says. */
+/** Fields that show a resource or a list of resources: the selection, and REST's counterpart. */
 const RELATIONS: Record<string, Record<string, [selection: string, Reading]>> = {
   Repository: {
     owner: ["{ login }", (json) => login(json.owner)],
@@ -310,7 +310,7 @@ async function rows(type: string): Promise<Fields[]> {
     else if (type === "IssueComment") found.push(...(await all(`${at}/issues/comments?per_page=100`)));
     else if (type === "PullRequestReviewComment") found.push(...(await all(`${at}/pulls/comments?per_page=100`)));
     else {
-      // Accounts: whoever wrote something.
+      // Accounts: the authors.
       const people = (await all(`${at}/issues?state=all&per_page=100`)).map((row) => row.user);
       const distinct = new Map([...people, (await world.get(at)).body.owner].map((user) => [user?.login, user]));
       found.push(...[...distinct.values()].filter((user) => user?.type === type && user.login !== "ghost"));

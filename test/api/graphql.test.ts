@@ -191,7 +191,7 @@ test("the number of statements does not grow with the number of rows", async () 
   };
   await count(2);
   const [few, many] = [await count(3), await count(40)];
-  // With more rows come rarer kinds of references, each of which is one more statement, however many rows have it.
+  // More rows bring rarer kinds of references. Each kind is one more statement, for any number of rows.
   expect(many).toBeLessThanOrEqual(few + 10);
   expect(many).toBeLessThan(45);
 });

@@ -128,7 +128,10 @@ describe("Markdown", () => {
 
 const TAG = /<\/?([a-z][a-z\d]*)((?:\s+[a-z-]+(?:="[^"<>]*")?)*)\s*\/?>/gi;
 
-/** What of HTML could do anything: every tag and attribute that is not known to be harmless, and whatever is no tag at all. */
+/**
+ * HTML that could do harm: every tag and attribute that is not known to be harmless, and all text that looks like a
+ * tag.
+ */
 function harmful(shown: string): string[] {
   const found: string[] = [];
   for (const [tag, name = "", attributes = ""] of shown.matchAll(TAG)) {

@@ -182,7 +182,7 @@ describe("the same from memory as anew", () => {
     expect(text.match(/HTTP\/1.1 \d+/g)).toEqual(Array.from({ length: 5 }, () => "HTTP/1.1 200"));
     const order = text.split("HTTP/1.1 200").slice(1).map(isShortHead);
     expect(order).toEqual([true, false, true, false, true]);
-    // Whoever leaves before the answer is in nobody's way.
+    // A caller that leaves before the answer delays no other.
     for (let time = 0; time < 20; time++) {
       const socket = connect(Number(port), hostname);
       socket.write(short, () => socket.destroy());

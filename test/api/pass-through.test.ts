@@ -84,7 +84,8 @@ test("a route that is mirrored is never asked of upstream, and what upstream hid
 test("what is no part of the dialect is not passed on: upstream's own pages may show what is its operator's", async () => {
   // The mirror's own operator sits at this machine, and is shown the mirror's own status.
   const fromElsewhere = { "x-forwarded-for": "203.0.113.9" };
-  // The simulator shows and changes everything below /-/ for whoever asks; another Tain shows its status to its neighbours.
+  // The simulator lets every caller see and change everything below /-/; another Tain shows its status to its
+  // neighbours.
   expect((await askAt(world.upstream.url, "GET", "/-/state", { token: TOKEN })).status).toBe(200);
   for (const path of ["/-/state", "/%2d/state", "/%2D%2Fstate", "/-", "/-/status", "/api/v3/-/state"])
     expect((await ask(path, { headers: fromElsewhere })).status, path).toBe(404);
@@ -92,7 +93,7 @@ test("what is no part of the dialect is not passed on: upstream's own pages may 
   expect((await askAt(on, "POST", "/-/mutate", { token: TOKEN, body })).status).toBe(404);
 });
 
-test("what is passed on never keeps upstream from being asked who somebody is", async () => {
+test("passed-on requests never keep upstream from being asked who a caller is", async () => {
   let slow = 0;
   const hanging = createServer((request, response) => {
     if (request.url === "/user") response.end(JSON.stringify({ id: 5, login: "person", type: "User" }));

@@ -204,7 +204,7 @@ describe("refusals", () => {
     expect(answer.body).toEqual(fault(401, "Bad credentials", "rest"));
   });
 
-  test("what needs somebody and has nobody: 401", async () => {
+  test("an anonymous request for what needs a user: 401", async () => {
     for (const path of ["/user", "/user/repos"]) {
       const answer = await world.get(path, { token: null });
       expect([answer.status, answer.body.message]).toEqual([401, "Requires authentication"]);
@@ -324,7 +324,7 @@ describe("refusals", () => {
 });
 
 describe("quota over HTTP", () => {
-  test("when it is spent: 403 with the service's words, for somebody and for nobody", async () => {
+  test("when it is spent: 403 with the service's words, for users and for anonymous callers", async () => {
     const url = await world.openSibling({
       RATE_LIMIT_USER: "2",
       RATE_LIMIT_ANONYMOUS: "1",

@@ -93,7 +93,7 @@ test("issues by label, creator, assignee and mention", async () => {
   const text = (all as { body: string | null }[])
     .map(({ body }) => /(?:^|\s)@([a-z][a-z-]+[a-z])\b/.exec(body ?? "")?.[1])
     .find(Boolean);
-  expect(text, "somebody is mentioned in the generated world").toBeDefined();
+  expect(text, "the generated world mentions a user").toBeDefined();
   const found = await world.get(below(`/issues?mentioned=${text?.toUpperCase()}&state=all&per_page=100`));
   expect(found.body.length).toBeGreaterThan(0);
 });

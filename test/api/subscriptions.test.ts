@@ -88,7 +88,7 @@ test("a change is told to every process that has subscribers, and is there to re
   expect((await here.next()).data.issueChanged).toMatchObject({ number: other, issue: { labels: { nodes: [] } } });
 });
 
-test("a pull request changes as one, whichever of its sides was seen", async () => {
+test("a pull request changes as one, when either of its sides was seen", async () => {
   const { issues, pulls } = await numbers();
   const [number = 0] = pulls;
   await using ofPulls = await subscribe(PULLS);

@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => world?.[Symbol.asyncDispose]());
 
 let made = 0;
-/** A token of upstream's, of somebody new. */
+/** A token of upstream's, of a new user. */
 function upstreamToken(options: { repositories?: string[]; login?: string } = {}): { token: string; login: string } {
   made += 1;
   const login = options.login ?? `person-${made}`;
@@ -44,7 +44,7 @@ function spent(token: string): { charged: number; free: number; points: number }
   return { charged, free: requests - charged, points: buckets?.graphql?.points ?? 0 };
 }
 
-describe("somebody with a token of upstream's", () => {
+describe("a caller with a token of upstream's", () => {
   test("is answered as themselves, by REST and GraphQL", async () => {
     const { token, login } = upstreamToken();
     const theirs = await askAt(world.upstream.url, "GET", "/user", { token });

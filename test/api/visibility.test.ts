@@ -213,9 +213,9 @@ describe.each(callers)("%s", (caller) => {
     if (sees[caller]) expect(unseen.status).toBe(403);
     else expect(shape(unseen)).toEqual(shape(unknown));
     const inPublic = await at(open.fullName, open);
-    // Upstream itself judges who writes with its token, as whoever that is.
+    // Upstream itself judges the writes of callers with its own tokens.
     const isJudged = caller === "upstream's token that does not";
-    // Whoever sees a pull request may begin a review, which stays theirs alone until it is submitted.
+    // Everyone who sees a pull request may begin a review. It is visible to its author alone until it is submitted.
     const refusals = isJudged ? [path === "/pulls/:number/reviews" ? 200 : 403, 403, 404, 422] : [401, 403];
     expect(refusals, inPublic.text).toContain(inPublic.status);
   });

@@ -190,7 +190,9 @@ function shapeProblems({ method, status }: Pick<Step, "method" | "status">, path
   return problemsOf(description, schema, answer.body).filter((problem) => !BLANK.test(problem));
 }
 
-/** Between mirror and upstream, but for what upstream works out by itself a while after somebody has looked. */
+/**
+ * Differences between mirror and upstream, without the fields that upstream computes a while after a request for them.
+ */
 async function differences(...ignored: string[]): Promise<string[]> {
   const ofItself = ["mergeable", "rebaseable", "mergeable_state", "merge_commit_sha", ...ignored];
   return (await compare(world.ctx, world.upstream, repo, (_kind, path) => ofItself.includes(path))).differences;

@@ -58,7 +58,7 @@ test("a hook is registered, proven by a ping, found well, listed as ours, and re
   });
 });
 
-test("what somebody changed at upstream is told, and mended by registering again", async () => {
+test("a hook that was changed at upstream is reported, and registering again repairs it", async () => {
   await using world = await openHooked();
   await tainOn(world, ["hooks", "register"]);
   const [hook] = hooksOf(world);
@@ -94,7 +94,7 @@ test("a secret that the receiver does not know, and an address that nobody liste
   expect(kinds(again.json.repositories[0].findings)).toEqual(["unreachable"]);
 });
 
-test("an address that takes deliveries for somebody else's inbox is found out", async () => {
+test("an address that takes deliveries for another inbox is found out", async () => {
   await using world = await openHooked();
   const stranger = createServer((_request, response) => response.writeHead(200).end("fine")).listen(0, "127.0.0.1");
   await once(stranger, "listening");
@@ -157,7 +157,7 @@ test("without an address, a secret or a mirrored repository nothing is registere
   expect(hooksOf(world)).toEqual([]);
 });
 
-test("a secret is changed in three steps, none of which loses a delivery", async () => {
+test("a secret is changed in three steps, and no step loses a delivery", async () => {
   await using world = await openHooked();
   await tainOn(world, ["hooks", "register"]);
   const proposed = await tainOn(world, ["hooks", "rotate", "--json"]);

@@ -15,7 +15,7 @@ interface Ran {
 
 export type Gh = (args: string[], options?: { token?: string; host?: string }) => Promise<Ran>;
 
-/** The host of which `gh` knows that it speaks plain http, and keeps its API at `api.`. */
+/** For this host `gh` speaks plain http, and expects the API at `api.`. */
 export const DEVELOPMENT = "github.localhost";
 /** Any other host is an enterprise server to it: `/api/v3` and `/api/graphql`. */
 export const ENTERPRISE = "ghe.example.test";

@@ -543,7 +543,7 @@ describe.skipIf(!hasGh)("gh (skipped where it is not installed: apt-get install 
     );
   });
 
-  test("status, pr status and issue status, as somebody who has something to do", async () => {
+  test("status, pr status and issue status, as a user who has something to do", async () => {
     const open = issues.filter(({ state }) => state === "open");
     const name = mostCommon(open.flatMap((row) => row.assignees.map((user: Json) => user.login)));
     const mine = open.filter((row) => row.assignees.some((user: Json) => user.login === name));

@@ -59,7 +59,7 @@ test("transactions that touch the same in any order wait for each other and none
   expect(seen).not.toContain("null");
 });
 
-test("whoever asks while an answer is under way is told of what was committed before they asked", async () => {
+test("a question during another's answer is told of what was committed before it was asked", async () => {
   await using mirror = await opened();
   const { db, revisions } = mirror;
   const stale: string[] = [];

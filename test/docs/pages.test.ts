@@ -88,7 +88,7 @@ describe("the architecture", () => {
     ["A read that was answered before.", 6],
     ["A first read.", 18],
     ["A GraphQL query.", 18],
-  ])("the walk '%s' passes at most %i files, each of which exists", (walk, most) => {
+  ])("the walk '%s' passes at most %i files, and each exists", (walk, most) => {
     const text = readPage("docs/architecture.md");
     const start = text.indexOf(`**${walk}**`);
     expect(start).toBeGreaterThan(0);

@@ -121,7 +121,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await reader?.end();
-  // Roles are the server's, and this one may be somebody's already.
+  // Roles belong to the whole server, and this one may have existed before.
   if (!wasThere) await world.ctx.db.query(sql.script(`drop owned by ${ROLE}; drop role ${ROLE}`));
   await world?.[Symbol.asyncDispose]();
 });
@@ -173,7 +173,7 @@ describe("the questions", () => {
     expect(await numbers("Which open issues has nobody answered?")).toEqual(expected.sort());
   });
 
-  test("pull requests that wait for a review are those without one by somebody else", async () => {
+  test("pull requests that wait for a review are those without one by another person", async () => {
     const expected = truths.flatMap(({ repository, pulls, reviews }) =>
       pulls
         .filter((pull) => pull.state === "open" && !pull.draft)

@@ -241,7 +241,7 @@ test("what another has inserted meanwhile is locked in the same order as all els
     commit.resolve();
     await first;
     await untilWaitingFor(rows[0].pid);
-    // Whoever took the issue now, and then the user, could deadlock with it.
+    // A transaction that took the issue now, and then the user, could deadlock with it.
     await expect(mirror.rows("select from issues where number = 1 for update nowait")).rejects.toThrow(
       "could not obtain lock",
     );

@@ -341,7 +341,7 @@ export const plants: readonly Plant[] = [
   {
     name: "status-for-all",
     property: 8,
-    does: "Whoever asks through a proxy is shown the operator's page.",
+    does: "Requests through a proxy are shown the operator's page.",
     file: "src/health/operator.ts",
     replaces: [["return isDirectLoopback(exchange);", "return exchange.peer.length > 0;"]],
     tests: ["test/receiver/health.test.ts"],

@@ -72,8 +72,8 @@ function newState({ commands }: Proof, { version, now }: Running): State {
 }
 
 /**
- * An interrupted attempt goes on. After a whole one what failed is run again; where every command passed, but a figure is
- * beyond its bound, no command is to blame, and all are.
+ * An interrupted attempt continues. After a whole attempt, its failed commands run again. If every command passed but a
+ * figure is beyond its bound, no single command is to blame, and all run again.
  */
 function nextAttempt(proof: Proof, state: State | null): State | null {
   if (!state || state.ended.includes(null)) return state;

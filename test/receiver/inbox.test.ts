@@ -160,7 +160,7 @@ describe("one of the two stores may be away", () => {
     expect(await world.deliver()).toMatchObject({ status: 202 });
   });
 
-  test("whoever counts what is queued learns that Redis does not answer, or is away", async () => {
+  test("counting what is queued reports that Redis does not answer, or is away", async () => {
     await using link = await openLink(testRedis().url);
     await using world = await openReceiverWorld({ REDIS_URL: link.url });
     await world.ctx.queues.deliveries.waitUntilReady();

@@ -108,7 +108,7 @@ describe("deliveries that come together", () => {
     expect(rows.size).toBe(102);
   });
 
-  test("one that is held by whoever applies it keeps no other waiting", async () => {
+  test("a delivery that is being applied keeps no other waiting", async () => {
     const holder = await connectTo(world.ctx.config.databaseUrl);
     try {
       await holder.query("begin");

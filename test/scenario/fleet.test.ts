@@ -85,7 +85,8 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
       if (jobs.length === 0) return;
     }
   };
-  // What the pace holds up goes on as soon as it may, as a worker's job does; what is left at the next minute goes on then.
+  // Work that the pace holds up continues as soon as it may, like a worker's job. What is left at the next minute
+  // continues then.
   const sweepOn = async () => {
     const end = ctx.clock.now().getTime() + MINUTE;
     for (;;) {

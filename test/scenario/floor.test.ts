@@ -139,7 +139,10 @@ function letTimePass(world: TestWorld): void {
   world.advance(LONG_MS);
 }
 
-/** Does what a worker does: what our own pace holds up goes on where it stopped, only that the mirror's clock does not wait. */
+/**
+ * Does what a worker does: work that our own pace holds up continues where it stopped. Only the mirror's clock does not
+ * wait.
+ */
 async function patiently(world: TestWorld, act: () => Promise<unknown>): Promise<void> {
   for (;;) {
     try {

@@ -27,7 +27,7 @@ async function openBehind(deliveries: number, ageMs: number) {
     looks: () => looks,
     settle: () => db.query(sql`update deliveries set status = 'applied'`),
     fallBehind: () => db.query(sql`update deliveries set status = 'pending'`),
-    /** The context, of which `then` is told how many times the inbox has been looked at. */
+    /** The context. It tells `then` how many times the inbox has been looked at. */
     watched: (then: (looks: number) => unknown): Context => {
       const prepared = async (statement: Sql) => {
         if (statement.compiled().text.includes("count(*)::int as late")) await then(++looks);
@@ -44,7 +44,7 @@ async function openBehind(deliveries: number, ageMs: number) {
   };
 }
 
-test("whoever gives way waits until deliveries are no longer behind", async () => {
+test("a job that gives way waits until deliveries are no longer behind", async () => {
   const { world, watched, looks, settle } = await openBehind(100, 3_000);
   await using _ = world;
   await giveWay(

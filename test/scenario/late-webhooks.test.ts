@@ -21,7 +21,7 @@ import { compare } from "../support/comparison.ts";
 import { withUpstream } from "../support/own-upstream.ts";
 import { openWorld } from "../support/world.ts";
 
-/** A mirror that listens, and two issues opened at upstream of which only the second was told of. */
+/** A mirror that listens, and two new issues at upstream; a webhook told only of the second. */
 async function openUntold() {
   const world = await openWorld({
     simulator: { worldOptions: { mergeableDelayMs: 0 } },
@@ -173,7 +173,7 @@ test("a catch-up that fails over the details of a pull request meets it again, t
   pass(3_600_000);
   world.simulator.setFaults({ webhooks: { drop: 1 } });
   const pull = [...world.simulator.world.issues.values()].find((one): one is PullIssue => one.pull !== null);
-  if (!pull?.authorId) throw new Error("There is no pull request of somebody who is still there");
+  if (!pull?.authorId) throw new Error("There is no pull request by an account that still exists");
   createReviewComment(world.simulator.world, pull.authorId, pull, { body: "why", path: "README.md" });
   const failing = withUpstream(world.ctx, {
     graphql: async () => {
@@ -263,7 +263,7 @@ test("what a second webhook tells of again before upstream was asked is not aske
   expect(await differences()).toEqual([]);
 });
 
-/** What closes a pull request and an issue of a mirror that listens, and what tells of that again by another webhook. */
+/** A mirror that listens, and ways to close a pull request and an issue; another webhook tells of that again. */
 async function openClosing() {
   const { world, pass, differences } = await openCaughtUp();
   const { simulator, ctx } = world;
@@ -350,7 +350,7 @@ test("what is read while a repository is renamed shows its next name as well", a
   pass(60_000);
   renameRepository(simulator.world, repository.ownerId, repository, "renamed-once");
   createComment(simulator.world, repository.ownerId, issue, "said under the second name");
-  // Whoever reads the list took the repository to have its first name still.
+  // These reads began when the repository had its first name.
   for (const [kind, list] of [
     ["issue", "issues?state=all"],
     ["issue_comment", "issues/comments?sort=created"],

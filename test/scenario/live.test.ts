@@ -57,7 +57,7 @@ test.each(seeds)(
     await world.settleMarks();
     await world.catchUp();
     await world.settleMarks();
-    // Who becomes a contributor is one in everything he ever wrote, and nothing that is asked here tells of it.
+    // A new contributor becomes one in everything that they ever wrote, and no question of this test shows that.
     const { differences } = await compare(
       world.ctx,
       world.simulator,

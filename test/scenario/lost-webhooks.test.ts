@@ -43,7 +43,7 @@ test.each(seeds.flatMap((seed) => [0.3, 1].map((drop) => ({ seed, drop }))))(
     }
     await world.settleMarks();
     const [repository] = [...world.simulator.world.repositories.values()].filter(({ fork }) => !fork);
-    // Who becomes a contributor is one in everything he ever wrote, and nothing but an audit asks for that.
+    // A new contributor becomes one in everything that they ever wrote, and only an audit asks for that.
     const { differences } = await compare(
       world.ctx,
       world.simulator,

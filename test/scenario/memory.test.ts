@@ -16,8 +16,8 @@ import { startProgram } from "../support/program.ts";
 const canMeasure = platform() === "linux";
 
 /**
- * By default V8 lets garbage pile up that loading the program's modules leaves, some 350 MB, before it takes the trouble to
- * collect it, and anything below that would go unseen. A small nursery shows what the copy itself needs.
+ * Loading the program's modules leaves some 350 MB of garbage. By default V8 collects it late, and anything smaller
+ * would go unseen. A small nursery shows what the copy itself needs.
  */
 const smallNursery = ["--max-semi-space-size=1"];
 

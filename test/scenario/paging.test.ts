@@ -12,7 +12,7 @@ interface Row {
 }
 
 test.each(seeds)(
-  "seed %i: whoever walks all pages by creation while upstream changes meets every issue once, and no other twice",
+  "seed %i: a walk of all pages by creation while upstream changes meets every issue once, and no other twice",
   async (seed) => {
     await using world = await openWorld({
       fill: ({ world: upstream }) => void generateWorld(upstream, { seed, repositories: 1, issues: 40, pulls: 20 }),
@@ -46,7 +46,7 @@ test.each(seeds)(
       const after = await numbersNow();
       const numbers = met.map(({ number }) => number);
       expect(numbers, "nobody is met twice").toHaveLength(new Set(numbers).size);
-      // Who was deleted or transferred on the way may be met or not, as may who came.
+      // An issue that was deleted or transferred on the way may be met or not, and so may a new one.
       const stayed = [...before].filter((number) => after.has(number));
       expect(stayed.filter((number) => !numbers.includes(number))).toEqual([]);
       expect(stayed.length).toBeGreaterThan(40);

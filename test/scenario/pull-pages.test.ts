@@ -157,7 +157,8 @@ test("a page that is too heavy is halved, and the one after it is asked for whol
     [100, "too heavy"],
     [50, 1],
   ];
-  // Half a page is cheap, so nothing tells that a whole one would not be; the last fifty come as a whole page, which does.
+  // Half a page is cheap, so it does not show that a whole page is dear. The last fifty come as a whole page, which
+  // does.
   expect(asked).toEqual([...Array.from({ length: 5 }, () => halved).flat(), [100, 2]]);
   expect((await compare(world.ctx, world.simulator, world.first)).differences).toEqual([]);
 });

@@ -71,7 +71,7 @@ test("a write is shown by the next read, by REST and GraphQL, and is never taken
   await world.settleMarks();
   await world.catchUp();
   await world.settleMarks();
-  // Who becomes a contributor is one in everything he ever wrote, and nothing that is asked here tells of it.
+  // A new contributor becomes one in everything that they ever wrote, and no question of this test shows that.
   const { differences } = await compare(
     world.ctx,
     world.simulator,
@@ -101,7 +101,7 @@ async function missing(when: string, url: string, token: string, expectation: Ex
   const answer = await fetch(url + expectation.rest, { headers });
   const body = (await answer.json()) as Body;
   const found: string[] = [];
-  // So often that it is kept, and given from memory to whoever asks after the next write.
+  // Twice, so that the page is kept, and the next read after a write could get it from memory.
   for (let time = 0; time < 2; time++) {
     const again = await fetch(url + expectation.rest, { headers });
     if (JSON.stringify(await again.json()) !== JSON.stringify(body))

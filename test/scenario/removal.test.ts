@@ -176,7 +176,7 @@ async function leftOf({ ctx, repositoryId }: Town): Promise<string[]> {
 }
 
 describe.each(JOBS)("$name", (job) => {
-  test("does not undo a removal, whichever answer of upstream's it comes behind", async () => {
+  test("does not undo a removal that comes after any of upstream's answers", async () => {
     await using town = await openTown();
     for (let nth = 1; ; nth++) {
       await job.prepare(town);

@@ -21,7 +21,7 @@ async function openPull() {
   const { simulator, ctx } = world;
   const pull = [...simulator.world.issues.values()].find((one): one is PullIssue => one.pull !== null);
   const by = pull?.authorId;
-  if (!pull || !by) throw new Error("There is no pull request of somebody who is still there");
+  if (!pull || !by) throw new Error("There is no pull request by an account that still exists");
   await addSelections(ctx, [world.first]);
   await resolveSelections(ctx);
   await backfill(ctx, { repositoryId: pull.repository.id }, new AbortController().signal);
@@ -70,7 +70,7 @@ test("comments on a diff are counted as their webhooks come, without a question 
   expect(await marked()).toEqual(marks);
 });
 
-test("a comment of which a webhook tells after the details of its pull request were read is counted", async () => {
+test("a comment is counted if its webhook comes after the details of its pull request were read", async () => {
   const { world, pull, pass, comment, received, counted } = await openPull();
   await using _ = world;
   const before = (await counted()) as number;
@@ -85,7 +85,7 @@ test("a comment of which a webhook tells after the details of its pull request w
   expect(await counted()).toBe(before + 1);
 });
 
-test("the comments of one review are all counted, whoever applies them at the same time", async () => {
+test("the comments of one review are all counted, when several workers apply them at the same time", async () => {
   const { world, pull, by, received, counted } = await openPull();
   await using _ = world;
   const before = (await counted()) as number;

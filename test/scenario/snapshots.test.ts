@@ -59,9 +59,9 @@ test.skipIf(!exists)(
 );
 
 /**
- * The recording contradicts itself in what is shared: a pull request is shown as it was recorded, with the person or
- * repository in it as they were then, beside others with them as they are now. The mirror stores each once, and then what
- * upstream shows anywhere at this moment is upstream's. Answers `key=value` of every person and repository shown.
+ * The recording contradicts itself in shared rows. It shows a pull request with its person or repository of that time,
+ * beside others with their present form. The mirror stores each person and repository once, and upstream's present form
+ * anywhere is right. Answers `key=value` of every person and repository shown.
  */
 async function sharedShown(url: string): Promise<Set<string>> {
   const shown = new Set<string>();

@@ -105,8 +105,8 @@ test.each([
     await spent.work();
     const leftMs = Math.max(size.leftMs, Math.round(3 * (performance.now() - openedAt)));
     const withinMs = Math.max(PATIENCE_MS, 2 * leftMs);
-    // What is left of the window that has begun: seconds, long enough to use it up, longer where the machine is slow.
-    // What was learnt of it before is forgotten.
+    // The rest of the window that has begun: seconds, long enough to use it up, and longer on a slow machine. Earlier
+    // knowledge of the window is forgotten.
     const clock = simulator.world.clock as SettableClock;
     clock.advance(coreOf(world).reset * 1_000 - clock.now() - leftMs);
     const known = await ctx.redis.keys(`${ctx.config.redisPrefix}:quota:*`);

@@ -95,7 +95,7 @@ test(
         expect(count, `${name} says ${line}`).toBeLessThanOrEqual(line.includes("Refreshes") ? 10 : 6);
     }
     console.info(
-      `acknowledged ${acknowledged.size}, of which applied or ignored ${acknowledgedApplied}; refused and redelivered ${new Set(refused.map(({ guid }) => guid)).size}`,
+      `acknowledged ${acknowledged.size}, applied or ignored ${acknowledgedApplied} of them; refused and redelivered ${new Set(refused.map(({ guid }) => guid)).size}`,
     );
 
     for (const program of [programs.worker, programs.scheduler])

@@ -1,5 +1,5 @@
 /**
- * One time for all processes of a simulation, which whoever holds the file may put forward: real time and what the file
+ * One time for all processes of a simulation. The file can put it forward: it is real time plus what the file
  * says, in ms. Loaded before a program (`node --import`), it gives that program this time; the program knows nothing of it.
  *
  * Only the date moves. Timers, time-outs and what Redis and Postgres measure by themselves stay real, as they must: the

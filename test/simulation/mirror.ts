@@ -34,7 +34,7 @@ interface Running {
   exited: Promise<void>;
 }
 
-/** A mirror as it is deployed: a web process, workers and a scheduler, each of which may be killed at any moment. */
+/** A mirror as it is deployed: a web process, workers and a scheduler. Each may be killed at any moment. */
 export class Mirror implements AsyncDisposable {
   /** Messages of level error and above, with how often each was logged. */
   readonly errors: Record<string, number> = {};

@@ -84,7 +84,7 @@ const AT_MOST = { redis: 1, postgres: 1, rotate: 1, kill: 6 };
 export const TOKENS = 2;
 /** The weather changes after so many steps on average. */
 const WEATHER_STEPS = 25;
-/** How much of it belongs to the last moments, of which later changes do not wipe the traces away. */
+/** The share of the steps that are the last moments. Later changes do not wipe their traces away. */
 const LAST_SHARE = 0.25;
 /** So many changes are made in the end only for the watermarks to move. */
 const LAST_WORDS = 4;
@@ -95,7 +95,7 @@ const MAX_LAG_MS = 9_000;
 export function planOf({ seed, steps, workers, faults }: PlanOptions): Plan {
   const random = seededRandom(seed);
   const left: Record<string, number> = { ...AT_MOST };
-  // What was added later draws from a row of its own, so that a seed goes on being the same in all else.
+  // Later additions draw from a row of their own, so that a seed stays the same in all else.
   const later = seededRandom(seed * 104_729 + 1);
   const happens = (kind: keyof typeof FREQUENCIES, drawn = random) => {
     const hit = drawn.chance(FREQUENCIES[kind]);

@@ -338,7 +338,7 @@ class Run {
     }
   }
 
-  /** Whoever looks after upstream's hooks sends again what failed, long after its successors, in another order. */
+  /** An operator of upstream's hooks redelivers what failed, long after its successors and in another order. */
   #redeliverFailed(): void {
     const { simulator, repositories, plan } = this.#stage;
     const random = seededRandom(plan.seed);
@@ -375,7 +375,8 @@ class Run {
       const open = await left();
       if (open === null) break;
       if (performance.now() > end) throw new HangError(`${what}: ${open}`);
-      // While it works, time goes by as it does: otherwise a slow machine would never come to an end with what is due by then.
+      // While the mirror works, time passes at real speed. Otherwise a slow machine would never finish the work that
+      // becomes due meanwhile.
       if (await this.#isWorking()) {
         await delay(50);
         continue;
@@ -409,7 +410,7 @@ class Run {
     }
   }
 
-  /** A worker sleeps until the moment at which the next job was due by its timer; time went on faster than that. */
+  /** Wakes the workers: they sleep by real time until the next job, but simulated time has moved faster. */
   async #wake(): Promise<void> {
     const { redis, config } = this.#stage.ctx;
     if (redis.status !== "ready") return;
@@ -436,7 +437,7 @@ class Run {
     return rows.length > 0 ? `not confirmed: ${JSON.stringify(rows)}` : null;
   }
 
-  /** What is still to be done so that all which webhooks, catch-ups and one sweep tell is known; null: nothing. */
+  /** The open work before webhooks, catch-ups and one sweep have told everything; null: nothing. */
   async #untoldBy(quietAt: number): Promise<string | null> {
     const unconfirmed = await this.#unconfirmedSince(quietAt);
     if (unconfirmed !== null) return unconfirmed;

@@ -5,8 +5,8 @@ const USERS =
   "user|owner|creator|assignee|assignees\\.\\d+|closed_by|merged_by|requested_reviewers\\.\\d+|organization";
 
 /**
- * Of these changes upstream moves no `updated_at` that a list of changes is ordered by, so that nothing tells of them once
- * their webhook was lost, or there is none; an audit finds them. All else is told by webhooks and catch-ups together.
+ * These changes move no `updated_at` that orders a list of changes. So nothing shows them once their webhook is lost,
+ * or if there is none; an audit finds them. Webhooks and catch-ups together show all others.
  */
 const untold: readonly RegExp[] = [
   // Who has become a contributor is one in everything they ever wrote; no webhook says so.
@@ -15,7 +15,7 @@ const untold: readonly RegExp[] = [
   /(^|\.)(comments|review_comments)$/,
   // Upstream is not known to move anything when an issue is locked.
   /^(locked|active_lock_reason)$/,
-  // Worked out once somebody asks, and never announced.
+  // Computed on the first request, and never announced.
   /^(mergeable|rebaseable|mergeable_state|merge_commit_sha)$/,
   // A user renamed or deleted: there is no webhook.
   new RegExp(`(^|\\.)(${USERS})(\\.|$)`),
@@ -24,7 +24,7 @@ const untold: readonly RegExp[] = [
   /^head\.(repo|user)(\.|$)/,
 ];
 
-/** Whether webhooks, some of which were lost, and catch-ups together tell of it when this differs. */
+/** Whether webhooks and catch-ups together show a difference in this field, when some webhooks were lost. */
 export function isTold(_kind: Kind, path: string, mine: Json | undefined): boolean {
   const isDeleted = path === "(whole)" && mine !== undefined;
   return !isDeleted && !untold.some((pattern) => pattern.test(path));

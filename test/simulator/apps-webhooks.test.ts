@@ -49,7 +49,7 @@ test("an App hears what it subscribed to and may read, where it is installed and
   await it.control("PATCH", path, { suspended: true });
   comment();
   await it.control("PATCH", path, { suspended: false });
-  // What is not granted is not heard of, and what is not accepted is not granted.
+  // Events that are not granted are not sent, and permissions that are not accepted are not granted.
   await it.control("PATCH", path, { accept: { permissions: { pull_requests: "read" }, events: ["issue_comment"] } });
   comment();
   await it.control("PATCH", path, { accept: true });

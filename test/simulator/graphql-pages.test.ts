@@ -42,7 +42,7 @@ async function walk(
   throw new Error("The walk does not end");
 }
 
-describe("a walk meets every row once, in one order, whichever way it goes", () => {
+describe("a walk meets every row once, in one order, in both directions", () => {
   const orders = ["CREATED_AT", "UPDATED_AT", "COMMENTS"].flatMap((field) =>
     ["ASC", "DESC"].map((direction) => [field, direction] as const),
   );

@@ -90,7 +90,7 @@ describe.skipIf(!exists)(`recorded listings ${reason}`, () => {
     expect(shown.node_id).toEqual(expect.any(String)); // Not recorded in 2017: filled in.
   });
 
-  test("a row that somebody changes afterwards is shown as it is then", async () => {
+  test("a row that a user changes afterwards is shown as it is then", async () => {
     const { world, snapshots, view } = await open();
     const issue = issueOf(world, snapshots.repository, 260);
     createComment(world, issue.authorId ?? 0, issue, "hello");

@@ -41,8 +41,8 @@ function resolved(description: Description, schema: Schema): Schema {
 }
 
 /**
- * What is blank the service sends as null (GitHub docs), also where its description says string or number: the place of a
- * comment whose line is gone from the diff, a fork that was deleted, what a label or an organisation does not say of itself.
+ * The service sends blank fields as null (GitHub docs), even if their description says string or number. Examples: the
+ * place of a comment whose line is gone from the diff, a deleted fork, unset fields of a label or an organisation.
  */
 export const BLANK =
   /\.(position|line|labels\[\d+\]\.description|head\.repo|name|company|location|email): null is not (string|integer|object)$/;

@@ -51,7 +51,7 @@ export function floorOf({ issues, pulls, comments, reviewComments }: FloorSize):
 }
 
 /**
- * One repository of exactly this size, with what makes a real one dear: a deleted account wrote one comment or review in a
+ * One repository of exactly this size, as dear as a real one: a deleted account wrote one comment or review in a
  * hundred, and did one merge in twenty. Few threads are long, and nothing has more than a page of children.
  */
 export function fillFloorWorld({ world }: Pick<Simulator, "world">, size: FloorSize, seed = 29): Repository {

@@ -75,8 +75,8 @@ export async function openKilledBackfill(): Promise<KilledBackfill> {
 }
 
 /**
- * Starts the program, kills it at each moment and starts it again, and lets the last one finish. Checks that the copy is
- * complete, that no kill cost more than one page and that each was taken over in time, and prints what it measured.
+ * Starts the program, kills it at each moment and starts it again, and lets the last one finish. Checks that the copy
+ * is complete, that no kill cost more than one page, and that each takeover was in time. Prints the measurements.
  */
 export async function killDuringBackfill(
   { tap, ctx, simulator, fullName }: KilledBackfill,

@@ -56,7 +56,7 @@ async function historyEnd(admin: Administrator, name: string): Promise<number | 
 
 async function makeTemplate(admin: Administrator, name: string, size: Size): Promise<number> {
   const until = Math.floor(Date.now() / 1_000);
-  // A draft at first: a file that fails half way leaves no template that others would take for whole.
+  // A draft at first: if a file fails half way, it leaves no template that looks whole.
   const draft = `${name}_draft`;
   await admin.query(`DROP DATABASE IF EXISTS ${draft} WITH (FORCE)`);
   await admin.query(`CREATE DATABASE ${draft} TEMPLATE ${EMPTY_TEMPLATE}`);

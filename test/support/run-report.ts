@@ -9,8 +9,8 @@ interface Counts {
 }
 
 /**
- * Says at the end of a run which tests were skipped, and which passed only when they were run again. Such a test has met a
- * race, and the run fails by it. `countsFile` receives the counts as JSON.
+ * Says at the end of a run which tests were skipped, and which passed only on a second try. A test of the second kind
+ * has met a race, and the run fails by it. `countsFile` receives the counts as JSON.
  */
 export class RunReport implements Reporter {
   readonly #countsFile: string | undefined;

@@ -65,7 +65,7 @@ test("a token is renewed ten minutes before it ends, also by a process that did 
   world.wait(2 * 60_000);
   await (await world.another()).get("/repositories/10", caller);
   expect(world.service.made).toBe(2);
-  // Whoever still holds the old one changes to the new one, in good time.
+  // A process that still holds the old token changes to the new one, in good time.
   await world.upstream.get("/repositories/10", caller);
   world.wait(10 * 60_000);
   await Promise.all([world.upstream, other].map((upstream) => upstream.get("/repositories/10", caller)));

@@ -35,8 +35,8 @@ async function openShared(
 type Shared = Awaited<ReturnType<typeof openShared>>;
 
 /**
- * Works through `todo` requests, as jobs do: whoever is told to come back later does. Time passes only when everybody
- * waits. `meanwhile` runs once each time, before it does. Answers how many windows it took.
+ * Works through `todo` requests, as jobs do: a job that is told to come back later does so. Time passes only when all
+ * wait. `meanwhile` runs once each time, before that. Answers how many windows it took.
  */
 async function workOff(
   { clients, world, advance }: Shared,
@@ -100,7 +100,7 @@ test("nothing is known at first, so one request asks, and the others wait for it
     ),
   );
   await expect.poll(() => answers.length).toBe(1);
-  // A caller does not wait for somebody else's slow page.
+  // A caller does not wait for another's slow page.
   const impatient = world.upstream.get("/user", caller);
   await expect.poll(() => answers.length).toBe(2);
   const third = world.upstream.get("/user", caller).catch((reason) => reason);

@@ -89,7 +89,7 @@ test("what a process leases by itself, the budget of all processes would have le
               break;
             }
             case "lease": {
-              // Only all processes together bound how many ask a bucket of which nothing is known.
+              // Only all processes together bound the number of requests to an unknown bucket.
               const known = credentials.filter((name) => own.bucket(name, "core", now));
               if (known.length === 0) break;
               const { cost, share, preferred } = each;

@@ -65,7 +65,7 @@ test("a worker killed in the middle of a burst leaves all of it to another, whic
   const ids = await arrive(world, edits(world, [1, 2, 3, 4]));
   const { databaseUrl: database, redisUrl, redisPrefix, upstreamUrl: upstream } = ctx.config;
   const env = testEnvironment({ database, redis: { url: redisUrl, prefix: redisPrefix }, upstream });
-  // The victim cannot go on while somebody holds one of them.
+  // The victim cannot go on while another connection holds one of them.
   const holder = await connectTo(ctx.config.databaseUrl);
   try {
     await holder.query("begin");

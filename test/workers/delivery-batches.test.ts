@@ -29,7 +29,7 @@ test("deliveries of one batch are merged in the order in which they were receive
   );
 });
 
-test("a payload that cannot be fails alone, and is left for whoever settles it", async () => {
+test("a payload that cannot be applied fails alone, and stays pending", async () => {
   await using world = await openMirrored();
   const ids = await arrive(world, [
     opened(world, 1, "good", "2026-01-01T00:00:01Z"),

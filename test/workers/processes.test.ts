@@ -149,7 +149,8 @@ test("web finishes the requests in flight before it stops", async () => {
   await fetch(`${address}/-/live`); // By then the other request has arrived.
   started.child.kill("SIGTERM");
   await said(started, "Stopping: finishing what has begun");
-  // Where a terminal interrupts a whole group, its parent's word comes beside that: still one request to stop.
+  // When a terminal interrupts a whole group, the parent's request comes as well: together they are one request to
+  // stop.
   started.child.kill("SIGINT");
   release();
   expect((await answer).status).toBe(401);

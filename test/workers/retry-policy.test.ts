@@ -26,7 +26,7 @@ describe("what becomes of a job that threw", () => {
     expect(verdictOn(new InvalidPayloadError("no subject"), { random: Math.random })).toEqual({ kind: "give up" });
   });
 
-  test("no token is accepted: it waits for somebody to mend the tokens", () => {
+  test("no token is accepted: it waits until the operator has replaced the tokens", () => {
     expect(verdictOn(new CredentialRejectedError(["abc"]), { random: () => 0.5 })).toEqual({
       kind: "delay",
       delayMs: 60_000,
@@ -60,7 +60,7 @@ describe("what becomes of a job that threw", () => {
     }
   });
 
-  test("Postgres away: it waits, whichever way the outage shows", () => {
+  test("Postgres away: it waits, for every sign of the outage", () => {
     for (const code of ["57P01", "57P02", "57P03", "08006", "53300", "25006", "ECONNREFUSED", "ECONNRESET", "EPIPE"]) {
       expect(verdictOn(withCode(code), { random: () => 0.5 })).toEqual({ kind: "delay", delayMs: 2_000 });
     }
