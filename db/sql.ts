@@ -39,8 +39,27 @@ export class Sql {
       places.set(parameter, place);
       text += `$${place}${this.pieces[at + 1]}`;
     }
-    return { text, values: Array.from(places.keys(), ({ value }) => value) };
+    return { text, values: Array.from(places.keys(), ({ value }) => storable(value)) };
   }
+}
+
+/** The time that Postgres knows from and to. */
+const FIRST_TIME = Date.UTC(-4712, 0, 1);
+
+/**
+ * What Postgres can hold and compare. A text has U+FFFD in the place of a NUL and of half a character, in a row as in a question
+ * about it. A time before Postgres' own is its first.
+ */
+function storable(value: Value): Value {
+  if (typeof value === "string") return value.includes("\0") || !value.isWellFormed() ? storableText(value) : value;
+  if (Array.isArray(value)) return value.every((one) => storable(one) === one) ? value : value.map(storable);
+  if (value instanceof Date && value.getTime() < FIRST_TIME) return new Date(FIRST_TIME);
+  return value;
+}
+
+/** The text as Postgres holds it. */
+export function storableText(text: string): string {
+  return text.toWellFormed().replaceAll("\0", "\uFFFD");
 }
 
 /** ``sql`select from issues where number = ${number}` ``. Parts of statements stand among the values. */

@@ -1,5 +1,13 @@
 import { readFileSync } from "node:fs";
-import { buildSchema, type GraphQLFieldResolver, type GraphQLSchema, isAbstractType, isObjectType } from "graphql";
+import {
+  buildSchema,
+  GraphQLError,
+  type GraphQLFieldResolver,
+  type GraphQLSchema,
+  isAbstractType,
+  isObjectType,
+  isScalarType,
+} from "graphql";
 import type { Node } from "./call.ts";
 import { mutationResolvers } from "./mutate/mutations.ts";
 import { queryResolvers, typeResolvers } from "./resolve/resolvers.ts";
@@ -14,6 +22,7 @@ export function apiSchema(): GraphQLSchema {
     Mutation: mutationResolvers,
   };
   for (const type of Object.values(schema.getTypeMap())) {
+    if (type.name === "DateTime" && isScalarType(type)) type.coerceInputValue = checkedTime;
     if (isAbstractType(type)) type.resolveType = (node: Node) => node.kind;
     if (!isObjectType(type)) continue;
     for (const field of Object.values(type.getFields())) {
@@ -25,4 +34,12 @@ export function apiSchema(): GraphQLSchema {
     }
   }
   return schema;
+}
+
+/** @throws GraphQLError for what is no time */
+function checkedTime(value: unknown): string {
+  if (typeof value === "string" && !Number.isNaN(Date.parse(value))) return value;
+  throw new GraphQLError(
+    `Could not parse a DateTime from ${JSON.stringify(value)}: it should look like 2026-01-31T12:00:00Z`,
+  );
 }

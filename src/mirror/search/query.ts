@@ -47,8 +47,7 @@ const MAX_DEPTH = 5;
 /** @throws InvalidSearchError for a query that is too long or nested too deep */
 export function parseSearch(text: string, isQualifier: (name: string) => boolean): SearchQuery {
   if (text.length > MAX_QUERY) throw new InvalidSearchError(`The search is longer than ${MAX_TEXT} characters.`);
-  // Postgres holds neither NUL nor half a character; where upstream sent one, its column has this in its place.
-  const tokens = tokensOf(text.toWellFormed().replaceAll("\0", "\ufffd"), isQualifier);
+  const tokens = tokensOf(text, isQualifier);
   const query: SearchQuery = { clauses: [], sort: null, within: [] };
   const terms = tokens.filter((token) => !takeSetting(query, token));
   if (terms.filter(({ kind }) => kind === "text" || kind === "qualifier").length > MAX_TERMS) {

@@ -1,4 +1,4 @@
-import { type PgType, type Sql, sql, type Value } from "../../../db/sql.ts";
+import { type PgType, type Sql, sql, storableText, type Value } from "../../../db/sql.ts";
 import type { Fields, Json } from "../../json.ts";
 import type { Stamp, Stored } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
@@ -177,10 +177,5 @@ function partialUpdatedAt(stored: Stored): string {
  */
 function columnText(column: string, value: string): string | null {
   if (/_(at|on)$/.test(column) && Number.isNaN(Date.parse(value))) return null;
-  return storableText(literalOf(value));
-}
-
-/** What a Postgres text can hold: no NUL, no lone surrogate. The document keeps what was sent. */
-function storableText(text: string): string {
-  return text.toWellFormed().replaceAll("\0", "\uFFFD");
+  return literalOf(value);
 }
