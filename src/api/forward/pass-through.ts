@@ -1,3 +1,4 @@
+import { decoded } from "../../http/router.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import type { Answer, Call } from "../call.ts";
@@ -109,16 +110,7 @@ function answered(call: Call, { status, headers, text }: Received): Answer {
   };
 }
 
-/**
- * Whether the service may have such a path: no dots that lead out of the API, and nothing below `/-/`, in any encoding.
- * Below `/-/` another Tain has its operator's pages, open to requests from its own machine.
- */
+/** Below `/-/` another Tain has its operator's pages, open to requests from its own machine. */
 function isOfDialect(path: string): boolean {
-  try {
-    const segments = decodeURIComponent(path).split(/[/\\]/).filter(Boolean);
-    return segments[0] !== "-" && !segments.some((segment) => /^\.{1,2}$/.test(segment));
-  } catch (error) {
-    if (error instanceof URIError) return false;
-    throw error;
-  }
+  return !/^[/\\]*-(\/|$)/.test(decoded(path) ?? "/-/");
 }

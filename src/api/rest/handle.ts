@@ -3,6 +3,7 @@ import type { Reply } from "../../http/reply.ts";
 import type { Kept } from "../../mirror/unchanged/kept.ts";
 import { Reading } from "../../mirror/unchanged/reading.ts";
 import type { Standings } from "../../mirror/unchanged/standings.ts";
+import { isSafePath } from "../../upstream/client/paths.ts";
 import type { Again } from "../again.ts";
 import { type Answer, type ApiContext, type Call, isRead } from "../call.ts";
 import { type Caller, type Callers, sightOf } from "../callers/caller.ts";
@@ -95,6 +96,7 @@ export class Rest {
     // What is only passed on is upstream's to understand.
     if (match || !ctx.config.passThrough) progress.media = mediaType(headers.accept);
     const { path, isEnterprise } = pathInApi(exchange);
+    if (!isSafePath(path)) throw new ApiFault(404, "Not Found");
     const query = new URLSearchParams(exchange.search);
     const isFresh = query.get("fresh") === "true" || wantsNoCache(headers);
     // The parameter is ours, and no part of what `Link` repeats.

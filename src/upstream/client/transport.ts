@@ -4,6 +4,7 @@ import { Pool } from "undici";
 import { VERSION } from "../../version.ts";
 import type { Headers } from "../quota/headers.ts";
 import { type Outage, UpstreamUnavailableError } from "./errors.ts";
+import { isSafePath, UnsafePathError } from "./paths.ts";
 
 export interface TransportLimits {
   connections: number;
@@ -70,10 +71,12 @@ export class Transport {
 
   /**
    * @throws UpstreamUnavailableError when no complete answer arrives
+   * @throws UnsafePathError, before anything is sent
    * @throws the signal's reason when it is aborted
    */
   async send(request: TransportRequest): Promise<Received> {
     const { method, path, headers, body = null, signal } = request;
+    if (!isSafePath(path)) throw new UnsafePathError(`Not sent to upstream: ${method} ${JSON.stringify(path)}`);
     const deadline = AbortSignal.timeout(this.#limits.totalTimeoutMs);
     try {
       const answer = await this.#pool.request({
