@@ -373,3 +373,74 @@ test("what a webhook changes beside a shared resource leaves that in the shape o
     user: "\u0005u2:pushed00",
   });
 });
+
+const hour = 3_600_000;
+
+/** A repository as a push or a read showed it: `updated_at` and the moment are hours after the start. */
+function repositorySeen(shown: Fields, at: { updatedAt: number; seenAt: number; read: boolean }): Observation {
+  const stamp = { updatedAt: START + at.updatedAt * hour, seenAt: START + at.seenAt * hour, read: at.read };
+  return { fields: { full_name: "octo/demo", ...shown }, stamp, deleted: false, extent: "whole" };
+}
+
+function storedRepository(shown: Fields): Stored {
+  const folded = fold(undefined, repositorySeen(shown, { updatedAt: 1, seenAt: 1, read: true }));
+  if (folded.outcome !== "merged") throw new Error("It was not stored");
+  return folded.next;
+}
+
+const PRIVATE = { private: true, visibility: "private" };
+const PUBLIC = { private: false, visibility: "public" };
+
+test("a push never makes a repository more visible, whatever moment it claims, and upstream is asked", () => {
+  for (const [shown, opened] of [
+    [PRIVATE, PUBLIC],
+    [{ private: true, visibility: "internal" }, PUBLIC],
+    [PRIVATE, { private: true, visibility: "internal" }],
+  ] as const) {
+    const stored = storedRepository(shown);
+    for (const updatedAt of [1, 2, 1_000]) {
+      const folded = fold(
+        stored,
+        repositorySeen({ ...opened, description: "new" }, { updatedAt, seenAt: 2, read: false }),
+      );
+      expect(folded.outcome).toBe("tied");
+      const next = folded.outcome === "tied" ? (folded.next ?? stored) : stored;
+      expect(next.fields).toMatchObject(shown);
+      // What it tells beside that is believed.
+      if (updatedAt > 1) expect(next.fields.description).toBe("new");
+    }
+  }
+});
+
+test("a push makes a repository less visible at once, also in the second of another change", () => {
+  for (const updatedAt of [1, 2]) {
+    const folded = fold(storedRepository(PUBLIC), repositorySeen(PRIVATE, { updatedAt, seenAt: 2, read: false }));
+    expect("next" in folded && folded.next?.fields).toMatchObject(PRIVATE);
+  }
+  // One that claims to be older may still be true: what is stored may claim a moment that never was.
+  const late = fold(storedRepository(PUBLIC), repositorySeen(PRIVATE, { updatedAt: 0, seenAt: 2, read: false }));
+  expect(late).toMatchObject({ outcome: "tied", next: { fields: PRIVATE } });
+});
+
+test("a later read decides who may see a repository, even against what claims a later moment", () => {
+  const forged = fold(storedRepository(PUBLIC), repositorySeen(PRIVATE, { updatedAt: 1_000, seenAt: 2, read: false }));
+  if (forged.outcome !== "merged") throw new Error("It was not stored");
+  expect(fold(forged.next, repositorySeen(PUBLIC, { updatedAt: 1, seenAt: 3, read: true }))).toMatchObject({
+    outcome: "merged",
+    next: { fields: PUBLIC },
+  });
+  expect(
+    fold(storedRepository(PUBLIC), repositorySeen(PRIVATE, { updatedAt: 0, seenAt: 3, read: true })),
+  ).toMatchObject({
+    outcome: "merged",
+    next: { fields: PRIVATE },
+  });
+});
+
+test("a read that a lagging replica may have answered does not make a repository visible again", () => {
+  const closed = fold(storedRepository(PUBLIC), repositorySeen(PRIVATE, { updatedAt: 2, seenAt: 2, read: true }));
+  if (closed.outcome !== "merged") throw new Error("It was not stored");
+  const soon = repositorySeen(PUBLIC, { updatedAt: 1, seenAt: 2, read: true });
+  soon.stamp.seenAt += REPLICA_LAG_MS;
+  expect(fold(closed.next, soon).outcome).toBe("known");
+});

@@ -1,4 +1,4 @@
-import type { Fields } from "../../json.ts";
+import type { Fields, Json } from "../../json.ts";
 import { sameValue, withShapesOf } from "./template.ts";
 
 /**
@@ -152,9 +152,10 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
   for (const [key, value] of Object.entries(seen.fields)) {
     const isSame = key in stored.fields && sameValue(stored.fields[key], value);
     const known = stored.keyStamps[key] ?? stored.stamp;
-    const verdict = key in stored.fields ? order(seen, known) : "newer";
+    const access = isSame ? null : accessChange(key, stored.fields[key], value);
+    const verdict = key in stored.fields ? (access ? accessOrder(seen, known, access) : order(seen, known)) : "newer";
     const isLater = seen.stamp.seenAt > known.seenAt;
-    const isShown = VOLATILE.has(key) ? !seen.isLate : isFresh(seen.stamp);
+    const isShown = access ? access === "closes" : VOLATILE.has(key) ? !seen.isLate : isFresh(seen.stamp);
     const wins = verdict === "newer" || (verdict === "tied" && !isSame && isLater && isShown);
     if (verdict === "tied" && !isSame && !VOLATILE.has(key)) isTied = true;
     // Webhooks embed shared resources with fewer keys than reads; the shape that upstream serves is that of a read.
@@ -214,6 +215,28 @@ function isFresh({ read, updatedAt, seenAt }: Stamp): boolean {
 function order({ stamp, overrules }: Observation, known: Stamp): "newer" | "older" | "tied" {
   if (overrules && stamp.read && stamp.seenAt > known.seenAt + REPLICA_LAG_MS) return "newer";
   return compare(stamp, known);
+}
+
+/** From the fewest who may see a repository to the most. */
+const VISIBILITIES = ["private", "internal", "public"];
+
+/** Whether a value lets more people see a repository than the known one did, or fewer; null: it says nothing of that. */
+function accessChange(key: string, known: Json | undefined, value: Json): "opens" | "closes" | null {
+  if (key === "private") return value === true ? "closes" : "opens";
+  if (key !== "visibility") return null;
+  return VISIBILITIES.indexOf(String(value)) < VISIBILITIES.indexOf(String(known)) ? "closes" : "opens";
+}
+
+/**
+ * The order for who may see a repository. A push closes at once, and never opens: it is only signed, and may be late. A read
+ * that began later decides, whatever `updated_at` says. To open, no replica's lag may explain it.
+ */
+function accessOrder(seen: Observation, known: Stamp, change: "opens" | "closes"): "newer" | "older" | "tied" {
+  const verdict = order(seen, known);
+  const { read, seenAt } = seen.stamp;
+  if (!read)
+    return change === "closes" ? (verdict === "newer" ? "newer" : "tied") : verdict === "older" ? "older" : "tied";
+  return seenAt > known.seenAt + (change === "opens" ? REPLICA_LAG_MS : 0) ? "newer" : verdict;
 }
 
 /** The newer of two stamps. "tied": nothing shows which is newer. */
