@@ -3,20 +3,15 @@ import type { PgType } from "../sql.ts";
 /** A table of resources as the migrations make it; a test holds the two against each other. */
 export interface Table {
   name: string;
-  columns: Readonly<Record<string, { type: PgType; isNullable: boolean; isGenerated: boolean }>>;
+  columns: Readonly<Record<string, { type: PgType; isNullable: boolean }>>;
 }
 
-/** `text?` is a text or null. Postgres itself makes what is generated. */
-export function table(
-  name: string,
-  columns: Readonly<Record<string, PgType | `${PgType}?`>>,
-  { generated = [] }: { generated?: readonly string[] } = {},
-): Table {
+/** `text?` is a text or null. Postgres itself makes every `tsvector`. */
+export function table(name: string, columns: Readonly<Record<string, PgType | `${PgType}?`>>): Table {
   const described = Object.entries(columns).map(([column, text]) => {
     const isNullable = text.endsWith("?");
     // No type can say what is left of the text without its mark.
-    const type = (isNullable ? text.slice(0, -1) : text) as PgType;
-    return [column, { type, isNullable, isGenerated: generated.includes(column) }] as const;
+    return [column, { type: (isNullable ? text.slice(0, -1) : text) as PgType, isNullable }] as const;
   });
   return { name, columns: Object.fromEntries(described) };
 }

@@ -3,29 +3,12 @@ import pg from "pg";
 import { describe, expect, test } from "vitest";
 import { migrate } from "../../db/migrate.ts";
 import { MIGRATIONS, oldestTainOf, readMigration } from "../../db/migrations.ts";
-import { issueComments } from "../../db/schema/comments.ts";
-import { issues } from "../../db/schema/issues.ts";
-import { labels } from "../../db/schema/labels.ts";
-import { milestones } from "../../db/schema/milestones.ts";
-import { pullRequests } from "../../db/schema/pull-requests.ts";
-import { repositories } from "../../db/schema/repositories.ts";
-import { pullRequestReviewComments, pullRequestReviews } from "../../db/schema/reviews.ts";
-import { users } from "../../db/schema/users.ts";
+import * as schema from "../../db/schema/tables.ts";
 import { type Applied, fitOf, SchemaTooNewError } from "../../db/schema-fit.ts";
 import { isOlder, VERSION } from "../../src/version.ts";
 import { openTestDatabase } from "../support/database.ts";
 
-const tables = [
-  issueComments,
-  issues,
-  labels,
-  milestones,
-  pullRequests,
-  repositories,
-  pullRequestReviewComments,
-  pullRequestReviews,
-  users,
-];
+const tables = Object.values(schema);
 
 async function withClient<T>(url: string, act: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url });

@@ -1,13 +1,6 @@
-import { issueComments } from "../../../db/schema/comments.ts";
-import { issues } from "../../../db/schema/issues.ts";
-import { labels } from "../../../db/schema/labels.ts";
-import { milestones } from "../../../db/schema/milestones.ts";
-import { pullRequests } from "../../../db/schema/pull-requests.ts";
-import { repositories } from "../../../db/schema/repositories.ts";
-import { pullRequestReviewComments, pullRequestReviews } from "../../../db/schema/reviews.ts";
 import type { ResourceKind } from "../../../db/schema/states.ts";
 import type { Table } from "../../../db/schema/table.ts";
-import { users } from "../../../db/schema/users.ts";
+import * as tables from "../../../db/schema/tables.ts";
 import { type Fields, type Json, objectOf } from "../../json.ts";
 import { referenceId } from "./template.ts";
 
@@ -29,7 +22,7 @@ export interface Resource {
   table: Table;
   /** The last column of its primary key; `repository_id` stands before it where there is one. */
   keyColumn: "id" | "number";
-  /** The values of the table's own columns, by column name, taken from the stripped fields. */
+  /** The columns whose values are not simply the stripped field of the same name. */
   columns: (fields: Fields) => Record<string, Json>;
   /** Keys that upstream sends only for a single resource; they are stored in the column `detail`. */
   detailKeys: ReadonlySet<string>;
@@ -41,249 +34,112 @@ export interface Resource {
 
 const NONE: ReadonlySet<string> = new Set();
 
-const user: Resource = {
-  kind: "user",
-  table: users,
-  keyColumn: "id",
-  columns: (fields) => pick(fields, "node_id", "login", "type", "name", "avatar_url", "site_admin", "updated_at"),
-  detailKeys: NONE,
-  hasBody: false,
-  isVersioned: false,
-};
-
-const repository: Resource = {
-  kind: "repository",
-  table: repositories,
-  keyColumn: "id",
-  columns: (fields) => ({
-    ...pick(
-      fields,
-      "node_id",
-      "name",
-      "full_name",
-      "html_url",
-      "private",
-      "visibility",
-      "description",
-      "fork",
-      "archived",
-      "disabled",
-    ),
-    ...pick(
-      fields,
-      "has_issues",
-      "default_branch",
-      "language",
-      "stargazers_count",
-      "forks_count",
-      "open_issues_count",
-      "size",
-    ),
-    ...pick(fields, "created_at", "updated_at", "pushed_at"),
-    owner_id: referenceId(fields.owner),
-  }),
-  // GitHub sends these for GET /repos/{owner}/{repo} only (its OpenAPI: full-repository less repository).
-  detailKeys: new Set([
-    "subscribers_count",
-    "network_count",
-    "organization",
-    "parent",
-    "source",
-    "template_repository",
-    "temp_clone_token",
-    "security_and_analysis",
-    "code_of_conduct",
-    "allow_squash_merge",
-    "allow_merge_commit",
-    "allow_rebase_merge",
-    "allow_auto_merge",
-    "delete_branch_on_merge",
-    "allow_update_branch",
-    "use_squash_pr_title_as_default",
-    "squash_merge_commit_title",
-    "squash_merge_commit_message",
-    "merge_commit_title",
-    "merge_commit_message",
-    "anonymous_access_enabled",
-    "master_branch",
-  ]),
-  hasBody: false,
-  isVersioned: true,
-};
-
-const label: Resource = {
-  kind: "label",
-  table: labels,
-  keyColumn: "id",
-  columns: (fields) => pick(fields, "node_id", "name", "color", "description", "default"),
-  detailKeys: NONE,
-  hasBody: false,
-  isVersioned: false,
-};
-
-const milestone: Resource = {
-  kind: "milestone",
-  table: milestones,
-  keyColumn: "id",
-  columns: (fields) => ({
-    ...pick(fields, "node_id", "number", "title", "description", "state", "open_issues", "closed_issues"),
-    ...pick(fields, "created_at", "updated_at", "due_on", "closed_at"),
-    creator_id: referenceId(fields.creator),
-  }),
-  detailKeys: NONE,
-  hasBody: false,
-  isVersioned: true,
-};
-
-const issue: Resource = {
-  kind: "issue",
-  table: issues,
-  keyColumn: "number",
-  columns: (fields) => ({
-    ...pick(
-      fields,
-      "id",
-      "node_id",
-      "title",
-      "state_reason",
-      "locked",
-      "active_lock_reason",
-      "draft",
-      "author_association",
-    ),
-    ...pick(fields, "comments", "created_at", "updated_at", "closed_at"),
-    state: stateOf(fields),
-    is_pull_request: isPullRequest(fields),
-    user_id: referenceId(fields.user),
-    milestone_id: referenceId(fields.milestone),
-    closed_by_id: referenceId(fields.closed_by),
-  }),
-  detailKeys: NONE,
-  hasBody: true,
-  isVersioned: true,
-};
-
-const pullRequest: Resource = {
-  kind: "pull_request",
-  table: pullRequests,
-  keyColumn: "number",
-  columns: (fields) => {
-    const [head, base] = [objectOf(fields.head), objectOf(fields.base)];
-    return {
-      ...pick(fields, "id", "node_id", "title", "locked", "draft", "author_association", "merge_commit_sha"),
-      ...pick(
-        fields,
-        "mergeable",
-        "mergeable_state",
-        "comments",
-        "review_comments",
-        "commits",
-        "additions",
-        "deletions",
-        "changed_files",
-      ),
-      ...pick(fields, "created_at", "updated_at", "closed_at", "merged_at"),
-      state: stateOf(fields),
-      merged: fields.merged ?? (fields.merged_at === undefined ? null : fields.merged_at !== null),
-      user_id: referenceId(fields.user),
-      milestone_id: referenceId(fields.milestone),
-      merged_by_id: referenceId(fields.merged_by),
-      head_label: head.label ?? null,
-      head_ref: head.ref ?? null,
-      head_sha: head.sha ?? null,
-      head_repository_id: referenceId(head.repo),
-      base_ref: base.ref ?? null,
-      base_sha: base.sha ?? null,
-    };
-  },
-  // GitHub's OpenAPI: pull-request less pull-request-simple.
-  detailKeys: new Set([
-    "merged",
-    "mergeable",
-    "rebaseable",
-    "mergeable_state",
-    "merged_by",
-    "comments",
-    "review_comments",
-    "maintainer_can_modify",
-    "commits",
-    "additions",
-    "deletions",
-    "changed_files",
-  ]),
-  hasBody: true,
-  isVersioned: true,
-};
-
-const issueComment: Resource = {
-  kind: "issue_comment",
-  table: issueComments,
-  keyColumn: "id",
-  columns: (fields) => ({
-    ...pick(fields, "node_id", "author_association", "created_at", "updated_at"),
-    issue_number: numberInAddress(fields.issue_url),
-    user_id: referenceId(fields.user),
-  }),
-  detailKeys: NONE,
-  hasBody: true,
-  isVersioned: true,
-};
-
-const review: Resource = {
-  kind: "review",
-  table: pullRequestReviews,
-  keyColumn: "id",
-  columns: (fields) => ({
-    ...pick(fields, "node_id", "author_association", "state", "commit_id", "submitted_at", "updated_at"),
-    pull_number: numberInAddress(fields.pull_request_url),
-    user_id: referenceId(fields.user),
-  }),
-  // REST sends no updated_at of a review; webhooks and GraphQL do.
-  detailKeys: new Set(["updated_at"]),
-  hasBody: true,
-  isVersioned: false,
-};
-
-const reviewComment: Resource = {
-  kind: "review_comment",
-  table: pullRequestReviewComments,
-  keyColumn: "id",
-  columns: (fields) => ({
-    ...pick(
-      fields,
-      "node_id",
-      "author_association",
-      "path",
-      "line",
-      "side",
-      "commit_id",
-      "in_reply_to_id",
-      "created_at",
-      "updated_at",
-    ),
-    review_id: fields.pull_request_review_id ?? null,
-    pull_number: numberInAddress(fields.pull_request_url),
-    user_id: referenceId(fields.user),
-  }),
-  detailKeys: NONE,
-  hasBody: true,
-  isVersioned: true,
-};
+function resource(kind: Kind, table: Table, own: Partial<Resource> = {}): Resource {
+  const hasBody = "body" in table.columns;
+  return { kind, table, keyColumn: "id", columns: () => ({}), detailKeys: NONE, hasBody, isVersioned: true, ...own };
+}
 
 /**
  * In the order of writing: every transaction takes its locks in this order. Rows that transactions about different
  * issues share come last, so these locks are short: nearly every delivery changes its repository.
  */
 const RESOURCES: Readonly<Record<Kind, Resource>> = {
-  issue,
-  pull_request: pullRequest,
-  issue_comment: issueComment,
-  review,
-  review_comment: reviewComment,
-  user,
-  label,
-  milestone,
-  repository,
+  issue: resource("issue", tables.issues, {
+    keyColumn: "number",
+    columns: (fields) => ({
+      state: stateOf(fields),
+      is_pull_request: isPullRequest(fields),
+      user_id: referenceId(fields.user),
+      milestone_id: referenceId(fields.milestone),
+      closed_by_id: referenceId(fields.closed_by),
+    }),
+  }),
+  pull_request: resource("pull_request", tables.pullRequests, {
+    keyColumn: "number",
+    columns: (fields) => {
+      const [head, base] = [objectOf(fields.head), objectOf(fields.base)];
+      return {
+        state: stateOf(fields),
+        merged: fields.merged ?? (fields.merged_at === undefined ? null : fields.merged_at !== null),
+        user_id: referenceId(fields.user),
+        milestone_id: referenceId(fields.milestone),
+        merged_by_id: referenceId(fields.merged_by),
+        head_label: head.label ?? null,
+        head_ref: head.ref ?? null,
+        head_sha: head.sha ?? null,
+        head_repository_id: referenceId(head.repo),
+        base_ref: base.ref ?? null,
+        base_sha: base.sha ?? null,
+      };
+    },
+    // GitHub's OpenAPI: pull-request less pull-request-simple.
+    detailKeys: new Set([
+      "merged",
+      "mergeable",
+      "rebaseable",
+      "mergeable_state",
+      "merged_by",
+      "comments",
+      "review_comments",
+      "maintainer_can_modify",
+      "commits",
+      "additions",
+      "deletions",
+      "changed_files",
+    ]),
+  }),
+  issue_comment: resource("issue_comment", tables.issueComments, {
+    columns: ({ issue_url, user }) => ({ issue_number: numberInAddress(issue_url), user_id: referenceId(user) }),
+  }),
+  review: resource("review", tables.pullRequestReviews, {
+    columns: ({ pull_request_url, user }) => ({
+      pull_number: numberInAddress(pull_request_url),
+      user_id: referenceId(user),
+    }),
+    // REST sends no updated_at of a review; webhooks and GraphQL do.
+    detailKeys: new Set(["updated_at"]),
+    isVersioned: false,
+  }),
+  review_comment: resource("review_comment", tables.pullRequestReviewComments, {
+    columns: (fields) => ({
+      review_id: fields.pull_request_review_id ?? null,
+      pull_number: numberInAddress(fields.pull_request_url),
+      user_id: referenceId(fields.user),
+    }),
+  }),
+  user: resource("user", tables.users, { isVersioned: false }),
+  label: resource("label", tables.labels, { isVersioned: false }),
+  milestone: resource("milestone", tables.milestones, {
+    columns: ({ creator }) => ({ creator_id: referenceId(creator) }),
+  }),
+  repository: resource("repository", tables.repositories, {
+    columns: ({ owner }) => ({ owner_id: referenceId(owner) }),
+    // GitHub sends these for GET /repos/{owner}/{repo} only (its OpenAPI: full-repository less repository).
+    detailKeys: new Set([
+      "subscribers_count",
+      "network_count",
+      "organization",
+      "parent",
+      "source",
+      "template_repository",
+      "temp_clone_token",
+      "security_and_analysis",
+      "code_of_conduct",
+      "allow_squash_merge",
+      "allow_merge_commit",
+      "allow_rebase_merge",
+      "allow_auto_merge",
+      "delete_branch_on_merge",
+      "allow_update_branch",
+      "use_squash_pr_title_as_default",
+      "squash_merge_commit_title",
+      "squash_merge_commit_message",
+      "merge_commit_title",
+      "merge_commit_message",
+      "anonymous_access_enabled",
+      "master_branch",
+    ]),
+  }),
 };
 export const resources: readonly Resource[] = Object.values(RESOURCES);
 
@@ -307,8 +163,4 @@ export function isPullRequest(fields: Fields): boolean {
 export function numberInAddress(address: Json | undefined): number | null {
   const match = typeof address === "string" ? /\/(\d+)$/.exec(address) : null;
   return match ? Number(match[1]) : null;
-}
-
-function pick(fields: Fields, ...keys: string[]): Record<string, Json> {
-  return Object.fromEntries(keys.map((key) => [key, fields[key] ?? null]));
 }

@@ -45,7 +45,7 @@ export function layoutFor(resource: Resource): Layout {
 function layoutOf({ table: { name, columns }, keyColumn }: Resource): Layout {
   const key = sql.identifier(`t.${keyColumn}`);
   const hasRepository = "repository_id" in columns;
-  const written = Object.entries(columns).filter(([column, { isGenerated }]) => column !== "revision" && !isGenerated);
+  const written = Object.entries(columns).filter(([column, { type }]) => column !== "revision" && type !== "tsvector");
   return {
     table: sql.identifier(name),
     repositoryId: hasRepository ? sql`t.repository_id` : sql`0`,
@@ -142,9 +142,12 @@ function columnsOf(resource: Resource, { seen, stored }: Row): Record<string, Js
     if (resource.detailKeys.has(key)) detail[key] = value;
     else document[key] = value;
   }
-  const columns: Record<string, Json> = { ...resource.columns(stored.fields) };
-  for (const [name, value] of Object.entries(columns))
-    if (typeof value === "string") columns[name] = columnText(name, value);
+  const derived = resource.columns(stored.fields);
+  const columns: Record<string, Json> = {};
+  for (const name in layoutFor(resource).types) {
+    const value = name in derived ? derived[name] : stored.fields[name];
+    columns[name] = typeof value === "string" ? columnText(name, value) : (value ?? null);
+  }
   columns[resource.keyColumn] = seen.key;
   if ("repository_id" in resource.table.columns) columns.repository_id = seen.repositoryId;
   // Only a part was seen; the column cannot be null, and the stamp is the nearest truth.
