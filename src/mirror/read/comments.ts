@@ -57,12 +57,12 @@ export async function findComments(
   const way = DIRECTIONS[direction];
   const order = sort === "updated" ? sql`c.updated_at ${way}, c.id ${way}` : sql`c.id ${way}`;
   // Documents are read only for rows on the page, not for all rows before it.
-  const rows = await db.prepared<RawComment>(sql`
-    select c.id, c.document::text as document, c.body, c.updated_at from (
+  const rows = await db.prepared<CommentRow>(sql`
+    select c.id::float8 as id, c.document::text as document, c.body, c.updated_at as "updatedAt" from (
         select c.id, c.document, c.body, ${updated} as updated_at ${matching}
           order by ${order} limit ${limit} offset ${offset}) c
       order by ${order}`);
-  return { rows: rows.map(toComment), total };
+  return { rows, total };
 }
 
 /** `parent`: the issue or pull request that it must belong to. */
@@ -76,19 +76,8 @@ export async function findComment(
   const { table, parent: column, updated } = TABLES[kind];
   const conditions = [sql`c.repository_id = ${repositoryId}`, sql`c.id = ${id}`, SHOWN[kind]];
   if (parent !== undefined) conditions.push(sql`${column} = ${parent}`);
-  const [row] = await db.prepared<RawComment>(sql`
-    select c.id, c.document::text as document, c.body, ${updated} as updated_at from ${table} c
+  const [comment] = await db.prepared<CommentRow>(sql`
+    select c.id::float8 as id, c.document::text as document, c.body, ${updated} as "updatedAt" from ${table} c
       where ${sql.and(conditions)}`);
-  return row ? toComment(row) : null;
-}
-
-interface RawComment {
-  id: string;
-  document: string;
-  body: string | null;
-  updated_at: Date | null;
-}
-
-function toComment({ id, document, body, updated_at }: RawComment): CommentRow {
-  return { id: Number(id), document, body, updatedAt: updated_at };
+  return comment ?? null;
 }

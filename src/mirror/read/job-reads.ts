@@ -2,7 +2,7 @@ import type { Database } from "../../../db/database.ts";
 import type { SyncState } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { Gather } from "../../operations/gather.ts";
-import { type Mark, type MarkKey, type MarkRow, toMark } from "../store/marks.ts";
+import { MARK_COLUMNS, type Mark, type MarkKey } from "../store/marks.ts";
 
 /** What every read and write about a repository begins with. */
 export interface MirroredRepository {
@@ -47,25 +47,12 @@ export class JobReads {
   }
 }
 
-interface RepositoryRow {
-  id: string;
-  node_id: string | null;
-  full_name: string;
-  html_url: string | null;
-  state: SyncState;
-}
-
 async function findRepositories(db: Database, ids: readonly number[]): Promise<(MirroredRepository | null)[]> {
-  const rows = await db.prepared<RepositoryRow>(sql`
-    select r.id, r.node_id, r.full_name, r.html_url, s.state from repositories r
-      join repository_syncs s on s.repository_id = r.id
+  const repositories = await db.prepared<MirroredRepository>(sql`
+    select r.id::float8 as id, r.node_id as "nodeId", r.full_name as "fullName", r.html_url as "htmlUrl", s.state
+      from repositories r join repository_syncs s on s.repository_id = r.id
       where r.id = any(${sql.array([...new Set(ids)], "bigint")}::bigint[])`);
-  const found = new Map(
-    rows.map((row) => [
-      Number(row.id),
-      { id: Number(row.id), nodeId: row.node_id, fullName: row.full_name, htmlUrl: row.html_url, state: row.state },
-    ]),
-  );
+  const found = new Map(repositories.map((one) => [one.id, one]));
   return ids.map((id) => found.get(id) ?? null);
 }
 
@@ -73,12 +60,12 @@ async function findMarks(db: Database, keys: readonly MarkKey[]): Promise<(Mark 
   const kinds = keys.map(({ kind }) => kind);
   const repositoryIds = keys.map(({ repositoryId }) => repositoryId);
   const numbers = keys.map(({ key }) => key);
-  const rows = await db.prepared<MarkRow & { at: number }>(sql`
-    select x.at::integer as at, m.*
+  const rows = await db.prepared<Mark & { at: number }>(sql`
+    select x.at::integer as at, ${MARK_COLUMNS}
       from unnest(${sql.array(kinds, "text")}, ${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "bigint")})
         with ordinality as x(kind, r, k, at)
       join refresh_marks m on m.kind = x.kind and m.repository_id = x.r and m.key = x.k`);
-  const found = new Map(rows.map((row) => [row.at - 1, toMark(row)]));
+  const found = new Map(rows.map(({ at, ...mark }) => [at - 1, mark]));
   return keys.map((_, at) => found.get(at) ?? null);
 }
 

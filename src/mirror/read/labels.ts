@@ -23,27 +23,18 @@ export async function findLabels(
       where il.repository_id = l.repository_id and i.milestone_id = ${milestoneId})`);
   }
   const matching = sql`from labels l where ${sql.and(conditions)}`;
-  const rows = await db.prepared<RawLabel & { total: string }>(sql`
+  const rows = await db.prepared<LabelRow & { total: string }>(sql`
     select q.total, p.* from (select count(*) as total ${matching}) q left join lateral
-      (select l.id, lower(l.name) as name, l.document::text as document ${matching}
+      (select l.id::float8 as id, lower(l.name) as name, l.document::text as document ${matching}
        order by lower(l.name), l.id limit ${limit} offset ${offset}) p on true order by p.name, p.id`);
-  return { rows: rows.filter((row) => row.id !== null).map(toLabel), total: Number(rows[0]?.total ?? 0) };
+  return { rows: rows.filter((row) => row.id !== null), total: Number(rows[0]?.total ?? 0) };
 }
 
 export async function findLabel(db: Database, repositoryId: number, name: string): Promise<LabelRow | null> {
   // A deleted label's name may be taken by a new one before we hear of the deletion: ids grow.
-  const [row] = await db.prepared<RawLabel>(sql`
-    select l.id, l.document::text as document from labels l
+  const [label] = await db.prepared<LabelRow>(sql`
+    select l.id::float8 as id, l.document::text as document from labels l
       where l.repository_id = ${repositoryId} and l.deleted_at is null and lower(l.name) = lower(${name}::text)
       order by l.id desc limit 1`);
-  return row ? toLabel(row) : null;
-}
-
-interface RawLabel {
-  id: string;
-  document: string;
-}
-
-function toLabel({ id, document }: RawLabel): LabelRow {
-  return { id: Number(id), document };
+  return label ?? null;
 }

@@ -31,31 +31,20 @@ export async function findMilestones(
   const matching = sql`from milestones m
     where ${sql.and([sql`m.repository_id = ${repositoryId}`, sql`m.deleted_at is null`, IN_STATE[state]])}`;
   const way = DIRECTIONS[direction];
-  const rows = await db.prepared<RawMilestone & { total: string }>(sql`
+  const rows = await db.prepared<MilestoneRow & { total: string }>(sql`
     select q.total, p.* from (select count(*) as total ${matching}) q left join lateral
       (select ${COLUMNS}, ${SORT_KEYS[sort]} as key ${matching}
        order by ${SORT_KEYS[sort]} ${way}, m.number ${way} limit ${limit} offset ${offset}) p on true
       order by p.key ${way}, p.number ${way}`);
-  return { rows: rows.filter((row) => row.id !== null).map(toMilestone), total: Number(rows[0]?.total ?? 0) };
+  return { rows: rows.filter((row) => row.id !== null), total: Number(rows[0]?.total ?? 0) };
 }
 
 export async function findMilestone(db: Database, repositoryId: number, number: number): Promise<MilestoneRow | null> {
-  const [row] = await db.prepared<RawMilestone>(sql`
+  const [milestone] = await db.prepared<MilestoneRow>(sql`
     select ${COLUMNS} from milestones m
       where m.repository_id = ${repositoryId} and m.deleted_at is null and m.number = ${number}`);
-  return row ? toMilestone(row) : null;
+  return milestone ?? null;
 }
 
-const COLUMNS = sql`m.id, m.number, m.document::text as document, m.updated_at`;
+const COLUMNS = sql`m.id::float8 as id, m.number, m.document::text as document, m.updated_at as "updatedAt"`;
 const IN_STATE = { all: sql`true`, open: sql`m.state = 'open'`, closed: sql`m.state = 'closed'` };
-
-interface RawMilestone {
-  id: string;
-  number: number;
-  document: string;
-  updated_at: Date | null;
-}
-
-function toMilestone({ id, number, document, updated_at }: RawMilestone): MilestoneRow {
-  return { id: Number(id), number, document, updatedAt: updated_at };
-}

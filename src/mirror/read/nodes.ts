@@ -25,14 +25,6 @@ const TABLES = {
 };
 export type RepositoryNodeKind = keyof typeof TABLES;
 
-interface Row {
-  key: string;
-  repository_id: string;
-  document: string;
-  body: string | null;
-  detail: string | null;
-}
-
 /** Those of `numbers` that exist; keys are `repositoryId/number`. */
 export async function findByNumber(
   db: Database,
@@ -42,11 +34,10 @@ export async function findByNumber(
   const { table, columns, shown } = TABLES[kind];
   const repositoryIds = wanted.map(({ repositoryId }) => repositoryId);
   const numbers = wanted.map(({ number }) => number);
-  const rows = await db.prepared<Row>(sql`
-    select x.r || '/' || x.n as key, t.repository_id, t.document::text as document, ${columns}
+  return db.prepared<FoundNode>(sql`
+    select x.r || '/' || x.n as key, t.repository_id::float8 as "repositoryId", t.document::text as document, ${columns}
       from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}) x(r, n)
       join ${table} t on t.repository_id = x.r and t.number = x.n where t.deleted_at is null and ${shown}`);
-  return rows.map(toFound);
 }
 
 /** Labels by name in any case; keys are `repositoryId/name in lower case`. */
@@ -56,11 +47,10 @@ export async function findLabelsByName(
 ): Promise<FoundNode[]> {
   const repositoryIds = wanted.map(({ repositoryId }) => repositoryId);
   const names = wanted.map(({ name }) => name.toLowerCase());
-  const rows = await db.prepared<Row>(sql`
-    select x.r || '/' || x.name as key, t.repository_id, t.document::text as document, ${NO_BODY}
-      from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(names, "text")}) x(r, name)
+  return db.prepared<FoundNode>(sql`
+    select x.r || '/' || x.name as key, t.repository_id::float8 as "repositoryId", t.document::text as document,
+        ${NO_BODY} from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(names, "text")}) x(r, name)
       join labels t on t.repository_id = x.r and lower(t.name) = x.name where t.deleted_at is null order by t.id`);
-  return rows.map(toFound);
 }
 
 /** A page of the repository's labels in whose name or description all words stand, and how many there are. */
@@ -75,11 +65,11 @@ export async function findLabelsByWords(
     sql`t.repository_id = ${repositoryId} and t.deleted_at is null`,
     ...words.map((word) => sql`search_words(t.name || ' ' || coalesce(t.description, '')) @@ search_query(${word})`),
   ]);
-  const rows = await db.prepared<Row & { total: string }>(sql`
-    select t.id::text as key, t.repository_id, t.document::text as document, ${NO_BODY},
+  const found = await db.prepared<FoundNode & { total: string }>(sql`
+    select t.id::text as key, t.repository_id::float8 as "repositoryId", t.document::text as document, ${NO_BODY},
       (select count(*) from labels t where ${matching}) as total from labels t where ${matching}
       order by t.id limit ${limit} offset ${offset}`);
-  return { found: rows.map(toFound), total: Number(rows[0]?.total ?? 0) };
+  return { found, total: Number(found[0]?.total ?? 0) };
 }
 
 /** By upstream's ids, in all mirrored repositories; keys are the ids. */
@@ -90,39 +80,31 @@ export async function findById(
   sight: Sight,
 ): Promise<FoundNode[]> {
   const { table, columns, shown } = TABLES[kind];
-  const rows = await db.prepared<Row>(sql`
-    select t.id::text as key, t.repository_id, t.document::text as document, ${columns} from repository_syncs s
-      join repositories r on r.id = s.repository_id and r.deleted_at is null
+  return db.prepared<FoundNode>(sql`
+    select t.id::text as key, t.repository_id::float8 as "repositoryId", t.document::text as document, ${columns}
+      from repository_syncs s join repositories r on r.id = s.repository_id and r.deleted_at is null
       join ${table} t on t.repository_id = s.repository_id and t.id = any(${sql.array(ids, "bigint")}::bigint[])
       where s.state <> 'gone' and t.deleted_at is null and ${shown} and ${visible(sql`r`, sight)}`);
-  return rows.map(toFound);
 }
 
 /** Mirrored repositories; keys are the ids. */
 export async function findRepositoriesById(db: Database, ids: number[], sight: Sight): Promise<FoundNode[]> {
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
-  const rows = await db.prepared<Row>(sql`
-    select r.id::text as key, r.id as repository_id, r.document::text as document, ${NO_BODY} from ${tables}
+  return db.prepared<FoundNode>(sql`
+    select r.id::text as key, r.id::float8 as "repositoryId", r.document::text as document, ${NO_BODY} from ${tables}
       where ${isMirrored} and ${visible(sql`r`, sight)} and r.id = any(${sql.array(ids, "bigint")}::bigint[])`);
-  return rows.map(toFound);
 }
 
 /** Accounts by id; keys are the ids. */
 export async function findUsersById(db: Database, ids: number[]): Promise<FoundNode[]> {
-  const rows = await db.prepared<Row>(sql`
-    select u.id::text as key, 0 as repository_id, u.document::text as document, ${NO_BODY} from users u
+  return db.prepared<FoundNode>(sql`
+    select u.id::text as key, 0 as "repositoryId", u.document::text as document, ${NO_BODY} from users u
       where u.id = any(${sql.array(ids, "bigint")}::bigint[]) and u.deleted_at is null`);
-  return rows.map(toFound);
 }
 
 /** Accounts by login in lower case, which is also the key. */
 export async function findUsersByLogin(db: Database, logins: string[]): Promise<FoundNode[]> {
-  const rows = await db.prepared<Row>(sql`
-    select lower(u.login) as key, 0 as repository_id, u.document::text as document, ${NO_BODY} from users u
+  return db.prepared<FoundNode>(sql`
+    select lower(u.login) as key, 0 as "repositoryId", u.document::text as document, ${NO_BODY} from users u
       where lower(u.login) = any(${sql.array(logins, "text")}::text[]) and u.deleted_at is null order by u.seen_at`);
-  return rows.map(toFound);
-}
-
-function toFound({ key, repository_id, document, body, detail }: Row): FoundNode {
-  return { key, repositoryId: Number(repository_id), document, body, detail };
 }

@@ -42,13 +42,13 @@ export async function findPulls(
       : sql`p.created_at`;
   const way = DIRECTIONS[page.direction];
   // Documents are read only for rows on the page, not for all rows before it.
-  const rows = await db.prepared<RawPull>(sql`
-    select p.number, p.document::text as document, p.body, p.updated_at from (
+  const rows = await db.prepared<PullRow>(sql`
+    select p.number, p.document::text as document, null as detail, p.body, p.updated_at as "updatedAt" from (
         select p.number, p.document, p.body, p.updated_at, ${key} as key from pull_requests p
           ${byComments ? sql`left join issues i on i.repository_id = p.repository_id and i.number = p.number` : sql``}
           where ${conditions} order by key ${way}, p.number ${way} limit ${page.limit} offset ${page.offset}) p
       order by p.key ${way}, p.number ${way}`);
-  return { rows: rows.map(toPull), total };
+  return { rows, total };
 }
 
 function matching(
@@ -69,20 +69,9 @@ function matching(
 
 /** Null: there is none, or it is deleted, or not whole yet. */
 export async function findPull(db: Database, repositoryId: number, number: number): Promise<PullRow | null> {
-  const [row] = await db.prepared<RawPull>(sql`
-    select p.number, p.document::text as document, p.detail::text as detail, p.body, p.updated_at from pull_requests p
+  const [pull] = await db.prepared<PullRow>(sql`
+    select p.number, p.document::text as document, p.detail::text as detail, p.body, p.updated_at as "updatedAt"
+      from pull_requests p
       where p.repository_id = ${repositoryId} and p.number = ${number} and ${SHOWN}`);
-  return row ? toPull(row) : null;
-}
-
-interface RawPull {
-  number: number;
-  document: string;
-  detail?: string | null;
-  body: string | null;
-  updated_at: Date;
-}
-
-function toPull({ number, document, detail = null, body, updated_at }: RawPull): PullRow {
-  return { number, document, detail, body, updatedAt: updated_at };
+  return pull ?? null;
 }

@@ -5,7 +5,7 @@ import { Gather } from "../../operations/gather.ts";
 import { Kept, type Recalled } from "../unchanged/kept.ts";
 import type { Reading } from "../unchanged/reading.ts";
 import type { Standing, Standings } from "../unchanged/standings.ts";
-import { mirroredWhere, SHOWN_COLUMNS, type ShownRepository, type ShownRow, shown } from "./shown-repository.ts";
+import { mirroredWhere, SHOWN_COLUMNS, type ShownRepository } from "./shown-repository.ts";
 import { type Sight, sees } from "./sight.ts";
 
 /** Enough for 10,000 names, roughly. */
@@ -72,7 +72,7 @@ export class Repositories {
 
   async #findNamed(db: Database, names: readonly string[]): Promise<(readonly Bearer[])[]> {
     const asked = [...new Set(names)];
-    const rows = await db.prepared<ShownRow & { asked: string; mirrored: boolean; revision: string | null }>(
+    const rows = await db.prepared<ShownRepository & { asked: string; mirrored: boolean; revision: string | null }>(
       sql`select x.name as asked, ${SHOWN_COLUMNS}, s.state is not null and s.state <> 'gone' as mirrored, v.revision::text as revision
         from unnest(${sql.array(asked, "text")}) as x(name)
         join repositories r on lower(r.full_name) = x.name and r.deleted_at is null
@@ -84,11 +84,9 @@ export class Repositories {
       const bearers: Bearer[] = [];
       // By the statement that reads the rows: nothing can have changed between the two.
       const stood = new Map<number, Standing>();
-      for (const row of found.get(name) ?? []) {
-        const repository = shown(row);
-        bearers.push({ repository, isMirrored: row.mirrored });
-        const { id, confirmedAt } = repository;
-        stood.set(id, { revision: row.revision, isMirrored: row.mirrored, confirmedAt });
+      for (const { asked: _, mirrored: isMirrored, revision, ...repository } of found.get(name) ?? []) {
+        bearers.push({ repository, isMirrored });
+        stood.set(repository.id, { revision, isMirrored, confirmedAt: repository.confirmedAt });
       }
       if (bearers.length > 0) this.#kept.keep(name, () => bearers, { shown: [...stood.keys()], before: stood });
       return bearers;
@@ -104,9 +102,9 @@ function seenAmong(bearers: readonly Bearer[], sight: Sight): ShownRepository | 
 }
 
 async function findNumbered(db: Database, ids: readonly number[]): Promise<(ShownRepository | null)[]> {
-  const rows = await db.prepared<ShownRow>(
+  const rows = await db.prepared<ShownRepository>(
     sql`select ${SHOWN_COLUMNS} ${mirroredWhere(sql`r.id = any(${sql.array([...new Set(ids)], "bigint")}::bigint[])`)}`,
   );
-  const found = new Map(rows.map((row) => [Number(row.id), shown(row)]));
+  const found = new Map(rows.map((row) => [row.id, row]));
   return ids.map((id) => found.get(id) ?? null);
 }

@@ -1,12 +1,6 @@
 import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, type Sql, sql } from "../../../db/sql.ts";
-import {
-  documented,
-  mirroredWhere,
-  type RepositoryDocument,
-  SHOWN_COLUMNS,
-  type ShownRow,
-} from "./shown-repository.ts";
+import { mirroredWhere, type RepositoryDocument, SHOWN_COLUMNS } from "./shown-repository.ts";
 import { type Sight, visible } from "./sight.ts";
 
 export type RepositorySort = "created" | "updated" | "pushed" | "full_name";
@@ -41,12 +35,6 @@ export async function findUserRepositories(
   return pageOfRepositories(db, conditions, page);
 }
 
-interface ListedRow extends ShownRow {
-  document: string;
-  detail: string | null;
-  total: string;
-}
-
 export interface RepositoryPage {
   sort: RepositorySort;
   direction: "asc" | "desc";
@@ -61,12 +49,12 @@ async function pageOfRepositories(
 ): Promise<{ rows: RepositoryDocument[]; total: number }> {
   const matching = mirroredWhere(...conditions);
   const way = DIRECTIONS[direction];
-  const found = await db.prepared<ListedRow>(sql`
+  const found = await db.prepared<RepositoryDocument & { total: string }>(sql`
     select p.*, q.total from (select count(*) as total ${matching}) q left join lateral
       (select ${SHOWN_COLUMNS}, r.document::text as document, null as detail, ${SORT_KEYS[sort]} as key ${matching}
        order by ${SORT_KEYS[sort]} ${way}, r.id ${way} limit ${limit} offset ${offset}) p on true
       order by p.key ${way}, p.id ${way}`);
-  return { rows: found.filter((row) => row.id !== null).map(documented), total: Number(found[0]?.total ?? 0) };
+  return { rows: found.filter((row) => row.id !== null), total: Number(found[0]?.total ?? 0) };
 }
 
 /** A page of an account's repositories that the caller sees, and how many there are in all. */

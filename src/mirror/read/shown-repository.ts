@@ -22,23 +22,10 @@ export interface RepositoryDocument extends ShownRepository {
   detail: string | null;
 }
 
-/** A row of `SHOWN_COLUMNS`. */
-export interface ShownRow {
-  id: string;
-  node_id: string | null;
-  name: string;
-  full_name: string;
-  html_url: string | null;
-  owner_id: string | null;
-  private: boolean;
-  has_issues: boolean | null;
-  updated_at: Date | null;
-  confirmed_at: Date | null;
-}
-
-/** Of a repository `r` and its row `s` of `repository_syncs`. */
-export const SHOWN_COLUMNS = sql`r.id, r.node_id, r.name, r.full_name, r.html_url, r.owner_id, r.private, r.has_issues,
-  r.updated_at, s.confirmed_at`;
+/** A `ShownRepository`, of a repository `r` and its row `s` of `repository_syncs`. */
+export const SHOWN_COLUMNS = sql`r.id::float8 as id, r.node_id as "nodeId", r.name, r.full_name as "fullName",
+  r.html_url as "htmlUrl", r.owner_id::float8 as "ownerId", r.private as "isPrivate",
+  r.has_issues is not false as "hasIssues", r.updated_at as "updatedAt", s.confirmed_at as "confirmedAt"`;
 /** Repositories `r` that are mirrored and exist. */
 export const MIRRORED_REPOSITORIES = {
   tables: sql`repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone'`,
@@ -51,26 +38,6 @@ export function mirroredWhere(...conditions: readonly Sql[]): Sql {
   return sql`from ${tables} where ${sql.and([isMirrored, ...conditions])}`;
 }
 
-export function shown(row: ShownRow): ShownRepository {
-  return {
-    id: Number(row.id),
-    nodeId: row.node_id,
-    name: row.name,
-    fullName: row.full_name,
-    htmlUrl: row.html_url,
-    ownerId: row.owner_id === null ? null : Number(row.owner_id),
-    isPrivate: row.private,
-    hasIssues: row.has_issues !== false,
-    updatedAt: row.updated_at,
-    confirmedAt: row.confirmed_at,
-  };
-}
-
-/** With the document and the detail of the row. */
-export function documented(row: ShownRow & { document: string; detail: string | null }): RepositoryDocument {
-  return { ...shown(row), document: row.document, detail: row.detail };
-}
-
 /** The repository that had this name before it was renamed or transferred. */
 export async function findRenamedRepository(
   db: Database,
@@ -78,14 +45,14 @@ export async function findRenamedRepository(
   sight: Sight,
 ): Promise<ShownRepository | null> {
   const wasNamed = sql`r.id in (select repository_id from former_names where full_name = ${fullName.toLowerCase()})`;
-  const [row] = await db.prepared<ShownRow>(sql`
+  const [repository] = await db.prepared<ShownRepository>(sql`
     select ${SHOWN_COLUMNS} ${mirroredWhere(visible(sql`r`, sight), wasNamed)} order by r.seen_at desc limit 1`);
-  return row ? shown(row) : null;
+  return repository ?? null;
 }
 
 export async function findRepositoryDocument(db: Database, id: number): Promise<RepositoryDocument | null> {
-  const [row] = await db.prepared<ShownRow & { document: string; detail: string | null }>(sql`
+  const [repository] = await db.prepared<RepositoryDocument>(sql`
     select ${SHOWN_COLUMNS}, r.document::text, r.detail::text from repositories r
       left join repository_syncs s on s.repository_id = r.id where r.id = ${id}`);
-  return row ? documented(row) : null;
+  return repository ?? null;
 }

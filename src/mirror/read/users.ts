@@ -12,30 +12,22 @@ export interface UserRow {
   seenAt: Date;
 }
 
-interface Row {
-  id: string;
-  login: string;
-  type: string | null;
-  document: string;
-  updated_at: Date | null;
-  seen_at: Date;
-}
-
-const COLUMNS = sql`u.id, u.login, u.type, u.document::text as document, u.updated_at, u.seen_at`;
+const COLUMNS = sql`u.id::float8 as id, u.login, u.type, u.document::text as document, u.updated_at as "updatedAt",
+  u.seen_at as "seenAt"`;
 
 export async function findUser(db: Database, id: number): Promise<UserRow | null> {
-  const [row] = await db.prepared<Row>(sql`
+  const [user] = await db.prepared<UserRow>(sql`
     select ${COLUMNS} from users u where u.id = ${id} and u.deleted_at is null`);
-  return row ? toUser(row) : null;
+  return user ?? null;
 }
 
 /** The account that has this login now, in any case of its letters. */
 export async function findUserByLogin(db: Database, login: string): Promise<UserRow | null> {
   // An unheard rename may leave one login on two rows: the newer observation knows who has it now.
-  const [row] = await db.prepared<Row>(sql`
+  const [user] = await db.prepared<UserRow>(sql`
     select ${COLUMNS} from users u where lower(u.login) = ${login.toLowerCase()} and u.deleted_at is null
       order by u.seen_at desc limit 1`);
-  return row ? toUser(row) : null;
+  return user ?? null;
 }
 
 /**
@@ -64,19 +56,15 @@ export async function findAssignees(
     sql`u.type is distinct from 'Organization'`,
   ];
   if (login !== undefined) conditions.push(sql`lower(u.login) = ${login.toLowerCase()}`);
-  const rows = await db.prepared<Row & { total: string }>(sql`
+  const rows = await db.prepared<UserRow & { total: string }>(sql`
     select ${COLUMNS}, count(*) over () as total from users u where ${sql.and(conditions)}
       order by lower(u.login), u.id limit ${limit} offset ${offset}`);
   const [first] = rows;
-  if (first || offset === 0) return { rows: rows.map(toUser), total: Number(first?.total ?? 0) };
+  if (first || offset === 0) return { rows, total: Number(first?.total ?? 0) };
   const { total } = await findAssignees(db, repositoryId, {
     limit: 1,
     offset: 0,
     ...(login === undefined ? {} : { login }),
   });
   return { rows: [], total };
-}
-
-function toUser({ id, login, type, document, updated_at, seen_at }: Row): UserRow {
-  return { id: Number(id), login, type, document, updatedAt: updated_at, seenAt: seen_at };
 }

@@ -19,24 +19,9 @@ export interface Mark extends MarkKey {
   notBefore: Date;
 }
 
-/** A mark as Postgres has it. */
-export interface MarkRow {
-  kind: Mark["kind"];
-  repository_id: string;
-  key: string;
-  asked_at: Date;
-  not_before: Date;
-}
-
-export function toMark(row: MarkRow): Mark {
-  return {
-    kind: row.kind,
-    repositoryId: Number(row.repository_id),
-    key: Number(row.key),
-    askedAt: row.asked_at,
-    notBefore: row.not_before,
-  };
-}
+/** A `Mark`, of a row `m` of `refresh_marks`. */
+export const MARK_COLUMNS = sql`m.kind, m.repository_id::float8 as "repositoryId", m.key::float8 as key,
+  m.asked_at as "askedAt", m.not_before as "notBefore"`;
 
 /** The time after which every replica shows what was true at `moment`. */
 export function afterLag(moment: Date): Date {

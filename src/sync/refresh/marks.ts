@@ -1,7 +1,7 @@
 import type { Queries } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { type Mark, type MarkRow, toMark, withMarks } from "../../mirror/store/marks.ts";
+import { MARK_COLUMNS, type Mark, withMarks } from "../../mirror/store/marks.ts";
 import { enqueueRefreshes } from "../../queues/enqueue.ts";
 import { refreshesWithoutJob } from "../../queues/open-jobs.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
@@ -32,10 +32,10 @@ const BATCH = 1_000;
 /** Queues the marks whose time has passed and whose job was lost, of the oldest. Answers how many. */
 export async function dispatchMarks(ctx: Pick<Context, "db" | "queues" | "redis" | "clock" | "log">): Promise<number> {
   const due = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
-  const rows = await ctx.db.query<MarkRow>(sql`
-    select * from refresh_marks where not_before <= ${due} order by not_before limit ${BATCH}`);
+  const marks = await ctx.db.query<Mark>(sql`
+    select ${MARK_COLUMNS} from refresh_marks m where m.not_before <= ${due} order by m.not_before limit ${BATCH}`);
   // A backlog is not made longer by asking for all of it again.
-  const lost = await refreshesWithoutJob(ctx, rows.map(toMark));
+  const lost = await refreshesWithoutJob(ctx, marks);
   await enqueueMarks(ctx, lost);
   return lost.length;
 }

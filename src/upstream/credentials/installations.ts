@@ -26,26 +26,9 @@ export function installationOf(credential: string): number | null {
 }
 
 export async function loadInstallations(db: Queries): Promise<Installation[]> {
-  const rows = await db.query<{
-    id: string;
-    account: string;
-    account_type: string;
-    repository_selection: string;
-    permissions: Record<string, string>;
-    events: string[];
-    suspended_at: Date | null;
-  }>(sql`
-    select id, account, account_type, repository_selection, permissions, events, suspended_at from installations
-      order by id`);
-  return rows.map((row) => ({
-    id: Number(row.id),
-    account: row.account,
-    accountType: row.account_type,
-    repositorySelection: row.repository_selection,
-    permissions: row.permissions,
-    events: row.events,
-    suspendedAt: row.suspended_at,
-  }));
+  return db.query<Installation>(sql`
+    select id::float8 as id, account, account_type as "accountType", repository_selection as "repositorySelection",
+        permissions, events, suspended_at as "suspendedAt" from installations order by id`);
 }
 
 /** The installation that covers each repository, if there is one; 0 if one covered it and no longer does. */
