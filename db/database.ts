@@ -180,26 +180,18 @@ export class Database extends Runner {
   }
 }
 
-interface Options {
-  maxConnections?: number;
-  applicationName?: string;
-  /** A connection that is idle for this long is closed; 0: none is. */
-  idleTimeoutMs?: number;
-}
-
 const CONNECT_TIMEOUT_MS = 5_000;
+/** A connection that is idle for this long is closed. */
+const IDLE_TIMEOUT_MS = 10_000;
 
 /** Opens a pool of at most `maxConnections`. Opening never fails, and waits for nothing. */
-export function openDatabase(
-  url: string,
-  { maxConnections = 10, applicationName = "tain", idleTimeoutMs = 10_000 }: Options = {},
-): Database {
+export function openDatabase(url: string, { maxConnections = 10, applicationName = "tain" } = {}): Database {
   const pool = new pg.Pool({
     connectionString: url,
     max: maxConnections,
     application_name: applicationName,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    idleTimeoutMillis: idleTimeoutMs,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
     keepAlive: true,
     // Statements that do not need each other's answers go out together.
     pipeline: true,

@@ -130,5 +130,10 @@ function script(text: string): Sql {
 
 export const sql = Object.assign(tag, { value, join, and, or, array, identifier, script });
 
+/** A text as a part of a pattern of `like` that stands for nothing but itself. */
+export function escapeLike(text: string): string {
+  return text.replaceAll(/[\\%_]/g, "\\$&");
+}
+
 /** In which direction rows are in order. */
 export const DIRECTIONS = { asc: sql`asc`, desc: sql`desc` };

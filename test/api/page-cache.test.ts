@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { touch } from "../../db/revisions.ts";
 import { sql } from "../../db/sql.ts";
 import { restOperations } from "../../src/api/rest/operations.ts";
 import type { Fields, Json } from "../../src/json.ts";
@@ -223,7 +222,7 @@ async function rawNames(url: string, token: string): Promise<string[]> {
 }
 
 async function touchRepository(id: number): Promise<void> {
-  await world.ctx.db.transaction(async (tx) => touch(tx, [id]));
+  await world.ctx.db.transaction(async (tx) => tx.touch([id]));
 }
 
 /** How a resource is now, changed. */

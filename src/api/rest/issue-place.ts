@@ -1,4 +1,4 @@
-import { isMirroredPull } from "../../mirror/read/parents.ts";
+import { isMirroredPull } from "../../mirror/read/pulls.ts";
 import type { ApiContext } from "../call.ts";
 import type { IssuePlace, Place } from "./writes/issue-writes.ts";
 

@@ -65,6 +65,19 @@ export async function findComments(
   return { rows, total };
 }
 
+/** The number of the issue or pull request that a comment stands under; null: the comment is not mirrored. */
+export async function findParentNumber(
+  db: Database,
+  kind: CommentKind,
+  repositoryId: number,
+  id: number,
+): Promise<number | null> {
+  const { table, parent } = TABLES[kind];
+  const [row] = await db.prepared<{ number: number | null }>(sql`
+    select ${parent} as number from ${table} c where c.repository_id = ${repositoryId} and c.id = ${id}`);
+  return row?.number ?? null;
+}
+
 /** `parent`: the issue or pull request that it must belong to. */
 export async function findComment(
   db: Database,

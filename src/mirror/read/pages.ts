@@ -106,15 +106,9 @@ const NULL = sql`null`;
 
 /** The parents as a table `x` of `r`, `n` and their place. */
 function parentsTable(parents: readonly Parent[]): Sql {
-  const ids = sql.array(
-    parents.map(({ r }) => r),
-    "bigint",
-  );
-  const numbers = sql.array(
-    parents.map(({ n }) => n),
-    "bigint",
-  );
-  return sql`unnest(${ids}, ${numbers}) with ordinality x(r, n, at)`;
+  const ids = parents.map(({ r }) => r);
+  const numbers = parents.map(({ n }) => n);
+  return sql`unnest(${sql.array(ids, "bigint")}, ${sql.array(numbers, "bigint")}) with ordinality x(r, n, at)`;
 }
 
 /** The stored ones of these issues, by number, whatever has happened to them since they were found. */

@@ -75,3 +75,10 @@ export async function findPull(db: Database, repositoryId: number, number: numbe
       where p.repository_id = ${repositoryId} and p.number = ${number} and ${SHOWN}`);
   return pull ?? null;
 }
+
+/** Whether the number names a pull request that is mirrored. */
+export async function isMirroredPull(db: Database, repositoryId: number, number: number): Promise<boolean> {
+  const rows = await db.prepared(sql`
+    select from pull_requests p where p.repository_id = ${repositoryId} and p.number = ${number}`);
+  return rows.length > 0;
+}

@@ -94,19 +94,11 @@ type Place = [repositoryId: number, id: number, number: number];
 
 /** The places as a table `x` of `r`, `i` and `n`. */
 function placesTable(places: readonly Place[]): Sql {
-  const repositoryIds = sql.array(
-    places.map(([repositoryId]) => repositoryId),
-    "bigint",
-  );
-  const ids = sql.array(
-    places.map(([, id]) => id),
-    "bigint",
-  );
-  const numbers = sql.array(
-    places.map(([, , number]) => number),
-    "integer",
-  );
-  return sql`unnest(${repositoryIds}, ${ids}, ${numbers}) as x(r, i, n)`;
+  const repositoryIds = places.map(([repositoryId]) => repositoryId);
+  const ids = places.map(([, id]) => id);
+  const numbers = places.map(([, , number]) => number);
+  return sql`unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(ids, "bigint")},
+    ${sql.array(numbers, "integer")}) as x(r, i, n)`;
 }
 
 /** Upstream deletes what was said under an issue with it, and says so of the issue alone. Numbers are not used again. */

@@ -110,25 +110,15 @@ async function auditAlone(ctx: Context, repository: MirroredRepository, input: A
   return run.report;
 }
 
-interface AuditRow {
-  repair: boolean;
-  started_at: Date;
-  finished_at: Date | null;
-  phase: AuditPhase;
-  cursor: string | null;
-  report: AuditReport;
-}
-
 async function beginOrResume(
   ctx: Context,
   repository: MirroredRepository,
   { repair, anew = false }: Pick<AuditInput, "repair" | "anew">,
 ): Promise<Run> {
-  const [row] = await ctx.db.query<AuditRow>(sql`select * from audits where repository_id = ${repository.id}`);
-  if (!anew && row && row.finished_at === null && row.repair === repair) {
-    const { phase, cursor, report, started_at: startedAt } = row;
-    return { repository, startedAt, repair, phase, cursor, report };
-  }
+  const [stopped] = await ctx.db.query<Omit<Run, "repository">>(sql`
+    select started_at as "startedAt", repair, phase, cursor, report from audits
+      where repository_id = ${repository.id} and finished_at is null and repair = ${repair}`);
+  if (!anew && stopped) return { repository, ...stopped };
   const startedAt = ctx.clock.now();
   const report = newReport(repository.fullName, startedAt, repair);
   const phase = AUDIT_PHASES[0];
@@ -146,13 +136,7 @@ async function beginOrResume(
 async function step(ctx: Context, run: Run, signal: AbortSignal): Promise<void> {
   const { repository, repair, phase } = run;
   if (phase === "reviews") {
-    const reviews = await auditReviews(ctx, repository, {
-      cursor: run.cursor,
-      repair,
-      startedAt: run.startedAt,
-      signal,
-    });
-    const seen = { next: reviews.next, keys: reviews.keys, isUnchanged: false, drift: reviews.drift };
+    const seen = await auditReviews(ctx, repository, { ...run, signal });
     await whileMirrored(ctx, repository, (tx) => advance(ctx, tx, run, seen));
     return;
   }
@@ -193,9 +177,7 @@ async function auditRest(ctx: Context, run: Run, kind: Kind, signal: AbortSignal
 
 /** Stores how far the run has come, unless another run has taken its place. */
 async function advance(ctx: Context, tx: Transaction, run: Run, seen: AuditedPage, pages = 1): Promise<void> {
-  const before = run.cursor;
-  const phaseBefore = run.phase;
-  const { report } = run;
+  const { report, cursor: before, phase: phaseBefore } = run;
   report.pages += pages;
   if (seen.isUnchanged) report.unchangedPages += pages;
   report.resources += seen.keys.length;

@@ -5,7 +5,7 @@ import { mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { keyIn, requireList } from "../../mirror/store/representation.ts";
 import { type Kind, resourceOf } from "../../mirror/store/resource.ts";
-import type { Answer } from "../../upstream/client/upstream.ts";
+import { pages } from "../../upstream/client/pagination.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
 import { pathOf, readAnew } from "../reads/read-anew.ts";
@@ -69,11 +69,10 @@ export async function labelsStillUnmet(
   suspected: readonly number[],
 ): Promise<number[]> {
   const left = new Set(suspected);
-  for (let path: string | null = `/repositories/${repository.id}/labels?per_page=${PAGE_SIZE}`; path !== null; ) {
-    const answer: Answer = await ctx.upstream.get(path, { priority: "audit" });
-    if (answer.kind !== "ok") return []; // Lists that are not shown say nothing of their rows.
-    for (const label of requireList(path, answer.body)) left.delete(keyIn("label", label));
-    path = answer.links.next ?? null;
+  const list = `/repositories/${repository.id}/labels?per_page=${PAGE_SIZE}`;
+  for await (const page of pages(ctx.upstream, list, { priority: "audit" })) {
+    if (page.kind !== "ok") return []; // Lists that are not shown say nothing of their rows.
+    for (const label of requireList(page.path, page.body)) left.delete(keyIn("label", label));
   }
   return [...left];
 }

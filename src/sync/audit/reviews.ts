@@ -11,8 +11,7 @@ import { marksForUnclear, type PullsPlace, pullDetailsOf, readPullDetails } from
 import { enqueueMarks } from "../refresh/marks.ts";
 import { compareWithStored, MERGEABILITY, overruling } from "./comparison.ts";
 import { auditUnmet, settledBefore } from "./gone.ts";
-import { auditPage } from "./page.ts";
-import type { Drift } from "./report.ts";
+import { type AuditedPage, auditPage } from "./page.ts";
 
 /**
  * Compares the reviews and details of a page of pull requests, for a point. GraphQL does not show some reviews well
@@ -27,7 +26,7 @@ export async function auditReviews(
     startedAt,
     signal,
   }: { cursor: string | null; repair: boolean; startedAt: Date; signal: AbortSignal },
-): Promise<{ next: string | null; keys: number[]; drift: Drift[] }> {
+): Promise<AuditedPage> {
   const page = await readPullDetails(ctx, repository, placeOf(cursor), { priority: "audit", signal });
   const read = await pullDetailsOf(ctx, repository, page);
   const computing = await beingComputed(ctx, repository, read.observed.seen);
@@ -66,8 +65,10 @@ export async function auditReviews(
     if (!met.has(key)) drift.push(...(await auditUnmet(ctx, repository, "review", key, repair)));
   }
   return {
-    next: page.next === null ? null : placeText({ after: page.next, pageSize: page.pageSize }),
+    next:
+      page.next === null ? null : JSON.stringify({ after: page.next, pageSize: page.pageSize } satisfies PullsPlace),
     keys: [...met],
+    isUnchanged: false,
     drift,
   };
 }
@@ -75,11 +76,6 @@ export async function auditReviews(
 /** Earlier versions stored GraphQL's cursor by itself, which is base64 and so never begins like an object. */
 function placeOf(cursor: string | null): PullsPlace {
   return cursor?.startsWith("{") ? parseStored<PullsPlace>(cursor) : { after: cursor, pageSize: PAGE_SIZE };
-}
-
-/** As text for the cursor column. */
-function placeText(place: PullsPlace): string {
-  return JSON.stringify(place);
 }
 
 /**

@@ -23,16 +23,8 @@ import { copyReviews, placeOfChanges } from "./reviews.ts";
  * place of the next page, and only then is that page asked for. So a crash costs at most the page under way, and memory
  * holds one page of any repository.
  */
-const BACKFILL_PHASES = [
-  "labels",
-  "milestones",
-  "issues",
-  "pulls",
-  "issue comments",
-  "review comments",
-  "reviews",
-] as const;
-type BackfillPhase = (typeof BACKFILL_PHASES)[number];
+const PHASES = ["labels", "milestones", "issues", "pulls", "issue comments", "review comments", "reviews"] as const;
+type BackfillPhase = (typeof PHASES)[number];
 const JOB = "backfill";
 
 const PER_PAGE = `per_page=${PAGE_SIZE}`;
@@ -63,7 +55,7 @@ export async function backfill(
   try {
     const { repository, upstreamNow } = await readRepository(ctx, known, "backfill");
     await beginBackfill(ctx, repository, upstreamNow, signal);
-    for (const phase of BACKFILL_PHASES) await runPhase(ctx, repository, phase, signal);
+    for (const phase of PHASES) await runPhase(ctx, repository, phase, signal);
     await endBackfill(ctx, repository);
   } catch (error) {
     // A new wish may have begun another copy by now, and its job was dropped for this one.
@@ -101,14 +93,14 @@ async function beginBackfill(
   signal: AbortSignal,
 ): Promise<void> {
   const begun = await ctx.db.count(sql`
-    select from backfill_phases where repository_id = ${repository.id} and phase = any(${BACKFILL_PHASES})`);
-  if (begun === BACKFILL_PHASES.length) return; // The copy had begun before: upstream is not asked again for its size.
+    select from backfill_phases where repository_id = ${repository.id} and phase = any(${PHASES})`);
+  if (begun === PHASES.length) return; // The copy had begun before: upstream is not asked again for its size.
   await mayGoOn(ctx, repository, { job: JOB, signal });
   const expected = await expectedPages(ctx, repository);
   const followedSince = await findFollowedSince(ctx, repository.id);
   await whileMirrored(ctx, repository, async (tx) => {
     const now = ctx.clock.now();
-    for (const phase of BACKFILL_PHASES) {
+    for (const phase of PHASES) {
       const cursor = phase === "reviews" && followedSince ? placeOfChanges(followedSince) : null;
       await tx.query(sql`
         insert into backfill_phases (repository_id, phase, cursor, expected_pages, started_at)
@@ -219,7 +211,7 @@ async function endBackfill(ctx: Context, repository: MirroredRepository): Promis
   await whileMirrored(ctx, repository, async (tx) => {
     const finished = await tx.count(sql`
       select from backfill_phases where repository_id = ${repository.id} and finished_at is not null`);
-    if (finished !== BACKFILL_PHASES.length) throw begunAnew(repository);
+    if (finished !== PHASES.length) throw begunAnew(repository);
     const now = ctx.clock.now();
     await move(tx, repository.id, { from: FOLLOWED, to: "live", confirmedAt: now, backfilledAt: now });
   });

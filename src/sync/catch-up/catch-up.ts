@@ -127,8 +127,7 @@ async function readWhole(
 ): Promise<void> {
   for (let path: string | null = `/repositories/${repository.id}/${list}`; path !== null; ) {
     await beforePage(ctx, repository, signal);
-    const page: StoredPage = await fetchAndStorePage(ctx, repository, kind, path, "catch-up");
-    path = page.next;
+    path = (await fetchAndStorePage(ctx, repository, kind, path, "catch-up")).next;
   }
 }
 

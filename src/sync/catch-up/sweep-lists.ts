@@ -20,30 +20,20 @@ export interface DueLists {
 /** The longest neglected first. */
 export async function findListsDue(ctx: Context): Promise<DueLists[]> {
   const { count, isAuditUnderWay } = oursOf(ctx);
-  const rows = await ctx.db.query<
-    OurCounts & {
-      repository_id: string;
-      lists: string | null;
-      swept_at: Date | null;
-      shown: string;
-      audit_under_way: boolean;
-    }
-  >(sql`
-    select w.repository_id, w.lists, w.swept_at, w.shown, ${isAuditUnderWay} as audit_under_way,
+  type Row = OurCounts & Omit<DueLists, "ours" | "ends" | "shown"> & { lists: string | null; shown: string };
+  const rows = await ctx.db.query<Row>(sql`
+    select w.repository_id::float8 as "repositoryId", w.lists, w.swept_at as "sweptAt", w.shown,
+        ${isAuditUnderWay} as "isAuditUnderWay",
         ${count("labels")} as labels, ${count("milestones")} as milestones,
         ${count("issues", sql`and t.id is not null`)} as issues, ${count("issue_comments")} as comments,
         ${count("pull_request_review_comments")} as "reviewComments"
       from sweeps w join repository_syncs s using (repository_id) left join audits a using (repository_id)
       where s.state = 'live' and w.shown is not null and ${isDue(ctx, sql`w.swept_at`, ctx.config.sweepIntervalMs)}
       order by w.swept_at nulls first, w.repository_id`);
-  return rows.map(({ repository_id, lists, swept_at, shown, audit_under_way, ...ours }) => ({
-    repositoryId: Number(repository_id),
-    ours,
-    ends: lists === null ? null : parseStored<Ends>(lists),
-    sweptAt: swept_at,
-    shown: parseStored<Shown>(shown),
-    isAuditUnderWay: audit_under_way,
-  }));
+  return rows.map(({ repositoryId, sweptAt, isAuditUnderWay, lists, shown, ...ours }) => {
+    const ends = lists === null ? null : parseStored<Ends>(lists);
+    return { repositoryId, ours, ends, sweptAt, shown: parseStored<Shown>(shown), isAuditUnderWay };
+  });
 }
 
 /** How the lists of one repository were found. */

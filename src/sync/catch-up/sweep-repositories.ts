@@ -36,12 +36,8 @@ export async function sweepRepositories(ctx: Context, changed: Set<number>, with
   // Each group is asked about by who sees all of it: an App's installations see only their own.
   const groups = await ctx.upstream.groups([...byId.keys()]);
   const size = withMilestones ? CONNECTIONS_A_POINT : IDS_A_FIELD * FIELDS_A_QUERY;
-  for (const some of groups.flatMap((ids) =>
-    batches(
-      ids.flatMap((id) => byId.get(id) ?? []),
-      size,
-    ),
-  )) {
+  const dueIn = (ids: number[]) => ids.flatMap((id) => byId.get(id) ?? []);
+  for (const some of groups.flatMap((ids) => batches(dueIn(ids), size))) {
     const askedAt = ctx.clock.now();
     const { shown, unclear } = await readShown(ctx, some, withMilestones);
     const seenAt = ctx.clock.now();
@@ -93,27 +89,13 @@ async function findDue(ctx: Context): Promise<DueRepository[]> {
   const { count, isAuditUnderWay } = oursOf(ctx);
   // Unlike the lists it is never free, and less happens to it.
   const due = isDue(ctx, sql`w.shown_at`, ctx.config.sweepIntervalMs * 1.25);
-  const rows = await ctx.db.query<{
-    id: string;
-    node_id: string;
-    shown: string | null;
-    shown_at: Date | null;
-    milestones: number;
-    audit_under_way: boolean;
-  }>(sql`
-    select r.id, r.node_id, w.shown, w.shown_at, ${count("milestones")} as milestones,
-        ${isAuditUnderWay} as audit_under_way
+  const rows = await ctx.db.query<Omit<DueRepository, "shown"> & { shown: string | null }>(sql`
+    select r.id::float8 as id, r.node_id as "nodeId", w.shown, w.shown_at as "shownAt",
+        ${count("milestones")} as milestones, ${isAuditUnderWay} as "isAuditUnderWay"
       from repository_syncs s join repositories r on r.id = s.repository_id
       left join sweeps w on w.repository_id = s.repository_id left join audits a on a.repository_id = s.repository_id
       where s.state = 'live' and r.node_id is not null and ${due} order by r.id`);
-  return rows.map((row) => ({
-    id: Number(row.id),
-    nodeId: row.node_id,
-    shown: row.shown === null ? null : parseStored<Shown>(row.shown),
-    shownAt: row.shown_at,
-    milestones: row.milestones,
-    isAuditUnderWay: row.audit_under_way,
-  }));
+  return rows.map((row) => ({ ...row, shown: row.shown === null ? null : parseStored<Shown>(row.shown) }));
 }
 
 interface RepositoryNode extends Omit<Shown, "milestones"> {
@@ -148,9 +130,7 @@ async function readShownAtOnce(
   some: DueRepository[],
   withMilestones: boolean,
 ): Promise<{ shown: Map<number, Shown>; unclear: boolean }> {
-  const groups = Array.from({ length: Math.ceil(some.length / IDS_A_FIELD) }, (_, index) =>
-    some.slice(index * IDS_A_FIELD, (index + 1) * IDS_A_FIELD),
-  );
+  const groups = batches(some, IDS_A_FIELD);
   const document = `query(${groups.map((_, index) => `$i${index}: [ID!]!`).join(", ")}) {
     ${RATE_LIMIT}
     ${groups.map((_, index) => `n${index}: nodes(ids: $i${index}) { ... on Repository { databaseId nameWithOwner updatedAt pushedAt isArchived isPrivate ${withMilestones ? MILESTONES : ""} } }`).join("\n")} }`;

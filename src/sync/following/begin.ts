@@ -1,6 +1,5 @@
 import type { Transaction } from "../../../db/database.ts";
-import { escapeLike } from "../../../db/like.ts";
-import { sql } from "../../../db/sql.ts";
+import { escapeLike, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { Json } from "../../json.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";

@@ -9,7 +9,6 @@ import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { pages } from "../../upstream/client/pagination.ts";
-import type { Answer } from "../../upstream/client/upstream.ts";
 import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
 import {
   type Installation,
@@ -197,13 +196,12 @@ async function walk(
     if (answer.kind === "unchanged") read.unchanged.push(page);
     else if (answer.kind === "ok")
       read.pages.push({ page, body: answer.body, seenAt: answer.seenAt, validator: answer.validator });
-    else throw new UpstreamRefusedError(statusOf(answer), `${path.split("?")[0]} is not shown`, null);
+    else {
+      const status = answer.kind === "missing" ? answer.status : 301;
+      throw new UpstreamRefusedError(status, `${path.split("?")[0]} is not shown`, null);
+    }
   }
   return { ...read, isUnchanged: read.pages.length === 0 };
-}
-
-function statusOf(answer: Answer): number {
-  return answer.kind === "missing" ? answer.status : 301;
 }
 
 async function countCovered({ db }: Pick<Context, "db">, id: number, onPages: number[]): Promise<number> {
@@ -246,13 +244,10 @@ async function beginWanted(ctx: Context, beginning: Beginning): Promise<void> {
 async function pauseUnreadable(ctx: Context): Promise<void> {
   if (ctx.config.upstreamTokens.length > 0) return;
   for (const { id, account, suspendedAt } of await loadInstallations(ctx.db)) {
-    if (suspendedAt !== null) await pauseSuspended(ctx, id, account);
+    if (suspendedAt === null) continue;
+    const problem = `The GitHub App's installation on ${account} is suspended: an owner of ${account} can unsuspend it in its settings, under GitHub Apps`;
+    await moveAll(ctx.db, await findCovered(ctx, id), { from: NOT_PAUSED, to: "paused", problem });
   }
-}
-
-async function pauseSuspended(ctx: Pick<Context, "db">, id: number, account: string): Promise<void> {
-  const problem = `The GitHub App's installation on ${account} is suspended: an owner of ${account} can unsuspend it in its settings, under GitHub Apps`;
-  await moveAll(ctx.db, await findCovered(ctx, id), { from: NOT_PAUSED, to: "paused", problem });
 }
 
 /**

@@ -1,6 +1,5 @@
 import type { Database } from "../../../db/database.ts";
-import { escapeLike } from "../../../db/like.ts";
-import { sql } from "../../../db/sql.ts";
+import { escapeLike, sql } from "../../../db/sql.ts";
 import { remove } from "./state.ts";
 
 /**

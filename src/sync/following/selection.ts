@@ -1,9 +1,8 @@
-import { escapeLike } from "../../../db/like.ts";
-import { sql } from "../../../db/sql.ts";
+import { escapeLike, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { requireList } from "../../mirror/store/representation.ts";
 import { CredentialRejectedError } from "../../upstream/client/errors.ts";
-import type { Answer } from "../../upstream/client/upstream.ts";
+import { pages } from "../../upstream/client/pagination.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
 import { learnOwners } from "../../upstream/credentials/token-owners.ts";
 import { beginMirroring, type Reason } from "./begin.ts";
@@ -124,17 +123,13 @@ async function mirrorOwner(ctx: Context, pattern: string, isKnown: boolean): Pro
  * what stands unchanged on it may have been removed here. False: there is no such list.
  */
 async function mirrorList(ctx: Context, first: string, pattern: string, conditional: boolean): Promise<boolean> {
-  for (let path: string | null = first; path !== null; ) {
-    const answer: Answer = await ctx.upstream.get(path, { priority: "catch-up", conditional });
-    if (answer.kind === "moved" || answer.kind === "missing") return false;
-    if (answer.kind === "ok") {
-      for (const representation of requireList(path, answer.body)) {
-        await beginMirroring(ctx, representation, answer.seenAt, { pattern });
-      }
-      // Only now, since it says that the page needs no second look.
-      if (answer.validator) await saveValidator(ctx.db, answer.validator);
-    }
-    path = answer.kind === "ok" ? (answer.links.next ?? null) : answer.next;
+  for await (const page of pages(ctx.upstream, first, { priority: "catch-up", conditional })) {
+    if (page.kind === "moved" || page.kind === "missing") return false;
+    if (page.kind === "unchanged") continue;
+    for (const representation of requireList(page.path, page.body))
+      await beginMirroring(ctx, representation, page.seenAt, { pattern });
+    // Only now, since it says that the page needs no second look.
+    if (page.validator) await saveValidator(ctx.db, page.validator);
   }
   return true;
 }

@@ -1,3 +1,8 @@
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import type { Priority } from "../../upstream/client/upstream.ts";
+
 /** What GraphQL shows of pull requests, and the same in REST's words. */
 export interface Actor {
   __typename: string;
@@ -41,4 +46,36 @@ export interface Pull extends Mergeability {
   changedFiles: number;
   commits: { totalCount: number };
   reviews: { pageInfo: { hasNextPage: boolean }; nodes: Review[] };
+}
+
+/** Upstream's GraphQL does not show a repository's pull requests, which may mean "not allowed" as well as "gone". */
+export class PullsNotShownError extends Error {
+  override name = "PullsNotShownError";
+}
+
+/**
+ * Reads these pull requests in one query, each by its number. Deleted ones are left out.
+ * @throws PullsNotShownError when the repository is not shown
+ */
+export async function readSinglePulls<Fields>(
+  ctx: Pick<Context, "upstream">,
+  repository: MirroredRepository,
+  numbers: readonly number[],
+  fields: string,
+  read: { priority: Priority; signal?: AbortSignal },
+): Promise<{ pulls: Fields[]; seenAt: Date }> {
+  const aliases = numbers.map((number) => `p${number}: pullRequest(number: ${number}) { ...Wanted }`).join("\n");
+  const document = `query($id: ID!) { ${RATE_LIMIT} node(id: $id) { ... on Repository { ${aliases} } } }
+    fragment Wanted on PullRequest { ${fields} }`;
+  const { data, errors, seenAt } = await ctx.upstream.graphql<{ node: Record<string, Fields | null> | null }>(
+    document,
+    { id: repository.nodeId },
+    { ...read, repository: repository.id },
+  );
+  const fault = errors.find((error) => error.type !== "NOT_FOUND");
+  if (fault || !data.node)
+    throw new PullsNotShownError(
+      `Upstream's GraphQL does not show pull requests of ${repository.fullName}: ${fault?.message ?? "no such node"}`,
+    );
+  return { pulls: Object.values(data.node).filter((pull) => pull !== null), seenAt };
 }

@@ -8,9 +8,8 @@ import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks, postponeMarks, settleMarks } from "../refresh/marks.ts";
-import type { Mergeability } from "./graphql-pulls.ts";
+import { type Mergeability, PullsNotShownError, readSinglePulls } from "./graphql-pulls.ts";
 import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts";
-import { PullsNotShownError, readSinglePulls } from "./single-pulls.ts";
 
 /**
  * The query costs one point for any number, because it asks for no connection. Upstream was seen to accept 600 in a

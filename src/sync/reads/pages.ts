@@ -173,10 +173,8 @@ export async function readReviewLists(
   priority: Priority,
 ): Promise<void> {
   for (const list of reviewLists(repository, numbers)) {
-    for (let at: string | null = list; at !== null; ) {
-      const page: StoredPage = await fetchAndStorePage(ctx, repository, "review", at, priority);
-      at = page.next;
-    }
+    for (let at: string | null = list; at !== null; )
+      at = (await fetchAndStorePage(ctx, repository, "review", at, priority)).next;
   }
 }
 

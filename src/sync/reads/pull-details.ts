@@ -10,10 +10,9 @@ import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { type GoneAccounts, learnGoneAccounts, mergedByGone, reviewedByGone } from "./gone-accounts.ts";
-import type { Pull } from "./graphql-pulls.ts";
+import { type Pull, readSinglePulls } from "./graphql-pulls.ts";
 import { readReviewLists } from "./pages.ts";
 import { observePulls, PULL_FIELDS } from "./pull-observations.ts";
-import { readSinglePulls } from "./single-pulls.ts";
 
 /**
  * GraphQL shows for many pull requests at once, for a point, what REST shows one by one: reviews, whether it was

@@ -5,6 +5,7 @@ import { joinObserved, type Observed, observe, type Seen } from "../../mirror/st
 import { requireList } from "../../mirror/store/representation.ts";
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import { placeIn, storeTransfer } from "../../mirror/store/transfers.ts";
+import { pages } from "../../upstream/client/pagination.ts";
 import type { Answer, Priority } from "../../upstream/client/upstream.ts";
 import { PAGE_SIZE, sightingOf } from "./pages.ts";
 
@@ -54,12 +55,10 @@ async function readLabels(
   priority: Priority,
 ): Promise<Read> {
   const observed: Observed[] = [];
-  for (let path: string | null = first; path !== null; ) {
-    const answer: Answer = await ctx.upstream.get(path, { priority });
-    if (answer.kind !== "ok") return { observed: joinObserved(observed), outcome: "kept" };
-    const at = sightingOf(ctx, repository, answer.seenAt);
-    observed.push(...requireList(path, answer.body).map((label) => observe("label", label, at)));
-    path = answer.links.next ?? null;
+  for await (const page of pages(ctx.upstream, first, { priority })) {
+    if (page.kind !== "ok") return { observed: joinObserved(observed), outcome: "kept" };
+    const at = sightingOf(ctx, repository, page.seenAt);
+    observed.push(...requireList(page.path, page.body).map((label) => observe("label", label, at)));
   }
   const isThere = observed.some(({ seen }) => seen.some((one) => one.kind === "label" && one.key === wanted.key));
   return isThere

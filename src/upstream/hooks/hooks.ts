@@ -201,18 +201,13 @@ async function readHooks(
 }
 
 function placed(list: string, answer: RawAnswer): { id: number; path: string } {
-  const id = hookId(answer);
+  const id = numberOf(objectOf(JSON.parse(answer.body)).id);
+  if (id === null) throw new UpstreamRefusedError(answer.status, "the hook has no id", null);
   return { id, path: `${list}/${id}` };
 }
 
 function wanted({ url, secret, events }: RepositoryHook) {
   return { active: true, events, config: { url, secret, content_type: "json", insecure_ssl: "0" } };
-}
-
-function hookId(answer: RawAnswer): number {
-  const id = numberOf(objectOf(JSON.parse(answer.body)).id);
-  if (id === null) throw new UpstreamRefusedError(answer.status, "the hook has no id", null);
-  return id;
 }
 
 /** Upstream may repeat what it was sent, JSON inside JSON: the secret is taken out in each form it may have there. */

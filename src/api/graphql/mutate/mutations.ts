@@ -1,6 +1,6 @@
 /** The mutations. Each is sent to upstream once, and shows what was written from the mirror. */
 import { type Fields, objectOf, textOf } from "../../../json.ts";
-import { findParentNumber } from "../../../mirror/read/parents.ts";
+import { findParentNumber } from "../../../mirror/read/comments.ts";
 import { referenceId } from "../../../mirror/store/template.ts";
 import { writeCursor } from "../../dialect/cursor.ts";
 import { issuePlace } from "../../rest/issue-place.ts";

@@ -1,7 +1,7 @@
 import type { Fields } from "../../../json.ts";
+import { findParentNumber } from "../../../mirror/read/comments.ts";
 import { findLabel } from "../../../mirror/read/labels.ts";
 import { findMilestone } from "../../../mirror/read/milestones.ts";
-import { findParentNumber } from "../../../mirror/read/parents.ts";
 import type { RepositoryCall } from "../../call.ts";
 import { notFound } from "../../dialect/fault.ts";
 import type { Operations } from "../../operation.ts";
