@@ -19,10 +19,7 @@ export interface Limits {
 
 type Client = Pick<pg.ClientBase, "query">;
 
-/**
- * A connection keeps each named statement. Filters can be combined without end, so the number of named texts is
- * bounded.
- */
+/** A connection keeps each named statement, and filters combine without end: so the names are bounded. */
 const MAX_NAMED = 300;
 
 /** The names of prepared statements, by their texts. */

@@ -11,9 +11,7 @@ export function isPostgresConflict(error: unknown): boolean {
   return hasCause(error, ({ code }) => code === "40001" || code === "40P01"); // serialization_failure, deadlock_detected
 }
 
-/**
- * Whether Postgres will always refuse it: no column holds the value (class 22), or it breaks a constraint (class 23).
- */
+/** Whether Postgres will always refuse it: no column holds the value (class 22), or a constraint forbids it (23). */
 export function isPostgresRefusal(error: unknown): boolean {
   return hasCause(error, ({ code }) => typeof code === "string" && /^2[23]\w{3}$/.test(code));
 }

@@ -21,8 +21,5 @@ export type ResourceKind =
   | "issue_comment"
   | "review"
   | "review_comment";
-/**
- * What upstream can be asked about. "mergeability": whether the open pull requests of a repository can be merged, where it is
- * not known.
- */
+/** "mergeability": whether the open pull requests of a repository can be merged, where it is not known. */
 export type MarkKind = ResourceKind | "mergeability";

@@ -106,10 +106,7 @@ export function issueConditions(filter: IssueFilter): Sql[] {
   return [SHOWN, ...(filter.state === "all" ? [] : [IN_STATE[filter.state]]), ...restConditions(filter)];
 }
 
-/**
- * Whether the filter leaves few of a label's issues. Then another of its conditions finds them sooner than the label
- * does.
- */
+/** Whether the filter leaves so few issues that another of its conditions finds them sooner than the label. */
 export function isNarrow({ milestone, assignee, creator }: IssueFilter): boolean {
   return typeof milestone === "number" || (typeof assignee === "object" && assignee !== null) || creator !== undefined;
 }

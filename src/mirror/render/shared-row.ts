@@ -23,10 +23,7 @@ export interface SharedRow {
   /** Of a repository; else empty. */
   fullName: string;
   htmlUrl: string;
-  /**
-   * Its rendered texts, by shape and addresses. Only for rows without references: another row could change without this
-   * one.
-   */
+  /** Rendered texts, by shape and addresses. None if the row has references: those rows change by themselves. */
   texts: Map<string, string>;
   /** The same as objects; nothing may change them. */
   objects: Map<string, Fields>;

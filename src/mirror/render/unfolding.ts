@@ -5,9 +5,7 @@ import { homeOf, type Mentioned, mentionedBy, type SharedRow, wholeRepository, w
 import type { SharedRows } from "./shared-rows.ts";
 import { ShownRows } from "./shown-rows.ts";
 
-/**
- * The resources that one repository's documents refer to (0: documents outside repositories), by the references' marks.
- */
+/** What one repository's documents refer to, by the references' marks; 0: documents outside repositories. */
 interface Place {
   repositoryId: number;
   resolved: Map<string, Json>;

@@ -1,7 +1,4 @@
-/**
- * The repositories and people that a search names. They are found before the search, so Postgres plans it for these
- * very ids.
- */
+/** The repositories and people that a search names: found first, so that Postgres plans it for their ids. */
 import type { Database } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { MIRRORED_REPOSITORIES } from "../read/shown-repository.ts";

@@ -25,10 +25,7 @@ export async function announceChanges(tx: Transaction, changes: Change[]): Promi
       where not pg_try_advisory_xact_lock(${LISTENING})`);
 }
 
-/**
- * Listens on a connection of its own until it is disposed of. `onLost`: the connection broke, and later changes are not
- * told.
- */
+/** Listens on its own connection until it is disposed of. `onLost`: it broke, and later changes are not told. */
 export async function listenForChanges(
   databaseUrl: string,
   { onChange, onLost }: { onChange: (change: Change) => void; onLost: (error: Error) => void },

@@ -103,10 +103,7 @@ function isBareTombstone({ deleted, fields }: Observation): boolean {
   return deleted && Object.keys(fields).length === 0;
 }
 
-/**
- * A partial sight of an unknown resource is ignored: a list or a webhook will show the whole. This part is then read
- * again.
- */
+/** A partial sight of an unknown resource is ignored: the whole will be shown, and this part read again. */
 function isTooLittle({ extent, fields }: Observation): boolean {
   return extent === "part" && !("title" in fields);
 }

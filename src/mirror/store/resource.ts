@@ -6,10 +6,7 @@ import { referenceId } from "./template.ts";
 
 export type Kind = ResourceKind;
 
-/**
- * Which resource: upstream's id, or the number for issues and pull requests. `repositoryId` is 0 for resources outside
- * repositories.
- */
+/** `key`: upstream's id, or the number of an issue or pull request. `repositoryId`: 0 outside repositories. */
 export interface ResourceKey {
   kind: Kind;
   repositoryId: number;

@@ -175,9 +175,7 @@ function partialUpdatedAt(stored: Stored): string {
   return new Date(newest).toISOString();
 }
 
-/**
- * A time that is no time is stored as null (a pending review may be submitted at ""). The document keeps what was sent.
- */
+/** A time that is no time is stored as null: a pending review may be submitted at "". The document keeps it. */
 function columnText(column: string, value: string): string | null {
   if (/_(at|on)$/.test(column) && Number.isNaN(Date.parse(value))) return null;
   return literalOf(value);

@@ -43,10 +43,7 @@ export class Reading {
     return this.#only(ids);
   }
 
-  /**
-   * What has been learnt so far. Values that are read from now on are at least as new, and may be kept with these
-   * standings.
-   */
+  /** What is read from now on is at least as new as these standings, and may be kept with them. */
   soFar(): Standings {
     return new Map(this.#learnt);
   }

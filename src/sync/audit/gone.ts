@@ -12,10 +12,7 @@ import { pathOf, readAnew } from "../reads/read-anew.ts";
 import { compareWithStored, overruling } from "./comparison.ts";
 import type { Drift } from "./report.ts";
 
-/**
- * Lists shift while they are read, so a row that was on no page is only suspected. Rows seen since the audit began are
- * not.
- */
+/** A row on no page is only suspected: lists shift while they are read. Rows seen since the audit began are not. */
 export async function findUnmet(
   ctx: Pick<Context, "db">,
   repository: MirroredRepository,

@@ -97,9 +97,7 @@ function withoutMergeability(seen: Seen): Seen {
   return { ...seen, fields: Object.fromEntries(known) };
 }
 
-/**
- * Keeps pull requests that were never read alone by REST. That read has said all: upstream may show nowhere who merged.
- */
+/** Keeps those that REST never read alone. Such a read has said all: upstream may show nowhere who merged. */
 async function notYetClear(ctx: Context, repository: MirroredRepository, numbers: number[]): Promise<number[]> {
   const rows = await ctx.db.query<{ number: number }>(sql`
     select number from pull_requests

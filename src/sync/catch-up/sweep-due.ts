@@ -20,10 +20,7 @@ const SUSPECTED_MS = 3_600_000;
 /** A webhook this long before the last sweep may have told of a change that the sweep was too early to see. */
 const TOLD_WITHIN_MS = 60_000;
 
-/**
- * Whether a row `w` of `sweeps` is due: `askedAt`, when it was last asked for, is long enough ago. Under suspicion it
- * is due sooner.
- */
+/** Whether a row `w` of `sweeps`, last asked for at `askedAt`, is due. Under suspicion it is due sooner. */
 export function isDue({ clock, config }: Pick<Context, "clock" | "config">, askedAt: Sql, intervalMs: number): Sql {
   const now = clock.now().getTime();
   // Half a tick of tolerance: a schedule is never on the moment.
@@ -34,9 +31,7 @@ export function isDue({ clock, config }: Pick<Context, "clock" | "config">, aske
     or (w.untold_at > ${new Date(now - SUSPECTED_MS)} and ${askedAt} <= ${suspected}))`;
 }
 
-/**
- * Conditions for a row `s`: the number of our rows that every replica knows, and whether the audit `a` is under way.
- */
+/** For a row `s`: how many of our rows every replica knows, and whether the audit `a` is under way. */
 export function oursOf({ clock }: Pick<Context, "clock">) {
   const settledBefore = sql.value(new Date(clock.now().getTime() - REPLICA_LAG_MS));
   return {

@@ -52,10 +52,7 @@ async function sweepDue(
   return { swept, changed: changed.size };
 }
 
-/**
- * Whether GraphQL shows milestones with the repositories. Webhooks tell an App of changes, so there the free question
- * suffices.
- */
+/** Whether GraphQL shows milestones with the repositories. With an App, webhooks and the free question suffice. */
 async function asksMilestones({ db, config }: Context, largeFleet: number): Promise<boolean> {
   if (config.appId !== null) return false;
   const rows = await db.query<{ live: number }>(sql`

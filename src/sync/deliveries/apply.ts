@@ -108,9 +108,7 @@ async function readAll(
   return readings;
 }
 
-/**
- * The mirrored repositories among those that only the parsed payloads name: the receiver does not parse every payload.
- */
+/** The mirrored repositories that only the parsed payloads name: the receiver does not parse every payload. */
 async function findUnnamed(tx: Transaction, parsed: readonly Parsed[]): Promise<Set<number>> {
   const ids = parsed.flatMap(({ taken, repository }) =>
     repository && repository.id !== taken.repositoryId ? [Number(repository.id)] : [],

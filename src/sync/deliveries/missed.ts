@@ -74,10 +74,7 @@ async function findAppHook(ctx: Context): Promise<Hook | null> {
   return { repositoryId: APP_HOOK, hookId: APP_HOOK, list: APP_DELIVERIES, checkedUntil };
 }
 
-/**
- * A hook is ours if we know its deliveries, or if it has our address. Repositories that the App is installed on need no
- * hook.
- */
+/** A hook is ours if we know its deliveries or it has our address. The App's repositories need none. */
 async function findHooks(ctx: Context): Promise<Hook[]> {
   const listedSince = new Date(ctx.clock.now().getTime() - LISTED_MS);
   const rows = await ctx.db.query<{ repository_id: string; hook_id: string | null; checked_until: Date | null }>(sql`
@@ -116,10 +113,7 @@ async function rememberNoHook(ctx: Context, repositoryId: number): Promise<void>
     on conflict (repository_id, hook_id) do update set checked_until = excluded.checked_until`);
 }
 
-/**
- * A hook that has never reached us is known by its address alone. Null: no hook has our address, or we may not see the
- * hooks.
- */
+/** A hook that never reached us is known by its address. Null: none has ours, or we may not see the hooks. */
 async function findByAddress(ctx: Context, repositoryId: number): Promise<number | null> {
   if (ctx.config.publicUrl === null) return null;
   const url = `${ctx.config.publicUrl}/webhooks`;

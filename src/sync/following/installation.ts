@@ -32,10 +32,7 @@ export function installedBy(shown: Json | undefined): Installed | null {
   };
 }
 
-/**
- * Notes that a webhook told of an installation. The truth is then read from upstream, so the order of events does not
- * matter.
- */
+/** Notes that a webhook told of an installation. The truth is then read, so the order of events does not matter. */
 export async function noteInstallation(tx: Transaction, installed: Installed, at: Date): Promise<void> {
   const { id, account, type, selection, permissions, events } = installed;
   await tx.query(sql`insert into installations (id, account, account_type, repository_selection, permissions, events, told_at)

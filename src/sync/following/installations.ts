@@ -227,9 +227,7 @@ async function uncover(
   return await moveAll(tx, lost, { from: NOT_PAUSED, to: "paused", problem: `${reason}, or \`tain remove\` it here` });
 }
 
-/**
- * Begins covered repositories that are wanted by now but not mirrored: they were not wanted when their page was read.
- */
+/** Begins covered repositories that were not wanted when their page was read, and are by now. */
 async function beginWanted(ctx: Context, beginning: Beginning): Promise<void> {
   const rows = await ctx.db.query<{ repository_id: string; full_name: string }>(sql`
     select c.repository_id, c.full_name from installation_repositories c
@@ -250,10 +248,7 @@ async function pauseUnreadable(ctx: Context): Promise<void> {
   }
 }
 
-/**
- * Tokens take over the repositories that an installation may no longer read. The catch-up pauses those that no token
- * sees.
- */
+/** Tokens take over what an installation may no longer read. The catch-up pauses what no token sees. */
 async function handOver(ctx: Context, repositoryIds: readonly number[]): Promise<void> {
   if (ctx.config.upstreamTokens.length === 0) return;
   for (const repositoryId of repositoryIds) await wake(ctx, repositoryId);

@@ -10,10 +10,7 @@ export class OriginMismatchError extends Error {
   override name = "OriginMismatchError";
 }
 
-/**
- * Everything that came from upstream, or was wished of it. Other tables hold our own tokens, the schema's version and
- * the origin.
- */
+/** All that came from upstream or was wished of it; not our own tokens, the schema's version and the origin. */
 export const MIRROR_TABLES = [
   "shapes",
   "users",

@@ -82,10 +82,7 @@ async function mirrorInstalled(ctx: Context): Promise<void> {
   }
 }
 
-/**
- * Whether the App alone decides which of the account's repositories are mirrored: it is installed there, and we have no
- * token.
- */
+/** Whether the App alone decides what is mirrored of the account: it is installed there, and there is no token. */
 async function isInstalledAlone(ctx: Context, owner: string): Promise<boolean> {
   if (ctx.config.upstreamTokens.length > 0) return false;
   return (await ctx.db.count(sql`select from installations where lower(account) = ${owner}`)) > 0;

@@ -34,9 +34,7 @@ const SAMPLES = 3;
 /** Once the samples are believed, still one in so many is read: REST may show old ones differently than new ones. */
 const SPOT_CHECK = 16;
 
-/**
- * Whether the pull request has reviews by a deleted account. Lists longer than GraphQL showed are read by REST anyway.
- */
+/** Whether a deleted account reviewed it. REST reads lists that are longer than GraphQL showed anyway. */
 export function reviewedByGone({ reviews }: Pull): boolean {
   return !reviews.pageInfo.hasNextPage && reviews.nodes.some(({ author }) => !author);
 }

@@ -11,10 +11,7 @@ import { enqueueMarks, postponeMarks, settleMarks } from "../refresh/marks.ts";
 import { type Mergeability, PullsNotShownError, readSinglePulls } from "./graphql-pulls.ts";
 import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts";
 
-/**
- * The query costs one point for any number, because it asks for no connection. Upstream was seen to accept 600 in a
- * query.
- */
+/** One point for any number, since it asks for no connection. Upstream was seen to accept 600. */
 const PULLS_A_QUERY = 250;
 /** Upstream never computes some. After this long since the last reason to ask, we stop until the next reason. */
 const PATIENCE_MS = 5 * 60_000;

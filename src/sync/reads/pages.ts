@@ -14,10 +14,7 @@ import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 
 export const PAGE_SIZE = 100;
-/**
- * Reads begin this long before their watermark: `updated_at` counts whole seconds, and a replica may show a change
- * late.
- */
+/** Reads begin this long before their watermark: `updated_at` counts whole seconds, and replicas lag. */
 export const OVERLAP_MS = 30_000;
 
 /** Upstream does not show the repository, or not any more. Whether it was deleted cannot be told from this. */

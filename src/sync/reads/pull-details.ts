@@ -14,10 +14,7 @@ import { type Pull, readSinglePulls } from "./graphql-pulls.ts";
 import { readReviewLists } from "./pages.ts";
 import { observePulls, PULL_FIELDS } from "./pull-observations.ts";
 
-/**
- * GraphQL shows for many pull requests at once, for a point, what REST shows one by one: reviews, whether it was
- * merged, its size.
- */
+/** For a point, GraphQL shows of many pull requests what REST shows one by one: reviews, merges, sizes. */
 export interface PullDetailsPage {
   pulls: Pull[];
   /** The GraphQL cursor to go on from; null: this was the last page. */

@@ -16,10 +16,7 @@ interface Read {
   isAbsent?: boolean;
 }
 
-/**
- * Reads one resource. "deleted": upstream says so, and `observed` holds the tombstones. "kept": upstream's answer
- * proves nothing.
- */
+/** Reads one resource. "deleted": upstream says so; `observed` has the tombstones. "kept": nothing is proved. */
 export async function readAnew(
   ctx: Context,
   wanted: ResourceKey,

@@ -17,10 +17,7 @@ export function pathBelow(base: string, address: string): string {
   return url.pathname.slice(basePath.length) + url.search;
 }
 
-/**
- * Where GraphQL is, as a path from the host's root: an enterprise server has it beside `/api/v3`, all others below the
- * REST base. Pure.
- */
+/** GraphQL's path from the host's root: beside `/api/v3` on an enterprise server, else below the REST base. Pure. */
 export function graphqlPath(base: string): string {
   const path = new URL(base).pathname.replace(/\/+$/, "");
   return path.endsWith("/api/v3") ? `${path.slice(0, -"/v3".length)}/graphql` : `${path}/graphql`;

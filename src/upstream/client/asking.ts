@@ -48,7 +48,6 @@ export async function askFor(
   }
 }
 
-/** The credentials for a write. */
 export async function writersOf(
   { keyring }: Pick<AskingContext, "keyring">,
   path: string,

@@ -107,10 +107,7 @@ class UpstreamClient implements Upstream {
     return this.#ctx.keyring.changes(credential) ? tokenMark(sent.authorization) : null;
   }
 
-  /**
-   * The path of the page that now follows a full last page. Null: still none; undefined: only a read that costs can
-   * tell.
-   */
+  /** The page that now follows a full last page. Null: still none; undefined: only a read that costs can tell. */
   async #successorOf(path: string, options: GetOptions, validator: KnownValidator): Promise<string | null | undefined> {
     const question = successorQuestion(path);
     if (!question || options.accept !== undefined) return undefined;

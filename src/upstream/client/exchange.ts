@@ -29,7 +29,6 @@ export interface Ask {
   judge?: (received: Received) => Judgement;
 }
 
-/** A request that was answered. */
 interface AnsweredRequest {
   lease: GrantedLease;
   received: Received;

@@ -29,9 +29,7 @@ export interface OnBehalf {
    * @throws UpstreamUnavailableError when no complete answer arrives
    */
   send(request: OwnRequest): Promise<Received>;
-  /**
-   * Like `send`, for requests that are only passed on. They wait in a line of their own, so they hold up nothing else.
-   */
+  /** Like `send`, for requests that are only passed on: in a line of their own, they hold up nothing else. */
   forward(request: OwnRequest): Promise<Received>;
   /** Sends a write once and never again, as `Upstream.write` does. */
   write(token: string, request: WriteRequest): Promise<RawAnswer>;

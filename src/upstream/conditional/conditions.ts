@@ -164,9 +164,7 @@ export class Conditions {
   }
 }
 
-/**
- * Whether the tag is for the credential's present token. A tag that covers no token outlives every change of the token.
- */
+/** Whether the tag is for the credential's present token. A tag that covers no token outlives all changes of it. */
 function isFor({ etag, madeFor, variesBy: varies }: KnownValidator, sent: Record<string, string>): boolean {
   if (etag === null || madeFor === null) return true;
   const isOfToken = varies === null || varies.split(" ").includes("authorization");
@@ -179,7 +177,6 @@ interface LastRow {
   conditions: PageConditions;
 }
 
-/** The conditions of one question. */
 export interface PageConditions {
   /** Credentials that need nothing computed. */
   preferred: readonly string[];

@@ -8,10 +8,7 @@ const BACKDATED_S = 30;
 /** `Date` counts whole seconds and answers take their time: a smaller difference says nothing. */
 const TOLERANCE_MS = 3_000;
 
-/**
- * Signs as the App. Upstream judges a signature by its own clock, so that is followed: each answer's `Date` says how far ahead
- * of ours it is.
- */
+/** Signs as the App, by upstream's clock: each answer's `Date` says how far it is ahead of ours. */
 export class AppSignature {
   readonly #app: { id: string; privateKey: string };
   readonly #clock: Clock;

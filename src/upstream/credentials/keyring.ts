@@ -17,7 +17,6 @@ const COVERING_MS = 60_000;
 /** Outside its coverage every installation sees the same: what is public. So a few are enough to ask. */
 const MOST_STRANGERS = 10;
 
-/** The credentials that may be asked. */
 export interface Candidates {
   all: readonly string[];
   /** The credentials among them that surely see the resource; they go first. */

@@ -15,10 +15,7 @@ export const READ_POINTS = 1;
 export const WRITE_POINTS = 5;
 /** GitHub docs: a second between two writes. No more than 60 a minute follow from it, below the 80 that are allowed. */
 export const WRITE_GAP_MS = 1_000;
-/**
- * GitHub docs: requests that create content are limited to 500 an hour. Upstream does not say which requests count, so
- * every write counts.
- */
+/** GitHub docs: 500 requests an hour that create content. Upstream does not say which do, so every write counts. */
 export const WRITES_PER_HOUR = 500;
 /** How long a write may stand in line before it is refused: as long as upstream itself would work on it. */
 export const LONGEST_LINE_MS = 10_000;

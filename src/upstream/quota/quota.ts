@@ -19,7 +19,6 @@ const PACE_PATIENCE_MS = 2_000;
 /** When a job may ask again while Redis does not answer: without Redis its class has no budget. */
 const REDIS_WAIT_MS = 2_000;
 
-/** What a request asks of the quota. */
 export interface Demand {
   bucket: string;
   api: Api;
@@ -44,10 +43,7 @@ export interface GrantedLease {
 /** How a request ended. `headers` is null when no answer came, or none of upstream's own. */
 export interface Outcome {
   headers: Headers | null;
-  /**
-   * What upstream charged, if that differs from the lease's cost: 0 for a 304 and for a request that never reached
-   * upstream.
-   */
+  /** What upstream charged, if not the lease's cost: 0 for a 304 and for what never reached upstream. */
   charged?: number | undefined;
   /** Figures that stand in the body. */
   alsoSeen?: BucketState | undefined;

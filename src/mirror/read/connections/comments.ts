@@ -35,10 +35,7 @@ export function reviews({ author, states }: { author?: string | null; states?: s
   };
 }
 
-/**
- * The last review of each person, without people whose review is requested again (GitHub docs: "that are not also
- * pending review").
- */
+/** Each person's last review, if none is requested anew (GitHub docs: "that are not also pending review"). */
 export const latestReviews: PageSource = {
   ...reviews({}),
   conditions: [
