@@ -6,14 +6,12 @@ import { guardSchema } from "../src/operations/schema-guard.ts";
 import { aborted, openShutdown } from "../src/operations/shutdown.ts";
 import { enqueueTask } from "../src/queues/enqueue.ts";
 import { DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
-import { openAuditWorker } from "./audit.ts";
-import { openBackfillWorker } from "./backfill.ts";
 import { openBurstsWorker } from "./bursts.ts";
-import { openCatchUpWorker } from "./catch-up.ts";
 import { openDeliveriesWorker } from "./deliveries.ts";
 import { openInboxWorker } from "./inbox.ts";
 import { openMaintenanceWorker } from "./maintenance.ts";
 import { openRefreshWorker } from "./refresh.ts";
+import { openRepositoryWorkers } from "./repositories.ts";
 import type { WorkerContext } from "./worker.ts";
 
 /** Every queue's worker; `resources` closes them: running jobs finish or stop where they can go on, waiting ones stay queued. */
@@ -24,9 +22,7 @@ export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack)
     openDeliveriesWorker(ctx, batches),
     openBurstsWorker(ctx, batches),
     openRefreshWorker(ctx),
-    openCatchUpWorker(ctx),
-    openAuditWorker(ctx),
-    openBackfillWorker(ctx),
+    ...openRepositoryWorkers(ctx),
     openMaintenanceWorker(ctx),
   ];
   resources.defer(async () => {
