@@ -30,8 +30,9 @@ export interface DeliveryFilter {
   limit: number;
 }
 
-const SELECT = sql`select d.id, d.guid, d.hook_id, d.event, d.action, d.repository_id, r.full_name as repository, d.status,
-    d.attempts, d.reason, d.received_at, d.settled_at, length(d.payload) as payload_bytes
+const SELECT = sql`select d.id, d.guid, d.hook_id::float8 as "hookId", d.event, d.action,
+    d.repository_id::float8 as "repositoryId", r.full_name as repository, d.status, d.attempts, d.reason,
+    d.received_at as "receivedAt", d.settled_at as "settledAt", length(d.payload) as "payloadBytes"
   from deliveries d left join repositories r on r.id = d.repository_id`;
 
 /** The newest first. */
@@ -44,19 +45,17 @@ export async function listDeliveries(
     ...(event === undefined ? [] : [sql`d.event = ${event}`]),
     ...(since === undefined ? [] : [sql`d.received_at >= ${since}`]),
   ];
-  const rows = await db.query<DeliveryRow>(
+  return await db.query(
     sql`${SELECT} where ${sql.and(conditions)} order by d.received_at desc, d.id desc limit ${limit}`,
   );
-  return rows.map(storedDelivery);
 }
 
 /** Those with these ids or GUIDs, the oldest first. One event has one GUID at all hooks, so a GUID may find several. */
 export async function findDeliveries({ db }: Pick<Context, "db">, names: readonly string[]): Promise<StoredDelivery[]> {
   const ids = names.filter((name) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(name));
-  const rows = await db.query<DeliveryRow>(
+  return await db.query(
     sql`${SELECT} where d.id = any(${ids}::uuid[]) or d.guid = any(${names}::text[]) order by d.received_at, d.id`,
   );
-  return rows.map(storedDelivery);
 }
 
 /** The JSON document as upstream sent it; null when the delivery is no longer there. */
@@ -84,39 +83,4 @@ export async function countByStatus(
   const counts = { pending: 0, applied: 0, ignored: 0, failed: 0 };
   for (const { status, count } of rows) counts[status] = count;
   return counts;
-}
-
-interface DeliveryRow {
-  id: string;
-  guid: string;
-  hook_id: string;
-  event: string;
-  action: string | null;
-  repository_id: string | null;
-  repository: string | null;
-  status: DeliveryStatus;
-  attempts: number;
-  reason: string | null;
-  received_at: Date;
-  settled_at: Date | null;
-  payload_bytes: number;
-}
-
-function storedDelivery(row: DeliveryRow): StoredDelivery {
-  const { id, guid, event, action, repository, status, attempts, reason } = row;
-  return {
-    id,
-    guid,
-    hookId: Number(row.hook_id),
-    event,
-    action,
-    repositoryId: row.repository_id === null ? null : Number(row.repository_id),
-    repository,
-    status,
-    attempts,
-    reason,
-    receivedAt: row.received_at,
-    settledAt: row.settled_at,
-    payloadBytes: row.payload_bytes,
-  };
 }

@@ -13,15 +13,6 @@ export interface Taken {
   receivedAt: Date;
 }
 
-interface TakenRow {
-  id: string;
-  event: string;
-  payload: string | null;
-  repository_id: string | null;
-  /** Epoch milliseconds. */
-  received_ms: number;
-}
-
 /** Payloads of one transaction, in bytes; parsed they take several times as much. A single one may be larger. */
 const MAX_TAKEN_BYTES = 8_000_000;
 
@@ -31,21 +22,16 @@ const MAX_TAKEN_BYTES = 8_000_000;
  */
 export async function takeDeliveries(tx: Transaction, ids: readonly string[]): Promise<Taken[]> {
   // The receiver takes nothing that is not UTF-8; as text a payload is half as long on the way here.
-  const rows = await tx.prepared<TakenRow>(sql`with held as materialized
+  const rows = await tx.prepared<Omit<Taken, "receivedAt"> & { receivedMs: number }>(sql`with held as materialized
       (select id, event, payload, status, received_at, repository_id from deliveries
         where id = any(${sql.array(ids, "uuid")}::uuid[]) order by id for update),
     sized as (select *, row_number() over going as place, sum(octet_length(payload)) over going as bytes
       from held where status in ('pending', 'failed') window going as (order by received_at, id))
-    select id, event, repository_id, extract(epoch from received_at)::float8 * 1000 as received_ms,
+    select id, event, repository_id::float8 as "repositoryId",
+      extract(epoch from received_at)::float8 * 1000 as "receivedMs",
       case when place = 1 or bytes <= ${MAX_TAKEN_BYTES} then convert_from(payload, 'UTF8') end as payload
     from sized order by place`);
-  return rows.map(({ id, event, payload, repository_id, received_ms }) => ({
-    id,
-    event,
-    payload,
-    repositoryId: repository_id === null ? null : Number(repository_id),
-    receivedAt: new Date(received_ms),
-  }));
+  return rows.map(({ receivedMs, ...taken }) => ({ ...taken, receivedAt: new Date(receivedMs) }));
 }
 
 export interface Settled {

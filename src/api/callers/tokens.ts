@@ -75,16 +75,17 @@ export function apiTokenId(token: string): string {
   return hashOf(token).slice(0, ID_LENGTH);
 }
 
-const LISTED = sql`t.hash, t.user_id, u.login, t.can_write, t.created_at, t.last_used_at, t.revoked_at, t.hourly_limit,
+const LISTED = sql`left(t.hash, ${ID_LENGTH}) as id, t.user_id::float8 as "userId", u.login, t.can_write as "canWrite",
   case when t.repository_ids is not null or t.owner_ids is not null then
     array(select r.full_name from repositories r where r.id = any(t.repository_ids) order by lower(r.full_name)) ||
-    array(select o.login || '/*' from users o where o.id = any(t.owner_ids) order by lower(o.login)) end as repositories`;
+    array(select o.login || '/*' from users o where o.id = any(t.owner_ids) order by lower(o.login)) end
+    as repositories, t.hourly_limit as "hourlyLimit", t.created_at as "createdAt", t.last_used_at as "lastUsedAt",
+  t.revoked_at as "revokedAt"`;
 
 /** All tokens that were ever made, the newest first. */
 export async function listApiTokens({ db }: Pick<Context, "db">): Promise<ListedToken[]> {
-  const rows = await db.query<ListedRow>(sql`
+  return await db.query(sql`
     select ${LISTED} from api_tokens t left join users u on u.id = t.user_id order by t.created_at desc, t.hash`);
-  return rows.map(listedToken);
 }
 
 /**
@@ -95,38 +96,11 @@ export async function revokeApiTokens(
   { db, clock }: Pick<Context, "db" | "clock">,
   ids: readonly string[],
 ): Promise<ListedToken[]> {
-  const rows = await db.query<ListedRow>(sql`
+  return await db.query(sql`
     with revoked as (
       update api_tokens set revoked_at = coalesce(revoked_at, ${clock.now()})
         where left(hash, ${ID_LENGTH}) = any(${ids}) returning *
     ) select ${LISTED} from revoked t left join users u on u.id = t.user_id order by t.created_at desc, t.hash`);
-  return rows.map(listedToken);
-}
-
-interface ListedRow {
-  hash: string;
-  user_id: string;
-  login: string | null;
-  can_write: boolean;
-  repositories: string[] | null;
-  hourly_limit: number | null;
-  created_at: Date;
-  last_used_at: Date | null;
-  revoked_at: Date | null;
-}
-
-function listedToken(row: ListedRow): ListedToken {
-  return {
-    id: row.hash.slice(0, ID_LENGTH),
-    userId: Number(row.user_id),
-    login: row.login,
-    canWrite: row.can_write,
-    repositories: row.repositories,
-    hourlyLimit: row.hourly_limit,
-    createdAt: row.created_at,
-    lastUsedAt: row.last_used_at,
-    revokedAt: row.revoked_at,
-  };
 }
 
 interface TokenRow {

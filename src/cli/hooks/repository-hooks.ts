@@ -28,14 +28,10 @@ export interface MirroredName {
 
 /** The mirrored repositories, in any state of their copy. */
 export async function findMirroredNames({ db }: Pick<Context, "db">): Promise<MirroredName[]> {
-  const rows = await db.query<{ id: string; full_name: string; name: string }>(sql`
-    select r.id, r.full_name, r.name from repositories r join repository_syncs s on s.repository_id = r.id
+  return await db.query(sql`
+    select r.id::float8 as id, split_part(r.full_name, '/', 1) as owner, r.name
+      from repositories r join repository_syncs s on s.repository_id = r.id
       where s.state <> 'gone' order by lower(r.full_name)`);
-  return rows.map(({ id, full_name: fullName, name }) => ({
-    id: Number(id),
-    owner: fullName.split("/")[0] ?? "",
-    name,
-  }));
 }
 
 /**

@@ -34,10 +34,10 @@ export async function findMatches({ db }: Pick<Context, "db">, pattern: string):
     ? sql`lower(split_part(r.full_name, '/', 1)) = split_part(${pattern}, '/', 1)`
     : sql`(lower(r.full_name) = ${pattern}
         or exists (select from former_names f where f.repository_id = r.id and f.full_name = ${pattern}))`;
-  const rows = await db.query<{ id: string; full_name: string; state: SyncState; problem: string | null }>(sql`
-    select r.id, r.full_name, s.state, s.problem from repositories r join repository_syncs s on s.repository_id = r.id
+  return await db.query(sql`
+    select r.id::float8 as id, r.full_name as "fullName", s.state, s.problem
+      from repositories r join repository_syncs s on s.repository_id = r.id
       where ${condition} order by lower(r.full_name)`);
-  return rows.map(({ id, full_name: fullName, ...rest }) => ({ id: Number(id), fullName, ...rest }));
 }
 
 function hintOf(word: string): string {
