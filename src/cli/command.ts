@@ -34,6 +34,8 @@ export interface Given {
   /** The options that were given a value, by name. */
   values: ReadonlyMap<string, string>;
   env: NodeJS.ProcessEnv;
+  /** Closed when the command ends. */
+  resources: AsyncDisposableStack;
 }
 
 /** The command line makes no sense. The message says what was wrong and what would be right. Exit code 2. */
@@ -49,7 +51,7 @@ export class CommandError extends Error {
 const COMMON = { json: "print JSON, for programs", help: "print this" };
 
 /** Reads the arguments that follow the command's name. Pure. @throws UsageError */
-export function parseArguments(command: Command, args: readonly string[]): Omit<Given, "env"> {
+export function parseArguments(command: Command, args: readonly string[]): Pick<Given, "words" | "flags" | "values"> {
   const valued = command.values ?? {};
   const known = { ...command.flags, ...valued, ...COMMON };
   const options = Object.fromEntries(Object.keys(known).map((name) => [name, optionOf(name, name in valued)]));

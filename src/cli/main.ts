@@ -68,7 +68,8 @@ async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv): Prom
     process.stdout.write(helpOf(command));
     return 0;
   }
-  return await command.run({ words, flags, values, env }, openOutput({ json: flags.has("json") }));
+  await using resources = new AsyncDisposableStack();
+  return await command.run({ words, flags, values, env, resources }, openOutput({ json: flags.has("json") }));
 }
 
 async function overview(): Promise<string> {

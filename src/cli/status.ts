@@ -17,8 +17,7 @@ still lets each of our tokens do. Read from the stores, so it works with nothing
   run: runStatus,
 };
 
-async function runStatus({ env }: Given, output: Output): Promise<number> {
-  await using resources = new AsyncDisposableStack();
+async function runStatus({ env, resources }: Given, output: Output): Promise<number> {
   const { ctx } = await openInstance(env, resources);
   const [report, paces] = await Promise.all([loadStatus(ctx, () => quotaReport(ctx), forecast), loadPaces(ctx)]);
   output.document({

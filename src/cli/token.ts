@@ -62,11 +62,10 @@ export const token: CommandGroup = {
   actions: { create, list, revoke },
 };
 
-async function runCreate({ flags, values, env }: Given, output: Output): Promise<number> {
+async function runCreate({ flags, values, env, resources }: Given, output: Output): Promise<number> {
   const repos = values.get("repos");
   const patterns = repos === undefined ? null : readPatterns("token create --repos", repos.split(",").filter(Boolean));
   const hourlyLimit = readLimit(values.get("limit"));
-  await using resources = new AsyncDisposableStack();
   const { ctx } = await openInstance(env, resources);
   const { userId, login } = await findUser(ctx, values.get("login"));
   const canWrite = flags.has("write");
@@ -142,8 +141,7 @@ async function findUser(ctx: Context, login: string | undefined): Promise<{ user
   );
 }
 
-async function runList({ env }: Given, output: Output): Promise<number> {
-  await using resources = new AsyncDisposableStack();
+async function runList({ env, resources }: Given, output: Output): Promise<number> {
   const { ctx } = await openInstance(env, resources);
   const tokens = await listApiTokens(ctx);
   output.document({ tokens });
@@ -152,7 +150,7 @@ async function runList({ env }: Given, output: Output): Promise<number> {
   return 0;
 }
 
-async function runRevoke({ words, flags, env }: Given, output: Output): Promise<number> {
+async function runRevoke({ words, flags, env, resources }: Given, output: Output): Promise<number> {
   const isAll = flags.has("all");
   if (isAll === words.length > 0)
     throw new UsageError("tain token revoke needs ids (`tain token list` has them), or --all in their place");
@@ -161,7 +159,6 @@ async function runRevoke({ words, flags, env }: Given, output: Output): Promise<
     if (!word.startsWith("tain_") && !/^[0-9a-f]{12}$/i.test(word))
       throw new UsageError("A token's id has 12 hexadecimal digits: `tain token list` shows them");
 
-  await using resources = new AsyncDisposableStack();
   const { ctx } = await openInstance(env, resources);
   const known = await listApiTokens(ctx);
   const ids = isAll

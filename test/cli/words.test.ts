@@ -98,7 +98,10 @@ test.each([
   const run = async () => {
     const group = groups[name as keyof typeof groups];
     const { command, args: rest } = chooseAction(group, args);
-    return await command.run({ ...parseArguments(command, rest), env: {} }, openOutput({ json: true }));
+    return await command.run(
+      { ...parseArguments(command, rest), env: {}, resources: new AsyncDisposableStack() },
+      openOutput({ json: true }),
+    );
   };
   await expect(run()).rejects.toThrow(new UsageError(message));
 });

@@ -50,9 +50,8 @@ once it is settled. What still waits in Redis because Postgres was away is not i
   actions: { list, show, replay },
 };
 
-async function runList({ values, env }: Given, output: Output): Promise<number> {
+async function runList({ values, env, resources }: Given, output: Output): Promise<number> {
   const filter = readFilter(values);
-  await using resources = new AsyncDisposableStack();
   const { ctx } = await openInstance(env, resources);
   const { sinceMs, ...rest } = filter;
   const since = sinceMs === null ? {} : { since: new Date(ctx.clock.now().getTime() - sinceMs) };
@@ -90,11 +89,10 @@ function readSince(text: string | undefined): number | null {
   }
 }
 
-async function runShow({ words, flags, env }: Given, output: Output): Promise<number> {
+async function runShow({ words, flags, env, resources }: Given, output: Output): Promise<number> {
   const [name] = words;
   if (name === undefined || words.length > 1)
     throw new UsageError("tain deliveries show needs one GUID or id: `tain deliveries list` has them");
-  await using resources = new AsyncDisposableStack();
   const { ctx } = await openInstance(env, resources);
   const found = await findDeliveries(ctx, [name]);
   if (found.length === 0) throw unknownDelivery([name], ctx);

@@ -27,7 +27,7 @@ twice changes nothing. Waits until each is settled and says how (0: all are appl
   run: runReplay,
 };
 
-async function runReplay({ words, flags, env }: Given, output: Output): Promise<number> {
+async function runReplay({ words, flags, env, resources }: Given, output: Output): Promise<number> {
   const isAll = flags.has("failed");
   if (isAll && words.length > 0)
     throw new UsageError("--failed replays all that have failed: name deliveries, or write --failed, not both");
@@ -35,7 +35,6 @@ async function runReplay({ words, flags, env }: Given, output: Output): Promise<
     throw new UsageError(
       "tain deliveries replay needs to know which: GUIDs or ids (`tain deliveries list` has them), or --failed",
     );
-  await using resources = new AsyncDisposableStack();
   const { ctx } = await openInstance(env, resources);
   const ids = isAll ? await failedDeliveryIds(ctx) : await named(ctx, words);
   if (ids.length === 0) {

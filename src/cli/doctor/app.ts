@@ -10,7 +10,7 @@ import { inWords, NEEDED_PERMISSIONS } from "../hooks/app-diagnosis.ts";
 import { JsonObject } from "../json.ts";
 import { counted } from "../output.ts";
 import { clockFinding } from "./clock.ts";
-import { type Finding, named, ok, problem, warning } from "./finding.ts";
+import { type Finding, Findings, named, ok, problem } from "./finding.ts";
 
 /** The App that we mirror with: whether upstream accepts its key, whether the clocks agree, and its installations. */
 export async function examineAppCredentials(ctx: Context, hasMirror: boolean): Promise<Finding[]> {
@@ -45,41 +45,30 @@ export async function examineAppCredentials(ctx: Context, hasMirror: boolean): P
 
 /** Pure. */
 function installationFindings(installations: readonly Installation[]): Finding[] {
+  const found = new Findings("upstream");
   if (installations.length === 0)
-    return [
-      warning(
-        "upstream",
-        "The GitHub App is installed nowhere, as far as is known",
-        "Install it on an account; a running Tain finds it within a minute",
-      ),
-    ];
+    found.warning(
+      "The GitHub App is installed nowhere, as far as is known",
+      "Install it on an account; a running Tain finds it within a minute",
+    );
   const suspended = installations.filter(({ suspendedAt }) => suspendedAt !== null);
   const usable = installations.filter((each) => !suspended.includes(each));
-  const findings: Finding[] = [];
   if (usable.length > 0)
-    findings.push(
-      ok("upstream", `The App is installed on ${named(accountsOf(usable))} (${counted(usable.length, "account")})`),
-    );
+    found.ok(`The App is installed on ${named(accountsOf(usable))} (${counted(usable.length, "account")})`);
   if (suspended.length > 0)
-    findings.push(
-      problem(
-        "upstream",
-        `The App's installation is suspended on ${named(accountsOf(suspended))}: what it covers is paused`,
-        "An owner of the account can unsuspend it in its settings, under GitHub Apps",
-      ),
+    found.problem(
+      `The App's installation is suspended on ${named(accountsOf(suspended))}: what it covers is paused`,
+      "An owner of the account can unsuspend it in its settings, under GitHub Apps",
     );
   for (const permission of NEEDED_PERMISSIONS) {
     const without = usable.filter(({ permissions }) => !(permission in permissions));
     if (without.length === 0) continue;
-    findings.push(
-      problem(
-        "upstream",
-        `The App may not read ${inWords(permission)} on ${named(accountsOf(without))}`,
-        "Ask for it on the App's page, under Permissions & events; then an owner of the account has to accept it",
-      ),
+    found.problem(
+      `The App may not read ${inWords(permission)} on ${named(accountsOf(without))}`,
+      "Ask for it on the App's page, under Permissions & events; then an owner of the account has to accept it",
     );
   }
-  return findings;
+  return found.all;
 }
 
 function accountsOf(installations: readonly Installation[]): string[] {

@@ -21,8 +21,7 @@ requests of upstream's quota and changes nothing.`,
   run: runDoctor,
 };
 
-async function runDoctor({ env }: Given, output: Output): Promise<number> {
-  await using resources = new AsyncDisposableStack();
+async function runDoctor({ env, resources }: Given, output: Output): Promise<number> {
   const opened = await openUnchecked(env, resources);
   const { ctx } = opened;
   const findings: Finding[] = [];
@@ -55,14 +54,8 @@ function lineOf({ level, part, says, todo }: Finding): string {
 }
 
 async function examineProcesses({ queues }: Context): Promise<Finding[]> {
-  const workers = await queues.deliveries.getWorkers();
-  return [
-    workers.length > 0
-      ? ok("processes", `${counted(workers.length, "worker")} ${workers.length === 1 ? "is" : "are"} running`)
-      : warning(
-          "processes",
-          "No worker is running: nothing is copied or applied",
-          "Start one: `npm start`, or the Procfile's worker",
-        ),
-  ];
+  const { length } = await queues.deliveries.getWorkers();
+  if (length > 0) return [ok("processes", `${counted(length, "worker is", "workers are")} running`)];
+  const todo = "Start one: `npm start`, or the Procfile's worker";
+  return [warning("processes", "No worker is running: nothing is copied or applied", todo)];
 }

@@ -21,6 +21,28 @@ export function problem(part: Finding["part"], says: string, todo: string): Find
   return { part, level: "problem", says, todo };
 }
 
+/** Collects the findings about one part. */
+export class Findings {
+  readonly all: Finding[] = [];
+  readonly #part: Finding["part"];
+
+  constructor(part: Finding["part"]) {
+    this.#part = part;
+  }
+
+  ok(says: string): void {
+    this.all.push(ok(this.#part, says));
+  }
+
+  warning(says: string, todo: string): void {
+    this.all.push(warning(this.#part, says, todo));
+  }
+
+  problem(says: string, todo: string): void {
+    this.all.push(problem(this.#part, says, todo));
+  }
+}
+
 /** Names in one sentence. */
 const NAMED = 5;
 

@@ -2,7 +2,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { countTroubled } from "../../inbox/backlog.ts";
 import { counted } from "../output.ts";
-import { type Finding, named, ok, problem, warning } from "./finding.ts";
+import { type Finding, Findings, named } from "./finding.ts";
 
 /** Wishes with a finding of their own. */
 const SHOWN_WISHES = 5;
@@ -16,39 +16,28 @@ export async function examineMirror({ db, clock }: Context): Promise<Finding[]> 
   const wishes = await db.query<{ pattern: string; problem: string }>(sql`
     select pattern, problem from selections where problem is not null order by pattern`);
   const { failed, overdue } = await countTroubled({ db }, new Date(clock.now().getTime() - OVERDUE_MS));
-  const findings: Finding[] = [];
+  const repositories = new Findings("repositories");
   if (states.length > 0)
-    findings.push(
-      problem(
-        "repositories",
-        `Paused: ${named(states.map(({ full_name: name, problem: why }) => (why ? `${name} (${why})` : name)))}`,
-        "Mend the token's rights, or `tain remove` it",
-      ),
+    repositories.problem(
+      `Paused: ${named(states.map(({ full_name: name, problem }) => (problem ? `${name} (${problem})` : name)))}`,
+      "Mend the token's rights, or `tain remove` it",
     );
-  for (const { pattern, problem: why } of wishes.slice(0, SHOWN_WISHES))
-    findings.push(
-      warning(
-        "repositories",
-        `${pattern} is wished and cannot be mirrored: ${why}`,
-        `Mend it, or \`tain remove ${pattern}\``,
-      ),
+  for (const { pattern, problem } of wishes.slice(0, SHOWN_WISHES))
+    repositories.warning(
+      `${pattern} is wished and cannot be mirrored: ${problem}`,
+      `Mend it, or \`tain remove ${pattern}\``,
     );
-  findings.push(
-    failed > 0
-      ? warning(
-          "deliveries",
-          `${counted(failed, "delivery has", "deliveries have")} failed`,
-          "`tain deliveries list --status failed` says why; `tain deliveries replay --failed` tries again",
-        )
-      : ok("deliveries", "No delivery has failed"),
-  );
+  const deliveries = new Findings("deliveries");
+  if (failed === 0) deliveries.ok("No delivery has failed");
+  else
+    deliveries.warning(
+      `${counted(failed, "delivery has", "deliveries have")} failed`,
+      "`tain deliveries list --status failed` says why; `tain deliveries replay --failed` tries again",
+    );
   if (overdue > 0)
-    findings.push(
-      warning(
-        "deliveries",
-        `${counted(overdue, "delivery waits", "deliveries wait")} for more than five minutes`,
-        "See that workers and a scheduler run",
-      ),
+    deliveries.warning(
+      `${counted(overdue, "delivery waits", "deliveries wait")} for more than five minutes`,
+      "See that workers and a scheduler run",
     );
-  return findings;
+  return [...repositories.all, ...deliveries.all];
 }

@@ -4,7 +4,7 @@ import type { Context } from "../../context.ts";
 import { VERSION } from "../../version.ts";
 import { reasonOf } from "../reason.ts";
 import { clockFinding } from "./clock.ts";
-import { type Finding, ok, problem, warning } from "./finding.ts";
+import { type Finding, Findings, ok, problem } from "./finding.ts";
 
 const ANSWER_TIMEOUT_MS = 5_000;
 
@@ -42,50 +42,31 @@ export async function examinePostgres({ db, clock }: Pick<Context, "db" | "clock
     const fit = await schemaFit(db, limits);
     return [...postgresFindings(facts), schemaFinding(fit), clockFinding("Postgres", aheadMs)];
   } catch (error) {
-    return [
-      problem(
-        "postgres",
-        `Postgres cannot be used: ${reasonOf(error)}`,
-        "See that DATABASE_URL is right and the server runs",
-      ),
-    ];
+    const todo = "See that DATABASE_URL is right and the server runs";
+    return [problem("postgres", `Postgres cannot be used: ${reasonOf(error)}`, todo)];
   }
 }
 
 /** Pure. */
 export function postgresFindings(facts: PostgresFacts): Finding[] {
   const { version, versionNumber, isStandby, fsync, synchronousCommit, connections, maxConnections } = facts;
-  const findings = [
-    versionNumber >= 180_000
-      ? ok("postgres", `Postgres ${version}`)
-      : problem("postgres", `Postgres ${version} is too old`, "Tain needs Postgres 18 or newer"),
-  ];
+  const found = new Findings("postgres");
+  if (versionNumber >= 180_000) found.ok(`Postgres ${version}`);
+  else found.problem(`Postgres ${version} is too old`, "Tain needs Postgres 18 or newer");
   if (isStandby)
-    findings.push(
-      problem(
-        "postgres",
-        "Postgres is a standby, and takes no writes",
-        "Promote it, or point DATABASE_URL to the primary",
-      ),
-    );
+    found.problem("Postgres is a standby, and takes no writes", "Promote it, or point DATABASE_URL to the primary");
   const unsafe = [fsync === "off" ? "fsync" : null, synchronousCommit === "off" ? "synchronous_commit" : null];
   for (const name of unsafe.filter((each) => each !== null))
-    findings.push(
-      warning(
-        "postgres",
-        `${name} is off: what was acknowledged to upstream may be lost when the machine fails`,
-        `Set ${name} to on`,
-      ),
+    found.warning(
+      `${name} is off: what was acknowledged to upstream may be lost when the machine fails`,
+      `Set ${name} to on`,
     );
   if (connections > maxConnections * 0.9)
-    findings.push(
-      warning(
-        "postgres",
-        `${connections} of ${maxConnections} connections are in use`,
-        "Raise max_connections, or lower DATABASE_CONNECTIONS; each process opens up to that many",
-      ),
+    found.warning(
+      `${connections} of ${maxConnections} connections are in use`,
+      "Raise max_connections, or lower DATABASE_CONNECTIONS; each process opens up to that many",
     );
-  return findings;
+  return found.all;
 }
 
 function schemaFinding(fit: SchemaFit): Finding {

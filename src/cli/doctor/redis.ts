@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import { reasonOf } from "../reason.ts";
 import { clockFinding } from "./clock.ts";
-import { type Finding, ok, problem, warning } from "./finding.ts";
+import { type Finding, Findings, problem } from "./finding.ts";
 
 /** Whether Redis is there and fit, and its clock. Never throws: a failure is a finding. */
 export async function examineRedis({ redis, clock }: Pick<Context, "redis" | "clock">): Promise<Finding[]> {
@@ -28,52 +28,35 @@ export function redisFindings(info: string, save: string | null): Finding[] {
   const version = facts.get("redis_version") ?? "?";
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const name = facts.has("valkey_version") ? `Valkey ${facts.get("valkey_version")}` : `Redis ${version}`;
-  const findings = [
-    major > 6 || (major === 6 && minor >= 2)
-      ? ok("redis", name)
-      : problem("redis", `${name} is too old`, "Tain needs Redis 6.2 or newer, or Valkey"),
-  ];
+  const found = new Findings("redis");
+  if (major > 6 || (major === 6 && minor >= 2)) found.ok(name);
+  else found.problem(`${name} is too old`, "Tain needs Redis 6.2 or newer, or Valkey");
 
   const policy = facts.get("maxmemory_policy");
   if (policy === undefined)
-    findings.push(
-      warning("redis", "It is not told what happens when memory is short", "See that maxmemory-policy is noeviction"),
-    );
-  else if (policy === "noeviction") findings.push(ok("redis", "maxmemory-policy is noeviction"));
+    found.warning("It is not told what happens when memory is short", "See that maxmemory-policy is noeviction");
+  else if (policy === "noeviction") found.ok("maxmemory-policy is noeviction");
   else
-    findings.push(
-      problem(
-        "redis",
-        `maxmemory-policy is ${policy}, which throws jobs away when memory is short`,
-        "Set maxmemory-policy to noeviction",
-      ),
+    found.problem(
+      `maxmemory-policy is ${policy}, which throws jobs away when memory is short`,
+      "Set maxmemory-policy to noeviction",
     );
 
   const [used, most] = [Number(facts.get("used_memory")), Number(facts.get("maxmemory"))];
   if (most > 0 && used > most * 0.9)
-    findings.push(
-      warning(
-        "redis",
-        `${Math.round((used / most) * 100)} % of its memory is in use`,
-        "Give it more; when it is full it refuses jobs",
-      ),
+    found.warning(
+      `${Math.round((used / most) * 100)} % of its memory is in use`,
+      "Give it more; when it is full it refuses jobs",
     );
 
-  if (facts.get("aof_enabled") === "1") {
-    findings.push(
-      facts.get("aof_last_write_status") === "err"
-        ? problem("redis", "Redis cannot write its append-only file", "See its log and its disk")
-        : ok("redis", "Redis keeps an append-only file"),
-    );
-  } else {
+  if (facts.get("aof_enabled") !== "1") {
     const keeps = save ? "snapshots only" : save === null ? "no append-only file" : "nothing on disk";
-    findings.push(
-      warning(
-        "redis",
-        `Redis keeps ${keeps}: deliveries that wait in it while Postgres is away are lost when it restarts`,
-        "Set appendonly to yes",
-      ),
+    found.warning(
+      `Redis keeps ${keeps}: deliveries that wait in it while Postgres is away are lost when it restarts`,
+      "Set appendonly to yes",
     );
-  }
-  return findings;
+  } else if (facts.get("aof_last_write_status") === "err")
+    found.problem("Redis cannot write its append-only file", "See its log and its disk");
+  else found.ok("Redis keeps an append-only file");
+  return found.all;
 }

@@ -32,24 +32,21 @@ export async function examineUpstream(ctx: Context, hasMirror: boolean): Promise
   const aheadMs = reports.find((report) => report.aheadMs !== null)?.aheadMs;
   if (aheadMs != null) findings.push(clockFinding("upstream", aheadMs, 1_000));
   if (asked.length > 0 && reports.some(({ unseen }) => unseen !== null && unseen.length === 0))
-    findings.push(
-      mirrored.length > asked.length
-        ? warning(
-            "repositories",
-            `Only the first ${asked.length} of ${mirrored.length} repositories were asked for`,
-            "`tain status` names those that are paused",
-          )
-        : ok(
-            "repositories",
-            `${counted(asked.length, "mirrored repository is", "mirrored repositories are")} seen by ${reports.length === 1 ? "the token" : "a token"}`,
-          ),
-    );
+    findings.push(seenFinding(asked.length, mirrored.length, reports.length));
   return findings;
 }
 
+function seenFinding(asked: number, mirrored: number, tokens: number): Finding {
+  const todo = "`tain status` names those that are paused";
+  if (mirrored > asked)
+    return warning("repositories", `Only the first ${asked} of ${mirrored} repositories were asked for`, todo);
+  const what = counted(asked, "mirrored repository is", "mirrored repositories are");
+  return ok("repositories", `${what} seen by ${tokens === 1 ? "the token" : "a token"}`);
+}
+
 async function repositoriesToSee({ db }: Context): Promise<{ nodeId: string; fullName: string }[]> {
-  const rows = await db.query<{ node_id: string; full_name: string }>(sql`
-    select r.node_id, r.full_name from repositories r join repository_syncs s on s.repository_id = r.id
+  return await db.query(sql`
+    select r.node_id as "nodeId", r.full_name as "fullName"
+      from repositories r join repository_syncs s on s.repository_id = r.id
       where s.state <> 'gone' and r.node_id is not null order by lower(r.full_name)`);
-  return rows.map(({ node_id: nodeId, full_name: fullName }) => ({ nodeId, fullName }));
 }

@@ -23,9 +23,8 @@ something is wrong.`,
   run: runCheck,
 };
 
-async function runCheck({ words, env }: Given, output: Output): Promise<number> {
+async function runCheck({ words, env, resources }: Given, output: Output): Promise<number> {
   const names = readTargets(words);
-  await using resources = new AsyncDisposableStack();
   const opened = await openInstance(env, resources);
   const address = await needAddress(opened);
   const checked: Checked[] = [];

@@ -20,9 +20,8 @@ Of a GitHub App it is the App's own webhook (\`app\`), and those of what it does
   run: runList,
 };
 
-async function runList({ words, env }: Given, output: Output): Promise<number> {
+async function runList({ words, env, resources }: Given, output: Output): Promise<number> {
   const names = readTargets(words);
-  await using resources = new AsyncDisposableStack();
   const opened = await openInstance(env, resources);
   const { ctx } = opened;
   const address = await reachableAddress(opened);

@@ -30,9 +30,8 @@ export interface Registered extends Proof {
   hookId: number | null;
 }
 
-async function runRegister({ words, env }: Given, output: Output): Promise<number> {
+async function runRegister({ words, env, resources }: Given, output: Output): Promise<number> {
   const names = readTargets(words);
-  await using resources = new AsyncDisposableStack();
   const opened = await openInstance(env, resources);
   const { ctx } = opened;
   const address = await needAddress(opened);

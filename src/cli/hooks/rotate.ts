@@ -32,9 +32,8 @@ first. Run it three times:
 
 const PROBE_MS = 10_000;
 
-async function runRotate({ words, env }: Given, output: Output): Promise<number> {
+async function runRotate({ words, env, resources }: Given, output: Output): Promise<number> {
   const names = readTargets(words);
-  await using resources = new AsyncDisposableStack();
   const opened = await openInstance(env, resources);
   const { ctx } = opened;
   const address = await needAddress(opened);

@@ -28,9 +28,8 @@ interface Added {
   problem: string | null;
 }
 
-async function runAdd({ words, env }: Given, output: Output): Promise<number> {
+async function runAdd({ words, env, resources }: Given, output: Output): Promise<number> {
   const patterns = readPatterns("add", words);
-  await using resources = new AsyncDisposableStack();
   const opened = await openInstance(env, resources);
   const { ctx } = opened;
   await addSelections(ctx, patterns);

@@ -30,10 +30,9 @@ const LOOK_MS = 500;
 const PLAIN_MS = 2_000;
 const MAX_SHOWN = 40;
 
-async function runAudit({ words, flags, env }: Given, output: Output): Promise<number> {
+async function runAudit({ words, flags, env, resources }: Given, output: Output): Promise<number> {
   const names = readNames(words);
   if (names.length === 0) throw new UsageError("tain audit needs to know which repository: owner/name");
-  await using resources = new AsyncDisposableStack();
   const { ctx } = await openInstance(env, resources);
   const repositories: MatchedRepository[] = [];
   for (const name of names) repositories.push(await chooseLive(ctx, name));

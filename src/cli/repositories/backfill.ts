@@ -22,9 +22,8 @@ only this view. What is unchanged since the last copy costs no quota.`,
   run: runBackfill,
 };
 
-async function runBackfill({ words, flags, env }: Given, output: Output): Promise<number> {
+async function runBackfill({ words, flags, env, resources }: Given, output: Output): Promise<number> {
   const names = readNames(words);
-  await using resources = new AsyncDisposableStack();
   const { ctx } = await openInstance(env, resources);
   const concerned = await choose(ctx, names, flags.has("again"));
   if (concerned.length === 0) {

@@ -29,10 +29,9 @@ interface Removed {
   warning: string | null;
 }
 
-async function runRemove({ words, flags, env }: Given, output: Output): Promise<number> {
+async function runRemove({ words, flags, env, resources }: Given, output: Output): Promise<number> {
   const patterns = readPatterns("remove", words);
   const purge = flags.has("purge");
-  await using resources = new AsyncDisposableStack();
   const { ctx } = await openInstance(env, resources);
   await refuseCovered(ctx, patterns);
 

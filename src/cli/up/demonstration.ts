@@ -19,32 +19,10 @@ const PATIENCE_MS = 60_000;
 
 /** What people do all day. Repositories and their owners keep their names: the addresses that we print name them. */
 const HAPPENINGS = [
-  ...[
-    "open",
-    "edit",
-    "label",
-    "assign",
-    "milestone",
-    "comment",
-    "editComment",
-    "deleteComment",
-    "close",
-    "reopen",
-    "lock",
-  ],
-  ...[
-    "openPull",
-    "push",
-    "draft",
-    "requestReview",
-    "review",
-    "dismissReview",
-    "reviewComment",
-    "editReviewComment",
-    "merge",
-  ],
-  ...["createLabel", "renameLabel", "deleteLabel", "createMilestone", "editMilestone", "deleteIssue", "transferIssue"],
-];
+  "open edit label assign milestone comment editComment deleteComment close reopen lock",
+  "openPull push draft requestReview review dismissReview reviewComment editReviewComment merge",
+  "createLabel renameLabel deleteLabel createMilestone editMilestone deleteIssue transferIssue",
+].flatMap((kinds) => kinds.split(" "));
 
 /** Starts the simulator and answers once it listens. */
 export async function startDemonstration(
