@@ -86,9 +86,10 @@ export class Callers {
     }
     const known = this.#mode === "tokens" ? null : await this.#upstream.find(text);
     if (!known) return null;
-    const write = (request: WriteRequest) => this.#upstream.write(text, request);
-    const forward = (request: Omit<OwnRequest, "token">) => this.#upstream.forward({ ...request, token: text });
-    const mutate = (query: string, variables: Fields) => this.#upstream.mutate(text, query, variables);
+    const { upstream } = this.#upstream;
+    const write = (request: WriteRequest) => upstream.write(text, request);
+    const forward = (request: Omit<OwnRequest, "token">) => upstream.forward({ ...request, token: text });
+    const mutate = (query: string, variables: Fields) => upstream.graphql({ token: text, query, variables });
     const by = { of: "upstream", known, write, forward, mutate } as const;
     return { ...known.payer, userId: known.userId, by };
   }

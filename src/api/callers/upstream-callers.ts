@@ -1,15 +1,14 @@
 import { LRUCache } from "lru-cache";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { type Fields, type Json, objectOf, textOf } from "../../json.ts";
+import { type Json, objectOf, textOf } from "../../json.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
 import { jittered } from "../../operations/backoff.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { parseGraphql } from "../../upstream/client/graphql.ts";
-import { type OnBehalf, type OwnRequest, openOnBehalf } from "../../upstream/client/on-behalf.ts";
+import { type OnBehalf, openOnBehalf } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
-import type { RawAnswer, WriteRequest } from "../../upstream/client/upstream.ts";
 import { limitOf } from "../../upstream/quota/headers.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { classOfRights, type Recognised } from "./payer.ts";
@@ -54,13 +53,14 @@ interface RememberedCaller {
  */
 export class UpstreamCallers {
   readonly #ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log">;
-  readonly #upstream: OnBehalf;
+  /** Asks with a caller's own token. */
+  readonly upstream: OnBehalf;
   readonly #known = new LRUCache<string, RememberedCaller>({ max: REMEMBERED });
   readonly #asking = new Map<string, Promise<RememberedCaller>>();
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log">) {
     this.#ctx = ctx;
-    this.#upstream = openOnBehalf(ctx);
+    this.upstream = openOnBehalf(ctx);
   }
 
   /** Upstream's recent answer about the token with this hash; undefined if upstream would have to be asked. */
@@ -88,23 +88,8 @@ export class UpstreamCallers {
     return answered.caller;
   }
 
-  /** Passes a write on with the caller's token; see `Upstream.write`. */
-  write(token: string, request: WriteRequest): Promise<RawAnswer> {
-    return this.#upstream.write(token, request);
-  }
-
-  /** Asks with the caller's token; see `OnBehalf.forward`. */
-  forward(request: OwnRequest): Promise<Received> {
-    return this.#upstream.forward(request);
-  }
-
-  /** Passes a mutation on with the caller's token, once. */
-  mutate(token: string, query: string, variables: Fields): Promise<Received> {
-    return this.#upstream.graphql({ token, query, variables });
-  }
-
   async close(): Promise<void> {
-    await this.#upstream.close();
+    await this.upstream.close();
   }
 
   async #ask(token: string, known: RememberedCaller | undefined): Promise<RememberedCaller> {
@@ -126,7 +111,7 @@ export class UpstreamCallers {
 
   async #confirm(token: string, known: RememberedCaller | undefined, now: number): Promise<RememberedCaller> {
     const etag = known?.caller?.profile != null ? known.etag : null;
-    const answer = await this.#upstream.send({
+    const answer = await this.upstream.send({
       token,
       method: "GET",
       path: "/user",
@@ -159,7 +144,7 @@ export class UpstreamCallers {
   /** REST knows no user for an app's installation; to GraphQL the viewer is the app's bot. */
   async #app(token: string, refused: Received): Promise<{ userId: number; profile: null } | null> {
     if (refused.status !== 403 || limitOf(refused.status, refused.headers, refused.text)) throw unusable(refused);
-    const answer = await this.#upstream.graphql({
+    const answer = await this.upstream.graphql({
       token,
       query: "query { viewer { databaseId login } }",
       variables: {},
@@ -179,7 +164,7 @@ export class UpstreamCallers {
     const rights = new Map<number, RepositoryPermission>();
     for (let at = 0; at < rows.length; at += BATCH) {
       const some = rows.slice(at, at + BATCH);
-      const answer = await this.#upstream.graphql({
+      const answer = await this.upstream.graphql({
         token,
         query: "query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Repository { viewerPermission } } }",
         variables: { ids: some.map(({ node_id }) => node_id) },

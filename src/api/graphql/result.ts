@@ -21,25 +21,13 @@ export function bugIn(errors: readonly GraphQLError[] = []): GraphQLError | unde
 }
 
 export function quotaSpentText(userId: number): string {
-  return JSON.stringify({
-    errors: [
-      {
-        // The service sends this form and another (`RATE_LIMIT`); octokit's plugin for limits knows this one.
-        type: "RATE_LIMITED",
-        message: `API rate limit exceeded for user ID ${userId}.`,
-      },
-    ],
-  });
+  // The service sends this type and another (`RATE_LIMIT`); octokit's plugin for limits knows this one.
+  const error = { type: "RATE_LIMITED", message: `API rate limit exceeded for user ID ${userId}.` };
+  return JSON.stringify({ errors: [error] });
 }
 
 export function wentWrongText(requestId: string, now: Date, guess = ""): string {
   const at = now.toISOString().replace(/\.\d+Z$/, "+00:00");
-  return JSON.stringify({
-    data: null,
-    errors: [
-      {
-        message: `Something went wrong while executing your query on ${at}.${guess} Please include \`${requestId}\` when reporting this issue.`,
-      },
-    ],
-  });
+  const message = `Something went wrong while executing your query on ${at}.${guess} Please include \`${requestId}\` when reporting this issue.`;
+  return JSON.stringify({ data: null, errors: [{ message }] });
 }
