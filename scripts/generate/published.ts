@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { type Published, wholePath } from "../../src/api/description/published.ts";
-import { restOperations } from "../../src/api/rest/operations.ts";
+import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
 
 // Writes `published.json`: what the service publishes of the operations that we serve, and nothing else of its 12 MB, as
 // OpenAPI 3.1. Run it after a route was added, or @octokit/openapi was updated:
@@ -47,7 +47,7 @@ export function extractPublished(): Published {
   }
   const operations: Published["operations"] = {};
   const unknown: string[] = [];
-  for (const served of restOperations().routes) {
+  for (const served of REST_OPERATIONS) {
     const method = served.route.method.toLowerCase();
     const ours = wholePath(served);
     // A second address of the same operation is published under the first one only.

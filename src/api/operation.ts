@@ -26,16 +26,8 @@ export interface Match {
   repository: { fullName: string | null; id: string | null; rest: string } | null;
 }
 
-/** The operations that we serve, each with its path; below a repository that path begins behind the repository's name. */
-export class Operations {
-  readonly #routes: { path: string; route: Operation }[] = [];
-
-  /** In the order of adding. */
-  get routes(): readonly { path: string; route: Operation }[] {
-    return this.#routes;
-  }
-
-  add(path: string, route: Operation): void {
-    this.#routes.push({ path, route });
-  }
+/** An operation and its path. Below a repository the path begins behind the repository's name. */
+export interface ServedOperation {
+  path: string;
+  route: Operation;
 }

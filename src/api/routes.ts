@@ -12,10 +12,10 @@ import { failureReply } from "./dialect/failure.ts";
 import { RequestIds } from "./dialect/request-id.ts";
 import { Graphql } from "./graphql/handle.ts";
 import { ChangeStreams } from "./graphql/subscribe/change-streams.ts";
-import type { Match, Operation, Operations } from "./operation.ts";
+import type { Match, Operation } from "./operation.ts";
 import { openPages } from "./page.ts";
 import { Rest } from "./rest/handle.ts";
-import { restOperations } from "./rest/operations.ts";
+import { REST_OPERATIONS } from "./rest/operations.ts";
 
 /** How long a query of GraphQL may take. GitHub gives up after as long. */
 const GRAPHQL_TIMEOUT_MS = 10_000;
@@ -48,7 +48,6 @@ export function openApi(
   const changes = new ChangeStreams(ctx);
   const pages = openPages(ctx.config.pageCacheBytes);
   const again = new Again(ctx, { callers, quota, pages, requestIds });
-  const operations = restOperations();
   const rest = new Rest({ ctx, callers, quota, pages, again, requestIds });
   const graphql = new Graphql({ ctx, callers, quota, changes, requestIds, timeoutMs: graphqlTimeoutMs });
   const query = (exchange: Exchange) => graphql.handle(exchange);
@@ -56,8 +55,8 @@ export function openApi(
     routes: [
       { method: "POST", path: "/graphql", handle: query },
       { method: "POST", path: "/api/graphql", handle: query },
-      ...description({ ...ctx, requestIds }, operations),
-      ...restRoutes(operations, (exchange, match) => rest.handle(exchange, match)),
+      ...description({ ...ctx, requestIds }, REST_OPERATIONS),
+      ...restRoutes((exchange, match) => rest.handle(exchange, match)),
     ],
     otherwise: (exchange) => rest.handle(exchange, null),
     failure: (error, path) => failureReply({ ...ctx, requestIds }, error, path),
@@ -71,14 +70,14 @@ export function openApi(
 }
 
 /** Each operation at `/` and at `/api/v3`; below a repository by its name and by its id. */
-function restRoutes(operations: Operations, handle: (exchange: Exchange, match: Match) => Promise<Reply>): Route[] {
+function restRoutes(handle: (exchange: Exchange, match: Match) => Promise<Reply>): Route[] {
   const at = (path: string, operation: Operation, match: (exchange: Exchange, params: Params) => Match): Route[] =>
     [path, ENTERPRISE_PREFIX + path, ...(path === "/" ? [ENTERPRISE_PREFIX] : [])].map((whole) => ({
       method: operation.method,
       path: whole,
       handle: (exchange, params) => handle(exchange, match(exchange, params)),
     }));
-  return operations.routes.flatMap(({ path, route }) =>
+  return REST_OPERATIONS.flatMap(({ path, route }) =>
     route.run.of === "service"
       ? at(path, route, (_exchange, params) => ({ route, params, repository: null }))
       : [

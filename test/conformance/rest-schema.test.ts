@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { restOperations } from "../../src/api/rest/operations.ts";
+import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { loadHistory } from "../../src/simulator/histories.ts";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
 import { answerSchema, BLANK, problemsOf, readDescription } from "../simulator/openapi.ts";
@@ -19,14 +19,12 @@ const UNDESCRIBED: Record<string, string> = {
 const described = new Map(Object.keys(description.paths).map((path) => [path.replace(/\{[^}]*\}/g, "{}"), path]));
 
 /** Every read that we serve, with where the service describes it. */
-const reads = restOperations()
-  .routes.filter(({ route }) => route.method === "GET")
-  .map(({ path, route }) => {
-    const isBelow = route.run.of === "repository";
-    const below = path === "/" && isBelow ? "" : path;
-    const form = (isBelow ? "/repos/{}/{}" : "") + below.replace(/:\w+/g, "{}");
-    return { path: isBelow ? `:repository${below}` : path, form, template: described.get(UNDESCRIBED[form] ?? form) };
-  });
+const reads = REST_OPERATIONS.filter(({ route }) => route.method === "GET").map(({ path, route }) => {
+  const isBelow = route.run.of === "repository";
+  const below = path === "/" && isBelow ? "" : path;
+  const form = (isBelow ? "/repos/{}/{}" : "") + below.replace(/:\w+/g, "{}");
+  return { path: isBelow ? `:repository${below}` : path, form, template: described.get(UNDESCRIBED[form] ?? form) };
+});
 
 test("the service describes everything that we serve", () => {
   expect(reads.filter(({ template }) => template === undefined)).toEqual([]);

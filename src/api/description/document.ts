@@ -1,7 +1,7 @@
 import type { Config } from "../../config.ts";
 import { VERSION } from "../../version.ts";
 import { API_VERSIONS } from "../dialect/version.ts";
-import type { Operations } from "../operation.ts";
+import type { ServedOperation } from "../operation.ts";
 import { type Operation, type Parameter, type Published, type Reference, wholePath } from "./published.ts";
 
 /** An OpenAPI 3.1 document, as far as it is looked into. */
@@ -60,7 +60,7 @@ const PARAMETERS: Record<string, Parameter> = {
  * @throws Error for a route that `published` lacks
  */
 export function describeApi(
-  routes: Operations["routes"],
+  routes: readonly ServedOperation[],
   { operations, components, source }: Published,
   { api, authMode, passThrough }: { api: string } & Pick<Config, "authMode" | "passThrough">,
 ): Description {

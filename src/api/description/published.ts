@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { parseStored } from "../../json.ts";
-import type { Operations } from "../operation.ts";
+import type { ServedOperation } from "../operation.ts";
 
 /** As much of a schema as the page shows of it. JSON Schema 2020-12. */
 export interface Schema {
@@ -65,7 +65,7 @@ export function readPublished(): Published {
 }
 
 /** The path of a route below the API's address, with its parameters as we name them: `/repos/:owner/:repo/issues/:number`. */
-export function wholePath({ path, route }: Operations["routes"][number]): string {
+export function wholePath({ path, route }: ServedOperation): string {
   if (route.run.of === "service") return path;
   return `/repos/:owner/:repo${path === "/" ? "" : path}`;
 }

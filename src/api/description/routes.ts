@@ -9,7 +9,7 @@ import { ApiFault } from "../dialect/fault.ts";
 import { cacheHeaders, dialectReply, isUnchanged, JSON_TYPE } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
 import { apiSchema } from "../graphql/schema.ts";
-import type { Operations } from "../operation.ts";
+import type { ServedOperation } from "../operation.ts";
 import { describeApi } from "./document.ts";
 import { descriptionPage, PAGE_POLICY } from "./page.ts";
 import { escaped } from "./prose.ts";
@@ -21,7 +21,7 @@ const [ADDRESS, HOST] = ["https://address-of-the-caller.invalid", "host-of-the-c
 /** What the API is: `/-/openapi.json` for programs, `/-/docs` for people. To anybody, and for nothing. */
 export function description(
   { config, requestIds }: Pick<ApiContext, "config"> & { requestIds: RequestIds },
-  operations: Operations,
+  operations: readonly ServedOperation[],
 ): Route[] {
   // Made when it is first asked for, so that nobody else waits for it.
   let made: { json: string; page: string } | null = null;
@@ -72,8 +72,8 @@ function show(
   }
 }
 
-function write(operations: Operations, config: Config): { json: string; page: string } {
-  const description = describeApi(operations.routes, readPublished(), { ...config, api: ADDRESS });
+function write(operations: readonly ServedOperation[], config: Config): { json: string; page: string } {
+  const description = describeApi(operations, readPublished(), { ...config, api: ADDRESS });
   const page = descriptionPage(description, apiSchema(), { ...config, api: ADDRESS, host: HOST });
   return { json: JSON.stringify(description), page };
 }

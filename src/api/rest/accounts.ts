@@ -192,9 +192,6 @@ async function listed(
       ...askedPage(call.query),
     },
   );
-  return numberedPage(
-    { ...call, path },
-    rows.map(({ id, document }) => ({ repositoryId: id, document })),
-    total,
-  );
+  const documents = rows.map(({ id, document }) => ({ repositoryId: id, document }));
+  return numberedPage({ ...call, path }, documents, total);
 }

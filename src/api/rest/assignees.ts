@@ -7,11 +7,8 @@ import { askedPage, numberedPage } from "./page.ts";
 /** People who can be assigned, as far as the mirror knows. */
 export async function listAssignees(call: RepositoryCall): Promise<Answer> {
   const { rows, total } = await findAssignees(call.ctx.db, call.repository.id, askedPage(call.query));
-  return numberedPage(
-    call,
-    rows.map(({ document }) => ({ repositoryId: 0, document: embedded(document) })),
-    total,
-  );
+  const documents = rows.map(({ document }) => ({ repositoryId: 0, document: embedded(document) }));
+  return numberedPage(call, documents, total);
 }
 
 /** 204 when the person can be assigned, 404 when not, as far as the mirror knows. */

@@ -82,11 +82,8 @@ async function listed(
 ): Promise<Answer> {
   const { id } = call.repository;
   const { rows, total } = await findComments(call.ctx.db, kind, id, { ...list, ...askedPage(call.query) });
-  return numberedPage(
-    call,
-    rows.map(({ document, body }) => ({ repositoryId: id, document, body })),
-    total,
-  );
+  const documents = rows.map(({ document, body }) => ({ repositoryId: id, document, body }));
+  return numberedPage(call, documents, total);
 }
 
 async function single(call: RepositoryCall, kind: CommentKind, parent?: number): Promise<Answer> {

@@ -61,16 +61,9 @@ async function listed(call: Call, part: Part): Promise<Answer> {
   const asked = askedPage(query);
   const { rows, total } = await findIssuesAcross(ctx.db, call.sight, filter, order, asked);
   const homes = new Map(rows.map(({ repositoryId, repository }) => [repositoryId, repository.document]));
-  const [issues, repositories] = await Promise.all([
-    showEach(
-      call,
-      rows.map(({ repositoryId, document, body }) => ({ repositoryId, document, body })),
-    ),
-    showEach(
-      call,
-      [...homes].map(([repositoryId, document]) => ({ repositoryId, document })),
-    ),
-  ]);
+  const documents = rows.map(({ repositoryId, document, body }) => ({ repositoryId, document, body }));
+  const homeDocuments = [...homes].map(([repositoryId, document]) => ({ repositoryId, document }));
+  const [issues, repositories] = await Promise.all([showEach(call, documents), showEach(call, homeDocuments)]);
   const shown = new Map([...homes.keys()].map((id, index) => [id, repositories[index]]));
   const texts = rows.map(({ repositoryId }, index) => {
     const issue = issues[index] ?? "";
@@ -86,13 +79,8 @@ async function taking(call: Call): Promise<Partial<AcrossFilter>> {
   const filter = choice(query, "filter", "Issue", ["assigned", "created", "mentioned", "subscribed", "repos", "all"]);
   if (filter === "repos" || filter === "all") return {};
   if (filter === "subscribed") {
-    throw invalid({
-      value: filter,
-      resource: "Issue",
-      field: "filter",
-      code: "custom",
-      message: "Subscriptions are not mirrored",
-    });
+    const message = "Subscriptions are not mirrored";
+    throw invalid({ value: filter, resource: "Issue", field: "filter", code: "custom", message });
   }
   const user = await findUser(ctx.db, requireUser(call).userId);
   if (!user) throw notFound();

@@ -43,14 +43,8 @@ export async function listIssues(call: RepositoryCall): Promise<Answer> {
     next: last && (hasMore || isBackward) ? cursorOf(last) : null,
     previous: first && (isBackward ? hasMore : "side" in position || position.offset > 0) ? cursorOf(first) : null,
   });
-  return ok(
-    await showList(
-      call,
-      page.map(({ document, body }) => ({ repositoryId: repository.id, document, body })),
-      { areRepositories: false },
-    ),
-    { link },
-  );
+  const documents = page.map(({ document, body }) => ({ repositoryId: repository.id, document, body }));
+  return ok(await showList(call, documents, { areRepositories: false }), { link });
 }
 
 function issuePosition(query: URLSearchParams, limit: number): IssuePosition {
@@ -81,12 +75,8 @@ async function issueFilter({ query, ctx, repository }: RepositoryCall): Promise<
   const state = choice(query, "state", "Issue", ["open", "closed", "all"]);
   if (query.get("issue_field_values")) {
     // Leaving it out would show issues that were not asked for.
-    throw invalid({
-      resource: "Issue",
-      field: "issue_field_values",
-      code: "custom",
-      message: "Filtering by issue fields is not mirrored",
-    });
+    const message = "Filtering by issue fields is not mirrored";
+    throw invalid({ resource: "Issue", field: "issue_field_values", code: "custom", message });
   }
   const text = (name: string) => query.get(name) || undefined;
   const [milestone, assignee] = [text("milestone"), text("assignee")];
@@ -147,13 +137,8 @@ export async function requireIssue(call: RepositoryCall): Promise<FoundIssue> {
  * The issue, or its new path if it was transferred.
  * @throws ApiFault 404, also if the caller may not see the new repository; 410 for a deleted issue
  */
-async function lookUpIssue({
-  ctx,
-  repository,
-  params,
-  reading,
-  sight,
-}: RepositoryCall): Promise<FoundIssue | { path: string }> {
+async function lookUpIssue(call: RepositoryCall): Promise<FoundIssue | { path: string }> {
+  const { ctx, repository, params, reading, sight } = call;
   const number = smallNumberParam(params.number);
   if (number === null) throw notFound();
   const { issue, standings } = await ctx.mirror.issues.find(repository.id, number);

@@ -9,11 +9,8 @@ import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 export async function listLabels(call: RepositoryCall): Promise<Answer> {
   const { id } = call.repository;
   const { rows, total } = await findLabels(call.ctx.db, id, askedPage(call.query));
-  return numberedPage(
-    call,
-    rows.map(({ document }) => ({ repositoryId: id, document })),
-    total,
-  );
+  const documents = rows.map(({ document }) => ({ repositoryId: id, document }));
+  return numberedPage(call, documents, total);
 }
 
 /** Of the issues and pull requests in a milestone. */
@@ -21,11 +18,8 @@ export async function listMilestoneLabels(call: RepositoryCall): Promise<Answer>
   const { id } = call.repository;
   const milestone = await requireMilestone(call);
   const { rows, total } = await findLabels(call.ctx.db, id, { ...askedPage(call.query), milestoneId: milestone.id });
-  return numberedPage(
-    call,
-    rows.map(({ document }) => ({ repositoryId: id, document })),
-    total,
-  );
+  const documents = rows.map(({ document }) => ({ repositoryId: id, document }));
+  return numberedPage(call, documents, total);
 }
 
 export async function getLabel(call: RepositoryCall): Promise<Answer> {
@@ -43,11 +37,8 @@ export async function listMilestones(call: RepositoryCall): Promise<Answer> {
     direction: direction(call.query, "Milestone") ?? "asc",
     ...askedPage(call.query),
   });
-  return numberedPage(
-    call,
-    rows.map(({ document }) => ({ repositoryId: id, document })),
-    total,
-  );
+  const documents = rows.map(({ document }) => ({ repositoryId: id, document }));
+  return numberedPage(call, documents, total);
 }
 
 export async function getMilestone(call: RepositoryCall): Promise<Answer> {

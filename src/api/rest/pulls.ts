@@ -26,11 +26,8 @@ export async function listPulls(call: RepositoryCall): Promise<Answer> {
       ...askedPage(query),
     },
   );
-  return numberedPage(
-    call,
-    rows.map(({ document, body }) => ({ repositoryId: repository.id, document, body })),
-    total,
-  );
+  const documents = rows.map(({ document, body }) => ({ repositoryId: repository.id, document, body }));
+  return numberedPage(call, documents, total);
 }
 
 export async function getPull(call: RepositoryCall): Promise<Answer> {

@@ -63,11 +63,8 @@ export async function listViewerRepositories(call: Call): Promise<Answer> {
     },
     { sort, direction: direction(query, "Repository") ?? (sort === "full_name" ? "asc" : "desc"), ...page },
   );
-  return numberedPage(
-    call,
-    rows.map(({ id, document }) => ({ repositoryId: id, document })),
-    total,
-  );
+  const documents = rows.map(({ id, document }) => ({ repositoryId: id, document }));
+  return numberedPage(call, documents, total);
 }
 
 function affiliations(query: URLSearchParams): readonly Relation[] {

@@ -20,12 +20,9 @@ export async function getSearchedIssues(call: Call): Promise<Answer> {
     searchIssues(db, text, searcherOf(call), page, order),
   );
   const rows = await findByNumber(db, "Issue", found);
-  const documents = new Map(rows.map((row) => [row.key, row]));
-  return results(
-    call,
-    found.flatMap(({ repositoryId, number }) => documents.get(`${repositoryId}/${number}`) ?? []),
-    total,
-  );
+  const byKey = new Map(rows.map((row) => [row.key, row]));
+  const documents = found.flatMap(({ repositoryId, number }) => byKey.get(`${repositoryId}/${number}`) ?? []);
+  return results(call, documents, total);
 }
 
 export async function getSearchedRepositories(call: Call): Promise<Answer> {
@@ -34,12 +31,9 @@ export async function getSearchedRepositories(call: Call): Promise<Answer> {
     searchRepositories(db, text, searcherOf(call), page, order),
   );
   const rows = await findRepositoriesById(db, found, call.sight);
-  const documents = new Map(rows.map((row) => [row.repositoryId, row]));
-  return results(
-    call,
-    found.flatMap((id) => documents.get(id) ?? []),
-    total,
-  );
+  const byKey = new Map(rows.map((row) => [row.repositoryId, row]));
+  const documents = found.flatMap((id) => byKey.get(id) ?? []);
+  return results(call, documents, total);
 }
 
 /** Labels of one repository, by words of their name or description. */

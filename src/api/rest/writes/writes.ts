@@ -4,7 +4,6 @@ import type { Answer, RepositoryCall } from "../../call.ts";
 import { requireUser } from "../../call.ts";
 import { mayWrite } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
-import type { Operation } from "../../operation.ts";
 import { isSuccess, type Performed, perform, type Write } from "./write.ts";
 
 // GitHub was seen to send these with POST and PATCH of issues under 2022-11-28, whose `assignee` the next version drops.
@@ -14,9 +13,6 @@ const DEPRECATION_LINK =
 
 /** How one write is asked for, and how its success is shown. */
 export interface WriteOperation {
-  method: Exclude<Operation["method"], "GET">;
-  path: string;
-  docs: string;
   /** What the body may be. Default: a JSON object. */
   takes?: "object" | "object or list" | "object or nothing" | "nothing";
   /** `body` is as the caller sent it. */
