@@ -3,8 +3,7 @@ import { openContext } from "../src/context.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
 import { DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
-import { openBurstsWorker } from "../workers/bursts.ts";
-import { openDeliveriesWorker } from "../workers/deliveries.ts";
+import { openBurstsWorker, openDeliveriesWorker } from "../workers/deliveries.ts";
 import { announce } from "./processes.ts";
 
 /** A worker process that only applies deliveries, as `workers/main.ts` does beside everything else. */

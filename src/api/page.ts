@@ -1,7 +1,6 @@
 import { compressed, type Encoding } from "../http/encoding.ts";
 import { Kept } from "../mirror/unchanged/kept.ts";
 import type { Standing, Standings } from "../mirror/unchanged/standings.ts";
-import { ownBytes } from "./own-bytes.ts";
 
 /** A rendered answer of status 200. It may be given again while all that it shows is unchanged. */
 export interface Page {
@@ -42,4 +41,20 @@ export async function encoded(page: Pick<Page, "bytes" | "encoded">, encoding: E
   const bytes = ownBytes(await compressed(page.bytes, encoding, "often"));
   page.encoded.set(encoding, bytes);
   return bytes;
+}
+
+/**
+ * Bytes in memory of their own, for keeping. Node.js puts the bytes of a short text, or of a short compressed body,
+ * into a much larger block. The whole block would stay in memory while any part of it is kept.
+ */
+export function ownBytes(bytes: string | Buffer): Buffer {
+  if (typeof bytes === "string") {
+    const own = Buffer.allocUnsafeSlow(Buffer.byteLength(bytes));
+    own.write(bytes);
+    return own;
+  }
+  if (bytes.length === bytes.buffer.byteLength) return bytes;
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
+  return own;
 }

@@ -33,3 +33,11 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
     request.on("data", onData).on("end", onEnd).on("error", onCut).on("close", onCut);
   });
 }
+
+const TOKEN = "[\\w!#$%&'*+.^`|~-]+";
+const CONTENT_TYPE = new RegExp(`^\\s*${TOKEN}/${TOKEN}\\s*(;|$)`);
+
+/** Whether a Content-Type names a type and a subtype, as RFC 9110 writes them. */
+export function isContentType(header: string): boolean {
+  return CONTENT_TYPE.test(header);
+}

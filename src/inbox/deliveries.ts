@@ -1,6 +1,7 @@
 import type { DeliveryStatus } from "../../db/schema/states.ts";
 import { sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
+import { enqueueDeliveries } from "../queues/enqueue.ts";
 
 /** A delivery as the inbox holds it, without its payload. */
 export interface StoredDelivery {
@@ -83,4 +84,38 @@ export async function countByStatus(
   const counts = { pending: 0, applied: 0, ignored: 0, failed: 0 };
   for (const { status, count } of rows) counts[status] = count;
   return counts;
+}
+
+/**
+ * Makes deliveries pending again, in any status, and asks for them to be applied. Applying a delivery twice changes
+ * nothing, since the merge never goes backwards.
+ * @throws QueueUnavailableError when Redis takes no job: they are pending, and the dispatcher asks once Redis is back
+ */
+export async function replayDeliveries(
+  ctx: Pick<Context, "db" | "redis" | "queues">,
+  ids: readonly string[],
+): Promise<void> {
+  // A worker that holds one of them finishes first, and it is then applied once more.
+  await ctx.db.query(
+    sql`update deliveries set status = 'pending', reason = null, settled_at = null where id = any(${ids}::uuid[])`,
+  );
+  await enqueueDeliveries(ctx, ids);
+}
+
+/** How many deliveries have waited since before that moment; `most`, if there are more. */
+export async function countWaiting({ db }: Pick<Context, "db">, before: Date, most: number): Promise<number> {
+  const [row] = await db.prepared<{ late: number }>(sql`select count(*)::int as late from (
+    select from deliveries where status = 'pending' and received_at < ${before} limit ${most}) late`);
+  return row?.late ?? 0;
+}
+
+/** The deliveries that need an operator: those that failed, and those that have waited since before that moment. */
+export async function countTroubled(
+  { db }: Pick<Context, "db">,
+  before: Date,
+): Promise<{ failed: number; overdue: number }> {
+  const [row] = await db.query<{ failed: number; overdue: number }>(sql`
+    select count(*) filter (where status = 'failed')::integer as failed,
+      count(*) filter (where status = 'pending' and received_at < ${before})::integer as overdue from deliveries`);
+  return row ?? { failed: 0, overdue: 0 };
 }

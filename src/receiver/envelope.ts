@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { isContentType } from "../http/content-type.ts";
+import { isContentType } from "../http/body.ts";
 import { type Delivery, keysOf } from "../inbox/delivery.ts";
 import { type Fields, isObject, type Json } from "../json.ts";
 import { DeliveryFault } from "./fault.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../context.ts";
-import { countWaiting } from "../inbox/backlog.ts";
+import { countWaiting } from "../inbox/deliveries.ts";
 import { asking, QueueUnavailableError } from "../queues/queues.ts";
 
 /** A delivery that has waited for longer than this is late. */

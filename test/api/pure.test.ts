@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { readCursor, writeCursor } from "../../src/api/dialect/cursor.ts";
 import { cursorLink, numberedLink } from "../../src/api/dialect/link.ts";
 import { decodeId } from "../../src/api/graphql/resolve/node-id.ts";
-import { ownBytes } from "../../src/api/own-bytes.ts";
+import { ownBytes } from "../../src/api/page.ts";
 import { compressed } from "../../src/http/encoding.ts";
 
 describe("cursors", () => {

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { clockFinding } from "../../src/cli/doctor/clock.ts";
-import type { Finding } from "../../src/cli/doctor/finding.ts";
+import { clockFinding, type Finding } from "../../src/cli/doctor/finding.ts";
 import { postgresFindings } from "../../src/cli/doctor/postgres.ts";
 import { redisFindings } from "../../src/cli/doctor/redis.ts";
 import { tokenFindings } from "../../src/cli/doctor/token.ts";

@@ -1,4 +1,4 @@
-import { isContentType } from "../../http/content-type.ts";
+import { isContentType } from "../../http/body.ts";
 import { HttpError } from "../../http/errors.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { isRead } from "../call.ts";

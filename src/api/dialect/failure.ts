@@ -3,7 +3,6 @@ import { HttpError } from "../../http/errors.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { ApiContext } from "../call.ts";
 import { ApiFault, faultBody } from "./fault.ts";
-import { storeOutage } from "./outage.ts";
 import { dialectReply, JSON_TYPE } from "./reply.ts";
 import type { RequestIds } from "./request-id.ts";
 
@@ -20,7 +19,8 @@ export function failureReply(
   if (error instanceof HttpError) return reply(new ApiFault(error.status, error.message));
   if (isPostgresOutage(error)) {
     log.error({ err: error, requestId, path }, "The database cannot be reached");
-    return reply(storeOutage(error));
+    const message = "Service Unavailable: the mirror's database cannot be reached";
+    return reply(new ApiFault(503, message, { headers: { "Retry-After": "5" }, cause: error }));
   }
   log.error({ err: error, requestId, path }, "A request failed");
   return reply(new ApiFault(500, "Server Error"));

@@ -4,6 +4,7 @@ import { PEOPLE } from "../../../db/revisions.ts";
 import { encodingOf } from "../../http/encoding.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
+import { findConfirmation } from "../../mirror/read/confirmations.ts";
 import { Kept } from "../../mirror/unchanged/kept.ts";
 import { Reading } from "../../mirror/unchanged/reading.ts";
 import type { Standings } from "../../mirror/unchanged/standings.ts";
@@ -16,10 +17,8 @@ import { ApiFault, faultBody } from "../dialect/fault.ts";
 import { freshnessHeaders } from "../dialect/freshness.ts";
 import { agentMissing, commonHeaders, dialectReply, hasAgent, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
-import { ownBytes } from "../own-bytes.ts";
-import { encoded } from "../page.ts";
+import { encoded, ownBytes } from "../page.ts";
 import { type Count, GraphqlCall } from "./call.ts";
-import { freshnessOf } from "./freshness.ts";
 import { parseQuery, type Query } from "./parse.ts";
 import { bugIn, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
 import { Documents } from "./run/documents.ts";
@@ -243,4 +242,26 @@ function reply(
 ): Reply {
   const own = { "Content-Type": JSON_TYPE, "X-GitHub-Media-Type": "github.v4; format=json", ...freshness, ...headers };
   return dialectReply(requestId, { status, headers: { ...own, ...quotaHeaders(figures, "graphql") }, body });
+}
+
+/** The headers that say how fresh an answer is: as fresh as the least fresh repository in it. */
+async function freshnessOf(ctx: ApiContext, call: GraphqlCall): Promise<Record<string, string>> {
+  if (call.shownRepositories.size === 0) return {};
+  return freshnessHeaders(await confirmationOf(ctx, call), {
+    now: ctx.clock.now(),
+    staleAfterMs: ctx.config.staleAfterMs,
+  });
+}
+
+async function confirmationOf(
+  ctx: ApiContext,
+  { shownRepositories, confirmations }: GraphqlCall,
+): Promise<{ confirmedAt?: Date | null }> {
+  const known = [...shownRepositories].map((id) => confirmations.get(id));
+  if (!known.includes(undefined)) {
+    const times = known.filter((one) => one != null).map((one) => one.getTime());
+    return { confirmedAt: known.includes(null) ? null : new Date(Math.min(...times)) };
+  }
+  const confirmedAt = await findConfirmation(ctx.db, [...shownRepositories]);
+  return confirmedAt === undefined ? {} : { confirmedAt };
 }

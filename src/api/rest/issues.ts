@@ -9,13 +9,12 @@ import {
 } from "../../mirror/read/issues.ts";
 import { findMilestone } from "../../mirror/read/milestones.ts";
 import { findTransfer } from "../../mirror/store/transfers.ts";
-import { type Answer, ok, type RepositoryCall } from "../call.ts";
+import { type Answer, moved, ok, type RepositoryCall } from "../call.ts";
 import { readCursor, writeCursor } from "../dialect/cursor.ts";
 import { ApiFault, invalid, notFound } from "../dialect/fault.ts";
 import { cursorLink, numberedLink } from "../dialect/link.ts";
 import { choice, direction, moment, pageNumber, pageSize } from "../dialect/query.ts";
 import { showFields, showList, showOne } from "../view.ts";
-import { moved } from "./moved.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
 
 /** GitHub was seen to refuse page 100 of 100 rows (go-github issues 3565, 3976); nearer depths are not known. */

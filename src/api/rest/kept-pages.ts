@@ -3,8 +3,7 @@ import type { Kept } from "../../mirror/unchanged/kept.ts";
 import type { Answer, Call } from "../call.ts";
 import { classOf } from "../callers/caller.ts";
 import type { Match } from "../operation.ts";
-import { ownBytes } from "../own-bytes.ts";
-import { homeOf, type Page } from "../page.ts";
+import { homeOf, ownBytes, type Page } from "../page.ts";
 
 /**
  * The kept page, or else the answer of `render`, which is kept if possible. `render` notes in `call.met` the

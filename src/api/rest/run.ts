@@ -2,11 +2,10 @@ import { isDeepStrictEqual } from "node:util";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { findOldestConfirmation } from "../../mirror/read/confirmations.ts";
 import { findRenamedRepository, type ShownRepository } from "../../mirror/read/shown-repository.ts";
-import { type Answer, type Call, isRead, type RepositoryCall } from "../call.ts";
+import { type Answer, type Call, isRead, moved, type RepositoryCall } from "../call.ts";
 import { notFound } from "../dialect/fault.ts";
 import { refreshShown } from "../dialect/freshness.ts";
 import type { Match, Operation } from "../operation.ts";
-import { moved } from "./moved.ts";
 import { numberParam } from "./page.ts";
 
 /** What says nothing of upstream. */

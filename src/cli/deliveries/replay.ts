@@ -1,7 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Context } from "../../context.ts";
-import { countByStatus, failedDeliveryIds, findDeliveries, type StoredDelivery } from "../../inbox/deliveries.ts";
-import { replayDeliveries } from "../../inbox/replay.ts";
+import {
+  countByStatus,
+  failedDeliveryIds,
+  findDeliveries,
+  replayDeliveries,
+  type StoredDelivery,
+} from "../../inbox/deliveries.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { openInstance } from "../open-instance.ts";

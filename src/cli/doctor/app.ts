@@ -9,8 +9,7 @@ import { type Installation, loadInstallations } from "../../upstream/credentials
 import { inWords, NEEDED_PERMISSIONS } from "../hooks/app-diagnosis.ts";
 import { JsonObject } from "../json.ts";
 import { counted } from "../output.ts";
-import { clockFinding } from "./clock.ts";
-import { type Finding, Findings, named, ok, problem } from "./finding.ts";
+import { clockFinding, type Finding, Findings, named, ok, problem } from "./finding.ts";
 
 /** The App that we mirror with: whether upstream accepts its key, whether the clocks agree, and its installations. */
 export async function examineAppCredentials(ctx: Context, hasMirror: boolean): Promise<Finding[]> {

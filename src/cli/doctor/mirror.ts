@@ -1,6 +1,6 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { countTroubled } from "../../inbox/backlog.ts";
+import { countTroubled } from "../../inbox/deliveries.ts";
 import { counted } from "../output.ts";
 import { type Finding, Findings, named } from "./finding.ts";
 

@@ -3,8 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { VERSION } from "../../version.ts";
 import { reasonOf } from "../reason.ts";
-import { clockFinding } from "./clock.ts";
-import { type Finding, Findings, ok, problem } from "./finding.ts";
+import { clockFinding, type Finding, Findings, ok, problem } from "./finding.ts";
 
 const ANSWER_TIMEOUT_MS = 5_000;
 

@@ -1,7 +1,6 @@
 import type { Context } from "../../context.ts";
 import { reasonOf } from "../reason.ts";
-import { clockFinding } from "./clock.ts";
-import { type Finding, Findings, problem } from "./finding.ts";
+import { clockFinding, type Finding, Findings, problem } from "./finding.ts";
 
 /** Whether Redis is there and fit, and its clock. Never throws: a failure is a finding. */
 export async function examineRedis({ redis, clock }: Pick<Context, "redis" | "clock">): Promise<Finding[]> {

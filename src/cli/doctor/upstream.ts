@@ -4,8 +4,7 @@ import { UpstreamRefusedError, UpstreamUnavailableError } from "../../upstream/c
 import { reportToken, type TokenReport } from "../../upstream/credentials/token-report.ts";
 import { counted } from "../output.ts";
 import { examineAppCredentials } from "./app.ts";
-import { clockFinding } from "./clock.ts";
-import { type Finding, ok, problem, warning } from "./finding.ts";
+import { clockFinding, type Finding, ok, problem, warning } from "./finding.ts";
 import { tokenFindings } from "./token.ts";
 
 /** The most repositories that each token is asked about: ten points a token. */

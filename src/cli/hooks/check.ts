@@ -7,8 +7,7 @@ import { openInstance } from "../open-instance.ts";
 import { type Output, styled } from "../output.ts";
 import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
 import { diagnose, type HookFinding, permissionFinding } from "./diagnosis.ts";
-import { orRefusal } from "./refusal.ts";
-import { FOLLOWED_EVENTS, needAddress } from "./repository-hooks.ts";
+import { FOLLOWED_EVENTS, needAddress, orRefusal } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
 
 export const check: Command = {

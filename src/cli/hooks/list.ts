@@ -5,8 +5,7 @@ import type { Command, Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import { type Output, styled, table } from "../output.ts";
 import { examineApp } from "./app-diagnosis.ts";
-import { orRefusal } from "./refusal.ts";
-import { reachableAddress } from "./repository-hooks.ts";
+import { orRefusal, reachableAddress } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
 
 export const list: Command = {

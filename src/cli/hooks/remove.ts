@@ -3,8 +3,7 @@ import { type Command, type Given, UsageError } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import type { Output } from "../output.ts";
 import { readNames } from "../repositories/patterns.ts";
-import { orRefusal } from "./refusal.ts";
-import { needAddress } from "./repository-hooks.ts";
+import { needAddress, orRefusal } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets } from "./targets.ts";
 
 export const remove: Command = {

@@ -46,13 +46,9 @@ export async function registerHook(
 ): Promise<string | null> {
   if (ctx.config.appId !== null && (await findInstallations(ctx.db, [id])).get(id)) return null;
   const secret = ctx.config.webhookSecrets[0] ?? "";
-  try {
-    await ensureRepositoryHook(ctx.upstream, { fullName: `${owner}/${name}`, url, secret, events: FOLLOWED_EVENTS });
-    return null;
-  } catch (error) {
-    if (!(error instanceof UpstreamRefusedError)) throw error;
-    return error.message;
-  }
+  const hook = { fullName: `${owner}/${name}`, url, secret, events: FOLLOWED_EVENTS };
+  const asked = await orRefusal(() => ensureRepositoryHook(ctx.upstream, hook));
+  return "refusal" in asked ? asked.refusal : null;
 }
 
 /**
@@ -77,4 +73,16 @@ export async function needAddress(opened: OpenedInstance): Promise<string> {
       ? "There is no address that upstream could send deliveries to: set PUBLIC_URL to the one by which the internet reaches this instance"
       : "WEBHOOK_SECRET is not set, and no instance has run here that had one: set it to what the receivers have",
   );
+}
+
+/** Upstream may refuse one repository's hooks: that is said of this repository, and the others go on. */
+export async function orRefusal<T>(
+  ask: () => Promise<T>,
+): Promise<{ found: T } | { refusal: string; error: UpstreamRefusedError }> {
+  try {
+    return { found: await ask() };
+  } catch (error) {
+    if (!(error instanceof UpstreamRefusedError)) throw error;
+    return { refusal: error.message, error };
+  }
 }

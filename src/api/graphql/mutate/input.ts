@@ -1,6 +1,6 @@
 /** What mutations are given, and what of the mirror it means. */
 import { type Fields, numberOf } from "../../../json.ts";
-import { issuePlace } from "../../rest/issue-place.ts";
+import { issuePlace } from "../../rest/writes/issue-writes.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { nodeOf } from "../resolve/lookups.ts";

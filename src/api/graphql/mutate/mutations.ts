@@ -3,7 +3,6 @@ import { type Fields, objectOf, textOf } from "../../../json.ts";
 import { findParentNumber } from "../../../mirror/read/comments.ts";
 import { referenceId } from "../../../mirror/store/template.ts";
 import { writeCursor } from "../../dialect/cursor.ts";
-import { issuePlace } from "../../rest/issue-place.ts";
 import * as issues from "../../rest/writes/issue-writes.ts";
 import * as pulls from "../../rest/writes/pull-writes.ts";
 import type { GraphqlCall, Node } from "../call.ts";
@@ -65,7 +64,7 @@ export const mutationResolvers: Record<string, Mutation> = {
     const writer = writerOf(call, await repositoryOf(call, comment));
     const commentId = Number(comment.rest.id);
     const number = await findParentNumber(call.ctx.db, "issue_comment", comment.repositoryId, commentId);
-    const place = number === null ? null : await issuePlace(call.ctx, writer.repository, number);
+    const place = number === null ? null : await issues.issuePlace(call.ctx, writer.repository, number);
     await performed(call, writer, issues.deleteComment(writer.repository, commentId, place));
     return {};
   }),

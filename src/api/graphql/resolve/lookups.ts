@@ -38,3 +38,36 @@ async function load(
       return call.byId(type, id);
   }
 }
+
+/** The mirrored resource whose page this is: a repository, issue, pull request, milestone or account; null for any other. */
+export async function resourceAt(call: GraphqlCall, url: string): Promise<Node | null> {
+  const address = URL.parse(url);
+  const [owner, name, kind, number, ...more] = address?.pathname.split("/").filter(Boolean).map(decoded) ?? [];
+  if (!address || !owner || more.length > 0) return null;
+  if (name === undefined) return isPageOf(await call.userNamed(owner), address);
+  const repository = isPageOf(await call.repositoryNamed(`${owner}/${name}`, true), address);
+  if (!repository || kind === undefined) return repository;
+  const at = /^\d{1,9}$/.test(number ?? "") ? Number(number) : null;
+  if (at === null) return null;
+  if (kind === "milestone") return call.numbered("Milestone", repository.repositoryId, at);
+  // Either address leads to the other.
+  if (kind !== "issues" && kind !== "pull") return null;
+  return (
+    (await call.numbered("PullRequest", repository.repositoryId, at)) ??
+    (await call.numbered("Issue", repository.repositoryId, at))
+  );
+}
+
+/** Pages lie at upstream: on any other host a path means nothing. */
+function isPageOf(node: Node | null, address: URL): Node | null {
+  return node && URL.parse(String(node.rest.html_url))?.host === address.host ? node : null;
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch (error) {
+    if (error instanceof URIError) return segment;
+    throw error;
+  }
+}

@@ -8,10 +8,9 @@ import { accountNamed, accountResolvers, ownsRepositories } from "./accounts.ts"
 import type { TypeResolvers } from "./fields.ts";
 import { issue, pullRequest } from "./issues.ts";
 import { label, milestone } from "./labels-milestones.ts";
-import { nodeOf, repositoryOf } from "./lookups.ts";
+import { nodeOf, repositoryOf, resourceAt } from "./lookups.ts";
 import { repository } from "./repository.ts";
 import { topicResolvers } from "./repository-details.ts";
-import { resourceAt } from "./resource.ts";
 import { reviewResolvers } from "./reviews.ts";
 import { search } from "./search.ts";
 

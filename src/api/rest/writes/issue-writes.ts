@@ -1,9 +1,11 @@
 /** What writes about issues send, and what their success changes. Those of a pull request's conversation are the same. */
 import { type Fields, type Json, objectOf, textOf } from "../../../json.ts";
+import { isMirroredPull } from "../../../mirror/read/parents.ts";
 import { observe } from "../../../mirror/store/observation.ts";
 import { keyIn } from "../../../mirror/store/representation.ts";
 import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";
 import { referenceId, strip } from "../../../mirror/store/template.ts";
+import type { ApiContext } from "../../call.ts";
 import type { Find, Implied, Sayings, Write, Written } from "./write.ts";
 import type { Read } from "./write-reads.ts";
 
@@ -230,4 +232,13 @@ export function sides({ id, number, isPull }: IssuePlace): ResourceKey[] {
 
 export function readOf(kind: Kind, { id, number }: Pick<IssuePlace, "id" | "number">): Read {
   return { kind, key: number, path: `/repositories/${id}/${kind === "issue" ? "issues" : "pulls"}/${number}` };
+}
+
+/** An issue or pull request to write to. The mirror need not have heard of it: upstream decides. */
+export async function issuePlace(
+  { db }: Pick<ApiContext, "db">,
+  { id, fullName }: Place,
+  number: number,
+): Promise<IssuePlace> {
+  return { id, fullName, number, isPull: await isMirroredPull(db, id, number) };
 }

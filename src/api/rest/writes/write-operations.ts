@@ -6,7 +6,6 @@ import type { RepositoryCall } from "../../call.ts";
 import { notFound } from "../../dialect/fault.ts";
 import type { ServedOperation } from "../../operation.ts";
 import { getIssueComment, getReview, getReviewComment } from "../comments.ts";
-import { issuePlace } from "../issue-place.ts";
 import { getIssue } from "../issues.ts";
 import { getLabel, getMilestone } from "../labels.ts";
 import { numberParam, smallNumberParam } from "../page.ts";
@@ -175,7 +174,7 @@ export const WRITE_OPERATIONS: readonly ServedOperation[] = [
 async function deleteComment({ ctx, repository, params }: RepositoryCall): Promise<Write> {
   const id = idOf({ params });
   const number = await findParentNumber(ctx.db, "issue_comment", repository.id, id);
-  const place = number === null ? null : await issuePlace(ctx, repository, number);
+  const place = number === null ? null : await issues.issuePlace(ctx, repository, number);
   return issues.deleteComment(repository, id, place);
 }
 
@@ -185,7 +184,7 @@ async function deleteReviewComment({ ctx, repository, params }: RepositoryCall):
 }
 
 async function placeOf(call: RepositoryCall): Promise<issues.IssuePlace> {
-  return issuePlace(call.ctx, call.repository, numberOf(call));
+  return issues.issuePlace(call.ctx, call.repository, numberOf(call));
 }
 
 function numberOf({ params }: Pick<RepositoryCall, "params">): number {

@@ -1,7 +1,6 @@
 import { type Fields, isObject, type Json, objectOf } from "../../../json.ts";
 import type { RawAnswer } from "../../../upstream/client/upstream.ts";
-import type { Answer, RepositoryCall } from "../../call.ts";
-import { requireUser } from "../../call.ts";
+import { type Answer, type RepositoryCall, requireUser } from "../../call.ts";
 import { mayWrite } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { isSuccess, type Performed, perform, type Write } from "./write.ts";
