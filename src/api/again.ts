@@ -72,26 +72,16 @@ export class Again {
 
   constructor(
     ctx: ApiContext,
-    {
-      callers,
-      quota,
-      pages,
-      requestIds,
-    }: { callers: Callers; quota: CallerQuota; pages: Kept<Page>; requestIds: RequestIds },
+    parts: { callers: Callers; quota: CallerQuota; pages: Kept<Page>; requestIds: RequestIds },
   ) {
     this.#ctx = ctx;
-    this.#callers = callers;
-    this.#quota = quota;
-    this.#pages = pages;
-    this.#requestIds = requestIds;
+    this.#callers = parts.callers;
+    this.#quota = parts.quota;
+    this.#pages = parts.pages;
+    this.#requestIds = parts.requestIds;
     const maxSize = Math.floor(ctx.config.pageCacheBytes * PART);
-    this.#ways =
-      maxSize === 0
-        ? null
-        : new LRUCache({
-            maxSize,
-            sizeCalculation: ({ bytes }, signature) => signature.length + bytes + OVERHEAD_BYTES,
-          });
+    const sizeCalculation = ({ bytes }: Remembered, signature: string) => signature.length + bytes + OVERHEAD_BYTES;
+    this.#ways = maxSize === 0 ? null : new LRUCache({ maxSize, sizeCalculation });
   }
 
   /** Remembers how this request was answered with a page that is kept. */

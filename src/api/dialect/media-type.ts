@@ -12,6 +12,7 @@ export interface MediaType {
 }
 
 const OURS = /^application\/vnd\.github(?:-[a-z]+)?(?:\.v3)?(?:\.([\w-]+))?(?:\+json)?$/;
+const DOCS = "https://docs.github.com/rest/using-the-rest-api/getting-started-with-the-rest-api";
 const ANY = new Set(["*/*", "application/*", "application/json"]);
 
 /**
@@ -27,14 +28,8 @@ export function mediaType(accept: string | string[] | undefined): MediaType {
     .filter(Boolean);
   const matches = types.map((type) => OURS.exec(type)).filter((match) => match !== null);
   if (types.length > 0 && matches.length === 0 && !types.some((type) => ANY.has(type))) {
-    throw new ApiFault(
-      415,
-      `Unsupported 'Accept' header: '${[accept].flat().join(", ")}'. Must accept 'application/json'.`,
-      {
-        documentationUrl:
-          "https://docs.github.com/rest/using-the-rest-api/getting-started-with-the-rest-api#media-types",
-      },
-    );
+    const message = `Unsupported 'Accept' header: '${[accept].flat().join(", ")}'. Must accept 'application/json'.`;
+    throw new ApiFault(415, message, { documentationUrl: `${DOCS}#media-types` });
   }
   const params = matches.map(([, param]) => param);
   return {

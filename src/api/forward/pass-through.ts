@@ -1,7 +1,7 @@
 import { decoded } from "../../http/router.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Received } from "../../upstream/client/transport.ts";
-import type { Answer, Call } from "../call.ts";
+import { type Answer, type Call, isRead } from "../call.ts";
 import { ApiFault } from "../dialect/fault.ts";
 
 /** The request's headers that upstream gets to see. None says where the request came from. */
@@ -72,16 +72,10 @@ function unanswered(error: UpstreamUnavailableError, method: string): ApiFault {
       : error.outage === "timed-out"
         ? "did not answer in time"
         : "gave no answer that can be read";
-  const isRead = method === "GET" || method === "HEAD";
-  const isOpen = !isRead && error.outage !== "unreachable";
+  const isOpen = !isRead(method) && error.outage !== "unreachable";
   const rest = isOpen ? " Whether it did what was asked is not known; it is not sent again." : "";
-  return new ApiFault(
-    error.outage === "timed-out" ? 504 : 502,
-    `This mirror does not serve this route, and upstream, which may, ${what}.${rest}`,
-    {
-      cause: error,
-    },
-  );
+  const message = `This mirror does not serve this route, and upstream, which may, ${what}.${rest}`;
+  return new ApiFault(error.outage === "timed-out" ? 504 : 502, message, { cause: error });
 }
 
 function answered(call: Call, { status, headers, text }: Received): Answer {
@@ -94,10 +88,8 @@ function answered(call: Call, { status, headers, text }: Received): Answer {
   const [contentType] = [headers["content-type"]].flat();
   const hasBody = text !== "" && status !== 204 && status !== 304;
   if (hasBody && !TEXT.test(contentType ?? "")) {
-    throw new ApiFault(
-      502,
-      `Upstream answers with ${contentType ?? "no media type"}; this mirror passes text on alone.`,
-    );
+    const what = contentType ?? "no media type";
+    throw new ApiFault(502, `Upstream answers with ${what}; this mirror passes text on alone.`);
   }
   const link = [headers.link].flat()[0];
   return {

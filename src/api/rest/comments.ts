@@ -15,18 +15,13 @@ import { requirePull } from "./pulls.ts";
 
 export async function listIssueComments(call: RepositoryCall): Promise<Answer> {
   const { number } = await requireIssue(call);
-  return listed(call, "issue_comment", {
-    parent: number,
-    since: moment(call.query, "since", "IssueComment"),
-    ...byAge,
-  });
+  const since = moment(call.query, "since", "IssueComment");
+  return listed(call, "issue_comment", { parent: number, since, ...byAge });
 }
 
 export async function listRepositoryComments(call: RepositoryCall): Promise<Answer> {
-  return listed(call, "issue_comment", {
-    since: moment(call.query, "since", "IssueComment"),
-    ...asked(call, "IssueComment"),
-  });
+  const since = moment(call.query, "since", "IssueComment");
+  return listed(call, "issue_comment", { since, ...asked(call, "IssueComment") });
 }
 
 export async function listPullReviewComments(call: RepositoryCall): Promise<Answer> {

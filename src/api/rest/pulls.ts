@@ -34,9 +34,8 @@ export async function getPull(call: RepositoryCall): Promise<Answer> {
   if (call.media.patch)
     throw new ApiFault(406, `This mirror holds no commits, and so serves no ${call.media.patch} of a pull request`);
   const { document, detail, body, updatedAt } = await requirePull(call);
-  return ok(await showOne(call, { repositoryId: call.repository.id, document, detail, body }), {
-    lastModified: updatedAt,
-  });
+  const shown = await showOne(call, { repositoryId: call.repository.id, document, detail, body });
+  return ok(shown, { lastModified: updatedAt });
 }
 
 /** 204 when it was merged, 404 when not. */

@@ -70,18 +70,11 @@ export async function getRateLimit({ ctx, quota, caller, version }: Call): Promi
     quota.figures(caller, "graphql"),
   ]);
   if (!core) throw new ApiFault(404, "Rate limiting is not enabled.");
-  const now = ctx.clock.now().getTime() / 1_000;
+  const none = { limit: 0, used: 0, remaining: 0, reset: Math.ceil(ctx.clock.now().getTime() / 1_000) + 3_600 };
   const resources = {
     core: shown(core),
     ...(search ? { search: shown(search) } : {}),
-    ...(graphql
-      ? {
-          graphql:
-            caller.kind === "user"
-              ? shown(graphql)
-              : { limit: 0, used: 0, remaining: 0, reset: Math.ceil(now) + 3_600 },
-        }
-      : {}),
+    ...(graphql ? { graphql: caller.kind === "user" ? shown(graphql) : none } : {}),
   };
   const rate = version === "2022-11-28" ? { rate: resources.core } : {};
   return ok(JSON.stringify({ resources, ...rate }), { isUncached: true });

@@ -38,6 +38,7 @@ export type FieldInfo = Pick<GraphQLResolveInfo, "fieldName" | "parentType" | "f
 /** A field may be selected several times under one name; what lies below is joined. */
 type FieldNodes = readonly [FieldNode, ...FieldNode[]];
 type Arguments = Record<string, unknown>;
+type Fragments = Readonly<Record<string, FragmentDefinitionNode>>;
 type Resolve = (source: unknown, args: Arguments, context: unknown, info: FieldInfo) => unknown;
 
 /** One field of one type, under the name that it has in the answer. */
@@ -86,7 +87,7 @@ const MAX_CHOICES = 16;
 export class Plan {
   readonly schema: GraphQLSchema;
   readonly root: PlannedSelection;
-  readonly fragments: Readonly<Record<string, FragmentDefinitionNode>>;
+  readonly fragments: Fragments;
   readonly #name: string;
   readonly #chosen: Readonly<Record<string, boolean>>;
   #slots = 0;
@@ -96,15 +97,7 @@ export class Plan {
     schema: GraphQLSchema,
     rootType: GraphQLObjectType,
     operation: OperationDefinitionNode,
-    {
-      name,
-      fragments,
-      chosen,
-    }: {
-      name: string;
-      fragments: Readonly<Record<string, FragmentDefinitionNode>>;
-      chosen: Readonly<Record<string, boolean>>;
-    },
+    { name, fragments, chosen }: { name: string; fragments: Fragments; chosen: Readonly<Record<string, boolean>> },
   ) {
     this.schema = schema;
     this.fragments = fragments;
@@ -263,7 +256,7 @@ interface Planned {
   isPlannable: boolean;
   /** The variables that `@skip` and `@include` depend on. */
   conditions: readonly string[];
-  fragments: Readonly<Record<string, FragmentDefinitionNode>>;
+  fragments: Fragments;
   plans: Map<string, Plan>;
 }
 
