@@ -1,12 +1,6 @@
 /** A shorter name is one edit away from too many others: `HOST` and `HOME`, `PORT` and `PATH`. */
 const SHORTEST = 8;
 
-/** A variable whose name is nearly that of a setting. */
-export interface Misspelt {
-  name: string;
-  meant: string;
-}
-
 /**
  * The variables that look like a misspelt setting, if that setting itself is not set. Programs beside us have variables
  * of their own. So only the nearest names count: one letter too many, too few or wrong, or two that changed places.
@@ -15,7 +9,7 @@ export interface Misspelt {
 export function misspeltNames(
   env: Readonly<Record<string, string | undefined>>,
   settings: readonly string[],
-): Misspelt[] {
+): { name: string; meant: string }[] {
   const known = new Set(settings);
   const missing = settings.filter((name) => name.length >= SHORTEST && !env[name]?.trim());
   return Object.keys(env).flatMap((name) => {

@@ -176,11 +176,8 @@ async function loadRepositories({
               and lower(split_part(r.full_name, '/', 1)) = split_part(w.pattern, '/', 1)))
     ) listed order by lower(owner), lower(name)`);
   const now = clock.now().getTime();
-  const copies = rows.filter(({ state, problem }) => state === "backfilling" && problem === null);
-  const work = workLeft(
-    copies.map(({ phases }) => phases ?? []),
-    now,
-  );
+  const copying = rows.filter(({ state, problem }) => state === "backfilling" && problem === null);
+  const copies = copying.map(({ phases }) => phases ?? []);
   const repositories = rows.map(({ owner, name, state, confirmed_at: confirmedAt, problem, phases }) => ({
     owner,
     name,
@@ -190,5 +187,5 @@ async function loadRepositories({
     lagSeconds: confirmedAt ? Math.max(0, Math.round((now - confirmedAt.getTime()) / 1_000)) : null,
     problem,
   }));
-  return { repositories, work };
+  return { repositories, work: workLeft(copies, now) };
 }

@@ -6,7 +6,6 @@ import type { Logger } from "../operations/log.ts";
 import { AddressList } from "./addresses.ts";
 import { HttpError, parserError } from "./errors.ts";
 import { Exchange } from "./exchange.ts";
-
 import type { Reply } from "./reply.ts";
 import { decoded, type Handler, type Router } from "./router.ts";
 import { rawText, send } from "./send.ts";
@@ -72,14 +71,10 @@ export class HttpServer {
   }
 
   async #open(at: { host: string; port: number } | { path: string }): Promise<Server> {
-    const server = createServer(
-      {
-        requestTimeout: REQUEST_TIMEOUT_MS,
-        keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-        optimizeEmptyRequests: true,
-      },
-      (request, response) => void this.#serve(request, response),
-    );
+    const times = { requestTimeout: REQUEST_TIMEOUT_MS, keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS };
+    const server = createServer({ ...times, optimizeEmptyRequests: true }, (request, response) => {
+      void this.#serve(request, response);
+    });
     server.on("clientError", (error, socket) => this.#refuse(error, socket));
     server.listen(at);
     // Rejects if the server emits an error instead.

@@ -64,20 +64,15 @@ function standardOutput(): LineSink {
   return { write: (line) => out.write(readable(line)) };
 }
 
-const COLOURS: ReadonlyMap<number, Parameters<typeof styleText>[0]> = new Map([
-  [10, "gray"],
-  [20, "gray"],
-  [30, "green"],
-  [40, "yellow"],
-  [50, "red"],
-  [60, "magenta"],
-]);
+type Style = Parameters<typeof styleText>[0];
+/** By pino's number of the level. */
+const COLOURS: Record<number, Style> = { 10: "gray", 20: "gray", 30: "green", 40: "yellow", 50: "red", 60: "magenta" };
 
 /** `12:00:01 WARN worker  the message key=value`, with a stack below it when there is one. */
 export function readable(line: string): string {
   const { level, time, pid: _pid, process: name, msg = "", err, ...rest } = JSON.parse(line);
   const label = (pino.levels.labels[level] ?? String(level)).toUpperCase().padEnd(5);
-  const colour = COLOURS.get(level) ?? "white";
+  const colour = COLOURS[level] ?? "white";
   const extra = Object.entries(rest).map(
     ([key, value]) => ` ${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
   );

@@ -1,8 +1,7 @@
 import { type JobsOptions, Queue } from "bullmq";
 import type { Redis } from "ioredis";
-import type { Config } from "../config.ts";
 import { reasonOf } from "../operations/failure.ts";
-import type { Logger } from "../operations/log.ts";
+import type { Stores } from "../stores.ts";
 import type { BurstJob, DeliveryJob, InboxJob, MaintenanceTask, RefreshJob, RepositoryJob } from "./jobs.ts";
 
 export interface Queues {
@@ -64,15 +63,7 @@ const OPTIONS: Record<keyof Queues, JobsOptions> = {
 };
 
 /** The producers' side. `redis` comes from `openRedis`, so that with Redis down adding a job fails instead of waiting. */
-export function openQueues({
-  config,
-  redis,
-  log,
-}: {
-  config: Pick<Config, "redisPrefix">;
-  redis: Redis;
-  log: Logger;
-}): Queues {
+export function openQueues({ config, redis, log }: Pick<Stores, "config" | "redis" | "log">): Queues {
   const queues: Partial<Record<keyof Queues, Queue>> = {};
   const open = (key: keyof Queues): Queue => {
     const queue = new Queue(QUEUE_NAMES[key], {
@@ -117,8 +108,6 @@ export async function asking<T>({ redis }: Pick<Asking, "redis">, ask: () => Pro
   try {
     return await ask();
   } catch (error) {
-    throw new QueueUnavailableError(`Redis does not answer for its queues: ${reasonOf(error)}`, {
-      cause: error,
-    });
+    throw new QueueUnavailableError(`Redis does not answer for its queues: ${reasonOf(error)}`, { cause: error });
   }
 }

@@ -21,6 +21,10 @@ export interface HookFinding {
   todo: string;
 }
 
+export function problem(kind: HookFinding["kind"], says: string, todo: string): HookFinding {
+  return { level: "problem", kind, says, todo };
+}
+
 export interface Examined {
   fullName: string;
   /** Where our receiver is. */
@@ -38,18 +42,11 @@ export interface Examined {
 export function diagnose({ fullName, address, hook, wantedEvents, sent, arrived }: Examined): HookFinding[] {
   const repair = `\`tain hooks register ${fullName}\` mends it`;
   if (!hook) {
-    return [
-      {
-        level: "problem",
-        kind: "missing",
-        says: `No hook of the repository sends to ${address}: changes are found by catch-up only`,
-        todo: `\`tain hooks register ${fullName}\` makes one`,
-      },
-    ];
+    const says = `No hook of the repository sends to ${address}: changes are found by catch-up only`;
+    return [problem("missing", says, `\`tain hooks register ${fullName}\` makes one`)];
   }
   const findings: HookFinding[] = [];
-  if (!hook.isActive)
-    findings.push({ level: "problem", kind: "disabled", says: "The hook is switched off at upstream", todo: repair });
+  if (!hook.isActive) findings.push(problem("disabled", "The hook is switched off at upstream", repair));
   if (!hook.hasSecret)
     findings.push({
       level: "problem",
@@ -58,13 +55,7 @@ export function diagnose({ fullName, address, hook, wantedEvents, sent, arrived 
       todo: repair,
     });
   const missing = hook.events.includes("*") ? [] : wantedEvents.filter((event) => !hook.events.includes(event));
-  if (missing.length > 0)
-    findings.push({
-      level: "problem",
-      kind: "events",
-      says: `The hook does not send ${listOf(missing)}`,
-      todo: repair,
-    });
+  if (missing.length > 0) findings.push(problem("events", `The hook does not send ${listOf(missing)}`, repair));
 
   const [last] = sent ?? [];
   if (last && last.status !== "OK") findings.push(failureFinding(last, address, fullName));
@@ -107,12 +98,6 @@ export function arrivalFindings(
 
 /** What a failed delivery tells of the way to us. Pure. */
 export function failureFinding({ statusCode, status }: SentDelivery, address: string, fullName: string): HookFinding {
-  const problem = (kind: HookFinding["kind"], says: string, todo: string): HookFinding => ({
-    level: "problem",
-    kind,
-    says,
-    todo,
-  });
   // Upstream words it so when a server answered; otherwise its own words say what went wrong.
   const isAnswer = /^Invalid HTTP Response/i.test(status) || (statusCode < 500 && statusCode > 0);
   if (!isAnswer)

@@ -5,7 +5,7 @@ import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
 import { pingRepositoryHook, recentDeliveries, resendDelivery, type SentDelivery } from "../../upstream/hooks/hooks.ts";
 import { spanOf } from "../output.ts";
 import { UNPROVEN_APP } from "./app-diagnosis.ts";
-import { failureFinding, type HookFinding } from "./diagnosis.ts";
+import { failureFinding, type HookFinding, problem } from "./diagnosis.ts";
 import { APP_TARGET } from "./targets.ts";
 
 /** Upstream gives up a delivery after ten seconds, and tells of it a moment later. */
@@ -69,12 +69,9 @@ export async function proveAppHook(ctx: Context, address: string): Promise<Proof
 }
 
 function notSeen(address: string, target: string): HookFinding {
-  return {
-    level: "problem",
-    kind: "elsewhere",
-    says: `no ping has come into the inbox of this database within ${spanOf(PING_WAIT_MS)}`,
-    todo: `See that ${address} leads to receivers that use this DATABASE_URL; \`tain hooks check ${target}\` says what upstream knows by then`,
-  };
+  const says = `no ping has come into the inbox of this database within ${spanOf(PING_WAIT_MS)}`;
+  const todo = `See that ${address} leads to receivers that use this DATABASE_URL; \`tain hooks check ${target}\` says what upstream knows by then`;
+  return problem("elsewhere", says, todo);
 }
 
 /** Waits until the delivery has arrived here, or upstream says that it failed. "not seen": neither, within the time that a delivery takes. */

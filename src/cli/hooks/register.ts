@@ -7,7 +7,7 @@ import { openInstance } from "../open-instance.ts";
 import { type Output, spanOf, styled } from "../output.ts";
 import { findMatches } from "../repositories/patterns.ts";
 import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
-import { type HookFinding, permissionFinding } from "./diagnosis.ts";
+import { type HookFinding, permissionFinding, problem } from "./diagnosis.ts";
 import { PING_WAIT_MS, type Proof, proveAppHook, provePing } from "./proof.ts";
 import { FOLLOWED_EVENTS, needAddress } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
@@ -76,12 +76,8 @@ async function registerApp(ctx: Context, address: string): Promise<Registered> {
 async function registerOne(ctx: Context, repository: string, address: string): Promise<Registered> {
   const secret = ctx.config.webhookSecrets[0] ?? "";
   try {
-    const hook = await placeRepositoryHook(ctx.upstream, {
-      fullName: repository,
-      url: address,
-      secret,
-      events: FOLLOWED_EVENTS,
-    });
+    const wanted = { fullName: repository, url: address, secret, events: FOLLOWED_EVENTS };
+    const hook = await placeRepositoryHook(ctx.upstream, wanted);
     return { repository, hookId: hook.id, ...(await provePing(ctx, hook, { repository, address })) };
   } catch (error) {
     if (!(error instanceof UpstreamRefusedError)) throw error;
@@ -91,10 +87,5 @@ async function registerOne(ctx: Context, repository: string, address: string): P
 
 function permissionOrRefusal({ status, message }: UpstreamRefusedError): HookFinding {
   if (status === 403 || status === 404) return permissionFinding(message);
-  return {
-    level: "problem",
-    kind: "refused",
-    says: message,
-    todo: "See that PUBLIC_URL is an address that upstream takes: public, http or https",
-  };
+  return problem("refused", message, "See that PUBLIC_URL is an address that upstream takes: public, http or https");
 }

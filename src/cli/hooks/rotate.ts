@@ -9,7 +9,7 @@ import { newSecret } from "../instance.ts";
 import { openInstance } from "../open-instance.ts";
 import { type Output, styled } from "../output.ts";
 import { reasonOf } from "../reason.ts";
-import type { HookFinding } from "./diagnosis.ts";
+import { type HookFinding, problem } from "./diagnosis.ts";
 import { proveAppHook, provePing } from "./proof.ts";
 import type { Registered } from "./register.ts";
 import { FOLLOWED_EVENTS, needAddress } from "./repository-hooks.ts";
@@ -122,10 +122,8 @@ async function rotateOne(
       await writeAppHook(ctx.upstream, { url: address, secret });
       return () => proveAppHook(ctx, address);
     }
-    const hook = await placeRepositoryHook(ctx.upstream, {
-      ...{ fullName: target, url: address, secret },
-      events: FOLLOWED_EVENTS,
-    });
+    const wanted = { fullName: target, url: address, secret, events: FOLLOWED_EVENTS };
+    const hook = await placeRepositoryHook(ctx.upstream, wanted);
     hookId = hook.id;
     return () => provePing(ctx, hook, { repository: target, address });
   };
@@ -139,12 +137,7 @@ async function rotateOne(
   } catch (error) {
     if (!(error instanceof UpstreamRefusedError)) throw error;
     const todo = "See that a credential may manage this hook; `tain hooks check` says more";
-    return {
-      repository: target,
-      hookId,
-      ping: null,
-      finding: { level: "problem", kind: "refused", says: error.message, todo },
-    };
+    return { repository: target, hookId, ping: null, finding: problem("refused", error.message, todo) };
   }
 }
 

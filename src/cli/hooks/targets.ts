@@ -30,12 +30,8 @@ export async function hookTargets(
   if (targets.length > 0)
     return await Promise.all(targets.map((target) => (target === APP_TARGET ? target : settle(ctx, target))));
   const mirrored = await findMirroredNames(ctx);
-  const covering = hasApp
-    ? await findInstallations(
-        ctx.db,
-        mirrored.map(({ id }) => id),
-      )
-    : new Map<number, number>();
+  const ids = mirrored.map(({ id }) => id);
+  const covering = hasApp ? await findInstallations(ctx.db, ids) : new Map<number, number>();
   const uncovered = mirrored.filter(({ id }) => !covering.get(id)).map(({ owner, name }) => `${owner}/${name}`);
   return hasApp ? [APP_TARGET, ...uncovered] : uncovered;
 }

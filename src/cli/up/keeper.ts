@@ -10,7 +10,7 @@ const UPKEEP_MS = 15_000;
 /** A refused webhook is tried again after this time: a person has to change a permission first. */
 const REFUSED_HOOK_MS = 10 * 60_000;
 
-interface Kept {
+export interface Tending {
   output: Output;
   signal: AbortSignal;
   apiUrl: string;
@@ -20,7 +20,7 @@ interface Kept {
 /** Keeps the webhooks and the instance's file in step with the mirrored repositories. */
 export class Keeper {
   readonly #ctx: Context;
-  readonly #tending: Kept;
+  readonly #tending: Tending;
   /** By repository's id: when to look at its webhook again; Infinity once it is registered. */
   readonly #hooks = new Map<number, number>();
   /** The address for upstream's deliveries; null where upstream could not reach us. */
@@ -28,7 +28,7 @@ export class Keeper {
   instance: Instance;
   #written = "";
 
-  constructor(ctx: Context, tending: Kept, token: string) {
+  constructor(ctx: Context, tending: Tending, token: string) {
     this.#ctx = ctx;
     this.#tending = tending;
     const { upstreamUrl, upstreamTokens, webhookSecrets, publicUrl } = ctx.config;

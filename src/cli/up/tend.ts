@@ -7,19 +7,12 @@ import { addSelections, resolveSelections } from "../../sync/following/selection
 import { readViewer } from "../../sync/following/viewer.ts";
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { readInstance } from "../instance.ts";
-import { counted, type Output } from "../output.ts";
+import { counted } from "../output.ts";
 import { reasonOf } from "../reason.ts";
 import { followBackfills } from "../repositories/follow-backfills.ts";
-import { type Demonstration, enliven } from "./demonstration.ts";
+import { enliven } from "./demonstration.ts";
 import { greeting } from "./greeting.ts";
-import { Keeper } from "./keeper.ts";
-
-export interface Tending {
-  output: Output;
-  signal: AbortSignal;
-  apiUrl: string;
-  demonstration: Demonstration | null;
-}
+import { Keeper, type Tending } from "./keeper.ts";
 
 const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 60_000;
