@@ -1,6 +1,6 @@
 /** What writes about issues send, and what their success changes. Those of a pull request's conversation are the same. */
 import { type Fields, type Json, objectOf, textOf } from "../../../json.ts";
-import { isMirroredPull } from "../../../mirror/read/parents.ts";
+import { isMirroredPull } from "../../../mirror/read/pulls.ts";
 import { observe } from "../../../mirror/store/observation.ts";
 import { keyIn } from "../../../mirror/store/representation.ts";
 import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";
