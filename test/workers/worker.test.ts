@@ -209,15 +209,15 @@ describe("acknowledged deliveries reach the mirror", () => {
     const payload = Buffer.from("{}").toString("base64");
     const failed = once(worker, "failed");
     await world.ctx.queues.inbox.add("store", {
-      hookId: 1,
-      guid: "nul-\0",
+      hookId: 2 ** 70,
+      guid: "storable-nowhere",
       event: "issues",
       payload,
       receivedAt: "2026-01-01T00:00:00Z",
     });
     await failed;
     expect(await world.ctx.queues.inbox.getJobs(["failed"])).toMatchObject([
-      { failedReason: expect.stringContaining("0x00") },
+      { failedReason: expect.stringContaining("bigint") },
     ]);
   });
 
