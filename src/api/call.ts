@@ -1,3 +1,4 @@
+import type { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
 import type { ShownRepository } from "../mirror/read/shown-repository.ts";
 import type { Sight } from "../mirror/read/sight.ts";
@@ -12,6 +13,8 @@ import type { Page } from "./page.ts";
 
 export interface ApiContext extends Pick<Context, "config" | "db" | "redis" | "upstream" | "clock" | "random" | "log"> {
   mirror: MirrorReader;
+  /** The paths of accounts that upstream does not show. So nobody can make the mirror ask again and again. */
+  unshownAccounts: LRUCache<string, true>;
 }
 
 /** One request, checked, authenticated and paid for. */

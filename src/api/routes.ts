@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Exchange } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Handler, Params, Route } from "../http/router.ts";
@@ -36,12 +37,16 @@ export interface ApiLimits {
   graphqlTimeoutMs?: number;
 }
 
+/** How long an account that upstream does not show is not asked for again. */
+const UNSHOWN_MS = 10 * 60_000;
+
 export function openApi(
-  given: Omit<ApiContext, "mirror">,
+  given: Omit<ApiContext, "mirror" | "unshownAccounts">,
   { graphqlTimeoutMs = GRAPHQL_TIMEOUT_MS }: ApiLimits = {},
 ): Api {
   const mirror = openMirrorReader(given);
-  const ctx: ApiContext = { ...given, mirror };
+  const unshownAccounts = new LRUCache<string, true>({ max: 10_000, ttl: UNSHOWN_MS });
+  const ctx: ApiContext = { ...given, mirror, unshownAccounts };
   const requestIds = new RequestIds();
   const callers = new Callers(ctx);
   const quota = new CallerQuota(ctx);

@@ -29,7 +29,8 @@ async function checkRedis({ redis }: Pick<Context, "redis">): Promise<string | n
   if (redis.status !== "ready") return "redis: cannot be reached";
   await redis.ping();
   // Hosted servers may forbid CONFIG; then nothing can be said.
-  const [, policy] = (await redis.config("GET", "maxmemory-policy").catch(() => [])) as string[];
+  const shown: unknown = await redis.config("GET", "maxmemory-policy").catch(() => []);
+  const policy: unknown = Array.isArray(shown) ? shown[1] : undefined;
   if (policy === undefined || policy === "noeviction") return null;
   return `redis: maxmemory-policy is ${policy}, which throws jobs away when memory is short; set it to noeviction`;
 }

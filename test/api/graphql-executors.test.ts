@@ -8,6 +8,7 @@ import {
   getOperationAST,
   getVariableValues,
 } from "graphql";
+import { LRUCache } from "lru-cache";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Count, GraphqlCall } from "../../src/api/graphql/call.ts";
 import { shownError } from "../../src/api/graphql/errors.ts";
@@ -221,7 +222,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const texts = openIssueTexts(1_000_000);
   const newContext = (mayRemember: boolean) =>
     new GraphqlCall({
-      ctx: { ...ctx, mirror },
+      ctx: { ...ctx, mirror, unshownAccounts: new LRUCache({ max: 10 }) },
       caller,
       sight: { privateRepositories: "all" },
       api: world.url,

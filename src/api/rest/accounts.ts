@@ -1,4 +1,3 @@
-import { LRUCache } from "lru-cache";
 import { type Fields, objectOf, parseStored } from "../../json.ts";
 import { findOwnedRepositories, type RepositorySort } from "../../mirror/read/repository-lists.ts";
 import { findUser, findUserByLogin, type UserRow } from "../../mirror/read/users.ts";
@@ -116,9 +115,6 @@ type Extent = "user" | "organization";
 /** A key that upstream's whole answer has and nothing embedded elsewhere. */
 const WHOLE: Record<Extent, string> = { user: "bio", organization: "members_url" };
 
-/** The addresses of accounts that upstream does not show, so that nobody makes the mirror ask again and again. */
-const unknownUpstream = new LRUCache<string, true>({ max: 10_000, ttl: 10 * 60_000 });
-
 /**
  * The account with all that its own page shows. The mirror sees accounts inside repositories, where upstream shows
  * little of them. So upstream is asked for the rest on the first request for it.
@@ -128,11 +124,10 @@ export async function readWhole(call: Call, account: UserRow, extent: Extent): P
   if (isWhole && !call.isFresh) return account;
   const { ctx } = call;
   const path = extent === "user" ? `/user/${account.id}` : `/organizations/${account.id}`;
-  const address = ctx.config.upstreamUrl + path;
-  if (unknownUpstream.has(address)) throw notFound();
+  if (ctx.unshownAccounts.has(path)) throw notFound();
   const answer = await askUpstream(call, path);
   if (answer.kind !== "ok") {
-    unknownUpstream.set(address, true);
+    ctx.unshownAccounts.set(path, true);
     throw notFound();
   }
   await store(ctx, extent, answer);
