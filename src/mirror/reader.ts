@@ -1,5 +1,6 @@
 import type { Database } from "../../db/database.ts";
 import type { Config } from "../config.ts";
+import { Pace } from "../operations/pace.ts";
 import { IssueLookups } from "./read/issue-lookups.ts";
 import { Repositories } from "./read/repositories.ts";
 import { SharedRows } from "./render/shared-rows.ts";
@@ -14,6 +15,8 @@ export interface MirrorReader extends AsyncDisposable {
   repositories: Repositories;
   issues: IssueLookups;
   shared: SharedRows;
+  /** How long answers that take long hold the event loop, all of them together. */
+  pace: Pace;
 }
 
 export function openMirrorReader({ db, config }: { db: Database; config: Pick<Config, "databaseUrl"> }): MirrorReader {
@@ -23,6 +26,7 @@ export function openMirrorReader({ db, config }: { db: Database; config: Pick<Co
     repositories: new Repositories(db),
     issues: new IssueLookups(db),
     shared: new SharedRows(db, { maxBytes: MAX_SHARED_BYTES }),
+    pace: new Pace(),
     [Symbol.asyncDispose]: () => standings[Symbol.asyncDispose](),
   };
 }

@@ -15,27 +15,29 @@ const documents = new Documents(
   `),
 );
 
-function problemOf(text: string): string {
-  const read = documents.read(text);
+async function problemOf(text: string): Promise<string> {
+  const read = await documents.read(text);
   return "kind" in read ? "none" : read.map(({ message }) => message).join("\n");
 }
 
-test("fields of an issue and of a pull request may have one name and different types", () => {
+test("fields of an issue and of a pull request may have one name and different types", async () => {
   const both = (fields: string) => `{ node { ... on Issue { ${fields} } ... on PullRequest { ${fields} } } }`;
-  expect(problemOf(both("state"))).toBe("none");
-  expect(problemOf(both("author { kind }"))).toBe("none");
-  expect(problemOf("{ node { ... on Issue { it: title } ... on PullRequest { it: state } } }")).toBe("none");
+  expect(await problemOf(both("state"))).toBe("none");
+  expect(await problemOf(both("author { kind }"))).toBe("none");
+  expect(await problemOf("{ node { ... on Issue { it: title } ... on PullRequest { it: state } } }")).toBe("none");
 });
 
-test("fields of one object may not have one name and ask for different things", () => {
-  expect(problemOf("{ node { ... on Issue { it: title it: state } } }")).toContain("different fields");
-  expect(problemOf("{ node { ... on Issue { author { name name(short: true) } } } }")).toContain("differing arguments");
+test("fields of one object may not have one name and ask for different things", async () => {
+  expect(await problemOf("{ node { ... on Issue { it: title it: state } } }")).toContain("different fields");
+  expect(await problemOf("{ node { ... on Issue { author { name name(short: true) } } } }")).toContain(
+    "differing arguments",
+  );
 });
 
-test("a difference of types hides no other one", () => {
+test("a difference of types hides no other one", async () => {
   const one = "it: author { name } its: author { kind }";
   const other = "it: author { name(short: true) } its: state";
-  expect(problemOf(`{ node { ... on Issue { ${one} } } node { ... on Issue { ${other} } } }`)).toContain(
+  expect(await problemOf(`{ node { ... on Issue { ${one} } } node { ... on Issue { ${other} } } }`)).toContain(
     "differing arguments",
   );
 });

@@ -13,6 +13,7 @@ import { mergeObserved } from "../../src/mirror/store/merge.ts";
 import { type Observed, observe, type Sighting } from "../../src/mirror/store/observation.ts";
 import { Reading } from "../../src/mirror/unchanged/reading.ts";
 import { StandingsReader } from "../../src/mirror/unchanged/standings.ts";
+import { Pace } from "../../src/operations/pace.ts";
 import { openTestDatabase } from "../support/database.ts";
 
 const API = "https://api.example.com";
@@ -115,7 +116,9 @@ async function openMirror() {
         const audience = { ...OURS, reading };
         expect(await renderDocuments(shared, stored, audience)).toEqual(texts);
         expect((await renderList(shared, stored, audience))?.toString()).toBe(`[${texts.join(",")}]`);
-        expect((await new Unfolding(shared, audience).unfold(stored)).map(withoutDeletedLabels)).toEqual(shown);
+        expect((await new Unfolding(shared, audience, new Pace(0)).unfold(stored)).map(withoutDeletedLabels)).toEqual(
+          shown,
+        );
       }
       return shown;
     },

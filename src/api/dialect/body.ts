@@ -3,16 +3,16 @@ import { HttpError } from "../../http/errors.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { isRead } from "../call.ts";
 
-/** GitHub takes bodies of 65,536 characters; GraphQL variables may hold several. */
+/** GitHub takes bodies of 65,536 characters; a review may hold several. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /**
  * The text of the request's body, as it was sent; a read has none.
  * @throws HttpError 413 for a body that is too large, 415 for a Content-Type that cannot be read
  */
-export async function bodyText(exchange: Exchange): Promise<string> {
+export async function bodyText(exchange: Exchange, maxBytes = MAX_BODY_BYTES): Promise<string> {
   if (isRead(exchange.method)) return "";
   const type = exchange.headers["content-type"];
   if (type !== undefined && !isContentType(type)) throw new HttpError(415, "Bad Request");
-  return (await exchange.body(MAX_BODY_BYTES)).toString();
+  return (await exchange.body(maxBytes)).toString();
 }

@@ -104,14 +104,14 @@ export class GraphqlCall {
     this.reading = parts.reading;
     this.counts = parts.counts;
     this.texts = parts.texts;
-    this.#unfolding = new Unfolding(this.ctx.mirror.shared, this);
+    this.#unfolding = new Unfolding(this.ctx.mirror.shared, this, this.ctx.mirror.pace);
   }
 
   /** After a write, what was loaded before it may be outdated. */
   forget(): void {
     this.#loaders.clear();
     this.confirmations.clear();
-    this.#unfolding = new Unfolding(this.ctx.mirror.shared, this);
+    this.#unfolding = new Unfolding(this.ctx.mirror.shared, this, this.ctx.mirror.pace);
   }
 
   /** The repositories on which the answer depends; null: also on which there are. */

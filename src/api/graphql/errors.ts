@@ -9,6 +9,7 @@ type ErrorType =
   | "INVALID_PAGINATION_ARGUMENTS"
   | "INVALID_CURSOR_ARGUMENTS"
   | "MAX_NODE_LIMIT_EXCEEDED"
+  | "RESOURCE_LIMITS_EXCEEDED"
   | "ARGUMENT_LIMIT"
   | "UNPROCESSABLE"
   | "SERVICE_UNAVAILABLE";
@@ -16,6 +17,11 @@ type ErrorType =
 /** An error that the caller is told of as it is. */
 export function typedError(type: ErrorType, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { type } });
+}
+
+/** A query asks for more than one may. The service says no more than that either. */
+export function resourceLimit(): GraphQLError {
+  return typedError("RESOURCE_LIMITS_EXCEEDED", "Resource limits for this query exceeded.");
 }
 
 /** An error in upstream's own words. `type` is one of the service's, of which there are more than we know. */

@@ -8,9 +8,12 @@ import {
   type OperationDefinitionNode,
 } from "graphql";
 import { ApiFault } from "../dialect/fault.ts";
-import { typedError } from "./errors.ts";
+import { resourceLimit, typedError } from "./errors.ts";
 import { argument, type Cost, costOf, MAX_NODES } from "./run/cost.ts";
 import type { Documents } from "./run/documents.ts";
+
+/** Each value of the variables is coerced, and may be compared with each row of a list. */
+const MAX_ITEMS = 10_000;
 
 /** What the body of a request asks. */
 interface Asked {
@@ -33,13 +36,14 @@ export interface Query {
 type VariableValues = NonNullable<ReturnType<typeof getVariableValues>["variableValues"]>;
 
 /** The query in a body, or what is wrong with it. @throws ApiFault 400 if the body is no JSON object */
-export function parseQuery(
+export async function parseQuery(
   text: string,
   { schema, documents }: { schema: GraphQLSchema; documents: Documents },
-): Query | readonly GraphQLError[] {
+): Promise<Query | readonly GraphQLError[]> {
   const asked = readRequest(text);
   if (asked instanceof GraphQLError) return [asked];
-  const document = documents.read(asked.query);
+  if (hasTooMany(asked.variables)) return [resourceLimit()];
+  const document = await documents.read(asked.query);
   if (!("kind" in document)) return document;
   const operation = getOperationAST(document, asked.operationName);
   if (!operation) return [new GraphQLError(noOperation(asked.operationName))];
@@ -51,8 +55,20 @@ export function parseQuery(
   );
   if (errors) return errors;
   const cost = costOf(schema, document, operation, variables.coerced);
+  if (!cost) return [resourceLimit()];
   if (cost.nodeCount > MAX_NODES) return [tooManyNodes(cost)];
   return { asked, document, operation, variables, cost, priced: pricedOnly(document, operation, variables.coerced) };
+}
+
+/** Whether there are more values than may be, in lists and objects of whatever depth. */
+function hasTooMany(variables: Record<string, unknown>): boolean {
+  const open: unknown[] = [variables];
+  for (let count = 0; open.length > 0; count++) {
+    if (count + open.length > MAX_ITEMS) return true;
+    const value = open.pop();
+    if (typeof value === "object" && value !== null) for (const inner of Object.values(value)) open.push(inner);
+  }
+  return false;
 }
 
 function readRequest(text: string): Asked | GraphQLError {

@@ -1,4 +1,5 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
+import type { Pace } from "../../operations/pace.ts";
 import { literalOf, type Reference, referenceOf } from "../store/template.ts";
 import type { Audience, StoredDocument } from "./rendering.ts";
 import { homeOf, type Mentioned, mentionedBy, type SharedRow, wholeRepository, wholeUser } from "./shared-row.ts";
@@ -31,8 +32,10 @@ export class Unfolding {
   readonly #shared: SharedRows;
   readonly #rows: ShownRows;
   readonly #places = new Map<number, Place>();
+  readonly #pace: Pace;
 
-  constructor(shared: SharedRows, { api, reading }: Omit<Audience, "met">) {
+  constructor(shared: SharedRows, { api, reading }: Omit<Audience, "met">, pace: Pace) {
+    this.#pace = pace;
     this.#api = api;
     this.#shared = shared;
     this.#rows = new ShownRows(shared, { reading, met: this.met });
@@ -60,17 +63,23 @@ export class Unfolding {
     homes.delete(0);
     await this.#rows.load(Array.from(homes, wholeRepository));
     const places = new Map<Place, Waiting>();
-    const unfolded = documents.map(({ document, detail, body, repositoryId }) => {
+    const unfolded: Fields[] = [];
+    for (const { document, detail, body, repositoryId } of documents) {
+      // One level of a query may ask for thousands of documents.
+      if (this.#pace.isOver()) await this.#pace.turn();
       const fields = parseStored<Fields>(document);
       if (detail) Object.assign(fields, parseStored<Fields>(detail));
       const place = this.#place(repositoryId);
       const waiting = places.get(place) ?? new Map();
       places.set(place, waiting);
       this.#unfoldIn(fields, place, body ?? null, waiting);
-      return fields;
-    });
+      unfolded.push(fields);
+    }
     await this.#rows.load(mentionedIn(places));
-    for (const [place, waiting] of places) this.#fill(place, waiting);
+    for (const [place, waiting] of places) {
+      if (this.#pace.isOver()) await this.#pace.turn();
+      this.#fill(place, waiting);
+    }
     return unfolded;
   }
 

@@ -1,7 +1,7 @@
 /**
  * The price of an operation. GitHub docs: add up the requests that each connection needs, if every parent returns as
  * many nodes as `first` or `last` asks for. Divide by 100, round, and charge at least 1. The same walk adds up the
- * nodes.
+ * nodes and finds the searches.
  */
 import {
   type DocumentNode,
@@ -22,6 +22,21 @@ import {
 export const MAX_NODES = 500_000;
 export const MAX_PAGE = 100;
 
+/** Each reads an index of all texts. `gh` asks for three at once. */
+const MAX_SEARCHES = 10;
+/** Each looks into all rows of a list. */
+const MAX_TEXT_FILTERS = 20;
+/** So many of both cost nothing extra. A filter counts once for each parent. */
+const FREE_SEARCHES = 5;
+
+/** The arguments that filter by a part of a text, by their fields: no index serves them. */
+const TEXT_FILTERS: ReadonlyMap<string, readonly string[]> = new Map([
+  ["issues", ["filterBy", "mentioned"]],
+  ["labels", ["query"]],
+  ["milestones", ["query"]],
+  ["assignableUsers", ["query"]],
+]);
+
 export interface Cost {
   points: number;
   nodeCount: number;
@@ -29,13 +44,13 @@ export interface Cost {
 
 type Variables = Readonly<Record<string, unknown>>;
 
-/** Pure. `variables` are coerced, with defaults. */
+/** Pure. `variables` are coerced, with defaults. Null: it asks for more than one operation may. */
 export function costOf(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
   variables: Variables,
-): Cost {
+): Cost | null {
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const definition of document.definitions) {
     if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
@@ -43,8 +58,10 @@ export function costOf(
   const root = schema.getRootType(operation.operation);
   let requests = 0;
   let nodeCount = 0;
+  let [searches, textFilters, searched] = [0, 0, 0];
+  const walk: Walk = { schema, fragments, variables, known: new Map() };
   const visit = (type: GraphQLCompositeType, sets: SelectionSetNode[], parents: number): void => {
-    for (const { owner, fields } of mergedFields(schema, fragments, type, sets, variables)) {
+    for (const { owner, fields } of mergedFields(walk, type, sets)) {
       const [field] = fields;
       const definition =
         field && (isObjectType(owner) || isInterfaceType(owner)) ? owner.getFields()[field.name.value] : undefined;
@@ -52,6 +69,11 @@ export function costOf(
       const target = definition && getNamedType(definition.type);
       if (!field || !target || !isCompositeType(target)) continue;
       let count = parents;
+      const isSearch = owner === root && field.name.value === "search";
+      const isFiltered = filtersTexts(field, variables);
+      if (isSearch) searches += 1;
+      if (isFiltered) textFilters += 1;
+      if (isSearch || isFiltered) searched += parents;
       if (target.name.endsWith("Connection")) {
         const size = pageSize(field, variables);
         requests += parents;
@@ -65,7 +87,33 @@ export function costOf(
     }
   };
   if (root) visit(root, [operation.selectionSet], 1);
-  return { points: Math.max(1, Math.round(requests / 100)), nodeCount };
+  if (searches > MAX_SEARCHES || textFilters > MAX_TEXT_FILTERS) return null;
+  const points = Math.max(1, Math.round(requests / 100)) + Math.max(0, searched - FREE_SEARCHES);
+  return { points, nodeCount };
+}
+
+function filtersTexts(field: FieldNode, variables: Variables): boolean {
+  const [name = "", inner] = TEXT_FILTERS.get(field.name.value) ?? [];
+  const given = field.arguments?.find((one) => one.name.value === name)?.value;
+  if (inner === undefined) return isGiven(given, variables);
+  if (given?.kind === Kind.OBJECT)
+    return isGiven(given.fields.find((one) => one.name.value === inner)?.value, variables);
+  const value = literal(given, variables);
+  return typeof value === "object" && value !== null && inner in value;
+}
+
+function isGiven(node: ValueNode | undefined, variables: Variables): boolean {
+  return (
+    node !== undefined && node.kind !== Kind.NULL && !(node.kind === Kind.VARIABLE && literal(node, variables) == null)
+  );
+}
+
+interface Walk {
+  schema: GraphQLSchema;
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  variables: Variables;
+  /** What single selections select, by their type. The fields of a fragment are met at each of its places. */
+  known: Map<SelectionSetNode, Map<GraphQLCompositeType, readonly MergedField[]>>;
 }
 
 interface MergedField {
@@ -74,13 +122,12 @@ interface MergedField {
 }
 
 /** A field that is selected twice under one name and type, directly and by a fragment, is one field. */
-function mergedFields(
-  schema: GraphQLSchema,
-  fragments: Map<string, FragmentDefinitionNode>,
-  type: GraphQLCompositeType,
-  sets: SelectionSetNode[],
-  variables: Variables,
-): Iterable<MergedField> {
+function mergedFields(walk: Walk, type: GraphQLCompositeType, sets: SelectionSetNode[]): readonly MergedField[] {
+  const { schema, fragments, variables } = walk;
+  const [only] = sets;
+  const known = sets.length === 1 && only ? walk.known.getOrInsertComputed(only, () => new Map()) : null;
+  const before = known?.get(type);
+  if (before) return before;
   const merged = new Map<string, MergedField>();
   const spread = new Set<string>();
   const collect = (owner: GraphQLCompositeType, set: SelectionSetNode): void => {
@@ -105,7 +152,9 @@ function mergedFields(
     }
   };
   for (const set of sets) collect(type, set);
-  return merged.values();
+  const fields = [...merged.values()];
+  known?.set(type, fields);
+  return fields;
 }
 
 function isLeftOut({ directives }: Pick<FieldNode, "directives">, variables: Variables): boolean {

@@ -1,147 +1,80 @@
-import {
-  type ASTNode,
-  type DocumentNode,
-  type FieldNode,
-  FieldsOnCorrectTypeRule,
-  type GraphQLCompositeType,
-  GraphQLError,
-  type GraphQLSchema,
-  isObjectType,
-  Kind,
-  OverlappingFieldsCanBeMergedRule,
-  parse,
-  print,
-  type SelectionSetNode,
-  specifiedRules,
-  TypeInfo,
-  type ValidationContext,
-  validate,
-  visit,
-  visitWithTypeInfo,
-} from "graphql";
+import { createHash } from "node:crypto";
+import { type DocumentNode, GraphQLError, type GraphQLSchema } from "graphql";
 import { LRUCache } from "lru-cache";
+import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../../operations/threads.ts";
+import { resourceLimit } from "../errors.ts";
+import { parsed, readDocument } from "./validation.ts";
 
 /** Longer documents are not remembered. */
 const MAX_REMEMBERED_CHARACTERS = 64 * 1024;
-/** GitHub was seen to take 600 aliases in one query; this is several times that. */
-const MAX_TOKENS = 30_000;
+/** Longer documents are validated by a thread: this long a one can take 10 ms, and one of 30,000 tokens a second. */
+const MAX_CHARACTERS_AT_ONCE = 4_000;
 
-/** Queries of `gh` and of people stay below ten. Beyond this depth a query only repeats itself. */
-const MAX_DEPTH = 60;
+/** What is wrong with a document, as the thread says it. */
+export interface Fault {
+  message: string;
+  locations: GraphQLError["locations"];
+  extensions: GraphQLError["extensions"];
+}
+
+type Threaded = Pick<Threads<string, Fault[]>, "run">;
+type Read = DocumentNode | readonly GraphQLError[];
+
+/** The thread that validates long documents of the schema that is served. */
+export function openValidation(): Threads<string, Fault[]> {
+  return new Threads(new URL("./validation-thread.ts", import.meta.url), { size: 1, mostWaiting: 50, budgetMs: 2_000 });
+}
 
 /** Reads documents, and remembers those that are valid. */
 export class Documents {
   readonly #schema: GraphQLSchema;
+  readonly #validation: Threaded | null;
   readonly #known = new LRUCache<string, DocumentNode>({ max: 500 });
+  /** By the digest of their texts. */
+  readonly #tooMuch = new LRUCache<string, true>({ max: 10_000 });
+  /** The same text may be sent by many at once. */
+  readonly #underWay = new Map<string, Promise<Read>>();
 
-  constructor(schema: GraphQLSchema) {
+  /** @param validation validates long documents; null: that is done here */
+  constructor(schema: GraphQLSchema, validation: Threaded | null = null) {
     this.#schema = schema;
+    this.#validation = validation;
   }
 
   /** The document, or what is wrong with it. */
-  read(text: string): DocumentNode | readonly GraphQLError[] {
+  async read(text: string): Promise<Read> {
     const known = this.#known.get(text);
     if (known) return known;
-    let document: DocumentNode;
-    try {
-      document = parse(text, { maxTokens: MAX_TOKENS });
-      const errors = [
-        ...validate(this.#schema, document, rules, { hideSuggestions: true }),
-        ...this.#conflicts(document),
-      ];
-      if (errors.length > 0) return errors;
-      if (depthOf(document) > MAX_DEPTH) return [tooDeep()];
-    } catch (error) {
-      if (error instanceof GraphQLError) return [error];
-      // Brackets in brackets, thousands of them, fill the stack before anything can count them.
-      if (error instanceof RangeError) return [tooDeep()];
-      throw error;
-    }
-    if (text.length <= MAX_REMEMBERED_CHARACTERS) this.#known.set(text, document);
+    const validation = text.length > MAX_CHARACTERS_AT_ONCE ? this.#validation : null;
+    const document = await (validation ? this.#readLong(text, validation) : readDocument(this.#schema, text));
+    if ("kind" in document && text.length <= MAX_REMEMBERED_CHARACTERS) this.#known.set(text, document);
     return document;
   }
 
-  /**
-   * The service lets `state` of an issue and of a pull request stand side by side, though their types differ; clients rely
-   * on it. Other conflicts are refused.
-   */
-  #conflicts(document: DocumentNode): GraphQLError[] {
-    const errors = validate(this.#schema, document, [OverlappingFieldsCanBeMergedRule], { hideSuggestions: true });
-    if (errors.length === 0) return [];
-    const parents = new Map<ASTNode, GraphQLCompositeType | null | undefined>();
-    const types = new TypeInfo(this.#schema);
-    const note = { Field: (node: FieldNode) => void parents.set(node, types.getParentType()) };
-    visit(document, visitWithTypeInfo(types, note));
-    return errors.filter((error) => !differInTypeAlone(error, parents));
+  #readLong(text: string, validation: Threaded): Promise<Read> {
+    const underWay = this.#underWay.get(text);
+    if (underWay) return underWay;
+    const reading = this.#validated(text, validation).finally(() => this.#underWay.delete(text));
+    this.#underWay.set(text, reading);
+    return reading;
+  }
+
+  async #validated(text: string, validation: Threaded): Promise<Read> {
+    const document = parsed(text);
+    if (!("kind" in document)) return document;
+    const digest = createHash("sha256").update(text).digest("base64");
+    if (this.#tooMuch.has(digest)) return [resourceLimit()];
+    try {
+      const faults = await validation.run(text);
+      return faults.length > 0 ? faults.map(errorOf) : document;
+    } catch (error) {
+      if (error instanceof TooMuchWorkError) this.#tooMuch.set(digest, true);
+      else if (!(error instanceof ThreadsBusyError)) throw error;
+      return [resourceLimit()];
+    }
   }
 }
 
-/**
- * Whether fields of one name differ in nothing but their types. The rule names the fields of one side and then those of the
- * other, each before what it contains. Fields of two different objects never meet, so they may ask for different things.
- */
-function differInTypeAlone({ nodes = [] }: GraphQLError, parents: ReadonlyMap<ASTNode, unknown>): boolean {
-  const half = nodes.length / 2;
-  for (const [at, one] of nodes.slice(0, half).entries()) {
-    const other = nodes[half + at];
-    if (one.kind !== Kind.FIELD || other?.kind !== Kind.FIELD) return false;
-    const [ones, others] = [parents.get(one), parents.get(other)];
-    if (ones !== others && isObjectType(ones) && isObjectType(others)) return true;
-    if (callOf(one) !== callOf(other)) return false;
-  }
-  return true;
+function errorOf({ message, locations, extensions }: Fault): GraphQLError {
+  return Object.assign(new GraphQLError(message, { extensions }), { locations });
 }
-
-function callOf({ name, arguments: given = [] }: FieldNode): string {
-  return [name.value, ...given.map((argument) => print(argument)).sort()].join(" ");
-}
-
-function tooDeep(): GraphQLError {
-  return new GraphQLError(`Query has fields nested deeper than ${MAX_DEPTH} levels, which exceeds max depth.`);
-}
-
-/** How deep the fields of a valid document are nested, through fragments. */
-function depthOf(document: DocumentNode): number {
-  const fragments = new Map<string, SelectionSetNode>();
-  const depths = new Map<string, number>();
-  const depth = (set: SelectionSetNode | undefined): number =>
-    Math.max(
-      0,
-      ...(set?.selections ?? []).map((selection) => {
-        if (selection.kind === Kind.FIELD) return 1 + depth(selection.selectionSet);
-        if (selection.kind === Kind.INLINE_FRAGMENT) return depth(selection.selectionSet);
-        const { value: name } = selection.name;
-        const known = depths.get(name) ?? depth(fragments.get(name));
-        depths.set(name, known);
-        return known;
-      }),
-    );
-  const operations: SelectionSetNode[] = [];
-  for (const definition of document.definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition.selectionSet);
-    if (definition.kind === Kind.OPERATION_DEFINITION) operations.push(definition.selectionSet);
-  }
-  return Math.max(0, ...operations.map(depth));
-}
-
-/** An unknown field, in the service's words. */
-function fieldExists(context: ValidationContext) {
-  return {
-    Field(node: FieldNode) {
-      const type = context.getParentType();
-      if (!type || context.getFieldDef()) return;
-      const name = node.name.value;
-      context.reportError(
-        new GraphQLError(`Field '${name}' doesn't exist on type '${type.name}'`, {
-          nodes: [node],
-          extensions: { code: "undefinedField", typeName: type.name, fieldName: name },
-        }),
-      );
-    },
-  };
-}
-
-const rules = [
-  ...specifiedRules.filter((rule) => rule !== OverlappingFieldsCanBeMergedRule && rule !== FieldsOnCorrectTypeRule),
-  fieldExists,
-];

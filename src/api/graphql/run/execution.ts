@@ -4,6 +4,8 @@
  * the query is written once.
  */
 import { type GraphQLAbstractType, GraphQLError, type GraphQLLeafType, locatedError } from "graphql";
+import type { Pace } from "../../../operations/pace.ts";
+import { resourceLimit } from "../errors.ts";
 import {
   concreteType,
   type FieldInfo,
@@ -12,6 +14,12 @@ import {
   type PlannedField,
   type PlannedSelection,
 } from "./plan.ts";
+
+/** More values, or more text, are written for nobody: the answer is refused as a whole. */
+const MAX_VALUES = 5_000_000;
+const MAX_CHARACTERS = 32 * 1024 * 1024;
+/** A selection is looked at so many fields at a time before the pace is asked. */
+const FIELDS_AT_ONCE = 32;
 
 type VariableValues = Parameters<Plan["argumentsOf"]>[1];
 
@@ -39,12 +47,34 @@ interface Place {
 /** JSON text, perhaps later. */
 type Text = string | Promise<string>;
 
+/** What is written of something so far. */
+interface Begun {
+  text: string;
+  /** What stands before the text, if some of it comes later. */
+  parts: Text[] | null;
+}
+
+interface BegunFields extends Begun {
+  selection: PlannedSelection;
+  source: unknown;
+  at: Place | undefined;
+}
+
+interface BegunItems extends Begun {
+  item: Form;
+  field: PlannedField;
+  items: unknown[];
+  place: Place;
+}
+
 export interface ExecutionParts {
   plan: Plan;
   variables: VariableValues;
   context: unknown;
   /** Once it fires nothing more is begun, and the execution fails with its reason. */
   signal: AbortSignal;
+  /** How long the event loop is held at a time. */
+  pace: Pace;
 }
 
 export async function executePlan(parts: ExecutionParts): Promise<Executed> {
@@ -55,7 +85,9 @@ export async function executePlan(parts: ExecutionParts): Promise<Executed> {
   parts.signal.addEventListener("abort", onAbort, { once: true });
   try {
     const data = await Promise.race([run.root(), aborted]);
-    return { data, errors: run.errors };
+    return run.isTooMuch || data.length > MAX_CHARACTERS
+      ? { data: "null", errors: [resourceLimit()] }
+      : { data, errors: run.errors };
   } finally {
     parts.signal.removeEventListener("abort", onAbort);
   }
@@ -67,6 +99,11 @@ class Execution {
   readonly #variables: VariableValues;
   readonly #context: unknown;
   readonly #signal: AbortSignal;
+  readonly #pace: Pace;
+  /** How many values were begun. */
+  #values = 0;
+  /** Whether the answer has become larger than it may. Nothing more is begun then. */
+  isTooMuch = false;
   /** The arguments of each field that they were needed for. */
   readonly #args: (Record<string, unknown> | undefined)[];
   /** The text of each resource by selection, if it was written without waiting and without errors. */
@@ -76,11 +113,12 @@ class Execution {
   /** The places that are null because of an error; what goes wrong below them is not told. */
   readonly #nulled = new Set<string>();
 
-  constructor({ plan, variables, context, signal }: ExecutionParts) {
+  constructor({ plan, variables, context, signal, pace }: ExecutionParts) {
     this.#plan = plan;
     this.#variables = variables;
     this.#context = context;
     this.#signal = signal;
+    this.#pace = pace;
     this.#args = new Array(plan.slots);
   }
 
@@ -93,15 +131,26 @@ class Execution {
     }
   }
 
-  #fields({ fields, type }: PlannedSelection, source: unknown, at: Place | undefined): Text {
-    let text = "{";
-    let isFirst = true;
-    let parts: Text[] | null = null;
+  #fields(selection: PlannedSelection, source: unknown, at: Place | undefined): Text {
+    this.#values += selection.fields.length;
+    if (this.#values > MAX_VALUES || this.isTooMuch) this.#refuse();
+    return this.#fieldsFrom(0, { selection, source, at, text: "{", parts: null });
+  }
+
+  #fieldsFrom(first: number, begun: BegunFields): Text {
+    const {
+      selection: { fields, type },
+      source,
+      at,
+    } = begun;
+    let { text, parts } = begun;
     try {
-      for (const field of fields) {
+      for (let index = first; index < fields.length; index++) {
+        if (index % FIELDS_AT_ONCE === 0 && index > first && this.#isOver(text))
+          return this.#afterTurn(parts, text, (part) => this.#fieldsFrom(index, { ...begun, text: "", parts: [part] }));
+        const field = fields[index] as PlannedField;
         const shown = field.definition ? this.#field(field, source, at) : `"${type.name}"`;
-        text += isFirst ? field.label : `,${field.label}`;
-        isFirst = false;
+        text += index === 0 ? field.label : `,${field.label}`;
         if (typeof shown === "string") text += shown;
         else {
           parts ??= [];
@@ -114,7 +163,7 @@ class Execution {
       throw error;
     }
     text += "}";
-    return parts ? joined(parts, text) : text;
+    return parts ? this.#joined(parts, text) : text;
   }
 
   #field(field: PlannedField, source: unknown, at: Place | undefined): Text {
@@ -148,6 +197,8 @@ class Execution {
   async #later(form: Form, field: PlannedField, value: PromiseLike<unknown>, place: Place): Promise<string> {
     try {
       const resolved = await value;
+      // Thousands of values may come from one statement, and all of them go on in one turn of the loop.
+      if (this.#pace.isOver()) await this.#pace.turn();
       this.#signal.throwIfAborted();
       return await this.#value(form, field, resolved, place);
     } catch (error) {
@@ -179,10 +230,16 @@ class Execution {
       throw new GraphQLError(`Expected Iterable, but did not find one for field "${parentType}.${fieldName}".`);
     }
     const items: unknown[] = Array.isArray(value) ? value : [...value];
-    let text = "[";
-    let parts: Text[] | null = null;
+    return this.#itemsFrom(0, { item, field, items, place, text: "[", parts: null });
+  }
+
+  #itemsFrom(first: number, begun: BegunItems): Text {
+    const { item, field, items, place } = begun;
+    let { text, parts } = begun;
     try {
-      for (let index = 0; index < items.length; index++) {
+      for (let index = first; index < items.length; index++) {
+        if (index > first && this.#isOver(text))
+          return this.#afterTurn(parts, text, (part) => this.#itemsFrom(index, { ...begun, text: "", parts: [part] }));
         const shown = this.#item(item, field, items[index], { above: place, key: index });
         if (index > 0) text += ",";
         if (typeof shown === "string") text += shown;
@@ -198,7 +255,39 @@ class Execution {
       throw error;
     }
     text += "]";
-    return parts ? joined(parts, text) : text;
+    return parts ? this.#joined(parts, text) : text;
+  }
+
+  /** Goes on once the event loop has turned. @param go is given the text so far */
+  async #afterTurn(parts: Text[] | null, text: string, go: (soFar: Text) => Text): Promise<string> {
+    const soFar = parts ? this.#joined(parts, text) : text;
+    // What fails meanwhile is told once it is waited for.
+    abandon([soFar]);
+    await this.#pace.turn();
+    this.#signal.throwIfAborted();
+    return await go(soFar);
+  }
+
+  /** Whether the event loop has its turn before the next piece. @throws GraphQLError for a text that is too long */
+  #isOver(text: string): boolean {
+    if (text.length > MAX_CHARACTERS) this.#refuse();
+    return this.#pace.isOver();
+  }
+
+  async #joined(parts: readonly Text[], end: string): Promise<string> {
+    let text = "";
+    // Not `join`, which copies: what lies above joins it again.
+    for (const part of await Promise.all(parts)) {
+      text += part;
+      if (text.length > MAX_CHARACTERS) this.#refuse();
+    }
+    return text + end;
+  }
+
+  /** @throws GraphQLError always: nothing is worth writing any more */
+  #refuse(): never {
+    this.isTooMuch = true;
+    throw resourceLimit();
   }
 
   #item(form: Form, field: PlannedField, item: unknown, place: Place): Text {
@@ -238,6 +327,7 @@ class Execution {
 
   /** Null if the field may be null; otherwise the error goes to the parent. */
   #failed(form: Form, field: PlannedField, error: unknown, place: Place): string {
+    if (this.isTooMuch) throw error;
     const path = pathOf(place);
     const located = locatedError(error, field.nodes, path);
     if (form.isRequired) throw located;
@@ -252,13 +342,6 @@ class Execution {
     this.#nulled.add(JSON.stringify(path));
     this.errors.push(error);
   }
-}
-
-async function joined(parts: readonly Text[], end: string): Promise<string> {
-  let text = "";
-  // Not `join`, which copies: what lies above joins it again.
-  for (const part of await Promise.all(parts)) text += part;
-  return text + end;
 }
 
 /** @throws Error where there must be something */

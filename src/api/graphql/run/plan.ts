@@ -21,16 +21,18 @@ import {
   isObjectType,
   Kind,
   type OperationDefinitionNode,
+  SchemaMetaFieldDef,
   type SelectionNode,
   type SelectionSetNode,
+  TypeMetaFieldDef,
   visit,
 } from "graphql";
 import { selects } from "./selections.ts";
 
 type VariableValues = Extract<ReturnType<typeof getVariableValues>, { variableValues: unknown }>["variableValues"];
 
-/** What a resolver may know of the field that it shows. */
-export type FieldInfo = Pick<GraphQLResolveInfo, "fieldName" | "parentType" | "fieldNodes" | "fragments"> & {
+/** What a resolver may know of the field that it shows; those of the schema itself read the schema. */
+export type FieldInfo = Pick<GraphQLResolveInfo, "fieldName" | "parentType" | "fieldNodes" | "fragments" | "schema"> & {
   /** Names the selection on a connection's nodes, if it is the same for all variables. */
   view?: string | null;
 };
@@ -79,6 +81,11 @@ function formOf(type: GraphQLOutputType): Form {
   if (isLeafType(type)) return { of: "leaf", isRequired: false, type };
   return isAbstractType(type) ? { of: "abstract", isRequired: false, type } : { of: "object", isRequired: false, type };
 }
+
+/** The root's own fields, of which its type does not tell. */
+const META_FIELDS: ReadonlyMap<string, GraphQLField<unknown, unknown>> = new Map(
+  [SchemaMetaFieldDef, TypeMetaFieldDef].map((field) => [field.name, field]),
+);
 
 /** How many plans of one operation are kept, one for each choice of its `@skip` and `@include`. */
 const MAX_CHOICES = 16;
@@ -160,7 +167,7 @@ export class Plan {
 
   #field(parentType: GraphQLObjectType, key: string, nodes: FieldNodes): PlannedField {
     const { value: fieldName } = nodes[0].name;
-    const definition = parentType.getFields()[fieldName] ?? null;
+    const definition = parentType.getFields()[fieldName] ?? META_FIELDS.get(fieldName) ?? null;
     if (!definition && fieldName !== "__typename")
       throw new Error(`A document was validated with an unknown field: ${parentType}.${fieldName}`);
     const slot = this.#slots++;
@@ -176,7 +183,7 @@ export class Plan {
       form: formOf(definition?.type ?? GraphQLString),
       // No type can say that our resolvers read no more of the info than a plan has.
       resolve: (definition?.resolve as Resolve | undefined) ?? null,
-      info: { fieldName, parentType, ...selected, view: hasView ? `${this.#name}/${slot}` : null },
+      info: { fieldName, parentType, schema: this.schema, ...selected, view: hasView ? `${this.#name}/${slot}` : null },
       slot,
       isConstant: !nodes[0].arguments?.some(hasVariable),
       constant: definition?.args.length === 0 ? {} : undefined,
@@ -217,7 +224,7 @@ export class Plans {
     this.#schema = schema;
   }
 
-  /** Null: not a query, or a query that we do not plan, such as one of the schema itself. */
+  /** Null: not a query, or a query that we do not plan. */
   of(
     definitions: readonly DefinitionNode[],
     operation: OperationDefinitionNode,
@@ -265,12 +272,8 @@ function prepare(definitions: readonly DefinitionNode[], operation: OperationDef
   for (const definition of definitions)
     if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments[definition.name.value] = definition;
   const conditions = new Set<string>();
-  let isIntrospection = false;
   const look = (node: OperationDefinitionNode | FragmentDefinitionNode) =>
     visit(node, {
-      Field: ({ name }) => {
-        if (name.value === "__schema" || name.value === "__type") isIntrospection = true;
-      },
       Directive: ({ name, arguments: args }) => {
         if (name.value !== "skip" && name.value !== "include") return;
         const value = args?.[0]?.value;
@@ -280,7 +283,7 @@ function prepare(definitions: readonly DefinitionNode[], operation: OperationDef
   look(operation);
   for (const fragment of Object.values(fragments)) look(fragment);
   return {
-    isPlannable: operation.operation === "query" && !isIntrospection,
+    isPlannable: operation.operation === "query",
     conditions: [...conditions],
     fragments,
     plans: new Map(),

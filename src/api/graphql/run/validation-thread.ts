@@ -1,0 +1,14 @@
+/** Validates long documents, on a thread of its own. */
+import { readFileSync } from "node:fs";
+import { buildSchema } from "graphql";
+import { serveThread } from "../../../operations/threads.ts";
+import type { Fault } from "./documents.ts";
+import { readDocument } from "./validation.ts";
+
+const schema = buildSchema(readFileSync(new URL("../schema.graphql", import.meta.url), "utf8"));
+
+serveThread((text: string): Fault[] => {
+  const read = readDocument(schema, text);
+  if ("kind" in read) return [];
+  return read.map(({ message, locations, extensions }) => ({ message, locations, extensions: { ...extensions } }));
+});

@@ -1,0 +1,137 @@
+import { parentPort, Worker } from "node:worker_threads";
+
+/** A thread was busy with one task for longer than it may be, or its memory did not suffice. Trying again is no use. */
+export class TooMuchWorkError extends Error {
+  override name = "TooMuchWorkError";
+}
+
+/** So many tasks wait that another one would wait for too long. */
+export class ThreadsBusyError extends Error {
+  override name = "ThreadsBusyError";
+}
+
+interface Waiting<Task, Done> {
+  task: Task;
+  resolve: (done: Done) => void;
+  reject: (error: Error) => void;
+}
+
+interface Thread<Task, Done> {
+  worker: Worker;
+  current: Waiting<Task, Done> | null;
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** What a thread says: that it is ready, or what became of its task. */
+type Said<Done> = { ready: true } | { done: Done } | { failed: string };
+
+/** A task holds at most this much memory. */
+const MAX_MEMORY_MB = 192;
+
+/** Does work that would hold the event loop, on threads of its own. A thread is started when it is first needed. */
+export class Threads<Task, Done> {
+  readonly #module: URL;
+  readonly #size: number;
+  readonly #mostWaiting: number;
+  readonly #budgetMs: number;
+  readonly #waiting: Waiting<Task, Done>[] = [];
+  readonly #idle: Thread<Task, Done>[] = [];
+  readonly #all = new Set<Thread<Task, Done>>();
+
+  /**
+   * @param module calls `serveThread`
+   * @param options.mostWaiting tasks beyond this are refused
+   * @param options.budgetMs how long a task may take; then its thread is ended
+   */
+  constructor(module: URL, { size, mostWaiting, budgetMs }: { size: number; mostWaiting: number; budgetMs: number }) {
+    this.#module = module;
+    this.#size = size;
+    this.#mostWaiting = mostWaiting;
+    this.#budgetMs = budgetMs;
+  }
+
+  /** @throws TooMuchWorkError, ThreadsBusyError */
+  run(task: Task): Promise<Done> {
+    if (this.#waiting.length >= this.#mostWaiting)
+      return Promise.reject(new ThreadsBusyError(`${this.#waiting.length} tasks wait for a thread already`));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ task, resolve, reject });
+      if (this.#idle.length === 0 && this.#all.size < this.#size) this.#start();
+      this.#giveOut();
+    });
+  }
+
+  /** Ends the threads. What they were asked fails. */
+  async close(): Promise<void> {
+    const closed = new Error("The threads are closed");
+    for (const { reject } of this.#waiting.splice(0)) reject(closed);
+    await Promise.all(Array.from(this.#all, (thread) => this.#end(thread, closed)));
+  }
+
+  #start(): void {
+    const worker = new Worker(this.#module, {
+      resourceLimits: { maxOldGenerationSizeMb: MAX_MEMORY_MB },
+      // Its own output would go past the log.
+      stdout: true,
+      stderr: true,
+    });
+    // The server that asks it keeps the process running; the thread alone does not.
+    worker.unref();
+    const thread: Thread<Task, Done> = { worker, current: null, timer: undefined };
+    this.#all.add(thread);
+    worker.on("message", (said: Said<Done>) => this.#hear(thread, said));
+    worker.on("error", (error: Error & { code?: string }) => {
+      const isMemory = error.code === "ERR_WORKER_OUT_OF_MEMORY";
+      void this.#end(thread, isMemory ? new TooMuchWorkError("A task took too much memory", { cause: error }) : error);
+    });
+  }
+
+  #hear(thread: Thread<Task, Done>, said: Said<Done>): void {
+    if (!this.#all.has(thread)) return;
+    clearTimeout(thread.timer);
+    const { current } = thread;
+    thread.current = null;
+    if ("done" in said) current?.resolve(said.done);
+    else if ("failed" in said) current?.reject(new Error(said.failed));
+    this.#idle.push(thread);
+    this.#giveOut();
+  }
+
+  #giveOut(): void {
+    while (this.#waiting.length > 0) {
+      const thread = this.#idle.pop();
+      const waiting = thread && this.#waiting.shift();
+      if (!waiting) return;
+      thread.current = waiting;
+      const tooLong = new TooMuchWorkError(`A task took longer than ${this.#budgetMs} ms`);
+      thread.timer = setTimeout(() => this.#end(thread, tooLong), this.#budgetMs);
+      thread.worker.postMessage(waiting.task);
+    }
+  }
+
+  async #end(thread: Thread<Task, Done>, error: Error): Promise<void> {
+    if (!this.#all.delete(thread)) return;
+    clearTimeout(thread.timer);
+    const at = this.#idle.indexOf(thread);
+    if (at >= 0) this.#idle.splice(at, 1);
+    if (thread.current) thread.current.reject(error);
+    // It never came to be ready, and another would not either.
+    else for (const { reject } of this.#waiting.splice(0)) reject(error);
+    if (this.#waiting.length > 0) this.#start();
+    await thread.worker.terminate();
+  }
+}
+
+/** In a thread: does what it is asked, one task after the other. */
+export function serveThread<Task, Done>(work: (task: Task) => Done): void {
+  parentPort?.on("message", (task: Task) => {
+    let said: Said<Done>;
+    try {
+      said = { done: work(task) };
+    } catch (error) {
+      said = { failed: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+    }
+    parentPort?.postMessage(said);
+  });
+  parentPort?.postMessage({ ready: true } satisfies Said<Done>);
+}

@@ -1,0 +1,18 @@
+/** A thread that does as it is told. */
+import { serveThread } from "../../src/operations/threads.ts";
+
+serveThread((task: string): string => {
+  const [what = "", word = ""] = task.split(" ");
+  const hoard: string[][] = [];
+  switch (what) {
+    case "block":
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(word));
+      return "blocked";
+    case "hoard":
+      for (;;) hoard.push(Array.from({ length: 100_000 }, (_, at) => `${at}`));
+    case "fail":
+      throw new Error("It fails as it was asked to");
+    default:
+      return word;
+  }
+});
