@@ -67,6 +67,7 @@ export function openApi(
     failure: (error, path) => failureReply({ ...ctx, requestIds }, error, path),
     stop: () => changes[Symbol.asyncDispose](),
     async close() {
+      await rest.close();
       await graphql.close();
       await quota.close();
       await callers.close();

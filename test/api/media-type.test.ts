@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MarkdownRenderer, textOf } from "../../src/api/dialect/markdown.ts";
+import { BoundedMarkdown, textOf, unformatted } from "../../src/api/dialect/markdown.ts";
+import { MarkdownRenderer } from "../../src/api/dialect/markdown-renderer.ts";
+import { Pace } from "../../src/operations/pace.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 const home = { pages: "https://github.com", repository: "octo/demo" };
-const html = (text: string) => new MarkdownRenderer().render([{ text, home }])[0] as string;
+const markdown = new BoundedMarkdown();
+const html = (text: string) => (markdown.render(text, home, 30_000) ?? unformatted(text)).html;
 
 describe("Markdown", () => {
   test.each([
@@ -95,36 +98,59 @@ describe("Markdown", () => {
     ["autolinks", "www.".repeat(16_000)],
     ["setext", "a\n".repeat(32_000)],
   ])("ends in bounded time: %s", (_name, text) => {
-    const renderer = new MarkdownRenderer(200);
     const startedAt = performance.now();
-    const [shown = ""] = renderer.render([{ text, home }]);
+    const { html: shown } = markdown.render(text, home, 200) ?? unformatted(text);
     // The budget is a fraction of a second; the rest is for a machine that is busy.
     expect(performance.now() - startedAt).toBeLessThan(60_000);
     expect(harmful(shown)).toEqual([]);
   });
 
-  test("a text longer than the service takes, 65,536 characters, is shown as it was written", () => {
-    const renderer = new MarkdownRenderer(30_000);
-    const render = (text: string) => renderer.render([{ text: `*b* ${text}`, home }])[0];
+  test("a text longer than the service takes, 65,536 characters, is shown as it was written", async () => {
+    const renderer = new MarkdownRenderer(new Pace(), 30_000);
+    const render = async (text: string) => (await renderer.render([{ text: `*b* ${text}`, home }])).shown[0]?.html;
     // A character may be two units of a string.
     for (const character of ["x", "😀"]) {
       const line = `${character.repeat(63)}\n`;
-      expect(render(line.repeat(1_024).slice(0, -character.length * 4))).toContain("<em>b</em>");
-      expect(render(line.repeat(1_024))).toMatch(/^<pre>\*b\* /);
+      expect(await render(line.repeat(1_024).slice(0, -character.length * 4))).toContain("<em>b</em>");
+      expect(await render(line.repeat(1_024))).toMatch(/^<pre>\*b\* /);
     }
+    await renderer.close();
   });
 
-  test("what takes longer than its budget is shown as it was written, and the next answer is not hurt by it", () => {
-    const text = "*a_ <b>".repeat(9_000);
-    const [shown, after] = new MarkdownRenderer(1).render([
-      { text, home },
+  test("what takes longer than its budget is shown as it was written, and what had no time is rendered the next time", async () => {
+    const renderer = new MarkdownRenderer(new Pace(), 500);
+    const [slow, other] = [
+      { text: SLOW, home },
       { text: "*b*", home },
-    ]);
-    expect(shown).toBe(`<pre>${text.replaceAll("<", "&lt;").replaceAll(">", "&gt;")}</pre>`);
-    expect(after).toBe("<pre>*b*</pre>");
-    expect(html("*b*")).toBe("<p><em>b</em></p>");
+    ];
+    const first = await renderer.render([slow, other]);
+    expect(first.shown.map(({ html: shown }) => shown)).toEqual([`<pre>${SLOW}</pre>`, "<pre>*b*</pre>"]);
+    expect(first.isFinal).toBe(false);
+    const second = await renderer.render([slow, other]);
+    expect(second.shown.map(({ html: shown }) => shown)).toEqual([`<pre>${SLOW}</pre>`, "<p><em>b</em></p>"]);
+    expect(second.isFinal).toBe(true);
+    await renderer.close();
+  });
+
+  test("a text that takes long holds up nothing else, and is tried once", async () => {
+    const renderer = new MarkdownRenderer(new Pace(), 1_000);
+    let turns = 0;
+    const counting = setInterval(() => turns++, 1);
+    const before = performance.now();
+    await renderer.render([{ text: SLOW, home }]);
+    clearInterval(counting);
+    const firstMs = performance.now() - before;
+    expect(firstMs).toBeGreaterThan(1_000);
+    expect(turns).toBeGreaterThan(20);
+    const again = performance.now();
+    await renderer.render([{ text: SLOW, home }]);
+    expect(performance.now() - again).toBeLessThan(firstMs / 2);
+    await renderer.close();
   });
 });
+
+/** Emphasis that might begin and end at each letter. */
+const SLOW = "_a__a".repeat(13_107);
 
 const TAG = /<\/?([a-z][a-z\d]*)((?:\s+[a-z-]+(?:="[^"<>]*")?)*)\s*\/?>/gi;
 

@@ -1,15 +1,23 @@
 import { type Fields, isObject, type Json } from "../../json.ts";
-import { type MarkdownRenderer, type TextHome, textOf } from "./markdown.ts";
+import type { Rendered, TextHome } from "./markdown.ts";
+import type { MarkdownRenderer } from "./markdown-renderer.ts";
 import type { BodyForm } from "./media-type.ts";
 
-/** An answer's JSON with the bodies of its issues, pull requests, comments and reviews in the form that was asked for. */
-export function inForm(json: string, form: BodyForm | null, renderer: MarkdownRenderer): string {
-  if (form === null || form === "raw" || !json.includes('"body":')) return json;
+/**
+ * An answer's JSON with the bodies of its issues, pull requests, comments and reviews in the form that was asked for.
+ * `isFinal`: it would be the same another time.
+ */
+export async function inForm(
+  json: string,
+  form: BodyForm | null,
+  renderer: Pick<MarkdownRenderer, "render">,
+): Promise<{ body: string; isFinal: boolean }> {
+  if (form === null || form === "raw" || !json.includes('"body":')) return { body: json, isFinal: true };
   const answer: Json = JSON.parse(json);
-  const shown = written(answer);
-  const htmls = renderer.render(shown.map((one) => ({ text: textIn(one), home: homeOf(one) })));
-  const forms = new Map(shown.map((one, index) => [one, withForms(one, form, htmls[index] ?? "")]));
-  return JSON.stringify(replaced(answer, forms));
+  const people = written(answer);
+  const { shown, isFinal } = await renderer.render(people.map((one) => ({ text: textIn(one), home: homeOf(one) })));
+  const forms = new Map(people.map((one, index) => [one, withForms(one, form, shown[index])]));
+  return { body: JSON.stringify(replaced(answer, forms)), isFinal };
 }
 
 /** What people wrote: the answer itself, the elements of a list, or what a search found. */
@@ -31,13 +39,13 @@ function replaced(answer: Json, forms: Map<Fields, Fields>): Json {
 }
 
 /** In place of `body`, or beside it. What has no body has an empty one in the other forms (GitHub's OpenAPI: never null). */
-function withForms(one: Fields, form: Exclude<BodyForm, "raw">, html: string): Fields {
+function withForms(one: Fields, form: Exclude<BodyForm, "raw">, rendered: Rendered | undefined): Fields {
   const shown: Fields = {};
   for (const [key, value] of Object.entries(one)) {
     if (key !== "body" || form === "full") shown[key] = value;
     if (key !== "body") continue;
-    if (form !== "text") shown.body_html = html;
-    if (form !== "html") shown.body_text = textOf(html);
+    if (form !== "text") shown.body_html = rendered?.html ?? "";
+    if (form !== "html") shown.body_text = rendered?.text ?? "";
   }
   return shown;
 }

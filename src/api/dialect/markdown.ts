@@ -1,6 +1,4 @@
-import { createHash } from "node:crypto";
 import { createContext, Script } from "node:vm";
-import { LRUCache } from "lru-cache";
 import { Marked } from "marked";
 import sanitizeHtml from "sanitize-html";
 
@@ -12,41 +10,27 @@ export interface TextHome {
   repository: string;
 }
 
-/** The time for all bodies of one answer together; 100 bodies of 64 KiB of plain prose take a fraction of it. */
-const BUDGET_MS = 1_000;
-/** The service takes no longer body; a longer text is not its own. */
-const MAX_CHARACTERS = 65_536;
+/** As it is shown: with its marks, and as plain text. */
+export interface Rendered {
+  html: string;
+  text: string;
+}
 
-/** Renders Markdown as safe HTML, each text once. */
-export class MarkdownRenderer {
-  readonly #rendered = new LRUCache<string, string>({
-    maxSize: 32 * 1024 * 1024,
-    sizeCalculation: (html) => html.length + 100,
-  });
+/** Renders Markdown as safe HTML. It blocks, and some texts are made to take long: see `markdown-renderer.ts`. */
+export class BoundedMarkdown {
   readonly #work = new BoundedWork();
-  readonly #budgetMs: number;
 
-  constructor(budgetMs = BUDGET_MS) {
-    this.#budgetMs = budgetMs;
+  /** Null: it would take longer. */
+  render(text: string, home: TextHome | null, budgetMs: number): Rendered | null {
+    const html = this.#work.inTime(() => htmlOf(text, home), budgetMs);
+    return html === null ? null : { html, text: textOf(html) };
   }
+}
 
-  /** One HTML for each text, in order. Texts that are too long or slow to parse are shown as they were written, unformatted. */
-  render(texts: readonly { text: string; home: TextHome | null }[]): string[] {
-    // By the monotonic clock: it bounds how long the process does nothing else.
-    const until = performance.now() + this.#budgetMs;
-    return texts.map(({ text, home }) => {
-      if (isTooLong(text)) return unformatted(text);
-      const key = createHash("sha256")
-        .update(JSON.stringify([home, text]))
-        .digest("base64");
-      const known = this.#rendered.get(key);
-      if (known !== undefined) return known;
-      const html = this.#work.inTime(() => htmlOf(text, home), until - performance.now());
-      if (html === null) return unformatted(text);
-      this.#rendered.set(key, html);
-      return html;
-    });
-  }
+/** A text as it was written, where its marks are not read. */
+export function unformatted(text: string): Rendered {
+  const html = `<pre>${escaped(text)}</pre>`;
+  return { html, text: textOf(html) };
 }
 
 /** Does work that blocks, and stops it in the middle when it takes too long. Only a script of its own can be stopped so. */
@@ -76,16 +60,6 @@ function isTimeout(error: unknown): boolean {
   return (
     typeof error === "object" && error !== null && "code" in error && error.code === "ERR_SCRIPT_EXECUTION_TIMEOUT"
   );
-}
-
-/** A character may be two units of a string. */
-function isTooLong(text: string): boolean {
-  if (text.length <= MAX_CHARACTERS) return false;
-  return text.length > 2 * MAX_CHARACTERS || Array.from(text).length > MAX_CHARACTERS;
-}
-
-function unformatted(text: string): string {
-  return `<pre>${escaped(text)}</pre>`;
 }
 
 function htmlOf(text: string, home: TextHome | null): string {

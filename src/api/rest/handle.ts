@@ -13,7 +13,7 @@ import { bodyText } from "../dialect/body.ts";
 import { inForm } from "../dialect/body-form.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { wantsNoCache } from "../dialect/freshness.ts";
-import { MarkdownRenderer } from "../dialect/markdown.ts";
+import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
 import { mediaType } from "../dialect/media-type.ts";
 import { agentMissing, dialectReply, hasAgent } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
@@ -46,10 +46,16 @@ export interface RestParts {
 /** Answers requests of the REST dialect, in the service's order: agent, version, caller, quota, media type, route. */
 export class Rest {
   readonly #parts: RestParts;
-  readonly #markdown = new MarkdownRenderer();
+  readonly #markdown: MarkdownRenderer;
 
   constructor(parts: RestParts) {
     this.#parts = parts;
+    this.#markdown = new MarkdownRenderer(parts.ctx.mirror.pace);
+  }
+
+  /** Ends its threads. */
+  close(): Promise<void> {
+    return this.#markdown.close();
   }
 
   /** Whatever is wrong with a request is a reply, too; an error is our own. @param match null: we serve no such operation */
@@ -154,9 +160,10 @@ export class Rest {
   }
 
   /** Our JSON with the bodies in the form that was asked for. */
-  #formed({ media: { form } }: Call, answer: Answer): Answer {
+  async #formed({ media: { form } }: Call, answer: Answer): Promise<Answer> {
     if (form === null || !isOurJson(answer)) return answer;
-    return { ...answer, body: inForm(answer.body.toString(), form, this.#markdown) };
+    const { body, isFinal } = await inForm(answer.body.toString(), form, this.#markdown);
+    return { ...answer, body, ...(isFinal ? {} : { isUncached: true }) };
   }
 }
 

@@ -1,0 +1,97 @@
+import { createHash } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import type { Pace } from "../../operations/pace.ts";
+import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../operations/threads.ts";
+import { type Rendered, type TextHome, unformatted } from "./markdown.ts";
+
+/** The time for all bodies of one answer together; 100 bodies of 64 KiB of plain prose take a fraction of it. */
+const BUDGET_MS = 1_000;
+/** A thread that is late by this much is ended. */
+const GRACE_MS = 2_000;
+/** The service takes no longer body; a longer text is not its own. */
+const MAX_CHARACTERS = 65_536;
+/** Each answer waits with one text at a time. */
+const MOST_WAITING = 50;
+
+const EMPTY: Rendered = { html: "", text: "" };
+
+export interface MarkdownTask {
+  text: string;
+  home: TextHome | null;
+  budgetMs: number;
+}
+
+/** Renders Markdown as safe HTML on a thread, each text once. */
+export class MarkdownRenderer {
+  readonly #rendered = new LRUCache<string, Rendered>({
+    maxSize: 32 * 1024 * 1024,
+    sizeCalculation: ({ html, text }) => html.length + text.length + 100,
+  });
+  /** The texts that took longer than one may, by their digests: nobody tries again. */
+  readonly #tooSlow = new LRUCache<string, true>({ max: 20_000 });
+  readonly #threads: Threads<MarkdownTask, Rendered | null>;
+  readonly #pace: Pace;
+  readonly #budgetMs: number;
+
+  constructor(pace: Pace, budgetMs = BUDGET_MS) {
+    this.#pace = pace;
+    this.#budgetMs = budgetMs;
+    const module = new URL("./markdown-thread.ts", import.meta.url);
+    this.#threads = new Threads(module, { size: 1, mostWaiting: MOST_WAITING, budgetMs: budgetMs + GRACE_MS });
+  }
+
+  /**
+   * One for each text, in order. Texts that are too long or slow to parse are shown as they were written, unformatted.
+   * `isFinal`: it would be the same another time.
+   */
+  async render(
+    texts: readonly { text: string; home: TextHome | null }[],
+  ): Promise<{ shown: Rendered[]; isFinal: boolean }> {
+    // By the monotonic clock, as the threads' own time is taken.
+    const until = performance.now() + this.#budgetMs;
+    let isFinal = true;
+    const shown: Rendered[] = [];
+    for (const { text, home } of texts) {
+      if (this.#pace.isOver()) await this.#pace.turn();
+      const one = isTooLong(text) ? unformatted(text) : await this.#one(text, home, until);
+      if (one === null) isFinal = false;
+      shown.push(one ?? unformatted(text));
+    }
+    return { shown, isFinal };
+  }
+
+  close(): Promise<void> {
+    return this.#threads.close();
+  }
+
+  /** Null: there was no time. */
+  async #one(text: string, home: TextHome | null, until: number): Promise<Rendered | null> {
+    if (text === "") return EMPTY;
+    const digest = createHash("sha256")
+      .update(JSON.stringify([home, text]))
+      .digest("base64");
+    const known = this.#rendered.get(digest);
+    if (known) return known;
+    if (this.#tooSlow.has(digest)) return unformatted(text);
+    if (performance.now() > until) return null;
+    // Its own time is the same whatever stands before it in the answer.
+    const rendered = await this.#threads.run({ text, home, budgetMs: this.#budgetMs }).catch(refusal);
+    if (rendered === "busy") return null;
+    if (rendered) this.#rendered.set(digest, rendered);
+    else this.#tooSlow.set(digest, true);
+    return rendered ?? unformatted(text);
+  }
+}
+
+/** Null: the text is too much. @throws what is a bug of ours */
+function refusal(error: unknown): "busy" | null {
+  if (error instanceof ThreadsBusyError) return "busy";
+  if (error instanceof TooMuchWorkError) return null;
+  throw error;
+}
+
+/** A character may be two units of a string. */
+function isTooLong(text: string): boolean {
+  if (text.length <= MAX_CHARACTERS) return false;
+  return text.length > 2 * MAX_CHARACTERS || Array.from(text).length > MAX_CHARACTERS;
+}
