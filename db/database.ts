@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { connect } from "node:net";
 import pg from "pg";
 import { type Sql, sql } from "./sql.ts";
 
@@ -17,7 +18,9 @@ export interface Limits {
   timeoutMs?: number;
 }
 
-type Client = Pick<pg.ClientBase, "query">;
+interface Client {
+  query<Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<pg.QueryResult<Row>>;
+}
 
 /** A connection keeps each named statement, and filters combine without end: so the names are bounded. */
 const MAX_NAMED = 300;
@@ -136,15 +139,70 @@ export class Connection extends Runner {
   }
 }
 
+/** Runs each statement on a connection of the pool, and cancels in Postgres what runs when the signal fires. */
+class Abandonable implements Client {
+  readonly #pool: pg.Pool;
+  readonly #signal: AbortSignal;
+  readonly #running = new Set<pg.PoolClient>();
+
+  constructor(pool: pg.Pool, signal: AbortSignal) {
+    this.#pool = pool;
+    this.#signal = signal;
+    const cancelAll = () => {
+      for (const client of this.#running) cancel(client);
+    };
+    signal.addEventListener("abort", cancelAll, { once: true });
+  }
+
+  async query<Row extends pg.QueryResultRow>(config: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
+    this.#signal.throwIfAborted();
+    const client = await this.#pool.connect();
+    if (this.#signal.aborted) {
+      client.release();
+      throw this.#signal.reason;
+    }
+    this.#running.add(client);
+    try {
+      return await client.query<Row>(config);
+    } finally {
+      this.#running.delete(client);
+      // The cancellation may still be on its way, and would hit the connection's next statement.
+      client.release(this.#signal.aborted);
+    }
+  }
+}
+
+const CANCEL_REQUEST = 80_877_102; // https://www.postgresql.org/docs/18/protocol-message-formats.html
+const CANCEL_TIMEOUT_MS = 5_000;
+
+/** Asks Postgres to cancel what the connection runs, over a connection of its own, as the protocol has it. */
+function cancel(client: pg.PoolClient): void {
+  // The driver's types do not know these.
+  const { host, port, processID, secretKey } = client as pg.PoolClient & Record<string, unknown>;
+  if (typeof host !== "string" || typeof processID !== "number" || typeof secretKey !== "number") return;
+  const request = Buffer.alloc(16);
+  for (const [at, value] of [16, CANCEL_REQUEST, processID, secretKey].entries()) request.writeInt32BE(value, at * 4);
+  const socket = host.startsWith("/") ? connect(`${host}/.s.PGSQL.${port}`) : connect(Number(port), host);
+  socket.setTimeout(CANCEL_TIMEOUT_MS, () => socket.destroy());
+  // The statement's own time limit ends it then.
+  socket.on("error", () => {});
+  socket.end(request);
+}
+
 /** The pool of connections to Postgres. A connection is made when it is first needed. */
 export class Database extends Runner {
   readonly #pool: pg.Pool;
   readonly #names: StatementNames;
 
-  constructor(pool: pg.Pool, names = new StatementNames()) {
-    super(pool, names);
+  constructor(pool: pg.Pool, names = new StatementNames(), signal: AbortSignal | null = null) {
+    super(signal ? new Abandonable(pool, signal) : pool, names);
     this.#pool = pool;
     this.#names = names;
+  }
+
+  /** The same pool, for statements that nobody needs once the signal has fired. They fail then, and Postgres cancels them. */
+  until(signal: AbortSignal): Database {
+    return new Database(this.#pool, this.#names, signal);
   }
 
   /** Runs what takes effect together or not at all. Holds no request to others: it would hold a connection and locks as long. */
@@ -182,7 +240,14 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 10_000;
 
 /** Opens a pool of at most `maxConnections`. Opening never fails, and waits for nothing. */
-export function openDatabase(url: string, { maxConnections = 10, applicationName = "tain" } = {}): Database {
+export function openDatabase(
+  url: string,
+  {
+    maxConnections = 10,
+    applicationName = "tain",
+    statementTimeoutMs,
+  }: { maxConnections?: number; applicationName?: string; statementTimeoutMs?: number } = {},
+): Database {
   const pool = new pg.Pool({
     connectionString: url,
     max: maxConnections,
@@ -197,6 +262,10 @@ export function openDatabase(url: string, { maxConnections = 10, applicationName
   pool.on("error", () => {});
   // A connection that breaks between two statements of a transaction reports to nobody else, and would end the process. The
   // transaction learns of it by its next statement.
-  pool.on("connect", (client) => client.on("error", () => {}));
+  pool.on("connect", (client) => {
+    client.on("error", () => {});
+    // By a statement: poolers in between refuse to start with such a parameter.
+    if (statementTimeoutMs !== undefined) client.query(`set statement_timeout = ${statementTimeoutMs}`).catch(() => {});
+  });
   return new Database(pool);
 }

@@ -11,6 +11,11 @@ export function isPostgresConflict(error: unknown): boolean {
   return hasCause(error, ({ code }) => code === "40001" || code === "40P01"); // serialization_failure, deadlock_detected
 }
 
+/** Whether Postgres gave a statement up: it took too long, or whoever asked has gone away. */
+export function isPostgresCancelled(error: unknown): boolean {
+  return hasCause(error, ({ code }) => code === "57014"); // query_canceled
+}
+
 /** Whether Postgres will always refuse it: no column holds the value (class 22), or a constraint forbids it (23). */
 export function isPostgresRefusal(error: unknown): boolean {
   return hasCause(error, ({ code }) => typeof code === "string" && /^2[23]\w{3}$/.test(code));

@@ -65,7 +65,21 @@ export const SETTINGS = {
     name: "DATABASE_CONNECTIONS",
     read: count,
     default: "10",
-    about: "The most connections each process opens to Postgres.",
+    about: "The most connections each process opens to Postgres. A web process opens others for reads.",
+  },
+  readConnections: {
+    name: "READ_CONNECTIONS",
+    read: count,
+    default: "10",
+    about:
+      "The most connections a web process opens to Postgres for callers' reads. The receiver, the probes and writes have those of `DATABASE_CONNECTIONS` and never wait for reads.",
+  },
+  readTimeoutMs: {
+    name: "READ_TIMEOUT",
+    read: timeout,
+    default: "10s",
+    about:
+      "How long a statement of a caller's read may take in Postgres. Then it is cancelled, and the answer is 502 as from the service.",
   },
   redisUrl: {
     name: "REDIS_URL",

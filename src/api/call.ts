@@ -15,6 +15,8 @@ export interface ApiContext extends Pick<Context, "config" | "db" | "redis" | "u
   mirror: MirrorReader;
   /** The paths of accounts that upstream does not show. So nobody can make the mirror ask again and again. */
   unshownAccounts: LRUCache<string, true>;
+  /** For what callers only read: neither the receiver nor writes wait for its connections. */
+  reads: Context["db"];
 }
 
 /** One request, checked, authenticated and paid for. */

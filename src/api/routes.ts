@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { openDatabase } from "../../db/database.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Handler, Params, Route } from "../http/router.ts";
@@ -41,12 +42,18 @@ export interface ApiLimits {
 const UNSHOWN_MS = 10 * 60_000;
 
 export function openApi(
-  given: Omit<ApiContext, "mirror" | "unshownAccounts">,
+  given: Omit<ApiContext, "mirror" | "reads" | "unshownAccounts">,
   { graphqlTimeoutMs = GRAPHQL_TIMEOUT_MS }: ApiLimits = {},
 ): Api {
-  const mirror = openMirrorReader(given);
+  const { databaseUrl, readConnections, readTimeoutMs } = given.config;
+  const reads = openDatabase(databaseUrl, {
+    maxConnections: readConnections,
+    applicationName: "tain reads",
+    statementTimeoutMs: readTimeoutMs,
+  });
+  const mirror = openMirrorReader({ ...given, reads });
   const unshownAccounts = new LRUCache<string, true>({ max: 10_000, ttl: UNSHOWN_MS });
-  const ctx: ApiContext = { ...given, mirror, unshownAccounts };
+  const ctx: ApiContext = { ...given, mirror, reads, unshownAccounts };
   const requestIds = new RequestIds();
   const callers = new Callers(ctx);
   const quota = new CallerQuota(ctx);
@@ -72,6 +79,7 @@ export function openApi(
       await quota.close();
       await callers.close();
       await mirror[Symbol.asyncDispose]();
+      await reads.close();
     },
   };
 }

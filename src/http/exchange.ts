@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { AddressList } from "./addresses.ts";
 import { readBody } from "./body.ts";
 
@@ -14,10 +14,13 @@ export class Exchange {
   /** What follows the question mark. */
   readonly search: string;
   readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
   readonly #trustedProxies: AddressList;
+  #gone: AbortSignal | null = null;
 
-  constructor(request: IncomingMessage, trustedProxies: AddressList) {
+  constructor(request: IncomingMessage, response: ServerResponse, trustedProxies: AddressList) {
     this.#request = request;
+    this.#response = response;
     this.#trustedProxies = trustedProxies;
     this.method = request.method ?? "GET";
     this.target = (request.url ?? "/").replace(ORIGIN, "") || "/";
@@ -28,6 +31,16 @@ export class Exchange {
 
   get headers(): IncomingHttpHeaders {
     return this.#request.headers;
+  }
+
+  /** Fires once the caller has gone away, or has its answer. */
+  get gone(): AbortSignal {
+    if (this.#gone) return this.#gone;
+    const controller = new AbortController();
+    this.#response.once("close", () => controller.abort());
+    if (this.#response.closed) controller.abort();
+    this.#gone = controller.signal;
+    return controller.signal;
   }
 
   /** The address at the other end of the connection: the caller's, or a proxy's. */

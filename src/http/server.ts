@@ -84,7 +84,7 @@ export class HttpServer {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const exchange = new Exchange(request, this.#trustedProxies);
+    const exchange = new Exchange(request, response, this.#trustedProxies);
     try {
       let reply: Reply;
       try {

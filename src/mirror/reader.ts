@@ -19,12 +19,21 @@ export interface MirrorReader extends AsyncDisposable {
   pace: Pace;
 }
 
-export function openMirrorReader({ db, config }: { db: Database; config: Pick<Config, "databaseUrl"> }): MirrorReader {
+/** @param parts.reads for what only reads need; the answers to writes show repositories and shared rows, too */
+export function openMirrorReader({
+  db,
+  reads,
+  config,
+}: {
+  db: Database;
+  reads: Database;
+  config: Pick<Config, "databaseUrl">;
+}): MirrorReader {
   const standings = new StandingsReader(config);
   return {
     standings,
     repositories: new Repositories(db),
-    issues: new IssueLookups(db),
+    issues: new IssueLookups(reads),
     shared: new SharedRows(db, { maxBytes: MAX_SHARED_BYTES }),
     pace: new Pace(),
     [Symbol.asyncDispose]: () => standings[Symbol.asyncDispose](),

@@ -226,12 +226,13 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const payer = { kind: "user" as const, quotaName: "u", hourlyLimit: null, class: "" };
   const token = { id: "t", userId, canWrite: true, repositories: "all" as const, payer };
   const caller = { ...payer, userId, by: { of: "own" as const, token } };
-  await using mirror = openMirrorReader(ctx);
+  await using mirror = openMirrorReader({ ...ctx, reads: ctx.db });
   const counts = new Kept<Count>({ maxBytes: 1_000_000, bytesOf: () => 50 });
   const texts = openIssueTexts(1_000_000);
   const newContext = (mayRemember: boolean) =>
     new GraphqlCall({
-      ctx: { ...ctx, mirror, unshownAccounts: new LRUCache({ max: 10 }) },
+      ctx: { ...ctx, mirror, reads: ctx.db, unshownAccounts: new LRUCache({ max: 10 }) },
+      db: ctx.db,
       caller,
       sight: { privateRepositories: "all" },
       api: world.url,

@@ -83,7 +83,7 @@ test("an answer is remembered", async () => {
   const first = await warm();
   expect(first.body.errors).toBeUndefined();
   expect(first.body.data.repository.issues.nodes.length).toBeGreaterThan(5);
-  using statements = countStatements(world.ctx.db);
+  using statements = countStatements();
   expect((await ask(processes[0] as string)).text).toBe(first.text);
   // Whether it is still so is asked over a connection of its own.
   expect(statements.count()).toBe(0);
@@ -91,7 +91,7 @@ test("an answer is remembered", async () => {
 
 test("what issues are written as is remembered for other pages of the same query", async () => {
   const { nodes, totalCount } = (await warm()).body.data.repository.issues;
-  using statements = countStatements(world.ctx.db);
+  using statements = countStatements();
   const { body } = await ask(processes[0] as string, { first: 7 });
   expect(body.data.repository.issues.nodes).toEqual(nodes.slice(0, 7));
   expect(body.data.repository.issues.totalCount).toBe(totalCount);

@@ -182,7 +182,7 @@ test("walking a connection forwards and backwards meets every node once", async 
 
 test("the number of statements does not grow with the number of rows", async () => {
   const count = async (first: number) => {
-    using statements = countStatements(world.ctx.db);
+    using statements = countStatements();
     const { body } = await ask(
       `query { viewer { repositories(first: 5) { nodes { name issues(first: ${first}) { totalCount nodes { ${COMMON} repository { name owner { login } } } } pullRequests(first: ${first}) { nodes { reviews(first: 3) { nodes { state author { login ... on User { name } } } } } } } } } }`,
     );

@@ -273,7 +273,7 @@ describe.each(callers)("%s, elsewhere", (caller) => {
 
 test("a hidden repository costs as many statements as one that does not exist", async () => {
   const countOnce = async (name: string) => {
-    using statements = countStatements(world.ctx.db);
+    using statements = countStatements();
     await ask("our token for another", "GET", `/repos/${name}/issues`);
     return statements.count();
   };

@@ -1,12 +1,21 @@
 import { vi } from "vitest";
-import type { Database } from "../../db/database.ts";
+import { Database } from "../../db/database.ts";
 
-/** Notes the statements that run on the pool, outside transactions, until it is disposed of. */
-export function countStatements(db: Database): { count: () => number; texts: () => string[] } & Disposable {
-  const spies = [vi.spyOn(db, "query"), vi.spyOn(db, "prepared"), vi.spyOn(db, "count")];
+/** What pools, connections and transactions have in common. */
+const runner: Pick<Database, "query" | "prepared" | "count"> = Object.getPrototypeOf(Database.prototype);
+
+/** Notes the statements that run on the pools of this process, outside transactions, until it is disposed of. */
+export function countStatements(): { count: () => number; texts: () => string[] } & Disposable {
+  const spies = [vi.spyOn(runner, "query"), vi.spyOn(runner, "prepared"), vi.spyOn(runner, "count")];
+  const texts = () =>
+    spies.flatMap(({ mock }) =>
+      mock.calls
+        .filter((_call, at) => (mock.contexts[at] as unknown) instanceof Database)
+        .map(([statement]) => statement.compiled().text),
+    );
   return {
-    count: () => spies.reduce((sum, { mock }) => sum + mock.calls.length, 0),
-    texts: () => spies.flatMap(({ mock }) => mock.calls.map(([statement]) => statement.compiled().text)),
+    count: () => texts().length,
+    texts,
     [Symbol.dispose]: () => {
       for (const spy of spies) spy.mockRestore();
     },

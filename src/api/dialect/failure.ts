@@ -1,4 +1,4 @@
-import { isPostgresOutage } from "../../../db/outage.ts";
+import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { HttpError } from "../../http/errors.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { ApiContext } from "../call.ts";
@@ -21,6 +21,10 @@ export function failureReply(
     log.error({ err: error, requestId, path }, "The database cannot be reached");
     const message = "Service Unavailable: the mirror's database cannot be reached";
     return reply(new ApiFault(503, message, { headers: { "Retry-After": "5" }, cause: error }));
+  }
+  if (isPostgresCancelled(error)) {
+    log.warn({ err: error, requestId, path }, "A read took longer than READ_TIMEOUT");
+    return reply(new ApiFault(502, "Server Error"));
   }
   log.error({ err: error, requestId, path }, "A request failed");
   return reply(new ApiFault(500, "Server Error"));

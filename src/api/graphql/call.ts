@@ -1,3 +1,4 @@
+import type { Database } from "../../../db/database.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import type { Fields, Json } from "../../json.ts";
 import {
@@ -59,6 +60,8 @@ export interface WrittenIssues extends Pick<IssueTexts, "get" | "add"> {
 /** One GraphQL request: its caller, its cost, and all that its fields load, gathered level by level. */
 export class GraphqlCall {
   readonly ctx: ApiContext;
+  /** Where it reads. */
+  readonly db: Database;
   readonly caller: User;
   /** What of the mirror the caller sees. */
   readonly sight: Sight;
@@ -90,10 +93,22 @@ export class GraphqlCall {
   constructor(
     parts: Pick<
       GraphqlCall,
-      "ctx" | "caller" | "sight" | "api" | "cost" | "figures" | "requestId" | "changes" | "reading" | "counts" | "texts"
+      | "ctx"
+      | "db"
+      | "caller"
+      | "sight"
+      | "api"
+      | "cost"
+      | "figures"
+      | "requestId"
+      | "changes"
+      | "reading"
+      | "counts"
+      | "texts"
     >,
   ) {
     this.ctx = parts.ctx;
+    this.db = parts.db;
     this.caller = parts.caller;
     this.sight = parts.sight;
     this.api = parts.api;
@@ -194,9 +209,9 @@ export class GraphqlCall {
   }
 
   async #named(fullName: string, followRenames: boolean): Promise<ShownRepository | null> {
-    const { mirror, db } = this.ctx;
+    const { mirror } = this.ctx;
     const found = await mirror.repositories.namedOrKept(fullName, this.sight, this.reading);
-    return found ?? (followRenames ? await findRenamedRepository(db, fullName, this.sight) : null);
+    return found ?? (followRenames ? await findRenamedRepository(this.db, fullName, this.sight) : null);
   }
 
   async #located(found: ShownRepository | null): Promise<Node | null> {
@@ -208,7 +223,7 @@ export class GraphqlCall {
   }
 
   numbered(kind: "Issue" | "PullRequest" | "Milestone", repositoryId: number, number: number): Promise<Node | null> {
-    const find = (wanted: { repositoryId: number; number: number }[]) => findByNumber(this.ctx.db, kind, wanted);
+    const find = (wanted: { repositoryId: number; number: number }[]) => findByNumber(this.db, kind, wanted);
     return this.#found(`${kind} by number`, kind, find, (key) => `${key.repositoryId}/${key.number}`).load({
       repositoryId,
       number,
@@ -216,7 +231,7 @@ export class GraphqlCall {
   }
 
   label(repositoryId: number, name: string): Promise<Node | null> {
-    const find = (wanted: { repositoryId: number; name: string }[]) => findLabelsByName(this.ctx.db, wanted);
+    const find = (wanted: { repositoryId: number; name: string }[]) => findLabelsByName(this.db, wanted);
     return this.#found("labels by name", "Label", find, (key) => `${key.repositoryId}/${key.name}`).load({
       repositoryId,
       name: name.toLowerCase(),
@@ -224,18 +239,15 @@ export class GraphqlCall {
   }
 
   byId(kind: RepositoryNodeKind, id: number): Promise<Node | null> {
-    return this.#found(
-      `${kind} by id`,
-      kind,
-      (ids: number[]) => findById(this.ctx.db, kind, ids, this.sight),
-      String,
-    ).load(id);
+    return this.#found(`${kind} by id`, kind, (ids: number[]) => findById(this.db, kind, ids, this.sight), String).load(
+      id,
+    );
   }
 
   /** The whole of an account, with what only a single one shows. */
   async user(id: number): Promise<Node | null> {
     return asActor(
-      await this.#found("users by id", "User", (ids: number[]) => findUsersById(this.ctx.db, ids), String).load(id),
+      await this.#found("users by id", "User", (ids: number[]) => findUsersById(this.db, ids), String).load(id),
     );
   }
 
@@ -245,7 +257,7 @@ export class GraphqlCall {
   }
 
   async userNamed(login: string): Promise<Node | null> {
-    const find = (logins: string[]) => findUsersByLogin(this.ctx.db, logins);
+    const find = (logins: string[]) => findUsersByLogin(this.db, logins);
     return asActor(await this.#found("users by login", "User", find, String).load(login.toLowerCase()));
   }
 

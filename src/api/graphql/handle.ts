@@ -1,5 +1,5 @@
 import { execute } from "graphql";
-import { isPostgresOutage } from "../../../db/outage.ts";
+import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { encodingOf } from "../../http/encoding.ts";
 import type { Exchange } from "../../http/exchange.ts";
@@ -85,7 +85,7 @@ export class Graphql {
   }
 
   async handle(exchange: Exchange): Promise<Reply> {
-    const { ctx, timeoutMs, requestIds } = this.#parts;
+    const { ctx, requestIds } = this.#parts;
     const requestId = requestIds.next();
     const text = await bodyText(exchange, MAX_BODY_BYTES);
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);
@@ -93,18 +93,16 @@ export class Graphql {
     try {
       return await this.#answer(progress, text);
     } catch (error) {
-      if (progress.deadline?.aborted) {
-        ctx.log.warn({ requestId, timeoutMs }, "A GraphQL query ran out of time");
-        const guess = " This may be the result of a timeout, or it could be a bug of the mirror's.";
-        return reply(progress, 502, wentWrongText(requestId, ctx.clock.now(), guess));
-      }
+      if (progress.deadline?.aborted) return this.#late(progress);
+      // Nobody reads it.
+      if (exchange.gone.aborted) return reply(progress, 502, wentWrongText(requestId, ctx.clock.now()));
       if (!(error instanceof ApiFault)) throw error;
       return reply(progress, error.status, faultBody(error, DOCS));
     }
   }
 
   async #answer(progress: Progress, text: string): Promise<Reply> {
-    const { ctx, quota, changes } = this.#parts;
+    const { ctx, quota, changes, timeoutMs } = this.#parts;
     const { exchange, requestId } = progress;
     const caller = await this.#identify(exchange);
     const api = apiAddress(ctx.config, exchange, { isEnterprise: exchange.path.startsWith("/api/") });
@@ -123,9 +121,15 @@ export class Graphql {
     const isSpent = query.priced === null && (await this.#spend(progress, caller, cost.points));
     if (isSpent) return reply(progress, 200, quotaSpentText(caller.userId));
     const { figures } = progress;
+    const isMutation = operation.operation === "mutation";
+    // A write that is broken off here may have taken effect. Its own limits end in an answer that says what is known.
+    const deadline = AbortSignal.timeout(isMutation ? timeoutMs + MUTATION_MS : timeoutMs);
+    progress.deadline = deadline;
+    const signal = isMutation ? deadline : AbortSignal.any([deadline, exchange.gone]);
     const newCall = () =>
       new GraphqlCall({
         ctx,
+        db: operation.operation === "query" ? ctx.reads.until(signal) : ctx.reads,
         caller,
         sight: sightOf(caller),
         api,
@@ -140,7 +144,7 @@ export class Graphql {
       });
     return operation.operation === "subscription"
       ? await this.#subscribe(progress, query, newCall)
-      : await this.#run(progress, query, { call: newCall(), key, before });
+      : await this.#run(progress, query, { call: newCall(), signal, key, before });
   }
 
   /** @throws ApiFault 401 for anybody without a credential */
@@ -179,15 +183,12 @@ export class Graphql {
   async #run(
     progress: Progress,
     { asked, document, operation, variables, cost, priced }: Query,
-    { call, key, before }: { call: GraphqlCall; key: string; before: Standings },
+    { call, signal, key, before }: { call: GraphqlCall; signal: AbortSignal; key: string; before: Standings },
   ): Promise<Reply> {
-    const { ctx, timeoutMs } = this.#parts;
-    // A write that is broken off here may have taken effect. Its own limits end in an answer that says what is known.
-    const deadline = AbortSignal.timeout(operation.operation === "mutation" ? timeoutMs + MUTATION_MS : timeoutMs);
-    progress.deadline = deadline;
+    const { ctx } = this.#parts;
     const plan = priced ? null : this.#plans.of(document.definitions, operation, variables);
     const result = plan
-      ? await executePlan({ plan, variables, context: call, signal: deadline, pace: ctx.mirror.pace })
+      ? await executePlan({ plan, variables, context: call, signal, pace: ctx.mirror.pace })
       : resultOf(
           await execute({
             schema: this.#schema,
@@ -196,7 +197,7 @@ export class Graphql {
             operationName: asked.operationName ?? null,
             contextValue: call,
             hideSuggestions: true,
-            abortSignal: deadline,
+            abortSignal: signal,
           }),
         );
     progress.freshness = await freshnessOf(ctx, call);
@@ -231,11 +232,21 @@ export class Graphql {
     };
   }
 
+  /** Nothing is known of a query that ran out of time. */
+  #late(progress: Progress): Reply {
+    const { ctx, timeoutMs } = this.#parts;
+    const { requestId } = progress;
+    ctx.log.warn({ requestId, timeoutMs }, "A GraphQL query ran out of time");
+    const guess = " This may be the result of a timeout, or it could be a bug of the mirror's.";
+    return reply(progress, 502, wentWrongText(requestId, ctx.clock.now(), guess));
+  }
+
   /** What a query came to, unless a bug of ours is in it. @throws what Postgres refused */
   #reply(progress: Progress, result: Result): Reply {
     const bug = bugIn(result.errors);
     if (!bug) return reply(progress, 200, resultText(result));
     if (isPostgresOutage(bug.originalError)) throw bug.originalError;
+    if (isPostgresCancelled(bug.originalError)) return this.#late(progress);
     const { ctx } = this.#parts;
     const { requestId } = progress;
     ctx.log.error({ err: bug.originalError ?? bug, requestId, path: bug.path?.join(".") }, "A GraphQL query failed");

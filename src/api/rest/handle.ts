@@ -80,6 +80,13 @@ export class Rest {
       const call = await this.#open(exchange, match, { progress, body, learnt });
       return await replyTo(this.#parts, { exchange, call, answer: await this.#run(call, match), progress });
     } catch (error) {
+      // For nobody: what was read for the caller was given up.
+      if (isRead(exchange.method) && exchange.gone.aborted)
+        return refused(
+          new ApiFault(499, "Client Closed Request", { cause: error }),
+          progress,
+          exchange.headers["user-agent"],
+        );
       if (!(error instanceof ApiFault)) throw error;
       return refused(error, progress, exchange.headers["user-agent"]);
     }
@@ -106,8 +113,9 @@ export class Rest {
     const isFresh = query.get("fresh") === "true" || wantsNoCache(headers);
     // The parameter is ours, and no part of what `Link` repeats.
     query.delete("fresh");
+    const onlyReads = isRead(method) && !isFresh;
     return {
-      ctx,
+      ctx: onlyReads ? { ...ctx, db: ctx.reads.until(exchange.gone) } : ctx,
       quota,
       caller,
       sight: sightOf(caller),
@@ -116,7 +124,7 @@ export class Rest {
       media: progress.media,
       met: new Set(),
       // A write, and a read that has upstream asked, changes the mirror.
-      reading: new Reading(ctx.mirror.standings, { learnt, isLasting: isRead(method) && !isFresh }),
+      reading: new Reading(ctx.mirror.standings, { learnt, isLasting: onlyReads }),
       isFresh: isFresh && isRead(method) && caller.kind === "user",
       method,
       api: apiAddress(ctx.config, exchange, { isEnterprise }),

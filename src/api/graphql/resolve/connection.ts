@@ -74,7 +74,7 @@ export function storedConnection(
         `page ${name} ${wanted.withBody} ${wanted.withoutDocuments}`,
         async (parents) => {
           try {
-            return await findPages(call.ctx.db, source, parents, wanted);
+            return await findPages(call.db, source, parents, wanted);
           } catch (error) {
             if (error instanceof InvalidPositionError) throw invalidCursor(args.after ?? args.before ?? "");
             throw error;
@@ -101,7 +101,7 @@ export function storedConnection(
           rows.map(({ stored }) => stored),
         );
       const numbers = rows.map(({ tie }) => tie);
-      const documents = await findIssueDocuments(call.ctx.db, parent.r, numbers, wanted);
+      const documents = await findIssueDocuments(call.db, parent.r, numbers, wanted);
       const nodes = await call.unfold(kind, [...documents.values()]);
       const byNumber = new Map([...documents.keys()].map((number, at) => [number, nodes[at] ?? null]));
       return numbers.map((number) => byNumber.get(number) ?? null);
@@ -120,7 +120,7 @@ export function storedConnection(
   const readCount = (measure?: Sql) =>
     call
       .loader<Parent, Count>(`count ${measure?.compiled().text} ${countName}`, (parents) =>
-        countPages(call.ctx.db, source, parents, measure),
+        countPages(call.db, source, parents, measure),
       )
       .load(parent);
   const isOfRepository = info.parentType.name === "Repository" && kind !== "User";

@@ -80,7 +80,7 @@ export function search(
 const searcherOf = ({ sight, caller }: GraphqlCall) => ({ sight, userId: caller.userId });
 
 async function issues(call: GraphqlCall, query: string, page: { limit: number; offset: number }): Promise<Found> {
-  const { found, total } = await searchIssues(call.ctx.db, query, searcherOf(call), page);
+  const { found, total } = await searchIssues(call.db, query, searcherOf(call), page);
   const nodes = await Promise.all(
     found.map(({ repositoryId, number, isPullRequest }) =>
       call.numbered(isPullRequest ? "PullRequest" : "Issue", repositoryId, number),
@@ -90,7 +90,7 @@ async function issues(call: GraphqlCall, query: string, page: { limit: number; o
 }
 
 async function repositories(call: GraphqlCall, query: string, page: { limit: number; offset: number }): Promise<Found> {
-  const { found, total } = await searchRepositories(call.ctx.db, query, searcherOf(call), page);
+  const { found, total } = await searchRepositories(call.db, query, searcherOf(call), page);
   return { nodes: await Promise.all(found.map((id) => call.repository(id))), total };
 }
 

@@ -1,0 +1,121 @@
+/** Reads that Postgres takes long for: they are cancelled, and nothing but other reads waits for them. */
+import { createHmac } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Database, openDatabase } from "../../db/database.ts";
+import { sql } from "../../db/sql.ts";
+import { until } from "../support/patience.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
+
+let world: ApiWorld;
+let locker: Database;
+beforeAll(async () => {
+  world = await openApiWorld({ issues: 20 });
+  locker = openDatabase(world.env.DATABASE_URL ?? "", { maxConnections: 2, applicationName: "locker" });
+});
+afterAll(async () => {
+  await locker?.close();
+  await world?.[Symbol.asyncDispose]();
+});
+
+/** How many of callers' reads wait in Postgres for a lock. */
+async function waiting(): Promise<number> {
+  const [row] = await locker.query<{ count: number }>(
+    sql`select count(*)::integer as count from pg_stat_activity
+      where datname = current_database() and application_name = 'tain reads' and wait_event_type = 'Lock'`,
+  );
+  return row?.count ?? 0;
+}
+
+/** Holds which issue bears which label, so that who filters by labels waits. */
+function whileLocked<T>(run: () => Promise<T>): Promise<T> {
+  return locker.transaction(async (tx) => {
+    await tx.query(sql`lock table issue_labels in access exclusive mode`);
+    return await run();
+  });
+}
+
+const SLOW = () => `/repos/${world.repositories[0]?.fullName}/issues?labels=bug`;
+
+test("a read that takes longer than READ_TIMEOUT is cancelled, and answered 502 as the service does", async () => {
+  const url = await world.openSibling({ READ_TIMEOUT: "500ms" });
+  await whileLocked(async () => {
+    const answer = await fetch(url + SLOW(), {
+      headers: { "User-Agent": "test", Authorization: `Bearer ${world.token}` },
+    });
+    expect(answer.status).toBe(502);
+    expect(await answer.json()).toMatchObject({ message: "Server Error" });
+    expect(await waiting()).toBe(0);
+  });
+  expect((await world.get(SLOW())).status).toBe(200);
+});
+
+test("a read whose caller goes away is cancelled", async () => {
+  await whileLocked(async () => {
+    const leaving = new AbortController();
+    const asking = fetch(world.url + SLOW(), {
+      headers: { "User-Agent": "test", Authorization: `Bearer ${world.token}` },
+      signal: leaving.signal,
+    });
+    asking.catch(() => {});
+    await until("the read waits", async () => (await waiting()) === 1);
+    leaving.abort();
+    await until("no read waits any more", async () => (await waiting()) === 0);
+  });
+  expect((await world.get(SLOW())).status).toBe(200);
+});
+
+test("a GraphQL query that runs out of time is cancelled", async () => {
+  const url = await world.openSibling({}, { graphqlTimeoutMs: 700 });
+  const [owner, name] = world.repositories[0]?.fullName.split("/") ?? [];
+  const query = `{ repository(owner: "${owner}", name: "${name}") { issues(first: 5, labels: ["bug"]) { nodes { title } } } }`;
+  await whileLocked(async () => {
+    const answer = await fetch(`${url}/graphql`, {
+      method: "POST",
+      headers: { "User-Agent": "test", Authorization: `Bearer ${world.token}` },
+      body: JSON.stringify({ query }),
+    });
+    expect(answer.status).toBe(502);
+    await until("no read waits any more", async () => (await waiting()) === 0);
+  });
+  expect((await world.send("POST", "/graphql", { body: JSON.stringify({ query }) })).body.errors).toBeUndefined();
+});
+
+test("while all connections for reads wait, deliveries are accepted, and the probes and writes answered", async () => {
+  const url = await world.openSibling({ READ_CONNECTIONS: "2", RATE_LIMIT_USER: "1000000" });
+  const headers = { "User-Agent": "test", Authorization: `Bearer ${world.token}` };
+  const [repository] = world.repositories;
+  await whileLocked(async () => {
+    const leaving = new AbortController();
+    const signal = AbortSignal.timeout(15_000);
+    const reads = Array.from({ length: 6 }, (_, at) =>
+      fetch(`${url}${SLOW()}&per_page=${at + 1}`, { headers, signal: leaving.signal }).catch(() => {}),
+    );
+    await until("two reads wait", async () => (await waiting()) === 2);
+    const body = JSON.stringify({ zen: "Keep it logically awesome.", hook_id: 1 });
+    const delivered = await fetch(`${url}/webhooks`, {
+      method: "POST",
+      headers: {
+        "Content-Type": "application/json",
+        "X-GitHub-Event": "ping",
+        "X-GitHub-Delivery": crypto.randomUUID(),
+        "X-GitHub-Hook-ID": "1",
+        "X-Hub-Signature-256": `sha256=${createHmac("sha256", world.ctx.config.webhookSecrets[0] ?? "")
+          .update(body)
+          .digest("hex")}`,
+      },
+      body,
+      signal,
+    });
+    expect(delivered.status).toBe(202);
+    expect((await fetch(`${url}/-/ready`, { signal })).status).toBe(200);
+    const written = await fetch(`${url}/repos/${repository?.fullName}/labels`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ name: "made while reads wait", color: "aabbcc" }),
+      signal,
+    });
+    expect(written.status).toBe(201);
+    leaving.abort();
+    await Promise.all(reads);
+  });
+});
