@@ -32,6 +32,8 @@ describe.each(pages)("%s", (page) => {
       "KEEP_CORPORA",
       "NODE_COMPILE_CACHE",
       "NODE_ENV",
+      // A type of error, not a setting.
+      "RESOURCE_LIMITS_EXCEEDED",
       "SNAPSHOT_STEPS",
       "TAIN_DEBUG",
       "TAIN_LARGE",

@@ -1,4 +1,5 @@
 import { type Fields, isObject, type Json } from "../../json.ts";
+import type { Pace } from "../../operations/pace.ts";
 import type { Rendered, TextHome } from "./markdown.ts";
 import type { MarkdownRenderer } from "./markdown-renderer.ts";
 import type { BodyForm } from "./media-type.ts";
@@ -11,13 +12,20 @@ export async function inForm(
   json: string,
   form: BodyForm | null,
   renderer: Pick<MarkdownRenderer, "render">,
+  pace: Pace,
 ): Promise<{ body: string; isFinal: boolean }> {
   if (form === null || form === "raw" || !json.includes('"body":')) return { body: json, isFinal: true };
   const answer: Json = JSON.parse(json);
   const people = written(answer);
   const { shown, isFinal } = await renderer.render(people.map((one) => ({ text: textIn(one), home: homeOf(one) })));
   const forms = new Map(people.map((one, index) => [one, withForms(one, form, shown[index])]));
-  return { body: JSON.stringify(replaced(answer, forms)), isFinal };
+  if (!Array.isArray(answer)) return { body: JSON.stringify(replaced(answer, forms)), isFinal };
+  let body = "[";
+  for (const [at, one] of answer.entries()) {
+    if (pace.isOver()) await pace.turn();
+    body += (at > 0 ? "," : "") + JSON.stringify(replaced(one, forms));
+  }
+  return { body: `${body}]`, isFinal };
 }
 
 /** What people wrote: the answer itself, the elements of a list, or what a search found. */
@@ -33,7 +41,6 @@ function elements(answer: Json): Fields[] {
 
 function replaced(answer: Json, forms: Map<Fields, Fields>): Json {
   const of = (one: Json) => (isObject(one) ? (forms.get(one) ?? one) : one);
-  if (Array.isArray(answer)) return answer.map(of);
   if (isObject(answer) && Array.isArray(answer.items)) return { ...answer, items: answer.items.map(of) };
   return of(answer);
 }

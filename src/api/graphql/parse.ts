@@ -13,7 +13,7 @@ import { argument, type Cost, costOf, MAX_NODES } from "./run/cost.ts";
 import type { Documents } from "./run/documents.ts";
 
 /** Each value of the variables is coerced, and may be compared with each row of a list. */
-const MAX_ITEMS = 10_000;
+const MAX_ITEMS = 1_000;
 
 /** What the body of a request asks. */
 interface Asked {

@@ -170,7 +170,7 @@ export class Rest {
   /** Our JSON with the bodies in the form that was asked for. */
   async #formed({ media: { form } }: Call, answer: Answer): Promise<Answer> {
     if (form === null || !isOurJson(answer)) return answer;
-    const { body, isFinal } = await inForm(answer.body.toString(), form, this.#markdown);
+    const { body, isFinal } = await inForm(answer.body.toString(), form, this.#markdown, this.#parts.ctx.mirror.pace);
     return { ...answer, body, ...(isFinal ? {} : { isUncached: true }) };
   }
 }

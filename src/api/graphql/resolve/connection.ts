@@ -56,6 +56,16 @@ interface PageInfo {
   hasPreviousPage: boolean;
 }
 
+/** By their arguments, which one field has for all of its parents; a list among them may be long. */
+const names = new WeakMap<PageArguments, ReturnType<typeof namesOf>>();
+
+/** What names the pages and the counts of a field. */
+function namesOf({ parentType, fieldName }: FieldInfo, args: PageArguments, { from }: PageSource) {
+  const field = [parentType.name, fieldName, from.pieces];
+  const { first: _first, last: _last, after: _after, before: _before, ...filter } = args;
+  return { name: JSON.stringify([...field, args]), countName: JSON.stringify([...field, filter]) };
+}
+
 /** A connection over rows of the mirror: pages of all parents at one level come from one statement. */
 export function storedConnection(
   call: GraphqlCall,
@@ -65,9 +75,7 @@ export function storedConnection(
 ): Connection & { sum: (measure: Sql) => Promise<number> } {
   const request = pageRequest(info, args, position);
   // Fields with the same arguments share their statement, whatever their parents.
-  const name = JSON.stringify([info.parentType.name, info.fieldName, source.from.pieces, args]);
-  const { first: _first, last: _last, after: _after, before: _before, ...filter } = args;
-  const countName = JSON.stringify([info.parentType.name, info.fieldName, source.from.pieces, filter]);
+  const { name, countName } = names.getOrInsertComputed(args, () => namesOf(info, args, source));
   const find = async (wanted: PageRequest) => {
     const rows = await call
       .loader<Parent, Awaited<ReturnType<typeof findPages>>[number]>(

@@ -7,7 +7,7 @@ import { parsed, readDocument } from "./validation.ts";
 
 /** Longer documents are not remembered. */
 const MAX_REMEMBERED_CHARACTERS = 64 * 1024;
-/** Longer documents are validated by a thread: this long a one can take 10 ms, and one of 30,000 tokens a second. */
+/** Longer documents are validated by a thread: this long a one can take 10 ms, and one of 20,000 tokens a second. */
 const MAX_CHARACTERS_AT_ONCE = 4_000;
 
 /** What is wrong with a document, as the thread says it. */

@@ -21,8 +21,8 @@ import {
 } from "graphql";
 import { resourceLimit } from "../errors.ts";
 
-/** GitHub was seen to take 600 aliases in one query; this is several times that. */
-const MAX_TOKENS = 30_000;
+/** GitHub was seen to take 600 aliases in one query; this leaves 30 tokens for each. Parsing takes some 20 ms. */
+const MAX_TOKENS = 20_000;
 
 /** Queries of `gh` and of people stay below ten. Beyond this depth a query only repeats itself. */
 const MAX_DEPTH = 60;
