@@ -52,7 +52,7 @@ export function parsed(text: string): DocumentNode | readonly GraphQLError[] {
 }
 
 /** What is wrong with a document, by the rules of the language and by ours. */
-export function faultsIn(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[] {
+function faultsIn(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[] {
   try {
     const errors = [...validate(schema, document, rules, { hideSuggestions: true }), ...conflictsIn(schema, document)];
     return errors.length === 0 && depthOf(document) > MAX_DEPTH ? [tooDeep()] : errors;
