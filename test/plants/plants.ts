@@ -90,7 +90,7 @@ export const plants: readonly Plant[] = [
     does: "A webhook that ties leaves no mark, so upstream is not asked.",
     file: "src/sync/deliveries/apply.ts",
     replaces: [["const marks = [...marksForTies(merged, askedAt), ...asked,", "const marks = [...asked,"]],
-    tests: ["test/scenario/late-webhooks.test.ts"],
+    tests: ["test/scenario/lifecycle.test.ts"],
   },
   {
     name: "tombstones-rise",
