@@ -1,5 +1,5 @@
 /**
- * Every parameter of every operation and every argument of the schema is given values that nobody should send. The list of
+ * Each parameter of an operation and each argument of the schema gets values that nobody should send. The list of
  * parameters is what the web process describes, so a new one is covered by itself.
  */
 import {

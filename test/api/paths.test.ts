@@ -1,4 +1,4 @@
-/** No path of a caller's leads anywhere else than it says, with whatever credential it would go. */
+/** A caller's path leads where it says, with each credential. */
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { askAt } from "../support/asking.ts";

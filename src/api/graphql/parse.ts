@@ -7,6 +7,7 @@ import {
   Kind,
   type OperationDefinitionNode,
 } from "graphql";
+import { isObject, type Json } from "../../json.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { resourceLimit, typedError } from "./errors.ts";
 import { argument, type Cost, costOf, MAX_NODES } from "./run/cost.ts";
@@ -60,7 +61,7 @@ export async function parseQuery(
   return { asked, document, operation, variables, cost, priced: pricedOnly(document, operation, variables.coerced) };
 }
 
-/** Whether there are more values than may be, in lists and objects of whatever depth. */
+/** Whether lists and objects, however deep, hold more values than may be. */
 function hasTooMany(variables: Record<string, unknown>): boolean {
   const open: unknown[] = [variables];
   for (let count = 0; open.length > 0; count++) {
@@ -72,7 +73,7 @@ function hasTooMany(variables: Record<string, unknown>): boolean {
 }
 
 function readRequest(text: string): Asked | GraphQLError {
-  let body: unknown;
+  let body: Json;
   try {
     body = JSON.parse(text);
   } catch (cause) {
@@ -88,10 +89,6 @@ function readRequest(text: string): Asked | GraphQLError {
     variables: variables ?? {},
     operationName: typeof operationName === "string" && operationName !== "" ? operationName : undefined,
   };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function noOperation(name: string | undefined): string {

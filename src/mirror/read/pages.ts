@@ -111,7 +111,7 @@ function parentsTable(parents: readonly Parent[]): Sql {
   return sql`unnest(${sql.array(ids, "bigint")}, ${sql.array(numbers, "bigint")}) with ordinality x(r, n, at)`;
 }
 
-/** The stored ones of these issues, by number, whatever has happened to them since they were found. */
+/** Those issues that are stored, by number. They may have changed since they were found. */
 export async function findIssueDocuments(
   db: Database,
   repositoryId: number,

@@ -20,7 +20,7 @@ export function direction(orderBy: Order | null | undefined): "asc" | "desc" {
 
 export const time = (column: Sql): SortKey => ({ key: sql`coalesce(${column}, '-infinity')`, keyType: TIMESTAMP });
 
-/** The condition that some of the columns hold the text, whatever the case of its letters. */
+/** The condition that one of the columns holds the text. Upper and lower case are one. */
 export function contains(columns: Sql[], query: string | null | undefined): Sql[] {
   if (!query) return [];
   const wanted = sql.value(query.toLowerCase());
