@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { connect } from "node:net";
 import pg from "pg";
-import { type Sql, sql } from "./sql.ts";
+import { Pieces, type Sql, sql } from "./sql.ts";
+import { piecesQuery } from "./wire.ts";
 
 /** Where statements run: the pool, a connection of it, or a transaction. */
 export interface Queries {
@@ -70,7 +70,11 @@ class Runner implements Queries {
       values,
       query_timeout: timeoutMs,
     };
-    return this.#client.query<Row & pg.QueryResultRow>(config);
+    if (!values.some((one) => one instanceof Pieces)) return this.#client.query<Row & pg.QueryResultRow>(config);
+    // Only a pool answers such a query with a promise.
+    if (!(this.#client instanceof pg.Pool))
+      throw new Error("Bytes in pieces are sent by the pool, not in a transaction");
+    return this.#client.query<Row & pg.QueryResultRow>(piecesQuery(config));
   }
 }
 
@@ -139,17 +143,24 @@ export class Connection extends Runner {
   }
 }
 
+/**
+ * Cancels what a connection of a pool runs. True: Postgres has done so, and the connection's next statement is safe, since a
+ * process that runs nothing ignores a cancellation. False: that is not known.
+ */
+type Cancel = (client: pg.PoolClient) => Promise<boolean>;
+
 /** Runs each statement on a connection of the pool, and cancels in Postgres what runs when the signal fires. */
 class Abandonable implements Client {
   readonly #pool: pg.Pool;
   readonly #signal: AbortSignal;
-  readonly #running = new Set<pg.PoolClient>();
+  /** Each with its cancellation, once that is on its way. */
+  readonly #running = new Map<pg.PoolClient, Promise<boolean> | null>();
 
-  constructor(pool: pg.Pool, signal: AbortSignal) {
+  constructor(pool: pg.Pool, signal: AbortSignal, cancel: Cancel) {
     this.#pool = pool;
     this.#signal = signal;
     const cancelAll = () => {
-      for (const client of this.#running) cancel(client);
+      for (const client of this.#running.keys()) this.#running.set(client, cancel(client));
     };
     signal.addEventListener("abort", cancelAll, { once: true });
   }
@@ -161,48 +172,33 @@ class Abandonable implements Client {
       client.release();
       throw this.#signal.reason;
     }
-    this.#running.add(client);
+    this.#running.set(client, null);
     try {
       return await client.query<Row>(config);
     } finally {
+      const isSafe = (await this.#running.get(client)) ?? true;
       this.#running.delete(client);
-      // The cancellation may still be on its way, and would hit the connection's next statement.
-      client.release(this.#signal.aborted);
+      client.release(!isSafe);
     }
   }
-}
-
-const CANCEL_REQUEST = 80_877_102; // https://www.postgresql.org/docs/18/protocol-message-formats.html
-const CANCEL_TIMEOUT_MS = 5_000;
-
-/** Asks Postgres to cancel what the connection runs, over a connection of its own, as the protocol has it. */
-function cancel(client: pg.PoolClient): void {
-  // The driver's types do not know these.
-  const { host, port, processID, secretKey } = client as pg.PoolClient & Record<string, unknown>;
-  if (typeof host !== "string" || typeof processID !== "number" || typeof secretKey !== "number") return;
-  const request = Buffer.alloc(16);
-  for (const [at, value] of [16, CANCEL_REQUEST, processID, secretKey].entries()) request.writeInt32BE(value, at * 4);
-  const socket = host.startsWith("/") ? connect(`${host}/.s.PGSQL.${port}`) : connect(Number(port), host);
-  socket.setTimeout(CANCEL_TIMEOUT_MS, () => socket.destroy());
-  // The statement's own time limit ends it then.
-  socket.on("error", () => {});
-  socket.end(request);
 }
 
 /** The pool of connections to Postgres. A connection is made when it is first needed. */
 export class Database extends Runner {
   readonly #pool: pg.Pool;
   readonly #names: StatementNames;
+  readonly #cancel: Cancel;
 
-  constructor(pool: pg.Pool, names = new StatementNames(), signal: AbortSignal | null = null) {
-    super(signal ? new Abandonable(pool, signal) : pool, names);
+  constructor(pool: pg.Pool, cancel: Cancel, names = new StatementNames(), signal: AbortSignal | null = null) {
+    super(signal ? new Abandonable(pool, signal, cancel) : pool, names);
     this.#pool = pool;
     this.#names = names;
+    this.#cancel = cancel;
   }
 
   /** The same pool, for statements that nobody needs once the signal has fired. They fail then, and Postgres cancels them. */
   until(signal: AbortSignal): Database {
-    return new Database(this.#pool, this.#names, signal);
+    return new Database(this.#pool, this.#cancel, this.#names, signal);
   }
 
   /** Runs what takes effect together or not at all. Holds no request to others: it would hold a connection and locks as long. */
@@ -239,14 +235,19 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** A connection that is idle for this long is closed. */
 const IDLE_TIMEOUT_MS = 10_000;
 
-/** Opens a pool of at most `maxConnections`. Opening never fails, and waits for nothing. */
+/**
+ * Opens a pool of at most `maxConnections`. Opening never fails, and waits for nothing.
+ * @param options.statementTimeoutMs Postgres cancels a statement that takes longer
+ * @param options.cancelBy where Postgres is asked to cancel a statement that was abandoned; see `until`
+ */
 export function openDatabase(
   url: string,
   {
     maxConnections = 10,
     applicationName = "tain",
-    statementTimeoutMs,
-  }: { maxConnections?: number; applicationName?: string; statementTimeoutMs?: number } = {},
+    statementTimeoutMs = 0,
+    cancelBy,
+  }: { maxConnections?: number; applicationName?: string; statementTimeoutMs?: number; cancelBy?: Queries } = {},
 ): Database {
   const pool = new pg.Pool({
     connectionString: url,
@@ -258,14 +259,30 @@ export function openDatabase(
     // Statements that do not need each other's answers go out together.
     pipeline: true,
   });
+  const processes = new WeakMap<pg.PoolClient, number>();
   // An idle connection that breaks (Postgres restarts) leaves the pool by itself; the next query tells its caller.
   pool.on("error", () => {});
-  // A connection that breaks between two statements of a transaction reports to nobody else, and would end the process. The
-  // transaction learns of it by its next statement.
   pool.on("connect", (client) => {
+    // A connection that breaks between two statements of a transaction reports to nobody else, and would end the process. The
+    // transaction learns of it by its next statement.
     client.on("error", () => {});
+    if (!cancelBy) return;
     // By a statement: poolers in between refuse to start with such a parameter.
-    if (statementTimeoutMs !== undefined) client.query(`set statement_timeout = ${statementTimeoutMs}`).catch(() => {});
+    const { text, values } = sql`select pg_backend_pid() as pid,
+      set_config('statement_timeout', ${String(statementTimeoutMs)}, false)`.compiled();
+    client.query<{ pid: number }>(text, values).then(
+      ({ rows }) => processes.set(client, rows[0]?.pid ?? 0),
+      // The connection is broken, and its next statement says so.
+      () => {},
+    );
   });
-  return new Database(pool);
+  return new Database(pool, async (client) => {
+    const process = processes.get(client);
+    // What cannot be cancelled ends by its time limit.
+    if (process === undefined || !cancelBy) return false;
+    return cancelBy.count(sql`select pg_cancel_backend(${process})`).then(
+      () => true,
+      () => false,
+    );
+  });
 }

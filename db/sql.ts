@@ -1,5 +1,14 @@
 /** What a parameter may be. Arrays become arrays of Postgres. */
-export type Value = string | number | bigint | boolean | Date | Buffer | null | readonly Value[];
+export type Value = string | number | bigint | boolean | Date | Buffer | Pieces | null | readonly Value[];
+
+/** Bytes that lie in several places, as one value of type `bytea`. They are sent as they lie, and never copied together. */
+export class Pieces {
+  readonly pieces: readonly Buffer[];
+
+  constructor(pieces: readonly Buffer[]) {
+    this.pieces = pieces;
+  }
+}
 
 /** The types of columns and parameters. */
 export type PgType =

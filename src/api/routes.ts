@@ -50,6 +50,7 @@ export function openApi(
     maxConnections: readConnections,
     applicationName: "tain reads",
     statementTimeoutMs: readTimeoutMs,
+    cancelBy: given.db,
   });
   const mirror = openMirrorReader({ ...given, reads });
   const unshownAccounts = new LRUCache<string, true>({ max: 10_000, ttl: UNSHOWN_MS });

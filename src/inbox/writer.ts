@@ -1,4 +1,4 @@
-import { sql } from "../../db/sql.ts";
+import { Pieces, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 import { Batches } from "../operations/batches.ts";
 import type { Delivery } from "./delivery.ts";
@@ -73,7 +73,7 @@ async function storeNew(db: Context["db"], deliveries: readonly Delivery[]): Pro
   });
   const lengths = deliveries.map(({ payload }) => payload.length);
   // The payloads are one parameter: an array of them would be sent as text, twice as long.
-  const payloads = Buffer.concat(of("payload"));
+  const payloads = new Pieces(of("payload"));
   const rows = await db.prepared<{ id: string; hook_id: string; guid: string }>(
     sql`
       insert into deliveries (hook_id, guid, event, action, repository_id, received_at, payload)

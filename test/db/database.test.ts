@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type Database, openDatabase, type Queries } from "../../db/database.ts";
-import { sql } from "../../db/sql.ts";
+import { Pieces, sql } from "../../db/sql.ts";
 import { together } from "../../db/together.ts";
 import { openTestDatabase } from "../support/database.ts";
 
@@ -107,4 +107,23 @@ test("a lent connection is closed where its borrower fails, with the locks that 
   });
   await expect(failed).rejects.toThrow("gone");
   await expect.poll(() => db.query(lock)).toEqual([{ held: true }]);
+});
+
+test("bytes in pieces arrive as one value, beside values of other types, and fail as any value does", async () => {
+  await using mirror = await opened(1);
+  const { db } = mirror;
+  const pieces = [Buffer.from("one"), Buffer.alloc(300_000, "x"), Buffer.alloc(0), Buffer.from([0, 255])];
+  const send = (bytes: readonly Buffer[]) =>
+    db.prepared(sql`select ${"ä"}::text as text, ${null}::text as missing, ${new Pieces(bytes)}::bytea as bytes,
+      ${[1, 2]}::integer[] as numbers, ${Buffer.from("whole")}::bytea as whole`);
+  const others = { text: "ä", missing: null, numbers: [1, 2], whole: Buffer.from("whole") };
+  expect(await send(pieces)).toEqual([{ ...others, bytes: Buffer.concat(pieces) }]);
+  expect(await send([])).toEqual([{ ...others, bytes: Buffer.alloc(0) }]);
+  await expect(db.query(sql`select ${new Pieces(pieces)}::bytea, 1 / 0`)).rejects.toThrow("division by zero");
+  const slow = sql`select ${new Pieces(pieces)}::bytea, pg_sleep(1)`;
+  await expect(db.query(slow, { timeoutMs: 50 })).rejects.toThrow("timeout");
+  await expect(db.transaction((tx) => tx.query(sql`select ${new Pieces(pieces)}::bytea`))).rejects.toThrow(
+    "not in a transaction",
+  );
+  expect(await send(pieces)).toEqual([{ ...others, bytes: Buffer.concat(pieces) }]);
 });
