@@ -119,11 +119,15 @@ async function ask({ url, requests, connections, seconds, status, perSecond, num
     connection.socket.write(request);
     next += 1;
   };
+  // What was begun is answered: a server that works on after its turn would take from the next one's.
+  const finishOnceAnswered = () => {
+    if (all.every(({ dueAt }) => dueAt === null)) finish();
+  };
   const answered = (connection: Connection) => {
     const now = performance.now();
     latencies.push(now - (connection.dueAt ?? now));
     connection.dueAt = null;
-    if (now >= endsAt) finish();
+    if (now >= endsAt) finishOnceAnswered();
     else if (perSecond === undefined) begin(connection, now);
     else if (waiting.length > 0) begin(connection, waiting.shift() as number);
   };
@@ -144,6 +148,7 @@ async function ask({ url, requests, connections, seconds, status, perSecond, num
     let [due, turn] = [0, 0];
     pacing = setInterval(() => {
       const now = performance.now();
+      if (now >= endsAt) return finishOnceAnswered();
       for (; due < ((now - startedAt) / 1_000) * perSecond; due++) waiting.push(startedAt + (due * 1_000) / perSecond);
       // In turn, since Node.js closes a connection that asks for nothing.
       for (let tried = 0; tried < all.length && waiting.length > 0; tried++, turn++) {
