@@ -33,12 +33,15 @@ export class Exchange {
     return this.#request.headers;
   }
 
-  /** Fires once the caller has gone away, or has its answer. */
+  /** Fires once the caller has gone away before the whole answer was sent. */
   get gone(): AbortSignal {
     if (this.#gone) return this.#gone;
     const controller = new AbortController();
-    this.#response.once("close", () => controller.abort());
-    if (this.#response.closed) controller.abort();
+    const abort = () => {
+      if (!this.#response.writableFinished) controller.abort();
+    };
+    if (this.#response.closed) abort();
+    else this.#response.once("close", abort);
     this.#gone = controller.signal;
     return controller.signal;
   }

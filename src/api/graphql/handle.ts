@@ -24,7 +24,7 @@ import { bugIn, quotaSpentText, type Result, resultOf, resultText, wentWrongText
 import { Documents, openValidation } from "./run/documents.ts";
 import { executePlan } from "./run/execution.ts";
 import { type IssueTexts, openIssueTexts } from "./run/issue-texts.ts";
-import { answerKey, confirmationOfKept, isKeepable, type KeptAnswer, openAnswers } from "./run/kept-answers.ts";
+import { answerKey, confirmationOfKept, type KeptAnswer, openAnswers } from "./run/kept-answers.ts";
 import { Plans } from "./run/plan.ts";
 import { apiSchema } from "./schema.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
@@ -58,7 +58,33 @@ interface Progress {
   requestId: string;
   figures: QuotaFigures | null;
   freshness: Record<string, string>;
-  deadline: AbortSignal | null;
+  limit: TimeLimit | null;
+}
+
+/** Ends what is done for a request once that has taken too long, or its caller has gone. */
+class TimeLimit {
+  readonly #controller = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+  /** It has taken too long. */
+  isOver = false;
+
+  /** @param gone null: it goes on without its caller */
+  constructor(timeoutMs: number, gone: AbortSignal | null) {
+    this.#timer = setTimeout(() => {
+      this.isOver = true;
+      this.#controller.abort();
+    }, timeoutMs);
+    gone?.addEventListener("abort", () => this.#controller.abort(), { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** The request is answered. */
+  lift(): void {
+    clearTimeout(this.#timer);
+  }
 }
 
 /** Answers `POST /graphql`. */
@@ -89,15 +115,17 @@ export class Graphql {
     const requestId = requestIds.next();
     const text = await bodyText(exchange, MAX_BODY_BYTES);
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);
-    const progress: Progress = { exchange, requestId, figures: null, freshness: {}, deadline: null };
+    const progress: Progress = { exchange, requestId, figures: null, freshness: {}, limit: null };
     try {
       return await this.#answer(progress, text);
     } catch (error) {
-      if (progress.deadline?.aborted) return this.#late(progress);
+      if (progress.limit?.isOver) return this.#late(progress);
       // Nobody reads it.
       if (exchange.gone.aborted) return reply(progress, 502, wentWrongText(requestId, ctx.clock.now()));
       if (!(error instanceof ApiFault)) throw error;
       return reply(progress, error.status, faultBody(error, DOCS));
+    } finally {
+      progress.limit?.lift();
     }
   }
 
@@ -123,13 +151,12 @@ export class Graphql {
     const { figures } = progress;
     const isMutation = operation.operation === "mutation";
     // A write that is broken off here may have taken effect. Its own limits end in an answer that says what is known.
-    const deadline = AbortSignal.timeout(isMutation ? timeoutMs + MUTATION_MS : timeoutMs);
-    progress.deadline = deadline;
-    const signal = isMutation ? deadline : AbortSignal.any([deadline, exchange.gone]);
+    const limit = isMutation ? new TimeLimit(timeoutMs + MUTATION_MS, null) : new TimeLimit(timeoutMs, exchange.gone);
+    progress.limit = limit;
     const newCall = () =>
       new GraphqlCall({
         ctx,
-        db: operation.operation === "query" ? ctx.reads.until(signal) : ctx.reads,
+        db: operation.operation === "query" ? ctx.reads.until(limit.signal) : ctx.reads,
         caller,
         sight: sightOf(caller),
         api,
@@ -144,7 +171,7 @@ export class Graphql {
       });
     return operation.operation === "subscription"
       ? await this.#subscribe(progress, query, newCall)
-      : await this.#run(progress, query, { call: newCall(), signal, key, before });
+      : await this.#run(progress, query, { call: newCall(), signal: limit.signal, key, before });
   }
 
   /** @throws ApiFault 401 for anybody without a credential */
@@ -201,7 +228,7 @@ export class Graphql {
           }),
         );
     progress.freshness = await freshnessOf(ctx, call);
-    if (call.met && plan && result.errors.length === 0 && isKeepable(document, operation)) {
+    if (call.met && plan && result.errors.length === 0 && plan.isKeepable) {
       const shown = [...call.shownRepositories];
       const make = () => ({ bytes: ownBytes(resultText(result)), encoded: new Map(), points: cost.points, shown });
       this.#answers.keep(key, make, { shown: [...new Set([PEOPLE, ...call.met, ...shown])], before });

@@ -117,7 +117,8 @@ function piecesOf(document: string, repositoryId: number, mentions: Mentions): P
     let mention = mentions.get(mark);
     if (!mention) {
       const found = referenceOf(mark);
-      mention = { ...mentionedBy(found, repositoryId), found, text: undefined };
+      const { key, name, shape } = mentionedBy(found, repositoryId);
+      mention = { key, name, shape, found, text: undefined };
       mentions.set(mark, mention);
     }
     return mention;

@@ -1,5 +1,6 @@
 import { PEOPLE } from "../../../db/revisions.ts";
 import type { Reading } from "../unchanged/reading.ts";
+import type { Standings } from "../unchanged/standings.ts";
 import { domainOf, type Mentioned, type SharedRow, wholeRepository } from "./shared-row.ts";
 import type { SharedRows, Wanted } from "./shared-rows.ts";
 
@@ -45,43 +46,40 @@ export class ShownRows {
 
   /** Loads rows and all that they refer to, with one statement for each level of rows never seen before. */
   async load(mentioned: Iterable<Mentioned>): Promise<void> {
+    const all = [...mentioned];
     const unknownShapes = new Set<string>();
+    // Asked before rows are read, so that they may be kept as having stood so.
+    let before = await this.#before(all);
     let level = new Map<string, Wanted>();
     const want = ({ key, name, shape }: Mentioned) => {
       if (shape !== null && !this.#shapes.has(shape)) unknownShapes.add(shape);
       if (key.kind === "r") this.#met?.add(key.id);
       if (this.#rows.has(name) || level.has(name)) return;
       const recalled = this.#shared.recall(name);
-      level.set(name, { key, name, recalled });
+      if (recalled && before && this.#shared.stands(recalled, before)) this.#rows.set(name, recalled.value);
+      else level.set(name, { key, name, recalled });
       // A row's last known references are asked for along with the row.
       if (recalled) for (const one of recalled.value.refersTo) want(one);
     };
-    for (const one of mentioned) want(one);
+    for (const one of all) want(one);
     while (level.size > 0) {
-      const loaded = await this.#loadLevel([...level.values()]);
+      const asked = [...level.values()];
       level = new Map();
-      for (const { refersTo } of loaded) for (const one of refersTo) want(one);
+      before = await this.#before(asked);
+      const found = await this.#shared.load(asked, before);
+      for (const { name } of asked) {
+        const row = found.get(name) ?? null;
+        this.#rows.set(name, row);
+        for (const one of row?.refersTo ?? []) want(one);
+      }
     }
     for (const [id, keys] of await this.#shared.loadShapes(unknownShapes)) this.#shapes.set(id, keys);
   }
 
-  /** The rows that had to be read; what they refer to may be unknown yet. */
-  async #loadLevel(level: readonly Wanted[]): Promise<SharedRow[]> {
+  /** How what tells of changes of these rows stands. What was asked in this reading is not asked again. */
+  async #before(rows: readonly Pick<Wanted, "key">[]): Promise<Standings | undefined> {
     const domains = new Set([PEOPLE]);
-    for (const { key } of level) domains.add(domainOf(key));
-    // Asked before the rows are read, so that they may be kept as having stood so.
-    const before = await this.#reading?.now(domains);
-    const missing = level.filter(({ name, recalled }) => {
-      if (!before || !recalled || !this.#shared.stands(recalled, before)) return true;
-      this.#rows.set(name, recalled.value);
-      return false;
-    });
-    if (missing.length === 0) return [];
-    const found = await this.#shared.load(missing, before);
-    return missing.flatMap(({ name }) => {
-      const row = found.get(name) ?? null;
-      this.#rows.set(name, row);
-      return row ?? [];
-    });
+    for (const { key } of rows) domains.add(domainOf(key));
+    return this.#reading?.now(domains);
   }
 }

@@ -117,7 +117,10 @@ function isWhole<Value>(entry: Entry<Value>): entry is Recalled<Value> {
 }
 
 function stands<Value>({ shown, stood }: Recalled<Value>, now: Standings): boolean {
-  return shown.every((id, at) => isSame(stood[at], now.get(id)));
+  for (let at = 0; at < shown.length; at++) {
+    if (!isSame(stood[at], now.get(shown[at] ?? Number.NaN))) return false;
+  }
+  return true;
 }
 
 function isSame(before: Standing | undefined, now: Standing | undefined): boolean {

@@ -1,4 +1,4 @@
-import { BREAK, type DocumentNode, Kind, type OperationDefinitionNode, visit } from "graphql";
+import { BREAK, type DefinitionNode, Kind, type OperationDefinitionNode, visit } from "graphql";
 import type { Encoding } from "../../../http/encoding.ts";
 import { Kept } from "../../../mirror/unchanged/kept.ts";
 import type { Standings } from "../../../mirror/unchanged/standings.ts";
@@ -30,19 +30,20 @@ export function answerKey(body: string, { api, caller }: { api: string; caller: 
 const UNBOUND = new Set(["repositories"]);
 
 /** Whether the operation can show only single repositories and their contents. */
-export function isKeepable(document: DocumentNode, operation: OperationDefinitionNode): boolean {
+export function isKeepable(definitions: readonly DefinitionNode[], operation: OperationDefinitionNode): boolean {
   if (operation.operation !== "query") return false;
-  if (document.definitions.some((one) => one.kind === Kind.OPERATION_DEFINITION && one !== operation)) return false;
+  if (definitions.some((one) => one.kind === Kind.OPERATION_DEFINITION && one !== operation)) return false;
   if (!operation.selectionSet.selections.every((one) => one.kind === Kind.FIELD && one.name.value === "repository"))
     return false;
   let isBound = true;
-  visit(document, {
-    Field: ({ name }) => {
-      if (!UNBOUND.has(name.value)) return undefined;
-      isBound = false;
-      return BREAK;
-    },
-  });
+  for (const definition of definitions)
+    visit(definition, {
+      Field: ({ name }) => {
+        if (!UNBOUND.has(name.value)) return undefined;
+        isBound = false;
+        return BREAK;
+      },
+    });
   return isBound;
 }
 

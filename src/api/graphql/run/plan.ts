@@ -27,6 +27,7 @@ import {
   TypeMetaFieldDef,
   visit,
 } from "graphql";
+import { isKeepable } from "./kept-answers.ts";
 import { selects } from "./selections.ts";
 
 type VariableValues = Extract<ReturnType<typeof getVariableValues>, { variableValues: unknown }>["variableValues"];
@@ -95,6 +96,8 @@ export class Plan {
   readonly schema: GraphQLSchema;
   readonly root: PlannedSelection;
   readonly fragments: Fragments;
+  /** Its answers may be kept. */
+  readonly isKeepable: boolean;
   readonly #name: string;
   readonly #chosen: Readonly<Record<string, boolean>>;
   #slots = 0;
@@ -104,10 +107,11 @@ export class Plan {
     schema: GraphQLSchema,
     rootType: GraphQLObjectType,
     operation: OperationDefinitionNode,
-    { name, fragments, chosen }: { name: string; fragments: Fragments; chosen: Readonly<Record<string, boolean>> },
+    { name, prepared, chosen }: { name: string; prepared: Prepared; chosen: Readonly<Record<string, boolean>> },
   ) {
     this.schema = schema;
-    this.fragments = fragments;
+    this.fragments = prepared.fragments;
+    this.isKeepable = prepared.isKeepable;
     this.#name = name;
     this.#chosen = chosen;
     this.root = this.#selection(rootType, [operation.selectionSet]);
@@ -250,7 +254,7 @@ export class Plans {
     if (!plan) {
       plan = new Plan(this.#schema, rootType, operation, {
         name: String(this.#made++),
-        fragments: planned.fragments,
+        prepared: planned,
         chosen,
       });
       if (planned.plans.size < MAX_CHOICES) planned.plans.set(name, plan);
@@ -259,11 +263,16 @@ export class Plans {
   }
 }
 
-interface Planned {
+/** What is the same for all plans of an operation. */
+interface Prepared {
+  fragments: Fragments;
+  isKeepable: boolean;
+}
+
+interface Planned extends Prepared {
   isPlannable: boolean;
   /** The variables that `@skip` and `@include` depend on. */
   conditions: readonly string[];
-  fragments: Fragments;
   plans: Map<string, Plan>;
 }
 
@@ -284,6 +293,7 @@ function prepare(definitions: readonly DefinitionNode[], operation: OperationDef
   for (const fragment of Object.values(fragments)) look(fragment);
   return {
     isPlannable: operation.operation === "query",
+    isKeepable: isKeepable(definitions, operation),
     conditions: [...conditions],
     fragments,
     plans: new Map(),
