@@ -148,7 +148,7 @@ export const plants: readonly Plant[] = [
     does: "A catch-up begins at its watermark, and misses what a replica shows late.",
     file: "src/sync/reads/pages.ts",
     replaces: [["export const OVERLAP_MS = 30_000;", "export const OVERLAP_MS = -1_000;"]],
-    tests: ["test/scenario/missed-sweep.test.ts", "test/scenario/lost-webhooks.test.ts"],
+    tests: ["test/scenario/catch-up.test.ts"],
   },
   {
     name: "removal-is-undone",
@@ -249,7 +249,7 @@ export const plants: readonly Plant[] = [
     replaces: [
       ["(isDone ? saveValidator : forgetValidators)(tx, page.validator)", "saveValidator(tx, page.validator)"],
     ],
-    tests: ["test/scenario/pull-pages.test.ts"],
+    tests: ["test/scenario/catch-up.test.ts"],
   },
   {
     name: "full-page-stays-last",

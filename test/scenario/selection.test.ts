@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { createRepository } from "../../src/simulator/changes/repositories.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
@@ -49,6 +50,13 @@ test("a repository that is removed stays away although owner/* is selected, and 
   expect(await removeSelection(world.ctx, world.first, { purge: false })).toEqual([world.first]);
   await resolveSelections(world.ctx);
   expect((await states(world))[world.first]).toBe("gone");
+  // The list of the owner's repositories has changed, so that it is read and not only confirmed.
+  const { world: upstream } = world.simulator;
+  const { ownerId = 0 } =
+    [...upstream.repositories.values()].find((one) => upstream.fullName(one) === world.first) ?? {};
+  createRepository(upstream, ownerId, { ownerId, name: "made-later" });
+  await resolveSelections(world.ctx);
+  expect(await states(world)).toMatchObject({ [`${owner}/made-later`]: expect.any(String), [world.first]: "gone" });
   expect((await world.get(`/repos/${world.first}`)).status).toBe(404);
   await world.mirror(world.first);
   expect((await states(world))[world.first]).toBe("live");
