@@ -2,17 +2,20 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline, Readable } from "node:stream";
 import { promisify } from "node:util";
+import { NO_ACCESS } from "./access.ts";
 import { SettableClock } from "./clock.ts";
 import { createApp, deleteApp, editApp, editInstallation, install, shownApp, uninstall } from "./control-apps.ts";
 import type { FaultSettings } from "./faults.ts";
 import { isJsonObject, trusted } from "./json.ts";
 import { mutate } from "./mutations.ts";
 import { type Bucket, callerOf } from "./quota.ts";
+import type { Repository } from "./records.ts";
 import { Refusal } from "./refusal.ts";
 import type { Simulator } from "./running.ts";
 import { summary, wholeState } from "./state.ts";
 import type { TokenInput } from "./tokens.ts";
 import { openView, type View } from "./views/view.ts";
+import type { World } from "./world.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 type ControlRoute = (control: Control, body: Json, query: URLSearchParams, rest: string) => unknown;
@@ -79,13 +82,15 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
     const { world } = control.simulator;
     const wanted = query.get("repository");
     if (wanted === null) return summary(control.view());
-    const [owner = "", name = ""] = wanted.split("/");
-    const repository = /^\d+$/.test(wanted)
-      ? world.repositories.get(Number(wanted))
-      : world.repositoryByName(owner, name)?.repository;
+    const repository = named(world, wanted);
     const repositories = wanted === "*" ? [...world.repositories.values()] : repository ? [repository] : [];
     if (repositories.length === 0 && wanted !== "*") throw new ControlError(`There is no repository ${wanted}`);
     return Readable.from(wholeState(control.view(), repositories));
+  },
+  /** `?repository=` (full name or id), and `token=` unless the caller has none; see `Simulator.accessOf`. */
+  "GET access": ({ simulator }, _body, query) => {
+    const repository = named(simulator.world, query.get("repository") ?? "");
+    return repository ? simulator.accessOf(query.get("token"), repository) : NO_ACCESS;
   },
   "GET clock": ({ simulator }) => ({ now: simulator.world.clock.now() }),
   "POST clock": ({ simulator }, body) => {
@@ -143,6 +148,7 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
       login: simulator.world.user(token.userId).login,
       kind: token.kind,
       scopes: token.scopes,
+      permissions: token.permissions,
     };
   },
   "DELETE tokens": ({ simulator }, _body, _query, rest) => {
@@ -167,6 +173,12 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
     return simulator.webhooks.tally;
   },
 };
+
+/** By full name, an old one too, or by id. */
+function named(world: World, text: string): Repository | undefined {
+  const [owner = "", name = ""] = text.split("/");
+  return /^\d+$/.test(text) ? world.repositories.get(Number(text)) : world.repositoryByName(owner, name)?.repository;
+}
 
 function isLimit<Limits extends object>(limits: Limits, name: PropertyKey): name is keyof Limits {
   return Object.hasOwn(limits, name);

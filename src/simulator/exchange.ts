@@ -1,5 +1,6 @@
 /** A request of the public interface while it is answered. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { roleOf } from "./access.ts";
 import { appOfJwt, looksLikeJwt, UNDECODABLE } from "./app-jwt.ts";
 import { type App, covers } from "./apps.ts";
 import { appCaller, type Bucket, type Caller, callerOf } from "./quota.ts";
@@ -8,7 +9,7 @@ import { Refusal } from "./refusal.ts";
 import type { Service } from "./rest/call.ts";
 import { newRequestId } from "./rest/headers.ts";
 import { credentialOf, mediaOf, versionOf } from "./rest/negotiation.ts";
-import { roleOf, type Token } from "./tokens.ts";
+import type { Token } from "./tokens.ts";
 import { openView, type View } from "./views/view.ts";
 
 const MAX_BODY = 25 * 1024 * 1024;
@@ -32,6 +33,8 @@ export interface Exchange {
   bucket: Bucket;
   route: string;
   docs: string;
+  /** What the route takes, for the headers that tell it. Null: no route, or one for Apps. */
+  accepted: { readonly permissions: string | null; readonly scopes: string } | null;
   charged: number;
   points: number;
   limited: "primary" | "secondary" | null;
@@ -83,6 +86,7 @@ export function openExchange(
     bucket: path === "/graphql" ? "graphql" : "core",
     route: `${request.method} (unknown)`,
     docs: "https://docs.github.com/rest",
+    accepted: null,
     charged: 0,
     points: 0,
     limited: null,

@@ -10,14 +10,14 @@ import {
   type OperationDefinitionNode,
   type SelectionNode,
 } from "graphql";
+import { allows, wasGiven } from "./access.ts";
 import { type Call, type Caller, type GraphqlFaults, TimedOutError, typedError } from "./graphql/call.ts";
 import { type Cost, NODE_LIMIT, priceOperation } from "./graphql/cost.ts";
 import { Documents, executionError } from "./graphql/documents.ts";
 import { buildSimulatorSchema } from "./graphql/schema.ts";
 import { isJsonObject } from "./json.ts";
-import { grants } from "./permissions.ts";
 import { callerOf, type Quota } from "./quota.ts";
-import { granted, type Token } from "./tokens.ts";
+import { calledBy, isIntegration, type Token } from "./tokens.ts";
 import type { View } from "./views/view.ts";
 import type { World } from "./world.ts";
 
@@ -105,7 +105,7 @@ export class Graphql {
     const state = this.#quota.state(spender, "graphql");
     const call: Call = {
       world: this.#world,
-      caller: callerFor(token, request.view),
+      caller: callerFor(this.#world, token, request.view),
       viewer: this.#world.user(token.userId),
       faults: this.faults,
       view: request.view,
@@ -142,24 +142,14 @@ function isBug(error: GraphQLError): boolean {
   return originalError !== undefined && originalError !== null && originalError.name !== "GraphQLError";
 }
 
-function callerFor(token: Token, view: View): Caller {
-  const { repositoryIds, grant } = token;
-  if (grant) {
-    return {
-      userId: token.userId,
-      kind: "integration",
-      // Its permissions decide what it may do there, not a role.
-      roleOf: (repository) => (granted(grant, repository) ? "admin" : view.roleOf(repository)),
-      wasGiven: (repository) => granted(grant, repository),
-      may: (repository, needed) => granted(grant, repository) && grants(grant.permissions, needed),
-    };
-  }
+function callerFor(world: World, token: Token, view: View): Caller {
+  const isApp = isIntegration(token);
   return {
-    userId: token.userId,
-    kind: token.kind === "installation" ? "integration" : "personal access token",
-    roleOf: (repository) => view.roleOf(repository),
-    wasGiven: ({ id }) => repositoryIds === "all" || (repositoryIds !== "account" && repositoryIds.has(id)),
-    may: () => true,
+    kind: calledBy(token),
+    // An App's permissions decide what it may do there, not a role.
+    roleOf: (repository) => (isApp && wasGiven(token, repository) ? "admin" : view.roleOf(repository)),
+    wasGiven: (repository) => wasGiven(token, repository),
+    may: (repository, needed) => allows(world, token, repository, needed),
   };
 }
 

@@ -4,23 +4,32 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
+import { allows, wasGiven } from "./access.ts";
 import { UNDECODABLE } from "./app-jwt.ts";
 import type { App } from "./apps.ts";
 import { type Exchange, header, openExchange, readText } from "./exchange.ts";
 import type { Faults, HttpFault } from "./faults.ts";
 import { Graphql } from "./graphql.ts";
 import { isJsonObject } from "./json.ts";
-import { accepted, grants, neededFor } from "./permissions.ts";
-import type { Repository, RepositoryRole } from "./records.ts";
+import { acceptedPermissions, acceptedScopes, has, levelOf, neededFor } from "./permissions.ts";
+import type { Repository } from "./records.ts";
 import { Refusal } from "./refusal.ts";
 import { Responder } from "./responder.ts";
 import { suspended } from "./rest/apps.ts";
-import { type Answer, type Call, notFound, Redirect, type Service } from "./rest/call.ts";
+import {
+  type Answer,
+  type Call,
+  inaccessible,
+  notFound,
+  Redirect,
+  type RepositoryCall,
+  type Service,
+} from "./rest/call.ts";
 import { DEPRECATION, DEPRECATION_LINK } from "./rest/headers.ts";
 import { credentialOf, unsupportedVersion, versionOf } from "./rest/negotiation.ts";
 import { type Route, Router, segmentsOf } from "./rest/router.ts";
 import { ROUTES } from "./rest/routes.ts";
-import { type Grant, granted } from "./tokens.ts";
+import { isIntegration, type Token } from "./tokens.ts";
 import { time } from "./views/view.ts";
 
 const DOCS = "https://docs.github.com/rest";
@@ -131,6 +140,7 @@ export class HttpApi {
     if (found) {
       exchange.route = `${found.route.method} ${found.route.pattern}`;
       exchange.docs = `${DOCS}/${found.route.docs}`;
+      if (!found.route.forApps) exchange.accepted = acceptedOf(found.route);
     }
     const limited = this.#limit(exchange, found?.route);
     if (limited) return limited;
@@ -149,17 +159,32 @@ export class HttpApi {
       view: exchange.view,
     };
     if (typeof found.route.run === "function") {
-      // GitHub docs: Apps make repositories only with a user's token.
-      if (exchange.token?.grant && found.route.method === "POST") throw forbiddenToApp({});
+      if (exchange.token && !mayCreate(exchange.token, found.route.method)) throw inaccessible(exchange.token);
       return dressed(exchange, found.route, found.route.run(call));
     }
     const role = repository && exchange.view.roleOf(repository);
     if (!repository || !role) throw notFound();
     if (moved) throw new Redirect(`${exchange.view.apiUrl}${call.path}${queryOf(request)}`);
     if (repository.blocked) return blockedAnswer(repository);
-    const grant = app ? null : (exchange.token?.grant ?? null);
-    const inRepository = { ...call, repository, role: grant ? permitted(grant, found.route, repository) : role };
+    if (!app) this.#checkPermission(exchange, found.route, repository);
+    const { token } = exchange;
+    const level = levelOf(method);
+    const inRepository: RepositoryCall = {
+      ...call,
+      repository,
+      // Within its permissions an App may do everything.
+      role: token && isIntegration(token) && wasGiven(token, repository) ? "admin" : role,
+      mayTouch: (permission) => allows(this.#service.world, token, repository, [{ permission, level }]),
+    };
     return dressed(exchange, found.route, found.route.run.inRepository(inRepository));
+  }
+
+  /** Callers without a token are refused by what needs one. */
+  #checkPermission({ token }: Exchange, { method, pattern }: Route, repository: Repository): void {
+    const needed = neededFor(method, pattern);
+    if (!token || allows(this.#service.world, token, repository, needed)) return;
+    // A scope that is missing looks as if there were nothing.
+    throw token.permissions || token.grant || !token.write ? inaccessible(token, needed) : notFound();
   }
 
   /** Names and numeric ids lead to the same routes. */
@@ -319,21 +344,14 @@ function authenticated({ request, token, app }: Exchange, forApps: boolean): App
   return null;
 }
 
-/**
- * The role of an installation in a repository, once its permissions allow what the route does: within them it may do
- * everything. Public repositories are readable by everyone, except for what no one may read.
- */
-function permitted(grant: Grant, { method, pattern }: Route, repository: Repository): RepositoryRole {
-  const needed = neededFor(method, pattern);
-  const open = method === "GET" && repository.visibility === "public" && !pattern.includes("/hooks");
-  const given = granted(grant, repository);
-  if (given && grants(grant.permissions, needed)) return "admin";
-  if (open) return "pull";
-  throw forbiddenToApp({ "X-Accepted-GitHub-Permissions": accepted(needed) });
+/** GitHub docs: Apps make repositories only with a user's token. */
+function mayCreate(token: Token, method: string): boolean {
+  if (method !== "POST") return true;
+  return !isIntegration(token) && (!token.permissions || has(token.permissions, "administration", "write"));
 }
 
-function forbiddenToApp(headers: Refusal["headers"]): Refusal {
-  return new Refusal(403, "Resource not accessible by integration", undefined, headers);
+function acceptedOf({ method, pattern }: Route): Exchange["accepted"] {
+  return { permissions: acceptedPermissions(method, pattern), scopes: acceptedScopes(method, pattern) };
 }
 
 function queryOf(request: IncomingMessage): string {

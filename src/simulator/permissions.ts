@@ -1,4 +1,7 @@
-/** Permissions of Apps: what each route and each webhook event takes. GitHub docs: "Permissions required for GitHub Apps". */
+/**
+ * Permissions of Apps, fine-grained tokens and Actions tokens: what each route and each webhook event takes. GitHub docs:
+ * "Permissions required for GitHub Apps" and "Permissions required for fine-grained personal access tokens".
+ */
 export type Level = "read" | "write" | "admin";
 export type Permissions = Readonly<Record<string, Level>>;
 
@@ -16,15 +19,54 @@ export function has(permissions: Permissions, permission: string, level: Level):
   return granted !== undefined && ORDER.indexOf(granted) >= ORDER.indexOf(level);
 }
 
+/** What both allow. */
+export function within(granted: Permissions, bound: Permissions): Permissions {
+  const common: Record<string, Level> = {};
+  for (const level of ORDER)
+    for (const permission of Object.keys(granted))
+      if (has(granted, permission, level) && has(bound, permission, level)) common[permission] = level;
+  return common;
+}
+
+export function levelOf(method: string): "read" | "write" {
+  return method === "GET" || method === "HEAD" ? "read" : "write";
+}
+
 /** As `X-Accepted-GitHub-Permissions` says it: a semicolon is "or". */
 export function accepted(needed: Needed): string {
   return needed.map(({ permission, level }) => `${permission}=${level}`).join("; ");
 }
 
+const IN_REPOSITORY = "/repos/:owner/:repo";
+
+/** `X-Accepted-GitHub-Permissions` of a route that is not for Apps; null where the service's answer is not known. */
+export function acceptedPermissions(method: string, pattern: string): string | null {
+  if (pattern.startsWith(IN_REPOSITORY)) return accepted(neededFor(method, pattern));
+  if (levelOf(method) === "write") return pattern.endsWith("/repos") ? "administration=write" : null;
+  if (pattern.endsWith("/repos")) return "metadata=read";
+  return PERMISSIONLESS.includes(pattern) ? "allows_permissionless_access=true" : null;
+}
+
+const PERMISSIONLESS = ["/user", "/orgs/:login", "/organizations/:id"];
+
+/** `X-Accepted-OAuth-Scopes` of a route, as recorded: it informs, and refuses nobody. */
+export function acceptedScopes(method: string, pattern: string): string {
+  if (pattern === "/orgs/:login" || pattern === "/organizations/:id")
+    return "admin:org, read:org, repo, user, write:org";
+  if (!pattern.startsWith(IN_REPOSITORY)) return "";
+  const path = pattern.slice(IN_REPOSITORY.length);
+  if (path.startsWith("/hooks")) {
+    const read = levelOf(method) === "read" ? ["read:repo_hook"] : [];
+    const write = method === "DELETE" ? [] : ["write:repo_hook"];
+    return ["admin:repo_hook", "public_repo", ...read, "repo", ...write].join(", ");
+  }
+  return /^\/(pulls|git)|^\/issues\/(:number\/)?comments/.test(path) ? "" : "repo";
+}
+
 /** What a repository route takes; `pattern` is the route's, from `/repos/:owner/:repo` on. */
 export function neededFor(method: string, pattern: string): Needed {
-  const level: Level = method === "GET" || method === "HEAD" ? "read" : "write";
-  const path = pattern.slice("/repos/:owner/:repo".length);
+  const level = levelOf(method);
+  const path = pattern.slice(IN_REPOSITORY.length);
   const names = namesFor(path, level);
   return names.map((permission) => ({ permission, level }));
 }

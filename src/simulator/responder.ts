@@ -78,7 +78,7 @@ export class Responder {
       ...commonHeaders(exchange.requestId),
       "X-GitHub-Media-Type": exchange.mediaName,
       "x-github-api-version-selected": exchange.view.version,
-      ...tokenHeaders(exchange.token),
+      ...tokenHeaders(exchange.token, exchange.accepted),
       // Calls with a JWT carry none.
       ...(exchange.app && !(exchange.app instanceof Refusal)
         ? {}

@@ -1,5 +1,7 @@
+import type { Access } from "./access.ts";
 import type { FaultSettings, Faults } from "./faults.ts";
 import type { Live, LiveOptions } from "./live/live.ts";
+import type { Repository } from "./records.ts";
 import type { Service } from "./rest/call.ts";
 
 export interface Simulator extends Service, AsyncDisposable {
@@ -7,6 +9,11 @@ export interface Simulator extends Service, AsyncDisposable {
   readonly url: string;
   readonly htmlUrl: string;
   readonly faults: Faults;
+  /**
+   * What the service lets a token do in a repository: the rule by which it answers, not a copy of it. Null: no token.
+   * Unknown, revoked, expired and suspended tokens have nothing.
+   */
+  accessOf(token: string | null, repository: Repository): Access;
   /** Replaces all faults: HTTP, webhooks, GraphQL, replica lag. */
   setFaults(settings: FaultSettings): void;
   /** Starts the seeded stream of changes, in place of one that runs. */

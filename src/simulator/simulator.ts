@@ -3,6 +3,7 @@
  * interfaces, its webhooks, its limits, its faults. It imports nothing of the mirror it is used to test.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { accessOf, NO_ACCESS } from "./access.ts";
 import { type AppInput, Apps } from "./apps.ts";
 import { type Clock, SettableClock } from "./clock.ts";
 import { Control } from "./control.ts";
@@ -82,6 +83,10 @@ export async function openSimulator(options: SimulatorOptions = {}): Promise<Sim
     url,
     htmlUrl,
     faults,
+    accessOf(value, repository) {
+      const token = value === null ? null : tokens.find(value);
+      return token === undefined ? NO_ACCESS : accessOf(world, token, repository);
+    },
     setFaults(settings) {
       faults.set(settings);
       world.lag.ms = faults.lagMs;

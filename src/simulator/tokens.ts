@@ -1,10 +1,11 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { covers, type Installation } from "./apps.ts";
-import { has, type Permissions } from "./permissions.ts";
+import type { Installation } from "./apps.ts";
+import { isOneOf } from "./json.ts";
+import type { Permissions } from "./permissions.ts";
 import type { Repository, RepositoryRole, User } from "./records.ts";
 import type { World } from "./world.ts";
 
-type TokenKind = "classic" | "fine-grained" | "oauth" | "installation";
+type TokenKind = "classic" | "fine-grained" | "oauth" | "installation" | "actions";
 
 /** What an installation token may do: never more than its installation may, at any moment. */
 export interface Grant {
@@ -23,7 +24,12 @@ export interface Token {
   readonly userId: number;
   /** Installation tokens spend the installation's quota and have no `/user`. */
   readonly installationId: number | null;
+  /** Only of classic and OAuth tokens: without `repo` they see public data alone. */
   readonly scopes: readonly string[];
+  /** What a fine-grained or Actions token may do in the repositories given to it. Null: its role there alone decides. */
+  readonly permissions: Permissions | null;
+  /** The resource owner of a fine-grained token. Null: any. */
+  readonly ownerId: number | null;
   /** Requests an hour (core) and points an hour (graphql); shared by the user's tokens unless set here. */
   readonly limit: number | null;
   /**
@@ -45,8 +51,15 @@ export interface TokenInput {
   readonly login: string;
   readonly scopes?: readonly string[];
   readonly limit?: number;
-  /** Absent: what the account itself may see. */
+  /** Absent: what the account itself may see. "all" of a token with a resource owner: all that the owner has. */
   readonly repositories?: "all" | readonly string[];
+  /**
+   * Of fine-grained and Actions tokens; metadata is always read. A fine-grained token without any is limited by its role
+   * alone. An Actions token needs them, and exactly one repository.
+   */
+  readonly permissions?: Permissions;
+  /** Login of a fine-grained token's resource owner. Default, with permissions: who owns `repositories`, or the account. */
+  readonly owner?: string;
   readonly write?: boolean;
   readonly installationId?: number;
   readonly expiresAt?: number;
@@ -57,11 +70,10 @@ const PREFIXES: Readonly<Record<TokenKind, string>> = {
   "fine-grained": "github_pat_",
   oauth: "gho_",
   installation: "ghs_",
+  actions: "ghs_",
 };
 
 const INSTALLATION_TOKEN_SECONDS = 3_600;
-
-const RANK: readonly RepositoryRole[] = ["pull", "triage", "push", "maintain", "admin"];
 
 /** The credentials that the simulated service knows, and what each may see. */
 export class Tokens {
@@ -72,11 +84,15 @@ export class Tokens {
     this.#world = world;
   }
 
-  /** Throws when a repository is named that does not exist, or the value is in use. */
+  /** Throws a sentence when the value is in use, or the input makes no sense for the kind. */
   create(input: TokenInput): Token {
     const kind = input.kind ?? "classic";
     const value = input.token ?? newValue(kind);
     if (this.#byValue.has(value)) throw new Error("This token exists already");
+    const named = this.#named(input.repositories);
+    checkPermissions(kind, input.permissions);
+    if (kind === "actions" && (named.length !== 1 || !input.permissions))
+      throw new Error("An Actions token needs its one repository and its permissions");
     const user = this.#world.userByLogin(input.login) ?? this.#world.addUser({ login: input.login });
     const token: Token = {
       value,
@@ -84,8 +100,10 @@ export class Tokens {
       userId: user.id,
       installationId: input.installationId ?? null,
       scopes: input.scopes ?? ["repo", "user"],
+      permissions: input.permissions ? { ...input.permissions, metadata: "read" } : null,
+      ownerId: kind === "fine-grained" ? this.#ownerOf(input, named, user) : null,
       limit: input.limit ?? null,
-      repositoryIds: this.#ids(input.repositories),
+      repositoryIds: idsOf(input.repositories, named),
       write: input.write ?? true,
       grant: null,
       expiresAt: input.expiresAt ?? null,
@@ -104,6 +122,8 @@ export class Tokens {
       userId: app.botId,
       installationId: id,
       scopes: [],
+      permissions: null,
+      ownerId: null,
       limit: null,
       repositoryIds: new Set(),
       write: true,
@@ -137,17 +157,24 @@ export class Tokens {
     return token;
   }
 
-  #ids(repositories: "all" | readonly string[] | undefined): Token["repositoryIds"] {
-    if (repositories === undefined) return "account";
-    if (repositories === "all") return "all";
-    return new Set(
-      repositories.map((fullName) => {
-        const [owner = "", name = ""] = fullName.split("/");
-        const found = this.#world.repositoryByName(owner, name);
-        if (!found) throw new Error(`There is no repository ${fullName}`);
-        return found.repository.id;
-      }),
-    );
+  #named(repositories: TokenInput["repositories"]): Repository[] {
+    if (repositories === undefined || repositories === "all") return [];
+    return repositories.map((fullName) => {
+      const [owner = "", name = ""] = fullName.split("/");
+      const found = this.#world.repositoryByName(owner, name);
+      if (!found) throw new Error(`There is no repository ${fullName}`);
+      return found.repository;
+    });
+  }
+
+  #ownerOf({ owner, permissions }: TokenInput, named: readonly Repository[], user: User): number | null {
+    if (owner === undefined && !permissions) return null;
+    const account = owner === undefined ? undefined : this.#world.userByLogin(owner);
+    if (owner !== undefined && !account) throw new Error(`There is no account ${owner}`);
+    const ownerId = account?.id ?? named[0]?.ownerId ?? user.id;
+    if (named.some((repository) => repository.ownerId !== ownerId))
+      throw new Error("A fine-grained token has one resource owner: the owner of all its repositories");
+    return ownerId;
   }
 
   /** Undefined for unknown, expired and orphaned tokens alike. */
@@ -166,6 +193,21 @@ export class Tokens {
   }
 }
 
+function idsOf(given: TokenInput["repositories"], named: readonly Repository[]): Token["repositoryIds"] {
+  if (given === undefined) return "account";
+  return given === "all" ? "all" : new Set(named.map(({ id }) => id));
+}
+
+/** A name or level that nobody has would silently grant nothing. */
+function checkPermissions(kind: TokenKind, permissions: Permissions | undefined): void {
+  if (permissions === undefined) return;
+  if (kind !== "fine-grained" && kind !== "actions") throw new Error(`A token of kind ${kind} has no permissions`);
+  for (const [name, level] of Object.entries(permissions)) {
+    if (!/^[a-z_]+$/.test(name) || !isOneOf(["read", "write", "admin"], level))
+      throw new Error(`There is no permission ${name}: ${level}`);
+  }
+}
+
 function newValue(kind: TokenKind): string {
   return `${PREFIXES[kind]}${randomBytes(27).toString("base64url").replaceAll(/[-_]/g, "0")}`;
 }
@@ -178,38 +220,14 @@ function longValue(appId: number, installationId: number, now: number): string {
   return `ghs_${appId}_${part({ alg: "RS256", typ: "JWT" })}.${part(claims)}.${signature}`;
 }
 
-/** Whether the token's installation, and the token itself, were given the repository. */
-export function granted({ installation, repositoryIds }: Grant, repository: Repository): boolean {
-  return covers(installation, repository) && (repositoryIds === null || repositoryIds.has(repository.id));
+/** Apps and Actions call as an installation; all others are told that they have a personal access token. */
+export function isIntegration({ kind }: Token): boolean {
+  return kind === "installation" || kind === "actions";
 }
 
-/** How an App's permissions look in the words of roles. */
-function roleOfGrant({ permissions }: Grant): RepositoryRole {
-  if (has(permissions, "administration", "write")) return "admin";
-  if (has(permissions, "contents", "write")) return "push";
-  return has(permissions, "issues", "write") || has(permissions, "pull_requests", "write") ? "triage" : "pull";
-}
-
-/** What a caller is to a repository: undefined when it may not even know of it. Anonymous callers have no token. */
-export function roleOf(world: World, token: Token | null, repository: Repository): RepositoryRole | undefined {
-  const open = repository.visibility === "public" ? "pull" : undefined;
-  if (!token) return open;
-  if (token.grant) return granted(token.grant, repository) ? roleOfGrant(token.grant) : open;
-  const role = given(world, token, repository) ?? open;
-  if (!role) return undefined;
-  return token.write || RANK.indexOf(role) < RANK.indexOf("push") ? role : "pull";
-}
-
-function given(world: World, token: Token, repository: Repository): RepositoryRole | undefined {
-  if (token.repositoryIds === "account") return roleOfUser(world, token.userId, repository);
-  // A token that was given a repository may work in it, apart from its account's rights.
-  return token.repositoryIds === "all" || token.repositoryIds.has(repository.id) ? "admin" : undefined;
-}
-
-function roleOfUser(world: World, userId: number, repository: Repository): RepositoryRole | undefined {
-  if (repository.ownerId === userId) return "admin";
-  if (world.user(repository.ownerId).memberIds.includes(userId)) return "admin";
-  return repository.collaborators.get(userId);
+/** Who is refused in "Resource not accessible by …". */
+export function calledBy(token: Token): "integration" | "personal access token" {
+  return isIntegration(token) ? "integration" : "personal access token";
 }
 
 export function mayPush(role: RepositoryRole | undefined): boolean {

@@ -1,7 +1,8 @@
+import { roleOf } from "../../src/simulator/access.ts";
 import { SettableClock } from "../../src/simulator/clock.ts";
 import { Graphql, type GraphqlAnswer } from "../../src/simulator/graphql.ts";
 import { Quota, type QuotaLimits } from "../../src/simulator/quota.ts";
-import { roleOf, type Token, type TokenInput, Tokens } from "../../src/simulator/tokens.ts";
+import { type Token, type TokenInput, Tokens } from "../../src/simulator/tokens.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { World } from "../../src/simulator/world.ts";
 

@@ -1,5 +1,6 @@
 import { GraphQLError, type GraphQLResolveInfo } from "graphql";
-import type { Needed } from "../permissions.ts";
+import type { Kind } from "../access.ts";
+import type { Level, Needed } from "../permissions.ts";
 import { GHOST_ID, type Issue, type Repository, type RepositoryRole, type Seconds, type User } from "../records.ts";
 import type { Row } from "../replica-lag.ts";
 import { repositoryPage, type View } from "../views/view.ts";
@@ -8,14 +9,13 @@ import type { Cost } from "./cost.ts";
 
 /** Who asks, and what they may see and do. */
 export interface Caller {
-  readonly userId: number;
   /** Says who is refused in "Resource not accessible by …". */
   readonly kind: "personal access token" | "integration";
   /** Undefined: the repository does not exist for the caller. */
   roleOf(repository: Repository): RepositoryRole | undefined;
   /** Whether the repository was given to the token itself, apart from its account's rights. */
   wasGiven(repository: Repository): boolean;
-  /** What the permissions of an App allow; others have roles alone. */
+  /** What the token's permissions or scopes allow; a role can still narrow it. */
   may(repository: Repository, needed: Needed): boolean;
 }
 
@@ -83,7 +83,8 @@ export function notFound(what: string): GraphQLError {
 }
 
 export function forbidden(call: Call): GraphQLError {
-  return typedError("FORBIDDEN", `Resource not accessible by ${call.caller.kind}`);
+  const extensions = { type: "FORBIDDEN", saml_failure: false };
+  return new GraphQLError(`Resource not accessible by ${call.caller.kind}`, { extensions });
 }
 
 /** Deleted accounts are null here, where REST shows the ghost. */
@@ -103,17 +104,24 @@ export function readable(call: Call, repository: Repository | null | undefined):
   return row && call.caller.roleOf(row) ? row : null;
 }
 
-/** An App reads of a private repository what its permissions allow, of a public one all that anyone may. */
-export function mayRead(call: Call, repository: Repository, kind: "issues" | "pull_requests"): boolean {
-  return repository.visibility === "public" || call.caller.may(repository, [{ permission: kind, level: "read" }]);
+export function mayRead(call: Call, repository: Repository, kind: Kind): boolean {
+  return call.caller.may(repository, [{ permission: kind, level: "read" }]);
 }
 
-export function requireRead(call: Call, repository: Repository, kind: "issues" | "pull_requests"): void {
+export function requireRead(call: Call, repository: Repository, kind: Kind): void {
   if (!mayRead(call, repository, kind)) throw forbidden(call);
 }
 
-export function kindOf(issue: Issue): "issues" | "pull_requests" {
-  return issue.pull ? "pull_requests" : "issues";
+/** Labels, milestones, and who can be assigned belong to both kinds: either permission suffices, as in REST. */
+export function requireEither(call: Call, repository: Repository, level: Level = "read"): void {
+  if (!call.caller.may(repository, eitherKind(level))) throw forbidden(call);
+}
+
+function eitherKind(level: Level): Needed {
+  return [
+    { permission: "issues", level },
+    { permission: "pull_requests", level },
+  ];
 }
 
 /** `resourcePath` beside `url`. */

@@ -115,12 +115,13 @@ function plain(error: GraphQLError): GraphQLFormattedError {
   return { ...(error.locations ? { locations: error.locations } : {}), message: error.message };
 }
 
-/** `{type, path, locations, message}`; what has no type of the service's is left without. */
+/** `{type, path, extensions, locations, message}`; what has no type of the service's is left without. */
 export function executionError(error: GraphQLError): object {
-  const { type } = error.extensions;
+  const { type, ...extensions } = error.extensions;
   return {
     ...(type === undefined ? {} : { type }),
     ...(error.path ? { path: error.path } : {}),
+    ...(Object.keys(extensions).length > 0 ? { extensions } : {}),
     ...(error.locations ? { locations: error.locations } : {}),
     message: error.message,
   };

@@ -1,4 +1,6 @@
 /** Changes asked for by GraphQL: through the world's own changes, so that rules, counters and webhooks are the same. */
+
+import { type Kind, kindOf } from "../access.ts";
 import { createComment, deleteComment, editComment } from "../changes/comments.ts";
 import { createIssue, deleteIssue, editIssue, type IssueEdit, transferIssue } from "../changes/issues.ts";
 import { createPull, editPull, mergePull, type PullEdit, setDraft } from "../changes/pulls.ts";
@@ -39,29 +41,23 @@ function textOf(refusal: Refusal): string {
     .join(", ");
 }
 
-// A union of both: the schema's mutations for issues take pull requests as well.
-const WRITES = [
-  { permission: "issues", level: "write" },
-  { permission: "pull_requests", level: "write" },
-] as const;
-
-function writable(call: Call, repository: Repository): Repository {
-  if (!call.caller.may(repository, WRITES)) throw forbidden(call);
+function writable(call: Call, repository: Repository, permission: Kind | "contents"): Repository {
+  if (!call.caller.may(repository, [{ permission, level: "write" }])) throw forbidden(call);
   if (repository.archived) throw typedError("UNPROCESSABLE", "Repository was archived so is read-only.");
   return repository;
 }
 
-function requirePush(call: Call, repository: Repository): void {
-  if (!mayPush(call.caller.roleOf(writable(call, repository)))) throw forbidden(call);
+function requirePush(call: Call, repository: Repository, permission: Kind | "contents"): void {
+  if (!mayPush(call.caller.roleOf(writable(call, repository, permission)))) throw forbidden(call);
 }
 
-function requireTriage(call: Call, repository: Repository): void {
-  if (!mayTriage(call.caller.roleOf(writable(call, repository)))) throw forbidden(call);
+function requireTriage(call: Call, repository: Repository, kind: Kind): void {
+  if (!mayTriage(call.caller.roleOf(writable(call, repository, kind)))) throw forbidden(call);
 }
 
-/** Authors may change what they wrote; others need to be able to push. */
-function requireAuthorship(call: Call, repository: Repository, authorId: number | null): void {
-  writable(call, repository);
+/** Authors may change what they wrote on or as an issue; others need to be able to push. */
+function requireAuthorship(call: Call, issue: Issue, authorId: number | null): void {
+  const repository = writable(call, issue.repository, kindOf(issue));
   if (authorId !== call.viewer.id && !mayPush(call.caller.roleOf(repository))) throw forbidden(call);
 }
 
@@ -117,7 +113,7 @@ function editOf(call: Call, issue: Issue, input: SetsInput): IssueEdit {
 }
 
 function close(call: Call, issue: Issue, state: "open" | "closed", stateReason?: StateReason): void {
-  requireAuthorship(call, issue.repository, issue.authorId);
+  requireAuthorship(call, issue, issue.authorId);
   const by = call.viewer.id;
   if (isPull(issue)) editPull(call.world, by, issue, { state });
   else editIssue(call.world, by, issue, { state, ...(stateReason ? { stateReason } : {}) });
@@ -125,9 +121,9 @@ function close(call: Call, issue: Issue, state: "open" | "closed", stateReason?:
 
 export const mutationFields: Fields<undefined> = {
   createIssue: mutation<SetsInput & { readonly repositoryId: string; readonly title: string }>((call, input) => {
-    const repository = writable(call, nodeOfKind<Repository>(call, input.repositoryId, "Repository"));
+    const repository = writable(call, nodeOfKind<Repository>(call, input.repositoryId, "Repository"), "issues");
     const sets = input.labelIds?.length || input.assigneeIds?.length || input.milestoneId;
-    if (sets) requireTriage(call, repository);
+    if (sets) requireTriage(call, repository, "issues");
     const issue = createIssue(call.world, call.viewer.id, {
       repository,
       title: input.title,
@@ -141,7 +137,7 @@ export const mutationFields: Fields<undefined> = {
   updateIssue: mutation<SetsInput & { readonly id: string; readonly state?: "OPEN" | "CLOSED" | null }>(
     (call, input) => {
       const issue = issueById(call, input.id);
-      requireAuthorship(call, issue.repository, issue.authorId);
+      requireAuthorship(call, issue, issue.authorId);
       const state = input.state ? { state: input.state === "OPEN" ? ("open" as const) : ("closed" as const) } : {};
       editIssue(call.world, call.viewer.id, issue, { ...editOf(call, issue, input), ...state });
       return { issue, actor: call.viewer };
@@ -160,33 +156,33 @@ export const mutationFields: Fields<undefined> = {
   }),
   deleteIssue: mutation<Input & { readonly issueId: string }>((call, input) => {
     const issue = issueById(call, input.issueId);
-    if (call.caller.roleOf(writable(call, issue.repository)) !== "admin") throw forbidden(call);
+    if (call.caller.roleOf(writable(call, issue.repository, "issues")) !== "admin") throw forbidden(call);
     deleteIssue(call.world, call.viewer.id, issue);
     return { repository: issue.repository };
   }),
   transferIssue: mutation<Input & { readonly issueId: string; readonly repositoryId: string }>((call, input) => {
     const issue = issueById(call, input.issueId);
     const target = nodeOfKind<Repository>(call, input.repositoryId, "Repository");
-    requirePush(call, issue.repository);
-    requirePush(call, target);
+    requirePush(call, issue.repository, "issues");
+    requirePush(call, target, "issues");
     return { issue: transferIssue(call.world, call.viewer.id, issue, target) };
   }),
   addComment: mutation<Input & { readonly subjectId: string; readonly body: string }>((call, input) => {
     const subject = either(call, input.subjectId);
-    writable(call, subject.repository);
+    writable(call, subject.repository, kindOf(subject));
     if (subject.locked && !mayPush(call.caller.roleOf(subject.repository))) throw forbidden(call);
     const comment = createComment(call.world, call.viewer.id, subject, input.body);
     return { subject, commentEdge: { cursor: encodeCursor(null, comment.id), node: comment } };
   }),
   updateIssueComment: mutation<Input & { readonly id: string; readonly body: string }>((call, input) => {
     const comment = nodeOfKind<Comment>(call, input.id, "IssueComment");
-    requireAuthorship(call, comment.issue.repository, comment.authorId);
+    requireAuthorship(call, comment.issue, comment.authorId);
     editComment(call.world, call.viewer.id, comment, input.body);
     return { issueComment: comment };
   }),
   deleteIssueComment: mutation<Input & { readonly id: string }>((call, input) => {
     const comment = nodeOfKind<Comment>(call, input.id, "IssueComment");
-    requireAuthorship(call, comment.issue.repository, comment.authorId);
+    requireAuthorship(call, comment.issue, comment.authorId);
     deleteComment(call.world, call.viewer.id, comment);
     return {};
   }),
@@ -202,7 +198,7 @@ export const mutationFields: Fields<undefined> = {
       readonly maintainerCanModify?: boolean | null;
     }
   >((call, input) => {
-    const repository = writable(call, nodeOfKind<Repository>(call, input.repositoryId, "Repository"));
+    const repository = writable(call, nodeOfKind<Repository>(call, input.repositoryId, "Repository"), "pull_requests");
     // `owner:branch` names a fork by its owner.
     const [headRef = "", headOwner] = input.headRefName.split(":").reverse();
     const forkOf = (login: string) => {
@@ -237,7 +233,7 @@ export const mutationFields: Fields<undefined> = {
     }
   >((call, input) => {
     const pullRequest = pullById(call, input.pullRequestId);
-    requireAuthorship(call, pullRequest.repository, pullRequest.authorId);
+    requireAuthorship(call, pullRequest, pullRequest.authorId);
     const edit: PullEdit = {
       ...(input.baseRefName != null ? { baseRef: input.baseRefName } : {}),
       ...(input.maintainerCanModify != null ? { maintainerCanModify: input.maintainerCanModify } : {}),
@@ -261,7 +257,7 @@ export const mutationFields: Fields<undefined> = {
   mergePullRequest: mutation<Input & { readonly pullRequestId: string; readonly expectedHeadOid?: string | null }>(
     (call, input) => {
       const pullRequest = pullById(call, input.pullRequestId);
-      requirePush(call, pullRequest.repository);
+      requirePush(call, pullRequest.repository, "contents");
       if (input.expectedHeadOid != null && input.expectedHeadOid !== pullRequest.pull.head.sha) {
         throw typedError("UNPROCESSABLE", "Head sha didn't match expected head sha");
       }
@@ -278,7 +274,7 @@ export const mutationFields: Fields<undefined> = {
   addLabelsToLabelable: mutation<Input & { readonly labelableId: string; readonly labelIds: readonly string[] }>(
     (call, input) => {
       const labelable = either(call, input.labelableId);
-      requireTriage(call, labelable.repository);
+      requireTriage(call, labelable.repository, kindOf(labelable));
       const added = labelIds(call, input.labelIds, labelable.repository);
       editIssue(call.world, call.viewer.id, labelable, { labelIds: [...new Set([...labelable.labelIds, ...added])] });
       return { labelable };
@@ -287,7 +283,7 @@ export const mutationFields: Fields<undefined> = {
   removeLabelsFromLabelable: mutation<Input & { readonly labelableId: string; readonly labelIds: readonly string[] }>(
     (call, input) => {
       const labelable = either(call, input.labelableId);
-      requireTriage(call, labelable.repository);
+      requireTriage(call, labelable.repository, kindOf(labelable));
       const removed = labelIds(call, input.labelIds, labelable.repository);
       editIssue(call.world, call.viewer.id, labelable, {
         labelIds: labelable.labelIds.filter((id) => !removed.includes(id)),
@@ -299,7 +295,7 @@ export const mutationFields: Fields<undefined> = {
     Input & { readonly assignableId: string; readonly assigneeIds: readonly string[] }
   >((call, input) => {
     const assignable = either(call, input.assignableId);
-    requireTriage(call, assignable.repository);
+    requireTriage(call, assignable.repository, kindOf(assignable));
     const added = userIds(call, input.assigneeIds);
     editIssue(call.world, call.viewer.id, assignable, {
       assigneeIds: [...new Set([...assignable.assigneeIds, ...added])],
@@ -310,7 +306,7 @@ export const mutationFields: Fields<undefined> = {
     Input & { readonly assignableId: string; readonly assigneeIds: readonly string[] }
   >((call, input) => {
     const assignable = either(call, input.assignableId);
-    requireTriage(call, assignable.repository);
+    requireTriage(call, assignable.repository, kindOf(assignable));
     const removed = userIds(call, input.assigneeIds);
     editIssue(call.world, call.viewer.id, assignable, {
       assigneeIds: assignable.assigneeIds.filter((id) => !removed.includes(id)),
@@ -321,7 +317,7 @@ export const mutationFields: Fields<undefined> = {
 
 function draft(call: Call, id: string, value: boolean): object {
   const pullRequest = pullById(call, id);
-  requireAuthorship(call, pullRequest.repository, pullRequest.authorId);
+  requireAuthorship(call, pullRequest, pullRequest.authorId);
   setDraft(call.world, call.viewer.id, pullRequest, value);
   return { pullRequest };
 }

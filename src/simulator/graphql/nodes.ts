@@ -1,9 +1,11 @@
 /** Looking rows up by global id, of either generation. */
+
+import { kindOf } from "../access.ts";
 import { type NodeKind, parseNodeId } from "../node-id.ts";
 import type { Issue } from "../records.ts";
 import type { Row } from "../replica-lag.ts";
 import { isPull } from "../world.ts";
-import { type Call, kindOf, mayRead, notFound, requireRead, seen } from "./call.ts";
+import { type Call, notFound, requireEither, requireRead, seen } from "./call.ts";
 import { repositoryOf } from "./resolvers.ts";
 import { parseThreadNodeId, reviewThreads } from "./review-thread.ts";
 
@@ -20,9 +22,8 @@ function checked(call: Call, id: string, row: object | null): object {
   const repository = row && repositoryOf(row);
   if (!row || (repository && !call.caller.roleOf(repository))) throw notFound(`a node with the global id of '${id}'`);
   const issue = issueOf(row);
-  // A comment may be read with either permission, an issue with its own.
-  if (issue && issue === row) requireRead(call, issue.repository, kindOf(issue));
-  else if (issue && !mayRead(call, issue.repository, "issues")) requireRead(call, issue.repository, "pull_requests");
+  if (issue) requireRead(call, issue.repository, kindOf(issue));
+  else if (repository && repository !== row) requireEither(call, repository);
   return row;
 }
 

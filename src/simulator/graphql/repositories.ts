@@ -1,7 +1,18 @@
-import type { Label, Milestone, Repository, RepositoryRole, User } from "../records.ts";
+import { type Kind, kindOf } from "../access.ts";
+import type { Issue, Label, Milestone, Repository, RepositoryRole, User } from "../records.ts";
 import { repositoryPage, time, timeOrNull } from "../views/view.ts";
-import { isPull } from "../world.ts";
-import { actor, type Call, kindOf, notFound, pathOf, readable, requireRead, seen } from "./call.ts";
+import {
+  actor,
+  type Call,
+  forbidden,
+  mayRead,
+  notFound,
+  pathOf,
+  readable,
+  requireEither,
+  requireRead,
+  seen,
+} from "./call.ts";
 import { arraySource, connection, type Key } from "./connection.ts";
 import { issuesSource, pullsSource } from "./issue-lists.ts";
 import type { Fields } from "./resolvers.ts";
@@ -19,11 +30,16 @@ const LICENSES: Readonly<Record<string, { readonly name: string; readonly spdxId
   "apache-2.0": { name: "Apache License 2.0", spdxId: "Apache-2.0" },
 };
 
-/** The rows of a repository by number. Gone and unreadable ones are not found, transferred ones do not redirect. */
-function numbered(call: Call, repository: Repository, number: number) {
+/**
+ * The rows of a repository by number: those of `kinds`, each of which the caller must be allowed to read before it learns
+ * whether there is such a row. Gone ones are not found, transferred ones do not redirect.
+ */
+function numbered(call: Call, repository: Repository, number: number, kinds: readonly Kind[]) {
+  const open = kinds.filter((kind) => mayRead(call, repository, kind));
   const issue = seen(call, call.world.issue(repository, number));
-  if (issue) requireRead(call, repository, kindOf(issue));
-  return issue;
+  const wanted = issue && kinds.includes(kindOf(issue)) ? issue : null;
+  if (open.length === 0 || (wanted && !open.includes(kindOf(wanted)))) throw forbidden(call);
+  return wanted;
 }
 
 export const repositoryFields: Fields<Repository> = {
@@ -70,7 +86,9 @@ export const repositoryFields: Fields<Repository> = {
   forkCount: (row) => row.forks,
   diskUsage: (row) => row.size,
   parent: (row, _, call) => (row.parentId === null ? null : readable(call, call.world.repositories.get(row.parentId))),
-  viewerPermission: (row, _, call) => PERMISSIONS[call.caller.roleOf(row) ?? "pull"],
+  // Null "for authentication as a GitHub App", as the schema describes it.
+  viewerPermission: (row, _, call) =>
+    call.caller.kind === "integration" ? null : PERMISSIONS[call.caller.roleOf(row) ?? "pull"],
   viewerCanAdminister: (row, _, call) => call.caller.roleOf(row) === "admin",
   watchers: (row, args, call, info) => ({
     ...connection(call, info, args, arraySource<User>([], { keyOf: (user) => user.id })),
@@ -84,6 +102,7 @@ export const repositoryFields: Fields<Repository> = {
     return connection(call, info, args, arraySource(topics, { keyOf: () => null }));
   },
   assignableUsers: (row, args, call, info) => {
+    requireEither(call, row);
     const ids = new Set([row.ownerId, ...call.world.user(row.ownerId).memberIds, ...row.collaborators.keys()]);
     const users = [...ids].flatMap((id) => actor(call, id) ?? []).filter((user) => user.type === "User");
     const wanted = args.query
@@ -93,22 +112,28 @@ export const repositoryFields: Fields<Repository> = {
   },
 
   issue: (row, { number }, call) => {
-    const issue = numbered(call, row, number);
-    if (!issue || isPull(issue)) throw notFound(`an Issue with the number of ${number}.`);
+    const issue = numbered(call, row, number, ["issues"]);
+    if (!issue) throw notFound(`an Issue with the number of ${number}.`);
     return issue;
   },
   pullRequest: (row, { number }, call) => {
-    const issue = numbered(call, row, number);
-    if (!issue || !isPull(issue)) throw notFound(`a PullRequest with the number of ${number}.`);
+    const issue = numbered(call, row, number, ["pull_requests"]);
+    if (!issue) throw notFound(`a PullRequest with the number of ${number}.`);
     return issue;
   },
   issueOrPullRequest: (row, { number }, call) => {
-    const issue = numbered(call, row, number);
+    const issue = numbered(call, row, number, ["issues", "pull_requests"]);
     if (!issue) throw notFound(`an issue or pull request with the number of ${number}.`);
     return issue;
   },
-  label: (row, { name }, call) => seen(call, call.world.labelByName(row, name)),
-  milestone: (row, { number }, call) => seen(call, call.world.milestoneByNumber(row, number)),
+  label: (row, { name }, call) => {
+    requireEither(call, row);
+    return seen(call, call.world.labelByName(row, name));
+  },
+  milestone: (row, { number }, call) => {
+    requireEither(call, row);
+    return seen(call, call.world.milestoneByNumber(row, number));
+  },
   issues: (row, args, call, info) => {
     requireRead(call, row, "issues");
     return connection(call, info, args, issuesSource(call, row, args));
@@ -117,8 +142,12 @@ export const repositoryFields: Fields<Repository> = {
     requireRead(call, row, "pull_requests");
     return connection(call, info, args, pullsSource(row, args));
   },
-  labels: (row, args, call, info) => connection(call, info, args, labelsSource([...row.rows.labels.values()], args)),
+  labels: (row, args, call, info) => {
+    requireEither(call, row);
+    return connection(call, info, args, labelsSource([...row.rows.labels.values()], args));
+  },
   milestones: (row, args, call, info) => {
+    requireEither(call, row);
     const states: readonly string[] = args.states ?? [];
     let rows = [...row.rows.milestones.values()];
     if (states.length > 0) rows = rows.filter((milestone) => states.includes(milestone.state.toUpperCase()));
@@ -141,6 +170,22 @@ const MILESTONE_KEYS: Readonly<Record<MilestoneOrderField, (milestone: Milestone
   UPDATED_AT: (milestone) => milestone.updatedAt,
   NUMBER: (milestone) => milestone.number,
 };
+
+/** The issues and pull requests that have a label or a milestone. */
+function carriers<Row extends Label | Milestone>(carries: (row: Row, issue: Issue) => boolean): Fields<Row> {
+  return {
+    issues: (row, args, call, info) => {
+      requireRead(call, row.repository, "issues");
+      const source = issuesSource(call, row.repository, args, (issue) => carries(row, issue));
+      return connection(call, info, args, source);
+    },
+    pullRequests: (row, args, call, info) => {
+      requireRead(call, row.repository, "pull_requests");
+      const source = pullsSource(row.repository, args, (issue) => carries(row, issue));
+      return connection(call, info, args, source);
+    },
+  };
+}
 
 interface LabelsArguments {
   readonly orderBy?: { readonly field: "NAME" | "CREATED_AT"; readonly direction: "ASC" | "DESC" } | null;
@@ -167,20 +212,7 @@ export const labelFields: Fields<Label> = {
   url: (row, _, call) => `${repositoryPage(call.view, row.repository)}/labels/${encodeURIComponent(row.name)}`,
   resourcePath: (row, _, call) =>
     pathOf(call, `${repositoryPage(call.view, row.repository)}/labels/${encodeURIComponent(row.name)}`),
-  issues: (row, args, call, info) =>
-    connection(
-      call,
-      info,
-      args,
-      issuesSource(call, row.repository, args, (issue) => issue.labelIds.includes(row.id)),
-    ),
-  pullRequests: (row, args, call, info) =>
-    connection(
-      call,
-      info,
-      args,
-      pullsSource(row.repository, args, (issue) => issue.labelIds.includes(row.id)),
-    ),
+  ...carriers((row, issue) => issue.labelIds.includes(row.id)),
 };
 
 export const milestoneFields: Fields<Milestone> = {
@@ -198,18 +230,5 @@ export const milestoneFields: Fields<Milestone> = {
   },
   url: (row, _, call) => `${repositoryPage(call.view, row.repository)}/milestone/${row.number}`,
   resourcePath: (row, _, call) => pathOf(call, `${repositoryPage(call.view, row.repository)}/milestone/${row.number}`),
-  issues: (row, args, call, info) =>
-    connection(
-      call,
-      info,
-      args,
-      issuesSource(call, row.repository, args, (issue) => issue.milestoneId === row.id),
-    ),
-  pullRequests: (row, args, call, info) =>
-    connection(
-      call,
-      info,
-      args,
-      pullsSource(row.repository, args, (issue) => issue.milestoneId === row.id),
-    ),
+  ...carriers((row, issue) => issue.milestoneId === row.id),
 };

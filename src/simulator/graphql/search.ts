@@ -1,7 +1,9 @@
 /** A plain matcher for the common search qualifiers. Words must all occur in the title or the body. */
+
+import { kindOf } from "../access.ts";
 import type { Issue, Repository, Seconds } from "../records.ts";
 import { commentCount, isPull } from "../world.ts";
-import { type Call, kindOf, mayRead, readable } from "./call.ts";
+import { type Call, mayRead, readable } from "./call.ts";
 import { mentionOf } from "./issue-lists.ts";
 
 /** GitHub docs: a search answers at most 1,000 results. */
@@ -32,6 +34,9 @@ export interface Found<Row> {
   readonly total: number;
 }
 
+const KINDS = ["issues", "pull_requests"] as const;
+
+/** What the caller may not read is neither found nor counted. */
 export function searchIssues(call: Call, query: string): Found<Issue> {
   const terms = termsOf(query);
   const repositories = repositoriesFor(call, terms);
@@ -41,8 +46,10 @@ export function searchIssues(call: Call, query: string): Found<Issue> {
   });
   const found: Issue[] = [];
   for (const repository of repositories) {
+    const kinds = KINDS.filter((kind) => mayRead(call, repository, kind));
+    if (kinds.length === 0) continue;
     for (const issue of repository.rows.issuesByCreated.descending())
-      if (tests.every((test) => test(issue)) && mayRead(call, repository, kindOf(issue))) found.push(issue);
+      if (kinds.includes(kindOf(issue)) && tests.every((test) => test(issue))) found.push(issue);
   }
   const sort = terms.find((term) => term.name === "sort")?.value ?? "created-desc";
   const sign = sort.endsWith("-asc") ? 1 : -1;

@@ -1,13 +1,15 @@
+import { wasGiven } from "../access.ts";
 import type { Repository, User } from "../records.ts";
 import { Refusal } from "../refusal.ts";
+import { isIntegration } from "../tokens.ts";
 import { repositorySummary } from "../views/repository.ts";
 import { organization, privateUser, publicUser } from "../views/user.ts";
-import { type Answer, type Call, notFound, ok } from "./call.ts";
+import { type Answer, type Call, inaccessible, notFound, ok } from "./call.ts";
 import { paged } from "./pagination.ts";
 
 function viewer(call: Call): User {
   if (!call.token) throw new Refusal(401, "Requires authentication");
-  if (call.token.kind === "installation") throw new Refusal(403, "Resource not accessible by integration");
+  if (isIntegration(call.token)) throw inaccessible(call.token);
   return call.world.user(call.token.userId);
 }
 
@@ -69,8 +71,7 @@ function relationOf(
   if (repository.ownerId === user.id) return "owner";
   if (call.world.user(repository.ownerId).memberIds.includes(user.id)) return "organization_member";
   if (repository.collaborators.has(user.id)) return "collaborator";
-  const granted = call.token?.repositoryIds;
-  return granted === "all" || (granted !== "account" && granted?.has(repository.id)) ? "collaborator" : null;
+  return call.token && wasGiven(call.token, repository) ? "collaborator" : null;
 }
 
 export function listUserRepositories(call: Call): Answer {

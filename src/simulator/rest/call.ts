@@ -1,13 +1,16 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { allows, type Kind, kindOf } from "../access.ts";
 import type { App, Apps } from "../apps.ts";
 import type { Meter } from "../meter.ts";
+import { accepted, levelOf, type Needed } from "../permissions.ts";
 import type { Caller, Quota } from "../quota.ts";
 import type { Issue, PullIssue, Repository, RepositoryRole, Seconds } from "../records.ts";
 import { Refusal } from "../refusal.ts";
-import { mayPush, type Token, type Tokens } from "../tokens.ts";
+import { calledBy, mayPush, type Token, type Tokens } from "../tokens.ts";
 import type { View } from "../views/view.ts";
 import type { Webhooks } from "../webhooks/webhooks.ts";
 import { isPull, type World } from "../world.ts";
+import { ACCEPTED_PERMISSIONS } from "./headers.ts";
 
 /** What the routes share. */
 export interface Service {
@@ -44,6 +47,8 @@ export interface Call extends Service {
 export interface RepositoryCall extends Call {
   readonly repository: Repository;
   readonly role: RepositoryRole;
+  /** Whether the token may read (a GET) or write (all else) rows of the kind here. */
+  mayTouch(kind: Kind): boolean;
 }
 
 export interface Answer {
@@ -76,15 +81,29 @@ export function notFound(): Refusal {
   return new Refusal(404, "Not Found");
 }
 
+/** The token's permissions do not suffice: which would, if that is known. */
+export function inaccessible(token: Token, needed?: Needed): Refusal {
+  const headers = needed ? { [ACCEPTED_PERMISSIONS]: accepted(needed) } : {};
+  return new Refusal(403, `Resource not accessible by ${calledBy(token)}`, undefined, headers);
+}
+
+/**
+ * Routes of issues take pull requests' numbers, and comments belong to either. With `issues` alone, commenting on a pull
+ * request was seen to be refused, in these words. That reads are refused in the same way is unconfirmed: the stricter reading.
+ */
+export function needKind(call: RepositoryCall, issue: Issue): void {
+  if (!call.token || call.mayTouch(kindOf(issue))) return;
+  const level = levelOf(call.method);
+  throw inaccessible(call.token, [
+    { permission: "issues", level },
+    { permission: "pull_requests", level },
+  ]);
+}
+
 /** Writes need a token that may write at all; whether it may write *here* is another question (`needPush`). */
 export function writer(call: Call): number {
   if (!call.token) throw new Refusal(401, "Requires authentication");
-  if (!call.token.write) {
-    throw new Refusal(
-      403,
-      `Resource not accessible by ${call.token.kind === "installation" ? "integration" : "personal access token"}`,
-    );
-  }
+  if (!call.token.write) throw inaccessible(call.token);
   return call.token.userId;
 }
 
@@ -140,14 +159,16 @@ export function seenIssueOnly(call: RepositoryCall): Issue {
 function findIssue(call: RepositoryCall, number: number): Issue | undefined {
   const { world, repository } = call;
   const issue = world.issue(repository, number);
+  if (issue) needKind(call, issue);
   if (issue) return issue;
   const tombstone = repository.rows.tombstones.get(number);
   if (!tombstone) return undefined;
+  needKind(call, tombstone.last);
   if (world.lag.pending(tombstone.at)) return tombstone.last;
   if (tombstone.kind === "deleted") throw new Refusal(410, "This issue was deleted");
   const to = tombstone.to && followed(tombstone.to);
   if (!to) throw new Redirect(""); // Moved, and where to has gone since.
-  if (!call.view.roleOf(to.repository)) throw notFound();
+  if (!allows(world, call.token, to.repository, [{ permission: kindOf(to), level: "read" }])) throw notFound();
   throw new Redirect(`${call.view.apiUrl}/repositories/${to.repository.id}/issues/${to.number}`);
 }
 

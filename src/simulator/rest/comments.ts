@@ -1,3 +1,4 @@
+import { kindOf } from "../access.ts";
 import { createComment, deleteComment, editComment } from "../changes/comments.ts";
 import { createReviewComment, deleteReviewComment, editReviewComment } from "../changes/reviews.ts";
 import type { OrderedIndex } from "../ordered-index.ts";
@@ -12,6 +13,7 @@ import {
   created,
   issueToWrite,
   NO_CONTENT,
+  needKind,
   notFound,
   ok,
   pullToWrite,
@@ -25,7 +27,10 @@ import { type Listing, paged } from "./pagination.ts";
 export function listComments(call: RepositoryCall): Answer {
   const { rows } = call.repository;
   const show = (comment: Comment) => shown(call, comment, commentView);
-  return paged(call, wholeRepository(call, rows.commentsById, rows.commentsByUpdated), show);
+  const listing = wholeRepository(call, rows.commentsById, rows.commentsByUpdated);
+  if (call.mayTouch("issues") && call.mayTouch("pull_requests")) return paged(call, listing, show);
+  // Either permission opens the route; a comment is shown with its parent's, as `needKind` says.
+  return paged(call, { rows: [...listing.rows].filter(({ issue }) => call.mayTouch(kindOf(issue))) }, show);
 }
 
 export function listReviewComments(call: RepositoryCall): Answer {
@@ -98,6 +103,7 @@ function shown<Row extends Comment | ReviewComment>(
 function findComment(call: RepositoryCall): Comment {
   const comment = call.world.comments.get(Number(call.params.id));
   if (!comment || comment.issue.repository !== call.repository) throw notFound();
+  needKind(call, comment.issue);
   return comment;
 }
 

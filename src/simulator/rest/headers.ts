@@ -1,6 +1,8 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { QuotaState } from "../quota.ts";
-import type { Token } from "../tokens.ts";
+import { isIntegration, type Token } from "../tokens.ts";
+
+export const ACCEPTED_PERMISSIONS = "X-Accepted-GitHub-Permissions";
 
 const EXPOSED =
   "ETag, Link, Location, Retry-After, X-GitHub-OTP, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Used, X-RateLimit-Resource, " +
@@ -42,11 +44,19 @@ export function quotaHeaders(state: QuotaState, resource: string): Record<string
   };
 }
 
-/** Classic and OAuth tokens tell their scopes on every answer. */
-export function tokenHeaders(token: Token | null): Record<string, string> {
-  if (!token || token.kind === "fine-grained" || token.kind === "installation") return {};
+/**
+ * Classic and OAuth tokens tell their scopes on every answer, fine-grained ones what the route takes. Apps hear that in
+ * refusals alone; whether in a 200 too is unconfirmed.
+ */
+export function tokenHeaders(
+  token: Token | null,
+  accepted: { readonly permissions: string | null; readonly scopes: string } | null,
+): Record<string, string> {
+  if (!token || isIntegration(token)) return {};
+  if (token.kind === "fine-grained")
+    return accepted?.permissions == null ? {} : { [ACCEPTED_PERMISSIONS]: accepted.permissions };
   const expires = token.expiresAt === null ? {} : { "github-authentication-token-expiration": expiry(token.expiresAt) };
-  return { "X-OAuth-Scopes": token.scopes.join(", "), "X-Accepted-OAuth-Scopes": "repo", ...expires };
+  return { "X-OAuth-Scopes": token.scopes.join(", "), "X-Accepted-OAuth-Scopes": accepted?.scopes ?? "", ...expires };
 }
 
 function expiry(at: number): string {

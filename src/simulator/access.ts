@@ -1,0 +1,130 @@
+/**
+ * What a token may do in a repository, by kind of resource. REST, GraphQL and search all decide by this rule, and tests may
+ * ask it. It judges the repository as it stands now, even where a lagging replica still shows an older one.
+ */
+import { covers } from "./apps.ts";
+import { grants, has, type Needed, type Permissions, within } from "./permissions.ts";
+import type { Issue, Repository, RepositoryRole } from "./records.ts";
+import { type Grant, isIntegration, type Token } from "./tokens.ts";
+import type { World } from "./world.ts";
+
+/** The permission that an issue or a pull request takes. */
+export type Kind = "issues" | "pull_requests";
+
+export type Reach = "none" | "read" | "write";
+
+/**
+ * "write": the service takes changes of this kind from the token, such as a new issue. The account's role can narrow that
+ * further. Repositories that are archived or taken down refuse everybody alike and are not considered.
+ */
+export interface Access {
+  readonly metadata: boolean;
+  readonly issues: Reach;
+  readonly pulls: Reach;
+}
+
+export const NO_ACCESS: Access = { metadata: false, issues: "none", pulls: "none" };
+
+/** Null is a caller without a token. */
+export function accessOf(world: World, token: Token | null, repository: Repository): Access {
+  const reach = (permission: Kind): Reach => {
+    if (allows(world, token, repository, [{ permission, level: "write" }])) return "write";
+    return allows(world, token, repository, [{ permission, level: "read" }]) ? "read" : "none";
+  };
+  const metadata = roleOf(world, token, repository) !== undefined;
+  return { metadata, issues: reach("issues"), pulls: reach("pull_requests") };
+}
+
+/** Whether any one of `needed` is within the token's permissions or scopes. Its account's role can still narrow a write. */
+export function allows(world: World, token: Token | null, repository: Repository, needed: Needed): boolean {
+  const now = world.repositories.get(repository.id);
+  if (!now || roleOf(world, token, now) === undefined) return false;
+  if (now.visibility === "public" && needed.some(isPublicData)) return true;
+  if (!token) return false;
+  const reads = needed.some(({ level }) => level === "read");
+  if (!reads && !token.write) return false;
+  const permissions = permissionsOf(token);
+  if (permissions) return ownRole(world, token, now) !== undefined && grants(permissions, needed);
+  return reads || !hasScopes(token) || writesByScope(token, now);
+}
+
+/**
+ * Public data is served without the permission. Unconfirmed: GitHub's page for new fine-grained tokens says "public
+ * repositories" of them, and the docs of single routes say it of Apps. That GraphQL does the same is taken from REST.
+ */
+function isPublicData({ permission, level }: Needed[number]): boolean {
+  return level === "read" && permission !== "repository_hooks";
+}
+
+/** Null: scopes and roles alone decide. */
+function permissionsOf({ grant, permissions }: Token): Permissions | null {
+  return grant ? within(grant.permissions, grant.installation.permissions) : permissions;
+}
+
+/** What a caller is to a repository: undefined when it may not even know of it. */
+export function roleOf(world: World, token: Token | null, repository: Repository): RepositoryRole | undefined {
+  const now = world.repositories.get(repository.id);
+  if (!now || (token?.grant && token.grant.installation.suspendedAt !== null)) return undefined;
+  const open = now.visibility === "public" ? "pull" : undefined;
+  const role = (token && ownRole(world, token, now)) ?? open;
+  if (!token || !role) return role;
+  return token.write || RANK.indexOf(role) < RANK.indexOf("push") ? role : "pull";
+}
+
+const RANK: readonly RepositoryRole[] = ["pull", "triage", "push", "maintain", "admin"];
+
+/** Undefined when the token was not given the repository: then it has no more than anybody. */
+function ownRole(world: World, token: Token, repository: Repository): RepositoryRole | undefined {
+  if (hasScopes(token) && repository.visibility !== "public" && !token.scopes.includes("repo")) return undefined;
+  if (wasGiven(token, repository)) {
+    const permissions = isIntegration(token) ? permissionsOf(token) : null;
+    // A token that was given a repository may work in it, apart from its account's rights.
+    return permissions ? roleOfPermissions(permissions) : "admin";
+  }
+  if (token.grant || token.repositoryIds !== "account" || !isOfOwner(token, repository)) return undefined;
+  return roleOfUser(world, token.userId, repository);
+}
+
+/** Whether the repository was given to the token itself, apart from its account's rights. */
+export function wasGiven(token: Token, repository: Repository): boolean {
+  if (token.grant) return granted(token.grant, repository);
+  const { repositoryIds } = token;
+  if (repositoryIds === "account" || !isOfOwner(token, repository)) return false;
+  return repositoryIds === "all" || repositoryIds.has(repository.id);
+}
+
+/** A fine-grained token has one resource owner: what is transferred from it is out of sight. */
+function isOfOwner({ ownerId }: Token, repository: Repository): boolean {
+  return ownerId === null || repository.ownerId === ownerId;
+}
+
+/** Whether the token's installation, and the token itself, were given the repository. */
+function granted({ installation, repositoryIds }: Grant, repository: Repository): boolean {
+  return covers(installation, repository) && (repositoryIds === null || repositoryIds.has(repository.id));
+}
+
+/** How the permissions of an App look in the words of roles. */
+function roleOfPermissions(permissions: Permissions): RepositoryRole {
+  if (has(permissions, "administration", "write")) return "admin";
+  if (has(permissions, "contents", "write")) return "push";
+  return has(permissions, "issues", "write") || has(permissions, "pull_requests", "write") ? "triage" : "pull";
+}
+
+function roleOfUser(world: World, userId: number, repository: Repository): RepositoryRole | undefined {
+  if (repository.ownerId === userId) return "admin";
+  if (world.user(repository.ownerId).memberIds.includes(userId)) return "admin";
+  return repository.collaborators.get(userId);
+}
+
+function hasScopes({ kind }: Token): boolean {
+  return kind === "classic" || kind === "oauth";
+}
+
+// GitHub docs: "Scopes for OAuth apps". No scope reads public data alone.
+function writesByScope({ scopes }: Token, { visibility }: Repository): boolean {
+  return scopes.includes("repo") || (visibility === "public" && scopes.includes("public_repo"));
+}
+
+export function kindOf(issue: Issue): Kind {
+  return issue.pull ? "pull_requests" : "issues";
+}
