@@ -8,6 +8,7 @@ import { createApp, deleteApp, editApp, editInstallation, install, shownApp, uni
 import type { FaultSettings } from "./faults.ts";
 import { isJsonObject, trusted } from "./json.ts";
 import { mutate } from "./mutations.ts";
+import type { Permissions } from "./permissions.ts";
 import { type Bucket, callerOf } from "./quota.ts";
 import type { Repository } from "./records.ts";
 import { Refusal } from "./refusal.ts";
@@ -140,6 +141,10 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
     if (rest === "expire") {
       const { expiresAt } = simulator.tokens.expire(String(body.token), numberOr(body.at, simulator.world.clock.now()));
       return { expiresAt };
+    }
+    if (rest === "permit") {
+      const given = trusted<{ token: string; permissions: Permissions }>(body);
+      return { permissions: simulator.tokens.permit(given.token, given.permissions).permissions };
     }
     if (typeof body.login !== "string") throw new ControlError("login is missing");
     const token = simulator.tokens.create(trusted<TokenInput>(body));

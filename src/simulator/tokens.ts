@@ -151,6 +151,15 @@ export class Tokens {
     return expired;
   }
 
+  /** Replaces what a fine-grained or Actions token may do, from now on. */
+  permit(value: string, permissions: Permissions): Token {
+    const token = this.#known(value);
+    checkPermissions(token.kind, permissions);
+    const permitted = { ...token, permissions: { ...permissions, metadata: "read" as const } };
+    this.#byValue.set(value, permitted);
+    return permitted;
+  }
+
   #known(value: string): Token {
     const token = this.#byValue.get(value);
     if (!token) throw new Error("There is no such token");

@@ -127,6 +127,22 @@ test("a token has no more than its installation, whatever it was made with", asy
   expect(access()).toEqual(NOTHING);
 });
 
+test("a fine-grained token's permissions may be edited, and count at once", async () => {
+  await using it = await openAccessWorld();
+  const { nodeIds } = it.places["acme/closed"];
+  const token = await it.token({ kind: "fine-grained", owner: "acme", permissions: { issues: "read" } });
+  const permit = (permissions: object) => it.control("POST", "/-/tokens/permit", { token, permissions });
+  expect((await permit({ pull_requests: "read" })).body).toEqual({
+    permissions: { metadata: "read", pull_requests: "read" },
+  });
+  expect(await seen(it, token, "acme/closed", nodeIds[0])).toEqual({
+    access: { metadata: true, issues: "none", pulls: "read" },
+    rest: [403, 200],
+    graphql: [null, null, 1],
+  });
+  expect((await permit({ issues: "all" })).status).toBe(400);
+});
+
 test("expired, revoked and unknown tokens have nothing, not even what is public", async () => {
   await using it = await openAccessWorld();
   const { repository } = it.places["acme/open"];
