@@ -61,6 +61,8 @@ export function openExchange(
   const caller =
     app && !(app instanceof Refusal) ? appCaller(app) : callerOf(token, request.socket.remoteAddress ?? "127.0.0.1");
   const media = mediaOf(headers.accept);
+  const role = (repository: Repository) =>
+    roleOf(world, token, repository) ?? (app ? roleOfApp(service, app, repository) : undefined);
   return {
     request,
     response,
@@ -74,8 +76,8 @@ export function openExchange(
       version: versionOf(header(request, "x-github-api-version")) ?? "2022-11-28",
       bodyForm: media.bodyForm,
       nextIds: header(request, "x-github-next-global-id") === "1",
-      roleOf: (repository) =>
-        roleOf(world, token, repository) ?? (app ? roleOfApp(service, app, repository) : undefined),
+      roleOf: role,
+      sees: (repository) => role(repository) !== undefined,
     }),
     token,
     app,

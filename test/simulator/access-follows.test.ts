@@ -143,6 +143,30 @@ test("a fine-grained token's permissions may be edited, and count at once", asyn
   expect((await permit({ issues: "all" })).status).toBe(400);
 });
 
+test("a private fork is shown as a pull request's head, and as a fork's parent, only to who sees it", async () => {
+  await using it = await openAccessWorld();
+  const { world } = it.simulator;
+  const { "acme/closed": from, "acme/inner": into } = it.places;
+  const head = { ...into.pull.pull.head, repositoryId: from.repository.id };
+  world.addIssue({ repository: into.repository, title: "t", authorId: null, pull: { ...into.pull.pull, id: 1, head } });
+  into.repository.parentId = from.repository.id;
+  const shown = async (token: string) => {
+    const single = (await it.get("/repos/acme/inner/pulls/3", { token })).body;
+    const query = `{ repository(owner: "acme", name: "inner") {
+      parent { name } pullRequest(number: 3) { headRepository { name } } } }`;
+    const { repository } = (await it.graphql(token, query)).data;
+    return [
+      (await it.get("/repos/acme/inner", { token })).body.parent?.name ?? null,
+      single.head.repo?.name ?? null,
+      repository.parent?.name ?? null,
+      repository.pullRequest.headRepository?.name ?? null,
+    ];
+  };
+  const permissions = { pull_requests: "read" } as const;
+  expect(await shown(it.installed(permissions))).toEqual(["closed", "closed", "closed", "closed"]);
+  expect(await shown(it.installed(permissions, ["acme/inner"]))).toEqual([null, null, null, null]);
+});
+
 test("expired, revoked and unknown tokens have nothing, not even what is public", async () => {
   await using it = await openAccessWorld();
   const { repository } = it.places["acme/open"];

@@ -120,6 +120,7 @@ function pullEnd(view: View, end: PullEnd): Json {
     ref: end.ref,
     sha: end.sha,
     user: end.userId !== null && view.world.users.has(end.userId) ? simpleUser(view, end.userId) : null,
-    repo: repository ? repositorySummary(view, repository) : null,
+    // Unconfirmed: that a fork out of sight looks like a deleted one, as in GraphQL.
+    repo: repository && view.sees(repository) ? repositorySummary(view, repository) : null,
   };
 }

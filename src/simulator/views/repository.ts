@@ -145,9 +145,11 @@ export function fullRepository(view: View, repository: Repository): Json {
     });
   }
   if (owner.type === "Organization") full.organization = simpleUser(view, owner.id);
-  if (parent) {
+  // Unconfirmed: that a parent out of sight is left out.
+  if (parent && view.sees(parent)) {
+    const source = root(view, parent);
     full.parent = repositorySummary(view, parent);
-    full.source = repositorySummary(view, root(view, parent));
+    if (view.sees(source)) full.source = repositorySummary(view, source);
   }
   if (role === "admin") {
     full.security_and_analysis = {

@@ -18,6 +18,8 @@ export interface View {
   readonly nextIds: boolean;
   /** The reader's role; undefined for anonymous readers and webhooks. */
   roleOf(repository: Repository): RepositoryRole | undefined;
+  /** Whether another repository may be shown inside what is read. Webhooks and the control interface show all. */
+  sees(repository: Repository): boolean;
   readonly people: Map<number, Json>;
   readonly labels: Map<number, Json>;
   readonly milestones: Map<number, Json>;
@@ -31,6 +33,7 @@ export function openView(options: ViewOptions): View {
     bodyForm: "raw",
     nextIds: false,
     roleOf: () => undefined,
+    sees: () => true,
     people: new Map(),
     labels: new Map(),
     milestones: new Map(),
