@@ -2,10 +2,10 @@
  * What a token may do in a repository, by kind of resource. REST, GraphQL and search all decide by this rule, and tests may
  * ask it. It judges the repository as it stands now, even where a lagging replica still shows an older one.
  */
-import { covers } from "./apps.ts";
+import { covers, type Installation } from "./apps.ts";
 import { grants, has, type Needed, type Permissions, within } from "./permissions.ts";
 import type { Issue, Repository, RepositoryRole } from "./records.ts";
-import { type Grant, isIntegration, type Token } from "./tokens.ts";
+import { type Grant, hasScopes, isIntegration, type Token } from "./tokens.ts";
 import type { World } from "./world.ts";
 
 /** The permission that an issue or a pull request takes. */
@@ -43,7 +43,7 @@ export function allows(world: World, token: Token | null, repository: Repository
   if (!token) return false;
   const reads = needed.some(({ level }) => level === "read");
   if (!reads && !token.write) return false;
-  const permissions = permissionsOf(token);
+  const permissions = permissionsOf(token, now);
   if (permissions) return ownRole(world, token, now) !== undefined && grants(permissions, needed);
   return reads || !hasScopes(token) || writesByScope(token, now);
 }
@@ -57,8 +57,15 @@ function isPublicData({ permission, level }: Needed[number]): boolean {
 }
 
 /** Null: scopes and roles alone decide. */
-function permissionsOf({ grant, permissions }: Token): Permissions | null {
-  return grant ? within(grant.permissions, grant.installation.permissions) : permissions;
+function permissionsOf(token: Token, repository: Repository): Permissions | null {
+  const { grant, installations, permissions } = token;
+  if (grant) return within(grant.permissions, grant.installation.permissions);
+  return installations ? (installationOf(token, repository)?.permissions ?? {}) : permissions;
+}
+
+/** Of an App's user token: where its App may work on the repository. */
+function installationOf({ installations }: Token, repository: Repository): Installation | undefined {
+  return installations?.().find((one) => one.suspendedAt === null && covers(one, repository));
 }
 
 /** What a caller is to a repository: undefined when it may not even know of it. */
@@ -77,10 +84,11 @@ const RANK: readonly RepositoryRole[] = ["pull", "triage", "push", "maintain", "
 function ownRole(world: World, token: Token, repository: Repository): RepositoryRole | undefined {
   if (hasScopes(token) && repository.visibility !== "public" && !token.scopes.includes("repo")) return undefined;
   if (wasGiven(token, repository)) {
-    const permissions = isIntegration(token) ? permissionsOf(token) : null;
+    const permissions = isIntegration(token) ? permissionsOf(token, repository) : null;
     // A token that was given a repository may work in it, apart from its account's rights.
     return permissions ? roleOfPermissions(permissions) : "admin";
   }
+  if (token.installations && !installationOf(token, repository)) return undefined;
   if (token.grant || token.repositoryIds !== "account" || !isOfOwner(token, repository)) return undefined;
   return roleOfUser(world, token.userId, repository);
 }
@@ -88,8 +96,8 @@ function ownRole(world: World, token: Token, repository: Repository): Repository
 /** Whether the repository was given to the token itself, apart from its account's rights. */
 export function wasGiven(token: Token, repository: Repository): boolean {
   if (token.grant) return granted(token.grant, repository);
-  const { repositoryIds } = token;
-  if (repositoryIds === "account" || !isOfOwner(token, repository)) return false;
+  const { repositoryIds, installations } = token;
+  if (repositoryIds === "account" || installations || !isOfOwner(token, repository)) return false;
   return repositoryIds === "all" || repositoryIds.has(repository.id);
 }
 
@@ -114,10 +122,6 @@ function roleOfUser(world: World, userId: number, repository: Repository): Repos
   if (repository.ownerId === userId) return "admin";
   if (world.user(repository.ownerId).memberIds.includes(userId)) return "admin";
   return repository.collaborators.get(userId);
-}
-
-function hasScopes({ kind }: Token): boolean {
-  return kind === "classic" || kind === "oauth";
 }
 
 // GitHub docs: "Scopes for OAuth apps". No scope reads public data alone.

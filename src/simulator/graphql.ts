@@ -146,6 +146,7 @@ function callerFor(world: World, token: Token, view: View): Caller {
   const isApp = isIntegration(token);
   return {
     kind: calledBy(token),
+    isApp,
     // An App's permissions decide what it may do there, not a role.
     roleOf: (repository) => (isApp && wasGiven(token, repository) ? "admin" : view.roleOf(repository)),
     wasGiven: (repository) => wasGiven(token, repository),

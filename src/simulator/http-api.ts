@@ -29,7 +29,7 @@ import { DEPRECATION, DEPRECATION_LINK } from "./rest/headers.ts";
 import { credentialOf, unsupportedVersion, versionOf } from "./rest/negotiation.ts";
 import { type Route, Router, segmentsOf } from "./rest/router.ts";
 import { ROUTES } from "./rest/routes.ts";
-import { isIntegration, type Token } from "./tokens.ts";
+import { hasScopes, isIntegration, type Token } from "./tokens.ts";
 import { time } from "./views/view.ts";
 
 const DOCS = "https://docs.github.com/rest";
@@ -184,7 +184,7 @@ export class HttpApi {
     const needed = neededFor(method, pattern);
     if (!token || allows(this.#service.world, token, repository, needed)) return;
     // A scope that is missing looks as if there were nothing.
-    throw token.permissions || token.grant || !token.write ? inaccessible(token, needed) : notFound();
+    throw hasScopes(token) && token.write ? notFound() : inaccessible(token, needed);
   }
 
   /** Names and numeric ids lead to the same routes. */

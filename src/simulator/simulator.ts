@@ -47,9 +47,9 @@ export async function openSimulator(options: SimulatorOptions = {}): Promise<Sim
   const world =
     options.world ?? new World({ ...options.worldOptions, seed, clock: options.clock ?? new SettableClock() });
   const htmlUrl = options.htmlUrl ?? "https://github.com";
-  const tokens = new Tokens(world);
-  for (const token of options.tokens ?? []) tokens.create(token);
   const apps = new Apps(world);
+  const tokens = new Tokens(world, apps);
+  for (const token of options.tokens ?? []) tokens.create(token);
   for (const app of options.apps ?? []) apps.create(app);
   const quota = new Quota(world.clock, options.quota);
   const meter = new Meter(() => world.clock.now());

@@ -1,11 +1,12 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import type { Installation } from "./apps.ts";
+import type { Apps, Installation } from "./apps.ts";
 import { isOneOf } from "./json.ts";
 import type { Permissions } from "./permissions.ts";
 import type { Repository, RepositoryRole, User } from "./records.ts";
 import type { World } from "./world.ts";
 
-type TokenKind = "classic" | "fine-grained" | "oauth" | "installation" | "actions";
+/** "app-user": what an App has of one of its users. */
+type TokenKind = "classic" | "fine-grained" | "oauth" | "installation" | "actions" | "app-user";
 
 /** What an installation token may do: never more than its installation may, at any moment. */
 export interface Grant {
@@ -40,6 +41,8 @@ export interface Token {
   readonly write: boolean;
   /** Only of tokens that an App asked for. */
   readonly grant: Grant | null;
+  /** Only of an App's user tokens: where the App is installed. They do what both the App and the user may. */
+  readonly installations: (() => readonly Installation[]) | null;
   /** Epoch milliseconds. */
   readonly expiresAt: number | null;
 }
@@ -60,6 +63,8 @@ export interface TokenInput {
   readonly permissions?: Permissions;
   /** Login of a fine-grained token's resource owner. Default, with permissions: who owns `repositories`, or the account. */
   readonly owner?: string;
+  /** Id or client id of the App that an "app-user" token belongs to. */
+  readonly app?: number | string;
   readonly write?: boolean;
   readonly installationId?: number;
   readonly expiresAt?: number;
@@ -71,6 +76,7 @@ const PREFIXES: Readonly<Record<TokenKind, string>> = {
   oauth: "gho_",
   installation: "ghs_",
   actions: "ghs_",
+  "app-user": "ghu_",
 };
 
 const INSTALLATION_TOKEN_SECONDS = 3_600;
@@ -78,10 +84,12 @@ const INSTALLATION_TOKEN_SECONDS = 3_600;
 /** The credentials that the simulated service knows, and what each may see. */
 export class Tokens {
   readonly #world: World;
+  readonly #apps: Apps;
   readonly #byValue = new Map<string, Token>();
 
-  constructor(world: World) {
+  constructor(world: World, apps: Apps) {
     this.#world = world;
+    this.#apps = apps;
   }
 
   /** Throws a sentence when the value is in use, or the input makes no sense for the kind. */
@@ -99,13 +107,14 @@ export class Tokens {
       kind,
       userId: user.id,
       installationId: input.installationId ?? null,
-      scopes: input.scopes ?? ["repo", "user"],
+      scopes: kind === "app-user" ? [] : (input.scopes ?? ["repo", "user"]),
       permissions: input.permissions ? { ...input.permissions, metadata: "read" } : null,
       ownerId: kind === "fine-grained" ? this.#ownerOf(input, named, user) : null,
       limit: input.limit ?? null,
       repositoryIds: idsOf(input.repositories, named),
       write: input.write ?? true,
       grant: null,
+      installations: kind === "app-user" ? this.#installationsOf(input.app) : null,
       expiresAt: input.expiresAt ?? null,
     };
     this.#byValue.set(value, token);
@@ -128,6 +137,7 @@ export class Tokens {
       repositoryIds: new Set(),
       write: true,
       grant,
+      installations: null,
       expiresAt: (now + INSTALLATION_TOKEN_SECONDS) * 1_000,
     };
     this.#byValue.set(token.value, token);
@@ -174,6 +184,12 @@ export class Tokens {
       if (!found) throw new Error(`There is no repository ${fullName}`);
       return found.repository;
     });
+  }
+
+  #installationsOf(issuer: TokenInput["app"]): () => readonly Installation[] {
+    const app = issuer === undefined ? undefined : this.#apps.byIssuer(issuer);
+    if (!app) throw new Error(`There is no App ${issuer}`);
+    return () => this.#apps.of(app);
   }
 
   #ownerOf({ owner, permissions }: TokenInput, named: readonly Repository[], user: User): number | null {
@@ -229,14 +245,19 @@ function longValue(appId: number, installationId: number, now: number): string {
   return `ghs_${appId}_${part({ alg: "RS256", typ: "JWT" })}.${part(claims)}.${signature}`;
 }
 
-/** Apps and Actions call as an installation; all others are told that they have a personal access token. */
+/** Apps and Actions call as an installation, and as nobody's account. */
 export function isIntegration({ kind }: Token): boolean {
   return kind === "installation" || kind === "actions";
 }
 
 /** Who is refused in "Resource not accessible by …". */
 export function calledBy(token: Token): "integration" | "personal access token" {
-  return isIntegration(token) ? "integration" : "personal access token";
+  return isIntegration(token) || token.installations ? "integration" : "personal access token";
+}
+
+/** Scopes limit it, and not permissions. */
+export function hasScopes({ kind }: Token): boolean {
+  return kind === "classic" || kind === "oauth";
 }
 
 export function mayPush(role: RepositoryRole | undefined): boolean {

@@ -107,8 +107,14 @@ test("who leaves an organization takes the sight of fine-grained and classic tok
 
 test("a token has no more than its installation, whatever it was made with", async () => {
   await using it = await openAccessWorld();
-  const token = it.installed({ issues: "write", pull_requests: "read" });
+  const users = await it.ofUser("octo", { issues: "read" });
+  const [usersInstallation] = it.simulator.apps.installations.keys();
   const { repository } = it.places["acme/closed"];
+  expect(it.simulator.accessOf(users, repository)).toEqual(ISSUES);
+  await it.control("PATCH", `/-/installations/${usersInstallation}`, { suspended: true });
+  expect(it.simulator.accessOf(users, repository)).toEqual(NOTHING);
+  await it.control("DELETE", `/-/installations/${usersInstallation}`);
+  const token = it.installed({ issues: "write", pull_requests: "read" });
   const access = () => it.simulator.accessOf(token, repository);
   expect(access()).toEqual({ metadata: true, issues: "write", pulls: "read" });
   const [installation] = it.simulator.apps.installations.values();

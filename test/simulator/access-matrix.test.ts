@@ -132,6 +132,21 @@ const CALLERS: readonly (readonly [
     (it) => it.installed({ issues: "write", pull_requests: "write" }),
     ["write/write", "write/write", "write/write", FREE, UNSEEN],
   ],
+  [
+    "an App's token of a user, for issues",
+    (it) => it.ofUser("octo", { issues: "write" }),
+    ["write/read", "write/none", "write/none", FREE, UNSEEN],
+  ],
+  [
+    "an App's token of a user, for one repository",
+    (it) => it.ofUser("octo", { pull_requests: "read" }, ["acme/closed"]),
+    [FREE, "none/read", UNSEEN, FREE, UNSEEN],
+  ],
+  [
+    "an App's token of a user who sees nothing of acme",
+    (it) => it.ofUser("stranger", { issues: "write", pull_requests: "write" }),
+    [FREE, UNSEEN, UNSEEN, FREE, UNSEEN],
+  ],
 ];
 
 const told = ({ metadata, issues, pulls }: Access) => (metadata ? `${issues}/${pulls}` : UNSEEN);

@@ -1,3 +1,4 @@
+import type { Installation } from "../../src/simulator/apps.ts";
 import type { Permissions } from "../../src/simulator/permissions.ts";
 import type { Comment, Issue, PullIssue, Repository, User, Visibility } from "../../src/simulator/records.ts";
 import type { TokenInput } from "../../src/simulator/tokens.ts";
@@ -22,6 +23,8 @@ export interface AccessWorld extends Simulated {
   token(input: Partial<TokenInput>): Promise<string>;
   /** A token of an App that is installed on `acme` (all, or the repositories named) with these permissions. */
   installed(permissions: Permissions, repositories?: readonly string[]): string;
+  /** The token that an App, so installed, has of a user. */
+  ofUser(login: string, permissions: Permissions, repositories?: readonly string[]): Promise<string>;
   graphql(token: string, query: string, variables?: object): Promise<GraphqlReply>;
 }
 
@@ -48,6 +51,18 @@ export async function openAccessWorld(): Promise<AccessWorld> {
   const eve = world.addUser({ login: "eve" });
   const place = (owner: User, name: string, visibility: Visibility) => furnished(it, owner, name, visibility);
   let slugs = 0;
+  const install = (permissions: Permissions, repositories?: readonly string[]): Installation => {
+    slugs += 1;
+    const installations = [{ account: "acme", ...(repositories ? { repositories } : {}) }];
+    const [installation] = apps.of(apps.create({ slug: `app-${slugs}`, permissions, installations }).app);
+    if (!installation) throw new Error("The App is not installed");
+    return installation;
+  };
+  const made = async (input: Partial<TokenInput>): Promise<string> => {
+    const reply = await it.control("POST", "/-/tokens", { login: "octo", ...input });
+    if (reply.status !== 200) throw new Error(reply.text);
+    return reply.body.token;
+  };
   return {
     ...it,
     acme,
@@ -58,20 +73,14 @@ export async function openAccessWorld(): Promise<AccessWorld> {
       "eve/open": place(eve, "open", "public"),
       "eve/closed": place(eve, "closed", "private"),
     },
-    async token(input) {
-      const reply = await it.control("POST", "/-/tokens", { login: "octo", ...input });
-      if (reply.status !== 200) throw new Error(reply.text);
-      return reply.body.token;
-    },
+    token: made,
     installed(permissions, repositories) {
-      slugs += 1;
-      const installations = [{ account: "acme", ...(repositories ? { repositories } : {}) }];
-      const { app } = apps.create({ slug: `app-${slugs}`, permissions, installations });
-      const [installation] = apps.of(app);
-      if (!installation) throw new Error("The App is not installed");
+      const installation = install(permissions, repositories);
       const grant = { installation, repositoryIds: null, permissions: installation.permissions, bonus: () => 0 };
       return tokens.mint(grant, false).value;
     },
+    ofUser: (login, permissions, repositories) =>
+      made({ kind: "app-user", login, app: install(permissions, repositories).app.id }),
     async graphql(token, query, variables = {}) {
       return (await it.ask("POST", "/graphql", { token, body: { query, variables } })).body;
     },

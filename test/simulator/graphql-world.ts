@@ -1,4 +1,5 @@
 import { roleOf } from "../../src/simulator/access.ts";
+import { Apps } from "../../src/simulator/apps.ts";
 import { SettableClock } from "../../src/simulator/clock.ts";
 import { Graphql, type GraphqlAnswer } from "../../src/simulator/graphql.ts";
 import { Quota, type QuotaLimits } from "../../src/simulator/quota.ts";
@@ -30,7 +31,7 @@ export function openGraphql(
 ) {
   const clock = options.clock ?? new SettableClock(NOON);
   const world = options.world ?? new World({ seed: 7, clock });
-  const tokens = new Tokens(world);
+  const tokens = new Tokens(world, new Apps(world));
   const quota = new Quota(clock, options.limits ? { limits: options.limits } : {});
   const graphql = new Graphql(world, quota);
   const token = tokens.create({ login: "mona", ...options.token });

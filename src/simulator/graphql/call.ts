@@ -11,6 +11,8 @@ import type { Cost } from "./cost.ts";
 export interface Caller {
   /** Says who is refused in "Resource not accessible by …". */
   readonly kind: "personal access token" | "integration";
+  /** Calls as an App itself, or as Actions: as no account. */
+  readonly isApp: boolean;
   /** Undefined: the repository does not exist for the caller. */
   roleOf(repository: Repository): RepositoryRole | undefined;
   /** Whether the repository was given to the token itself, apart from its account's rights. */

@@ -87,8 +87,7 @@ export const repositoryFields: Fields<Repository> = {
   diskUsage: (row) => row.size,
   parent: (row, _, call) => (row.parentId === null ? null : readable(call, call.world.repositories.get(row.parentId))),
   // Null "for authentication as a GitHub App", as the schema describes it.
-  viewerPermission: (row, _, call) =>
-    call.caller.kind === "integration" ? null : PERMISSIONS[call.caller.roleOf(row) ?? "pull"],
+  viewerPermission: (row, _, call) => (call.caller.isApp ? null : PERMISSIONS[call.caller.roleOf(row) ?? "pull"]),
   viewerCanAdminister: (row, _, call) => call.caller.roleOf(row) === "admin",
   watchers: (row, args, call, info) => ({
     ...connection(call, info, args, arraySource<User>([], { keyOf: (user) => user.id })),

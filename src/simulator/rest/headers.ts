@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { QuotaState } from "../quota.ts";
-import { isIntegration, type Token } from "../tokens.ts";
+import { hasScopes, isIntegration, type Token } from "../tokens.ts";
 
 export const ACCEPTED_PERMISSIONS = "X-Accepted-GitHub-Permissions";
 
@@ -55,8 +55,10 @@ export function tokenHeaders(
   if (!token || isIntegration(token)) return {};
   if (token.kind === "fine-grained")
     return accepted?.permissions == null ? {} : { [ACCEPTED_PERMISSIONS]: accepted.permissions };
+  // An App's user token has both headers, and they are empty.
+  const takes = hasScopes(token) ? (accepted?.scopes ?? "") : "";
   const expires = token.expiresAt === null ? {} : { "github-authentication-token-expiration": expiry(token.expiresAt) };
-  return { "X-OAuth-Scopes": token.scopes.join(", "), "X-Accepted-OAuth-Scopes": accepted?.scopes ?? "", ...expires };
+  return { "X-OAuth-Scopes": token.scopes.join(", "), "X-Accepted-OAuth-Scopes": takes, ...expires };
 }
 
 function expiry(at: number): string {
