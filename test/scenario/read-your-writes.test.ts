@@ -29,7 +29,8 @@ test("a write is shown by the next read, by REST and GraphQL, and is never taken
       quota: { limits: { core: 1e6, restPointsPerMinute: 1e9, contentPerMinute: 1e9, contentPerHour: 1e9 } },
       worldOptions: { mergeableDelayMs: 20 },
     },
-    env: { RATE_LIMIT_USER: "0", UPSTREAM_TOKEN: tokens.join(",") },
+    // A write that could not be stored is logged as an error, and would explain what is missing below.
+    env: { RATE_LIMIT_USER: "0", UPSTREAM_TOKEN: tokens.join(","), LOG_LEVEL: "error" },
   });
   await world.mirror(world.first);
   await world.listen(world.first);
