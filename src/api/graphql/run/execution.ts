@@ -3,17 +3,11 @@
  * document (`plan.ts`). Fields that need no waiting do not wait. A resource that appears several times at one place of
  * the query is written once.
  */
-import { type GraphQLAbstractType, GraphQLError, type GraphQLLeafType, locatedError } from "graphql";
+import { type GraphQLAbstractType, GraphQLError, locatedError } from "graphql";
 import type { Pace } from "../../../operations/pace.ts";
 import { resourceLimit } from "../errors.ts";
-import {
-  concreteType,
-  type FieldInfo,
-  type Form,
-  type Plan,
-  type PlannedField,
-  type PlannedSelection,
-} from "./plan.ts";
+import { concreteType, type Form, type Plan, type PlannedField, type PlannedSelection } from "./plan.ts";
+import { isIterable, isPromise, isShared, leafText, propertyOf } from "./values.ts";
 
 /** More values, or more text, are written for nobody: the answer is refused as a whole. */
 const MAX_VALUES = 5_000_000;
@@ -364,57 +358,8 @@ function abandon(values: readonly unknown[]): void {
   for (const value of values) if (isPromise(value)) value.then(undefined, () => {});
 }
 
-/** The value of a field without a resolver of its own: the property, or the result if the property is a function. */
-function propertyOf(source: unknown, info: FieldInfo, args: unknown, context: unknown): unknown {
-  if (typeof source !== "object" || source === null) return undefined;
-  // No type can say which properties the sources of a field have.
-  const value = (source as Record<string, unknown>)[info.fieldName];
-  return typeof value === "function" ? value.call(source, args, context, info) : value;
-}
-
-function leafText(type: GraphQLLeafType, value: unknown): string {
-  // Values of these types are shown as they are: strings, or truth values.
-  if (typeof value === "string" && isText(type)) return quoted(value);
-  const coerced: unknown = type.coerceOutputValue(value);
-  if (coerced == null) throw new Error(`A value of the type ${type} cannot be shown: ${value}`);
-  return typeof coerced === "string" ? quoted(coerced) : JSON.stringify(coerced);
-}
-
-function isText(type: GraphQLLeafType): boolean {
-  const { name } = type;
-  return name === "String" || name === "ID" || name === "DateTime" || name === "URI";
-}
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what JSON escapes
-const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/;
-
-function quoted(text: string): string {
-  return text.length < 64 && !ESCAPED.test(text) ? `"${text}"` : JSON.stringify(text);
-}
-
 function pathOf(place: Place): (string | number)[] {
   const path: (string | number)[] = [];
   for (let at: Place | undefined = place; at; at = at.above) path.push(at.key);
   return path.reverse();
-}
-
-function isPromise(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
-}
-
-/** Strings are no lists here, as for graphql-js. */
-function isIterable(value: unknown): value is Iterable<unknown> {
-  return typeof value === "object" && value !== null && Symbol.iterator in value;
-}
-
-interface Shared {
-  /** One object for one resource, wherever the answer shows it. */
-  rest: object;
-  /** Takes its text. Such a resource is shown in one view alone. */
-  keep?: (text: string) => void;
-}
-
-/** A resource that one answer may show at many places. */
-function isShared(value: unknown): value is Shared {
-  return typeof value === "object" && value !== null && "rest" in value;
 }
