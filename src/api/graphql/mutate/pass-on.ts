@@ -44,6 +44,7 @@ export async function mutated(
   { document, input }: { document: string; input: Fields },
   write: Pick<Write, "about" | "reads" | "says">,
 ): Promise<Done> {
+  const sentAt = writer.ctx.clock.now();
   const answer = await inOurWords(() => send(writer, document, input, write));
   call.forget();
   const [error] = answer.errors;
@@ -52,7 +53,7 @@ export async function mutated(
   if (payload === null || payload === undefined)
     throw upstreamsError(error?.type, error?.message || "Upstream refused");
   const body = JSON.stringify(payload);
-  return { answer: payload, isStored: await settle(writer, write, { headers: {}, body }) };
+  return { answer: payload, isStored: await settle(writer, write, { headers: {}, body }, sentAt) };
 }
 
 async function send(

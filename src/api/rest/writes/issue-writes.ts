@@ -1,6 +1,7 @@
 /** What writes about issues send, and what their success changes. Those of a pull request's conversation are the same. */
 import { type Fields, type Json, objectOf, textOf } from "../../../json.ts";
 import { isMirroredPull } from "../../../mirror/read/pulls.ts";
+import type { Stored } from "../../../mirror/store/merge-rule.ts";
 import { observe } from "../../../mirror/store/observation.ts";
 import { keyIn } from "../../../mirror/store/representation.ts";
 import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";
@@ -162,10 +163,10 @@ export function createComment(place: IssuePlace, body: string): Write {
     path: `/repos/${place.fullName}/issues/${place.number}/comments`,
     body,
     about: sides(place),
-    says: async ({ answer, at }, find) => {
+    says: async ({ answer, at, between }, find) => {
       const isNew = !(await find("issue_comment", keyIn("issue_comment", answer)));
       const movedAt = textOf(objectOf(answer).created_at);
-      const counted = await counts(find, sides(place), "comments", isNew ? 1 : 0, movedAt);
+      const counted = await counts(find, sides(place), "comments", { change: isNew ? 1 : 0, movedAt, between });
       return { shown: [observe("issue_comment", answer, at)], implied: counted };
     },
   };
@@ -189,10 +190,10 @@ export function deleteComment({ id, fullName }: Place, commentId: number, place:
     path: `/repos/${fullName}/issues/comments/${commentId}`,
     body: null,
     about: [comment],
-    says: async (_written, find) => {
+    says: async ({ between }, find) => {
       const stored = await find("issue_comment", commentId);
       const change = stored && stored.deletedAt === null ? -1 : 0;
-      const implied = await counts(find, place ? sides(place) : [], "comments", change, null);
+      const implied = await counts(find, place ? sides(place) : [], "comments", { change, movedAt: null, between });
       return { gone: [comment], implied: implied.map((one) => ({ ...one, isGuess: true })) };
     },
   };
@@ -203,18 +204,33 @@ export async function counts(
   find: Find,
   keys: readonly ResourceKey[],
   name: "comments" | "review_comments",
-  change: number,
-  movedAt: string | null,
+  { change, movedAt, between }: { change: number; movedAt: string | null; between: Written["between"] },
 ): Promise<Implied[]> {
   const implied: Implied[] = [];
   for (const { kind, key } of keys) {
-    const before = (await find(kind, key))?.fields;
+    const stored = await find(kind, key);
+    const before = stored?.fields;
     const count = before?.[name];
-    const fields: Fields = typeof count === "number" && change !== 0 ? { [name]: Math.max(0, count + change) } : {};
+    const isCounted = stored !== undefined && wasReadBetween(stored, name, { movedAt, between });
+    const fields: Fields =
+      typeof count === "number" && change !== 0 && !isCounted ? { [name]: Math.max(0, count + change) } : {};
+    // A replica may have shown a count from before, with the time of another change in that second.
+    const guess = isCounted ? { isGuess: true as const } : {};
     if (Object.keys(fields).length > 0 || movedAt !== null)
-      implied.push({ kind, key, fields, movedAt: notEarlier(movedAt, before) });
+      implied.push({ kind, key, fields, movedAt: notEarlier(movedAt, before), ...guess });
   }
   return implied;
+}
+
+/** Whether the stored value was read while the write was under way, from an upstream that showed its change. */
+function wasReadBetween(
+  { stamp, keyStamps }: Stored,
+  name: string,
+  { movedAt, between: [sentAt, answeredAt] }: { movedAt: string | null; between: Written["between"] },
+): boolean {
+  const { read, seenAt, updatedAt } = keyStamps[name] ?? stamp;
+  const isBetween = read && seenAt >= sentAt.getTime() && seenAt <= answeredAt.getTime();
+  return isBetween && movedAt !== null && updatedAt >= Date.parse(movedAt);
 }
 
 /** The stored `updated_at` may be later already; then this does not move it. */

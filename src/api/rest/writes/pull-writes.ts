@@ -98,13 +98,13 @@ function writesReview(
     // A pending one is its author's alone, and changes nothing that others see.
     reads: (answer) =>
       isPending(answer) ? [] : [...pull.map(({ kind }) => readOf(kind, place)), ...reviewComments(place, answer, sent)],
-    says: async ({ answer, at, doneBy, readings }, find) => {
+    says: async ({ answer, at, between, doneBy, readings }, find) => {
       const shown = [observe("review", answer, at)];
       if (isPending(answer)) return { shown };
       const { submitted_at, user } = objectOf(answer);
       const movedAt = method === "POST" ? textOf(submitted_at) : doneBy;
       const come = await unknownComments(find, readings);
-      const implied = await counts(find, pull, "review_comments", come, movedAt);
+      const implied = await counts(find, pull, "review_comments", { change: come, movedAt, between });
       return { shown, implied: await answered(find, place.number, implied, user) };
     },
   };
@@ -162,10 +162,10 @@ export function createReviewComment(place: IssuePlace, below: string, body: stri
         { kind: "review", key: review, path: `/repositories/${place.id}/pulls/${place.number}/reviews/${review}` },
       ];
     },
-    says: async ({ answer, at }, find) => {
+    says: async ({ answer, at, between }, find) => {
       const isNew = !(await find("review_comment", keyIn("review_comment", answer)));
       const movedAt = textOf(objectOf(answer).created_at);
-      const implied = await counts(find, sides(pull), "review_comments", isNew ? 1 : 0, movedAt);
+      const implied = await counts(find, sides(pull), "review_comments", { change: isNew ? 1 : 0, movedAt, between });
       return { shown: [observe("review_comment", answer, at)], implied };
     },
   };
@@ -189,11 +189,11 @@ export function deleteReviewComment({ id, fullName }: Place, commentId: number, 
     path: `/repos/${fullName}/pulls/comments/${commentId}`,
     body: null,
     about: [comment],
-    says: async (_written, find) => {
+    says: async ({ between }, find) => {
       const stored = await find("review_comment", commentId);
       const change = stored && stored.deletedAt === null ? -1 : 0;
       const pulls: ResourceKey[] = number === null ? [] : [{ kind: "pull_request", repositoryId: id, key: number }];
-      const implied = await counts(find, pulls, "review_comments", change, null);
+      const implied = await counts(find, pulls, "review_comments", { change, movedAt: null, between });
       return { gone: [comment], implied: implied.map((one) => ({ ...one, isGuess: true })) };
     },
   };

@@ -36,6 +36,8 @@ export interface Written {
   /** What upstream answered; null: nothing. */
   answer: Json;
   at: Sighting;
+  /** When it was sent and when it was answered, by our clock. */
+  between: readonly [sentAt: Date, answeredAt: Date];
   /**
    * Upstream's clock when it answered, as upstream writes a moment; null: upstream does not tell its time. The write
    * was done then, or a moment earlier. So a field stamped with this time is later than any webhook of an earlier
@@ -82,6 +84,7 @@ export function isSuccess({ status }: Pick<RawAnswer, "status">): boolean {
  * @throws ApiFault when upstream gave no answer; it says what is known
  */
 export async function perform(writer: Writer, write: Write): Promise<Performed> {
+  const sentAt = writer.ctx.clock.now();
   let answer: RawAnswer;
   try {
     answer = await passOn(writer, write);
@@ -89,7 +92,7 @@ export async function perform(writer: Writer, write: Write): Promise<Performed> 
     if (error instanceof OutcomeUnknownFault) await askAgain(writer, write.about);
     throw error;
   }
-  if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, answer) };
+  if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, answer, sentAt) };
   // The mirror may still show a resource that upstream calls missing or moved.
   if ([301, 307, 404, 410].includes(answer.status)) await askAgain(writer, write.about);
   return { answer, isStored: false };
@@ -100,6 +103,7 @@ export async function settle(
   writer: Writer,
   write: Pick<Write, "reads" | "says">,
   { headers, body }: Pick<RawAnswer, "headers" | "body">,
+  sentAt: Date,
 ): Promise<boolean> {
   const { ctx, repository, requestId } = writer;
   const answeredAt = ctx.clock.now();
@@ -117,7 +121,7 @@ export async function settle(
       // Two writes under one issue at once would both count from the same number.
       await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${`tain write ${id}`}, 0))`);
       const find: Find = (kind, key) => findOne(tx, id, kind, key);
-      const sayings = await write.says({ answer, at, doneBy, readings }, find);
+      const sayings = await write.says({ answer, at, between: [sentAt, answeredAt], doneBy, readings }, find);
       const { observed, doubts } = await fold(sayings, readings, at, find);
       const all = joinObserved([...observed, ...buried(sayings.gone ?? [], answeredAt)]);
       const merged = await mergeObserved(tx, all);
