@@ -5,8 +5,8 @@ import { deleteReviewComment } from "../../src/simulator/changes/reviews.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
-import { withUpstream } from "../support/own-upstream.ts";
 import { openWorld } from "../support/world.ts";
 
 test("a generated repository is mirrored completely, nasty cases included", async () => {
@@ -89,4 +89,21 @@ test("a copy that reads by change tells how many pages are left, and counts what
     { pages: 2, expected_pages: pages, resources: expect.any(Number) },
   ]);
   expect(await rowsOf(phase)).toEqual([{ pages, expected_pages: pages, resources: size }]);
+});
+
+test("a copy that broke off goes on behind the last page that it stored", async () => {
+  const { world, copy } = await openUncopied({ issues: 150, pulls: 10, commentsPerIssue: 3 });
+  await using _ = world;
+  const asked: string[] = [];
+  const isComments = (path: string) => path.includes("/issues/comments?");
+  const cut = copy((path) => {
+    asked.push(path);
+    if (asked.filter(isComments).length === 3) throw new Error("cut off");
+  });
+  await expect(cut).rejects.toThrow("cut off");
+  const before = asked.splice(0);
+  await copy((path) => void asked.push(path));
+  // The page that was cut off was not stored, and all before it were. The repository itself is read each time.
+  const pages = asked.filter((path) => path.includes("?"));
+  expect(pages.filter((path) => before.includes(path))).toEqual([before.at(-1)]);
 });

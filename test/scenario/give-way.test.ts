@@ -6,7 +6,7 @@ import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { DeliveriesFirst, giveWay } from "../../src/sync/give-way.ts";
-import { withUpstream } from "../support/own-upstream.ts";
+import { withUpstream } from "../support/changed-upstream.ts";
 import { openWorld } from "../support/world.ts";
 
 /** A mirror without workers, whose inbox holds as many deliveries, each received so long ago. */

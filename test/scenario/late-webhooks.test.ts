@@ -17,8 +17,8 @@ import { fetchAndStorePage } from "../../src/sync/reads/pages.ts";
 import { learnPullDetails, readPullDetails } from "../../src/sync/reads/pull-details.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
 import { Refreshes } from "../../src/sync/refresh/refresh.ts";
+import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
-import { withUpstream } from "../support/own-upstream.ts";
 import { openWorld } from "../support/world.ts";
 
 /** A mirror that listens, and two new issues at upstream; a webhook told only of the second. */

@@ -17,9 +17,9 @@ import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { remove } from "../../src/sync/following/state.ts";
 import type { Answer } from "../../src/upstream/client/upstream.ts";
+import { withUpstream } from "../support/changed-upstream.ts";
 import { compare } from "../support/comparison.ts";
 import { printFigures } from "../support/figures.ts";
-import { withUpstream } from "../support/own-upstream.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 

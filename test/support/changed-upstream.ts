@@ -1,3 +1,4 @@
+import type { Context } from "../../src/context.ts";
 import type { Upstream } from "../../src/upstream/client/upstream.ts";
 
 /** The same client, but for what it does otherwise. */
@@ -5,4 +6,9 @@ export function changed(upstream: Upstream, otherwise: Partial<Upstream>): Upstr
   return new Proxy(upstream, {
     get: (target, name) => Reflect.get(otherwise, name) ?? Reflect.get(target, name).bind(target),
   });
+}
+
+/** The same context, which asks upstream otherwise. */
+export function withUpstream(ctx: Context, otherwise: Partial<Upstream>): Context {
+  return { ...ctx, upstream: changed(ctx.upstream, otherwise) };
 }
