@@ -8,6 +8,7 @@ import type { Answered } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
 import { countStatements } from "../support/statements.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
+import { pathOf, type Target, targetOf } from "./targets.ts";
 
 // Who sees what: every kind of caller, every visibility, every operation, as the router and the schema list them.
 
@@ -19,18 +20,6 @@ let hidden: Target;
 let other: Target;
 /** An issue that left the open repository for the hidden one. */
 let transferred: number;
-
-/** A repository and one of each thing in it, by what paths and ids call them. */
-interface Target {
-  id: number;
-  fullName: string;
-  params: Record<string, string>;
-  nodes: Record<string, string>;
-  pages: string[];
-  ownerId: number;
-  /** Of one of its issues. */
-  title: string;
-}
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are picked from, not trusted
 type Body = any;
@@ -48,7 +37,11 @@ beforeAll(async () => {
   const found = world.repositories.find(({ private: isPrivate }) => isPrivate);
   const others = world.repositories.filter(({ private: isPrivate }) => !isPrivate);
   if (!found || !others[0] || !others[1]) throw new Error("The world needs two public repositories and a private one");
-  [hidden, open, other] = [await targetOf(found), await targetOf(others[0]), await targetOf(others[1])];
+  [hidden, open, other] = [
+    await targetOf(world, found),
+    await targetOf(world, others[0]),
+    await targetOf(world, others[1]),
+  ];
   await ctx.db.query(sql`insert into former_names (full_name, repository_id) values (${GONE_NAME}, ${hidden.id})`);
   const { number } = open.params;
   const [left] = await ctx.db.query<{ number: number }>(sql`
@@ -79,70 +72,6 @@ beforeAll(async () => {
   };
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
-
-async function targetOf({ id, fullName }: { id: number; fullName: string }): Promise<Target> {
-  const at = `/repos/${fullName}`;
-  const get = async (path: string): Promise<Body> => (await world.get(`${at}${path}`)).body;
-  const issue = (await get("/issues?state=all&per_page=100")).find((row: Body) => !row.pull_request);
-  const [comment] = await get("/issues/comments?per_page=1");
-  const [reviewComment] = await get("/pulls/comments?per_page=1");
-  const [label] = await get("/labels?per_page=1");
-  const [milestone] = await get("/milestones?state=all&per_page=1");
-  const [assignable] = await get("/assignees?per_page=1");
-  const repository = await get("");
-  let pull: Body;
-  let review: Body;
-  const closed = await get("/pulls?state=closed&per_page=100");
-  const merged = closed.find((row: Body) => row.merged_at);
-  for (const row of await get("/pulls?state=all&per_page=50")) {
-    pull ??= row;
-    [review] = await get(`/pulls/${row.number}/reviews`);
-    if (review) {
-      pull = row;
-      break;
-    }
-  }
-  return {
-    id,
-    fullName,
-    params: {
-      number: String(issue.number),
-      "pulls/number": String(pull?.number),
-      // The check of a merge says nothing of those that were not.
-      merged: String(merged?.number),
-      "milestones/number": String(milestone?.number),
-      name: encodeURIComponent(label?.name),
-      "issues/comments/id": String(comment?.id),
-      "pulls/comments/id": String(reviewComment?.id),
-      "reviews/id": String(review?.id),
-      // Who wrote nothing here may be assigned nothing either.
-      assignee: assignable?.login,
-    },
-    nodes: Object.fromEntries(
-      Object.entries({ repository, issue, pull, comment, review, reviewComment, label, milestone })
-        .filter(([, row]) => row)
-        .map(([kind, row]) => [kind, (row as Body).node_id]),
-    ),
-    ownerId: repository.owner.id,
-    title: issue.title,
-    pages: [repository, issue, pull, milestone].filter(Boolean).map((row) => row.html_url),
-  };
-}
-
-/** The path of an operation with values that exist in the target. */
-function pathOf(path: string, target: Target): string {
-  if (path === "/pulls/:number/merge") return `/pulls/${target.params.merged}/merge`;
-  const segments = path === "/" ? [] : path.slice(1).split("/");
-  return segments
-    .map((segment, at) => {
-      if (!segment.startsWith(":")) return `/${segment}`;
-      const name = segment.slice(1);
-      const [above = "", before = ""] = [segments[at - 1], segments[at - 2]];
-      const { params } = target;
-      return `/${params[`${before}/${above}/${name}`] ?? params[`${above}/${name}`] ?? params[name] ?? name}`;
-    })
-    .join("");
-}
 
 const sees: Record<string, boolean> = {
   "our token": true,
