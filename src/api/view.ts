@@ -56,7 +56,7 @@ function restrict(text: string, to: To, holdsRepository: boolean): string {
   if (isWholeToAll(to) && !holdsRepository) return text;
   const hasToken = text.includes('"temp_clone_token":');
   const hasForeign = !hasMirrorsRights(to.caller) && UPSTREAMS_OWN.test(text);
-  const hasHidden = to.sight.privateRepositories !== "all" && PRIVATE.test(text);
+  const hasHidden = to.sight.metadata !== "all" && PRIVATE.test(text);
   if (isWholeToAll(to) && !hasForeign && !hasHidden && !hasToken) return text;
   return JSON.stringify(restrictValue(JSON.parse(text), to, true));
 }
@@ -91,7 +91,8 @@ function restrictValue(value: Json, to: To, isWhole: boolean): Json {
   if (value === null || typeof value !== "object") return value;
   const isRepository = typeof value.full_name === "string" && "owner" in value;
   // A fork that the caller may not see is shown as a deleted one.
-  if (isRepository && !isWhole && value.private === true && !sees(to.sight, Number(value.id))) return null;
+  const one = { id: Number(value.id), isPrivate: value.private === true };
+  if (isRepository && !isWhole && !sees(to.sight, one, "metadata")) return null;
   const isPull = "head" in value && "base" in value;
   const dropped = new Set<string>();
   if (to.version === "2026-03-10") {

@@ -19,6 +19,7 @@ import { openIssueTexts } from "../../src/api/graphql/run/issue-texts.ts";
 import { Plans } from "../../src/api/graphql/run/plan.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { ChangeStreams } from "../../src/api/graphql/subscribe/change-streams.ts";
+import { wholeSight } from "../../src/mirror/read/sight.ts";
 import { openMirrorReader } from "../../src/mirror/reader.ts";
 import { Kept } from "../../src/mirror/unchanged/kept.ts";
 import { Reading } from "../../src/mirror/unchanged/reading.ts";
@@ -224,7 +225,8 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const { ctx, userId, repositories } = world;
   await using changes = new ChangeStreams(ctx);
   const payer = { kind: "user" as const, quotaName: "u", hourlyLimit: null, class: "" };
-  const token = { id: "t", userId, canWrite: true, repositories: "all" as const, payer };
+  const sight = wholeSight("all");
+  const token = { id: "t", userId, canWrite: true, repositories: "all" as const, sight, payer };
   const caller = { ...payer, userId, by: { of: "own" as const, token } };
   await using mirror = openMirrorReader({ ...ctx, reads: ctx.db });
   const counts = new Kept<Count>({ maxBytes: 1_000_000, bytesOf: () => 50 });
@@ -234,7 +236,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
       ctx: { ...ctx, mirror, reads: ctx.db, unshownAccounts: new LRUCache({ max: 10 }) },
       db: ctx.db,
       caller,
-      sight: { privateRepositories: "all" },
+      sight,
       api: world.url,
       cost: { points: 1, nodeCount: 1 },
       figures: null,

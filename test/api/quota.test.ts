@@ -2,6 +2,7 @@ import { Redis } from "ioredis";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Caller } from "../../src/api/callers/caller.ts";
 import { CallerQuota } from "../../src/api/callers/quota.ts";
+import { wholeSight } from "../../src/mirror/read/sight.ts";
 import { openLog } from "../../src/operations/log.ts";
 import { testConfig } from "../support/config.ts";
 import { testRedis } from "../support/database.ts";
@@ -19,6 +20,7 @@ const user = (userId: number, hourlyLimit: number | null = null): Caller => ({
       userId,
       canWrite: false,
       repositories: "all",
+      sight: wholeSight("all"),
       payer: { kind: "user", quotaName: `u${userId}`, hourlyLimit, class: "" },
     },
   },

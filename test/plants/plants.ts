@@ -316,10 +316,8 @@ export const plants: readonly Plant[] = [
     name: "hidden-is-seen",
     property: 8,
     does: "A repository that upstream does not show to a caller's token is shown to them.",
-    file: "src/api/callers/upstream-callers.ts",
-    replaces: [
-      ["if (node) rights.set(Number(id), permissionOf(node));", "rights.set(Number(id), permissionOf(node ?? {}));"],
-    ],
+    file: "src/api/callers/upstream-rights.ts",
+    replaces: [[".some((node) => node != null)", ".some(() => true)"]],
     tests: ["test/api/upstream-callers.test.ts", "test/api/visibility.test.ts"],
   },
   {

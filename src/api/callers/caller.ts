@@ -1,6 +1,6 @@
 import type { Context } from "../../context.ts";
 import type { Fields } from "../../json.ts";
-import type { Sight } from "../../mirror/read/sight.ts";
+import { type Sight, wholeSight } from "../../mirror/read/sight.ts";
 import type { OwnRequest } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import type { Upstream, WriteRequest } from "../../upstream/client/upstream.ts";
@@ -97,11 +97,11 @@ export class Callers {
 
 /** What of the mirror a caller sees beside what is public. */
 export function sightOf(caller: Caller): Sight {
-  if (caller.kind === "anonymous") return { privateRepositories: [] };
-  return {
-    privateRepositories: caller.by.of === "own" ? caller.by.token.repositories : [...caller.by.known.rights.keys()],
-  };
+  if (caller.kind === "anonymous") return PUBLIC;
+  return caller.by.of === "own" ? caller.by.token.sight : caller.by.known.sight;
 }
+
+const PUBLIC = wholeSight([]);
 
 /** Callers of one class are shown the same of every repository. */
 export function classOf(caller: Caller): string {

@@ -1,11 +1,17 @@
 import type { Caller, User } from "./caller.ts";
-import { PERMISSION_LEVELS, type RepositoryPermission } from "./upstream-callers.ts";
+import { PERMISSION_LEVELS, type RepositoryPermission } from "./upstream-rights.ts";
 
 /** Whether a caller's write to this repository is passed on. Upstream itself judges callers with a token of its own. */
 export function mayWrite(caller: User, repositoryId: number): boolean {
   if (caller.by.of === "upstream") return true;
   const { canWrite, repositories } = caller.by.token;
   return canWrite && (repositories === "all" || repositories.includes(repositoryId));
+}
+
+/** What upstream says to a token that was not given what a request takes. */
+export function notAccessible(caller: Caller): string {
+  const isApps = caller.kind === "user" && caller.by.of === "upstream" && caller.by.known.isApps;
+  return `Resource not accessible by ${isApps ? "integration" : "personal access token"}`;
 }
 
 /** Whether the caller may do in every repository what the mirror's own token may. */
@@ -39,7 +45,7 @@ export function permissionsOf<Mirrors extends object>(
   if (caller.kind === "anonymous") return null;
   if (caller.by.of === "own") return mayWrite(caller, repositoryId) ? mirrors : permissions("READ");
   const known = caller.by.known.rights.get(repositoryId);
-  return known === undefined ? null : permissions(known);
+  return known === undefined ? null : permissions(known.permission);
 }
 
 function permissions(level: RepositoryPermission): Permissions {

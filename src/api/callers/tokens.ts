@@ -2,6 +2,7 @@ import { createHash, randomInt } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { type Sight, wholeSight } from "../../mirror/read/sight.ts";
 import { classOfRights, type Recognised } from "./payer.ts";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -29,6 +30,7 @@ export interface ApiToken {
   canWrite: boolean;
   /** The mirrored repositories that it is for; it sees the public ones beside them. */
   repositories: "all" | readonly number[];
+  sight: Sight;
   payer: Recognised;
 }
 
@@ -118,7 +120,8 @@ function tokenOf(id: string, row: TokenRow): ApiToken {
   // A token with a limit of its own is counted by itself, the others by their user.
   const quotaName = hourlyLimit === null ? `u${userId}` : `t${id}`;
   const rights = classOfRights("own", [canWrite, repositories]);
-  return { id, userId, canWrite, repositories, payer: { kind: "user", quotaName, hourlyLimit, class: rights } };
+  const payer: Recognised = { kind: "user", quotaName, hourlyLimit, class: rights };
+  return { id, userId, canWrite, repositories, sight: wholeSight(repositories), payer };
 }
 
 interface RememberedToken {

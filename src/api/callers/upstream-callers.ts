@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf, textOf } from "../../json.ts";
+import { type Sight, sightByKind } from "../../mirror/read/sight.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
 import { jittered } from "../../operations/backoff.ts";
@@ -13,26 +14,26 @@ import { limitOf } from "../../upstream/quota/headers.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { classOfRights, type Recognised } from "./payer.ts";
 import { hashOf } from "./tokens.ts";
+import { askRights, type RepositoryRights, unusable } from "./upstream-rights.ts";
 
 const REMEMBERED = 10_000;
 /** While upstream cannot be asked, a caller whom it confirmed within this time is believed. */
 const GRACE_MS = 10 * 60_000;
 /** After a failure, upstream is not asked again about the same token for this long, plus or minus chance. */
 const ASK_AGAIN_MS = 5_000;
-/** GraphQL takes as many ids at once. */
-const BATCH = 100;
-
-/** What a repository allows a caller, in GraphQL's words, from the least on. */
-export const PERMISSION_LEVELS = ["READ", "TRIAGE", "WRITE", "MAINTAIN", "ADMIN"] as const;
-export type RepositoryPermission = (typeof PERMISSION_LEVELS)[number];
+/** An App's tokens: of an installation or of Actions (`ghs_`), and of a user (`ghu_`). */
+const APPS = /^gh[su]_/;
 
 /** A caller that upstream knows by a token of its own. */
 export interface UpstreamCaller {
   userId: number;
   /** What upstream answers to this token's `GET /user`; null for an app's, which has no such page. */
   profile: string | null;
-  /** The private ones among the mirrored repositories that upstream shows to this token. */
-  rights: ReadonlyMap<number, RepositoryPermission>;
+  /** Whether the token is an App's: upstream words refusals so. */
+  isApps: boolean;
+  /** The private ones among the mirrored repositories that upstream shows to this token, and what of each. */
+  rights: ReadonlyMap<number, RepositoryRights>;
+  sight: Sight;
   payer: Recognised;
 }
 
@@ -127,10 +128,11 @@ export class UpstreamCallers {
     if (!person) return { caller: null, etag: null, confirmedAt: now, askAgainAt: 0 };
     const { userId, profile } = person;
     if (!isSame) await this.#introduce(userId, profile);
-    const rights = await this.#rights(token);
+    const rights = await askRights({ db: this.#ctx.db, upstream: this.upstream }, token);
+    const isApps = profile === null || APPS.test(token);
     const tag = [answer.headers.etag].flat()[0];
     return {
-      caller: { userId, profile, rights, payer: payerOf(userId, rights) },
+      caller: { userId, profile, isApps, rights, sight: sightByKind(rights), payer: payerOf(userId, rights) },
       etag: isSame ? etag : (tag ?? null),
       confirmedAt: now,
       askAgainAt: 0,
@@ -155,33 +157,6 @@ export class UpstreamCallers {
     throw new ApiFault(403, textOf(objectOf(parsed(refused.text)).message) ?? "Forbidden");
   }
 
-  /** Asks about the private repositories alone: every token sees the public ones. */
-  async #rights(token: string): Promise<Map<number, RepositoryPermission>> {
-    const rows = await this.#ctx.db.query<{ id: string; node_id: string }>(sql`
-      select r.id, r.node_id from repositories r
-        join repository_syncs s on s.repository_id = r.id and s.state <> 'gone'
-        where r.private and r.deleted_at is null and r.node_id is not null order by r.id`);
-    const rights = new Map<number, RepositoryPermission>();
-    for (let at = 0; at < rows.length; at += BATCH) {
-      const some = rows.slice(at, at + BATCH);
-      const answer = await this.upstream.graphql({
-        token,
-        query: "query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Repository { viewerPermission } } }",
-        variables: { ids: some.map(({ node_id }) => node_id) },
-      });
-      const body = answer.status === 200 ? parseGraphql(answer.text) : null;
-      const nodes = body?.data?.nodes;
-      // A null that is not said to be out of sight is no answer to the question.
-      if (!Array.isArray(nodes) || body?.errors.some(({ type }) => type !== "NOT_FOUND" && type !== "FORBIDDEN"))
-        throw unusable(answer);
-      for (const [index, { id }] of some.entries()) {
-        const node = nodes[index];
-        if (node) rights.set(Number(id), permissionOf(node));
-      }
-    }
-    return rights;
-  }
-
   /** Makes sure that the mirror can show the caller: it stores what upstream shows of them to everybody. */
   async #introduce(userId: number, profile: string | null): Promise<void> {
     if (profile === null) return;
@@ -194,13 +169,7 @@ export class UpstreamCallers {
   }
 }
 
-/** The least where upstream names none that we know. */
-function permissionOf(node: Json): RepositoryPermission {
-  const { viewerPermission } = objectOf(node);
-  return PERMISSION_LEVELS.find((level) => level === viewerPermission) ?? "READ";
-}
-
-function payerOf(userId: number, rights: ReadonlyMap<number, RepositoryPermission>): Recognised {
+function payerOf(userId: number, rights: ReadonlyMap<number, RepositoryRights>): Recognised {
   return { kind: "user", quotaName: `u${userId}`, hourlyLimit: null, class: classOfRights("upstream", [...rights]) };
 }
 
@@ -220,9 +189,4 @@ function parsed(text: string): Json {
   } catch (cause) {
     throw new UpstreamUnavailableError("Upstream's answer is no JSON", "unreadable", { cause });
   }
-}
-
-/** A limit or a failure says nothing of the caller. */
-function unusable({ status }: Received): UpstreamUnavailableError {
-  return new UpstreamUnavailableError(`Upstream answers ${status} to a question about a caller`, "failed", { status });
 }

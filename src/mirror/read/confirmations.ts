@@ -7,7 +7,7 @@ import { type Sight, visible } from "./sight.ts";
 export async function findOldestConfirmation(db: Database, sight: Sight): Promise<Date | null> {
   const [row] = await db.prepared<{ oldest: Date | null; is_complete: boolean | null }>(sql`
     select min(s.confirmed_at) as oldest, bool_and(s.confirmed_at is not null) as is_complete
-      ${mirroredWhere(visible(sql`r`, sight))}`);
+      ${mirroredWhere(visible(sql`r`, sight, "metadata"))}`);
   return row?.is_complete ? row.oldest : null;
 }
 

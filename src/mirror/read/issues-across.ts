@@ -2,7 +2,7 @@ import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, sql } from "../../../db/sql.ts";
 import { type IssueFilter, type IssueOrder, issueConditions, SORT_KEYS } from "./issues.ts";
 import { MIRRORED_REPOSITORIES } from "./shown-repository.ts";
-import { type Sight, visible } from "./sight.ts";
+import { type Sight, visibleIssue } from "./sight.ts";
 
 export interface IssueAcross {
   repositoryId: number;
@@ -18,8 +18,6 @@ export interface AcrossFilter extends IssueFilter {
   ownedBy?: { id: number; is: boolean } | undefined;
   /** Of repositories that an organisation owns (true) or a person (false). */
   isOrganizations?: boolean | undefined;
-  /** Pull requests too. */
-  hasPulls: boolean;
 }
 
 /** A page of issues of all repositories that are seen, newest first unless ordered otherwise, and how many match in all. */
@@ -30,8 +28,7 @@ export async function findIssuesAcross(
   { sort, direction }: IssueOrder,
   page: { limit: number; offset: number },
 ): Promise<{ rows: IssueAcross[]; total: number }> {
-  const conditions = [visible(sql`r`, sight), ...issueConditions(filter)];
-  if (!filter.hasPulls) conditions.push(sql`not i.is_pull_request`);
+  const conditions = [visibleIssue(sql`r`, sql`i`, sight), ...issueConditions(filter)];
   if (filter.ownerId !== undefined) conditions.push(sql`r.owner_id = ${filter.ownerId}`);
   if (filter.ownedBy) {
     const { id, is } = filter.ownedBy;

@@ -24,6 +24,8 @@ export interface IssueFilter {
   /** All of them, in any case of their letters. */
   labels?: readonly string[] | undefined;
   type?: { name: string } | null | "*" | undefined;
+  /** Whether pull requests are listed too, as they are unless this is false. */
+  hasPulls?: boolean | undefined;
 }
 
 type IssueSort = "created" | "updated" | "comments";
@@ -46,7 +48,7 @@ export const SORT_KEYS: Record<IssueSort, Sql> = {
 /** Only whole issues are shown: one that was only seen as a pull request lacks the issue's own id. */
 const SHOWN = sql`i.id is not null and i.deleted_at is null`;
 
-/** At most `limit` issues of the repository, pull requests included, in order. */
+/** At most `limit` issues of the repository, in order. */
 export async function findIssues(
   db: Database,
   repositoryId: number,
@@ -72,12 +74,17 @@ export async function findIssues(
   const columns = sql`i.number, i.document::text as document, i.body, ${counted} as key`;
   const [label, ...labels] = filter.labels ?? [];
   if (label !== undefined && order.sort === "created" && !isNarrow(filter)) {
-    const { state } = filter;
-    const lists = labelLists({ repository, label: [label], states: state === "all" ? ["open", "closed"] : [state] });
+    const { state, hasPulls, ...rest } = filter;
+    const lists = labelLists({
+      repository,
+      label: [label],
+      states: state === "all" ? ["open", "closed"] : [state],
+      ...(hasPulls === false ? { arePulls: false } : {}),
+    });
     const listed = sql.and([
       inLabelList(repository),
       ...behind(sql`il.created_at`, sql`il.number`),
-      ...listedConditions(repository, { ...filter, labels }),
+      ...listedConditions(repository, { ...rest, state, labels }),
     ]);
     const deepest = "offset" in position ? position.offset + limit : limit;
     return db.prepared<ListedIssue>(sql`
@@ -128,6 +135,7 @@ export function listedConditions(repository: Sql, filter: IssueFilter): Sql[] {
 
 function restConditions(filter: IssueFilter): Sql[] {
   const conditions: Sql[] = [];
+  if (filter.hasPulls === false) conditions.push(sql`not i.is_pull_request`);
   if (filter.since) conditions.push(sql`i.updated_at >= ${filter.since}`);
   conditions.push(...milestoneConditions(filter.milestone), ...assigneeConditions(filter.assignee));
   if (filter.creator !== undefined) conditions.push(sql`i.user_id = any(${userIds(filter.creator)})`);

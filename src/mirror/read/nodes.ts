@@ -84,7 +84,7 @@ export async function findById(
     select t.id::text as key, t.repository_id::float8 as "repositoryId", t.document::text as document, ${columns}
       from repository_syncs s join repositories r on r.id = s.repository_id and r.deleted_at is null
       join ${table} t on t.repository_id = s.repository_id and t.id = any(${sql.array(ids, "bigint")}::bigint[])
-      where s.state <> 'gone' and t.deleted_at is null and ${shown} and ${visible(sql`r`, sight)}`);
+      where s.state <> 'gone' and t.deleted_at is null and ${shown} and ${visible(sql`r`, sight, "metadata")}`);
 }
 
 /** Mirrored repositories; keys are the ids. */
@@ -92,7 +92,7 @@ export async function findRepositoriesById(db: Database, ids: number[], sight: S
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
   return db.prepared<FoundNode>(sql`
     select r.id::text as key, r.id::float8 as "repositoryId", r.document::text as document, ${NO_BODY} from ${tables}
-      where ${isMirrored} and ${visible(sql`r`, sight)} and r.id = any(${sql.array(ids, "bigint")}::bigint[])`);
+      where ${isMirrored} and ${visible(sql`r`, sight, "metadata")} and r.id = any(${sql.array(ids, "bigint")}::bigint[])`);
 }
 
 /** Accounts by id; keys are the ids. */

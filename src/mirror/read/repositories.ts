@@ -54,7 +54,7 @@ export class Repositories {
 
   async byId(id: number, sight: Sight): Promise<ShownRepository | null> {
     const found = await this.#numbered.ask(id);
-    return found && (!found.isPrivate || sees(sight, found.id)) ? found : null;
+    return found && sees(sight, found, "metadata") ? found : null;
   }
 
   /** What was found by the name before; see `confirm`. Undefined: nothing that the caller sees. Asks nobody. */
@@ -95,9 +95,7 @@ export class Repositories {
 }
 
 function seenAmong(bearers: readonly Bearer[], sight: Sight): ShownRepository | null {
-  const seen = bearers.find(
-    ({ isMirrored, repository }) => isMirrored && (!repository.isPrivate || sees(sight, repository.id)),
-  );
+  const seen = bearers.find(({ isMirrored, repository }) => isMirrored && sees(sight, repository, "metadata"));
   return seen?.repository ?? null;
 }
 

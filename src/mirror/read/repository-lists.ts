@@ -29,7 +29,11 @@ export async function findUserRepositories(
   filter: RepositoryFilter,
   page: RepositoryPage,
 ): Promise<{ rows: RepositoryDocument[]; total: number }> {
-  const conditions = [visible(sql`r`, sight), relationCondition(userId, filter.relations), OWNED[filter.visibility]];
+  const conditions = [
+    visible(sql`r`, sight, "metadata"),
+    relationCondition(userId, filter.relations),
+    OWNED[filter.visibility],
+  ];
   if (filter.updatedAfter) conditions.push(sql`r.updated_at > ${filter.updatedAfter}`);
   if (filter.updatedBefore) conditions.push(sql`r.updated_at < ${filter.updatedBefore}`);
   return pageOfRepositories(db, conditions, page);
@@ -64,7 +68,7 @@ export async function findOwnedRepositories(
   { only, sight }: { only: "all" | "public" | "private" | "forks" | "sources"; sight: Sight },
   page: RepositoryPage,
 ): Promise<{ rows: RepositoryDocument[]; total: number }> {
-  return pageOfRepositories(db, [sql`r.owner_id = ${ownerId}`, visible(sql`r`, sight), OWNED[only]], page);
+  return pageOfRepositories(db, [sql`r.owner_id = ${ownerId}`, visible(sql`r`, sight, "metadata"), OWNED[only]], page);
 }
 
 const OWNED = {

@@ -46,7 +46,7 @@ export async function findRenamedRepository(
 ): Promise<ShownRepository | null> {
   const wasNamed = sql`r.id in (select repository_id from former_names where full_name = ${fullName.toLowerCase()})`;
   const [repository] = await db.prepared<ShownRepository>(sql`
-    select ${SHOWN_COLUMNS} ${mirroredWhere(visible(sql`r`, sight), wasNamed)} order by r.seen_at desc limit 1`);
+    select ${SHOWN_COLUMNS} ${mirroredWhere(visible(sql`r`, sight, "metadata"), wasNamed)} order by r.seen_at desc limit 1`);
   return repository ?? null;
 }
 

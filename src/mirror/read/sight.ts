@@ -1,18 +1,59 @@
 import { type Sql, sql } from "../../../db/sql.ts";
 
-/** Whose eyes look: they see every public repository, and these private ones, by id. */
-export interface Sight {
-  privateRepositories: "all" | readonly number[];
+/**
+ * What a token may be given in a repository: the repository itself, its issues, its pull requests. Labels, milestones
+ * and the people who may be assigned come with either of the last two.
+ */
+export type Right = "metadata" | "issues" | "pulls" | "issues or pulls";
+
+/** Private repositories, by id. */
+type Ids = "all" | readonly number[];
+
+/**
+ * Whose eyes look: the private repositories in which they have each right. Every caller sees all of a public one.
+ * Upstream shows it to callers without a token; on which routes it refuses it to a token without the permission is not
+ * known.
+ */
+export type Sight = Readonly<Record<Right, Ids>>;
+
+/** Every right in these repositories. */
+export function wholeSight(ids: Ids): Sight {
+  return { metadata: ids, issues: ids, pulls: ids, "issues or pulls": ids };
 }
 
-/** Whether a private repository is seen. */
-export function sees({ privateRepositories }: Sight, repositoryId: number): boolean {
-  return privateRepositories === "all" || privateRepositories.includes(repositoryId);
+/** Sight by what is given in each repository beside the repository itself. */
+export function sightByKind(given: ReadonlyMap<number, { issues: boolean; pulls: boolean }>): Sight {
+  const lists = new Map<string, number[]>();
+  // Equal lists are one list, so comparing them costs nothing.
+  const where = (test: (kinds: { issues: boolean; pulls: boolean }) => boolean) => {
+    const ids = [...given].filter(([, kinds]) => test(kinds)).map(([id]) => id);
+    return lists.getOrInsertComputed(ids.join(), () => ids);
+  };
+  return {
+    metadata: where(() => true),
+    issues: where(({ issues }) => issues),
+    pulls: where(({ pulls }) => pulls),
+    "issues or pulls": where(({ issues, pulls }) => issues || pulls),
+  };
 }
 
-/** The condition under which the repository `alias` is seen. */
-export function visible(alias: Sql, { privateRepositories }: Sight): Sql {
-  if (privateRepositories === "all") return sql`true`;
-  if (privateRepositories.length === 0) return sql`not ${alias}.private`;
-  return sql`(not ${alias}.private or ${alias}.id = any(${privateRepositories}::bigint[]))`;
+/** Whether they have the right in this repository. */
+export function sees(sight: Sight, { id, isPrivate }: { id: number; isPrivate: boolean }, right: Right): boolean {
+  const ids = sight[right];
+  return !isPrivate || ids === "all" || ids.includes(id);
+}
+
+/** The condition under which they have the right in the repository `alias`. */
+export function visible(alias: Sql, sight: Sight, right: Right): Sql {
+  const ids = sight[right];
+  if (ids === "all") return sql`true`;
+  if (ids.length === 0) return sql`not ${alias}.private`;
+  return sql`(not ${alias}.private or ${alias}.id = any(${ids}::bigint[]))`;
+}
+
+/** The condition under which they see `issue`, which may be a pull request, in the repository `alias`. */
+export function visibleIssue(alias: Sql, issue: Sql, sight: Sight): Sql {
+  const asIssue = visible(alias, sight, "issues");
+  if (sight.issues === sight.pulls) return asIssue;
+  return sql`case when ${issue}.is_pull_request then ${visible(alias, sight, "pulls")} else ${asIssue} end`;
 }

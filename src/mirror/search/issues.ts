@@ -1,7 +1,7 @@
 /** Searches issues and pull requests over all repositories that the searcher sees. */
 import type { Database } from "../../../db/database.ts";
 import { DIRECTIONS, Sql, sql } from "../../../db/sql.ts";
-import { visible } from "../read/sight.ts";
+import { visibleIssue } from "../read/sight.ts";
 import {
   ISSUE_QUALIFIERS,
   type KeySet,
@@ -62,7 +62,7 @@ export async function searchIssues(
   const names = await findSearchNames(db, clauses, searcher);
   const conditions = [
     sql`i.id is not null and i.deleted_at is null`,
-    visible(sql`r`, searcher.sight),
+    visibleIssue(sql`r`, sql`i`, searcher.sight),
     ...new Conditions({ names }, within).all(clauses),
   ];
   const matching = sql`from issues i join repositories r on r.id = i.repository_id and r.deleted_at is null

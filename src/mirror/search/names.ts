@@ -88,7 +88,7 @@ async function findRepositories(
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
   const rows = await db.prepared<{ id: string; full_name: string; owner_id: string | null }>(sql`
     select r.id, lower(r.full_name) as full_name, r.owner_id from ${tables}
-      where ${isMirrored} and ${visible(sql`r`, sight)}
+      where ${isMirrored} and ${visible(sql`r`, sight, "metadata")}
         and (lower(r.full_name) = any(${[...fullNames]}::text[]) or r.owner_id = any(${ownerIds}::bigint[]))
       order by r.seen_at`);
   for (const row of rows) {

@@ -84,7 +84,7 @@ export async function searchRepositories(
     .filter(([name]) => within.length === 0 || within.includes(name))
     .map(([, column]) => column);
   const { tables, isMirrored } = MIRRORED_REPOSITORIES;
-  const conditions = [isMirrored, visible(sql`r`, searcher.sight), ...all(clauses, context, places)];
+  const conditions = [isMirrored, visible(sql`r`, searcher.sight, "metadata"), ...all(clauses, context, places)];
   if (![...qualifiersIn(clauses)].some(({ name }) => name === "fork")) conditions.push(sql`r.fork is not true`);
   const matching = sql`from ${tables} where ${sql.and(conditions)}`;
   const wanted = order ?? sort;

@@ -2,7 +2,7 @@ import { type Fields, type Json, objectOf, rowsOf, textOf } from "../../../json.
 import { UpstreamRefusedError } from "../../../upstream/client/errors.ts";
 import { graphqlAnswer, parseGraphql } from "../../../upstream/client/graphql.ts";
 import type { GraphqlAnswer } from "../../../upstream/client/upstream.ts";
-import { mayWrite } from "../../callers/permissions.ts";
+import { mayWrite, notAccessible } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { known, OutcomeUnknownFault, type Writer } from "../../rest/writes/pass-on.ts";
 import { askAgain, isSuccess, perform, settle, type Write } from "../../rest/writes/write.ts";
@@ -16,8 +16,7 @@ export interface Done {
 }
 
 export function writerOf(call: GraphqlCall, { repositoryId, rest }: Node): Writer {
-  if (!mayWrite(call.caller, repositoryId))
-    throw typedError("FORBIDDEN", "Resource not accessible by personal access token");
+  if (!mayWrite(call.caller, repositoryId)) throw typedError("FORBIDDEN", notAccessible(call.caller));
   const htmlUrl = typeof rest.html_url === "string" ? rest.html_url : null;
   const repository = { id: repositoryId, fullName: String(rest.full_name), htmlUrl };
   return { ctx: call.ctx, caller: call.caller, requestId: call.requestId, repository };

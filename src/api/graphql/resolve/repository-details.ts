@@ -33,7 +33,8 @@ const setting =
 /** A repository that the caller may not see is shown as a deleted one. */
 export function embeddedRepository({ sight }: GraphqlCall, value: Json | undefined): Node | null {
   const fields = objectOf(value);
-  const isSeen = typeof fields.id === "number" && (fields.private !== true || sees(sight, fields.id));
+  const one = { id: Number(fields.id), isPrivate: fields.private === true };
+  const isSeen = typeof fields.id === "number" && sees(sight, one, "metadata");
   return isSeen ? { kind: "Repository", repositoryId: Number(fields.id), rest: fields } : null;
 }
 

@@ -1,7 +1,7 @@
 import { type Fields, isObject, type Json, objectOf } from "../../../json.ts";
 import type { RawAnswer } from "../../../upstream/client/upstream.ts";
 import { type Answer, type RepositoryCall, requireUser } from "../../call.ts";
-import { mayWrite } from "../../callers/permissions.ts";
+import { mayWrite, notAccessible } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { isSuccess, type Performed, perform, type Write } from "./write.ts";
 
@@ -34,7 +34,7 @@ export async function answerWrite(call: RepositoryCall, operation: WriteOperatio
 /** @throws ApiFault 401 for anonymous callers, 403 for tokens that only read */
 function requireWriter(call: RepositoryCall): void {
   if (mayWrite(requireUser(call), call.repository.id)) return;
-  throw new ApiFault(403, "Resource not accessible by personal access token");
+  throw new ApiFault(403, notAccessible(call.caller));
 }
 
 /** The body as it was sent. @throws ApiFault 400 */
@@ -67,7 +67,7 @@ async function shown(
   return { ...plain, headers };
 }
 
-/** Null: the mirror does not show it, such as a review that is pending, or cannot now; the write took effect all the same. */
+/** Null: the mirror does not show it to them, such as a pending review, or cannot now; the write took effect all the same. */
 async function readBack(
   call: RepositoryCall,
   { as, by }: NonNullable<WriteOperation["shows"]>,
@@ -77,7 +77,7 @@ async function readBack(
   try {
     return await as({ ...call, query: new URLSearchParams(), params: Object.fromEntries(params) });
   } catch (error) {
-    const isHidden = error instanceof ApiFault && (error.status === 404 || error.status === 410);
+    const isHidden = error instanceof ApiFault && [403, 404, 410].includes(error.status);
     if (!isHidden)
       call.ctx.log.warn({ err: error, requestId: call.requestId }, "What was written could not be read back");
     return null;

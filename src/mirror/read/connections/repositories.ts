@@ -31,7 +31,7 @@ export function repositories(viewerId: number, sight: Sight, args: RepositoriesA
   const viewer = sql`${viewerId}::bigint`;
   const conditions = [
     isMirrored,
-    visible(sql`r`, sight),
+    visible(sql`r`, sight, "metadata"),
     related(sql`x.r`, viewer, ownerAffiliations ?? ["OWNER", "COLLABORATOR"]),
   ];
   if (affiliations && affiliations.length > 0) conditions.push(related(viewer, viewer, affiliations));
