@@ -1,7 +1,7 @@
 import type { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
 import type { ShownRepository } from "../mirror/read/shown-repository.ts";
-import type { Sight } from "../mirror/read/sight.ts";
+import type { Right, Sight } from "../mirror/read/sight.ts";
 import type { MirrorReader } from "../mirror/reader.ts";
 import type { Reading } from "../mirror/unchanged/reading.ts";
 import type { Caller, User } from "./callers/caller.ts";
@@ -56,6 +56,8 @@ export function isRead(method: string): boolean {
 /** A call below `/repos/{owner}/{repo}` or `/repositories/{id}`: its repository is mirrored and the caller may see it. */
 export interface RepositoryCall extends Call {
   repository: ShownRepository;
+  /** The right that the operation takes. */
+  takes: Right;
 }
 
 export interface Answer {

@@ -1,4 +1,5 @@
 import type { Params } from "../http/router.ts";
+import type { Right } from "../mirror/read/sight.ts";
 import type { Answer, Call, RepositoryCall } from "./call.ts";
 
 /** One operation of the service that we serve. */
@@ -11,10 +12,10 @@ export interface Operation {
   bucket?: "search";
   /** What it reads says at once how the repository stands. */
   learnsStanding?: true;
-  /** Below a repository: `run` is given one that the caller may see. */
+  /** Below a repository: `run` is given one that the caller may see, and in which they have the right that it takes. */
   run:
     | { of: "service"; with: (call: Call) => Promise<Answer> }
-    | { of: "repository"; with: (call: RepositoryCall) => Promise<Answer> };
+    | { of: "repository"; takes: Right; with: (call: RepositoryCall) => Promise<Answer> };
 }
 
 /** Where a request goes. */

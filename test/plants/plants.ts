@@ -321,6 +321,14 @@ export const plants: readonly Plant[] = [
     tests: ["test/api/upstream-callers.test.ts", "test/api/visibility.test.ts"],
   },
   {
+    name: "repository-is-all-of-it",
+    property: 8,
+    does: "A caller to whom upstream shows a repository without its issues is shown the issues.",
+    file: "src/api/callers/upstream-rights.ts",
+    replaces: [["issues: objectOf(issues[index]).issues != null,", "issues: true,"]],
+    tests: ["test/api/rights-by-kind.test.ts"],
+  },
+  {
     name: "one-page-for-all",
     property: 8,
     does: "A kept page is given to callers who may see less.",

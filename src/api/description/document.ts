@@ -124,7 +124,7 @@ const NOT_MIRRORED = new Set(["issue_field_values"]);
 
 const FAULT = {
   description:
-    "Anything else: the service's shape of an error. 401 for a credential that is none, 403 or 429 for a spent quota, 404 also for what the caller may not see, 502, 503 and 504 when upstream or the mirror's database cannot be reached.",
+    "Anything else: the service's shape of an error. 401 for a credential that is none, 403 for what the token was not given, 403 or 429 for a spent quota, 404 also for what the caller may not see, 502, 503 and 504 when upstream or the mirror's database cannot be reached.",
   content: { "application/json": { schema: { $ref: "#/components/schemas/basic-error" } } },
 };
 

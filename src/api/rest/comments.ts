@@ -4,7 +4,9 @@ import {
   type CommentRow,
   findComment,
   findComments,
+  findParentNumber,
 } from "../../mirror/read/comments.ts";
+import { isMirroredPull } from "../../mirror/read/pulls.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { notFound } from "../dialect/fault.ts";
 import { choice, direction, moment } from "../dialect/query.ts";
@@ -12,6 +14,7 @@ import { showOne } from "../view.ts";
 import { requireIssue } from "./issues.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
 import { requirePull } from "./pulls.ts";
+import { requireRight, seenIn } from "./rights.ts";
 
 export async function listIssueComments(call: RepositoryCall): Promise<Answer> {
   const { number } = await requireIssue(call);
@@ -21,7 +24,9 @@ export async function listIssueComments(call: RepositoryCall): Promise<Answer> {
 
 export async function listRepositoryComments(call: RepositoryCall): Promise<Answer> {
   const since = moment(call.query, "since", "IssueComment");
-  return listed(call, "issue_comment", { since, ...asked(call, "IssueComment") });
+  const seen = seenIn(call);
+  const under = seen === "both" ? {} : { under: seen };
+  return listed(call, "issue_comment", { since, ...under, ...asked(call, "IssueComment") });
 }
 
 export async function listPullReviewComments(call: RepositoryCall): Promise<Answer> {
@@ -48,7 +53,17 @@ export async function listReviewComments(call: RepositoryCall): Promise<Answer> 
 }
 
 export async function getIssueComment(call: RepositoryCall): Promise<Answer> {
+  if (seenIn(call) !== "both") await requireParent(call);
   return single(call, "issue_comment");
+}
+
+/** A comment is seen by those who see what it stands under. @throws ApiFault 403 */
+async function requireParent(call: RepositoryCall): Promise<void> {
+  const { ctx, repository, params } = call;
+  const id = numberParam(params.id);
+  const number = id === null ? null : await findParentNumber(ctx.db, "issue_comment", repository.id, id);
+  if (number === null) return;
+  requireRight(call, (await isMirroredPull(ctx.db, repository.id, number)) ? "pulls" : "issues");
 }
 
 export async function getReviewComment(call: RepositoryCall): Promise<Answer> {

@@ -8,6 +8,7 @@ import {
   type ListedIssue,
 } from "../../mirror/read/issues.ts";
 import { findMilestone } from "../../mirror/read/milestones.ts";
+import { sees } from "../../mirror/read/sight.ts";
 import { findTransfer } from "../../mirror/store/transfers.ts";
 import { type Answer, moved, ok, type RepositoryCall } from "../call.ts";
 import { readCursor, writeCursor } from "../dialect/cursor.ts";
@@ -16,6 +17,7 @@ import { cursorLink, numberedLink } from "../dialect/link.ts";
 import { choice, direction, moment, pageNumber, pageSize } from "../dialect/query.ts";
 import { showFields, showList, showOne } from "../view.ts";
 import { askedPage, smallNumberParam } from "./page.ts";
+import { requireRight, seenIn } from "./rights.ts";
 
 /** GitHub was seen to refuse page 100 of 100 rows (go-github issues 3565, 3976); nearer depths are not known. */
 const DEEPEST_ROW = 10_000;
@@ -70,7 +72,8 @@ function cursorOf({ key, number }: ListedIssue): string {
   return writeCursor([key, number], "url-safe");
 }
 
-async function issueFilter({ query, ctx, repository }: RepositoryCall): Promise<IssueFilter> {
+async function issueFilter(call: RepositoryCall): Promise<IssueFilter> {
+  const { query, ctx, repository } = call;
   const state = choice(query, "state", "Issue", ["open", "closed", "all"]);
   if (query.get("issue_field_values")) {
     // Leaving it out would show issues that were not asked for.
@@ -93,6 +96,7 @@ async function issueFilter({ query, ctx, repository }: RepositoryCall): Promise<
     mentioned: text("mentioned"),
     labels: askedNames(query, "labels"),
     type: askedType(query),
+    ...(seenIn(call) === "issues" ? { hasPulls: false } : {}),
   };
 }
 
@@ -125,7 +129,7 @@ export async function getIssue(call: RepositoryCall): Promise<Answer> {
   return ok(await showOne(call, { repositoryId: call.repository.id, document, body }), { lastModified: updatedAt });
 }
 
-/** @throws ApiFault 404, also for paths below a transferred issue; 410 for a deleted issue */
+/** @throws ApiFault 404, also for paths below a transferred issue; 410 for a deleted issue; 403 */
 export async function requireIssue(call: RepositoryCall): Promise<FoundIssue> {
   const issue = await lookUpIssue(call);
   if ("path" in issue) throw notFound();
@@ -134,19 +138,22 @@ export async function requireIssue(call: RepositoryCall): Promise<FoundIssue> {
 
 /**
  * The issue, or its new path if it was transferred.
- * @throws ApiFault 404, also if the caller may not see the new repository; 410 for a deleted issue
+ * @throws ApiFault 404, also if the caller may not see the new issue; 410 for a deleted issue; 403 for one of a kind that
+ *   they may not see
  */
 async function lookUpIssue(call: RepositoryCall): Promise<FoundIssue | { path: string }> {
   const { ctx, repository, params, reading, sight } = call;
   const number = smallNumberParam(params.number);
   if (number === null) throw notFound();
-  const { issue, standings } = await ctx.mirror.issues.find(repository.id, number);
+  const { issue, isPull, standings } = await ctx.mirror.issues.find(repository.id, number);
   reading.learn(standings);
   if (!issue) throw notFound();
+  requireRight(call, isPull ? "pulls" : "issues");
   if (issue !== "deleted") return issue;
   const place = await findTransfer(ctx.db, { repositoryId: repository.id, number });
   if (!place) throw new ApiFault(410, "This issue was deleted");
-  if (!(await ctx.mirror.repositories.byId(place.repositoryId, sight))) throw notFound();
+  const home = await ctx.mirror.repositories.byId(place.repositoryId, sight);
+  if (!home || !sees(sight, home, "issues")) throw notFound();
   return { path: `/repositories/${place.repositoryId}/issues/${place.number}` };
 }
 

@@ -1,3 +1,4 @@
+import type { Right } from "../../mirror/read/sight.ts";
 import type { Answer, Call, RepositoryCall } from "../call.ts";
 import type { Operation, ServedOperation } from "../operation.ts";
 import { getOrganization, getUser, listOrganizationRepositories, listUserRepositories } from "./accounts.ts";
@@ -16,7 +17,10 @@ import { WRITE_OPERATIONS } from "./writes/write-operations.ts";
 const DOCS = "https://docs.github.com/rest";
 const SEARCH: Pick<Operation, "bucket"> = { bucket: "search" };
 
-/** Every REST operation that we serve. After what answers it stands its page in the service's documentation. */
+/**
+ * Every REST operation that we serve. After what answers it stands its page in the service's documentation; before it,
+ * below a repository, the right that it takes (GitHub docs, "Permissions required for fine-grained personal access tokens").
+ */
 export const REST_OPERATIONS: readonly ServedOperation[] = [
   service("/", getRoot, "meta/meta#github-api-root"),
   service("/meta", getMeta, "meta/meta#get-github-meta-information"),
@@ -52,47 +56,71 @@ export const REST_OPERATIONS: readonly ServedOperation[] = [
   service("/issues", listIssuesAcross, "issues/issues#list-issues-assigned-to-the-authenticated-user"),
   service("/user/issues", listOwnIssues, "issues/issues#list-user-account-issues-assigned-to-the-authenticated-user"),
 
-  below("/", getRepository, "repos/repos#get-a-repository"),
-  below("/issues", listIssues, "issues/issues#list-repository-issues"),
-  below("/issues/comments", comments.listRepositoryComments, "issues/comments#list-issue-comments-for-a-repository"),
-  below("/issues/comments/:id", comments.getIssueComment, "issues/comments#get-an-issue-comment"),
-  below("/issues/:number", getIssue, "issues/issues#get-an-issue", { learnsStanding: true }),
-  below("/issues/:number/comments", comments.listIssueComments, "issues/comments#list-issue-comments"),
-  below("/issues/:number/labels", listIssueLabels, "issues/labels#list-labels-for-an-issue"),
-  below("/pulls", listPulls, "pulls/pulls#list-pull-requests"),
+  below("/", "metadata", getRepository, "repos/repos#get-a-repository"),
+  below("/issues", "issues", listIssues, "issues/issues#list-repository-issues"),
+  below(
+    "/issues/comments",
+    "issues or pulls",
+    comments.listRepositoryComments,
+    "issues/comments#list-issue-comments-for-a-repository",
+  ),
+  below("/issues/comments/:id", "issues or pulls", comments.getIssueComment, "issues/comments#get-an-issue-comment"),
+  below("/issues/:number", "issues", getIssue, "issues/issues#get-an-issue", { learnsStanding: true }),
+  below(
+    "/issues/:number/comments",
+    "issues or pulls",
+    comments.listIssueComments,
+    "issues/comments#list-issue-comments",
+  ),
+  below("/issues/:number/labels", "issues or pulls", listIssueLabels, "issues/labels#list-labels-for-an-issue"),
+  below("/pulls", "pulls", listPulls, "pulls/pulls#list-pull-requests"),
   below(
     "/pulls/comments",
+    "pulls",
     comments.listRepositoryReviewComments,
     "pulls/comments#list-review-comments-in-a-repository",
   ),
-  below("/pulls/comments/:id", comments.getReviewComment, "pulls/comments#get-a-review-comment-for-a-pull-request"),
-  below("/pulls/:number", getPull, "pulls/pulls#get-a-pull-request"),
+  below(
+    "/pulls/comments/:id",
+    "pulls",
+    comments.getReviewComment,
+    "pulls/comments#get-a-review-comment-for-a-pull-request",
+  ),
+  below("/pulls/:number", "pulls", getPull, "pulls/pulls#get-a-pull-request"),
   below(
     "/pulls/:number/comments",
+    "pulls",
     comments.listPullReviewComments,
     "pulls/comments#list-review-comments-on-a-pull-request",
   ),
-  below("/pulls/:number/reviews", comments.listReviews, "pulls/reviews#list-reviews-for-a-pull-request"),
-  below("/pulls/:number/reviews/:id", comments.getReview, "pulls/reviews#get-a-review-for-a-pull-request"),
+  below("/pulls/:number/reviews", "pulls", comments.listReviews, "pulls/reviews#list-reviews-for-a-pull-request"),
+  below("/pulls/:number/reviews/:id", "pulls", comments.getReview, "pulls/reviews#get-a-review-for-a-pull-request"),
   below(
     "/pulls/:number/reviews/:id/comments",
+    "pulls",
     comments.listReviewComments,
     "pulls/reviews#list-comments-for-a-pull-request-review",
   ),
-  below("/pulls/:number/merge", checkMerged, "pulls/pulls#check-if-a-pull-request-has-been-merged"),
+  below("/pulls/:number/merge", "pulls", checkMerged, "pulls/pulls#check-if-a-pull-request-has-been-merged"),
   below(
     "/pulls/:number/requested_reviewers",
+    "pulls",
     getRequestedReviewers,
     "pulls/review-requests#get-all-requested-reviewers-for-a-pull-request",
   ),
-  below("/labels", listLabels, "issues/labels#list-labels-for-a-repository"),
-  below("/labels/:name", getLabel, "issues/labels#get-a-label"),
-  below("/milestones", listMilestones, "issues/milestones#list-milestones"),
-  below("/milestones/:number", getMilestone, "issues/milestones#get-a-milestone"),
-  below("/milestones/:number/labels", listMilestoneLabels, "issues/labels#list-labels-for-issues-in-a-milestone"),
-  below("/assignees", listAssignees, "issues/assignees#list-assignees"),
-  below("/assignees/:assignee", checkAssignee, "issues/assignees#check-if-a-user-can-be-assigned"),
-  below("/topics", getTopics, "repos/repos#get-all-repository-topics"),
+  below("/labels", "issues or pulls", listLabels, "issues/labels#list-labels-for-a-repository"),
+  below("/labels/:name", "issues or pulls", getLabel, "issues/labels#get-a-label"),
+  below("/milestones", "issues or pulls", listMilestones, "issues/milestones#list-milestones"),
+  below("/milestones/:number", "issues or pulls", getMilestone, "issues/milestones#get-a-milestone"),
+  below(
+    "/milestones/:number/labels",
+    "issues or pulls",
+    listMilestoneLabels,
+    "issues/labels#list-labels-for-issues-in-a-milestone",
+  ),
+  below("/assignees", "issues or pulls", listAssignees, "issues/assignees#list-assignees"),
+  below("/assignees/:assignee", "issues or pulls", checkAssignee, "issues/assignees#check-if-a-user-can-be-assigned"),
+  below("/topics", "metadata", getTopics, "repos/repos#get-all-repository-topics"),
   ...WRITE_OPERATIONS,
 ];
 
@@ -106,13 +134,14 @@ function service(
   return { path, route: { ...route, run: { of: "service", with: run } } };
 }
 
-/** Below a repository. */
+/** Below a repository; `takes` is the right in it that the service asks for. */
 function below(
   path: string,
+  takes: Right,
   run: (call: RepositoryCall) => Promise<Answer>,
   docs: string,
   more: Pick<Operation, "learnsStanding"> = {},
 ): ServedOperation {
   const route = { method: "GET", docs: `${DOCS}/${docs}`, isFree: false, ...more } as const;
-  return { path, route: { ...route, run: { of: "repository", with: run } } };
+  return { path, route: { ...route, run: { of: "repository", takes, with: run } } };
 }

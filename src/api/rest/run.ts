@@ -2,11 +2,13 @@ import { isDeepStrictEqual } from "node:util";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { findOldestConfirmation } from "../../mirror/read/confirmations.ts";
 import { findRenamedRepository, type ShownRepository } from "../../mirror/read/shown-repository.ts";
+import { sees } from "../../mirror/read/sight.ts";
 import { type Answer, type Call, isRead, moved, type RepositoryCall } from "../call.ts";
 import { notFound } from "../dialect/fault.ts";
 import { refreshShown } from "../dialect/freshness.ts";
 import type { Match, Operation } from "../operation.ts";
 import { numberParam } from "./page.ts";
+import { requireRight } from "./rights.ts";
 
 /** What says nothing of upstream. */
 const OWN = new Set(["/", "/meta", "/versions", "/zen", "/rate_limit"]);
@@ -20,7 +22,7 @@ export async function run(call: Call, { route, repository: named }: Match): Prom
     return { ...answer, ...notFresh, confirmedAt: await findOldestConfirmation(call.ctx.db, call.sight) };
   }
   if (!named) throw new Error(`A route below a repository was matched without one: ${call.path}`);
-  const { with: answerWith } = route.run;
+  const { with: answerWith, takes } = route.run;
   const ahead = await runAhead(call, named, route);
   if (ahead) return ahead;
   const found = await findNamed(call, named);
@@ -28,7 +30,8 @@ export async function run(call: Call, { route, repository: named }: Match): Prom
   call.met.add(found.repository.id);
   const path = `/repositories/${found.repository.id}${named.rest}`;
   if (found.isMoved) return moved(call, path);
-  const below: RepositoryCall = { ...call, repository: found.repository, path };
+  const below: RepositoryCall = { ...call, repository: found.repository, takes, path };
+  requireRight(below, takes);
   const refreshed = call.isFresh ? await refreshShown(below, named.rest) : {};
   const answer = await answerWith(below);
   return { confirmedAt: found.repository.confirmedAt, ...refreshed, ...answer };
@@ -46,10 +49,12 @@ async function runAhead(
   if (fullName === null || !isRead(call.method) || call.isFresh || operation.of !== "repository") return null;
   const { repositories } = call.ctx.mirror;
   const recalled = repositories.recall(fullName, call.sight);
-  if (!recalled) return null;
+  // Where the caller lacks the right it is refused once the repository is known for certain.
+  if (!recalled || !sees(call.sight, recalled.repository, operation.takes)) return null;
   const { repository } = recalled;
   const met = new Set([repository.id]);
-  const below: RepositoryCall = { ...call, repository, met, path: `/repositories/${repository.id}${rest}` };
+  const path = `/repositories/${repository.id}${rest}`;
+  const below: RepositoryCall = { ...call, repository, takes: operation.takes, met, path };
   const ids = [PEOPLE, ...recalled.ids];
   const confirm = async () =>
     repositories.confirm(recalled, await call.reading.now(ids)) ?? (await findUnchanged(call, fullName, repository));

@@ -31,6 +31,8 @@ export interface CommentList {
   /** The id of the review that a comment on a diff came with. */
   review?: number;
   since?: Date | null;
+  /** Of comments on issues: only those under issues, or only those under pull requests. Absent: both. */
+  under?: "issues" | "pulls";
   sort: "created" | "updated";
   direction: "asc" | "desc";
   limit: number;
@@ -42,13 +44,17 @@ export async function findComments(
   db: Database,
   kind: CommentKind,
   repositoryId: number,
-  { parent, review, since, sort, direction, limit, offset }: CommentList,
+  { parent, review, since, under, sort, direction, limit, offset }: CommentList,
 ): Promise<{ rows: CommentRow[]; total: number }> {
   const { table, parent: column, updated } = TABLES[kind];
   const conditions = [sql`c.repository_id = ${repositoryId}`, SHOWN[kind]];
   if (parent !== undefined) conditions.push(sql`${column} = ${parent}`);
   if (review !== undefined) conditions.push(sql`c.review_id = ${review}`);
   if (since) conditions.push(sql`c.updated_at >= ${since}`);
+  if (under) {
+    conditions.push(sql`exists (select from issues i where i.repository_id = c.repository_id
+      and i.number = c.issue_number and i.is_pull_request = ${under === "pulls"})`);
+  }
   const matching = sql`from ${table} c where ${sql.and(conditions)}`;
   const [counted] = await db.prepared<{ total: string }>(sql`select count(*) as total ${matching}`);
   const total = Number(counted?.total ?? 0);

@@ -15,6 +15,8 @@ export interface FoundIssue {
 interface IssueLookup {
   /** "deleted": upstream deleted it. Null: there is none. */
   issue: FoundIssue | "deleted" | null;
+  /** Whether the number is, or was, a pull request's. */
+  isPull: boolean;
   standings: Standings;
 }
 
@@ -26,6 +28,8 @@ interface Key {
 interface Row {
   repository_id: string;
   number: number;
+  /** Null: there is no row. */
+  pull: boolean | null;
   document: string;
   body: string | null;
   /** Null: there is no row. */
@@ -58,7 +62,7 @@ async function findIssues(db: Database, keys: readonly Key[]): Promise<IssueLook
   const repositories = `{${keys.map((key) => key.repositoryId).join(",")}}`;
   const numbers = `{${keys.map((key) => key.number).join(",")}}`;
   const rows = await db.prepared<Row>(
-    sql`select x.r as repository_id, i.number, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
+    sql`select x.r as repository_id, i.number, i.is_pull_request as pull, i.document::text as document, i.body, i.id, i.deleted_at is not null as deleted,
         (extract(epoch from i.updated_at) * 1000)::float8 as updated,
         (select p.revision::text from revisions p where p.repository_id = ${PEOPLE}) as people,
         v.revision::text as revision, s.state <> 'gone' as mirrored, (extract(epoch from s.confirmed_at) * 1000)::float8 as confirmed
@@ -73,6 +77,7 @@ function lookupOf(row: Row): IssueLookup {
   const confirmedAt = row.confirmed === null ? null : new Date(Math.floor(row.confirmed));
   return {
     issue: row.deleted ? "deleted" : foundIssue(row),
+    isPull: row.pull ?? false,
     standings: new Map([
       [PEOPLE, { revision: row.people, isMirrored: false, confirmedAt: null }],
       [Number(row.repository_id), { revision: row.revision, isMirrored: row.mirrored ?? false, confirmedAt }],

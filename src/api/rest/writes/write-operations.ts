@@ -2,6 +2,7 @@ import type { Fields } from "../../../json.ts";
 import { findParentNumber } from "../../../mirror/read/comments.ts";
 import { findLabel } from "../../../mirror/read/labels.ts";
 import { findMilestone } from "../../../mirror/read/milestones.ts";
+import type { Right } from "../../../mirror/read/sight.ts";
 import type { RepositoryCall } from "../../call.ts";
 import { notFound } from "../../dialect/fault.ts";
 import type { ServedOperation } from "../../operation.ts";
@@ -20,8 +21,8 @@ const DOCS = "https://docs.github.com/rest";
 
 const through =
   (method: "POST" | "PATCH" | "PUT" | "DELETE") =>
-  (path: string, docs: string, operation: WriteOperation): ServedOperation => {
-    const run = { of: "repository", with: (call: RepositoryCall) => answerWrite(call, operation) } as const;
+  (path: string, takes: Right, docs: string, operation: WriteOperation): ServedOperation => {
+    const run = { of: "repository", takes, with: (call: RepositoryCall) => answerWrite(call, operation) } as const;
     return { path, route: { method, docs: `${DOCS}/${docs}`, isFree: false, run } };
   };
 const [post, patch, put, remove] = [through("POST"), through("PATCH"), through("PUT"), through("DELETE")];
@@ -39,129 +40,129 @@ const milestone = { as: getMilestone, by: ({ number }: Fields) => ({ number }) }
 
 /** Every write that is passed through. The answer is sent once the mirror shows what upstream did. */
 export const WRITE_OPERATIONS: readonly ServedOperation[] = [
-  post("/issues", "issues/issues#create-an-issue", {
+  post("/issues", "issues", "issues/issues#create-an-issue", {
     write: ({ repository }, body) => issues.createIssue(repository, body),
     shows: issue,
     isDeprecated: true,
   }),
-  patch("/issues/:number", "issues/issues#update-an-issue", {
+  patch("/issues/:number", "issues or pulls", "issues/issues#update-an-issue", {
     write: async (call, body) => issues.editIssue(await placeOf(call), body),
     shows: issue,
     isDeprecated: true,
   }),
-  put("/issues/:number/lock", "issues/issues#lock-an-issue", {
+  put("/issues/:number/lock", "issues or pulls", "issues/issues#lock-an-issue", {
     takes: "object or nothing",
     write: async (call, body) => issues.lock(await placeOf(call), "PUT", body || null),
   }),
-  remove("/issues/:number/lock", "issues/issues#unlock-an-issue", {
+  remove("/issues/:number/lock", "issues or pulls", "issues/issues#unlock-an-issue", {
     takes: "nothing",
     write: async (call) => issues.lock(await placeOf(call), "DELETE", null),
   }),
-  post("/issues/:number/assignees", "issues/assignees#add-assignees-to-an-issue", {
+  post("/issues/:number/assignees", "issues or pulls", "issues/assignees#add-assignees-to-an-issue", {
     write: async (call, body) => issues.changeAssignees(await placeOf(call), "POST", body),
     shows: issue,
   }),
-  remove("/issues/:number/assignees", "issues/assignees#remove-assignees-from-an-issue", {
+  remove("/issues/:number/assignees", "issues or pulls", "issues/assignees#remove-assignees-from-an-issue", {
     write: async (call, body) => issues.changeAssignees(await placeOf(call), "DELETE", body),
     shows: issue,
   }),
-  post("/issues/:number/labels", "issues/labels#add-labels-to-an-issue", {
+  post("/issues/:number/labels", "issues or pulls", "issues/labels#add-labels-to-an-issue", {
     takes: "object or list",
     write: async (call, body) => issues.changeLabels(await placeOf(call), { method: "POST", body }),
   }),
-  put("/issues/:number/labels", "issues/labels#set-labels-for-an-issue", {
+  put("/issues/:number/labels", "issues or pulls", "issues/labels#set-labels-for-an-issue", {
     takes: "object or list",
     write: async (call, body) => issues.changeLabels(await placeOf(call), { method: "PUT", body }),
   }),
-  remove("/issues/:number/labels", "issues/labels#remove-all-labels-from-an-issue", {
+  remove("/issues/:number/labels", "issues or pulls", "issues/labels#remove-all-labels-from-an-issue", {
     takes: "nothing",
     write: async (call) => issues.changeLabels(await placeOf(call), { method: "DELETE", body: null }),
   }),
-  remove("/issues/:number/labels/:name", "issues/labels#remove-a-label-from-an-issue", {
+  remove("/issues/:number/labels/:name", "issues or pulls", "issues/labels#remove-a-label-from-an-issue", {
     takes: "nothing",
     write: async (call) =>
       issues.changeLabels(await placeOf(call), { method: "DELETE", below: below(call.params.name), body: null }),
   }),
-  post("/issues/:number/comments", "issues/comments#create-an-issue-comment", {
+  post("/issues/:number/comments", "issues or pulls", "issues/comments#create-an-issue-comment", {
     write: async (call, body) => issues.createComment(await placeOf(call), body),
     shows: comment,
   }),
-  patch("/issues/comments/:id", "issues/comments#update-an-issue-comment", {
+  patch("/issues/comments/:id", "issues or pulls", "issues/comments#update-an-issue-comment", {
     write: (call, body) => issues.editComment(call.repository, idOf(call), body),
     shows: comment,
   }),
-  remove("/issues/comments/:id", "issues/comments#delete-an-issue-comment", {
+  remove("/issues/comments/:id", "issues or pulls", "issues/comments#delete-an-issue-comment", {
     takes: "nothing",
     write: deleteComment,
   }),
-  post("/pulls", "pulls/pulls#create-a-pull-request", {
+  post("/pulls", "pulls", "pulls/pulls#create-a-pull-request", {
     write: ({ repository }, body) => pulls.createPull(repository, body),
     shows: pull,
   }),
-  patch("/pulls/:number", "pulls/pulls#update-a-pull-request", {
+  patch("/pulls/:number", "pulls", "pulls/pulls#update-a-pull-request", {
     write: async (call, body) => pulls.editPull(await placeOf(call), body),
     shows: pull,
   }),
-  post("/pulls/:number/reviews", "pulls/reviews#create-a-review-for-a-pull-request", {
+  post("/pulls/:number/reviews", "pulls", "pulls/reviews#create-a-review-for-a-pull-request", {
     write: async (call, body) => pulls.createReview(await placeOf(call), body),
     shows: review,
   }),
-  post("/pulls/:number/reviews/:id/events", "pulls/reviews#submit-a-review-for-a-pull-request", {
+  post("/pulls/:number/reviews/:id/events", "pulls", "pulls/reviews#submit-a-review-for-a-pull-request", {
     write: async (call, body) => pulls.submitReview(await placeOf(call), idOf(call), body),
     shows: review,
   }),
-  put("/pulls/:number/reviews/:id", "pulls/reviews#update-a-review-for-a-pull-request", {
+  put("/pulls/:number/reviews/:id", "pulls", "pulls/reviews#update-a-review-for-a-pull-request", {
     write: async (call, body) => pulls.editReview(await placeOf(call), idOf(call), body),
     shows: review,
   }),
-  put("/pulls/:number/reviews/:id/dismissals", "pulls/reviews#dismiss-a-review-for-a-pull-request", {
+  put("/pulls/:number/reviews/:id/dismissals", "pulls", "pulls/reviews#dismiss-a-review-for-a-pull-request", {
     write: async (call, body) => pulls.dismissReview(await placeOf(call), idOf(call), body),
     shows: review,
   }),
-  remove("/pulls/:number/reviews/:id", "pulls/reviews#delete-a-pending-review-for-a-pull-request", {
+  remove("/pulls/:number/reviews/:id", "pulls", "pulls/reviews#delete-a-pending-review-for-a-pull-request", {
     takes: "nothing",
     write: async (call) => pulls.deleteReview(await placeOf(call), idOf(call)),
   }),
-  post("/pulls/:number/comments", "pulls/comments#create-a-review-comment-for-a-pull-request", {
+  post("/pulls/:number/comments", "pulls", "pulls/comments#create-a-review-comment-for-a-pull-request", {
     write: async (call, body) => pulls.createReviewComment(await placeOf(call), "", body),
     shows: reviewComment,
   }),
-  post("/pulls/:number/comments/:id/replies", "pulls/comments#create-a-reply-for-a-review-comment", {
+  post("/pulls/:number/comments/:id/replies", "pulls", "pulls/comments#create-a-reply-for-a-review-comment", {
     write: async (call, body) => pulls.createReviewComment(await placeOf(call), `/${idOf(call)}/replies`, body),
     shows: reviewComment,
   }),
-  patch("/pulls/comments/:id", "pulls/comments#update-a-review-comment-for-a-pull-request", {
+  patch("/pulls/comments/:id", "pulls", "pulls/comments#update-a-review-comment-for-a-pull-request", {
     write: (call, body) => pulls.editReviewComment(call.repository, idOf(call), body),
     shows: reviewComment,
   }),
-  remove("/pulls/comments/:id", "pulls/comments#delete-a-review-comment-for-a-pull-request", {
+  remove("/pulls/comments/:id", "pulls", "pulls/comments#delete-a-review-comment-for-a-pull-request", {
     takes: "nothing",
     write: deleteReviewComment,
   }),
-  post("/labels", "issues/labels#create-a-label", {
+  post("/labels", "issues or pulls", "issues/labels#create-a-label", {
     write: ({ repository }, body) => labels.put("label", repository, "", body),
     shows: label,
   }),
-  patch("/labels/:name", "issues/labels#update-a-label", {
+  patch("/labels/:name", "issues or pulls", "issues/labels#update-a-label", {
     write: ({ repository, params }, body) => labels.put("label", repository, below(params.name), body),
     shows: label,
   }),
-  remove("/labels/:name", "issues/labels#delete-a-label", {
+  remove("/labels/:name", "issues or pulls", "issues/labels#delete-a-label", {
     takes: "nothing",
     write: async ({ ctx, repository, params }) => {
       const known = await findLabel(ctx.db, repository.id, params.name ?? "");
       return labels.remove("label", repository, below(params.name), known?.id ?? null);
     },
   }),
-  post("/milestones", "issues/milestones#create-a-milestone", {
+  post("/milestones", "issues or pulls", "issues/milestones#create-a-milestone", {
     write: ({ repository }, body) => labels.put("milestone", repository, "", body),
     shows: milestone,
   }),
-  patch("/milestones/:number", "issues/milestones#update-a-milestone", {
+  patch("/milestones/:number", "issues or pulls", "issues/milestones#update-a-milestone", {
     write: (call, body) => labels.put("milestone", call.repository, `/${numberOf(call)}`, body),
     shows: milestone,
   }),
-  remove("/milestones/:number", "issues/milestones#delete-a-milestone", {
+  remove("/milestones/:number", "issues or pulls", "issues/milestones#delete-a-milestone", {
     takes: "nothing",
     write: async (call) => {
       const number = numberOf(call);
