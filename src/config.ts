@@ -203,14 +203,14 @@ export const SETTINGS = {
     read: oneOf("tokens", "upstream", "both"),
     default: "both",
     about:
-      "Which tokens callers of the API may show: those that `tain token create` makes (`tokens`), upstream's own, with which upstream is asked who they are and which private repositories they see (`upstream`), or either (`both`).",
+      "Which tokens callers of the API may show: those that `tain token create` makes (`tokens`), upstream's own, with which upstream is asked who they are and what they see of private repositories (`upstream`), or either (`both`).",
   },
   upstreamCallerTtlMs: {
     name: "UPSTREAM_CALLER_TTL",
     read: span,
     default: "60s",
     about:
-      "How long upstream's word about a caller who shows one of its tokens is believed: who it is and which private repositories they see. A token that was revoked there is refused here after as long.",
+      "How long upstream's word about a caller who shows one of its tokens is believed: who it is and what they see of private repositories. A token that was revoked there is refused here after as long.",
   },
   rateLimitUser: {
     name: "RATE_LIMIT_USER",

@@ -326,7 +326,7 @@ export const plants: readonly Plant[] = [
     does: "A caller to whom upstream shows a repository without its issues is shown the issues.",
     file: "src/api/callers/upstream-rights.ts",
     replaces: [["issues: objectOf(issues[index]).issues != null,", "issues: true,"]],
-    tests: ["test/api/rights-by-kind.test.ts"],
+    tests: ["test/api/rights-by-kind.test.ts", "test/api/rights-by-kind-graphql.test.ts"],
   },
   {
     name: "one-page-for-all",

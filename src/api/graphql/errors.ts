@@ -19,6 +19,11 @@ export function typedError(type: ErrorType, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { type } });
 }
 
+/** The token that was shown was not given what the field takes. The service says by `saml_failure` that it is only that. */
+export function notGiven(message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { type: "FORBIDDEN", saml_failure: false } });
+}
+
 /** A query asks for more than one may. The service says no more than that either. */
 export function resourceLimit(): GraphQLError {
   return typedError("RESOURCE_LIMITS_EXCEEDED", "Resource limits for this query exceeded.");

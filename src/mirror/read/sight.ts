@@ -37,6 +37,11 @@ export function sightByKind(given: ReadonlyMap<number, { issues: boolean; pulls:
   };
 }
 
+/** Whether they have the right wherever they see the repository. */
+export function hasWhereSeen(sight: Sight, right: Right): boolean {
+  return sight[right] === sight.metadata;
+}
+
 /** Whether they have the right in this repository. */
 export function sees(sight: Sight, { id, isPrivate }: { id: number; isPrivate: boolean }, right: Right): boolean {
   const ids = sight[right];

@@ -15,17 +15,20 @@ import {
   type TypeResolvers,
   upper,
 } from "./fields.ts";
+import { withRight } from "./rights.ts";
 
 /** What lies under a label or a milestone. */
 function listedUnder(above: "label" | "milestone"): TypeResolvers {
   const list =
     <Args extends object>(kind: "Issue" | "PullRequest", source: (args: Args, above: Above) => PageSource): Resolver =>
     (node, args: Args & PageArguments, call, info) =>
-      storedConnection(call, info, args, {
-        kind,
-        source: source(args, above),
-        parent: { r: node.repositoryId, n: Number(node.rest.id) },
-      });
+      withRight(call, { repositoryId: node.repositoryId, right: kind === "Issue" ? "issues" : "pulls" }, () =>
+        storedConnection(call, info, args, {
+          kind,
+          source: source(args, above),
+          parent: { r: node.repositoryId, n: Number(node.rest.id) },
+        }),
+      );
   return { issues: list("Issue", issues), pullRequests: list("PullRequest", pulls) };
 }
 

@@ -1,6 +1,7 @@
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { decodeId } from "./node-id.ts";
+import { given } from "./rights.ts";
 
 /** @throws GraphQLError NOT_FOUND, also for what the caller may not see */
 export async function repositoryOf(
@@ -14,11 +15,11 @@ export async function repositoryOf(
   throw typedError("NOT_FOUND", `Could not resolve to a Repository with the name '${owner}/${name}'.`);
 }
 
-/** The resource of a global id of either generation. @throws GraphQLError NOT_FOUND */
+/** The resource of a global id of either generation. @throws GraphQLError NOT_FOUND, FORBIDDEN */
 export async function nodeOf(call: GraphqlCall, globalId: string): Promise<Node> {
   const decoded = decodeId(globalId);
   const node = decoded && (await load(call, decoded.type, decoded.id));
-  if (node) return node;
+  if (node) return given(call, node);
   throw typedError("NOT_FOUND", `Could not resolve to a node with the global id of '${globalId}'`);
 }
 
@@ -39,8 +40,16 @@ async function load(
   }
 }
 
-/** The mirrored resource whose page this is: a repository, issue, pull request, milestone or account; null for any other. */
+/**
+ * The mirrored resource whose page this is: a repository, issue, pull request, milestone or account; null for any other.
+ * @throws GraphQLError FORBIDDEN
+ */
 export async function resourceAt(call: GraphqlCall, url: string): Promise<Node | null> {
+  const found = await findAt(call, url);
+  return found && given(call, found);
+}
+
+async function findAt(call: GraphqlCall, url: string): Promise<Node | null> {
   const address = URL.parse(url);
   const [owner, name, kind, number, ...more] = address?.pathname.split("/").filter(Boolean).map(decoded) ?? [];
   if (!address || !owner || more.length > 0) return null;

@@ -8,6 +8,7 @@ import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
 import { onceRead, type Resolver, requireRepository, type TypeResolvers } from "./fields.ts";
+import { withRight } from "./rights.ts";
 
 function rightsOf({ repositoryId, rest: { permissions } }: Node, call: GraphqlCall): Rights | null {
   return permissionsOf(call.caller, repositoryId, isObject(permissions) ? permissions : null);
@@ -65,7 +66,9 @@ export const repositoryDetails: TypeResolvers = {
   assignableUsers: async (node, args: PageArguments & { query?: string | null }, call, info) => {
     await requireRepository(call, node.repositoryId);
     const parent = { r: node.repositoryId, n: 0 };
-    return storedConnection(call, info, args, { kind: "User", source: assignableUsers(args), parent });
+    return withRight(call, { repositoryId: node.repositoryId, right: "issues or pulls" }, () =>
+      storedConnection(call, info, args, { kind: "User", source: assignableUsers(args), parent }),
+    );
   },
 };
 

@@ -3,6 +3,7 @@ import { issues } from "../../../mirror/read/connections/issues.ts";
 import { labels, milestones } from "../../../mirror/read/connections/of-repository.ts";
 import { pulls } from "../../../mirror/read/connections/pulls.ts";
 import type { PageSource } from "../../../mirror/read/pages.ts";
+import type { Right } from "../../../mirror/read/sight.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { type PageArguments, storedConnection } from "./connection.ts";
@@ -17,16 +18,16 @@ import {
   type TypeResolvers,
 } from "./fields.ts";
 import { repositoryDetails } from "./repository-details.ts";
+import { given, withRight } from "./rights.ts";
 
 /** A list of what belongs to a repository; one that is only known as the head of a pull request has none to show. */
-function listed<Args extends object>(kind: Node["kind"], source: (args: Args) => PageSource): Resolver {
-  return async (node, args: Args & PageArguments, call, info) => {
-    await requireRepository(call, node.repositoryId);
-    return storedConnection(call, info, args, {
-      kind,
-      source: source(args),
-      parent: { r: node.repositoryId, n: 0 },
-    });
+function listed<Args extends object>(kind: Node["kind"], right: Right, source: (args: Args) => PageSource): Resolver {
+  return async ({ repositoryId }, args: Args & PageArguments, call, info) => {
+    await requireRepository(call, repositoryId);
+    const parent = { r: repositoryId, n: 0 };
+    return withRight(call, { repositoryId, right }, () =>
+      storedConnection(call, info, args, { kind, source: source(args), parent }),
+    );
   };
 }
 
@@ -68,18 +69,21 @@ export const repository: TypeResolvers = {
   hasProjectsEnabled: ({ rest: { has_projects } }) => has_projects === true,
   hasWikiEnabled: ({ rest: { has_wiki } }) => has_wiki === true,
   hasDiscussionsEnabled: ({ rest: { has_discussions } }) => has_discussions === true,
-  issue: ({ repositoryId }, { number }: { number: number }, call) => numbered(call, "Issue", repositoryId, number),
+  issue: ({ repositoryId }, { number }: { number: number }, call) =>
+    withRight(call, { repositoryId, right: "issues" }, () => numbered(call, "Issue", repositoryId, number)),
   pullRequest: ({ repositoryId }, { number }: { number: number }, call) =>
-    numbered(call, "PullRequest", repositoryId, number),
+    withRight(call, { repositoryId, right: "pulls" }, () => numbered(call, "PullRequest", repositoryId, number)),
   issueOrPullRequest: ({ repositoryId }, { number }: { number: number }, call) =>
-    issueOrPullRequest(call, repositoryId, number),
-  label: ({ repositoryId }, { name: label }: { name: string }, call) => call.label(repositoryId, label),
+    withRight(call, { repositoryId, right: "issues or pulls" }, () => issueOrPullRequest(call, repositoryId, number)),
+  label: ({ repositoryId }, { name: label }: { name: string }, call) =>
+    withRight(call, { repositoryId, right: "issues or pulls" }, () => call.label(repositoryId, label)),
   milestone: ({ repositoryId }, { number }: { number: number }, call) =>
-    call.numbered("Milestone", repositoryId, number),
-  issues: listed("Issue", issues),
-  pullRequests: listed("PullRequest", pulls),
-  labels: listed("Label", labels),
-  milestones: listed("Milestone", milestones),
+    withRight(call, { repositoryId, right: "issues or pulls" }, () => call.numbered("Milestone", repositoryId, number)),
+  issues: listed("Issue", "issues", issues),
+  pullRequests: listed("PullRequest", "pulls", pulls),
+  // The service's permissions are documented for REST alone: there these take either of the two.
+  labels: listed("Label", "issues or pulls", labels),
+  milestones: listed("Milestone", "issues or pulls", milestones),
 };
 
 async function numbered(
@@ -103,7 +107,7 @@ async function issueOrPullRequest(call: GraphqlCall, repositoryId: number, numbe
     call.numbered("Issue", repositoryId, number),
   ]);
   const node = pull ?? (found && !isPullRequest(found) ? found : null);
-  if (node) return node;
+  if (node) return given(call, node);
   throw typedError("NOT_FOUND", `Could not resolve to an issue or pull request with the number of ${number}.`);
 }
 

@@ -2,6 +2,7 @@ import type { Change } from "../../../mirror/store/announcement.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { nodeOf } from "../resolve/lookups.ts";
+import { withRight } from "../resolve/rights.ts";
 
 /** What starts the stream of a field of `Subscription`, and what each of its events shows. */
 interface SubscriptionField {
@@ -10,13 +11,18 @@ interface SubscriptionField {
 }
 
 function changed(kind: Change["kind"], key: "issue" | "pullRequest"): SubscriptionField {
+  const right = kind === "issue" ? "issues" : "pulls";
   return {
-    subscribe: async (_root, { repositoryId }, call) =>
-      call.changes.open({ repositoryId: (await repositoryNode(call, repositoryId)).repositoryId, kind }),
+    subscribe: async (_root, { repositoryId }, call) => {
+      const { repositoryId: id } = await repositoryNode(call, repositoryId);
+      return withRight(call, { repositoryId: id, right }, () => call.changes.open({ repositoryId: id, kind }));
+    },
     resolve: async ({ number }, { repositoryId }, call) => {
       // Again at each event: who has lost sight of the repository since hears no more of it.
-      const repository = await repositoryNode(call, repositoryId);
-      const node = await call.numbered(kind === "issue" ? "Issue" : "PullRequest", repository.repositoryId, number);
+      const { repositoryId: id } = await repositoryNode(call, repositoryId);
+      const node = await withRight(call, { repositoryId: id, right }, () =>
+        call.numbered(kind === "issue" ? "Issue" : "PullRequest", id, number),
+      );
       return { number, [key]: node };
     },
   };

@@ -1,0 +1,57 @@
+/** What of a repository's contents the caller was given. */
+import { hasWhereSeen, type Right, sees } from "../../../mirror/read/sight.ts";
+import { notAccessible } from "../../callers/permissions.ts";
+import type { GraphqlCall, Node } from "../call.ts";
+import { notGiven, typedError } from "../errors.ts";
+import { requireRepository } from "./fields.ts";
+
+/** @throws GraphQLError FORBIDDEN; NOT_FOUND for a repository that the caller does not see */
+async function requireRight(call: GraphqlCall, repositoryId: number, right: Right): Promise<void> {
+  const { rest } = await requireRepository(call, repositoryId);
+  const isSeen = sees(call.sight, { id: repositoryId, isPrivate: rest.private === true }, right);
+  if (!isSeen) throw notGiven(notAccessible(call.caller));
+}
+
+/** What `show` answers to those who have the right; most callers have it wherever they see a repository. */
+export function withRight<Shown>(
+  call: GraphqlCall,
+  { repositoryId, right }: { repositoryId: number; right: Right },
+  show: () => Shown | Promise<Shown>,
+): Shown | Promise<Shown> {
+  return hasWhereSeen(call.sight, right) ? show() : requireRight(call, repositoryId, right).then(show);
+}
+
+/** A node of which it is known that the caller sees its repository. @throws GraphQLError FORBIDDEN */
+export async function given(call: GraphqlCall, node: Node): Promise<Node> {
+  if (hasWhereSeen(call.sight, "issues") && hasWhereSeen(call.sight, "pulls")) return node;
+  const right = await rightFor(call, node);
+  if (right !== "metadata") await requireRight(call, node.repositoryId, right);
+  return node;
+}
+
+/** What the node takes beside its repository, if it lies in one. */
+async function rightFor(call: GraphqlCall, node: Node): Promise<Right> {
+  const { kind, repositoryId, rest } = node;
+  switch (kind) {
+    case "Issue":
+      // The issue side of a pull request.
+      return rest.pull_request == null ? "issues" : "pulls";
+    case "PullRequest":
+    case "PullRequestReview":
+    case "PullRequestReviewComment":
+      return "pulls";
+    case "Label":
+    case "Milestone":
+      return "issues or pulls";
+    case "IssueComment": {
+      const number = Number(String(rest.issue_url).split("/").at(-1));
+      const parent =
+        (await call.numbered("Issue", repositoryId, number)) ??
+        (await call.numbered("PullRequest", repositoryId, number));
+      if (!parent) throw typedError("NOT_FOUND", "Could not resolve to an issue or pull request.");
+      return rightFor(call, parent);
+    }
+    default:
+      return "metadata";
+  }
+}
