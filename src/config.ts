@@ -242,6 +242,18 @@ export const SETTINGS = {
     default: "5000",
     about: "GraphQL points an hour for each of our own callers; 0 is off.",
   },
+  streamsPerCaller: {
+    name: "STREAMS_PER_CALLER",
+    read: count,
+    default: "10",
+    about: "How many GraphQL subscriptions a caller may have open at once, in each web process.",
+  },
+  streamLifetimeMs: {
+    name: "STREAM_LIFETIME",
+    read: timeout,
+    default: "1h",
+    about: "How long a GraphQL subscription stays open. Then it ends, and its caller subscribes again.",
+  },
   passThrough: {
     name: "PASS_THROUGH",
     read: flag,

@@ -34,8 +34,13 @@ export interface Api {
   close(): Promise<void>;
 }
 
+/** A reader on a slow line takes a full buffer in less. */
+const UNREAD_MS = 10_000;
+
 export interface ApiLimits {
   graphqlTimeoutMs?: number;
+  /** How long the reader of a stream may leave unread what was written. */
+  unreadMs?: number;
 }
 
 /** How long an account that upstream does not show is not asked for again. */
@@ -43,7 +48,7 @@ const UNSHOWN_MS = 10 * 60_000;
 
 export function openApi(
   given: Omit<ApiContext, "mirror" | "reads" | "unshownAccounts">,
-  { graphqlTimeoutMs = GRAPHQL_TIMEOUT_MS }: ApiLimits = {},
+  { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = UNREAD_MS }: ApiLimits = {},
 ): Api {
   const { databaseUrl, readConnections, readTimeoutMs } = given.config;
   const reads = openDatabase(databaseUrl, {
@@ -62,7 +67,7 @@ export function openApi(
   const pages = openPages(ctx.config.pageCacheBytes);
   const again = new Again(ctx, { callers, quota, pages, requestIds });
   const rest = new Rest({ ctx, callers, quota, pages, again, requestIds });
-  const graphql = new Graphql({ ctx, callers, quota, changes, requestIds, timeoutMs: graphqlTimeoutMs });
+  const graphql = new Graphql({ ctx, callers, quota, changes, requestIds, timeoutMs, unreadMs });
   const query = (exchange: Exchange) => graphql.handle(exchange);
   return {
     routes: [

@@ -15,9 +15,14 @@ export interface Reply {
 
 /** Where a stream is written. */
 export interface Outlet {
-  write(text: string): void;
+  /** False: the reader has not taken what was written before, which stays in memory until they do. */
+  write(text: string): boolean;
+  /** Waits until the reader has taken it, for so long at most. "gone": there is no reader any more. */
+  drained(withinMs: number): Promise<"drained" | "gone" | "unread">;
   /** The caller has gone, or the stream is over. */
   onClose(listener: () => void): void;
+  /** Breaks off the connection, and forgets what was not read. */
+  drop(): void;
 }
 
 export function json(status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): Reply {

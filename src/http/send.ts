@@ -58,10 +58,28 @@ function isFlat(headers: Headers): headers is readonly string[] {
 async function stream(response: ServerResponse, write: (outlet: Outlet) => Promise<void>): Promise<void> {
   try {
     await write({
-      write: (text) => void response.write(text),
-      onClose: (listener) => void response.on("close", listener),
+      write: (text) => response.write(text),
+      drained: (withinMs) => drained(response, withinMs),
+      onClose: (listener) => {
+        if (response.closed) listener();
+        else response.once("close", listener);
+      },
+      drop: () => response.destroy(),
     });
   } finally {
     response.end();
   }
+}
+
+async function drained(response: ServerResponse, withinMs: number): ReturnType<Outlet["drained"]> {
+  if (response.closed) return "gone";
+  const { promise, resolve } = Promise.withResolvers<Awaited<ReturnType<Outlet["drained"]>>>();
+  const onDrain = () => resolve("drained");
+  const onClose = () => resolve("gone");
+  const timer = setTimeout(() => resolve("unread"), withinMs);
+  response.once("drain", onDrain).once("close", onClose);
+  const outcome = await promise;
+  clearTimeout(timer);
+  response.off("drain", onDrain).off("close", onClose);
+  return outcome;
 }

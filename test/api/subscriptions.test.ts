@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { store } from "../support/mirrored.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
+import { type Event, openStream } from "./event-stream.ts";
 
 let world: ApiWorld;
 let repository: { id: number; fullName: string; private: boolean };
@@ -14,47 +15,12 @@ beforeAll(async () => {
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
-// biome-ignore lint/suspicious/noExplicitAny: events are picked from, not trusted
-type Event = any;
-
 const ISSUES =
   "subscription($id: ID!) { issueChanged(repositoryId: $id) { number issue { title labels(first: 5) { nodes { name } } } } }";
 const PULLS = "subscription($id: ID!) { pullRequestChanged(repositoryId: $id) { number pullRequest { title } } }";
 
-/** An open stream: `next` answers each event, and null once the server has said that there are no more. */
-async function subscribe(query: string, options: { url?: string; id?: string; accept?: string } = {}) {
-  const going = new AbortController();
-  const answer = await fetch(`${options.url ?? world.url}/graphql`, {
-    method: "POST",
-    headers: {
-      authorization: `Bearer ${world.token}`,
-      "user-agent": "test",
-      accept: options.accept ?? "text/event-stream",
-    },
-    body: JSON.stringify({ query, variables: { id: options.id ?? repositoryId } }),
-    signal: going.signal,
-  });
-  const events = eventsOf(answer);
-  return {
-    answer,
-    next: async (): Promise<Event> => (await events.next()).value ?? null,
-    [Symbol.asyncDispose]: async () => going.abort(),
-  };
-}
-
-async function* eventsOf(answer: Response): AsyncGenerator<Event> {
-  let text = "";
-  for await (const part of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    text += part;
-    for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
-      const block = text.slice(0, end);
-      text = text.slice(end + 2);
-      if (block.startsWith("event: complete")) return;
-      const [, json] = /^event: next\ndata: (.*)$/.exec(block) ?? [];
-      if (json) yield JSON.parse(json);
-    }
-  }
-}
+const subscribe = (query: string, options: { url?: string; id?: string; accept?: string } = {}) =>
+  openStream({ url: world.url, token: world.token, query, variables: { id: options.id ?? repositoryId }, ...options });
 
 /** As if upstream had shown it. */
 async function show(kind: "issue" | "pull_request", number: number, changed: object, deleted = false): Promise<void> {

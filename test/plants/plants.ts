@@ -329,6 +329,14 @@ export const plants: readonly Plant[] = [
     tests: ["test/api/rights-by-kind.test.ts", "test/api/rights-by-kind-graphql.test.ts"],
   },
   {
+    name: "stream-goes-on",
+    property: 8,
+    does: "A stream shows its caller more after their token was revoked.",
+    file: "src/api/graphql/subscribe/streams.ts",
+    replaces: [["now = await identify();", "now = identify ? caller : caller;"]],
+    tests: ["test/api/stream-ends.test.ts"],
+  },
+  {
     name: "one-page-for-all",
     property: 8,
     does: "A kept page is given to callers who may see less.",

@@ -9,6 +9,7 @@ type ErrorType =
   | "INVALID_PAGINATION_ARGUMENTS"
   | "INVALID_CURSOR_ARGUMENTS"
   | "MAX_NODE_LIMIT_EXCEEDED"
+  | "RATE_LIMITED"
   | "RESOURCE_LIMITS_EXCEEDED"
   | "ARGUMENT_LIMIT"
   | "UNPROCESSABLE"
@@ -22,6 +23,11 @@ export function typedError(type: ErrorType, message: string): GraphQLError {
 /** The token that was shown was not given what the field takes. The service says by `saml_failure` that it is only that. */
 export function notGiven(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { type: "FORBIDDEN", saml_failure: false } });
+}
+
+/** The service sends this type and another (`RATE_LIMIT`); octokit's plugin for limits knows this one. */
+export function quotaSpent(userId: number): GraphQLError {
+  return typedError("RATE_LIMITED", `API rate limit exceeded for user ID ${userId}.`);
 }
 
 /** A query asks for more than one may. The service says no more than that either. */

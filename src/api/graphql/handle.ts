@@ -1,4 +1,4 @@
-import { execute } from "graphql";
+import { type ExecutionResult, execute } from "graphql";
 import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { encodingOf } from "../../http/encoding.ts";
@@ -28,7 +28,8 @@ import { answerKey, confirmationOfKept, type KeptAnswer, openAnswers } from "./r
 import { Plans } from "./run/plan.ts";
 import { apiSchema } from "./schema.ts";
 import type { ChangeStreams } from "./subscribe/change-streams.ts";
-import { acceptsEventStream, EVENT_STREAM, eventStream, eventStreamOnly, openEvents } from "./subscribe/events.ts";
+import { acceptsEventStream, EVENT_STREAM, eventStreamOnly } from "./subscribe/events.ts";
+import { Streams, type Subscriber } from "./subscribe/streams.ts";
 
 const DOCS = "https://docs.github.com/graphql";
 
@@ -48,6 +49,8 @@ export interface GraphqlParts {
   quota: CallerQuota;
   /** How long a query may take. */
   timeoutMs: number;
+  /** How long the reader of a stream may leave unread what was written. */
+  unreadMs: number;
   changes: ChangeStreams;
   requestIds: RequestIds;
 }
@@ -97,12 +100,14 @@ export class Graphql {
   readonly #answers: Kept<KeptAnswer>;
   readonly #texts: Kept<IssueTexts>;
   readonly #counts = new Kept<Count>({ maxBytes: MAX_COUNT_BYTES, bytesOf: () => BYTES_PER_COUNT });
+  readonly #streams: Streams;
 
   constructor(parts: GraphqlParts) {
     this.#parts = parts;
     const keptBytes = parts.ctx.config.pageCacheBytes / 2;
     this.#answers = openAnswers(keptBytes);
     this.#texts = openIssueTexts(keptBytes);
+    this.#streams = new Streams(parts.ctx, { ...parts, schema: this.#schema });
   }
 
   /** Ends its threads. */
@@ -148,17 +153,16 @@ export class Graphql {
       return this.#reply(progress, { errors: [eventStreamOnly()] });
     const isSpent = query.priced === null && (await this.#spend(progress, caller, cost.points));
     if (isSpent) return reply(progress, 200, quotaSpentText(caller.userId));
-    const { figures } = progress;
     const isMutation = operation.operation === "mutation";
     // A write that is broken off here may have taken effect. Its own limits end in an answer that says what is known.
     const limit = isMutation ? new TimeLimit(timeoutMs + MUTATION_MS, null) : new TimeLimit(timeoutMs, exchange.gone);
     progress.limit = limit;
-    const newCall = () =>
+    const callFor: Subscriber["callFor"] = (of, figures) =>
       new GraphqlCall({
         ctx,
         db: operation.operation === "query" ? ctx.reads.until(limit.signal) : ctx.reads,
-        caller,
-        sight: sightOf(caller),
+        caller: of,
+        sight: sightOf(of),
         api,
         cost,
         figures,
@@ -170,8 +174,13 @@ export class Graphql {
         reading: operation.operation === "query" ? reading : new Reading(ctx.mirror.standings, { isLasting: false }),
       });
     return operation.operation === "subscription"
-      ? await this.#subscribe(progress, query, newCall)
-      : await this.#run(progress, query, { call: newCall(), signal: limit.signal, key, before });
+      ? await this.#subscribe(progress, query, { caller, callFor })
+      : await this.#run(progress, query, {
+          call: callFor(caller, progress.figures),
+          signal: limit.signal,
+          key,
+          before,
+        });
   }
 
   /** @throws ApiFault 401 for anybody without a credential */
@@ -236,27 +245,27 @@ export class Graphql {
     return this.#reply(progress, result);
   }
 
-  async #subscribe(progress: Progress, query: Query, newCall: () => GraphqlCall): Promise<Reply> {
+  async #subscribe(
+    progress: Progress,
+    query: Query,
+    { caller, callFor }: Pick<Subscriber, "caller" | "callFor">,
+  ): Promise<Reply> {
     const { ctx } = this.#parts;
-    const { requestId, figures } = progress;
-    const events = await openEvents(this.#schema, query, newCall);
-    if (!(Symbol.asyncIterator in events)) return this.#reply(progress, resultOf(events));
+    const { requestId, figures, exchange } = progress;
     const failed = (error: unknown) => {
       ctx.log.error({ err: error, requestId }, "A subscription failed");
       return wentWrongText(requestId, ctx.clock.now());
     };
-    return {
-      status: 200,
-      headers: { ...commonHeaders(requestId), ...quotaHeaders(figures, "graphql"), ...EVENT_STREAM },
-      body: null,
-      stream: eventStream(events, {
-        format: (result) => {
-          const bug = bugIn(result.errors);
-          return bug ? failed(bug.originalError ?? bug) : resultText(resultOf(result));
-        },
-        onFailure: failed,
-      }),
+    const format = (result: ExecutionResult) => {
+      const bug = bugIn(result.errors);
+      return bug ? failed(bug.originalError ?? bug) : resultText(resultOf(result));
     };
+    const identify = () => this.#identify(exchange);
+    const subscriber = { caller, callFor, identify, requestId };
+    const stream = await this.#streams.open(query, subscriber, { format, onFailure: failed });
+    if (typeof stream !== "function") return this.#reply(progress, resultOf(stream));
+    const headers = { ...commonHeaders(requestId), ...quotaHeaders(figures, "graphql"), ...EVENT_STREAM };
+    return { status: 200, headers, body: null, stream };
   }
 
   /** Nothing is known of a query that ran out of time. */

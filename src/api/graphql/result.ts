@@ -1,5 +1,5 @@
 import type { ExecutionResult, GraphQLError } from "graphql";
-import { shownError } from "./errors.ts";
+import { quotaSpent, shownError } from "./errors.ts";
 import type { Executed } from "./run/execution.ts";
 
 /** What a query came to: without data where nothing was executed. */
@@ -21,9 +21,7 @@ export function bugIn(errors: readonly GraphQLError[] = []): GraphQLError | unde
 }
 
 export function quotaSpentText(userId: number): string {
-  // The service sends this type and another (`RATE_LIMIT`); octokit's plugin for limits knows this one.
-  const error = { type: "RATE_LIMITED", message: `API rate limit exceeded for user ID ${userId}.` };
-  return JSON.stringify({ errors: [error] });
+  return resultText({ errors: [quotaSpent(userId)] });
 }
 
 export function wentWrongText(requestId: string, now: Date, guess = ""): string {

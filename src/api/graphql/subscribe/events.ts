@@ -5,7 +5,6 @@ import {
   executeSubscriptionEvent,
   GraphQLError,
   type GraphQLSchema,
-  mapSourceToResponseEvent,
   validateSubscriptionArgs,
 } from "graphql";
 import type { Outlet } from "../../../http/reply.ts";
@@ -29,48 +28,100 @@ export function eventStreamOnly(): GraphQLError {
   return new GraphQLError("Subscriptions are served as server-sent events: send `Accept: text/event-stream`.");
 }
 
-/** The events of a subscription, or why there are none. What an event shows is loaded anew for each. */
+/** A subscription that has begun: what it is told, and what each of that shows, loaded anew by the call. */
+export interface Events {
+  told: AsyncIterator<unknown>;
+  show: (event: unknown, call: GraphqlCall) => Promise<ExecutionResult>;
+}
+
+/** The events of a subscription, or why there are none. */
 export async function openEvents(
   schema: GraphQLSchema,
   { document, asked }: Query,
-  newCall: () => GraphqlCall,
-): Promise<ExecutionResult | AsyncIterable<ExecutionResult>> {
+  call: GraphqlCall,
+): Promise<ExecutionResult | Events> {
   const prepared = validateSubscriptionArgs({
     schema,
     document,
     variableValues: asked.variables,
     operationName: asked.operationName ?? null,
-    contextValue: newCall(),
+    contextValue: call,
     hideSuggestions: true,
   });
   if (!("schema" in prepared)) return { errors: prepared };
   const source = await createSourceEventStream(prepared);
   if (!(Symbol.asyncIterator in source)) return source;
-  return mapSourceToResponseEvent(prepared, source, (event) =>
-    executeSubscriptionEvent({ ...event, operation: prepared.operation, contextValue: newCall() }),
-  );
+  return {
+    told: source[Symbol.asyncIterator](),
+    show: async (event, contextValue) => executeSubscriptionEvent({ ...prepared, rootValue: event, contextValue }),
+  };
+}
+
+export interface StreamParts {
+  /** The call that shows the next event, or why no more are shown. */
+  next: () => Promise<GraphqlCall | GraphQLError>;
+  format: (result: ExecutionResult) => string;
+  /** How long the stream may last, and why it ends then. */
+  lifetime: { ms: number; over: GraphQLError };
+  /** How long the reader may leave unread what was written. */
+  unreadMs: number;
+  /** It is ended by us, and not by its caller. */
+  onEnd: (why: string) => void;
+  onFailure: (error: unknown) => void;
 }
 
 /**
  * Writes results as server-sent events, as the protocol "GraphQL over SSE" has them in its mode of distinct connections:
- * `next` for each, `complete` at the end. It ends when the caller goes.
+ * `next` for each, `complete` at the end. It ends when the caller goes, when an event cannot be shown, and when its time
+ * is over. A reader who does not read is dropped, since what they leave unread stays in memory.
  */
 export function eventStream(
-  results: AsyncIterable<ExecutionResult>,
-  { format, onFailure }: { format: (result: ExecutionResult) => string; onFailure: (error: unknown) => void },
+  { told, show }: Events,
+  { next, format, lifetime, unreadMs, onEnd, onFailure }: StreamParts,
 ): (outlet: Outlet) => Promise<void> {
   return async (outlet) => {
+    const stop = () => void told.return?.();
+    const over = new AbortController();
+    const timer = setTimeout(() => {
+      over.abort();
+      stop();
+    }, lifetime.ms);
     const keepAlive = setInterval(() => outlet.write(":\n\n"), KEEP_ALIVE_MS);
-    const iterator = results[Symbol.asyncIterator]();
-    outlet.onClose(() => void iterator.return?.());
+    outlet.onClose(stop);
     outlet.write(":\n\n");
+    const write = async (result: ExecutionResult) =>
+      outlet.write(`event: next\ndata: ${format(result)}\n\n`) ? "drained" : await outlet.drained(unreadMs);
+    /** Answers why the stream ends, if its reader is still to be told. */
+    const tell = async (): Promise<GraphQLError | null> => {
+      for (let event = await told.next(); !event.done; event = await told.next()) {
+        const call = await next();
+        if (call instanceof GraphQLError) return call;
+        const result = await show(event.value, call);
+        const outcome = await write(result);
+        if (outcome === "unread") {
+          onEnd("Its reader does not read");
+          outlet.drop();
+        }
+        if (outcome !== "drained") return null;
+        if (result.data == null) {
+          onEnd(result.errors?.[0]?.message ?? "An event could not be shown");
+          return null;
+        }
+      }
+      return over.signal.aborted ? lifetime.over : null;
+    };
     try {
-      for (let next = await iterator.next(); !next.done; next = await iterator.next())
-        outlet.write(`event: next\ndata: ${format(next.value)}\n\n`);
+      const why = await tell();
+      if (why) {
+        onEnd(why.message);
+        await write({ errors: [why] });
+      }
     } catch (error) {
       onFailure(error);
     } finally {
       clearInterval(keepAlive);
+      clearTimeout(timer);
+      stop();
     }
     outlet.write("event: complete\ndata:\n\n");
   };

@@ -1,0 +1,103 @@
+import { type ExecutionResult, GraphQLError, type GraphQLSchema } from "graphql";
+import type { Outlet } from "../../../http/reply.ts";
+import type { ApiContext } from "../../call.ts";
+import { classOf, type User } from "../../callers/caller.ts";
+import type { CallerQuota, QuotaFigures } from "../../callers/quota.ts";
+import { ApiFault } from "../../dialect/fault.ts";
+import type { GraphqlCall } from "../call.ts";
+import { quotaSpent, typedError } from "../errors.ts";
+import type { Query } from "../parse.ts";
+import { eventStream, openEvents, type StreamParts } from "./events.ts";
+
+/** Who subscribes, and how each event finds out whether they still may. */
+export interface Subscriber {
+  caller: User;
+  /** Who shows this credential now. @throws ApiFault for a credential that is none any more */
+  identify: () => Promise<User>;
+  callFor: (caller: User, figures: QuotaFigures | null) => GraphqlCall;
+  requestId: string;
+}
+
+/** The subscriptions that this process streams. Each event is judged, and paid for, like a request of its own. */
+export class Streams {
+  readonly #ctx: Pick<ApiContext, "config" | "log">;
+  readonly #quota: CallerQuota;
+  readonly #schema: GraphQLSchema;
+  readonly #unreadMs: number;
+  /** How many are open, by whose quota they draw on. */
+  readonly #open = new Map<string, number>();
+
+  constructor(
+    ctx: Pick<ApiContext, "config" | "log">,
+    { quota, schema, unreadMs }: { quota: CallerQuota; schema: GraphQLSchema; unreadMs: number },
+  ) {
+    this.#ctx = ctx;
+    this.#quota = quota;
+    this.#schema = schema;
+    this.#unreadMs = unreadMs;
+  }
+
+  /** What writes the stream, or why there is none. */
+  async open(
+    query: Query,
+    subscriber: Subscriber,
+    { format, onFailure }: Pick<StreamParts, "format" | "onFailure">,
+  ): Promise<ExecutionResult | ((outlet: Outlet) => Promise<void>)> {
+    const { config, log } = this.#ctx;
+    const { caller, callFor, requestId } = subscriber;
+    using place = this.#takePlace(caller);
+    if (!place) {
+      const most = `${config.streamsPerCaller} subscriptions`;
+      return { errors: [typedError("RESOURCE_LIMITS_EXCEEDED", `You have ${most} open, and no more are served.`)] };
+    }
+    const events = await openEvents(this.#schema, query, callFor(caller, null));
+    if (!("told" in events)) return events;
+    const over = typedError(
+      "RESOURCE_LIMITS_EXCEEDED",
+      "This subscription has lasted as long as one may. Subscribe again.",
+    );
+    const stream = eventStream(events, {
+      next: () => this.#next(subscriber, query.cost.points),
+      format,
+      lifetime: { ms: config.streamLifetimeMs, over },
+      unreadMs: this.#unreadMs,
+      onEnd: (why) => log.info({ requestId, userId: caller.userId, why }, "A subscription was ended"),
+      onFailure,
+    });
+    const taken = place.move();
+    return async (outlet) => {
+      using _place = taken;
+      await stream(outlet);
+    };
+  }
+
+  /** Null: the caller has as many as one may have. */
+  #takePlace({ quotaName }: User): DisposableStack | null {
+    const count = this.#open.get(quotaName) ?? 0;
+    if (count >= this.#ctx.config.streamsPerCaller) return null;
+    this.#open.set(quotaName, count + 1);
+    const place = new DisposableStack();
+    place.defer(() => {
+      const left = (this.#open.get(quotaName) ?? 1) - 1;
+      if (left > 0) this.#open.set(quotaName, left);
+      else this.#open.delete(quotaName);
+    });
+    return place;
+  }
+
+  /** The call that shows the next event, paid for; or why the caller gets none. */
+  async #next({ caller, identify, callFor }: Subscriber, points: number): Promise<GraphqlCall | GraphQLError> {
+    let now: User;
+    try {
+      now = await identify();
+    } catch (error) {
+      if (!(error instanceof ApiFault)) throw error;
+      return new GraphQLError(error.message);
+    }
+    // What was shown before belongs to other rights.
+    if (now.userId !== caller.userId || classOf(now) !== classOf(caller))
+      return typedError("FORBIDDEN", "What this token may see has changed. Subscribe again.");
+    const { isSpent, figures } = await this.#quota.spend(now, "graphql", points);
+    return isSpent ? quotaSpent(now.userId) : callFor(now, figures);
+  }
+}
