@@ -107,6 +107,29 @@ describe("a caller with a token of upstream's", () => {
     expect((await as(token, `/repos/${hidden}`)).status).toBe(404);
   });
 
+  test("loses sight of issues once upstream takes them from the token, also of a page that is kept", async () => {
+    const token = "github_pat_of_a_reader";
+    const permissions = { issues: "read", pull_requests: "read" } as const;
+    world.upstream.tokens.create({
+      token,
+      login: "reader",
+      kind: "fine-grained",
+      repositories: [hidden],
+      permissions,
+    });
+    const statuses = async () => {
+      const answers = await Promise.all(["issues", "pulls"].map((kind) => as(token, `/repos/${hidden}/${kind}`)));
+      return answers.map(({ status }) => status);
+    };
+    for (let turn = 0; turn < 3; turn++) expect(await statuses()).toEqual([200, 200]);
+    world.upstream.tokens.permit(token, { pull_requests: "read" });
+    clock.advance(61_000);
+    expect(await statuses()).toEqual([403, 200]);
+    world.upstream.tokens.permit(token, permissions);
+    clock.advance(61_000);
+    expect(await statuses()).toEqual([200, 200]);
+  });
+
   test("and their token is kept nowhere", async () => {
     const { token } = upstreamToken();
     await as(token, `/repos/${hidden}`);
