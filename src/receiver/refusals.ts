@@ -4,6 +4,7 @@ import { json, type Reply } from "../http/reply.ts";
 import { InboxUnavailableError } from "../inbox/accept.ts";
 import { Outage } from "../operations/outage.ts";
 import { DeliveryFault } from "./fault.ts";
+import { RefusalLog } from "./refusal-log.ts";
 
 /** How long upstream's redelivery should wait when neither store can keep a delivery. */
 const RETRY_AFTER_S = 30;
@@ -11,11 +12,13 @@ const RETRY_AFTER_S = 30;
 /** Words and logs why a delivery was not kept. Deliveries come by the hundred, so an outage is logged once. */
 export class Refusals {
   readonly #log: Context["log"];
+  readonly #refused: RefusalLog;
   readonly #postgres: Outage;
   readonly #stores: Outage;
 
   constructor({ log }: Pick<Context, "log">) {
     this.#log = log;
+    this.#refused = new RefusalLog(log);
     this.#postgres = new Outage(log, "warn", {
       begins: "Postgres cannot take deliveries; they wait in Redis",
       ends: "Postgres takes deliveries again",
@@ -35,7 +38,7 @@ export class Refusals {
 
   reply(error: unknown, { address }: Exchange): Reply {
     if (error instanceof DeliveryFault) {
-      this.#log.warn({ status: error.status, from: address, reason: error.message }, "A request is no delivery");
+      this.#refused.note(address, error);
       return json(error.status, { message: error.message });
     }
     if (error instanceof InboxUnavailableError) {
