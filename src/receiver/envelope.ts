@@ -1,61 +1,78 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isContentType } from "../http/body.ts";
-import { type Delivery, keysOf } from "../inbox/delivery.ts";
-import { type Fields, isObject, type Json } from "../json.ts";
 import { DeliveryFault } from "./fault.ts";
 
+/** GitHub docs: payloads are capped at 25 MB; a larger event is not delivered at all. */
+export const MAX_BODY_BYTES = 25 * 1024 * 1024;
+
+/** What the headers of a request say of a delivery. */
+export interface Envelope {
+  /** `sha256=` and 64 hexadecimal digits. */
+  signature: string;
+  /** Upstream's hook; 0 when the request names none. */
+  hookId: number;
+  guid: string;
+  event: string;
+  /** How the body carries the payload. */
+  form: "json" | "form";
+}
+
 /**
- * Reads a verified request as a delivery.
- * @throws DeliveryFault 415 for another content type, 400 for a malformed body or header
+ * Reads what can be known before a byte of the body is read. Nothing is said of the rest to a request without a signature.
+ * @throws DeliveryFault 401 for a missing or malformed signature, 413 for a body that is too large, 415 for another content
+ *   type, 400 for an empty body or a malformed header
  */
-export function readEnvelope(headers: IncomingHttpHeaders, body: Buffer, receivedAt: Date): Delivery {
-  const payload = payloadOf(headers, body);
-  const event = header(
-    headers,
-    "X-GitHub-Event",
-    /^[a-z][a-z0-9_]{0,63}$/,
-    "the event's name in lower case, such as `issues`",
-  );
-  const guid = header(
-    headers,
-    "X-GitHub-Delivery",
-    /^[0-9A-Za-z-]{8,64}$/,
-    "the delivery's GUID of 8 to 64 letters, digits and dashes",
-  );
+export function readEnvelope(headers: IncomingHttpHeaders): Envelope {
+  const signature = signatureIn(headers);
+  requireLength(headers);
   return {
-    hookId: hookId(headers),
-    guid,
-    event,
-    ...(keysAtSight(payload) ?? keysOf(parsedObject(payload.toString("utf8")))),
-    payload,
-    receivedAt,
+    signature,
+    form: formIn(headers),
+    event: header(
+      headers,
+      "X-GitHub-Event",
+      /^[a-z][a-z0-9_]{0,63}$/,
+      "the event's name in lower case, such as `issues`",
+    ),
+    guid: header(
+      headers,
+      "X-GitHub-Delivery",
+      /^[0-9A-Za-z-]{8,64}$/,
+      "the delivery's GUID of 8 to 64 letters, digits and dashes",
+    ),
+    hookId: hookIdIn(headers),
   };
 }
 
-const REPOSITORY = '"repository":{"id":';
-/** Parsing a smaller payload takes no time that counts. */
-const LARGE_BYTES = 4_096;
-
-/**
- * The keys of a large payload as upstream writes it: an object that begins with its action and names one repository, in
- * JSON without spaces. Null for any other payload, which is parsed. Parsing all would take most of the time that
- * upstream waits for us. A signed payload that looks so but is no JSON fails when it is applied.
- */
-function keysAtSight(payload: Buffer): ReturnType<typeof keysOf> | null {
-  if (payload.length < LARGE_BYTES) return null;
-  const action = /^\{"action":"([\w.-]{1,100})",/.exec(payload.toString("latin1", 0, 120))?.[1];
-  if (action === undefined || payload.at(-1) !== CLOSING_BRACE) return null;
-  // In what people wrote, quotes are escaped, so that this is never found there.
-  const at = payload.indexOf(REPOSITORY);
-  if (at === -1 || payload.includes(REPOSITORY, at + 1)) return null;
-  const start = at + REPOSITORY.length;
-  const id = /^([0-9]{1,16}),/.exec(payload.toString("latin1", start, start + 17))?.[1];
-  return id !== undefined && Number.isSafeInteger(Number(id)) ? { action, repositoryId: Number(id) } : null;
+function signatureIn(headers: IncomingHttpHeaders): string {
+  const signature = [headers["x-hub-signature-256"] ?? ""].flat().join(", ");
+  if (signature === "")
+    throw new DeliveryFault(
+      401,
+      "X-Hub-Signature-256 is missing: give the hook a secret, so that its deliveries are signed",
+    );
+  if (/^sha256=[0-9a-f]{64}$/.test(signature)) return signature;
+  throw new DeliveryFault(
+    401,
+    "X-Hub-Signature-256 is malformed: it is `sha256=` and 64 lower-case hexadecimal digits",
+  );
 }
 
-const CLOSING_BRACE = 125;
+function requireLength(headers: IncomingHttpHeaders): void {
+  const length = headers["content-length"];
+  if (length === undefined ? headers["transfer-encoding"] === undefined : Number(length) === 0) throw emptyBody();
+  if (Number(length) > MAX_BODY_BYTES) throw tooLarge();
+}
 
-function payloadOf(headers: IncomingHttpHeaders, body: Buffer): Buffer {
+export function emptyBody(): DeliveryFault {
+  return new DeliveryFault(400, "The body is empty: send the event's payload");
+}
+
+export function tooLarge(): DeliveryFault {
+  return new DeliveryFault(413, `The body is larger than ${MAX_BODY_BYTES} bytes, the most an event may have`);
+}
+
+function formIn(headers: IncomingHttpHeaders): Envelope["form"] {
   const encoding = headers["content-encoding"];
   if (encoding && encoding.toLowerCase() !== "identity") {
     throw new DeliveryFault(415, `Content-Encoding ${encoding} is not supported: send the body as it is`);
@@ -75,36 +92,12 @@ function payloadOf(headers: IncomingHttpHeaders, body: Buffer): Buffer {
   if (charset && charset !== "utf-8" && charset !== "utf8") {
     throw new DeliveryFault(415, `The charset ${charset} is not supported: send UTF-8`);
   }
-  if (type === "application/json") return body;
-  if (type === "application/x-www-form-urlencoded") return Buffer.from(formPayload(body.toString("utf8")));
+  if (type === "application/json") return "json";
+  if (type === "application/x-www-form-urlencoded") return "form";
   throw new DeliveryFault(
     415,
     `Content-Type ${type ? `${type} is not supported` : "is missing"}: send application/json or application/x-www-form-urlencoded`,
   );
-}
-
-function formPayload(text: string): string {
-  const fields = [...new URLSearchParams(text)];
-  const [field] = fields;
-  if (fields.length !== 1 || field?.[0] !== "payload") {
-    throw new DeliveryFault(
-      400,
-      "The form does not have exactly one field `payload`: send `payload=` and the JSON document",
-    );
-  }
-  return field[1];
-}
-
-function parsedObject(json: string): Fields {
-  let payload: Json;
-  try {
-    payload = JSON.parse(json);
-  } catch (error) {
-    // The parser's own message quotes the document, which may be private; the cause is not sent.
-    throw new DeliveryFault(400, "The payload is not valid JSON: send one JSON object", { cause: error });
-  }
-  if (isObject(payload)) return payload;
-  throw new DeliveryFault(400, "The payload is not a JSON object: send the event's object");
 }
 
 function header(headers: IncomingHttpHeaders, name: string, shape: RegExp, right: string): string {
@@ -115,7 +108,7 @@ function header(headers: IncomingHttpHeaders, name: string, shape: RegExp, right
   return value;
 }
 
-function hookId(headers: IncomingHttpHeaders): number {
+function hookIdIn(headers: IncomingHttpHeaders): number {
   if (headers["x-github-hook-id"] === undefined) return 0;
   const id = Number(header(headers, "X-GitHub-Hook-ID", /^[0-9]{1,16}$/, "the hook's id, a whole number"));
   if (!Number.isSafeInteger(id))

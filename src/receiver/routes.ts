@@ -6,8 +6,9 @@ import type { Route } from "../http/router.ts";
 import { acceptDelivery } from "../inbox/accept.ts";
 import { openDispatch } from "../inbox/dispatch.ts";
 import { openInboxWriter } from "../inbox/writer.ts";
-import { readEnvelope } from "./envelope.ts";
+import { MAX_BODY_BYTES, readEnvelope, tooLarge } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
+import { readPayload } from "./payload.ts";
 import { Refusals } from "./refusals.ts";
 import { requireSigned } from "./verify.ts";
 
@@ -26,13 +27,14 @@ export function receiver(ctx: Receiving): Route[] {
   const receive = async (exchange: Exchange): Promise<Reply> => {
     const receivedAt = ctx.clock.now();
     try {
+      const { signature, form, hookId, guid, event } = readEnvelope(exchange.headers);
       const body = await deliveryBody(exchange);
-      // The signature is over the exact bytes, and nothing is said of the rest of the request before it is checked.
-      requireSigned(body, signatureOf(exchange), ctx.config.webhookSecrets);
-      const delivery = readEnvelope(exchange.headers, body, receivedAt);
+      // The signature is over the exact bytes, and nothing is said of them before it is checked.
+      requireSigned(body, signature, ctx.config.webhookSecrets);
+      const delivery = { hookId, guid, event, ...readPayload(form, body), receivedAt };
       const { status, postgresError } = await acceptDelivery(ctx, into, delivery);
       refusals.kept(postgresError);
-      const { guid, event, action } = delivery;
+      const { action } = delivery;
       ctx.log.debug({ guid, event, action, status, reason: postgresError?.message }, "A delivery arrived");
       return json(202, { delivery: guid, status });
     } catch (error) {
@@ -47,14 +49,6 @@ export function receiver(ctx: Receiving): Route[] {
   ];
 }
 
-function signatureOf({ headers }: Exchange): string | undefined {
-  const value = headers["x-hub-signature-256"];
-  return Array.isArray(value) ? value.join(", ") : value;
-}
-
-/** GitHub docs: payloads are capped at 25 MB; a larger event is not delivered at all. */
-export const MAX_BODY_BYTES = 25 * 1024 * 1024;
-
 /** The exact bytes of a delivery's body. @throws DeliveryFault 413, or 400 when the sender went away before the end */
 async function deliveryBody(exchange: Exchange): Promise<Buffer> {
   try {
@@ -62,7 +56,7 @@ async function deliveryBody(exchange: Exchange): Promise<Buffer> {
   } catch (error) {
     if (!(error instanceof HttpError)) throw error;
     throw error.status === 413
-      ? new DeliveryFault(413, `The body is larger than ${MAX_BODY_BYTES} bytes, the most an event may have`)
+      ? tooLarge()
       : new DeliveryFault(400, "The body ended before all of it had arrived: send it again");
   }
 }

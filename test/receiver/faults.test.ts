@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MAX_BODY_BYTES } from "../../src/receiver/routes.ts";
+import { MAX_BODY_BYTES } from "../../src/receiver/envelope.ts";
 import { requireSigned } from "../../src/receiver/verify.ts";
 import { OLDER_SECRET, opened, openReceiverWorld, type ReceiverWorld, SECRET, type Sending } from "./receiver-world.ts";
 
@@ -87,9 +87,10 @@ describe("a request that is no delivery is refused with what was wrong, and noth
     expect(await world.inbox()).toEqual([]);
   });
 
-  test("the signature is checked before anything is said of the body or the other headers", async () => {
-    const headers = { "content-type": "text/plain", "x-github-event": null };
-    expect(await world.deliver({ body: "{", secret: "not the secret", headers })).toMatchObject({ status: 401 });
+  test("a request without a signature is told nothing of its other headers, and a wrong one nothing of its body", async () => {
+    const headers = { "content-type": "text/plain", "x-github-event": null, "x-hub-signature-256": null };
+    expect(await world.deliver({ body: "{", headers })).toMatchObject({ status: 401 });
+    expect(await world.deliver({ body: "{", secret: "not the secret" })).toMatchObject({ status: 401 });
   });
 
   test("a body that says it is too large", async () => {
@@ -108,7 +109,12 @@ describe("a request that is no delivery is refused with what was wrong, and noth
       method: "POST",
       body,
       duplex: "half",
-      headers: { "content-type": "application/json" },
+      headers: {
+        "content-type": "application/json",
+        "x-github-event": "issues",
+        "x-github-delivery": "a-guid-of-ours",
+        "x-hub-signature-256": `sha256=${"0".repeat(64)}`,
+      },
     });
     expect(answer.status).toBe(413);
   });
@@ -123,7 +129,7 @@ describe("a request that is no delivery is refused with what was wrong, and noth
     const { hostname, port } = new URL(world.url);
     const socket = connect(Number(port), hostname);
     socket.write(
-      `POST /webhooks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"action":`,
+      `POST /webhooks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\nX-GitHub-Event: issues\r\nX-GitHub-Delivery: a-guid-of-ours\r\nX-Hub-Signature-256: sha256=${"0".repeat(64)}\r\n\r\n{"action":`,
     );
     await new Promise((resolve) => setTimeout(resolve, 50));
     socket.destroy();

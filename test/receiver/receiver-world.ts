@@ -43,7 +43,7 @@ export async function openReceiverWorld(env: NodeJS.ProcessEnv = {}): Promise<Re
   const mirror = await openMirror({ env: { WEBHOOK_SECRET: `${SECRET},${OLDER_SECRET}`, ...env } });
   return {
     ...mirror,
-    deliver: (options = {}) => deliver(mirror.url, options),
+    deliver: (options = {}) => deliverTo(mirror.url, options),
     inbox: async () => await mirror.ctx.db.query<InboxRow>(sql`select * from deliveries order by received_at, guid`),
   };
 }
@@ -54,9 +54,10 @@ export const opened = {
   repository: { id: 7, full_name: "octo/demo" },
 };
 
-async function deliver(
+/** Signs and sends to a receiver of the same secrets. */
+async function deliverTo(
   url: string,
-  sending: Sending,
+  sending: Sending = {},
 ): Promise<{ status: number; headers: Headers; body: Record<string, unknown> }> {
   const body = sending.body ?? JSON.stringify(sending.payload ?? opened);
   const signed =

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { keysOf } from "../../src/inbox/delivery.ts";
 import type { Fields } from "../../src/json.ts";
-import { readEnvelope } from "../../src/receiver/envelope.ts";
+import { readPayload } from "../../src/receiver/payload.ts";
 import { connectTo } from "../support/database.ts";
 import { eventually } from "../support/patience.ts";
 import { openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";
@@ -14,12 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => world[Symbol.asyncDispose]());
 
-const headers = {
-  "content-type": "application/json",
-  "x-github-event": "issues",
-  "x-github-delivery": "a-guid-of-ours",
-};
-const read = (body: string | Buffer) => readEnvelope(headers, Buffer.from(body), new Date());
+const read = (body: string | Buffer) => readPayload("json", Buffer.from(body));
 /** Long enough to be read at sight. */
 const filling = "x".repeat(5_000);
 
