@@ -4,6 +4,7 @@ import { appId, privateKey, privateKeyFile, secret, tokens } from "./config/secr
 import {
   allowance,
   apiUrl,
+  bodiesSize,
   count,
   flag,
   httpUrl,
@@ -164,6 +165,20 @@ export const SETTINGS = {
     about:
       "The secret that signs deliveries. Several, comma separated: the first is given to new hooks, all verify, so that a secret can be changed without losing a delivery.",
     secret: true,
+  },
+  webhookBodiesBytes: {
+    name: "WEBHOOK_BODIES_SIZE",
+    read: bodiesSize,
+    default: "128MB",
+    about:
+      "How much memory the bodies of webhooks under way may take in each web process, at least `32MB`, as one may have 25 MB. Beyond it those that have been arriving for longest are answered 503 with `Retry-After`.",
+  },
+  webhookBodyTimeoutMs: {
+    name: "WEBHOOK_BODY_TIMEOUT",
+    read: timeout,
+    default: "20s",
+    about:
+      "How long the body of a webhook may take to arrive. Then it is answered 408. GitHub gives a delivery ten seconds, an enterprise server thirty.",
   },
   deliveryRetentionMs: {
     name: "DELIVERY_RETENTION",

@@ -134,6 +134,7 @@ describe("a value that cannot be right says what would be", () => {
     ["CATCH_UP_INTERVAL", "-5m", "is not a duration"],
     ["DELIVERY_RETENTION", "0s", "not above zero"],
     ["SHUTDOWN_TIMEOUT", "40d", "longer than an hour"],
+    ["WEBHOOK_BODIES_SIZE", "25MB", "no room for one of the largest events"],
     ["DATABASE_URL", "mysql://db.example/tain", "postgres:// or postgresql://"],
     ["REDIS_URL", "redis.example:6379", "redis:// or rediss://"],
     ["UPSTREAM_URL", "api.github.com", "http:// or https://"],

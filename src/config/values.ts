@@ -88,6 +88,13 @@ export function size(text: string): number {
   return Number(count) * (unit.toUpperCase() === "GB" ? 1e9 : 1e6);
 }
 
+/** Room for at least one of the largest bodies that upstream sends, in whatever pieces it comes. */
+export function bodiesSize(text: string): number {
+  const bytes = size(text);
+  if (bytes < 32e6) throw new Error(`has no room for one of the largest events: ${text} (write at least 32MB)`);
+  return bytes;
+}
+
 /** A duration that something is repeated after or kept for, so zero makes no sense. */
 export function span(text: string): number {
   const ms = duration(text);

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { AddressList } from "./addresses.ts";
-import { readBody } from "./body.ts";
+import { type Following, readBody } from "./body.ts";
 
 /** RFC 9112: a client that believes us to be a proxy sends the whole address, and is to be answered, too. */
 const ORIGIN = /^https?:\/\/[^/?]*/i;
@@ -73,8 +73,8 @@ export class Exchange {
   }
 
   /** @throws HttpError 413 when there are more than `maxBytes`, 400 when the sender went away before the end */
-  body(maxBytes: number): Promise<Buffer> {
-    return readBody(this.#request, maxBytes);
+  body(maxBytes: number, following?: Following): Promise<Buffer> {
+    return readBody(this.#request, maxBytes, following);
   }
 
   /** What the nearest proxy says, if it is trusted. */

@@ -6,8 +6,8 @@ import { Outage } from "../operations/outage.ts";
 import { DeliveryFault } from "./fault.ts";
 import { RefusalLog } from "./refusal-log.ts";
 
-/** How long upstream's redelivery should wait when neither store can keep a delivery. */
-const RETRY_AFTER_S = 30;
+/** How long upstream's redelivery should wait when neither store can keep a delivery, or there is no room for it. */
+const RETRY_AFTER = { "Retry-After": "30" };
 
 /** Words and logs why a delivery was not kept. Deliveries come by the hundred, so an outage is logged once. */
 export class Refusals {
@@ -39,12 +39,12 @@ export class Refusals {
   reply(error: unknown, { address }: Exchange): Reply {
     if (error instanceof DeliveryFault) {
       this.#refused.note(address, error);
-      return json(error.status, { message: error.message });
+      return json(error.status, { message: error.message }, error.status === 503 ? RETRY_AFTER : {});
     }
     if (error instanceof InboxUnavailableError) {
       this.#stores.missed(error);
       const message = "The delivery cannot be kept at the moment: send it again later";
-      return json(503, { message }, { "Retry-After": String(RETRY_AFTER_S) });
+      return json(503, { message }, RETRY_AFTER);
     }
     this.#log.error({ err: error }, "The receiver failed");
     return json(500, { message: "The delivery was not taken because of a fault of ours: send it again later" });

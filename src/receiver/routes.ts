@@ -1,4 +1,5 @@
 import type { Context } from "../context.ts";
+import { BodyBudget, type HeldBody } from "../http/body-budget.ts";
 import { HttpError } from "../http/errors.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { json, type Reply } from "../http/reply.ts";
@@ -22,16 +23,18 @@ const PATH = "/webhooks";
  */
 export function receiver(ctx: Receiving): Route[] {
   const into = { inbox: openInboxWriter(ctx), dispatch: openDispatch(ctx) };
+  const { webhookBodiesBytes: maxBytes, webhookBodyTimeoutMs: patienceMs } = ctx.config;
+  const budget = new BodyBudget({ maxBytes, patienceMs });
   const refusals = new Refusals(ctx);
 
   const receive = async (exchange: Exchange): Promise<Reply> => {
     const receivedAt = ctx.clock.now();
     try {
       const { signature, form, hookId, guid, event } = readEnvelope(exchange.headers);
-      const body = await deliveryBody(exchange);
+      using body = await heldBody(budget, exchange);
       // The signature is over the exact bytes, and nothing is said of them before it is checked.
-      requireSigned(body, signature, ctx.config.webhookSecrets);
-      const delivery = { hookId, guid, event, ...readPayload(form, body), receivedAt };
+      requireSigned(body.bytes, signature, ctx.config.webhookSecrets);
+      const delivery = { hookId, guid, event, ...readPayload(form, body.bytes), receivedAt };
       const { status, postgresError } = await acceptDelivery(ctx, into, delivery);
       refusals.kept(postgresError);
       const { action } = delivery;
@@ -49,14 +52,21 @@ export function receiver(ctx: Receiving): Route[] {
   ];
 }
 
-/** The exact bytes of a delivery's body. @throws DeliveryFault 413, or 400 when the sender went away before the end */
-async function deliveryBody(exchange: Exchange): Promise<Buffer> {
+/** The exact bytes of a delivery's body. @throws DeliveryFault 413, 408, 503, or 400 when the sender went away before the end */
+async function heldBody(budget: BodyBudget, exchange: Exchange): Promise<HeldBody> {
   try {
-    return await exchange.body(MAX_BODY_BYTES);
+    return await budget.read(exchange, MAX_BODY_BYTES);
   } catch (error) {
     if (!(error instanceof HttpError)) throw error;
-    throw error.status === 413
-      ? tooLarge()
-      : new DeliveryFault(400, "The body ended before all of it had arrived: send it again");
+    switch (error.status) {
+      case 413:
+        throw tooLarge();
+      case 408:
+        throw new DeliveryFault(408, "The body took too long to arrive: send it again");
+      case 503:
+        throw new DeliveryFault(503, "Too many bodies are under way at the moment: send it again later");
+      default:
+        throw new DeliveryFault(400, "The body ended before all of it had arrived: send it again");
+    }
   }
 }

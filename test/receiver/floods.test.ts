@@ -1,9 +1,12 @@
-/** Requests that are no deliveries. */
+/** Requests that are no deliveries, by the hundred, against a web process as it is started in production. */
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { printFigures } from "../support/figures.ts";
 import { eventually } from "../support/patience.ts";
-import { openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";
+import { type Program, startProgram } from "../support/program.ts";
+import { deliverTo, openReceiverWorld, type ReceiverWorld } from "./receiver-world.ts";
 
 let world: ReceiverWorld;
 beforeAll(async () => {
@@ -21,14 +24,17 @@ const whole = {
   "X-Hub-Signature-256": ZEROS,
 };
 
+/** One for all senders: this process is not what is measured. */
+const FILLING = Buffer.alloc(2 * MB, "x");
+
 interface Sender {
   socket: Socket;
   /** What has come back so far. */
   answer: () => string;
 }
 
-/** Sends the head of a request, and nothing of its body. */
-async function begin(url: string, headers: Record<string, string | null>): Promise<Sender> {
+/** Sends the head of a request, and so much of its body. */
+async function begin(url: string, headers: Record<string, string | null>, bytes = 0): Promise<Sender> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
   let answer = "";
@@ -41,6 +47,7 @@ async function begin(url: string, headers: Record<string, string | null>): Promi
     value === null ? [] : `${name}: ${value}\r\n`,
   );
   socket.write(`POST /webhooks HTTP/1.1\r\n${lines.join("")}\r\n`);
+  if (bytes > 0) socket.write(FILLING.subarray(0, bytes));
   return { socket, answer: () => answer };
 }
 
@@ -62,4 +69,57 @@ describe("a request that its headers forbid is answered before a byte of its bod
     await eventually(() => expect(statusOf(sender)).toBe(status));
     sender.socket.destroy();
   });
+});
+
+async function residentBytes({ pid }: Program): Promise<number> {
+  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kib) * 1_024;
+}
+
+/** What 800 requests announced is 19 GB, and what they sent 680 MB. */
+const BUDGET = 32 * MB;
+/** The rest is garbage until it is collected, and 800 connections. Without a budget it would be all that they sent. */
+const MOST_GROWTH = 400 * MB;
+
+test("eight hundred slow, huge, unsigned and half-sent requests keep no signed delivery out, nor fill memory or log", async () => {
+  const env = { ...world.env, LOG_LEVEL: "info", WEBHOOK_BODIES_SIZE: `${BUDGET / MB}MB`, WEBHOOK_BODY_TIMEOUT: "10m" };
+  const web = startProgram("src/web.ts", env);
+  const { address: url } = (await web.said("Listening")) as unknown as { address: string };
+  const deliver = async (count: number) =>
+    await Promise.all(Array.from({ length: count }, () => deliverTo(url).then(({ status }) => status)));
+  await deliver(50);
+  const before = await residentBytes(web);
+
+  const unsigned = { ...whole, "X-Hub-Signature-256": null };
+  const flood = await Promise.all(
+    Array.from({ length: 200 }, async (_, at) => ({
+      announced: await begin(url, whole),
+      unsigned: await begin(url, unsigned, at < 40 ? 2 * MB : 0),
+      halfSent: await begin(url, whole, 1.5 * MB),
+      larger: await begin(url, whole, 1.5 * MB + at * 1_000),
+    })),
+  );
+  const slow = setInterval(() => {
+    for (const { announced } of flood) announced.socket.write("x");
+  }, 100);
+  try {
+    expect(new Set(await deliver(100))).toEqual(new Set([202]));
+    await eventually(() => {
+      const given = flood.flatMap(({ halfSent, larger }) => [halfSent, larger]).filter((one) => statusOf(one) === 503);
+      // As many as the budget has room for go on.
+      expect(given.length).toBeGreaterThanOrEqual(400 - BUDGET / (1.5 * MB));
+      expect(given[0]?.answer()).toMatch(/\r\nRetry-After: \d+\r\n/);
+      expect(flood.map((one) => statusOf(one.unsigned))).toEqual(flood.map(() => 401));
+    });
+    expect(new Set(await deliver(100))).toEqual(new Set([202]));
+    const grownBytes = (await web.peakResidentBytes()) - before;
+    const told = web.lines.filter(({ msg }) => /refused/.test(msg));
+    printFigures("receiver flood", { requests: 800, budgetBytes: BUDGET, grownBytes, logLines: told.length });
+    expect(grownBytes).toBeLessThan(MOST_GROWTH);
+    expect(told.length).toBeGreaterThanOrEqual(1);
+    expect(told.length).toBeLessThanOrEqual(10);
+  } finally {
+    clearInterval(slow);
+    for (const senders of flood) for (const { socket } of Object.values(senders)) socket.destroy();
+  }
 });

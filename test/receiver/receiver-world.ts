@@ -55,7 +55,7 @@ export const opened = {
 };
 
 /** Signs and sends to a receiver of the same secrets. */
-async function deliverTo(
+export async function deliverTo(
   url: string,
   sending: Sending = {},
 ): Promise<{ status: number; headers: Headers; body: Record<string, unknown> }> {
