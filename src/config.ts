@@ -227,6 +227,13 @@ export const SETTINGS = {
     about:
       "How long upstream's word about a caller who shows one of its tokens is believed: who it is and what they see of private repositories. A token that was revoked there is refused here after as long.",
   },
+  hidesPaused: {
+    name: "PAUSED_REPOSITORIES",
+    read: (text) => oneOf("hidden", "shown")(text) === "hidden",
+    default: "hidden",
+    about:
+      "What becomes of a repository that upstream does not show any more (`paused`), perhaps because its owner hid it: `hidden` takes it for private until upstream shows it again, `shown` leaves it as it was.",
+  },
   rateLimitUser: {
     name: "RATE_LIMIT_USER",
     read: allowance,

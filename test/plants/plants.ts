@@ -17,6 +17,14 @@ export const plants: readonly Plant[] = [
     tests: ["test/receiver/inbox.test.ts"],
   },
   {
+    name: "paused-is-public",
+    property: 8,
+    does: "A repository that upstream does not show any more is served to everybody.",
+    file: "src/sync/following/pause.ts",
+    replaces: [["if (config.hidesPaused) {", "if (!config.hidesPaused) {"]],
+    tests: ["test/scenario/paused.test.ts"],
+  },
+  {
     name: "signature-not-checked",
     property: 1,
     does: "A delivery that nobody signed with our secret is taken.",

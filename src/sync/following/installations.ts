@@ -16,6 +16,7 @@ import {
   loadInstallations,
 } from "../../upstream/credentials/installations.ts";
 import { installedBy } from "./installation.ts";
+import { pause, pauseWithin } from "./pause.ts";
 import { type FollowedState, moveAll } from "./state.ts";
 
 /** Webhooks report changes of an installation at once; this read finds those that they missed. */
@@ -85,7 +86,7 @@ async function readInstallations(ctx: Context): Promise<void> {
     }
     for (const { id, account } of gone) {
       const reason = `The GitHub App is no longer installed on ${account}: install it again`;
-      lost.push(...(await uncover(tx, id, { kept: [], reason })));
+      lost.push(...(await uncover(ctx, tx, id, { kept: [], reason })));
       await tx.query(sql`delete from installations where id = ${id}`);
     }
     const seen = new Date(startedAt.getTime() - LAG_MS);
@@ -156,7 +157,7 @@ async function readCovered(ctx: Context, installation: Installation, beginning: 
       if (written > 0) found.push(repositoryId);
     }
     if (!read.isUnchanged)
-      lost = await uncover(tx, id, {
+      lost = await uncover(ctx, tx, id, {
         kept: covered(read).map((one) => one.id),
         unchanged: read.unchanged,
         reason: `The GitHub App may no longer see it: it was taken out of the installation on ${account}. Add it there`,
@@ -215,6 +216,7 @@ async function countCovered({ db }: Pick<Context, "db">, id: number, onPages: nu
  * was covered. Answers the repositories that this pauses.
  */
 async function uncover(
+  ctx: Context,
   tx: Transaction,
   id: number,
   { kept, unchanged = [], reason }: { kept: number[]; unchanged?: number[]; reason: string },
@@ -224,7 +226,10 @@ async function uncover(
       and page <> all(${unchanged}::integer[]) and repository_id <> all(${kept}::bigint[])
       returning repository_id`);
   const lost = rows.map(({ repository_id }) => Number(repository_id));
-  return await moveAll(tx, lost, { from: NOT_PAUSED, to: "paused", problem: `${reason}, or \`tain remove\` it here` });
+  const problem = `${reason}, or \`tain remove\` it here`;
+  // Tokens may take it over: then a catch-up says what upstream shows.
+  if (ctx.config.upstreamTokens.length > 0) return await moveAll(tx, lost, { from: NOT_PAUSED, to: "paused", problem });
+  return await pauseWithin(ctx, tx, lost, { from: NOT_PAUSED, problem });
 }
 
 /** Begins covered repositories that were not wanted when their page was read, and are by now. */
@@ -244,7 +249,8 @@ async function pauseUnreadable(ctx: Context): Promise<void> {
   for (const { id, account, suspendedAt } of await loadInstallations(ctx.db)) {
     if (suspendedAt === null) continue;
     const problem = `The GitHub App's installation on ${account} is suspended: an owner of ${account} can unsuspend it in its settings, under GitHub Apps`;
-    await moveAll(ctx.db, await findCovered(ctx, id), { from: NOT_PAUSED, to: "paused", problem });
+    const covered = await findCovered(ctx, id);
+    await pause(ctx, covered, { from: NOT_PAUSED, problem });
   }
 }
 

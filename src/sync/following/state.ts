@@ -7,7 +7,8 @@ import { sql } from "../../../db/sql.ts";
  *
  * - backfilling: a full copy is under way. What it has is served.
  * - live: the copy is complete, and followed.
- * - paused: upstream does not show the repository at the moment. What we have is served, and catch-ups ask again.
+ * - paused: upstream does not show the repository at the moment. What we have is served to those who see private
+ *   repositories (`pause.ts`), and catch-ups ask again.
  * - gone: upstream deleted the repository, or it was removed here. The rows are kept and not served.
  *
  * The first three follow one another in any order, and each ends in `gone`. Only a wish leads out of `gone`: `begin`. Jobs

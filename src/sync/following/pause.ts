@@ -1,0 +1,52 @@
+import type { Transaction } from "../../../db/database.ts";
+import type { Context } from "../../context.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
+import type { Seen } from "../../mirror/store/observation.ts";
+import { type FollowedState, moveAll } from "./state.ts";
+
+/** `problem`: the reason, in words. */
+interface Pause {
+  from: readonly FollowedState[];
+  problem: string;
+}
+
+/**
+ * Pauses repositories that upstream does not show us at the moment, and answers them. Nobody knows then who may see them:
+ * what was hidden, what was deleted and what only we lost look the same. So they are taken for private, unless
+ * PAUSED_REPOSITORIES says otherwise, until a read shows what they are.
+ */
+export async function pauseWithin(
+  { config, clock }: Pick<Context, "config" | "clock">,
+  tx: Transaction,
+  repositoryIds: readonly number[],
+  { from, problem }: Pause,
+): Promise<number[]> {
+  const paused = await moveAll(tx, repositoryIds, { from, to: "paused", problem });
+  if (config.hidesPaused) {
+    const seen = paused.map((id) => hidden(id, clock.now()));
+    await mergeObserved(tx, { seen, shapes: new Map() });
+  }
+  return paused;
+}
+
+/** The same, in a transaction of its own. */
+export async function pause(
+  ctx: Pick<Context, "config" | "clock" | "db">,
+  repositoryIds: readonly number[],
+  reason: Pause,
+): Promise<void> {
+  await ctx.db.transaction((tx) => pauseWithin(ctx, tx, repositoryIds, reason));
+}
+
+/** As a delivery would say it: the next read of the repository is unconditional then, and decides. */
+function hidden(id: number, at: Date): Seen {
+  return {
+    kind: "repository",
+    repositoryId: 0,
+    key: id,
+    fields: { private: true, visibility: "private" },
+    stamp: { updatedAt: at.getTime(), seenAt: at.getTime(), read: false },
+    deleted: false,
+    extent: "part",
+  };
+}
