@@ -97,7 +97,7 @@ export const plants: readonly Plant[] = [
     property: 2,
     does: "A webhook that ties leaves no mark, so upstream is not asked.",
     file: "src/sync/deliveries/apply.ts",
-    replaces: [["const marks = [...marksForTies(merged, askedAt), ...asked,", "const marks = [...asked,"]],
+    replaces: [["      ...marksForTies(merged, askedAt),\n      ...asked,", "      ...asked,"]],
     tests: ["test/scenario/lifecycle.test.ts"],
   },
   {

@@ -58,16 +58,17 @@ async function openPull() {
   };
 }
 
-test("comments on a diff are counted as their webhooks come, without a question to upstream", async () => {
+test("comments on a diff are counted as their webhooks come, and upstream is asked only whether a deleted one is gone", async () => {
   const { world, by, apply, comment, counted, marked } = await openPull();
   await using _ = world;
   const [before, marks] = [(await counted()) as number, await marked()];
   const made: ReviewComment[] = [];
   await apply(() => void made.push(comment(), comment()));
   expect(await counted()).toBe(before + 2);
+  expect(await marked()).toEqual(marks);
   await apply(() => deleteReviewComment(world.simulator.world, by, made[0] as ReviewComment));
   expect(await counted()).toBe(before + 1);
-  expect(await marked()).toEqual(marks);
+  expect(await marked()).toEqual([...marks, "review_comment"]);
 });
 
 test("a comment is counted if its webhook comes after the details of its pull request were read", async () => {

@@ -1,4 +1,6 @@
 import { sql } from "../../db/sql.ts";
+import { keysOf } from "../../src/inbox/delivery.ts";
+import type { Fields } from "../../src/json.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
@@ -43,9 +45,10 @@ export async function arrive({ ctx, repository }: MirroredWorld, payloads: (obje
   const ids: string[] = [];
   for (const [index, payload] of payloads.entries()) {
     const text = typeof payload === "string" ? payload : JSON.stringify(payload);
+    const repositoryId = typeof payload === "string" ? repository.id : keysOf(payload as Fields).repositoryId;
     const rows = await ctx.db.query<{ id: string }>(sql`
       insert into deliveries (hook_id, guid, event, repository_id, payload, received_at)
-        values (1, ${`guid-${guids++}`}, 'issues', ${repository.id}, ${Buffer.from(text)}, timestamptz '2026-01-02' + ${index} * interval '1 second')
+        values (1, ${`guid-${guids++}`}, 'issues', ${repositoryId}, ${Buffer.from(text)}, timestamptz '2026-01-02' + ${index} * interval '1 second')
         returning id`);
     ids.push(rows[0]?.id as string);
   }

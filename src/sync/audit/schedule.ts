@@ -1,7 +1,7 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { enqueueAudit } from "../../queues/enqueue.ts";
-import { pause } from "../following/pause.ts";
+import { endOrPause } from "../following/pause.ts";
 import { RemovedError } from "../following/while-mirrored.ts";
 import { RepositoryUnavailableError } from "../reads/pages.ts";
 import { AuditUnderWayError, audit } from "./audit.ts";
@@ -50,6 +50,6 @@ export async function auditPart(
     if (error instanceof AuditUnderWayError || error instanceof RemovedError) return;
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     ctx.log.warn({ repositoryId, reason: error.message }, "Upstream does not show a mirrored repository");
-    await pause(ctx, [repositoryId], { from: ["live", "paused"], problem: error.message });
+    await endOrPause(ctx, repositoryId, { from: ["live", "paused"], problem: error.message });
   }
 }

@@ -4,7 +4,7 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
-import { pause } from "../following/pause.ts";
+import { endOrPause } from "../following/pause.ts";
 import { FOLLOWED, move } from "../following/state.ts";
 import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWay } from "../give-way.ts";
@@ -64,7 +64,7 @@ export async function backfill(
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     // Deleted, hidden or no longer allowed: upstream answers all three alike, so nothing is thrown away.
     ctx.log.warn({ repository: known.fullName, reason: error.message }, "The backfill pauses");
-    await pause(ctx, [repositoryId], { from: FOLLOWED, problem: error.message });
+    await endOrPause(ctx, repositoryId, { from: FOLLOWED, problem: error.message });
   }
 }
 

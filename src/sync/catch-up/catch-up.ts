@@ -5,7 +5,7 @@ import type { Kind } from "../../mirror/store/resource.ts";
 import { enqueueBackfill, enqueueCatchUp } from "../../queues/enqueue.ts";
 import { CredentialUnusableError } from "../../upstream/client/errors.ts";
 import { saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
-import { pause } from "../following/pause.ts";
+import { endOrPause, pause } from "../following/pause.ts";
 import { type FollowedState, move } from "../following/state.ts";
 import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWayToDeliveries } from "../give-way.ts";
@@ -89,7 +89,7 @@ export async function catchUp(
     }
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     ctx.log.warn({ repository: known.fullName, reason: error.message }, "Upstream does not show a mirrored repository");
-    await pause(ctx, [repositoryId], { from: CAUGHT_UP, problem: error.message });
+    await endOrPause(ctx, repositoryId, { from: CAUGHT_UP, problem: error.message });
   }
 }
 

@@ -6,13 +6,14 @@ import { settleDeliveries, type Taken, takeDeliveries } from "../../inbox/settle
 import { afterLag, type Mark, marksForMergeability, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Stored } from "../../mirror/store/merge-rule.ts";
-import { joinObserved } from "../../mirror/store/observation.ts";
+import { joinObserved, type Seen } from "../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { enqueueTask } from "../../queues/enqueue.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import { noteInstallation } from "../following/installation.ts";
-import { FOLLOWED, findMirrored, move } from "../following/state.ts";
+import { pauseWithin } from "../following/pause.ts";
+import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import type { Ask } from "./events.ts";
 import { InvalidPayloadError } from "./payload.ts";
@@ -38,7 +39,10 @@ export async function applyDeliveries(
     for (const id of deliveryIds) outcomes.set(id, "known");
     for (const { id, payload } of open) if (payload === null) outcomes.delete(id);
     const { applied, ignored, invalid } = await readAll(ctx, tx, open, named);
-    const shown = applied.map((one) => one.shown);
+    const shown = await ownOf(
+      tx,
+      applied.map((one) => one.shown),
+    );
 
     const { seen, shapes } = joinObserved(shown.flatMap(({ observed }) => observed));
     const observed = { seen: [...seen, ...(await observeCounts(tx, seen, ctx.clock.now()))], shapes };
@@ -52,12 +56,17 @@ export async function applyDeliveries(
       .filter((ask) => isOpen(stored.get(keyOf(ask)), ask))
       .map((ask) => askedSince(heardAt(stored, ask, askedAt), ask));
     const unknown = await marksForMergeability(tx, observed.seen, askedAt);
-    const marks = [...marksForTies(merged, askedAt), ...asked, ...unknown];
+    const deleted = shown.flatMap(({ deletedRepositoryId: id }) => id ?? []);
+    const marks = [
+      ...marksForTies(merged, askedAt),
+      ...asked,
+      ...unknown,
+      ...deleted.map((id) => deletionMark(id, askedAt)),
+    ];
     await storeMarks(tx, marks);
 
     for (const { transfer } of shown) if (transfer) await storeTransfer(tx, transfer.from, transfer.to);
-    for (const { deletedRepositoryId: id } of shown)
-      if (id !== null) await move(tx, id, { from: FOLLOWED, to: "gone", problem: "upstream says it was deleted" });
+    if (deleted.length > 0) await pauseWithin(ctx, tx, deleted, { from: FOLLOWED, problem: TOLD_DELETED });
     for (const { taken, shown } of applied)
       if (shown.installed) await noteInstallation(tx, shown.installed, taken.receivedAt);
 
@@ -68,6 +77,29 @@ export async function applyDeliveries(
   if (selects) await select(ctx);
   await enqueueMarks(ctx, marks);
   return outcomes;
+}
+
+/**
+ * What deliveries show, short of what they say of other repositories that are followed themselves: one embedded as the head of a
+ * pull request, one that an issue came from. Each has a secret of its own, so who can sign for one does not speak for another.
+ */
+async function ownOf(tx: Transaction, shown: readonly Shown[]): Promise<Shown[]> {
+  const isOther = ({ kind, key }: Seen, { repositoryId }: Shown) => kind === "repository" && key !== repositoryId;
+  const others = shown.flatMap((one) => [
+    ...one.observed.flatMap(({ seen }) => seen.filter((each) => isOther(each, one)).map(({ key }) => key)),
+    ...(one.transfer && one.transfer.from.repositoryId !== one.repositoryId ? [one.transfer.from.repositoryId] : []),
+  ]);
+  if (others.length === 0) return [...shown];
+  const followed = await findMirrored(tx, [...new Set(others)]);
+  return shown.map((one) => {
+    const observed = one.observed.map(({ seen, shapes }) => ({
+      seen: seen.filter((each) => !(isOther(each, one) && followed.has(each.key))),
+      shapes,
+    }));
+    const from = one.transfer?.from.repositoryId;
+    const isOthers = from !== undefined && from !== one.repositoryId && followed.has(from);
+    return { ...one, observed, transfer: isOthers ? null : one.transfer };
+  });
 }
 
 /** What was read of deliveries. Deliveries with an impossible payload are left as they are. */
@@ -148,6 +180,11 @@ function heardAt(stored: ReadonlyMap<string, Stored | undefined>, ask: Ask, now:
   const subject = stored.get(keyOf({ ...ask, kind: "pull_request" })) ?? stored.get(keyOf({ ...ask, kind: "issue" }));
   if (!ask.of || !subject || !(subject.stamp.updatedAt >= ask.of.updatedAt)) return now;
   return new Date(Math.min(now.getTime(), subject.stamp.seenAt + GRAIN_MS));
+}
+
+/** Upstream's answer decides whether the repository is gone, so it is asked at once. */
+function deletionMark(id: number, askedAt: Date): Mark {
+  return { kind: "repository", repositoryId: 0, key: id, askedAt, notBefore: askedAt };
 }
 
 function askedSince(askedAt: Date, { kind, repositoryId, key }: ResourceKey): Mark {

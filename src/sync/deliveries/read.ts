@@ -8,11 +8,15 @@ import type { IssuePlace } from "../../mirror/store/transfers.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
 import { type Ask, FOLLOWED_EVENTS } from "./events.ts";
 import { InvalidPayloadError, type Payload, type PayloadRepository, parsePayload, repositoryOf } from "./payload.ts";
+import { mismatch } from "./shapes.ts";
 
 /** What a delivery shows, and what it leaves open. */
 export interface Shown {
+  /** The repository that it is about; null: none. */
+  repositoryId: number | null;
   observed: Observed[];
   asks: Ask[];
+  /** A repository that is said to be deleted. */
   deletedRepositoryId: number | null;
   /** An issue that left for another repository. */
   transfer: { from: IssuePlace; to: IssuePlace } | null;
@@ -28,10 +32,14 @@ export interface Parsed {
   repository: PayloadRepository | null;
 }
 
-/** @throws InvalidPayloadError when it is no JSON object */
+/** @throws InvalidPayloadError when it is no JSON object, or names another repository than the receiver read in it */
 export function parse(taken: Taken): Parsed {
   const payload = parsePayload(taken.payload ?? "");
-  return { taken, payload, repository: repositoryOf(payload) };
+  const repository = repositoryOf(payload);
+  // The signature was checked for the repository that the receiver read.
+  if (repository && taken.repositoryId !== null && repository.id !== taken.repositoryId)
+    throw new InvalidPayloadError("The payload names two repositories, and was received as of another one");
+  return { taken, payload, repository };
 }
 
 /**
@@ -51,7 +59,14 @@ export function read(config: Config, parsed: Parsed, mirrored: ReadonlySet<numbe
   }
 }
 
-const NOTHING: Shown = { observed: [], asks: [], deletedRepositoryId: null, transfer: null, installed: null };
+const NOTHING: Shown = {
+  repositoryId: null,
+  observed: [],
+  asks: [],
+  deletedRepositoryId: null,
+  transfer: null,
+  installed: null,
+};
 
 function readInstallation({ appId }: Config, { taken: { event }, payload }: Parsed): Shown | string {
   if (appId === null) return `${event} is followed only by an App, and APP_ID is not set`;
@@ -66,6 +81,8 @@ function readFollowed(config: Config, parsed: Parsed, mirrored: ReadonlySet<numb
   if (!repository) return "it concerns no repository";
   const repositoryId = repository.id;
   if (!mirrored.has(repositoryId)) return "its repository is not mirrored";
+  const strange = mismatch(taken.event, payload);
+  if (strange !== null) return strange;
   const at: Sighting = {
     api: config.upstreamUrl,
     repository,
@@ -73,14 +90,19 @@ function readFollowed(config: Config, parsed: Parsed, mirrored: ReadonlySet<numb
     read: false,
     isLate: taken.receivedAt.getTime() - happenedAt(payload) > FRESH_MS,
   };
+  const observed = [...observeAround(payload, at), ...followed.observe(payload, at)];
+  const asks = (followed.ask?.(payload) ?? []).map((key) => ({
+    ...key,
+    // A repository and its former owner are known apart from what lies in it.
+    repositoryId: key.kind === "repository" ? 0 : repositoryId,
+  }));
+  const gone = observed.flatMap(({ seen }) => seen.filter(({ deleted }) => deleted));
   return {
     ...NOTHING,
-    observed: [...observeAround(payload, at), ...followed.observe(payload, at)],
-    // A repository and its former owner are known apart from what lies in it.
-    asks: (followed.ask?.(payload) ?? []).map((key) => ({
-      ...key,
-      repositoryId: key.kind === "repository" ? 0 : repositoryId,
-    })),
+    repositoryId,
+    observed,
+    // What is said to be deleted is hidden at once, and comes back if upstream shows it still.
+    asks: [...asks, ...gone.map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key }))],
     deletedRepositoryId: taken.event === "repository" && payload.action === "deleted" ? repositoryId : null,
     transfer: taken.event === "issues" ? transferOf(payload, repositoryId) : null,
   };
@@ -118,20 +140,10 @@ function happenedAt(payload: Payload): number {
 
 /** What every payload carries beside its subject. */
 function observeAround(payload: Payload, at: Sighting): Observed[] {
-  const observed = [
-    observe(
-      "repository",
-      payload.repository ?? null,
-      payload.action === "deleted" && !hasSubject(payload) ? { ...at, deleted: true } : at,
-    ),
-  ];
+  const observed = [observe("repository", payload.repository ?? null, at)];
   for (const key of ["sender", "assignee", "requested_reviewer"]) {
     const user = payload[key];
     if (isObject(user) && typeof user.type === "string") observed.push(observe("user", user, at));
   }
   return observed;
-}
-
-function hasSubject(payload: Payload): boolean {
-  return ["issue", "pull_request", "label", "milestone", "comment", "review"].some((key) => isObject(payload[key]));
 }

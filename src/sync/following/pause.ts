@@ -2,7 +2,7 @@ import type { Transaction } from "../../../db/database.ts";
 import type { Context } from "../../context.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
-import { type FollowedState, moveAll } from "./state.ts";
+import { confirmDeletion, type FollowedState, moveAll } from "./state.ts";
 
 /** `problem`: the reason, in words. */
 interface Pause {
@@ -23,7 +23,7 @@ export async function pauseWithin(
 ): Promise<number[]> {
   const paused = await moveAll(tx, repositoryIds, { from, to: "paused", problem });
   if (config.hidesPaused) {
-    const seen = paused.map((id) => hidden(id, clock.now()));
+    const seen = paused.map((id) => sightOf(id, clock.now(), "hidden"));
     await mergeObserved(tx, { seen, shapes: new Map() });
   }
   return paused;
@@ -38,15 +38,28 @@ export async function pause(
   await ctx.db.transaction((tx) => pauseWithin(ctx, tx, repositoryIds, reason));
 }
 
-/** As a delivery would say it: the next read of the repository is unconditional then, and decides. */
-function hidden(id: number, at: Date): Seen {
+/** Upstream was asked, and does not show the repository: it is gone if a webhook said so, too, and else pauses. */
+export async function endOrPause(
+  ctx: Pick<Context, "config" | "clock" | "db">,
+  repositoryId: number,
+  reason: Pause,
+): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    if (await confirmDeletion(tx, repositoryId))
+      await mergeObserved(tx, { seen: [sightOf(repositoryId, ctx.clock.now(), "deleted")], shapes: new Map() });
+    else await pauseWithin(ctx, tx, [repositoryId], reason);
+  });
+}
+
+function sightOf(id: number, at: Date, how: "hidden" | "deleted"): Seen {
   return {
     kind: "repository",
     repositoryId: 0,
     key: id,
-    fields: { private: true, visibility: "private" },
+    fields: how === "hidden" ? { private: true, visibility: "private" } : {},
+    // As a delivery would say it: the next read of the repository is unconditional then, and decides.
     stamp: { updatedAt: at.getTime(), seenAt: at.getTime(), read: false },
-    deleted: false,
+    deleted: how === "deleted",
     extent: "part",
   };
 }

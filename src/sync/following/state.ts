@@ -9,7 +9,7 @@ import { sql } from "../../../db/sql.ts";
  * - live: the copy is complete, and followed.
  * - paused: upstream does not show the repository at the moment. What we have is served to those who see private
  *   repositories (`pause.ts`), and catch-ups ask again.
- * - gone: upstream deleted the repository, or it was removed here. The rows are kept and not served.
+ * - gone: upstream deleted the repository, as a webhook said and a read confirmed, or it was removed here. The rows are kept and not served.
  *
  * The first three follow one another in any order, and each ends in `gone`. Only a wish leads out of `gone`: `begin`. Jobs
  * run for minutes beside removals, so each of their moves names the states that it may start from. Postgres refuses every
@@ -18,6 +18,9 @@ import { sql } from "../../../db/sql.ts";
 export type FollowedState = Exclude<SyncState, "gone">;
 
 export const FOLLOWED: readonly FollowedState[] = ["backfilling", "live", "paused"];
+
+/** Why a repository is paused of which a webhook said that it was deleted. Only a read says so for certain. */
+export const TOLD_DELETED = "a webhook says that it was deleted, and upstream is being asked";
 
 /** Why a repository that was removed here is gone. A wish for all of its owner does not bring it back. */
 const REMOVED_HERE = "removed here";
@@ -46,6 +49,14 @@ export async function moveAll(queries: Queries, repositoryIds: readonly number[]
       where repository_id = any(${repositoryIds}::bigint[]) and state = any(${change.from}::text[])
       returning repository_id`);
   return rows.map(({ repository_id }) => Number(repository_id));
+}
+
+/** What a webhook said was true: upstream does not show the repository. False: no webhook said that it was deleted. */
+export async function confirmDeletion(queries: Queries, repositoryId: number): Promise<boolean> {
+  const confirmed = await queries.count(sql`
+    update repository_syncs set state = 'gone', problem = 'upstream says it was deleted'
+      where repository_id = ${repositoryId} and state = 'paused' and problem = ${TOLD_DELETED}`);
+  return confirmed > 0;
 }
 
 /**

@@ -52,6 +52,8 @@ export interface Storing {
    * outstanding: after a crash a 304 would hide them. The caller saves the validator once they are done.
    */
   isDone?: boolean;
+  /** Default true. False: our rows are known not to be what the page showed. */
+  conditional?: boolean;
 }
 
 /**
@@ -67,9 +69,9 @@ export async function fetchAndStorePage(
   kind: Kind,
   path: string,
   priority: Priority,
-  { prepare, remember, isDone = true }: Storing = {},
+  { prepare, remember, isDone = true, conditional = true }: Storing = {},
 ): Promise<StoredPage> {
-  const answer = await ctx.upstream.get(path, { priority, conditional: true });
+  const answer = await ctx.upstream.get(path, { priority, conditional });
   const page = await readPage(ctx, repository, kind, path, answer);
   await prepare?.(page.observed);
   let marks: Mark[] = [];

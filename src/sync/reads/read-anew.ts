@@ -14,6 +14,8 @@ interface Read {
   outcome: "merged" | "deleted" | "kept";
   /** "deleted" follows only from absence. A replica that has not heard of the resource yet answers the same. */
   isAbsent?: boolean;
+  /** Of a repository that upstream does not show: its words. */
+  missing?: string;
 }
 
 /** Reads one resource. "deleted": upstream says so; `observed` has the tombstones. "kept": nothing is proved. */
@@ -34,6 +36,12 @@ export async function readAnew(
     const isSingle = ["repository", "issue", "pull_request"].includes(wanted.kind);
     return { observed: observe(wanted.kind, answer.body, { ...at, isSingle }), outcome: "merged" };
   }
+  if (wanted.kind === "repository" && answer.kind === "missing")
+    return {
+      observed: joinObserved([]),
+      outcome: "kept",
+      missing: `Upstream answers ${answer.status} (${answer.message}): it was deleted, or no token may see it any more`,
+    };
   if (!repository || !(await isDeletion(ctx, repository, answer, priority)))
     return { observed: joinObserved([]), outcome: "kept" };
   const place = answer.kind === "moved" && wanted.kind === "issue" ? placeIn(answer.location) : null;

@@ -14,7 +14,9 @@ import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Observed, type Seen } from "../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
 import { Batches } from "../../operations/batches.ts";
+import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
+import { endOrPause } from "../following/pause.ts";
 import { RemovedError, refuseRemoved } from "../following/while-mirrored.ts";
 import { refreshMergeability } from "../reads/mergeability.ts";
 import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
@@ -64,17 +66,20 @@ export class Refreshes {
 
   async #refreshResource(wanted: ResourceKey): Promise<Outcome> {
     const ctx = this.#ctx;
-    const [mark, repository] = await Promise.all([
+    const repositoryId = wanted.kind === "repository" ? wanted.key : wanted.repositoryId;
+    const [mark, known] = await Promise.all([
       ctx.reads.mark(wanted),
-      wanted.repositoryId === 0 ? null : ctx.reads.repository(wanted.repositoryId),
+      repositoryId === 0 ? null : ctx.reads.repository(repositoryId),
     ]);
-    const path = repository?.state === "gone" ? null : await pathOf(ctx, wanted);
+    const repository = wanted.kind === "repository" ? null : known;
+    const path = known?.state === "gone" ? null : await pathOf(ctx, wanted);
     if (path === null) {
       if (mark) await settleMarks(ctx.db, [mark]);
       return "unknown";
     }
     const startedAt = ctx.clock.now();
-    const { observed, outcome, isAbsent } = await readAnew(ctx, wanted, repository, path, "refresh");
+    const { observed, outcome, isAbsent, missing } = await readAnew(ctx, wanted, repository, path, "refresh");
+    if (missing !== undefined) await endOrPause(ctx, wanted.key, { from: ["live", "paused"], problem: missing });
     if (isAbsent && (await wasSeenLately(ctx, observed, startedAt))) {
       const again = [{ ...wanted, askedAt: startedAt, notBefore: afterLag(startedAt) }];
       await ctx.db.transaction(async (tx) => {
@@ -86,6 +91,10 @@ export class Refreshes {
     }
     if (repository && wanted.kind === "issue") await readMissingComments(ctx, repository, observed, "refresh");
     await this.#stores.add({ observed: overruling(observed, wanted), mark, startedAt });
+    // A repository that was said to be deleted, and is not, is followed again.
+    const isCertain = mark && startedAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS;
+    if (wanted.kind === "repository" && known?.state === "paused" && outcome === "merged" && isCertain)
+      await enqueueCatchUp(ctx, { repositoryId: wanted.key }, { atOnce: true });
     return outcome;
   }
 }
@@ -125,7 +134,8 @@ export async function readMissingComments(
   for (const number of lacking) {
     const first = `/repositories/${repository.id}/issues/${number}/comments?per_page=${PAGE_SIZE}`;
     for (let path: string | null = first; path !== null; )
-      path = (await fetchAndStorePage(ctx, repository, "issue_comment", path, priority)).next;
+      // That the page is unchanged does not say that its rows are: a delivery may have hidden them since.
+      path = (await fetchAndStorePage(ctx, repository, "issue_comment", path, priority, { conditional: false })).next;
   }
 }
 

@@ -1,0 +1,54 @@
+import type { Payload } from "./payload.ts";
+
+/** How the payload of an event is told from those of all others. */
+interface Shape {
+  /** Those of the telling keys that it may have. */
+  own: readonly string[];
+  /** Its actions, where no key tells it from other events. None: it has no action. */
+  actions?: readonly string[];
+}
+
+/** What is done to a repository. */
+const REPOSITORY_ACTIONS = "created edited renamed transferred archived unarchived privatized publicized deleted".split(
+  " ",
+);
+
+/** By GitHub's OpenAPI description of webhooks, for the events that the mirror follows. */
+const SHAPES: Readonly<Record<string, Shape>> = {
+  issues: { own: ["issue", "label", "milestone"] },
+  pull_request: { own: ["number", "pull_request", "label", "milestone"] },
+  issue_comment: { own: ["issue", "comment"] },
+  pull_request_review: { own: ["pull_request", "review"] },
+  pull_request_review_comment: { own: ["pull_request", "comment"] },
+  label: { own: ["label"] },
+  milestone: { own: ["milestone"] },
+  repository: { own: [], actions: REPOSITORY_ACTIONS },
+  public: { own: [], actions: [] },
+};
+
+/**
+ * Keys that events are about, each of some and not of all. A key that is not known here decides nothing: upstream adds keys, and
+ * to overlook a repository that is made private would be worse than to take one event for another.
+ */
+const TELLING = `alert answer blocked_issue blocking_issue branch build check_run check_suite comment commit commits
+  definition deployment deployment_status discussion forkee hook invitation issue key label location member membership
+  merge_group milestone number package pages parent_issue project project_card project_column pull_request ref
+  registry_package release repository_advisory repository_ruleset review rule scan security_advisory sha starred_at
+  status sub_issue team thread workflow workflow_job workflow_run zen`.split(/\s+/);
+
+/**
+ * Why the payload cannot be that of the event; null: nothing tells. The event's name stands in a header that nobody signs, so
+ * bytes that upstream signed as one event might be sent as another. Pure.
+ */
+export function mismatch(event: string, payload: Payload): string | null {
+  const shape = SHAPES[event];
+  if (!shape) return null;
+  const { own, actions } = shape;
+  const strange = TELLING.find((key) => key in payload && !own.includes(key));
+  if (strange) return `no payload of ${event} has ${strange}: it was signed as another event`;
+  const { action } = payload;
+  const isKnown = !actions || (action === undefined ? actions.length === 0 : actions.includes(action));
+  return isKnown
+    ? null
+    : `no payload of ${event} has ${action ? `the action ${action}` : "no action"}: it was signed as another event`;
+}

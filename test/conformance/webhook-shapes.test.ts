@@ -1,0 +1,38 @@
+import examples from "@octokit/webhooks-examples";
+import { describe, expect, test } from "vitest";
+import type { Fields } from "../../src/json.ts";
+import { FOLLOWED_EVENTS } from "../../src/sync/deliveries/events.ts";
+import { mismatch } from "../../src/sync/deliveries/shapes.ts";
+
+const all = (examples as unknown as { name: string; examples: Fields[] }[]).flatMap(({ name, examples: payloads }) =>
+  payloads.map((payload) => ({ event: name, payload })),
+);
+
+/** What an event's payload is about: without it the payload is refused when it is read. */
+const SUBJECTS: Record<string, string[]> = {
+  issues: ["issue"],
+  pull_request: ["pull_request"],
+  issue_comment: ["issue", "comment"],
+  pull_request_review: ["pull_request", "review"],
+  pull_request_review_comment: ["pull_request", "comment"],
+  label: ["label"],
+  milestone: ["milestone"],
+  repository: ["repository"],
+  public: ["repository"],
+};
+
+describe.each(Object.keys(FOLLOWED_EVENTS))("GitHub's example payloads, as %s", (event) => {
+  const [own, others] = [all.filter((one) => one.event === event), all.filter((one) => one.event !== event)];
+
+  test("are taken for it if they are", () => {
+    expect(own.length).toBeGreaterThan(0);
+    for (const { payload } of own) expect(mismatch(event, payload as never)).toBeNull();
+  });
+
+  test("are not if they are those of other events", () => {
+    const mistaken = others.filter(
+      ({ payload }) => SUBJECTS[event]?.every((key) => key in payload) && mismatch(event, payload as never) === null,
+    );
+    expect(mistaken.map((one) => [one.event, one.payload.action])).toEqual([]);
+  });
+});
