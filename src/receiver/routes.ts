@@ -33,7 +33,7 @@ export function receiver(ctx: Receiving): Route[] {
       const { signature, form, hookId, guid, event } = readEnvelope(exchange.headers);
       using body = await heldBody(budget, exchange);
       // The signature is over the exact bytes, and nothing is said of them before it is checked.
-      requireSigned(body.bytes, signature, ctx.config.webhookSecrets);
+      await requireSigned(body.bytes, signature, ctx.config.webhookSecrets);
       const delivery = { hookId, guid, event, ...readPayload(form, body.bytes), receivedAt };
       const { status, postgresError } = await acceptDelivery(ctx, into, delivery);
       refusals.kept(postgresError);

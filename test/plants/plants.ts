@@ -29,7 +29,7 @@ export const plants: readonly Plant[] = [
     property: 1,
     does: "A delivery that nobody signed with our secret is taken.",
     file: "src/receiver/verify.ts",
-    replaces: [["if (!matches.includes(true)) {", "if (matches.length === 0) {"]],
+    replaces: [["signature, others)) return;", "signature, others) || true) return;"]],
     tests: ["test/receiver/faults.test.ts"],
   },
   {

@@ -182,8 +182,7 @@ describe("what is legal is taken", () => {
   test("the documented example of a signature", async () => {
     // GitHub docs, "Validating webhook deliveries".
     const signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
-    expect(() =>
-      requireSigned(Buffer.from("Hello, World!"), signature, ["another", "It's a Secret to Everybody"]),
-    ).not.toThrow();
+    const body = Buffer.from("Hello, World!");
+    await expect(requireSigned(body, signature, ["another", "It's a Secret to Everybody"])).resolves.toBeUndefined();
   });
 });
