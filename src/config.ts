@@ -163,7 +163,7 @@ export const SETTINGS = {
     read: list,
     required: true,
     about:
-      "The secret that signs deliveries. Several, comma separated: the first is given to new hooks, all verify, so that a secret can be changed without losing a delivery.",
+      "The secret of which each hook's own is made; no hook is given it. Several, comma separated: new hooks' are made of the first, those of all verify, so that it can be changed without losing a delivery.",
     secret: true,
   },
   webhookBodiesBytes: {

@@ -58,10 +58,12 @@ export async function storeWaitingDelivery(
   ctx: Pick<Context, "db" | "redis" | "queues" | "log">,
   job: InboxJob,
 ): Promise<void> {
-  const { hookId, guid, event } = job;
+  const { hookId, guid, event, repositoryId } = job;
   const payload = Buffer.from(job.payload, "base64");
   try {
-    const keys = keysOf(JSON.parse(payload.toString("utf8")));
+    const found = keysOf(JSON.parse(payload.toString("utf8")));
+    // The receiver's reading counts: the signature was checked for it.
+    const keys = repositoryId === undefined ? found : { ...found, repositoryId };
     const receivedAt = new Date(job.receivedAt);
     const stored = await storeDelivery(ctx, { hookId, guid, event, ...keys, payload, receivedAt });
     if (stored !== null) openDispatch(ctx)(stored);
@@ -84,11 +86,12 @@ async function acceptIntoRedis(
   delivery: Delivery,
   postgresError: Error,
 ): Promise<void> {
-  const { hookId, guid, event, payload, receivedAt } = delivery;
+  const { hookId, guid, event, repositoryId, payload, receivedAt } = delivery;
   const job: InboxJob = {
     hookId,
     guid,
     event,
+    repositoryId,
     payload: payload.toString("base64"),
     receivedAt: receivedAt.toISOString(),
   };

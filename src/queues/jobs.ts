@@ -8,6 +8,8 @@ export interface InboxJob {
   hookId: number;
   guid: string;
   event: string;
+  /** As the receiver read it; absent from jobs of older versions. */
+  repositoryId?: number | null;
   /** The JSON document as received, base64. */
   payload: string;
   /** ISO 8601, by our clock. */

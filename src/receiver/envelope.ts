@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { HookTarget } from "../config/hook-secrets.ts";
 import { isContentType } from "../http/body.ts";
 import { DeliveryFault } from "./fault.ts";
 
@@ -11,6 +12,8 @@ export interface Envelope {
   signature: string;
   /** Upstream's hook; 0 when the request names none. */
   hookId: number;
+  /** Whose hook it is; null when the request names none that we know. */
+  target: HookTarget | null;
   guid: string;
   event: string;
   /** How the body carries the payload. */
@@ -41,6 +44,7 @@ export function readEnvelope(headers: IncomingHttpHeaders): Envelope {
       "the delivery's GUID of 8 to 64 letters, digits and dashes",
     ),
     hookId: hookIdIn(headers),
+    target: targetIn(headers),
   };
 }
 
@@ -114,4 +118,13 @@ function hookIdIn(headers: IncomingHttpHeaders): number {
   if (!Number.isSafeInteger(id))
     throw new DeliveryFault(400, "X-GitHub-Hook-ID is too large: send the hook's id, below 2^53");
   return id;
+}
+
+const TARGETS: readonly HookTarget["type"][] = ["repository", "organization", "integration"];
+
+/** Nothing but the choice of a secret follows from it, so what is malformed counts as absent. */
+function targetIn(headers: IncomingHttpHeaders): HookTarget | null {
+  const type = TARGETS.find((one) => one === headers["x-github-hook-installation-target-type"]);
+  const text = String(headers["x-github-hook-installation-target-id"]);
+  return type && /^[0-9]{1,15}$/.test(text) ? { type, id: Number(text) } : null;
 }

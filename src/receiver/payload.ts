@@ -47,7 +47,7 @@ function formPayload(text: string): string {
   return field[1];
 }
 
-function parsedObject(json: string): Fields {
+export function parsedObject(json: string): Fields {
   let payload: Json;
   try {
     payload = JSON.parse(json);

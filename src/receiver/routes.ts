@@ -7,6 +7,8 @@ import type { Route } from "../http/router.ts";
 import { acceptDelivery } from "../inbox/accept.ts";
 import { openDispatch } from "../inbox/dispatch.ts";
 import { openInboxWriter } from "../inbox/writer.ts";
+import { requireOf } from "./binding.ts";
+import { CommonSecret } from "./common-secret.ts";
 import { MAX_BODY_BYTES, readEnvelope, tooLarge } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
 import { readPayload } from "./payload.ts";
@@ -26,15 +28,19 @@ export function receiver(ctx: Receiving): Route[] {
   const { webhookBodiesBytes: maxBytes, webhookBodyTimeoutMs: patienceMs } = ctx.config;
   const budget = new BodyBudget({ maxBytes, patienceMs });
   const refusals = new Refusals(ctx);
+  const common = new CommonSecret(ctx.log);
 
   const receive = async (exchange: Exchange): Promise<Reply> => {
     const receivedAt = ctx.clock.now();
     try {
-      const { signature, form, hookId, guid, event } = readEnvelope(exchange.headers);
+      const envelope = readEnvelope(exchange.headers);
+      const { form, hookId, guid, event } = envelope;
       using body = await heldBody(budget, exchange);
       // The signature is over the exact bytes, and nothing is said of them before it is checked.
-      await requireSigned(body.bytes, signature, ctx.config.webhookSecrets);
+      const signer = await requireSigned(body.bytes, envelope, ctx.config.webhookSecrets);
       const delivery = { hookId, guid, event, ...readPayload(form, body.bytes), receivedAt };
+      if (signer) requireOf(signer, delivery);
+      else common.note(envelope);
       const { status, postgresError } = await acceptDelivery(ctx, into, delivery);
       refusals.kept(postgresError);
       const { action } = delivery;

@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
+import { hookSecret } from "../../src/config/hook-secrets.ts";
 import type { App } from "../../src/simulator/apps.ts";
 import { resolveSelections } from "../../src/sync/following/selection.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
@@ -8,6 +9,7 @@ import { tainOn } from "./tain-on.ts";
 const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const pemOf = (key: typeof pair.privateKey) => String(key.export({ type: "pkcs1", format: "pem" }));
 const APP = { APP_ID: "4711", APP_PRIVATE_KEY: pemOf(pair.privateKey), UPSTREAM_TOKEN: "" };
+const OWN = { type: "integration", id: 4711 } as const;
 const EVENTS = [
   ...["issues", "issue_comment", "label", "milestone", "public", "pull_request", "pull_request_review"],
   ...["pull_request_review_comment", "repository"],
@@ -45,7 +47,7 @@ test("the App's webhook is found missing, registered, proven by a delivery that 
   // Nothing was ever sent: registered, and unproven.
   const unproven = await run(world, ["hooks", "register", "--json"]);
   expect(unproven.json.registered).toMatchObject([{ repository: "app", ping: null, finding: { kind: "unproven" } }]);
-  expect(app.hook).toMatchObject({ url: `${world.url}/webhooks`, secret: "test-webhook-secret" });
+  expect(app.hook).toMatchObject({ url: `${world.url}/webhooks`, secret: hookSecret("test-webhook-secret", OWN) });
 
   world.simulator.apps.suspend(world.simulator.apps.of(app)[0] as never, app.ownerId, true);
   world.simulator.apps.suspend(world.simulator.apps.of(app)[0] as never, app.ownerId, false);
@@ -62,7 +64,7 @@ test("the App's webhook is found missing, registered, proven by a delivery that 
     code: 0,
     json: { step: "finish", rotated: [{ repository: "app", ping: "arrived" }] },
   });
-  expect(app.hook.secret).toBe("the-new-secret");
+  expect(app.hook.secret).toBe(hookSecret("the-new-secret", OWN));
 
   const refused = await run(world, ["hooks", "remove", "app"]);
   expect(refused.code).toBe(2);

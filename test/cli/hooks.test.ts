@@ -3,7 +3,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { diagnose, failureFinding } from "../../src/cli/hooks/diagnosis.ts";
+import { hookSecret } from "../../src/config/hook-secrets.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
+import type { Hook } from "../../src/simulator/records.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import type { HookAtUpstream } from "../../src/upstream/hooks/hooks.ts";
 import { openWorld, type TestWorld, type TestWorldOptions } from "../support/world.ts";
@@ -21,6 +23,8 @@ async function openHooked(options: TestWorldOptions = {}): Promise<TestWorld> {
   return world;
 }
 
+const ownSecret = (hook: Hook | undefined, of = "test-webhook-secret") =>
+  hookSecret(of, { type: "repository", id: hook?.repository.id ?? 0 });
 const hooksOf = ({ simulator }: TestWorld) => [...simulator.world.hooks.values()];
 const kinds = (findings: { kind: string }[]) => findings.map(({ kind }) => kind);
 
@@ -71,7 +75,7 @@ test("a hook that was changed at upstream is reported, and registering again rep
   );
 
   expect((await tainOn(world, ["hooks", "register", world.first])).code).toBe(0);
-  expect(hook).toMatchObject({ active: true, secret: "test-webhook-secret" });
+  expect(hook).toMatchObject({ active: true, secret: ownSecret(hook) });
   expect((await tainOn(world, ["hooks", "check"])).code).toBe(0);
 });
 
@@ -174,13 +178,13 @@ test("a secret is changed in three steps, and no step loses a delivery", async (
   expect(early.stderr).toMatch(/do not accept the new secret yet: restart them .* No hook was changed/);
   const nowhere = await tainOn(world, ["hooks", "rotate"], { WEBHOOK_SECRET, PUBLIC_URL: "http://127.0.0.1:1" });
   expect(nowhere.stderr).toMatch(/cannot be reached from here .* No hook was changed/);
-  expect(hook).toMatchObject({ secret: "test-webhook-secret" });
+  expect(hook).toMatchObject({ secret: ownSecret(hook) });
 
   world.ctx.config = { ...world.ctx.config, webhookSecrets: WEBHOOK_SECRET.split(",") };
   const done = await tainOn(world, ["hooks", "rotate"], { WEBHOOK_SECRET });
   expect(done.stderr + done.stdout).not.toContain(proposed.json.secret);
   expect(done).toMatchObject({ code: 0, stdout: expect.stringMatching(/ping arrived[\s\S]*Take the old one out/) });
-  expect(hook).toMatchObject({ secret: proposed.json.secret });
+  expect(hook).toMatchObject({ secret: ownSecret(hook, proposed.json.secret) });
 });
 
 test("a hook whose ping with the new secret is refused has its old secret again", async () => {
@@ -200,7 +204,44 @@ test("a hook whose ping with the new secret is refused has its old secret again"
   Object.assign(hook ?? {}, { url: `${PUBLIC_URL}/webhooks` });
   const failed = await tainOn(world, ["hooks", "rotate", "--json"], { WEBHOOK_SECRET, PUBLIC_URL });
   expect(failed).toMatchObject({ code: 1, json: { step: "failed", rotated: [{ ping: "failed" }] } });
-  expect(hook).toMatchObject({ secret: "test-webhook-secret" });
+  expect(hook).toMatchObject({ secret: ownSecret(hook) });
+});
+
+test("a hook that was given WEBHOOK_SECRET itself goes on, and is given its own when it is registered again", async () => {
+  await using world = await openHooked();
+  await tainOn(world, ["hooks", "register"]);
+  const [hook] = hooksOf(world);
+  Object.assign(hook ?? {}, { secret: "test-webhook-secret" });
+  expect((await tainOn(world, ["hooks", "check"])).code).toBe(0);
+  expect(await tainOn(world, ["hooks", "register", "--json"])).toMatchObject({
+    code: 0,
+    json: { registered: [{ ping: "arrived" }] },
+  });
+  expect(hook?.secret).toBe(ownSecret(hook));
+});
+
+test("a secret for a hook made by hand is that of its repository alone", async () => {
+  await using world = await openHooked();
+  await tainOn(world, ["hooks", "register"]);
+  const [hook] = hooksOf(world);
+  const printed = await tainOn(world, ["hooks", "secret", world.first]);
+  expect(printed).toMatchObject({ code: 0, stdout: `${hook?.secret}\n` });
+  const upstream = world.simulator.world;
+  const other = [...upstream.repositories.values()].find((one) => one !== hook?.repository);
+  const name = other ? upstream.fullName(other) : "";
+  // Nobody mirrors it yet.
+  const others = await tainOn(world, ["hooks", "secret", name, "--json"]);
+  expect(others.json).toEqual({
+    target: name.toLowerCase(),
+    secret: hookSecret("test-webhook-secret", { type: "repository", id: other?.id ?? 0 }),
+  });
+  const unknown = await tainOn(world, ["hooks", "secret", "nobody/nothing"]);
+  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining("upstream shows no nobody/nothing") });
+  expect(await tainOn(world, ["hooks", "secret"])).toMatchObject({ code: 2 });
+  expect(await tainOn(world, ["hooks", "secret", "app"])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("There is no App"),
+  });
 });
 
 const address = "https://tain.example/webhooks";

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { hookSecret } from "../../src/config/hook-secrets.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
@@ -141,7 +142,8 @@ check("with a public address add registers the webhook, with the secret that we 
   const [hook, ...others] = [...simulator.world.hooks.values()];
   expect(others).toEqual([]);
   const { webhookSecret } = await tain.instance();
-  expect(hook).toMatchObject({ url: "https://mirror.example/webhooks", secret: webhookSecret, active: true });
+  const secret = hookSecret(webhookSecret, { type: "repository", id: hook?.repository.id ?? 0 });
+  expect(hook).toMatchObject({ url: "https://mirror.example/webhooks", secret, active: true });
 });
 
 check("add says in words what cannot be found, keeps the rest and fails", async () => {

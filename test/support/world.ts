@@ -1,5 +1,6 @@
 import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
+import { hookSecret } from "../../src/config/hook-secrets.ts";
 import type { Context } from "../../src/context.ts";
 import { queueCounts } from "../../src/queues/counts.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
@@ -62,6 +63,10 @@ export async function openWorld({
   const token = await createApiToken(ctx, { userId, canWrite: true });
   const all = opening.move();
 
+  const idOf = (fullName: string) => {
+    const [owner = "", name = ""] = fullName.split("/");
+    return simulator.world.repositoryByName(owner, name)?.repository.id ?? 0;
+  };
   const summary = (await (await fetch(`${simulator.url}/-/state`)).json()) as { repositories: { full_name: string }[] };
 
   return {
@@ -90,7 +95,7 @@ export async function openWorld({
         await ensureRepositoryHook(ctx.upstream, {
           fullName,
           url: `${url}/webhooks`,
-          secret: ctx.config.webhookSecrets[0] as string,
+          secret: hookSecret(ctx.config.webhookSecrets[0] ?? "", { type: "repository", id: idOf(fullName) }),
           events: ["*"],
         });
       }

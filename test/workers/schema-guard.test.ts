@@ -2,6 +2,7 @@ import { sign } from "@octokit/webhooks-methods";
 import { describe, expect, test } from "vitest";
 import { openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
+import { hookSecret } from "../../src/config/hook-secrets.ts";
 import { InboxUnavailableError, storeWaitingDelivery, UnstorableDeliveryError } from "../../src/inbox/accept.ts";
 import { VERSION } from "../../src/version.ts";
 import { openLink } from "../receiver/breakable-link.ts";
@@ -139,6 +140,7 @@ test("web takes a delivery that is under way before it stops", async () => {
   const program = startProgram("src/web.ts", { ...stores.env, WEBHOOK_SECRET: SECRET });
   const { address } = await program.said("Listening");
   const body = JSON.stringify(opened);
+  const { id } = opened.repository;
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   const delivering = fetch(`${address}/webhooks`, {
     method: "POST",
@@ -148,7 +150,9 @@ test("web takes a delivery that is under way before it stops", async () => {
       "x-github-event": "issues",
       "x-github-delivery": "under-way",
       "x-github-hook-id": "42",
-      "x-hub-signature-256": await sign(SECRET, body),
+      "x-github-hook-installation-target-type": "repository",
+      "x-github-hook-installation-target-id": String(id),
+      "x-hub-signature-256": await sign(hookSecret(SECRET, { type: "repository", id }), body),
     },
     body: new ReadableStream({
       start: (stream) => stream.enqueue(new TextEncoder().encode(body.slice(0, 10))),

@@ -111,7 +111,7 @@ export function failureFinding({ statusCode, status }: SentDelivery, address: st
       return problem(
         "wrong-secret",
         "Deliveries are refused with 401: the hook's secret is none that the receiver knows",
-        `Give the receiver and the commands the same WEBHOOK_SECRET; then \`tain hooks register ${fullName}\` gives the hook its first one`,
+        `Give the receiver and the commands the same WEBHOOK_SECRET; then \`tain hooks register ${fullName}\` gives the hook its own`,
       );
     case 413:
       return problem(

@@ -8,6 +8,7 @@ import { type Output, spanOf, styled } from "../output.ts";
 import { findMatches } from "../repositories/patterns.ts";
 import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
 import { type HookFinding, permissionFinding, problem } from "./diagnosis.ts";
+import { ownSecret } from "./own-secret.ts";
 import { PING_WAIT_MS, type Proof, proveAppHook, provePing } from "./proof.ts";
 import { FOLLOWED_EVENTS, needAddress } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
@@ -63,7 +64,7 @@ async function mirrored(ctx: Context, word: string): Promise<string> {
 async function registerApp(ctx: Context, address: string): Promise<Registered> {
   const result = { repository: APP_TARGET, hookId: null };
   try {
-    await writeAppHook(ctx.upstream, { url: address, secret: ctx.config.webhookSecrets[0] ?? "" });
+    await writeAppHook(ctx.upstream, { url: address, secret: await ownSecret(ctx, APP_TARGET) });
     const [finding] = diagnoseApp({ ...(await examineApp(ctx)), address, sent: null, arrived: [] });
     if (finding?.level === "problem") return { ...result, ping: null, finding };
     return { ...result, ...(await proveAppHook(ctx, address)) };
@@ -74,8 +75,8 @@ async function registerApp(ctx: Context, address: string): Promise<Registered> {
 }
 
 async function registerOne(ctx: Context, repository: string, address: string): Promise<Registered> {
-  const secret = ctx.config.webhookSecrets[0] ?? "";
   try {
+    const secret = await ownSecret(ctx, repository);
     const wanted = { fullName: repository, url: address, secret, events: FOLLOWED_EVENTS };
     const hook = await placeRepositoryHook(ctx.upstream, wanted);
     return { repository, hookId: hook.id, ...(await provePing(ctx, hook, { repository, address })) };

@@ -1,4 +1,5 @@
 import { sql } from "../../../db/sql.ts";
+import { hookSecret } from "../../config/hook-secrets.ts";
 import type { Context } from "../../context.ts";
 import { findOrigin, SIMULATOR } from "../../sync/following/origin.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
@@ -45,7 +46,7 @@ export async function registerHook(
   url: string,
 ): Promise<string | null> {
   if (ctx.config.appId !== null && (await findInstallations(ctx.db, [id])).get(id)) return null;
-  const secret = ctx.config.webhookSecrets[0] ?? "";
+  const secret = hookSecret(ctx.config.webhookSecrets[0] ?? "", { type: "repository", id });
   const hook = { fullName: `${owner}/${name}`, url, secret, events: FOLLOWED_EVENTS };
   const asked = await orRefusal(() => ensureRepositoryHook(ctx.upstream, hook));
   return "refusal" in asked ? asked.refusal : null;
@@ -64,6 +65,9 @@ export async function reachableAddress({ ctx, instance, hasWebhookSecret }: Open
   return !isLocal || (await findOrigin(ctx.db)) === SIMULATOR ? instance.webhookUrl : null;
 }
 
+export const NO_SECRET =
+  "WEBHOOK_SECRET is not set, and no instance has run here that had one: set it to what the receivers have";
+
 /** The same. @throws CommandError that says what is missing */
 export async function needAddress(opened: OpenedInstance): Promise<string> {
   const address = await reachableAddress(opened);
@@ -71,7 +75,7 @@ export async function needAddress(opened: OpenedInstance): Promise<string> {
   throw new CommandError(
     opened.hasWebhookSecret
       ? "There is no address that upstream could send deliveries to: set PUBLIC_URL to the one by which the internet reaches this instance"
-      : "WEBHOOK_SECRET is not set, and no instance has run here that had one: set it to what the receivers have",
+      : NO_SECRET,
   );
 }
 

@@ -1,5 +1,7 @@
-import { createHmac, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
+import { sign } from "@octokit/webhooks-methods";
 import { fetch } from "undici";
+import { type HookTarget, hookSecret } from "../../config/hook-secrets.ts";
 import type { Context } from "../../context.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { writeAppHook } from "../../upstream/hooks/app-hook.ts";
@@ -10,6 +12,7 @@ import { openInstance } from "../open-instance.ts";
 import { type Output, styled } from "../output.ts";
 import { reasonOf } from "../reason.ts";
 import { type HookFinding, problem } from "./diagnosis.ts";
+import { ownSecret } from "./own-secret.ts";
 import { proveAppHook, provePing } from "./proof.ts";
 import type { Registered } from "./register.ts";
 import { FOLLOWED_EVENTS, needAddress } from "./repository-hooks.ts";
@@ -20,8 +23,8 @@ export const rotate: Command = {
   summary: "change the secret of our hooks without losing a delivery",
   takes: "[app|owner/name…]",
   about: `
-WEBHOOK_SECRET may hold several secrets: receivers accept each of them, and hooks are given the
-first. Run it three times:
+WEBHOOK_SECRET may hold several secrets: receivers accept what is signed by any of them, and hooks
+are given secrets made of the first. Run it three times:
 
 1. With one secret it proposes a new one. Put it before the old one, and restart.
 2. With both it makes sure that the receivers accept the new one, then gives it to our hooks, one
@@ -78,6 +81,7 @@ Restart, and run \`tain hooks rotate\` again with the same setting. Until then n
  * @throws CommandError when they do not accept it
  */
 async function seeAccepted(address: string, secret: string): Promise<void> {
+  const target: HookTarget = { type: "repository", id: 0 };
   const body = JSON.stringify({ zen: "The first ping with a new secret is our own.", hook_id: 0 });
   let status: number;
   try {
@@ -88,7 +92,9 @@ async function seeAccepted(address: string, secret: string): Promise<void> {
         "user-agent": "tain",
         "x-github-event": "ping",
         "x-github-delivery": randomUUID(),
-        "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
+        "x-github-hook-installation-target-type": target.type,
+        "x-github-hook-installation-target-id": String(target.id),
+        "x-hub-signature-256": await sign(hookSecret(secret, target), body),
       },
       body,
       signal: AbortSignal.timeout(PROBE_MS),
@@ -117,7 +123,8 @@ async function rotateOne(
   { address, fresh, old }: { address: string; fresh: string; old: string },
 ): Promise<Registered> {
   let hookId: number | null = null;
-  const give = async (secret: string) => {
+  const give = async (webhookSecret: string) => {
+    const secret = await ownSecret(ctx, target, webhookSecret);
     if (target === APP_TARGET) {
       await writeAppHook(ctx.upstream, { url: address, secret });
       return () => proveAppHook(ctx, address);

@@ -87,6 +87,20 @@ export async function listRepositoryHooks(
   });
 }
 
+/**
+ * The id of a repository or an account, by its path: `/repos/owner/name`, `/users/login`.
+ * @throws UpstreamRefusedError when upstream shows none
+ */
+export async function findId(upstream: Pick<Upstream, "get">, path: string): Promise<number> {
+  const first = await upstream.get(path, { priority: "caller" });
+  const moved = first.kind === "moved" ? first.location : null;
+  const answer = moved === null ? first : await upstream.get(moved, { priority: "caller" });
+  const id = answer.kind === "ok" ? numberOf(objectOf(answer.body).id) : null;
+  if (id !== null) return id;
+  const status = answer.kind === "missing" ? answer.status : 301;
+  throw new UpstreamRefusedError(status, `upstream shows no ${path.split("/").slice(2).join("/")}`, null);
+}
+
 /** Asks upstream to send the hook a ping, which it does a moment later. @throws UpstreamRefusedError */
 export async function pingRepositoryHook(upstream: Pick<Upstream, "write">, { path }: { path: string }): Promise<void> {
   const answer = await upstream.write({ method: "POST", path: `${path}/pings`, body: null });

@@ -1,0 +1,34 @@
+import { type HookTarget, hookSecret } from "../../config/hook-secrets.ts";
+import type { Context } from "../../context.ts";
+import { readApp } from "../../upstream/hooks/app-hook.ts";
+import { findId } from "../../upstream/hooks/hooks.ts";
+import { CommandError } from "../command.ts";
+import { findMatches } from "../repositories/patterns.ts";
+import { APP_TARGET } from "./targets.ts";
+
+type Asking = Pick<Context, "config" | "db" | "upstream">;
+
+/**
+ * The secret for hooks of one repository, mirrored or not; of `app`; of a whole organisation by `owner/*`.
+ * @param webhookSecret which of WEBHOOK_SECRET it is made of; default: the first
+ * @throws UpstreamRefusedError when upstream shows none of that name; CommandError when there is no App
+ */
+export async function ownSecret(
+  ctx: Asking,
+  word: string,
+  webhookSecret = ctx.config.webhookSecrets[0] ?? "",
+): Promise<string> {
+  return hookSecret(webhookSecret, await targetOf(ctx, word));
+}
+
+async function targetOf(ctx: Asking, word: string): Promise<HookTarget> {
+  if (word === APP_TARGET) {
+    if (ctx.config.appId === null)
+      throw new CommandError("There is no App: set APP_ID and APP_PRIVATE_KEY, or name a repository");
+    return { type: "integration", id: (await readApp(ctx.upstream)).id };
+  }
+  const [owner = "", name = ""] = word.split("/");
+  if (name === "*") return { type: "organization", id: await findId(ctx.upstream, `/users/${owner}`) };
+  const [match] = await findMatches(ctx, word.toLowerCase());
+  return { type: "repository", id: match?.id ?? (await findId(ctx.upstream, `/repos/${owner}/${name}`)) };
+}

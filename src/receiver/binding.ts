@@ -1,0 +1,45 @@
+import type { HookTarget } from "../config/hook-secrets.ts";
+import type { Delivery } from "../inbox/delivery.ts";
+import { type Fields, isObject, objectOf } from "../json.ts";
+import { DeliveryFault } from "./fault.ts";
+import { parsedObject } from "./payload.ts";
+
+/**
+ * Sees that a delivery tells only of the target whose secret signed it.
+ * @throws DeliveryFault 400 when it tells of something else
+ */
+export function requireOf(
+  target: HookTarget,
+  { event, repositoryId, payload }: Pick<Delivery, "event" | "repositoryId" | "payload">,
+): void {
+  const isOf = repositoryId === null ? mayConcernNone(target, event) : concerns(target, repositoryId, payload);
+  if (isOf) return;
+  throw new DeliveryFault(
+    400,
+    `The payload is not of the ${target.type} ${target.id}, whose secret signed it: each hook tells of its own`,
+  );
+}
+
+/** Only an App hears of its installations. What else concerns no repository (a ping) changes nothing. */
+function mayConcernNone({ type }: HookTarget, event: string): boolean {
+  return type === "integration" || !event.startsWith("installation");
+}
+
+function concerns({ type, id }: HookTarget, repositoryId: number, payload: Buffer): boolean {
+  switch (type) {
+    case "repository":
+      return repositoryId === id;
+    case "organization":
+      return isOfOwner(parsedObject(payload.toString("utf8")), id);
+    case "integration":
+      // What upstream sends to an App names the installation. In what people wrote, quotes are escaped.
+      return payload.includes('"installation":{') || isObject(parsedObject(payload.toString("utf8")).installation);
+    default:
+      return type satisfies never;
+  }
+}
+
+function isOfOwner({ organization, repository }: Fields, organizationId: number): boolean {
+  const owner = objectOf(objectOf(repository).owner);
+  return objectOf(organization).id === organizationId && owner.id === organizationId;
+}

@@ -1,0 +1,24 @@
+import type { Logger } from "../operations/log.ts";
+import type { Envelope } from "./envelope.ts";
+
+/** More hooks than these are not told apart; whoever mends those meets the others at the next start. */
+const MOST_HOOKS = 1_000;
+
+/** Says once of each hook that it signs with WEBHOOK_SECRET itself, as hooks did that were made before each had its own. */
+export class CommonSecret {
+  readonly #log: Logger;
+  readonly #told = new Set<number>();
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  note({ hookId, target }: Pick<Envelope, "hookId" | "target">): void {
+    if (this.#told.has(hookId) || this.#told.size === MOST_HOOKS) return;
+    this.#told.add(hookId);
+    this.#log.warn(
+      { hookId, [target?.type ?? "target"]: target?.id },
+      "A hook signs with WEBHOOK_SECRET itself, which can sign for all: `tain hooks register` gives it its own",
+    );
+  }
+}

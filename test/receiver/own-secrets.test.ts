@@ -1,0 +1,117 @@
+/** Each hook has a secret of its own: what it signs is taken for its own target alone. */
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { type HookTarget, hookSecret } from "../../src/config/hook-secrets.ts";
+import { eventually } from "../support/patience.ts";
+import { startProgram } from "../support/program.ts";
+import { deliverTo, OLDER_SECRET, opened, openReceiverWorld, type ReceiverWorld, SECRET } from "./receiver-world.ts";
+
+let world: ReceiverWorld;
+beforeAll(async () => {
+  world = await openReceiverWorld();
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+const A: HookTarget = { type: "repository", id: 7 };
+const B: HookTarget = { type: "repository", id: 8 };
+const ORGANIZATION: HookTarget = { type: "organization", id: 70 };
+const APP: HookTarget = { type: "integration", id: 700 };
+const named = ({ type, id }: HookTarget) => ({
+  "x-github-hook-installation-target-type": type,
+  "x-github-hook-installation-target-id": String(id),
+});
+const sending = (target: HookTarget, payload: object, master = SECRET, says = target) => ({
+  payload,
+  secret: hookSecret(master, target),
+  headers: named(says),
+});
+const of = (id: number, more: object = {}) => ({ ...opened, ...more, repository: { id, full_name: "octo/demo" } });
+const owned = (id: number, owner: number, organization = owner) => ({
+  ...opened,
+  repository: { id, full_name: "octo/demo", owner: { id: owner } },
+  organization: { id: organization },
+});
+
+describe("what a target's own secret signs is taken", () => {
+  test.each([
+    ["of its repository", sending(A, of(7))],
+    ["of its repository, when it is large", sending(A, of(7, { filling: "x".repeat(5_000) }))],
+    ["of its repository, by the secret before the present one", sending(A, of(7), OLDER_SECRET)],
+    ["a ping that names nothing", { event: "ping", ...sending(A, { zen: "x", hook_id: 1 }) }],
+    ["of a repository of the organisation", sending(ORGANIZATION, owned(9, 70))],
+    ["of the organisation itself", { event: "member_added", ...sending(ORGANIZATION, { organization: { id: 70 } }) }],
+    ["of any repository of an installation", sending(APP, of(11, { installation: { id: 3 } }))],
+    ["an installation", { event: "installation", ...sending(APP, { action: "created", installation: { id: 3 } }) }],
+  ])("%s", async (_, sent) => {
+    expect(await world.deliver(sent)).toMatchObject({ status: 202 });
+  });
+});
+
+describe("what it signs of anything else is refused in words", () => {
+  test.each([
+    ["another repository", sending(A, of(8))],
+    ["another repository, in a large payload", sending(A, of(8, { filling: "x".repeat(5_000) }))],
+    ["an installation", { event: "installation", ...sending(A, { action: "deleted", installation: { id: 3 } }) }],
+    ["a repository of another organisation", sending(ORGANIZATION, owned(9, 71))],
+    ["a repository that its owner is not named of", sending(ORGANIZATION, of(9))],
+    ["an organisation beside its own", sending(ORGANIZATION, owned(9, 70, 71))],
+    ["a repository outside of all installations", sending(APP, of(11))],
+  ])("%s", async (_, sent) => {
+    const answer = await world.deliver(sent);
+    expect(answer).toMatchObject({ status: 400, body: { message: expect.stringContaining("whose secret signed it") } });
+  });
+});
+
+describe("a secret is tried for the target that the headers name, and for no other", () => {
+  test.each([
+    ["its own, as another's", sending(A, of(8), SECRET, B)],
+    ["its own, as an organisation's", sending(A, of(7), SECRET, { type: "organization", id: 7 })],
+    ["its own, as nobody's", { payload: of(7), secret: hookSecret(SECRET, A) }],
+    ["made of a secret that is none", sending(A, of(7), "not the secret")],
+  ])("%s", async (_, sent) => {
+    expect(await world.deliver(sent)).toMatchObject({
+      status: 401,
+      body: { message: expect.stringContaining("does not match the body") },
+    });
+  });
+});
+
+test("hooks that were given WEBHOOK_SECRET itself go on, whatever they tell of", async () => {
+  for (const secret of [SECRET, OLDER_SECRET])
+    for (const headers of [named(A), named(B), {}])
+      expect(await world.deliver({ payload: of(7), secret, headers })).toMatchObject({ status: 202 });
+});
+
+test("of each such hook a line says once what to do", async () => {
+  const web = startProgram("src/web.ts", { ...world.env, LOG_LEVEL: "info" });
+  const { address } = (await web.said("Listening")) as unknown as { address: string };
+  for (const hookId of [1, 2, 1, 2]) await deliverTo(address, { payload: of(7), hookId, headers: named(A) });
+  await deliverTo(address, { ...sending(A, of(7)), hookId: 3 });
+  await deliverTo(address, { payload: of(7), hookId: 4 });
+  await web.said("A hook signs with WEBHOOK_SECRET itself");
+  await web.stop();
+  const told = web.lines.filter(({ msg }) => msg.includes("signs with WEBHOOK_SECRET itself"));
+  expect(told.map(({ hookId, repository }) => [hookId, repository])).toEqual([
+    [1, 7],
+    [2, 7],
+    [4, undefined],
+  ]);
+});
+
+test("a delivery that waits in Redis keeps the repository that its signature was checked for", async () => {
+  await using apart = await openReceiverWorld();
+  const { db } = apart.ctx;
+  await db.query(sql`alter table deliveries add constraint refused check (event <> 'label')`);
+  const inside = JSON.stringify({ id: 8, full_name: "octo/other" });
+  const filling = "x".repeat(5_000);
+  const body = `{"action":"edited","filling":"${filling}","repository":{"id":7,"name":"a"}, "repository" : ${inside}}`;
+  const sent = { event: "label", guid: "waits-in-redis", body, secret: hookSecret(SECRET, A), headers: named(A) };
+  expect(await apart.deliver(sent)).toMatchObject({ status: 202 });
+  const [job] = await eventually(async () => {
+    const jobs = await apart.ctx.queues.inbox.getJobs(["waiting"]);
+    expect(jobs).toHaveLength(1);
+    return jobs;
+  });
+  expect(job?.data).toMatchObject({ repositoryId: 7 });
+});
