@@ -1,7 +1,7 @@
 import { isObject, type Json, objectOf } from "../../json.ts";
 import { lacksMergeability } from "../../mirror/store/marks.ts";
 import { type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
-import { keyIn } from "../../mirror/store/representation.ts";
+import { InvalidRepresentationError, keyIn } from "../../mirror/store/representation.ts";
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import type { Payload } from "./payload.ts";
 
@@ -99,7 +99,25 @@ function fieldOf(field: NonNullable<Ask["of"]>["field"], subject: Json | undefin
   return { field, updatedAt: isObject(subject) ? Date.parse(String(subject.updated_at)) : Number.NaN };
 }
 
+/** Without these nothing could ask for it again, and GraphQL could not show it. */
+const IDENTITIES: Partial<Record<Kind, { key: string; type: "number" | "string" }>> = {
+  issue: { key: "id", type: "number" },
+  pull_request: { key: "id", type: "number" },
+  label: { key: "node_id", type: "string" },
+};
+
+/** @throws InvalidRepresentationError when a key is missing that it is known by */
+function requireIdentity(kind: Kind, value: Json | undefined): void {
+  const identity = IDENTITIES[kind];
+  if (!identity || !isObject(value)) return;
+  // Old enterprise servers' labels have neither of the two: those are known by their names.
+  if (kind === "label" && value.id === undefined && value.node_id === undefined) return;
+  const { key, type } = identity;
+  if (typeof value[key] !== type) throw new InvalidRepresentationError(`This ${kind} came without ${key}`);
+}
+
 function one(kind: Kind, value: Json | undefined, at: Sighting, deleted = false): Observed[] {
+  requireIdentity(kind, value);
   return [observe(kind, value ?? null, deleted ? { ...at, deleted } : at)];
 }
 

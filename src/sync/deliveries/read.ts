@@ -78,7 +78,12 @@ function readFollowed(config: Config, parsed: Parsed, mirrored: ReadonlySet<numb
   const { taken, payload, repository } = parsed;
   const followed = FOLLOWED_EVENTS[taken.event];
   if (!followed) return `the mirror does not follow ${taken.event} events`;
-  if (!repository) return "it concerns no repository";
+  if (!repository) {
+    if (!isObject(payload.repository)) return "it concerns no repository";
+    throw new InvalidPayloadError(
+      `A ${taken.event} event cannot be applied: its repository came without id or full_name`,
+    );
+  }
   const repositoryId = repository.id;
   if (!mirrored.has(repositoryId)) return "its repository is not mirrored";
   const strange = mismatch(taken.event, payload);

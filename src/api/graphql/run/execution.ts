@@ -347,10 +347,10 @@ class Execution {
   }
 }
 
-/** @throws Error where there must be something */
+/** @throws GraphQLError where there must be something: what holds the field is null then, and the rest is shown */
 function nothing({ isRequired }: Form, { info: { parentType, fieldName } }: PlannedField): string {
   if (!isRequired) return "null";
-  throw new Error(`Cannot return null for non-nullable field ${parentType}.${fieldName}.`);
+  throw new GraphQLError(`Cannot return null for non-nullable field ${parentType}.${fieldName}.`);
 }
 
 /** Nobody waits for these any more; that one of them fails is no news. */
