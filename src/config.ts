@@ -301,7 +301,7 @@ export const SETTINGS = {
     name: "OPERATOR_TOKEN",
     read: secret,
     about:
-      "Opens `/-/status` to callers from other machines (`Authorization: Bearer …`). Unset: direct loopback callers only.",
+      "Opens `/-/status` (`Authorization: Bearer …`). Unset: nobody sees it; `npm start` makes one. `tain status` needs none.",
     secret: true,
   },
   home: {

@@ -13,6 +13,8 @@ export interface Instance {
   token: string;
   webhookUrl: string;
   webhookSecret: string;
+  /** Opens `/-/status`. Null: an older version has written the file. */
+  operatorToken: string | null;
   upstreamUrl: string;
   upstreamToken: string;
   repositories: { owner: string; name: string }[];
@@ -47,6 +49,7 @@ function parseInstance(text: string): Instance {
     token: json.string("token"),
     webhookUrl: json.string("webhookUrl"),
     webhookSecret: json.string("webhookSecret"),
+    operatorToken: json.has("operatorToken") ? json.string("operatorToken") : null,
     upstreamUrl: json.string("upstreamUrl"),
     upstreamToken: json.string("upstreamToken"),
     repositories: json

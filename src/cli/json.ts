@@ -26,6 +26,10 @@ export class JsonObject {
     }
   }
 
+  has(name: string): boolean {
+    return this.#field(name) !== undefined;
+  }
+
   /** @throws JsonError */
   string(name: string): string {
     const value = this.#field(name);

@@ -11,6 +11,7 @@ const instance: Instance = {
   token: "t",
   webhookUrl: "http://127.0.0.1:8080/webhooks",
   webhookSecret: "s",
+  operatorToken: "o",
   upstreamUrl: "https://api.github.com",
   upstreamToken: "u",
   repositories: [
@@ -24,6 +25,12 @@ test("what one start has written of its instance, a command reads again; before 
   expect(await readInstance(home)).toBe(null);
   await writeInstance(home, instance);
   expect(await readInstance(home)).toEqual(instance);
+});
+
+test("the file of an older version, without an operator's token, is read too", async () => {
+  await using home = await openHome();
+  await writeFile(join(home.home, "instance.json"), JSON.stringify({ ...instance, operatorToken: undefined }));
+  expect(await readInstance(home)).toEqual({ ...instance, operatorToken: null });
 });
 
 test.each([

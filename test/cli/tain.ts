@@ -99,8 +99,9 @@ export class Tain {
   }
 
   async status(): Promise<Status> {
-    const { apiUrl } = await this.instance();
-    return (await (await fetch(`${apiUrl}/-/status`)).json()) as Status;
+    const { apiUrl, operatorToken } = await this.instance();
+    const headers = { authorization: `Bearer ${operatorToken}` };
+    return (await (await fetch(`${apiUrl}/-/status`, { headers })).json()) as Status;
   }
 
   /** Ends what runs still, and lets go of the stores. */

@@ -233,6 +233,7 @@ const instance: Instance = {
   token: "t",
   webhookUrl: "http://127.0.0.1:8080/webhooks",
   webhookSecret: "of the instance",
+  operatorToken: null,
   upstreamUrl: "https://api.github.com",
   upstreamToken: "token of the instance",
   repositories: [],

@@ -128,6 +128,7 @@ test("the README shows the requests that a start prints", () => {
     token: "$TOKEN",
     webhookUrl: `${address}/webhooks`,
     webhookSecret: "",
+    operatorToken: "",
     upstreamUrl: "http://127.0.0.1:1",
     upstreamToken: "",
     repositories: [{ owner: "OWNER", name: "NAME" }],

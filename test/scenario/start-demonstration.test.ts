@@ -89,12 +89,13 @@ check("instance.json tells its owner, and nobody else, how to reach everything",
     token: expect.stringMatching(/^tain_\w{40}$/),
     webhookUrl: `http://127.0.0.1:${tain.env.PORT}/webhooks`,
     webhookSecret: expect.stringMatching(/^[0-9a-f]{48}$/),
+    operatorToken: expect.stringMatching(/^[0-9a-f]{48}$/),
     upstreamUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     upstreamToken: expect.any(String),
     repositories: (await tain.status()).repositories.map(({ owner, name }) => ({ owner, name })),
   });
   // Beside the file the token is shown once, to the person who started us; the other secrets never.
-  for (const secret of [instance.webhookSecret, instance.upstreamToken])
+  for (const secret of [instance.webhookSecret, instance.operatorToken, instance.upstreamToken])
     expect(run.stdout + run.stderr).not.toContain(secret);
 });
 

@@ -21,7 +21,7 @@ export function greeting({ instance, file, repositories, hasSimulator, isReached
     ["REST", `${apiUrl}  (also below /api/v3)`],
     ["GraphQL", `${apiUrl}/graphql`],
     ["Webhooks", `${webhookUrl}`],
-    ["Status", `${apiUrl}/-/status`],
+    ["Status", `${apiUrl}/-/status  (for the operatorToken in the file below)`],
     ["Upstream", hasSimulator ? `${upstreamUrl}  (simulated, about one change a second)` : upstreamUrl],
     ["Token", token],
     ["All this", file],

@@ -31,14 +31,15 @@ export class Keeper {
   constructor(ctx: Context, tending: Tending, token: string) {
     this.#ctx = ctx;
     this.#tending = tending;
-    const { upstreamUrl, upstreamTokens, webhookSecrets, publicUrl } = ctx.config;
+    const { upstreamUrl, upstreamTokens, webhookSecrets, operatorToken, publicUrl } = ctx.config;
     const { apiUrl, demonstration } = tending;
     // The simulator reaches us here; the real service only by a public address.
     const webhookUrl = `${demonstration ? apiUrl : (publicUrl ?? apiUrl)}/webhooks`;
     this.webhookUrl = demonstration || publicUrl ? webhookUrl : null;
     const [webhookSecret = ""] = webhookSecrets;
     const [upstreamToken = ""] = upstreamTokens;
-    this.instance = { apiUrl, token, webhookUrl, webhookSecret, upstreamUrl, upstreamToken, repositories: [] };
+    const secrets = { webhookSecret, operatorToken, upstreamToken };
+    this.instance = { apiUrl, token, webhookUrl, ...secrets, upstreamUrl, repositories: [] };
   }
 
   /** Looks once: registers what is missing, writes the file if it has changed. */

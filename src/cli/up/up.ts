@@ -102,14 +102,15 @@ function wantsDemonstration(env: NodeJS.ProcessEnv): boolean {
   return true;
 }
 
-/** The environment of every process, still without the demonstration's upstream: valid, with a port and a secret. */
+/** The environment of every process, still without the demonstration's upstream: valid, with a port and secrets. */
 async function settle(
   env: NodeJS.ProcessEnv,
   isDemonstration: boolean,
 ): Promise<{ env: NodeJS.ProcessEnv; config: Config }> {
   const before = await readInstance({ home: env.TAIN_HOME?.trim() || ".tain" });
   const secret = env.WEBHOOK_SECRET || before?.webhookSecret || newSecret();
-  const settled = { ...env, WEBHOOK_SECRET: secret, LOG_LEVEL: env.LOG_LEVEL || "warn" };
+  const operatorToken = env.OPERATOR_TOKEN || before?.operatorToken || newSecret();
+  const settled = { ...env, WEBHOOK_SECRET: secret, OPERATOR_TOKEN: operatorToken, LOG_LEVEL: env.LOG_LEVEL || "warn" };
   // Placeholders for settings that only the simulator knows later, so that every other problem is reported now.
   const config = parseConfig(
     isDemonstration ? { ...settled, UPSTREAM_URL: "http://127.0.0.1:1", UPSTREAM_TOKEN: "later" } : settled,
