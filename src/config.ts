@@ -301,7 +301,7 @@ export const SETTINGS = {
     name: "OPERATOR_TOKEN",
     read: secret,
     about:
-      "Opens `/-/status` (`Authorization: Bearer …`). Unset: nobody sees it; `npm start` makes one. `tain status` needs none.",
+      "Opens `/-/status`, and has `/-/ready` say why something is missing (`Authorization: Bearer …`). Unset: they open to nobody; `npm start` makes one. `tain status` needs none.",
     secret: true,
   },
   home: {

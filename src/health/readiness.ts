@@ -5,42 +5,51 @@ import type { Context } from "../context.ts";
 /** A probe that waits longer is given up by most of those who probe. */
 const CHECK_TIMEOUT_MS = 2_000;
 
-/** What keeps the process from doing its work, one line each, such as `redis: …`; empty when it is ready. */
-export async function missingParts(ctx: Pick<Context, "db" | "redis">): Promise<string[]> {
-  const found = await Promise.all([bounded("postgres", checkPostgres(ctx)), bounded("redis", checkRedis(ctx))]);
-  return found.filter((line) => line !== null);
+/** What keeps the process from doing its work. */
+export interface Missing {
+  part: "postgres" | "schema" | "redis";
+  /** Names hosts, ports and roles as the drivers do. */
+  reason: string;
 }
 
-async function checkPostgres({ db }: Pick<Context, "db">): Promise<string | null> {
+/** Empty when the process is ready. */
+export async function missingParts(ctx: Pick<Context, "db" | "redis">): Promise<Missing[]> {
+  const found = await Promise.all([bounded("postgres", checkPostgres(ctx)), bounded("redis", checkRedis(ctx))]);
+  return found.filter((one) => one !== null);
+}
+
+async function checkPostgres({ db }: Pick<Context, "db">): Promise<Missing | null> {
   const fit = await schemaFit(db, { timeoutMs: CHECK_TIMEOUT_MS });
-  if (fit instanceof SchemaTooNewError) return `schema: ${fit.message}`;
+  if (fit instanceof SchemaTooNewError) return { part: "schema", reason: fit.message };
   switch (fit) {
     case "same":
     case "newer":
       return null;
     case "missing":
-      return "schema: migrations are missing; run `node db/migrate.ts`";
+      return { part: "schema", reason: "migrations are missing; run `node db/migrate.ts`" };
     default:
       return fit satisfies never;
   }
 }
 
-async function checkRedis({ redis }: Pick<Context, "redis">): Promise<string | null> {
-  if (redis.status !== "ready") return "redis: cannot be reached";
+async function checkRedis({ redis }: Pick<Context, "redis">): Promise<Missing | null> {
+  if (redis.status !== "ready") return { part: "redis", reason: "cannot be reached" };
   await redis.ping();
   // Hosted servers may forbid CONFIG; then nothing can be said.
   const shown: unknown = await redis.config("GET", "maxmemory-policy").catch(() => []);
   const policy: unknown = Array.isArray(shown) ? shown[1] : undefined;
   if (policy === undefined || policy === "noeviction") return null;
-  return `redis: maxmemory-policy is ${policy}, which throws jobs away when memory is short; set it to noeviction`;
+  const reason = `maxmemory-policy is ${policy}, which throws jobs away when memory is short; set it to noeviction`;
+  return { part: "redis", reason };
 }
 
-async function bounded(part: string, check: Promise<string | null>): Promise<string | null> {
+async function bounded(part: Missing["part"], check: Promise<Missing | null>): Promise<Missing | null> {
   const timer = new AbortController();
-  const late = delay(CHECK_TIMEOUT_MS, `${part}: no answer within ${CHECK_TIMEOUT_MS} ms`, { signal: timer.signal });
+  const silent: Missing = { part, reason: `no answer within ${CHECK_TIMEOUT_MS} ms` };
+  const late = delay(CHECK_TIMEOUT_MS, silent, { signal: timer.signal });
   late.catch(() => {}); // Cancelled because the check was quicker.
   try {
-    return await Promise.race([check.catch((error: Error) => `${part}: ${reasonOf(error)}`), late]);
+    return await Promise.race([check.catch((error: Error) => ({ part, reason: reasonOf(error) })), late]);
   } finally {
     timer.abort();
   }

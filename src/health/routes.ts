@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 import { json, type Reply } from "../http/reply.ts";
 import type { Handler, Route } from "../http/router.ts";
 import { isOperator } from "./operator.ts";
-import { missingParts } from "./readiness.ts";
+import { type Missing, missingParts } from "./readiness.ts";
 import { loadStatus } from "./status.ts";
 
 type Watched = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">;
@@ -18,14 +18,19 @@ interface HealthParts<Quota> {
 
 /** The probes and the status. */
 export function health<Quota>(ctx: Watched, { quota, forecast, otherwise }: HealthParts<Quota>): Route[] {
+  const tell = teller(ctx);
   return [
     { method: "GET", path: "/-/live", handle: () => told(200, { live: true }) },
     {
       method: "GET",
       path: "/-/ready",
-      handle: async () => {
-        const missing = await missingParts(ctx);
-        return missing.length === 0 ? told(200, { ready: true }) : told(503, { ready: false, missing });
+      handle: async (exchange) => {
+        const found = await missingParts(ctx);
+        tell(found);
+        if (found.length === 0) return told(200, { ready: true });
+        // A reason names hosts, ports and roles.
+        const isTold = isOperator(exchange, ctx.config.operatorToken);
+        return told(503, { ready: false, missing: found.map(isTold ? inWords : ({ part }) => part) });
       },
     },
     {
@@ -38,6 +43,20 @@ export function health<Quota>(ctx: Watched, { quota, forecast, otherwise }: Heal
       },
     },
   ];
+}
+
+/** Says in the log why the process is not ready, when that has changed. */
+function teller({ log }: Pick<Watched, "log">): (found: readonly Missing[]) => void {
+  let last = "";
+  return (found) => {
+    const missing = found.map(inWords);
+    if (missing.join() !== last && missing.length > 0) log.warn({ missing }, "Not ready");
+    last = missing.join();
+  };
+}
+
+function inWords({ part, reason }: Missing): string {
+  return `${part}: ${reason}`;
 }
 
 function told(status: number, value: object): Reply {

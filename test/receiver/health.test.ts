@@ -1,5 +1,5 @@
 import { type IncomingMessage, request } from "node:http";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { isOperator } from "../../src/health/operator.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
@@ -11,7 +11,6 @@ import { eventually } from "../support/patience.ts";
 import { openLink } from "./breakable-link.ts";
 
 const OPERATOR = "the-operators-token";
-
 const AS_OPERATOR = { authorization: `Bearer ${OPERATOR}` };
 
 const openHealth = (env: NodeJS.ProcessEnv = {}) => openMirror({ env: { OPERATOR_TOKEN: OPERATOR, ...env } });
@@ -45,12 +44,37 @@ describe("probes", () => {
   test("both stores away: live, not ready, and it says what is missing", async () => {
     await using world = await openHealth({ DATABASE_URL: NOWHERE.database, REDIS_URL: NOWHERE.redis });
     expect((await get(world, "/-/live")).status).toBe(200);
-    const answer = await get(world, "/-/ready");
+    const answer = await get(world, "/-/ready", AS_OPERATOR);
     expect(answer.status).toBe(503);
     expect(answer.body).toEqual({
       ready: false,
       missing: [expect.stringMatching(/^postgres: .*ECONNREFUSED/), "redis: cannot be reached"],
     });
+  });
+
+  test("strangers hear what is missing, and neither where it was looked for nor what was said there", async () => {
+    await using world = await openHealth({ DATABASE_URL: NOWHERE.database, REDIS_URL: NOWHERE.redis });
+    for (const headers of [{}, { authorization: "Bearer wrong" }]) {
+      const answer = await get(world, "/-/ready", headers);
+      expect(answer.status).toBe(503);
+      expect(answer.body).toEqual({ ready: false, missing: ["postgres", "redis"] });
+    }
+  });
+
+  test("the log says why, once for each reason", async () => {
+    await using world = await openHealth();
+    const warn = vi.spyOn(world.ctx.log, "warn");
+    const run = (text: string) => world.ctx.db.query(sql.script(text));
+    await get(world, "/-/ready");
+    expect(warn).not.toHaveBeenCalled();
+    await run("delete from schema_migrations");
+    await get(world, "/-/ready");
+    await get(world, "/-/ready");
+    const missing = ["schema: migrations are missing; run `node db/migrate.ts`"];
+    expect(warn.mock.calls).toEqual([[{ missing }, "Not ready"]]);
+    await run("insert into schema_migrations (version, name, oldest_tain) values (9999, '9999_future.sql', '99.0.0')");
+    await get(world, "/-/ready");
+    expect(warn).toHaveBeenCalledTimes(2);
   });
 
   test("stores that do not answer: told while they do not, and ready again when they do", async () => {
@@ -64,7 +88,7 @@ describe("probes", () => {
     const answer = await get(world, "/-/ready");
     expect(answer.body).toMatchObject({
       ready: false,
-      missing: [expect.stringMatching(/^postgres: /), expect.stringMatching(/^redis: /)],
+      missing: ["postgres", "redis"],
     });
     await postgres.mend();
     await redis.mend();
@@ -75,17 +99,17 @@ describe("probes", () => {
     await using world = await openHealth();
     const run = (text: string) => world.ctx.db.query(sql.script(text));
     await run("insert into schema_migrations (version, name, oldest_tain) values (9999, '9999_future.sql', '99.0.0')");
-    const answer = await get(world, "/-/ready");
+    const answer = await get(world, "/-/ready", AS_OPERATOR);
     expect(answer.status).toBe(503);
     expect(answer.body.missing).toEqual([
       `schema: This is Tain ${VERSION}; the database has been migrated for 99.0.0 and later: start 99.0.0 or later, or restore a backup from before that migration`,
     ]);
     await run("delete from schema_migrations");
-    expect((await get(world, "/-/ready")).body.missing).toEqual([
+    expect((await get(world, "/-/ready", AS_OPERATOR)).body.missing).toEqual([
       expect.stringMatching(/^schema: .*node db\/migrate\.ts/),
     ]);
     await run("drop table schema_migrations");
-    expect((await get(world, "/-/ready")).body.missing).toEqual([expect.stringMatching(/^schema: /)]);
+    expect((await get(world, "/-/ready", AS_OPERATOR)).body.missing).toEqual([expect.stringMatching(/^schema: /)]);
   });
 
   test("a newer schema beside which this version may work: ready", async () => {
@@ -101,7 +125,9 @@ describe("probes", () => {
     await using world = await openHealth();
     await world.ctx.redis.config("SET", "maxmemory-policy", "allkeys-lru");
     try {
-      expect((await get(world, "/-/ready")).body.missing).toEqual([expect.stringContaining("allkeys-lru")]);
+      expect((await get(world, "/-/ready", AS_OPERATOR)).body.missing).toEqual([
+        expect.stringContaining("allkeys-lru"),
+      ]);
     } finally {
       await world.ctx.redis.config("SET", "maxmemory-policy", "noeviction");
     }

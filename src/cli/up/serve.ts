@@ -51,7 +51,7 @@ export async function serve({ env: given, demonstrating, tree, output, signal }:
   };
   start("web", "../../web.ts");
   const apiUrl = localAddress(config);
-  await untilReady(apiUrl, signal);
+  await untilReady({ apiUrl, operatorToken: config.operatorToken, signal });
   output.document({ event: "serving", apiUrl });
   start("worker", "../../../workers/main.ts");
   start("scheduler", "../../../workers/scheduler.ts");
@@ -95,13 +95,19 @@ async function emptyQueues({ queues, redis }: Context): Promise<void> {
   for (const queue of Object.values(queues)) await queue.obliterate({ force: true });
 }
 
-async function untilReady(apiUrl: string, signal: AbortSignal): Promise<void> {
+/** @throws CommandError that says what is missing, if that does not come */
+async function untilReady({
+  apiUrl,
+  operatorToken,
+  signal,
+}: Pick<Config, "operatorToken"> & { apiUrl: string; signal: AbortSignal }): Promise<void> {
+  const headers = { authorization: `Bearer ${operatorToken}` };
   const deadline = Date.now() + WEB_PATIENCE_MS;
   let last = "no answer";
   while (Date.now() < deadline) {
     signal.throwIfAborted();
     // Only a request can tell whether it listens.
-    const answer = await fetch(`${apiUrl}/-/ready`, { signal: AbortSignal.timeout(3_000) }).catch(
+    const answer = await fetch(`${apiUrl}/-/ready`, { headers, signal: AbortSignal.timeout(3_000) }).catch(
       (error: Error) => error,
     );
     if (answer instanceof Response) {
