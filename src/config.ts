@@ -10,6 +10,7 @@ import {
   httpUrl,
   list,
   oneOf,
+  origins,
   path,
   patterns,
   port,
@@ -233,6 +234,20 @@ export const SETTINGS = {
     default: "hidden",
     about:
       "What becomes of a repository that upstream does not show any more (`paused`), perhaps because its owner hid it: `hidden` takes it for private until upstream shows it again, `shown` leaves it as it was.",
+  },
+  anonymous: {
+    name: "ANONYMOUS",
+    read: oneOf("public", "off"),
+    default: "public",
+    about:
+      "What callers without a token may read: what is public, or nothing (`off`). Nothing is 401 on every route of the API, as from an enterprise server in private mode.",
+  },
+  corsOrigins: {
+    name: "CORS_ORIGINS",
+    read: origins,
+    default: "*",
+    about:
+      "The web pages that may read the API through their visitors' browsers: `*` for all, as at the service, origins such as `https://app.example`, comma separated, or `none`.",
   },
   rateLimitUser: {
     name: "RATE_LIMIT_USER",

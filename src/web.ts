@@ -21,14 +21,14 @@ export interface Web {
 /** Receiver, API and probes, behind one routing table. It listens to nothing yet. */
 export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
   const api = openApi(ctx, limits);
-  const { otherwise, failure } = api;
+  const { otherwise, failure, adapt } = api;
   const routes = new Router([
     ...receiver(ctx),
     ...health(ctx, { quota: () => quotaReport(ctx), forecast, otherwise }),
     ...api.routes,
   ]);
   const { log, config } = ctx;
-  const server = new HttpServer({ routes, otherwise, failure, trustedProxies: config.trustedProxies, log });
+  const server = new HttpServer({ routes, otherwise, failure, adapt, trustedProxies: config.trustedProxies, log });
   return {
     listen: (at) => server.listen(at),
     async close() {

@@ -10,6 +10,7 @@ import { Callers } from "./callers/caller.ts";
 import { CallerQuota } from "./callers/quota.ts";
 import { description } from "./description/routes.ts";
 import { ENTERPRISE_PREFIX, pathInApi } from "./dialect/addresses.ts";
+import { type CorsRule, corsRule } from "./dialect/cors.ts";
 import { failureReply } from "./dialect/failure.ts";
 import { RequestIds } from "./dialect/request-id.ts";
 import { Graphql } from "./graphql/handle.ts";
@@ -28,6 +29,8 @@ export interface Api {
   /** Answers a path of the dialect that we do not serve. */
   otherwise: Handler;
   failure: (error: unknown, path: string | null) => Reply;
+  /** Fits each reply to the page that asks, by `CORS_ORIGINS`. */
+  adapt: CorsRule | null;
   /** Ends the streams. An open stream would keep the server from closing until its caller leaves. */
   stop(): Promise<void>;
   /** Gives callers' leased quota back, and closes connections. No request may be under way. */
@@ -78,6 +81,7 @@ export function openApi(
     ],
     otherwise: (exchange) => rest.handle(exchange, null),
     failure: (error, path) => failureReply({ ...ctx, requestIds }, error, path),
+    adapt: corsRule(ctx.config.corsOrigins),
     stop: () => changes[Symbol.asyncDispose](),
     async close() {
       await rest.close();

@@ -26,6 +26,18 @@ export function list(text: string): string[] {
   return parts;
 }
 
+/** Every origin, or those of a list; none is the empty list. */
+export function origins(text: string): "*" | string[] {
+  if (text === "*") return text;
+  if (text === "none") return [];
+  return list(text).map((part) => {
+    const url = URL.parse(part);
+    if (!url || !/^https?:$/.test(url.protocol) || url.href !== `${url.origin}/`)
+      throw new Error(`holds what is no origin: ${part} (write *, none, or e.g. https://app.example)`);
+    return url.origin;
+  });
+}
+
 const NETWORK_NAMES = ["loopback", "linklocal", "uniquelocal"];
 
 export function proxies(text: string): string[] {

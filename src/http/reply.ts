@@ -25,6 +25,10 @@ export interface Outlet {
   drop(): void;
 }
 
+export function isFlat(headers: Headers): headers is readonly string[] {
+  return Array.isArray(headers);
+}
+
 export function json(status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): Reply {
   return {
     status,

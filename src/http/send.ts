@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { compressed, type Encoding, encodingOf } from "./encoding.ts";
 import type { Exchange } from "./exchange.ts";
-import type { Headers, Outlet, Reply } from "./reply.ts";
+import { type Headers, isFlat, type Outlet, type Reply } from "./reply.ts";
 
 /** Writes a reply to the socket. @param isLast the connection is closed behind it */
 export async function send(exchange: Exchange, response: ServerResponse, reply: Reply, isLast: boolean): Promise<void> {
@@ -49,10 +49,6 @@ function flat(headers: Headers): string[] {
   const lines: string[] = [];
   for (const name in headers) lines.push(name, headers[name] ?? "");
   return lines;
-}
-
-function isFlat(headers: Headers): headers is readonly string[] {
-  return Array.isArray(headers);
 }
 
 async function stream(response: ServerResponse, write: (outlet: Outlet) => Promise<void>): Promise<void> {

@@ -23,6 +23,8 @@ export interface ServerParts {
   otherwise: Handler;
   /** The answer to a request that failed. @param path null: there was no request that could be read */
   failure: (error: unknown, path: string | null) => Reply;
+  /** Fits a reply, also a failure's, to the `Origin` of its request. Null: each goes as it is. */
+  adapt?: ((reply: Reply, origin: string | undefined) => Reply) | null;
   trustedProxies: readonly string[];
   log: Logger;
 }
@@ -92,7 +94,7 @@ export class HttpServer {
       } catch (error) {
         reply = this.#parts.failure(error, exchange.path);
       }
-      await send(exchange, response, reply, this.#isStopping);
+      await send(exchange, response, this.#adapted(reply, exchange.headers.origin), this.#isStopping);
     } catch (error) {
       this.#parts.log.error({ err: error, path: exchange.path }, "An answer could not be sent");
       response.destroy();
@@ -107,13 +109,17 @@ export class HttpServer {
     return this.#parts.otherwise(exchange, {});
   }
 
+  #adapted(reply: Reply, origin: string | undefined): Reply {
+    return this.#parts.adapt?.(reply, origin) ?? reply;
+  }
+
   /** Answers what Node.js could not read as a request. */
   #refuse(error: Error & { code?: string }, socket: Duplex): void {
     if (error.code === "ECONNRESET" || !socket.writable) {
       socket.destroy();
       return;
     }
-    const reply = this.#parts.failure(parserError(error), null);
+    const reply = this.#adapted(this.#parts.failure(parserError(error), null), undefined);
     socket.end(rawText(STATUS_CODES[reply.status] ?? "", reply));
   }
 }

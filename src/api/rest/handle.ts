@@ -103,6 +103,8 @@ export class Rest {
     const version = apiVersion(headers["x-github-api-version"]);
     progress.version = version;
     const caller = await this.#identify(exchange, progress);
+    if (caller.kind === "anonymous" && ctx.config.anonymous === "off")
+      throw new ApiFault(401, "Must authenticate to access this API.", { documentationUrl: DOCS });
     if (match) progress.docs = match.route.docs;
     await this.#pay(caller, match, progress);
     // What is only passed on is upstream's to understand.
