@@ -29,7 +29,7 @@ export async function startCorpusWeb(
     REDIS_PREFIX: redis.prefix,
     UPSTREAM_URL: UPSTREAM,
     UPSTREAM_TOKEN: "bench-token",
-    WEBHOOK_SECRET: "bench-secret",
+    WEBHOOK_SECRET: "bench-webhook-secret",
     PUBLIC_URL: PUBLIC_ADDRESS,
     LOG_LEVEL: "fatal",
     HOST: "127.0.0.1",

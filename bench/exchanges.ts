@@ -28,8 +28,8 @@ const QUIET_MS = 1_500;
 
 const TOKENS = { own: `tain_${"1".repeat(40)}`, reading: `tain_${"2".repeat(40)}`, upstreams: "upstreams-token" };
 const MIRRORS_TOKEN = "bench-token";
-const WEBHOOK_SECRET = "bench-secret";
-const OPERATOR_TOKEN = "operators-token";
+const WEBHOOK_SECRET = "bench-webhook-secret";
+const OPERATOR_TOKEN = "the-operators-token";
 
 /**
  * Asks the web processes of two checkouts the same, each over its own copy of one world, and prints each difference between

@@ -9,7 +9,7 @@ import { alternate, type Benchmark, median, ROUNDS } from "./measure.ts";
 import { type ServerProcess, startServer } from "./processes.ts";
 import { openStages } from "./reference/fresh.ts";
 
-const SECRET = "bench-secret";
+const SECRET = "bench-webhook-secret";
 /** Nothing is asked of it. */
 const UPSTREAM = "http://127.0.0.1:9";
 const TIMES = 40;

@@ -98,7 +98,7 @@ export async function openMirror(
     REDIS_PREFIX: redis.prefix,
     UPSTREAM_URL: upstream.url,
     UPSTREAM_TOKEN: "bench-token",
-    WEBHOOK_SECRET: "bench-secret",
+    WEBHOOK_SECRET: "bench-webhook-secret",
     LOG_LEVEL: process.env.LOG_LEVEL ?? "error",
     HOST: "127.0.0.1",
     PORT: "0",

@@ -21,7 +21,7 @@ const DELIVERIES = 40;
 const CONNECTIONS = 16;
 /** Issues that the deliveries are about. */
 const CHANGED = 200;
-const SECRET = "bench-secret";
+const SECRET = "bench-webhook-secret";
 const NUMBER = "000000000000";
 const WORK_EVERY_MS = 500;
 

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import pg from "pg";
 import { MIGRATIONS, readMigration } from "./migrations.ts";
 import { APPLIED, type Applied, fitOf, SchemaTooNewError } from "./schema-fit.ts";
@@ -63,7 +64,8 @@ async function apply(
 }
 
 if (import.meta.main) {
-  const url = process.env.DATABASE_URL;
+  const { DATABASE_URL_FILE: file } = process.env;
+  const url = process.env.DATABASE_URL || (file && readFileSync(file, "utf8").trim());
   if (!url) {
     console.error(
       "DATABASE_URL is not set. Set it to the Postgres database to migrate, e.g. postgres://user:password@host:5432/tain",

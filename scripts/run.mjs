@@ -1,5 +1,6 @@
 // The one door to everything that runs: `node scripts/run.mjs <command>`. Plain Node 20 without dependencies, since it
 // is what installs them.
+import { adoptStoreFiles } from "./store-files.mjs";
 import { Refusal, say } from "./voice.mjs";
 
 const USAGE = `Usage: node scripts/run.mjs <command> [arguments]
@@ -44,6 +45,7 @@ if (name === "--help" || name === "-h") {
 } else {
   try {
     if (process.platform === "win32") throw new Refusal("Windows is not supported: use WSL, docker or another machine");
+    adoptStoreFiles(process.env);
     process.exitCode = await command(args);
   } catch (error) {
     if (error instanceof Error && error.name === "AbortError") say("interrupted");

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { misspeltNames } from "./config/names.ts";
-import { appId, privateKey, privateKeyFile, secret, tokens } from "./config/secrets.ts";
+import { readSecretFiles } from "./config/secret-files.ts";
+import { appId, privateKey, secret, secrets, tokens } from "./config/secrets.ts";
 import {
   allowance,
   apiUrl,
@@ -8,7 +9,6 @@ import {
   count,
   flag,
   httpUrl,
-  list,
   oneOf,
   origins,
   path,
@@ -122,13 +122,7 @@ export const SETTINGS = {
     name: "APP_PRIVATE_KEY",
     read: privateKey,
     about:
-      "The App's private key: the whole text of the `.pem` file that GitHub gave, with its line breaks, with `\\n` in their place, or as base64.",
-    secret: true,
-  },
-  appPrivateKeyFile: {
-    name: "APP_PRIVATE_KEY_FILE",
-    read: privateKeyFile,
-    about: "The path of that `.pem` file, in place of `APP_PRIVATE_KEY`.",
+      "The App's private key: the whole text of the `.pem` file that GitHub gave, with its line breaks, with `\\n` in their place, or as base64; or the path of the file in `APP_PRIVATE_KEY_FILE`.",
     secret: true,
   },
   quotaShare: {
@@ -161,7 +155,7 @@ export const SETTINGS = {
   },
   webhookSecrets: {
     name: "WEBHOOK_SECRET",
-    read: list,
+    read: secrets,
     required: true,
     about:
       "The secret of which each hook's own is made; no hook is given it. Several, comma separated: new hooks' are made of the first, those of all verify, so that it can be changed without losing a delivery.",
@@ -349,31 +343,40 @@ export class ConfigError extends Error {
   override name = "ConfigError";
 }
 
+const SECRET_NAMES = Object.values<Setting<unknown>>(SETTINGS).flatMap(({ name, secret: is }) => (is ? [name] : []));
+
+/** The environment with the secrets that stand in files, for those who read it before `parseConfig`. */
+export function withSecretFiles(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return readSecretFiles(env, SECRET_NAMES).env;
+}
+
 /**
- * Reads the environment once. Pure but for the file that APP_PRIVATE_KEY_FILE names.
+ * Reads the environment once. Pure but for the files that NAME_FILE names.
  * @throws ConfigError that names every problem at once
  */
-export function parseConfig(env: NodeJS.ProcessEnv): Config {
-  const problems: string[] = [];
+export function parseConfig(given: NodeJS.ProcessEnv): Config {
+  const { env, paths, problems: fileProblems } = readSecretFiles(given, SECRET_NAMES);
+  const problems = [...fileProblems.values()];
   const values: Record<string, unknown> = {};
   for (const [key, { name, read, required, default: fallback }] of Object.entries<Setting<unknown>>(SETTINGS)) {
     const text = env[name]?.trim() || fallback;
     values[key] = null;
     if (text === undefined) {
-      if (required) problems.push(`${name} is not set`);
+      if (required && !fileProblems.has(name)) problems.push(`${name} is not set`);
       continue;
     }
     try {
       values[key] = Object.freeze(read(text));
     } catch (error) {
-      problems.push(`${name} ${error instanceof Error ? error.message : error}`);
+      const path = paths.get(name);
+      const subject = path === undefined ? name : `${name}_FILE names a file (${path}) that`;
+      problems.push(`${subject} ${error instanceof Error ? error.message : error}`);
     }
   }
-  problems.push(...credentialProblems(env), ...misspelt(env));
+  problems.push(...credentialProblems(given), ...misspelt(env));
   const order = Object.values(SETTINGS).map(({ name }) => name);
-  const placeOf = (problem: string) => order.indexOf(problem.split(" ")[0] ?? "");
+  const placeOf = (problem: string) => order.indexOf(problem.split(" ")[0]?.replace(/_FILE$/, "") ?? "");
   problems.sort((a, b) => placeOf(a) - placeOf(b));
-  values.appPrivateKey ??= values.appPrivateKeyFile;
   if (problems.length > 0) throw new ConfigError(`Cannot start:\n  ${problems.join("\n  ")}`);
   // No type can say that a loop over the table fills every key with what the reader of that key answers.
   return Object.freeze(values) as Config;
@@ -381,15 +384,13 @@ export function parseConfig(env: NodeJS.ProcessEnv): Config {
 
 /** Upstream has to know us by tokens, by an App, or by both. */
 function credentialProblems(env: NodeJS.ProcessEnv): string[] {
-  const isSet = (name: string) => Boolean(env[name]?.trim());
-  const hasKey = isSet("APP_PRIVATE_KEY") || isSet("APP_PRIVATE_KEY_FILE");
+  const isSet = (name: string) => Boolean(env[name]?.trim() || env[`${name}_FILE`]?.trim());
+  const hasKey = isSet("APP_PRIVATE_KEY");
   const problems: string[] = [];
   if (isSet("APP_ID") && !hasKey)
     problems.push("APP_PRIVATE_KEY is not set, and APP_ID is: give the App's key too, or APP_PRIVATE_KEY_FILE");
   if (!isSet("APP_ID") && hasKey)
     problems.push("APP_ID is not set, and the App's private key is: give both or neither");
-  if (isSet("APP_PRIVATE_KEY") && isSet("APP_PRIVATE_KEY_FILE"))
-    problems.push("APP_PRIVATE_KEY_FILE is set beside APP_PRIVATE_KEY: give only one of them");
   if (!isSet("APP_ID") && !hasKey && !isSet("UPSTREAM_TOKEN"))
     problems.push("UPSTREAM_TOKEN is not set: give a token, or a GitHub App by APP_ID and APP_PRIVATE_KEY");
   return problems;
@@ -397,7 +398,7 @@ function credentialProblems(env: NodeJS.ProcessEnv): string[] {
 
 /** A name that is nearly a setting's would otherwise turn into its default without a word. */
 function misspelt(env: NodeJS.ProcessEnv): string[] {
-  const names = Object.values(SETTINGS).map(({ name }) => name);
+  const names = [...Object.values(SETTINGS).map(({ name }) => name), ...SECRET_NAMES.map((name) => `${name}_FILE`)];
   return misspeltNames(env, names).map(({ name, meant }) => `${name} is no setting: did you mean ${meant}?`);
 }
 

@@ -2,6 +2,7 @@ import { type ApiLimits, openApi } from "./api/routes.ts";
 import { parseConfig } from "./config.ts";
 import { type Context, openContext } from "./context.ts";
 import { forecast } from "./health/forecast.ts";
+import { plainTextWarnings } from "./health/plain-text.ts";
 import { health } from "./health/routes.ts";
 import { Router } from "./http/router.ts";
 import { HttpServer } from "./http/server.ts";
@@ -46,6 +47,7 @@ async function run(): Promise<void> {
   const config = parseConfig(process.env);
   await using resources = new AsyncDisposableStack();
   const ctx = await openContext(config, resources, { name: "web" });
+  for (const warning of plainTextWarnings(config)) ctx.log.warn(warning);
   const shutdown = openShutdown({ log: ctx.log, timeoutMs: config.shutdownMs });
   await guardSchema(ctx, shutdown, resources);
   const web = openWeb(ctx);

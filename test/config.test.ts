@@ -1,12 +1,12 @@
 import { generateKeyPairSync } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { parseEnv } from "node:util";
 import { describe, expect, test } from "vitest";
 import { configurationDocs } from "../scripts/generate/configuration.ts";
 import { duration } from "../src/config/values.ts";
-import { ConfigError, parseConfig, SETTINGS } from "../src/config.ts";
+import { ConfigError, parseConfig, SETTINGS, withSecretFiles } from "../src/config.ts";
 import { openLog, readable } from "../src/operations/log.ts";
 
 const least = {
@@ -14,7 +14,7 @@ const least = {
   REDIS_URL: "rediss://:redis-pass%2Bword@redis.example:6379/0",
   UPSTREAM_URL: "https://api.github.com",
   UPSTREAM_TOKEN: "upstream-token-one,upstream-token-two",
-  WEBHOOK_SECRET: "webhook-secret",
+  WEBHOOK_SECRET: "first-webhook-secret",
 };
 
 const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
@@ -42,7 +42,7 @@ test("with only what is required, everything else has its documented default", (
     redisPrefix: "{tain}",
     repositories: [],
     upstreamTokens: ["upstream-token-one", "upstream-token-two"],
-    webhookSecrets: ["webhook-secret"],
+    webhookSecrets: ["first-webhook-secret"],
     deliveryRetentionMs: 7 * 86_400_000,
     catchUpIntervalMs: 300_000,
     sweepIntervalMs: 240_000,
@@ -153,7 +153,9 @@ describe("a value that cannot be right says what would be", () => {
     ["REPOSITORIES", "octo/demo octo/other", "neither owner/name nor owner/*"],
     ["REPOSITORIES", "*/*", "neither owner/name nor owner/*"],
     ["LOG_LEVEL", "INFO", "not one of silent, fatal, error, warn, info, debug, trace"],
-    ["OPERATOR_TOKEN", "abc", "at least 8 characters"],
+    ["OPERATOR_TOKEN", "fifteen-letters", "at least 16 characters"],
+    ["WEBHOOK_SECRET", "fifteen-letters", "at least 16 characters"],
+    ["WEBHOOK_SECRET", "a-secret-that-is-long, fifteen-letters", "at least 16 characters"],
   ])("%s=%s", (name, value, message) => {
     expect(problemsOf({ ...least, [name]: value })).toEqual([expect.stringMatching(new RegExp(`^${name} `))]);
     expect(problemsOf({ ...least, [name]: value })[0]).toContain(message);
@@ -183,10 +185,10 @@ test("lists lose blanks and doubles, and names their case", () => {
   const config = parseConfig({
     ...least,
     REPOSITORIES: " Octo/Demo, octo/demo ,hub/* ,",
-    WEBHOOK_SECRET: "new-secret, old-secret",
+    WEBHOOK_SECRET: "newer-webhook-secret, older-webhook-secret",
   });
   expect(config.repositories).toEqual(["octo/demo", "hub/*"]);
-  expect(config.webhookSecrets).toEqual(["new-secret", "old-secret"]);
+  expect(config.webhookSecrets).toEqual(["newer-webhook-secret", "older-webhook-secret"]);
 });
 
 test("addresses lose the slash at their end", () => {
@@ -195,6 +197,52 @@ test("addresses lose the slash at their end", () => {
   ).toMatchObject({
     upstreamUrl: "https://ghe.example/api/v3",
     publicUrl: "https://tain.example",
+  });
+});
+
+describe("a secret may stand in a file", () => {
+  const file = async (text: string) => {
+    const path = join(await mkdtemp(join(tmpdir(), "tain-secret-")), "secret");
+    await writeFile(path, text);
+    return path;
+  };
+
+  test.each(["DATABASE_URL", "REDIS_URL", "UPSTREAM_TOKEN", "WEBHOOK_SECRET", "OPERATOR_TOKEN"])(
+    "%s_FILE, whose last line break is no part of it",
+    async (name) => {
+      const given: Record<string, string> = { ...least, OPERATOR_TOKEN: "token-of-the-operator" };
+      const { [name]: text = "", ...others } = given;
+      for (const end of ["", "\n", "\r\n"])
+        expect(parseConfig({ ...others, [`${name}_FILE`]: await file(text + end) })).toEqual(parseConfig(given));
+    },
+  );
+
+  test("both the file and the setting are too much, and neither is shown", async () => {
+    const WEBHOOK_SECRET_FILE = await file("another-hidden-secret");
+    expect(problemsOf({ ...least, WEBHOOK_SECRET_FILE })).toEqual([
+      "WEBHOOK_SECRET_FILE is set beside WEBHOOK_SECRET: give only one of them",
+    ]);
+  });
+
+  test("a file that is missing, empty or holds what cannot be right is named, once", async () => {
+    const { WEBHOOK_SECRET: _, ...others } = least;
+    const [empty, short] = [await file("\n"), await file("short\n")];
+    for (const [path, problem] of [
+      ["/no/such/file", "WEBHOOK_SECRET_FILE names a file that cannot be read: /no/such/file (ENOENT)"],
+      [empty, `WEBHOOK_SECRET_FILE names a file that cannot be read: ${empty} (it is empty)`],
+      [short, `WEBHOOK_SECRET_FILE names a file (${short}) that is too short to be a secret`],
+    ] as const)
+      expect(problemsOf({ ...others, WEBHOOK_SECRET_FILE: path })).toEqual([expect.stringContaining(problem)]);
+    expect(problemsOf({ ...others, WEBHOOK_SECRET_FILES: "x" })).toContain(
+      "WEBHOOK_SECRET_FILES is no setting: did you mean WEBHOOK_SECRET_FILE?",
+    );
+  });
+
+  test("who reads the environment before finds the text, and nothing is read twice", async () => {
+    const { DATABASE_URL, ...others } = least;
+    const settled = withSecretFiles({ ...others, DATABASE_URL_FILE: await file(`${DATABASE_URL}\n`) });
+    expect(settled).toEqual(least);
+    expect(parseConfig(settled)).toEqual(parseConfig(least));
   });
 });
 
@@ -227,7 +275,7 @@ describe("the log", () => {
   };
 
   test("no secret gets into it, wherever it stands", () => {
-    const quoted = 'se"cr\\et-word';
+    const quoted = 'a-quoted-se"cr\\et-word';
     const output = logged(
       (log) => {
         const cause = new Error(`connect to ${least.DATABASE_URL} failed`);
@@ -237,18 +285,18 @@ describe("the log", () => {
             token: "another",
             nested: { payload: "private text", secret: 1 },
           },
-          "webhook-secret",
+          "first-webhook-secret",
         );
-        log.warn({ url: least.REDIS_URL, word: "redis-pass+word" }, "the operators-token");
+        log.warn({ url: least.REDIS_URL, word: "redis-pass+word" }, "the token-of-the-operator");
       },
-      { OPERATOR_TOKEN: "operators-token", WEBHOOK_SECRET: `webhook-secret,${quoted}` },
+      { OPERATOR_TOKEN: "token-of-the-operator", WEBHOOK_SECRET: `first-webhook-secret,${quoted}` },
     );
     for (const secret of [
       "database-password",
       "redis-pass",
       "upstream-token",
       "webhook-secret",
-      "operators-token",
+      "token-of-the-operator",
       "another",
       "private text",
       "et-word",
@@ -306,7 +354,7 @@ describe("a GitHub App", () => {
     expect(appPrivateKey).toContain("BEGIN PRIVATE KEY");
     await writeFile(path, "no key");
     expect(problemsOf({ ...tokenless, APP_ID: "1", APP_PRIVATE_KEY_FILE: path })).toEqual([
-      expect.stringContaining(`names a file (${path}) that is no private key in PEM`),
+      expect.stringContaining(`APP_PRIVATE_KEY_FILE names a file (${path}) that is no private key in PEM`),
     ]);
     expect(problemsOf({ ...tokenless, APP_ID: "1", APP_PRIVATE_KEY_FILE: "/no/such/file" })).toEqual([
       expect.stringContaining("cannot be read: /no/such/file (ENOENT)"),

@@ -35,7 +35,7 @@ export async function openStages({
   resources.defer(() => worker.close());
   await worker.waitUntilReady();
 
-  const signature = `sha256=${createHmac("sha256", "bench-secret").update(body).digest("hex")}`;
+  const signature = `sha256=${createHmac("sha256", "bench-webhook-secret").update(body).digest("hex")}`;
   return {
     each: {
       roundTripMs: async () => {

@@ -42,6 +42,9 @@ function configurationPage(): string {
 Every setting is an environment variable, read once when a process starts. A value that cannot be right stops the process, and
 the message names every such setting at once; it never turns into the default. A variable that is empty counts as not set.
 
+A secret may stand in a file: \`WEBHOOK_SECRET_FILE\` names the file that holds \`WEBHOOK_SECRET\`, and so for every setting that is
+marked as a secret. A line break at the file's end is no part of it. Secrets that you choose have at least 16 characters.
+
 | variable | default | what it is for |
 | --- | --- | --- |
 ${rows.join("\n")}

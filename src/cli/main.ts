@@ -69,7 +69,9 @@ async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv): Prom
     return 0;
   }
   await using resources = new AsyncDisposableStack();
-  return await command.run({ words, flags, values, env, resources }, openOutput({ json: flags.has("json") }));
+  const { withSecretFiles } = await import("../config.ts");
+  const settled = withSecretFiles(env);
+  return await command.run({ words, flags, values, env: settled, resources }, openOutput({ json: flags.has("json") }));
 }
 
 async function overview(): Promise<string> {

@@ -1,5 +1,4 @@
 import { createPrivateKey } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { list } from "./values.ts";
 
 /** Tokens travel in a header, which bears no blanks and nothing beyond ASCII. The message must not repeat one. */
@@ -42,22 +41,17 @@ export function privateKey(text: string): string {
   return key.export({ type: "pkcs8", format: "pem" }).toString();
 }
 
-export function privateKeyFile(path: string): string {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    const reason = error instanceof Error && "code" in error ? error.code : error;
-    throw new Error(`names a file that cannot be read: ${path} (${reason})`, { cause: error });
-  }
-  try {
-    return privateKey(text.trim());
-  } catch (error) {
-    throw new Error(`names a file (${path}) that ${error instanceof Error ? error.message : error}`, { cause: error });
-  }
-}
+/** A shorter one can be guessed by trying. */
+const SHORTEST_SECRET = 16;
 
 export function secret(text: string): string {
-  if (text.length < 8) throw new Error("is too short to be a secret: use at least 8 characters");
+  if (text.length < SHORTEST_SECRET)
+    throw new Error(
+      `is too short to be a secret: use at least ${SHORTEST_SECRET} characters, such as \`openssl rand -hex 24\` makes`,
+    );
   return text;
+}
+
+export function secrets(text: string): string[] {
+  return list(text).map(secret);
 }

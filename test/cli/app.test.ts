@@ -57,14 +57,14 @@ test("the App's webhook is found missing, registered, proven by a delivery that 
     stdout: "app: the App's webhook is registered, and its ping arrived\n",
   });
   expect(await run(world, ["hooks", "check"])).toMatchObject({ code: 0, stdout: "app: well\n" });
-  const WEBHOOK_SECRET = "the-new-secret,test-webhook-secret";
+  const WEBHOOK_SECRET = "the-new-webhook-secret,test-webhook-secret";
   world.ctx.config = { ...world.ctx.config, webhookSecrets: WEBHOOK_SECRET.split(",") };
   const rotated = await run(world, ["hooks", "rotate", "--json"], { WEBHOOK_SECRET });
   expect(rotated).toMatchObject({
     code: 0,
     json: { step: "finish", rotated: [{ repository: "app", ping: "arrived" }] },
   });
-  expect(app.hook.secret).toBe(hookSecret("the-new-secret", OWN));
+  expect(app.hook.secret).toBe(hookSecret("the-new-webhook-secret", OWN));
 
   const refused = await run(world, ["hooks", "remove", "app"]);
   expect(refused.code).toBe(2);

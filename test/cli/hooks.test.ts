@@ -191,7 +191,7 @@ test("a hook whose ping with the new secret is refused has its old secret again"
   await using world = await openHooked();
   await tainOn(world, ["hooks", "register"]);
   // Of two receivers behind one address only one has been restarted: our own ping met that one.
-  const WEBHOOK_SECRET = "the-new-secret,test-webhook-secret";
+  const WEBHOOK_SECRET = "the-new-webhook-secret,test-webhook-secret";
   let asked = 0;
   const front = createServer(async (_request, response) => {
     asked += 1;

@@ -28,7 +28,9 @@ describe.each(pages)("%s", (page) => {
 
   test("each setting that it names exists", () => {
     const known = [
-      ...Object.values(SETTINGS).map(({ name }) => name),
+      ...Object.values(SETTINGS).flatMap((setting) =>
+        "secret" in setting ? [setting.name, `${setting.name}_FILE`] : [setting.name],
+      ),
       "KEEP_CORPORA",
       "NODE_COMPILE_CACHE",
       "NODE_ENV",

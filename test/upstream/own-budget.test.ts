@@ -45,7 +45,7 @@ test("what a process leases by itself, the budget of all processes would have le
   const redis = new Redis(url);
   const config = parseConfig({
     ...{ DATABASE_URL: "postgres://unused", REDIS_URL: url, UPSTREAM_URL: "http://unused" },
-    ...{ UPSTREAM_TOKEN: "unused", WEBHOOK_SECRET: "unused-here", LOG_LEVEL: "silent" },
+    ...{ UPSTREAM_TOKEN: "unused", WEBHOOK_SECRET: "unused-here-and-long", LOG_LEVEL: "silent" },
   });
   const log = openLog(config, { name: "test" });
   try {

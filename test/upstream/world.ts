@@ -110,7 +110,7 @@ export async function openUpstreamWorld(play: Play, options: WorldOptions = {}):
     REDIS_PREFIX: prefix,
     UPSTREAM_URL: options.url ?? `http://127.0.0.1:${(server.address() as AddressInfo).port}${options.path ?? ""}`,
     UPSTREAM_TOKEN: (options.tokens ?? ["token-one"]).join(","),
-    WEBHOOK_SECRET: "unused-here",
+    WEBHOOK_SECRET: "unused-here-and-long",
     LOG_LEVEL: "silent",
     ...options.env,
   });
