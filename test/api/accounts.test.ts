@@ -55,14 +55,27 @@ describe("accounts", () => {
   });
 
   test("what upstream tells an account of itself is told to nobody else", async () => {
-    const own = await world.get("/user");
-    expect(own.body).toHaveProperty("two_factor_authentication");
-    for (const token of [null, world.token]) {
-      const shown = await world.get(`/users/${own.body.login}`, { token });
-      expect(shown.status).toBe(200);
+    const { body: own } = await world.getUpstream("/user");
+    expect(own).toHaveProperty("two_factor_authentication");
+    const asked: [path: string, token: string | null][] = [
+      [`/users/${own.login}`, null],
+      [`/users/${own.login}`, world.token],
+      // Own tokens are given to others, and answer as the operator unless they were made for somebody else.
+      ["/user", world.token],
+      ["/user", world.readToken],
+    ];
+    for (const [path, token] of asked) {
+      const shown = await world.get(path, { token });
+      expect([shown.status, shown.body.id]).toEqual([200, own.id]);
       expect(shown.body.email).toBeNull();
       expect(shown.body.user_view_type).toBe("public");
-      for (const key of ["plan", "two_factor_authentication", "notification_email", "disk_usage"])
+      for (const key of [
+        "plan",
+        "two_factor_authentication",
+        "notification_email",
+        "disk_usage",
+        "total_private_repos",
+      ])
         expect(shown.body).not.toHaveProperty(key);
     }
   });

@@ -174,7 +174,7 @@ function payerOf(userId: number, rights: ReadonlyMap<number, RepositoryRights>):
 }
 
 /** What `GET /user` shows to oneself alone. GitHub's OpenAPI: private-user without public-user. */
-const ONES_OWN =
+export const ONES_OWN =
   /^(private_gists|total_private_repos|owned_private_repos|disk_usage|collaborators|two_factor_authentication|plan|business_plus|ldap_dn|notification_email)$/;
 
 function requireId(value: Json): number {

@@ -2,23 +2,12 @@ import { type Fields, objectOf, parseStored } from "../../json.ts";
 import { findOwnedRepositories, type RepositorySort } from "../../mirror/read/repository-lists.ts";
 import { findUser, findUserByLogin, type UserRow } from "../../mirror/read/users.ts";
 import { type Answer, type ApiContext, type Call, ok } from "../call.ts";
+import { ONES_OWN } from "../callers/upstream-callers.ts";
 import { type FieldFault, invalid, notFound } from "../dialect/fault.ts";
 import { choice, direction } from "../dialect/query.ts";
 import { askUpstream, storeShown } from "../forward/upstream-read.ts";
 import { showFields } from "../view.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
-
-/** Fields that upstream shows only to the account itself. The mirror may know them of its own token's account. */
-const PRIVATE_KEYS = [
-  "notification_email",
-  "private_gists",
-  "total_private_repos",
-  "owned_private_repos",
-  "disk_usage",
-  "collaborators",
-  "two_factor_authentication",
-  "plan",
-];
 
 /** What only an organisation's own page has. */
 const ORGANIZATION_KEYS = [
@@ -70,13 +59,21 @@ const SHOWN_OF_ORGANIZATIONS = [
 /** `/users/{username}` and `/user/{account_id}`. */
 export async function getUser(call: Call): Promise<Answer> {
   const account = await readWhole(call, await requireAccount(call), "user");
-  const fields = await showFields(call, { repositoryId: 0, document: account.document });
-  const isOwn = PRIVATE_KEYS.some((key) => key in fields);
-  for (const key of [...PRIVATE_KEYS, ...ORGANIZATION_KEYS]) delete fields[key];
+  return ok(await showToAll(call, account), { lastModified: account.updatedAt, confirmedAt: account.seenAt });
+}
+
+/**
+ * The account as anyone sees it. The mirror may know of its own token's account what upstream tells the account alone;
+ * our own tokens are given to others, also those that answer as that account.
+ */
+export async function showToAll(call: Call, { document }: Pick<UserRow, "document">): Promise<string> {
+  const fields = await showFields(call, { repositoryId: 0, document });
+  const own = Object.keys(fields).filter((key) => ONES_OWN.test(key));
+  for (const key of [...own, ...ORGANIZATION_KEYS]) delete fields[key];
   // Upstream told this address to the account itself and may hide it from others, so none is shown.
-  if (isOwn && "email" in fields) fields.email = null;
+  if (own.length > 0 && "email" in fields) fields.email = null;
   if ("user_view_type" in fields) fields.user_view_type = "public";
-  return ok(JSON.stringify(fields), { lastModified: account.updatedAt, confirmedAt: account.seenAt });
+  return JSON.stringify(fields);
 }
 
 /** `/orgs/{org}` and `/organizations/{organization_id}`. */

@@ -6,7 +6,7 @@ import { type Answer, type Call, ok, type RepositoryCall, requireUser } from "..
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { choice, direction, moment } from "../dialect/query.ts";
 import { showOne } from "../view.ts";
-import { readWhole } from "./accounts.ts";
+import { readWhole, showToAll } from "./accounts.ts";
 import { askedPage, numberedPage } from "./page.ts";
 
 export async function getViewer(call: Call): Promise<Answer> {
@@ -26,9 +26,8 @@ export async function getViewer(call: Call): Promise<Answer> {
       return { account: known, notFresh: { notFresh: error.message } };
     },
   );
-  const { document, updatedAt, seenAt } = account;
-  const shown = await showOne(call, { repositoryId: 0, document });
-  return ok(shown, { lastModified: updatedAt, confirmedAt: seenAt, ...notFresh });
+  const { updatedAt, seenAt } = account;
+  return ok(await showToAll(call, account), { lastModified: updatedAt, confirmedAt: seenAt, ...notFresh });
 }
 
 const RELATIONS = ["owner", "collaborator", "organization_member"] as const;
