@@ -7,6 +7,7 @@ import {
   revokeApiTokens,
   type TokenScope,
 } from "../api/callers/tokens.ts";
+import { duration } from "../config/values.ts";
 import type { Context } from "../context.ts";
 import { readViewer } from "../sync/following/viewer.ts";
 import { type Command, CommandError, type CommandGroup, type Given, listOf, UsageError } from "./command.ts";
@@ -24,6 +25,7 @@ const create: Command = {
       about: "only these repositories beside the public ones: owner/name or owner/*, comma separated, all mirrored",
     },
     limit: { takes: "N", about: "requests and points an hour of its own, or off (default: its user's common quota)" },
+    expires: { takes: "WHEN", about: "a date (2027-01-31), or how long it is for (30d, 12h); default: never" },
   },
   flags: { write: "let it write, too: what it writes is done at upstream with UPSTREAM_TOKEN" },
   about: `
@@ -67,10 +69,11 @@ async function runCreate({ flags, values, env, resources }: Given, output: Outpu
   const patterns = repos === undefined ? null : readPatterns("token create --repos", repos.split(",").filter(Boolean));
   const hourlyLimit = readLimit(values.get("limit"));
   const { ctx } = await openInstance(env, resources);
+  const expiresAt = readExpiry(values.get("expires"), ctx.clock.now());
   const { userId, login } = await findUser(ctx, values.get("login"));
   const canWrite = flags.has("write");
   const scope = patterns && (await scopeOf(ctx, patterns));
-  const text = await createApiToken(ctx, { userId, canWrite, scope, hourlyLimit });
+  const text = await createApiToken(ctx, { userId, canWrite, scope, hourlyLimit, expiresAt });
   output.document({
     token: text,
     id: apiTokenId(text),
@@ -79,11 +82,12 @@ async function runCreate({ flags, values, env, resources }: Given, output: Outpu
     canWrite,
     repositories: patterns,
     hourlyLimit,
+    expiresAt,
   });
   // Alone on its line of stdout, so that a script can take it.
   output.line(text);
   output.note(
-    `tain: answers as ${login}, ${canWrite ? "reads and writes" : "reads only"}${patterns ? `, for ${listOf(patterns, "and")}` : ""}; its id is ${apiTokenId(text)}. It is shown this once`,
+    `tain: answers as ${login}, ${canWrite ? "reads and writes" : "reads only"}${patterns ? `, for ${listOf(patterns, "and")}` : ""}${expiresAt ? `, until ${expiresAt.toISOString()}` : ""}; its id is ${apiTokenId(text)}. It is shown this once`,
   );
   return 0;
 }
@@ -94,6 +98,20 @@ function readLimit(text: string | undefined): number | null {
   if (text === "off") return 0;
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
   throw new UsageError(`--limit takes a number of requests an hour, or off, and not ${text}`);
+}
+
+/** @throws UsageError for what is no time, or is over */
+function readExpiry(text: string | undefined, now: Date): Date | null {
+  if (text === undefined) return null;
+  const span = /^\d+(s|m|h|d)$/.test(text) ? duration(text) : null;
+  const isDate = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/.test(text);
+  const at = new Date(span !== null ? now.getTime() + span : isDate ? text : Number.NaN);
+  if (Number.isNaN(at.getTime()))
+    throw new UsageError(
+      `--expires takes a date (2027-01-31, 2027-01-31T12:00:00Z) or how long it is for (30d, 12h), and not ${text}`,
+    );
+  if (at <= now) throw new UsageError(`--expires names a time that is over: ${text}`);
+  return at;
 }
 
 /** @throws CommandError for a repository or account that is not mirrored */
@@ -178,9 +196,17 @@ async function runRevoke({ words, flags, env, resources }: Given, output: Output
 }
 
 function tokensTable(tokens: readonly ListedToken[], { clock }: Pick<Context, "clock">): string {
-  const ago = (at: Date | null) => (at === null ? "never" : `${spanOf(clock.now().getTime() - at.getTime())} ago`);
-  const rows = tokens.map(
-    ({ id, login, userId, canWrite, repositories, hourlyLimit, createdAt, lastUsedAt, revokedAt }) => [
+  const now = clock.now().getTime();
+  const ago = (at: Date | null) => (at === null ? "never" : `${spanOf(now - at.getTime())} ago`);
+  const stateOf = ({ revokedAt, expiresAt }: ListedToken) => {
+    if (revokedAt !== null) return styled("red", `revoked ${ago(revokedAt)}`);
+    if (expiresAt === null) return styled("green", "valid");
+    const leftMs = expiresAt.getTime() - now;
+    return leftMs > 0 ? styled("green", `valid for ${spanOf(leftMs)}`) : styled("red", `expired ${ago(expiresAt)}`);
+  };
+  const rows = tokens.map((each) => {
+    const { id, login, userId, canWrite, repositories, hourlyLimit, createdAt, lastUsedAt } = each;
+    return [
       id,
       login ?? `user ${userId}`,
       canWrite ? "reads and writes" : "reads",
@@ -188,8 +214,8 @@ function tokensTable(tokens: readonly ListedToken[], { clock }: Pick<Context, "c
       hourlyLimit === null ? "its user's" : hourlyLimit === 0 ? "none" : `${hourlyLimit}/h`,
       ago(createdAt),
       ago(lastUsedAt),
-      revokedAt === null ? styled("green", "valid") : styled("red", `revoked ${ago(revokedAt)}`),
-    ],
-  );
+      stateOf(each),
+    ];
+  });
   return table(["ID", "ANSWERS AS", "MAY", "REPOSITORIES", "LIMIT", "MADE", "LAST USED", "STATE"], rows);
 }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tainOn } from "./tain-on.ts";
@@ -74,6 +75,44 @@ test("a revoked token is refused, by its id or by itself; one unknown id among s
   expect((await tainOn(world, ["token", "revoke", "--all"])).stdout).toBe(
     "0 tokens revoked; every process refuses them within ten seconds\n",
   );
+});
+
+test("a token can be for a while: then it is refused, and the list says so", async () => {
+  await using world = await openWorld({ workers: false });
+  const create = async (...more: string[]) => (await tainOn(world, ["token", "create", "--json", ...more])).json;
+  const made = await create("--expires", "30d");
+  const ofDate = await create("--expires", "2100-01-31");
+  const lasting = await create();
+  expect(Date.parse(made.expiresAt) - Date.now()).toBeGreaterThan(29 * 86_400_000);
+  expect(Date.parse(made.expiresAt) - Date.now()).toBeLessThanOrEqual(30 * 86_400_000);
+  expect([ofDate.expiresAt, lasting.expiresAt]).toEqual(["2100-01-31T00:00:00.000Z", null]);
+
+  await world.ctx.db.query(sql`
+    update api_tokens set expires_at = ${new Date()} where left(hash, 12) = ${made.id}`);
+  const refused = await asked(world, made.token);
+  expect([refused.status, await refused.json()]).toMatchObject([401, { message: "Bad credentials" }]);
+  for (const { token } of [ofDate, lasting]) expect((await asked(world, token)).status).toBe(200);
+  const { stdout } = await tainOn(world, ["token", "list"]);
+  expect(stdout).toMatch(new RegExp(`^${made.id} .* expired \\S+ ago`, "m"));
+  expect(stdout).toMatch(new RegExp(`^${ofDate.id} .* valid for `, "m"));
+  expect(stdout).toMatch(new RegExp(`^${lasting.id} .* valid *$`, "m"));
+});
+
+test("a time that is none, or is over, makes no token", async () => {
+  await using world = await openWorld({ workers: false });
+  const before = (await tainOn(world, ["token", "list", "--json"])).json.tokens.length;
+  for (const [when, reason] of [
+    ["soon", /^tain: --expires takes a date/],
+    ["30", /^tain: --expires takes a date/],
+    ["2100-02-31x", /^tain: --expires takes a date/],
+    ["99999999999d", /^tain: --expires takes a date/],
+    ["0d", /^tain: --expires names a time that is over/],
+    ["2020-01-31", /^tain: --expires names a time that is over/],
+  ] as const) {
+    const refused = await tainOn(world, ["token", "create", "--expires", when]);
+    expect(refused, when).toMatchObject({ code: 2, stdout: "", stderr: expect.stringMatching(reason) });
+  }
+  expect((await tainOn(world, ["token", "list", "--json"])).json.tokens).toHaveLength(before);
 });
 
 test("a token can be for some repositories, and have a quota of its own", async () => {

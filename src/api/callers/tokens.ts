@@ -8,7 +8,7 @@ import { classOfRights, type Recognised } from "./payer.ts";
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_CHARACTERS = 40;
 
-/** Revoking a token takes effect within this time in every process. */
+/** A token that is revoked, or has expired, is refused within this time in every process. */
 const REMEMBERED_MS = 10_000;
 const REMEMBERED_TOKENS = 10_000;
 const LAST_USE_PRECISION_MS = 60_000;
@@ -42,13 +42,20 @@ export async function createApiToken(
     canWrite,
     scope = null,
     hourlyLimit = null,
-  }: { userId: number; canWrite: boolean; scope?: TokenScope | null; hourlyLimit?: number | null },
+    expiresAt = null,
+  }: {
+    userId: number;
+    canWrite: boolean;
+    scope?: TokenScope | null;
+    hourlyLimit?: number | null;
+    expiresAt?: Date | null;
+  },
 ): Promise<string> {
   const token = `tain_${Array.from({ length: RANDOM_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join("")}`;
   await db.query(sql`
-    insert into api_tokens (hash, user_id, can_write, created_at, repository_ids, owner_ids, hourly_limit)
+    insert into api_tokens (hash, user_id, can_write, created_at, repository_ids, owner_ids, hourly_limit, expires_at)
       values (${hashOf(token)}, ${userId}, ${canWrite}, ${clock.now()},
-        ${scope?.repositoryIds ?? null}, ${scope?.ownerIds ?? null}, ${hourlyLimit})`);
+        ${scope?.repositoryIds ?? null}, ${scope?.ownerIds ?? null}, ${hourlyLimit}, ${expiresAt})`);
   return token;
 }
 
@@ -67,6 +74,8 @@ export interface ListedToken {
   createdAt: Date;
   /** To the minute; null: never. */
   lastUsedAt: Date | null;
+  /** Null: never. */
+  expiresAt: Date | null;
   revokedAt: Date | null;
 }
 
@@ -82,7 +91,7 @@ const LISTED = sql`left(t.hash, ${ID_LENGTH}) as id, t.user_id::float8 as "userI
     array(select r.full_name from repositories r where r.id = any(t.repository_ids) order by lower(r.full_name)) ||
     array(select o.login || '/*' from users o where o.id = any(t.owner_ids) order by lower(o.login)) end
     as repositories, t.hourly_limit as "hourlyLimit", t.created_at as "createdAt", t.last_used_at as "lastUsedAt",
-  t.revoked_at as "revokedAt"`;
+  t.expires_at as "expiresAt", t.revoked_at as "revokedAt"`;
 
 /** All tokens that were ever made, the newest first. */
 export async function listApiTokens({ db }: Pick<Context, "db">): Promise<ListedToken[]> {
@@ -151,7 +160,7 @@ export class ApiTokens {
     return known.token;
   }
 
-  /** Null: there is no such token, or it is revoked. */
+  /** Null: there is no such token, or it is revoked or has expired. */
   async find(text: string): Promise<ApiToken | null> {
     const hash = hashOf(text);
     let known = this.#known.get(hash);
@@ -162,7 +171,8 @@ export class ApiTokens {
             case when t.repository_ids is not null or t.owner_ids is not null then
               array(select r.id::float8 from repositories r
                 where r.id = any(t.repository_ids) or r.owner_id = any(t.owner_ids)) end as repositories
-          from api_tokens t where t.hash = ${hash} and t.revoked_at is null`);
+          from api_tokens t where t.hash = ${hash} and t.revoked_at is null
+            and (t.expires_at is null or t.expires_at > ${this.#ctx.clock.now()})`);
       known = {
         token: row ? tokenOf(hash.slice(0, ID_LENGTH), row) : null,
         usedAt: Math.max(row?.last_used_at?.getTime() ?? 0, this.#lastUses.get(hash) ?? 0),
