@@ -325,7 +325,7 @@ export const plants: readonly Plant[] = [
     property: 8,
     does: "A revoked token is still answered.",
     file: "src/api/callers/tokens.ts",
-    replaces: [[" and t.revoked_at is null`", "`"]],
+    replaces: [[" and t.revoked_at is null\n", "\n"]],
     tests: ["test/api/visibility.test.ts"],
   },
   {
@@ -371,9 +371,14 @@ export const plants: readonly Plant[] = [
   {
     name: "status-for-all",
     property: 8,
-    does: "Requests through a proxy are shown the operator's page.",
+    does: "Requests without the operator's token are shown the operator's page.",
     file: "src/health/operator.ts",
-    replaces: [["return isDirectLoopback(exchange);", "return exchange.peer.length > 0;"]],
+    replaces: [
+      [
+        "return given !== undefined && operatorToken !== null && isSame(given, operatorToken);",
+        "return given === undefined;",
+      ],
+    ],
     tests: ["test/receiver/health.test.ts"],
   },
   {
