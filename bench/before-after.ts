@@ -9,7 +9,7 @@ import { getRequest, type Loader, openLoader, postRequest } from "./load.ts";
 import { ROUNDS } from "./measure.ts";
 import { randomIssues } from "./one.ts";
 import type { ServerProcess } from "./processes.ts";
-import { signedDeliveries } from "./receiving.ts";
+import { SECRET, signedDeliveries } from "./receiving.ts";
 import { CONNECTIONS } from "./same-page.ts";
 import { type Cost, costOf, measureSlice, type Side } from "./serving.ts";
 
@@ -109,9 +109,11 @@ async function openCheckout(folder: string, resources: AsyncDisposableStack) {
   const { openCorpus } = (await import(at("corpus.ts"))) as typeof CorpusModule;
   const { startCorpusWeb } = (await import(at("corpus-web.ts"))) as typeof CorpusWebModule;
   const corpus = await openCorpus(READ_SIZE);
-  const direct = await startCorpusWeb(corpus);
+  // The checkouts' own may differ, and deliveries are signed here.
+  const env = { WEBHOOK_SECRET: SECRET };
+  const direct = await startCorpusWeb(corpus, env);
   resources.use(direct.server);
-  const proxied = await startCorpusWeb(corpus, { TRUSTED_PROXIES: "loopback" });
+  const proxied = await startCorpusWeb(corpus, { ...env, TRUSTED_PROXIES: "loopback" });
   resources.use(proxied.server);
   return { corpus, direct, proxied: { ...proxied, headers: { ...proxied.headers, ...FORWARDED } } };
 }

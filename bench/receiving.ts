@@ -4,7 +4,7 @@ import { type BenchDatabase, benchRedis } from "./databases.ts";
 import { postRequest } from "./load.ts";
 import { type ServerProcess, startServer } from "./processes.ts";
 
-const SECRET = "bench-webhook-secret";
+export const SECRET = "bench-webhook-secret";
 /** Where each delivery's own number stands in its GUID. */
 const NUMBER = "000000000000";
 const GUID = `5f3a9c01-0000-4000-8000-${NUMBER}`;
