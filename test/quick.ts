@@ -10,5 +10,5 @@ export const QUICK = [
   "test/receiver/{faults,inbox,together}.test.ts",
   "test/simulator/{generate-world,world-rules,rest-resources,rest-protocol,graphql-resources,webhooks-events}.test.ts",
   "test/upstream/{get,conditional,graphql,limits,ledger}.test.ts",
-  "test/scenario/{backfill,late-webhooks,read-your-writes}.test.ts",
+  "test/scenario/{backfill,catch-up,selection}.test.ts",
 ];
