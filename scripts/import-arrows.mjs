@@ -35,7 +35,7 @@ const ARROWS = {
   "src/web.ts": [...PRODUCTION, "src/receiver", "src/api", "src/health"],
   "src/cli": [...PRODUCTION, "src/receiver", "src/sync", "src/api", "src/health"],
   workers: [...PRODUCTION, "src/receiver", "src/sync", "src/api", "src/health"],
-  "scripts/generate": ["src/config.ts", "src/api"],
+  "scripts/generate": ["src/config", "src/api"],
   scripts: [],
   bench: ["*"],
   test: ["*"],

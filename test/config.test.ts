@@ -5,8 +5,9 @@ import { isAbsolute, join } from "node:path";
 import { parseEnv } from "node:util";
 import { describe, expect, test } from "vitest";
 import { configurationDocs } from "../scripts/generate/configuration.ts";
+import { SETTINGS } from "../src/config/settings.ts";
 import { duration } from "../src/config/values.ts";
-import { ConfigError, parseConfig, SETTINGS, withSecretFiles } from "../src/config.ts";
+import { ConfigError, parseConfig, withSecretFiles } from "../src/config.ts";
 import { openLog, readable } from "../src/operations/log.ts";
 
 const least = {

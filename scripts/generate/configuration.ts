@@ -1,4 +1,4 @@
-import { SETTINGS } from "../../src/config.ts";
+import { SETTINGS } from "../../src/config/settings.ts";
 
 // Writes `.env.example` and `docs/configuration.md` from the settings. Run it after a setting has changed:
 //   node scripts/generate/configuration.ts
@@ -51,7 +51,7 @@ ${rows.join("\n")}
 
 Durations are written \`500ms\`, \`30s\`, \`5m\`, \`24h\`, \`7d\`, or as plain seconds. Lists are separated by commas.
 
-This page and \`.env.example\` are written by \`node scripts/generate/configuration.ts\` from \`src/config.ts\`.
+This page and \`.env.example\` are written by \`node scripts/generate/configuration.ts\` from \`src/config/settings.ts\`.
 `;
 }
 

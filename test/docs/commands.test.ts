@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { registerHook } from "../../src/cli/hooks/repository-hooks.ts";
 import { greeting } from "../../src/cli/up/greeting.ts";
-import { SETTINGS } from "../../src/config.ts";
+import { SETTINGS } from "../../src/config/settings.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openTestDatabase } from "../support/database.ts";

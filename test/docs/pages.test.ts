@@ -1,7 +1,7 @@
 import { existsSync, globSync, readdirSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
-import { SETTINGS } from "../../src/config.ts";
+import { SETTINGS } from "../../src/config/settings.ts";
 import { QUEUE_NAMES } from "../../src/queues/queues.ts";
 import { VERSION } from "../../src/version.ts";
 import { codeSpansOf, pages, projectRoot, proseOf, readPage } from "./markdown.ts";

@@ -1,0 +1,331 @@
+import { appId, privateKey, secret, secrets, tokens } from "./secrets.ts";
+import {
+  allowance,
+  apiUrl,
+  bodiesSize,
+  count,
+  flag,
+  httpUrl,
+  oneOf,
+  origins,
+  path,
+  patterns,
+  port,
+  prefix,
+  proxies,
+  share,
+  size,
+  span,
+  timeout,
+  urlOf,
+  word,
+} from "./values.ts";
+
+/** One setting of the environment. */
+export interface Setting<T> {
+  name: string;
+  /** Answers the value, or throws an Error that says what would be right. */
+  read: (text: string) => T;
+  /** The text that stands when the variable is unset or empty. Neither this nor `required`: the value is null then. */
+  default?: string;
+  required?: true;
+  /** Its value is never logged or printed. */
+  secret?: true;
+  /** What it is for, in one or two sentences of Markdown. */
+  about: string;
+}
+
+/** Every setting, in the order in which the documentation lists them. */
+export const SETTINGS = {
+  port: { name: "PORT", read: port, default: "8080", about: "The port of the API, the receiver and the probes." },
+  host: { name: "HOST", read: word, default: "0.0.0.0", about: "The address to listen on." },
+  publicUrl: {
+    name: "PUBLIC_URL",
+    read: httpUrl,
+    about:
+      "The address by which callers reach the API, e.g. `https://tain.example.com`. Unset: each answer uses the `Host` of its request.",
+  },
+  trustedProxies: {
+    name: "TRUSTED_PROXIES",
+    read: proxies,
+    default: "",
+    about:
+      "The proxies in front of Tain, comma separated: addresses, networks (`10.0.0.0/8`), or `loopback`, `linklocal`, `uniquelocal`. Only their `X-Forwarded-For`, `-Proto` and `-Host` are believed; unset: nobody's.",
+  },
+  databaseUrl: {
+    name: "DATABASE_URL",
+    required: true,
+    read: urlOf("postgres:", "postgresql:"),
+    about:
+      "The Postgres of the mirror, e.g. `postgres://user:password@host:5432/tain`. `npm start` brings an embedded one when it is unset.",
+    secret: true,
+  },
+  databaseConnections: {
+    name: "DATABASE_CONNECTIONS",
+    read: count,
+    default: "10",
+    about: "The most connections each process opens to Postgres. A web process opens others for reads.",
+  },
+  readConnections: {
+    name: "READ_CONNECTIONS",
+    read: count,
+    default: "10",
+    about:
+      "The most connections a web process opens to Postgres for callers' reads. The receiver, the probes and writes have those of `DATABASE_CONNECTIONS` and never wait for reads.",
+  },
+  readTimeoutMs: {
+    name: "READ_TIMEOUT",
+    read: timeout,
+    default: "10s",
+    about:
+      "How long a statement of a caller's read may take in Postgres. Then it is cancelled, and the answer is 502 as from the service.",
+  },
+  redisUrl: {
+    name: "REDIS_URL",
+    required: true,
+    read: urlOf("redis:", "rediss:"),
+    about: "The Redis of queues and quota, e.g. `redis://host:6379/0`. `npm start` brings one when it is unset.",
+    secret: true,
+  },
+  redisPrefix: {
+    name: "REDIS_PREFIX",
+    read: prefix,
+    default: "{tain}",
+    about:
+      "What every key and queue in Redis begins with. The braces are a hash tag, which keeps the keys of one Tain on one node of a Redis Cluster; several Tains share a server by different prefixes.",
+  },
+  upstreamUrl: {
+    name: "UPSTREAM_URL",
+    read: apiUrl,
+    required: true,
+    about:
+      "The REST address of the service to mirror: `https://api.github.com`, or `https://HOST/api/v3` for an enterprise server.",
+  },
+  upstreamTokens: {
+    name: "UPSTREAM_TOKEN",
+    read: tokens,
+    default: "",
+    about:
+      "A token for upstream, or several, comma separated; requests go to the one with the most quota left. Required unless `APP_ID` is set.",
+    secret: true,
+  },
+  appId: {
+    name: "APP_ID",
+    read: appId,
+    about:
+      "The id, or the client id, of a GitHub App to mirror with, beside tokens or instead of them. What it is installed on is mirrored as far as `REPOSITORIES` allows.",
+  },
+  appPrivateKey: {
+    name: "APP_PRIVATE_KEY",
+    read: privateKey,
+    about:
+      "The App's private key: the whole text of the `.pem` file that GitHub gave, with its line breaks, with `\\n` in their place, or as base64; or the path of the file in `APP_PRIVATE_KEY_FILE`.",
+    secret: true,
+  },
+  quotaShare: {
+    name: "QUOTA_SHARE",
+    read: share,
+    default: "1",
+    about:
+      "How much of each token's quota Tain may use at most, above 0 up to 1: `0.5` leaves half of it to others who use the same token.",
+  },
+  recomputeEtags: {
+    name: "RECOMPUTE_ETAGS",
+    read: flag,
+    default: "on",
+    about:
+      "Whether lists stay free of charge when a token was replaced: what each ETag will be for the new token is computed from the page as it was stored (`on` or `off`). For it the pages are kept compressed, about a tenth of the mirror's size.",
+  },
+  validatorBodiesBytes: {
+    name: "ETAG_PAGES_SIZE",
+    read: size,
+    default: "4GB",
+    about:
+      "How much of the database the pages kept for `RECOMPUTE_ETAGS` may take, as `500MB` or `4GB`. Beyond it those go that were of no use for longest; each of them is then asked for once at full price after a token was replaced.",
+  },
+  repositories: {
+    name: "REPOSITORIES",
+    read: patterns,
+    default: "",
+    about:
+      "What to mirror: `owner/name` or `owner/*`, comma separated. `tain add` does the same at run time. With a GitHub App: empty mirrors everything it is installed on, and otherwise only what is named.",
+  },
+  webhookSecrets: {
+    name: "WEBHOOK_SECRET",
+    read: secrets,
+    required: true,
+    about:
+      "The secret of which each hook's own is made; no hook is given it. Several, comma separated: new hooks' are made of the first, those of all verify, so that it can be changed without losing a delivery.",
+    secret: true,
+  },
+  webhookBodiesBytes: {
+    name: "WEBHOOK_BODIES_SIZE",
+    read: bodiesSize,
+    default: "128MB",
+    about:
+      "How much memory the bodies of webhooks under way may take in each web process, at least `32MB`, as one may have 25 MB. Beyond it those that have been arriving for longest are answered 503 with `Retry-After`.",
+  },
+  webhookBodyTimeoutMs: {
+    name: "WEBHOOK_BODY_TIMEOUT",
+    read: timeout,
+    default: "20s",
+    about:
+      "How long the body of a webhook may take to arrive. Then it is answered 408. GitHub gives a delivery ten seconds, an enterprise server thirty.",
+  },
+  deliveryRetentionMs: {
+    name: "DELIVERY_RETENTION",
+    read: span,
+    default: "7d",
+    about: "How long settled deliveries are kept in the inbox.",
+  },
+  catchUpIntervalMs: {
+    name: "CATCH_UP_INTERVAL",
+    read: span,
+    default: "5m",
+    about:
+      "How often each repository is asked for what its webhooks may have missed. With more than 20 repositories sweeps decide where that is needed.",
+  },
+  sweepIntervalMs: {
+    name: "SWEEP_INTERVAL",
+    read: span,
+    default: "4m",
+    about:
+      "How often all repositories are asked at once whether anything has changed. Four times as often where webhooks were lost lately.",
+  },
+  deliveryCheckIntervalMs: {
+    name: "DELIVERY_CHECK_INTERVAL",
+    read: span,
+    default: "10m",
+    about: "How often upstream's list of what it sent to our webhooks is compared with the inbox.",
+  },
+  auditPeriodMs: {
+    name: "AUDIT_PERIOD",
+    read: span,
+    default: "24h",
+    about:
+      "Within how long each repository is compared with upstream in full, once, and repaired. The work is spread over the period.",
+  },
+  authMode: {
+    name: "AUTH_MODE",
+    read: oneOf("tokens", "upstream", "both"),
+    default: "both",
+    about:
+      "Which tokens callers of the API may show: those that `tain token create` makes (`tokens`), upstream's own, with which upstream is asked who they are and what they see of private repositories (`upstream`), or either (`both`).",
+  },
+  upstreamCallerTtlMs: {
+    name: "UPSTREAM_CALLER_TTL",
+    read: span,
+    default: "60s",
+    about:
+      "How long upstream's word about a caller who shows one of its tokens is believed: who it is and what they see of private repositories. A token that was revoked there is refused here after as long.",
+  },
+  hidesPaused: {
+    name: "PAUSED_REPOSITORIES",
+    read: (text) => oneOf("hidden", "shown")(text) === "hidden",
+    default: "hidden",
+    about:
+      "What becomes of a repository that upstream does not show any more (`paused`), perhaps because its owner hid it: `hidden` takes it for private until upstream shows it again, `shown` leaves it as it was.",
+  },
+  anonymous: {
+    name: "ANONYMOUS",
+    read: oneOf("public", "off"),
+    default: "public",
+    about:
+      "What callers without a token may read: what is public, or nothing (`off`). Nothing is 401 on every route of the API, as from an enterprise server in private mode.",
+  },
+  corsOrigins: {
+    name: "CORS_ORIGINS",
+    read: origins,
+    default: "*",
+    about:
+      "The web pages that may read the API through their visitors' browsers: `*` for all, as at the service, origins such as `https://app.example`, comma separated, or `none`.",
+  },
+  rateLimitUser: {
+    name: "RATE_LIMIT_USER",
+    read: allowance,
+    default: "5000",
+    about: "REST requests an hour for each of our own callers; 0 is off.",
+  },
+  rateLimitAnonymous: {
+    name: "RATE_LIMIT_ANONYMOUS",
+    read: allowance,
+    default: "60",
+    about: "REST requests an hour for each address without a token; 0 is off.",
+  },
+  rateLimitSearchUser: {
+    name: "RATE_LIMIT_SEARCH_USER",
+    read: allowance,
+    default: "30",
+    about: "Searches by REST a minute for each of our own callers; 0 is off.",
+  },
+  rateLimitSearchAnonymous: {
+    name: "RATE_LIMIT_SEARCH_ANONYMOUS",
+    read: allowance,
+    default: "10",
+    about: "Searches by REST a minute for each address without a token; 0 is off.",
+  },
+  rateLimitGraphql: {
+    name: "RATE_LIMIT_GRAPHQL",
+    read: allowance,
+    default: "5000",
+    about: "GraphQL points an hour for each of our own callers; 0 is off.",
+  },
+  streamsPerCaller: {
+    name: "STREAMS_PER_CALLER",
+    read: count,
+    default: "10",
+    about: "How many GraphQL subscriptions a caller may have open at once, in each web process.",
+  },
+  streamLifetimeMs: {
+    name: "STREAM_LIFETIME",
+    read: timeout,
+    default: "1h",
+    about: "How long a GraphQL subscription stays open. Then it ends, and its caller subscribes again.",
+  },
+  passThrough: {
+    name: "PASS_THROUGH",
+    read: flag,
+    default: "off",
+    about:
+      "Whether a route that Tain does not mirror is asked of upstream for callers who show a token of upstream's, with that token and at the cost of its quota (`on` or `off`). Off, and for everyone else, such a route is a 404 that says so.",
+  },
+  pageCacheBytes: {
+    name: "PAGE_CACHE_BYTES",
+    read: (text) => (text === "0" ? 0 : size(text)),
+    default: "64MB",
+    about:
+      "How much memory each web process spends on answers of REST that it has given more than once, and as much again on those of GraphQL (half of it on the texts of single issues), to give them again while nothing of what they show has changed; 0 is off.",
+  },
+  staleAfterMs: {
+    name: "STALE_AFTER",
+    read: span,
+    default: "15m",
+    about:
+      "When upstream has confirmed nothing of a repository for so long, answers about it say so (`Warning`). Set it well above `CATCH_UP_INTERVAL`.",
+  },
+  operatorToken: {
+    name: "OPERATOR_TOKEN",
+    read: secret,
+    about:
+      "Opens `/-/status`, and has `/-/ready` say why something is missing (`Authorization: Bearer …`). Unset: they open to nobody; `npm start` makes one. `tain status` needs none.",
+    secret: true,
+  },
+  home: {
+    name: "TAIN_HOME",
+    read: path,
+    default: ".tain",
+    about: "The directory of local state: embedded stores, `instance.json`.",
+  },
+  shutdownMs: {
+    name: "SHUTDOWN_TIMEOUT",
+    read: timeout,
+    default: "25s",
+    about: "How long a process may take to finish what it has begun when it is told to stop.",
+  },
+  logLevel: {
+    name: "LOG_LEVEL",
+    read: oneOf("silent", "fatal", "error", "warn", "info", "debug", "trace"),
+    default: "info",
+    about: "The least severe level that is logged.",
+  },
+} satisfies Record<string, Setting<unknown>>;
