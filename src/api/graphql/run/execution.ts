@@ -145,7 +145,8 @@ class Execution {
         const asked = (parts?.length ?? 0) / 2;
         if (index % FIELDS_AT_ONCE === 0 && index > first && (this.#isOver(text) || asked > ASKED_AT_ONCE))
           return this.#afterTurn(parts, text, (part) => this.#fieldsFrom(index, { ...begun, text: "", parts: [part] }));
-        const field = fields[index] as PlannedField;
+        const field = fields[index];
+        if (!field) break;
         const shown = field.definition ? this.#field(field, source, at) : `"${type.name}"`;
         text += index === 0 ? field.label : `,${field.label}`;
         if (typeof shown === "string") text += shown;
