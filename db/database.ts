@@ -271,7 +271,9 @@ export function openDatabase(
     const { text, values } = sql`select pg_backend_pid() as pid,
       set_config('statement_timeout', ${String(statementTimeoutMs)}, false)`.compiled();
     client.query<{ pid: number }>(text, values).then(
-      ({ rows }) => processes.set(client, rows[0]?.pid ?? 0),
+      ({ rows }) => {
+        for (const { pid } of rows) processes.set(client, pid);
+      },
       // The connection is broken, and its next statement says so.
       () => {},
     );
