@@ -23,7 +23,7 @@ export async function pauseWithin(
 ): Promise<number[]> {
   const paused = await moveAll(tx, repositoryIds, { from, to: "paused", problem });
   if (config.hidesPaused) {
-    const seen = paused.map((id) => sightOf(id, clock.now(), "hidden"));
+    const seen = paused.map((id) => seenOf(id, clock.now(), "hidden"));
     await mergeObserved(tx, { seen, shapes: new Map() });
   }
   return paused;
@@ -46,12 +46,13 @@ export async function endOrPause(
 ): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     if (await confirmDeletion(tx, repositoryId))
-      await mergeObserved(tx, { seen: [sightOf(repositoryId, ctx.clock.now(), "deleted")], shapes: new Map() });
+      await mergeObserved(tx, { seen: [seenOf(repositoryId, ctx.clock.now(), "deleted")], shapes: new Map() });
     else await pauseWithin(ctx, tx, [repositoryId], reason);
   });
 }
 
-function sightOf(id: number, at: Date, how: "hidden" | "deleted"): Seen {
+/** The repository as it is to be merged: taken for private, or deleted. */
+function seenOf(id: number, at: Date, how: "hidden" | "deleted"): Seen {
   return {
     kind: "repository",
     repositoryId: 0,
