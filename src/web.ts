@@ -9,7 +9,7 @@ import { HttpServer } from "./http/server.ts";
 import { runProcess } from "./operations/entry.ts";
 import { guardSchema } from "./operations/schema-guard.ts";
 import { aborted, openShutdown } from "./operations/shutdown.ts";
-import { receiver } from "./receiver/routes.ts";
+import { openReceiver } from "./receiver/routes.ts";
 import { quotaReport } from "./upstream/quota/report.ts";
 
 /** The web process's server. */
@@ -22,9 +22,10 @@ export interface Web {
 /** Receiver, API and probes, behind one routing table. It listens to nothing yet. */
 export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
   const api = openApi(ctx, limits);
+  const receiver = openReceiver(ctx);
   const { otherwise, failure, adapt } = api;
   const routes = new Router([
-    ...receiver(ctx),
+    ...receiver.routes,
     ...health(ctx, { quota: () => quotaReport(ctx), forecast, otherwise }),
     ...api.routes,
   ]);
@@ -36,7 +37,7 @@ export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
       const closed = server.close();
       await api.stop();
       await closed;
-      await api.close();
+      await Promise.all([receiver.close(), api.close()]);
     },
   };
 }

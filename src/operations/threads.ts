@@ -123,11 +123,11 @@ export class Threads<Task, Done> {
 }
 
 /** In a thread: does what it is asked, one task after the other. */
-export function serveThread<Task, Done>(work: (task: Task) => Done): void {
-  parentPort?.on("message", (task: Task) => {
+export function serveThread<Task, Done>(work: (task: Task) => Done | Promise<Done>): void {
+  parentPort?.on("message", async (task: Task) => {
     let said: Said<Done>;
     try {
-      said = { done: work(task) };
+      said = { done: await work(task) };
     } catch (error) {
       said = { failed: error instanceof Error ? (error.stack ?? error.message) : String(error) };
     }

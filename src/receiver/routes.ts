@@ -13,20 +13,27 @@ import { MAX_BODY_BYTES, readEnvelope, tooLarge } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
 import { readPayload } from "./payload.ts";
 import { Refusals } from "./refusals.ts";
-import { requireSigned } from "./verify.ts";
+import { Signatures } from "./verify.ts";
 
 type Receiving = Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "log">;
 
 const PATH = "/webhooks";
 
+export interface Receiver {
+  routes: Route[];
+  /** After the last delivery was answered. */
+  close(): Promise<void>;
+}
+
 /**
  * `POST /webhooks`. Answers 202 with `{delivery, status: "accepted" | "known"}` once the delivery can no longer be lost, 503
  * when it could be, and each fault of the request with its status and `{message}`.
  */
-export function receiver(ctx: Receiving): Route[] {
+export function openReceiver(ctx: Receiving): Receiver {
   const into = { inbox: openInboxWriter(ctx), dispatch: openDispatch(ctx) };
   const { webhookBodiesBytes: maxBytes, webhookBodyTimeoutMs: patienceMs } = ctx.config;
   const budget = new BodyBudget({ maxBytes, patienceMs });
+  const signatures = new Signatures(ctx.config.webhookSecrets);
   const refusals = new Refusals(ctx);
   const common = new CommonSecret(ctx.log);
 
@@ -37,7 +44,7 @@ export function receiver(ctx: Receiving): Route[] {
       const { form, hookId, guid, event } = envelope;
       using body = await heldBody(budget, exchange);
       // The signature is over the exact bytes, and nothing is said of them before it is checked.
-      const signer = await requireSigned(body.bytes, envelope, ctx.config.webhookSecrets);
+      const signer = await signatures.require(body.bytes, envelope);
       const delivery = { hookId, guid, event, ...readPayload(form, body.bytes), receivedAt };
       if (signer) requireOf(signer, delivery);
       else common.note(envelope);
@@ -52,10 +59,11 @@ export function receiver(ctx: Receiving): Route[] {
   };
   const other = ({ method }: Exchange) =>
     json(405, { message: `${method} is not what a delivery comes by: send POST` }, { Allow: "POST" });
-  return [
-    { method: "POST", path: PATH, handle: receive },
-    ...["GET", "PUT", "PATCH", "DELETE"].map((method) => ({ method, path: PATH, handle: other })),
-  ];
+  const others = ["GET", "PUT", "PATCH", "DELETE"].map((method) => ({ method, path: PATH, handle: other }));
+  return {
+    routes: [{ method: "POST", path: PATH, handle: receive }, ...others],
+    close: () => signatures.close(),
+  };
 }
 
 /** The exact bytes of a delivery's body. @throws DeliveryFault 413, 408, 503, or 400 when the sender went away before the end */

@@ -1,30 +1,58 @@
 import { isUtf8 } from "node:buffer";
-import { verifyWithFallback } from "@octokit/webhooks-methods";
 import { type HookTarget, hookSecret } from "../config/hook-secrets.ts";
-import { emptyBody } from "./envelope.ts";
+import { Threads, ThreadsBusyError, TooMuchWorkError } from "../operations/threads.ts";
+import { type Envelope, emptyBody } from "./envelope.ts";
 import { DeliveryFault } from "./fault.ts";
+import { type Signed, signedBy } from "./signed-by.ts";
 
-/**
- * Answers the target whose own secret signed exactly these bytes; null: one of WEBHOOK_SECRET itself did, as of hooks that were
- * made before targets had secrets of their own.
- * @param target whose hook it is, by headers that nobody signs: they only choose which secret is tried
- * @throws DeliveryFault 400 for a body that is empty or not UTF-8, 401 for a wrong signature
- */
-export async function requireSigned(
-  body: Buffer,
-  { signature, target }: { signature: string; target: HookTarget | null },
-  secrets: readonly string[],
-): Promise<HookTarget | null> {
-  if (body.length === 0) throw emptyBody();
-  // What is UTF-8 gives the same bytes again when it is written as such: the text stands for exactly these.
-  if (!isUtf8(body)) throw new DeliveryFault(400, "The body is not UTF-8: JSON and forms are sent in UTF-8");
-  const text = body.toString("utf8");
-  const isBy = async ([first = "", ...others]: readonly string[]) =>
-    await verifyWithFallback(first, text, signature, others);
-  if (target && (await isBy(secrets.map((secret) => hookSecret(secret, target))))) return target;
-  if (await isBy(secrets)) return null;
-  throw new DeliveryFault(
-    401,
-    "X-Hub-Signature-256 does not match the body: the hook's secret is none that WEBHOOK_SECRET gives it",
-  );
+/** A smaller body is checked within a few milliseconds; the largest would hold the event loop for some hundred. */
+const LARGE_BYTES = 512 * 1024;
+
+/** Checks who signed a delivery. */
+export class Signatures {
+  readonly #secrets: readonly string[];
+  readonly #threads: Threads<Signed, number>;
+
+  /** @param secrets those of WEBHOOK_SECRET */
+  constructor(secrets: readonly string[]) {
+    this.#secrets = secrets;
+    const module = new URL("./signature-thread.ts", import.meta.url);
+    this.#threads = new Threads(module, { size: 1, mostWaiting: 50, budgetMs: 20_000 });
+  }
+
+  /**
+   * Answers the target whose own secret signed exactly these bytes; null: one of WEBHOOK_SECRET itself did, as of hooks that
+   * were made before targets had secrets of their own.
+   * @param envelope.target whose hook it is, by headers that nobody signs: they only choose which secret is tried
+   * @throws DeliveryFault 400 for a body that is empty or not UTF-8, 401 for a wrong signature, 503 when too many large bodies
+   *   are being checked
+   */
+  async require(
+    body: Buffer,
+    { signature, target }: Pick<Envelope, "signature" | "target">,
+  ): Promise<HookTarget | null> {
+    if (body.length === 0) throw emptyBody();
+    if (!isUtf8(body)) throw new DeliveryFault(400, "The body is not UTF-8: JSON and forms are sent in UTF-8");
+    const own = target ? this.#secrets.map((secret) => hookSecret(secret, target)) : [];
+    const signed: Signed = { body, signature, groups: [own, this.#secrets] };
+    const group = body.length < LARGE_BYTES ? await signedBy(signed) : await this.#threads.run(signed).catch(later);
+    if (group === 0) return target;
+    if (group === 1) return null;
+    throw new DeliveryFault(
+      401,
+      "X-Hub-Signature-256 does not match the body: the hook's secret is none that WEBHOOK_SECRET gives it",
+    );
+  }
+
+  close(): Promise<void> {
+    return this.#threads.close();
+  }
+}
+
+/** @throws always: what is a bug of ours as it is */
+function later(error: unknown): never {
+  if (!(error instanceof ThreadsBusyError || error instanceof TooMuchWorkError)) throw error;
+  throw new DeliveryFault(503, "Too many large bodies are being checked at the moment: send it again later", {
+    cause: error,
+  });
 }

@@ -37,7 +37,7 @@ export const plants: readonly Plant[] = [
     property: 1,
     does: "A delivery that nobody signed with our secret is taken.",
     file: "src/receiver/verify.ts",
-    replaces: [["if (await isBy(secrets)) return null;", "if ((await isBy(secrets)) || true) return null;"]],
+    replaces: [["if (group === 1) return null;", "if (group === 1 || group === -1) return null;"]],
     tests: ["test/receiver/faults.test.ts"],
   },
   {

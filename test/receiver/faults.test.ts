@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MAX_BODY_BYTES } from "../../src/receiver/envelope.ts";
-import { requireSigned } from "../../src/receiver/verify.ts";
+import { Signatures } from "../../src/receiver/verify.ts";
 import { OLDER_SECRET, opened, openReceiverWorld, type ReceiverWorld, SECRET, type Sending } from "./receiver-world.ts";
 
 let world: ReceiverWorld;
@@ -183,8 +183,7 @@ describe("what is legal is taken", () => {
     // GitHub docs, "Validating webhook deliveries".
     const signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
     const body = Buffer.from("Hello, World!");
-    await expect(
-      requireSigned(body, { signature, target: null }, ["another", "It's a Secret to Everybody"]),
-    ).resolves.toBeNull();
+    const signatures = new Signatures(["another", "It's a Secret to Everybody"]);
+    await expect(signatures.require(body, { signature, target: null })).resolves.toBeNull();
   });
 });
