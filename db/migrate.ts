@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import pg from "pg";
 import { MIGRATIONS, readMigration } from "./migrations.ts";
+import { grantRoles } from "./roles.ts";
 import { APPLIED, type Applied, fitOf, SchemaTooNewError } from "./schema-fit.ts";
 
 /** Any constant will do; it names the lock among the other advisory locks of the database. */
@@ -22,10 +23,11 @@ const RECORD = `
 /**
  * Brings the database to the newest schema: each numbered file of `migrations/` once, in order, each in its own
  * transaction. Many processes may call it at once: an advisory lock lets one work, and the others find it done. If a newer
- * Tain has migrated the database and this one may work beside it, there is nothing to do.
+ * Tain has migrated the database and this one may work beside it, there is nothing to do. Then the roles are granted what
+ * they need of it. Answers what an operator should know: what is missing of the roles, or null.
  * @throws SchemaTooNewError when this Tain must not work with the database
  */
-export async function migrate(databaseUrl: string): Promise<void> {
+export async function migrate(databaseUrl: string): Promise<string | null> {
   const migrations = await Promise.all(MIGRATIONS.map(async (one) => ({ ...one, ...(await readMigration(one)) })));
   const client = new pg.Client({ connectionString: databaseUrl, application_name: "tain migrate" });
   await client.connect();
@@ -41,6 +43,9 @@ export async function migrate(databaseUrl: string): Promise<void> {
       else if (row.oldestTain === null)
         await client.query("update schema_migrations set oldest_tain = $2 where version = $1", [version, oldestTain]);
     }
+    // A newer Tain has granted what its own tables need.
+    const isOurs = applied.every(({ version }) => migrations.some((one) => one.version === version));
+    return isOurs ? await grantRoles(client) : null;
   } finally {
     await client.end(); // The lock goes with the session.
   }
@@ -73,7 +78,8 @@ if (import.meta.main) {
     process.exit(1);
   }
   try {
-    await migrate(url);
+    const missing = await migrate(url);
+    if (missing !== null) console.error(missing);
   } catch (error) {
     if (!(error instanceof SchemaTooNewError)) throw error;
     console.error(error.message);

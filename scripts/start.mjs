@@ -93,7 +93,11 @@ export async function openHomeStores(home, signal) {
  */
 async function runApp({ home, lock, runtime, args, stores, stopping }) {
   if (stopping.signal.aborted) return 0;
-  const environment = { DATABASE_URL: stores.databaseUrl, REDIS_URL: stores.redisUrl, TAIN_HOME: home };
+  const postgres = process.env.DATABASE_URL ? "given" : "embedded";
+  const environment = {
+    ...{ DATABASE_URL: stores.databaseUrl, TAIN_POSTGRES: postgres },
+    ...{ REDIS_URL: stores.redisUrl, TAIN_HOME: home },
+  };
   const app = await startApp({ home, runtime, args: ["up", ...args], environment });
   const failed = stores.failed.then((failure) => ({ failure }));
   const event = await Promise.race([app.exited, failed, stopRequested(stopping)]);

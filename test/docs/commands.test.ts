@@ -38,7 +38,7 @@ test("there are commands to check", () => {
 });
 
 test("no block is marked by a name that no test knows", () => {
-  const known = ["", "sh", "sql", "sql role", "sql operator"];
+  const known = ["", "sh", "sql", "sql role", "sql logins", "sql operator"];
   expect(
     pages
       .flatMap((page) => blocksOf(readPage(page)).map(({ language }) => language))

@@ -1,11 +1,10 @@
-import { readFile } from "node:fs/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { connectTo } from "../support/database.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
-import { type Block, blocksOf, projectRoot, readPage } from "./markdown.ts";
+import { type Block, blocksOf, readPage } from "./markdown.ts";
 
 const ROLE = "tain_reader";
 const page = readPage("docs/sql.md");
@@ -87,7 +86,6 @@ interface Truth {
 let world: TestWorld;
 let reader: pg.Client;
 let truths: Truth[];
-let wasThere = true;
 
 beforeAll(async () => {
   world = await openWorld({
@@ -110,19 +108,12 @@ beforeAll(async () => {
   await world.settleMarks();
   truths = (await Promise.all(names.map((name) => state(`?repository=${name}`)))).flat();
 
-  const rowCount = await world.ctx.db.count(sql`select from pg_roles where rolname = ${ROLE}`);
-  wasThere = rowCount === 1;
-  const file = await readFile(`${projectRoot}db/roles/read-only.sql`, "utf8");
-  await world.ctx.db.query(sql.script(file));
-  await world.ctx.db.query(sql.script(file)); // As after an upgrade.
   reader = new pg.Client({ connectionString: world.ctx.config.databaseUrl, options: `-c role=${ROLE}` });
   await reader.connect();
 });
 
 afterAll(async () => {
   await reader?.end();
-  // Roles belong to the whole server, and this one may have existed before.
-  if (!wasThere) await world.ctx.db.query(sql.script(`drop owned by ${ROLE}; drop role ${ROLE}`));
   await world?.[Symbol.asyncDispose]();
 });
 

@@ -59,6 +59,13 @@ export function addressOf(database: string): string {
   return address.href;
 }
 
+/** The same database, with the rights of a role alone. */
+export function asRole(databaseUrl: string, role: string): string {
+  const url = new URL(databaseUrl);
+  url.searchParams.set("options", `-c role=${role}`);
+  return url.href;
+}
+
 /**
  * The Redis of this run and a prefix of the caller's own, hash-tagged so that it also holds on a Redis Cluster,
  * where keys used together must share a slot.

@@ -1,13 +1,15 @@
+import { openDatabase } from "../../db/database.ts";
 import type { ApiLimits } from "../../src/api/routes.ts";
 import { parseConfig } from "../../src/config.ts";
 import { type Context, openContext, openLocal } from "../../src/context.ts";
+import { JobReads } from "../../src/mirror/read/job-reads.ts";
 import { openWorkerRedis } from "../../src/operations/redis.ts";
 import { type ClientLimits, openUpstream } from "../../src/upstream/client/client.ts";
 import { openWeb } from "../../src/web.ts";
 import { openWorkers } from "../../workers/main.ts";
 import type { WorkerContext } from "../../workers/worker.ts";
 import { NOWHERE, testEnvironment } from "./config.ts";
-import { openTestDatabase, testRedis } from "./database.ts";
+import { asRole, openTestDatabase, testRedis } from "./database.ts";
 
 /** One installation of Tain, opened in this process as its own processes open it. */
 export interface TestMirror extends AsyncDisposable {
@@ -60,11 +62,19 @@ export async function openMirror({
   const clock = given ?? { now: () => new Date(Date.now() + offsetMs) };
   const ctx = await openContext(parseConfig(env), resources, { name: "test", clock });
 
+  /** The same context with the rights that a process of its own would have in the database. */
+  const as = (role: "tain_web" | "tain_worker"): Context => {
+    const config = { ...ctx.config, databaseUrl: asRole(database, role) };
+    const db = openDatabase(config.databaseUrl, { maxConnections: config.databaseConnections, applicationName: role });
+    resources.defer(() => db.close());
+    return { ...ctx, config, db, reads: new JobReads(db) };
+  };
+
   const stopping = new AbortController();
   const openWorkerContext = () => {
     const jobs = openWorkerRedis(ctx, "test-worker");
     resources.defer(() => jobs.disconnect());
-    return { ...ctx, jobs, stopping: stopping.signal };
+    return { ...as("tain_worker"), jobs, stopping: stopping.signal };
   };
   const work = () => {
     openWorkers(openWorkerContext(), resources);
@@ -76,7 +86,7 @@ export async function openMirror({
     return await server.listen({ host: of.config.host, port: of.config.port });
   };
   if (workers) work();
-  const url = web ? await listen(ctx) : "";
+  const url = web ? await listen(as("tain_web")) : "";
   const all = opening.move();
   return {
     ctx,
@@ -89,7 +99,11 @@ export async function openMirror({
       offsetMs += ms;
     },
     async openSibling(more = {}, limits = {}, clientLimits = {}) {
-      const local = await openLocal(parseConfig({ ...env, ...more }), resources, { name: "sibling", clock });
+      const local = await openLocal(
+        parseConfig({ ...env, DATABASE_URL: asRole(database, "tain_web"), ...more }),
+        resources,
+        { name: "sibling", clock },
+      );
       const client = openUpstream(local, clientLimits);
       resources.defer(() => client.close());
       return await listen({ ...local, upstream: client }, limits);

@@ -5,6 +5,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { inherited } from "./config.ts";
+import { asRole } from "./database.ts";
 import { until } from "./patience.ts";
 
 /** A line of a program's log; one that is no JSON (a crash's stack) stands as `msg` with level 60. */
@@ -27,6 +28,9 @@ export interface Program {
   peakResidentBytes(): Promise<number>;
 }
 
+/** By a program's path, or the folder of it: as what it connects to Postgres. */
+const ROLES: Record<string, string> = { "src/web.ts": "tain_web", workers: "tain_worker" };
+
 export function startProgram(
   entry: string,
   env: NodeJS.ProcessEnv,
@@ -34,8 +38,9 @@ export function startProgram(
   { nodeFlags = [] }: { nodeFlags?: readonly string[] } = {},
 ): Program {
   const path = fileURLToPath(new URL(`../../${entry}`, import.meta.url));
+  const role = ROLES[entry.split("/", 2).join("/")] ?? ROLES[entry.split("/")[0] ?? ""];
   const child = spawn(process.execPath, [...nodeFlags, path, ...args], {
-    env: { ...inherited, ...env },
+    env: { ...inherited, ...env, ...(role && env.DATABASE_URL && { DATABASE_URL: asRole(env.DATABASE_URL, role) }) },
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
   });

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { migrate } from "../../../db/migrate.ts";
+import { openLogins } from "../../../db/roles.ts";
 import { SchemaTooNewError } from "../../../db/schema-fit.ts";
 import { type Config, parseConfig } from "../../config.ts";
 import { type Context, openContext } from "../../context.ts";
@@ -38,14 +39,17 @@ export async function serve({ env: given, demonstrating, tree, output, signal }:
   await beginOrGoOn(ctx, output, demonstration !== null);
   signal.throwIfAborted();
 
+  // A database that we were given may be anybody's else as well: its owner gives out logins.
+  const logins = given.TAIN_POSTGRES === "embedded" ? await openLogins(config.databaseUrl) : null;
   const start = (name: "web" | "worker" | "scheduler", entry: string) => {
+    const databaseUrl = logins?.[name === "web" ? "web" : "worker"];
     const stopWithinMs = Math.round(config.shutdownMs * STOP_SHARES[name]);
     // The process gives up by itself a moment before it would be killed, and says so.
     const limit = `${Math.max(100, stopWithinMs - 200)}ms`;
     tree.start({
       name,
       entry: new URL(entry, import.meta.url),
-      env: { ...env, SHUTDOWN_TIMEOUT: limit },
+      env: { ...env, ...(databaseUrl && { DATABASE_URL: databaseUrl }), SHUTDOWN_TIMEOUT: limit },
       stopWithinMs,
     });
   };

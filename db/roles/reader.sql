@@ -4,14 +4,15 @@
 --   alter role dashboards set default_transaction_read_only = on;
 --   alter role dashboards set statement_timeout = '60s';
 --
--- Run this file as the owner of the tables, once for each database, and again after each upgrade: it may be run any
--- number of times, and a new table is unreadable until it names it.
+-- Each migration runs this file again. A new table is unreadable until it names it.
 
 do $$
 begin
-  create role tain_reader nologin;
+  if not exists (select from pg_roles where rolname = 'tain_reader') then
+    create role tain_reader nologin;
+  end if;
 exception
-  when duplicate_object or unique_violation then null; -- It is there already: roles belong to the server, not the database.
+  when duplicate_object or unique_violation then null; -- Roles belong to the server: another database's migration was quicker.
 end
 $$;
 

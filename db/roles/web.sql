@@ -1,0 +1,43 @@
+-- The role tain_web: a web process, which everybody can reach. It keeps deliveries and what it read or wrote at upstream. It
+-- makes no tables, no tokens, and changes nothing of how the mirror follows its repositories. It cannot log in:
+--
+--   create role tain_web_1 login password '…' in role tain_web;
+--
+-- Each migration runs this file again.
+
+do $$
+begin
+  if not exists (select from pg_roles where rolname = 'tain_web') then
+    create role tain_web nologin;
+  end if;
+exception
+  when duplicate_object or unique_violation then null; -- Roles belong to the server: another database's migration was quicker.
+end
+$$;
+
+grant usage on schema public to tain_web;
+revoke all on all tables in schema public from tain_web;
+grant usage on sequence revision to tain_web;
+
+-- What upstream showed: merged, never removed. Lists of an issue's labels and people are written anew.
+grant select, insert, update on
+  repositories, former_names, users, labels, milestones, issues, issue_transfers, issue_comments,
+  pull_requests, pull_request_reviews, pull_request_review_comments, shapes, revisions, refresh_marks
+to tain_web;
+grant select, insert, update, delete on issue_labels, issue_assignees, validators to tain_web;
+
+-- How the mirror stands is for others to change.
+grant select on
+  origin, schema_migrations, selections, repository_syncs, backfill_phases, audits, audit_pages, sweeps, hook_checks,
+  installations, installation_repositories, token_owners
+to tain_web;
+
+-- It keeps deliveries, and reads no webhook again.
+grant insert on deliveries to tain_web;
+grant select (id, hook_id, guid, event, action, repository_id, received_at, status, reason, attempts, settled_at)
+  on deliveries to tain_web;
+grant update (status, reason, settled_at) on deliveries to tain_web;
+
+-- It knows a token by its hash, and cannot make one or give one more rights.
+grant select on api_tokens to tain_web;
+grant update (last_used_at) on api_tokens to tain_web;

@@ -1,0 +1,30 @@
+-- The role tain_worker: workers and the scheduler, which nobody can reach. It writes all but the schema and the tokens of
+-- callers. It cannot log in:
+--
+--   create role tain_worker_1 login password '…' in role tain_worker;
+--
+-- Each migration runs this file again.
+
+do $$
+begin
+  if not exists (select from pg_roles where rolname = 'tain_worker') then
+    create role tain_worker nologin;
+  end if;
+exception
+  when duplicate_object or unique_violation then null; -- Roles belong to the server: another database's migration was quicker.
+end
+$$;
+
+grant usage on schema public to tain_worker;
+revoke all on all tables in schema public from tain_worker;
+grant usage on sequence revision to tain_worker;
+
+grant select, insert, update, delete on
+  repositories, former_names, users, labels, milestones, issues, issue_transfers, issue_labels, issue_assignees, issue_comments,
+  pull_requests, pull_request_reviews, pull_request_review_comments, shapes, revisions, refresh_marks, validators,
+  deliveries, selections, repository_syncs, backfill_phases, audits, audit_pages, sweeps, hook_checks,
+  installations, installation_repositories, token_owners
+to tain_worker;
+grant select on origin, schema_migrations to tain_worker;
+
+-- Not granted: api_tokens. No worker serves callers.
