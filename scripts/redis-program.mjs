@@ -15,7 +15,8 @@ import { Refusal, say } from "./voice.mjs";
 
 const PROGRAMS = ["valkey-server", "redis-server", "keydb-server"];
 const OLDEST = { major: 6, minor: 2 }; // BullMQ asks for it.
-const DOCKER_IMAGE = "valkey/valkey:8-alpine";
+/** Valkey 8.1.10. The digest says which bytes run; the tag is for people. */
+const DOCKER_IMAGE = "valkey/valkey:8-alpine@sha256:d2e18f3410b6f616de1417f570fa55261af2898b9c5b2cfb6781ce2373ea43d1";
 
 /**
  * TAIN_REDIS_FROM=path|deb|docker allows one way only.

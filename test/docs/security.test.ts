@@ -1,8 +1,11 @@
+import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { projectRoot, readPage } from "./markdown.ts";
 
+const run = promisify(execFile);
 const page = readPage("docs/security.md");
 /** Up to where the page turns from claims to advice. */
 const [claims = ""] = page.split("## Before others can reach it");
@@ -19,4 +22,51 @@ test.each(shown)("$file has the test $title", ({ file, title }) => {
 
 test("each claim names one", () => {
   expect(claims.match(/^- /gm)).toHaveLength(shown.length);
+});
+
+interface Locked {
+  version: string;
+  integrity?: string;
+  resolved?: string;
+}
+const { packages } = JSON.parse(readFileSync(join(projectRoot, "package-lock.json"), "utf8")) as {
+  packages: Record<string, Locked>;
+};
+
+test("every package is pinned by the hash of its bytes", () => {
+  const locked = Object.entries(packages).filter(([path]) => path !== "");
+  expect(locked.length).toBeGreaterThan(100);
+  expect(locked.filter(([, { integrity }]) => !integrity?.startsWith("sha512-"))).toEqual([]);
+  const { dependencies, devDependencies, optionalDependencies } = JSON.parse(
+    readFileSync(join(projectRoot, "package.json"), "utf8"),
+  ) as Record<string, Record<string, string>>;
+  const wished = Object.values({ ...dependencies, ...devDependencies, ...optionalDependencies });
+  expect(wished.filter((version) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))).toEqual([]);
+});
+
+test("no package runs a script of its own at installation", async () => {
+  const { stdout } = await run("npm", ["config", "get", "ignore-scripts"], { cwd: projectRoot });
+  expect(stdout.trim()).toBe("true");
+});
+
+test("an image is named by its digest", () => {
+  const program = readFileSync(join(projectRoot, "scripts/redis-program.mjs"), "utf8");
+  const images = program.match(/"[\w.-]+\/[\w./-]+:[\w.-]+(@sha256:[0-9a-f]+)?"/g) ?? [];
+  expect(images).toHaveLength(1);
+  expect(images[0]).toMatch(/@sha256:[0-9a-f]{64}"$/);
+});
+
+test("the list of parts says which of them run in production", async () => {
+  const [, command = ""] = /^(npm sbom .*)$/m.exec(page) ?? [];
+  const { stdout } = await run("npm", command.split(" ").slice(1), { cwd: projectRoot });
+  const { components } = JSON.parse(stdout) as {
+    components: { name: string; properties: { name: string }[]; hashes?: object[] }[];
+  };
+  const running = components
+    .filter(({ properties }) => !properties.some(({ name }) => name === "cdx:npm:package:development"))
+    .map(({ name }) => name);
+  const { dependencies = {} } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
+  expect(running).toEqual(expect.arrayContaining(Object.keys(dependencies)));
+  expect(running).not.toContain("vitest");
+  expect(components.filter(({ hashes }) => !hashes?.length)).toEqual([]);
 });
