@@ -10,19 +10,27 @@ export interface Change {
 }
 
 const CHANNEL = "tain_changes";
-/** The key of an advisory lock; any constant will do. All listeners hold this lock, shared. */
+/** The keys of two advisory locks; any constants will do. All listeners hold the first, shared. */
 const LISTENING = 7_241_947;
+/** Transactions that have looked for listeners hold this one, shared. A listener that begins waits for them. */
+const WRITING = 7_241_948;
 
 /**
- * Tells listeners in every process, once the transaction is committed. Without listeners it costs one try for a lock:
- * if the lock is free, nobody listens. A new listener waits for transactions that found the lock free.
+ * Tells listeners in every process, once the transaction is committed. A transaction that tells makes all others that tell
+ * wait for its commit, so it does so only where somebody listens. To look for them is to try their lock, and to give it back in
+ * the same moment: two that look at once may each take the other for a listener, and tell nobody. What Postgres knows
+ * of all locks would be sure, and takes milliseconds to ask for.
  */
 export async function announceChanges(tx: Transaction, changes: Change[]): Promise<void> {
   if (changes.length === 0) return;
   const texts = new Set(changes.map(({ repositoryId, kind, number }) => `${repositoryId} ${kind} ${number}`));
   await tx.prepared(sql`
-    select pg_notify(${CHANNEL}, change) from unnest(${[...texts]}::text[]) as x(change)
-      where not pg_try_advisory_xact_lock(${LISTENING})`);
+    with heard as materialized (
+      select case
+        when not pg_try_advisory_xact_lock_shared(${WRITING}) then true
+        when pg_try_advisory_lock(${LISTENING}) then not pg_advisory_unlock(${LISTENING})
+        else true end as is_heard)
+    select pg_notify(${CHANNEL}, change) from unnest(${[...texts]}::text[]) as x(change), heard where is_heard`);
 }
 
 /** Listens on its own connection until it is disposed of. `onLost`: it broke, and later changes are not told. */
@@ -52,6 +60,8 @@ export async function listenForChanges(
   try {
     await client.query(`listen ${CHANNEL}`);
     await client.query("select pg_advisory_lock_shared($1)", [LISTENING]);
+    // Who has looked before sees nobody, and commits before this is granted. Who looks meanwhile finds it taken.
+    await client.query("select pg_advisory_lock($1), pg_advisory_unlock($1)", [WRITING]);
   } catch (error) {
     isOver = true;
     await client.end();

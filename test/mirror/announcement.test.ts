@@ -1,0 +1,124 @@
+/** Changes are told to those who listen. With nobody to hear them, commits do not wait for each other. */
+import type pg from "pg";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { announceChanges, type Change, listenForChanges } from "../../src/mirror/store/announcement.ts";
+import { connectTo } from "../support/database.ts";
+import { openMirror, type TestMirror } from "../support/mirror.ts";
+import { eventually } from "../support/patience.ts";
+
+let mirror: TestMirror;
+/** Hears all that is sent, and is no listener to those who send. */
+let eavesdropper: pg.Client;
+let overheard: string[] = [];
+beforeAll(async () => {
+  mirror = await openMirror({ web: false });
+  eavesdropper = await connectTo(mirror.ctx.config.databaseUrl);
+  eavesdropper.on("notification", ({ channel, payload = "" }) => {
+    if (channel === "tain_changes") overheard.push(payload);
+  });
+  await eavesdropper.query("listen tain_changes; listen test_end");
+});
+afterAll(async () => {
+  await eavesdropper?.end();
+  await mirror?.[Symbol.asyncDispose]();
+});
+beforeEach(() => {
+  overheard = [];
+});
+
+const change = (number: number): Change => ({ repositoryId: 1, kind: "issue", number });
+const text = (number: number) => `1 issue ${number}`;
+
+/** A transaction that has announced a change, and is still open. */
+async function opened(number: number): Promise<{ commit(): Promise<void> }> {
+  const announced = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  const done = mirror.ctx.db.transaction(async (tx) => {
+    await announceChanges(tx, [change(number)]);
+    announced.resolve();
+    await asked.promise;
+  });
+  await Promise.race([announced.promise, done]);
+  return {
+    commit: async () => {
+      asked.resolve();
+      await done;
+    },
+  };
+}
+
+/** All that was sent before has been heard. */
+async function heard(): Promise<string[]> {
+  const end = new Promise<void>((resolve) => {
+    const onNotification = ({ channel }: pg.Notification) => {
+      if (channel !== "test_end") return;
+      eavesdropper.off("notification", onNotification);
+      resolve();
+    };
+    eavesdropper.on("notification", onNotification);
+  });
+  await eavesdropper.query("notify test_end");
+  await end;
+  return overheard;
+}
+
+async function listen(): Promise<{ numbers: number[]; stop(): Promise<void> }> {
+  const numbers: number[] = [];
+  const listening = await listenForChanges(mirror.ctx.config.databaseUrl, {
+    onChange: ({ number }) => numbers.push(number),
+    onLost: (error) => {
+      throw error;
+    },
+  });
+  return { numbers, stop: async () => await listening[Symbol.asyncDispose]() };
+}
+
+test("nobody listens: of any number of writers at once none sends anything", async () => {
+  const writers = [];
+  for (const number of [1, 2, 3, 4]) writers.push(await opened(number));
+  for (const writer of writers) await writer.commit();
+  expect(await heard()).toEqual([]);
+});
+
+test("somebody listens: each writer tells, also beside others", async () => {
+  const listener = await listen();
+  const writers = [await opened(1), await opened(2)];
+  for (const writer of writers) await writer.commit();
+  await eventually(() => expect(listener.numbers).toEqual([1, 2]));
+  await listener.stop();
+  overheard = [];
+  await (await opened(3)).commit();
+  expect(await heard()).toEqual([]);
+});
+
+test("whatever is committed after a listener has begun is told, whenever it was written", async () => {
+  const before = await opened(1);
+  let hasBegun = false;
+  const beginning = listen().finally(() => {
+    hasBegun = true;
+  });
+  // It waits for the writer that found nobody, and holds up none of those who come now.
+  await eventually(async () => {
+    const { rows } = await eavesdropper.query("select from pg_locks where locktype = 'advisory' and not granted");
+    expect(rows).toHaveLength(1);
+  });
+  await (await opened(2)).commit();
+  expect(hasBegun).toBe(false);
+  await before.commit();
+  const listener = await beginning;
+  await (await opened(3)).commit();
+  await eventually(() => expect(listener.numbers).toEqual(expect.arrayContaining([3])));
+  // What was committed before need not be told; what came while it waited may be.
+  expect(listener.numbers.filter((number) => number !== 2)).toEqual([3]);
+  expect((await heard()).includes(text(1))).toBe(false);
+  await listener.stop();
+});
+
+test("two listeners do not keep each other out, and the second's end leaves the first hearing", async () => {
+  const first = await listen();
+  const second = await listen();
+  await second.stop();
+  await (await opened(5)).commit();
+  await eventually(() => expect(first.numbers).toEqual([5]));
+  await first.stop();
+});
