@@ -4,16 +4,15 @@ import { enqueueDeliveries } from "../src/queues/enqueue.ts";
 import { BURST_SIZE, type BurstJob, type DeliveryJob } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { DELIVERIES_AT_ONCE, DeliveryBatches } from "../src/sync/deliveries/delivery-batches.ts";
-import { openWorker, type WorkerContext } from "./worker.ts";
+import { ANY_NUMBER, openWorker, type WorkerContext } from "./worker.ts";
 
 /** Applies deliveries to the mirror. A delivery whose job has failed for good is settled as failed, with the reason. */
 export function openDeliveriesWorker(
   ctx: WorkerContext,
   batches: DeliveryBatches = new DeliveryBatches(ctx),
 ): Worker<DeliveryJob> {
-  const worker = openWorker<DeliveryJob>(ctx, QUEUE_NAMES.deliveries, { concurrency: DELIVERIES_AT_ONCE }, (job) =>
-    batches.apply(job.data),
-  );
+  const options = { concurrency: DELIVERIES_AT_ONCE, mostTakeovers: ANY_NUMBER };
+  const worker = openWorker<DeliveryJob>(ctx, QUEUE_NAMES.deliveries, options, (job) => batches.apply(job.data));
   worker.on("failed", (job, error) => {
     if (job?.finishedOn === undefined) return; // It will be tried again.
     const { deliveryId } = job.data;

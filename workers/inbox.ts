@@ -3,7 +3,7 @@ import { InboxUnavailableError, storeWaitingDelivery } from "../src/inbox/accept
 import { Outage } from "../src/operations/outage.ts";
 import type { InboxJob } from "../src/queues/jobs.ts";
 import { QUEUE_NAMES } from "../src/queues/queues.ts";
-import { openWorker, type WorkerContext } from "./worker.ts";
+import { ANY_NUMBER, openWorker, type WorkerContext } from "./worker.ts";
 
 /**
  * Moves the deliveries that waited in Redis to Postgres. A delivery that Postgres can never store is kept for a person
@@ -15,7 +15,7 @@ export function openInboxWorker(ctx: WorkerContext): Worker<InboxJob> {
     begins: "Deliveries in Redis wait for Postgres",
     ends: "Deliveries move from Redis to Postgres again",
   });
-  return openWorker<InboxJob>(ctx, QUEUE_NAMES.inbox, { concurrency: 4 }, async (job) => {
+  return openWorker<InboxJob>(ctx, QUEUE_NAMES.inbox, { concurrency: 4, mostTakeovers: ANY_NUMBER }, async (job) => {
     try {
       await storeWaitingDelivery(ctx, job.data);
       postgres.met();

@@ -20,6 +20,10 @@ const STALLED_INTERVAL_MS = 1_000;
 // first. Until then it renews no locks. With 256 places, and a Redis that takes 25 ms to answer, locks expired before
 // the first job began.
 const FETCHED_AHEAD = 16;
+/** A job that keeps killing its worker must not do so for ever. What asked for it asks again. */
+const MOST_TAKEOVERS = 3;
+/** For jobs that stand for an acknowledged delivery. A worker that is stopped for some seconds is taken over as well. */
+export const ANY_NUMBER = Number.MAX_SAFE_INTEGER;
 
 /**
  * A BullMQ worker with our ways: the retry policy, takeover within ten seconds of a `kill -9`, bounded takeovers, a log line
@@ -28,7 +32,7 @@ const FETCHED_AHEAD = 16;
 export function openWorker<Payload, Name extends string = string>(
   ctx: WorkerContext,
   name: string,
-  { concurrency }: { concurrency: number },
+  { concurrency, mostTakeovers = MOST_TAKEOVERS }: { concurrency: number; mostTakeovers?: number },
   run: (job: Job<Payload, void, Name>, signal: AbortSignal, token: string | undefined) => Promise<unknown>,
 ): Worker<Payload, void, Name> {
   const fewest = Math.min(concurrency, FETCHED_AHEAD);
@@ -53,8 +57,7 @@ export function openWorker<Payload, Name extends string = string>(
       concurrency: fewest,
       lockDuration: LOCK_MS,
       stalledInterval: STALLED_INTERVAL_MS,
-      // A job that keeps killing its worker must not do so for ever.
-      maxStalledCount: 3,
+      maxStalledCount: mostTakeovers,
       settings: { backoffStrategy: (attemptsMade) => backoffMs(attemptsMade, ctx.random) },
     },
   );
