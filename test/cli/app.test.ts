@@ -58,7 +58,7 @@ test("the App's webhook is found missing, registered, proven by a delivery that 
   });
   expect(await run(world, ["hooks", "check"])).toMatchObject({ code: 0, stdout: "app: well\n" });
   const WEBHOOK_SECRET = "the-new-webhook-secret,test-webhook-secret";
-  world.ctx.config = { ...world.ctx.config, webhookSecrets: WEBHOOK_SECRET.split(",") };
+  await world.restart({ WEBHOOK_SECRET });
   const rotated = await run(world, ["hooks", "rotate", "--json"], { WEBHOOK_SECRET });
   expect(rotated).toMatchObject({
     code: 0,

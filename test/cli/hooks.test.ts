@@ -180,7 +180,7 @@ test("a secret is changed in three steps, and no step loses a delivery", async (
   expect(nowhere.stderr).toMatch(/cannot be reached from here .* No hook was changed/);
   expect(hook).toMatchObject({ secret: ownSecret(hook) });
 
-  world.ctx.config = { ...world.ctx.config, webhookSecrets: WEBHOOK_SECRET.split(",") };
+  await world.restart({ WEBHOOK_SECRET });
   const done = await tainOn(world, ["hooks", "rotate"], { WEBHOOK_SECRET });
   expect(done.stderr + done.stdout).not.toContain(proposed.json.secret);
   expect(done).toMatchObject({ code: 0, stdout: expect.stringMatching(/ping arrived[\s\S]*Take the old one out/) });

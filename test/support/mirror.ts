@@ -28,6 +28,8 @@ export interface TestMirror extends AsyncDisposable {
   advance(ms: number): void;
   /** Another web process on the same stores; answers where it listens. `env` adds to the settings or overrides them. */
   openSibling(env?: NodeJS.ProcessEnv, limits?: ApiLimits, clientLimits?: Partial<ClientLimits>): Promise<string>;
+  /** Ends the web process and starts it again at the same address. `env` adds to the settings or overrides them. */
+  restart(env: NodeJS.ProcessEnv): Promise<void>;
   /** Is called before the stores are closed. */
   defer(close: () => Promise<unknown>): void;
 }
@@ -82,11 +84,19 @@ export async function openMirror({
   };
   const listen = async (of: Context, limits: ApiLimits = {}) => {
     const server = openWeb(of, limits);
-    resources.defer(() => server.close());
-    return await server.listen({ host: of.config.host, port: of.config.port });
+    const close = memoized(() => server.close());
+    resources.defer(close);
+    return { url: await server.listen({ host: of.config.host, port: of.config.port }), close };
+  };
+  const openSibling = async (more: NodeJS.ProcessEnv = {}, limits = {}, clientLimits = {}) => {
+    const settings = { ...env, DATABASE_URL: asRole(database, "tain_web"), ...more };
+    const local = await openLocal(parseConfig(settings), resources, { name: "sibling", clock });
+    const client = openUpstream(local, clientLimits);
+    resources.defer(() => client.close());
+    return await listen({ ...local, upstream: client }, limits);
   };
   if (workers) work();
-  const url = web ? await listen(as("tain_web")) : "";
+  const { url, close } = web ? await listen(as("tain_web")) : { url: "", close: async () => {} };
   const all = opening.move();
   return {
     ctx,
@@ -98,17 +108,21 @@ export async function openMirror({
     advance: (ms) => {
       offsetMs += ms;
     },
-    async openSibling(more = {}, limits = {}, clientLimits = {}) {
-      const local = await openLocal(
-        parseConfig({ ...env, DATABASE_URL: asRole(database, "tain_web"), ...more }),
-        resources,
-        { name: "sibling", clock },
-      );
-      const client = openUpstream(local, clientLimits);
-      resources.defer(() => client.close());
-      return await listen({ ...local, upstream: client }, limits);
+    openSibling: async (...more) => (await openSibling(...more)).url,
+    async restart(more) {
+      await close();
+      await openSibling({ PORT: new URL(url).port, ...more });
     },
-    defer: (close) => resources.defer(() => close().then(() => {})),
+    defer: (end) => resources.defer(() => end().then(() => {})),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+/** The same end for all who ask for it. */
+function memoized(end: () => Promise<void>): () => Promise<void> {
+  let ended: Promise<void> | undefined;
+  return () => {
+    ended ??= end();
+    return ended;
   };
 }
