@@ -8,6 +8,8 @@ import { Again } from "./again.ts";
 import type { ApiContext } from "./call.ts";
 import { Callers } from "./callers/caller.ts";
 import { CallerQuota } from "./callers/quota.ts";
+import { knownParameters } from "./description/parameters.ts";
+import { readPublished } from "./description/published.ts";
 import { description } from "./description/routes.ts";
 import { ENTERPRISE_PREFIX, pathInApi } from "./dialect/addresses.ts";
 import { type CorsRule, corsRule } from "./dialect/cors.ts";
@@ -69,7 +71,8 @@ export function openApi(
   const changes = new ChangeStreams(ctx);
   const pages = openPages(ctx.config.pageCacheBytes);
   const again = new Again(ctx, { callers, quota, pages, requestIds });
-  const rest = new Rest({ ctx, callers, quota, pages, again, requestIds });
+  const parameters = knownParameters(REST_OPERATIONS, readPublished());
+  const rest = new Rest({ ctx, callers, quota, pages, again, requestIds, parameters });
   const graphql = new Graphql({ ctx, callers, quota, changes, requestIds, timeoutMs, unreadMs });
   const query = (exchange: Exchange) => graphql.handle(exchange);
   return {

@@ -2,7 +2,7 @@ import type { Config } from "../../config.ts";
 import { VERSION } from "../../version.ts";
 import { API_VERSIONS } from "../dialect/version.ts";
 import type { ServedOperation } from "../operation.ts";
-import { type Operation, type Parameter, type Published, type Reference, wholePath } from "./published.ts";
+import { type Operation, type Parameter, type Published, resolved, wholePath } from "./published.ts";
 
 /** An OpenAPI 3.1 document, as far as it is looked into. */
 export interface Description {
@@ -221,16 +221,6 @@ function graphqlPath(api: string): Record<string, object> {
       },
     },
   };
-}
-
-/** What a reference refers to, or what stands in its place. */
-export function resolved<T extends object>(value: T | Reference, components: Published["components"]): T {
-  if (!("$ref" in value)) return value;
-  const [, , kind = "", name = ""] = value.$ref.split("/");
-  const found = new Map(Object.entries(components)).get(kind)?.[name];
-  if (found === undefined) throw new Error(`Nothing is called ${value.$ref}`);
-  // No type can say what a reference refers to: a place takes references to its own kind.
-  return resolved(found as T | Reference, components);
 }
 
 function formOf(path: string): string {

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type GraphQLSchema, isIntrospectionType, isSpecifiedScalarType, printType } from "graphql";
 import type { Config } from "../../config.ts";
-import { type Description, elsewhere, resolved, TOKENS } from "./document.ts";
+import { type Description, elsewhere, TOKENS } from "./document.ts";
 import { escaped, inline } from "./prose.ts";
-import type { Operation, Parameter, Schema } from "./published.ts";
+import { type Operation, type Parameter, resolved, type Schema } from "./published.ts";
 
 const STYLE = readFileSync(new URL("./page.css", import.meta.url), "utf8");
 

@@ -69,3 +69,13 @@ export function wholePath({ path, route }: ServedOperation): string {
   if (route.run.of === "service") return path;
   return `/repos/:owner/:repo${path === "/" ? "" : path}`;
 }
+
+/** What a reference refers to, or what stands in its place. */
+export function resolved<T extends object>(value: T | Reference, components: Published["components"]): T {
+  if (!("$ref" in value)) return value;
+  const [, , kind = "", name = ""] = value.$ref.split("/");
+  const found = new Map(Object.entries(components)).get(kind)?.[name];
+  if (found === undefined) throw new Error(`Nothing is called ${value.$ref}`);
+  // No type can say what a reference refers to: a place takes references to its own kind.
+  return resolved(found as T | Reference, components);
+}

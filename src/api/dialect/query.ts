@@ -6,6 +6,16 @@ const MAX_PAGE_SIZE = 100;
 /** `offset` is a 64-bit number in Postgres; pages beyond this are as empty as the one before. */
 const MAX_PAGE = 1_000_000_000;
 
+/**
+ * The parameters of these names, each as it stands first. What an operation does not know changes no answer, so it may
+ * not name a page, a validator or a question to upstream.
+ */
+export function knownQuery(asked: URLSearchParams, known: ReadonlySet<string>): URLSearchParams {
+  const query = new URLSearchParams();
+  for (const [name, value] of asked) if (known.has(name) && !query.has(name)) query.append(name, value);
+  return query;
+}
+
 /** Larger values are silently reduced; what is no number counts as absent. */
 export function pageSize(query: URLSearchParams): number {
   return Math.min(wholeNumber(query.get("per_page")) ?? DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);

@@ -15,17 +15,20 @@ import { ApiFault } from "../dialect/fault.ts";
 import { wantsNoCache } from "../dialect/freshness.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
 import { mediaType } from "../dialect/media-type.ts";
+import { knownQuery } from "../dialect/query.ts";
 import { agentMissing, dialectReply, hasAgent } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
 import { API_VERSIONS, apiVersion } from "../dialect/version.ts";
 import { passThrough } from "../forward/pass-through.ts";
-import type { Match } from "../operation.ts";
+import type { Match, Operation } from "../operation.ts";
 import type { Page } from "../page.ts";
 import { keptOrRendered } from "./kept-pages.ts";
 import { isOurJson, type Progress, refused, replyTo } from "./respond.ts";
 import { run } from "./run.ts";
 
 const DOCS = "https://docs.github.com/rest";
+
+const NONE: ReadonlySet<string> = new Set();
 
 const PREFLIGHT = {
   "Access-Control-Allow-Headers":
@@ -41,6 +44,8 @@ export interface RestParts {
   pages: Kept<Page>;
   again: Again;
   requestIds: RequestIds;
+  /** The names of the query parameters that each operation knows. */
+  parameters: ReadonlyMap<Operation, ReadonlySet<string>>;
 }
 
 /** Answers requests of the REST dialect, in the service's order: agent, version, caller, quota, media type, route. */
@@ -111,10 +116,11 @@ export class Rest {
     if (match || !ctx.config.passThrough) progress.media = mediaType(headers.accept);
     const { path, isEnterprise } = pathInApi(exchange);
     if (!isSafePath(path)) throw new ApiFault(404, "Not Found");
-    const query = new URLSearchParams(exchange.search);
-    const isFresh = query.get("fresh") === "true" || wantsNoCache(headers);
-    // The parameter is ours, and no part of what `Link` repeats.
-    query.delete("fresh");
+    const asked = new URLSearchParams(exchange.search);
+    const isFresh = asked.get("fresh") === "true" || wantsNoCache(headers);
+    // This one is ours, and no part of what is passed on or of what `Link` repeats.
+    asked.delete("fresh");
+    const query = match ? knownQuery(asked, this.#parts.parameters.get(match.route) ?? NONE) : asked;
     const onlyReads = isRead(method) && !isFresh;
     return {
       ctx: onlyReads ? { ...ctx, db: ctx.reads.until(exchange.gone) } : ctx,
