@@ -9,10 +9,13 @@ import type { CallerQuota } from "./callers/quota.ts";
 import { ApiFault } from "./dialect/fault.ts";
 import type { MediaType } from "./dialect/media-type.ts";
 import type { ApiVersion } from "./dialect/version.ts";
+import type { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 import type { Page } from "./page.ts";
 
-export interface ApiContext extends Pick<Context, "config" | "db" | "redis" | "upstream" | "clock" | "random" | "log"> {
+export interface ApiContext extends Pick<Context, "config" | "db" | "redis" | "clock" | "random" | "log"> {
   mirror: MirrorReader;
+  /** All that requests may have upstream asked. */
+  upstream: UpstreamForCallers;
   /** The paths of accounts that upstream does not show. So nobody can make the mirror ask again and again. */
   unshownAccounts: LRUCache<string, true>;
   /** For what callers only read: neither the receiver nor writes wait for its connections. */

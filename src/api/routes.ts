@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { openDatabase } from "../../db/database.ts";
+import type { Context } from "../context.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Handler, Params, Route } from "../http/router.ts";
@@ -15,6 +16,7 @@ import { ENTERPRISE_PREFIX, pathInApi } from "./dialect/addresses.ts";
 import { type CorsRule, corsRule } from "./dialect/cors.ts";
 import { failureReply } from "./dialect/failure.ts";
 import { RequestIds } from "./dialect/request-id.ts";
+import { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 import { Graphql } from "./graphql/handle.ts";
 import { ChangeStreams } from "./graphql/subscribe/change-streams.ts";
 import type { Match, Operation } from "./operation.ts";
@@ -52,7 +54,7 @@ export interface ApiLimits {
 const UNSHOWN_MS = 10 * 60_000;
 
 export function openApi(
-  given: Omit<ApiContext, "mirror" | "reads" | "unshownAccounts">,
+  given: Omit<ApiContext, "mirror" | "reads" | "unshownAccounts" | "upstream"> & Pick<Context, "upstream">,
   { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = UNREAD_MS }: ApiLimits = {},
 ): Api {
   const { databaseUrl, readConnections, readTimeoutMs } = given.config;
@@ -64,10 +66,11 @@ export function openApi(
   });
   const mirror = openMirrorReader({ ...given, reads });
   const unshownAccounts = new LRUCache<string, true>({ max: 10_000, ttl: UNSHOWN_MS });
-  const ctx: ApiContext = { ...given, mirror, reads, unshownAccounts };
+  const quota = new CallerQuota(given);
+  const upstream = new UpstreamForCallers(given, quota);
+  const ctx: ApiContext = { ...given, upstream, mirror, reads, unshownAccounts };
   const requestIds = new RequestIds();
   const callers = new Callers(ctx);
-  const quota = new CallerQuota(ctx);
   const changes = new ChangeStreams(ctx);
   const pages = openPages(ctx.config.pageCacheBytes);
   const again = new Again(ctx, { callers, quota, pages, requestIds });

@@ -270,6 +270,19 @@ export const SETTINGS = {
     default: "5000",
     about: "GraphQL points an hour for each of our own callers; 0 is off.",
   },
+  upstreamReadsPerCaller: {
+    name: "UPSTREAM_READS_PER_CALLER",
+    read: count,
+    default: "100",
+    about:
+      "How many reads of upstream an hour each caller with a token of Tain's may cause at the cost of the mirror's own quota there (`?fresh=true`, an account's own page). Callers without a token have as many together. Upstream's own tokens pay for themselves.",
+  },
+  upstreamReads: {
+    name: "UPSTREAM_READS",
+    read: count,
+    default: "500",
+    about: "The same for all callers together, whatever each may.",
+  },
   streamsPerCaller: {
     name: "STREAMS_PER_CALLER",
     read: count,

@@ -11,6 +11,8 @@ import {
 } from "graphql";
 import { LRUCache } from "lru-cache";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { CallerQuota } from "../../src/api/callers/quota.ts";
+import { UpstreamForCallers } from "../../src/api/forward/upstream-for-callers.ts";
 import { type Count, GraphqlCall } from "../../src/api/graphql/call.ts";
 import { shownError } from "../../src/api/graphql/errors.ts";
 import { Documents } from "../../src/api/graphql/run/documents.ts";
@@ -229,11 +231,15 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const token = { id: "t", userId, canWrite: true, repositories: "all" as const, sight, payer };
   const caller = { ...payer, userId, by: { of: "own" as const, token } };
   await using mirror = openMirrorReader({ ...ctx, reads: ctx.db });
+  const quota = new CallerQuota(ctx);
+  await using resources = new AsyncDisposableStack();
+  resources.defer(() => quota.close());
+  const upstream = new UpstreamForCallers(ctx, quota);
   const counts = new Kept<Count>({ maxBytes: 1_000_000, bytesOf: () => 50 });
   const texts = openIssueTexts(1_000_000);
   const newContext = (mayRemember: boolean) =>
     new GraphqlCall({
-      ctx: { ...ctx, mirror, reads: ctx.db, unshownAccounts: new LRUCache({ max: 10 }) },
+      ctx: { ...ctx, upstream, mirror, reads: ctx.db, unshownAccounts: new LRUCache({ max: 10 }) },
       db: ctx.db,
       caller,
       sight,

@@ -3,7 +3,7 @@ import type { Fields } from "../../json.ts";
 import { type Sight, wholeSight } from "../../mirror/read/sight.ts";
 import type { OwnRequest } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
-import type { Upstream, WriteRequest } from "../../upstream/client/upstream.ts";
+import type { Answer, Upstream, WriteRequest } from "../../upstream/client/upstream.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import type { Recognised, Stranger } from "./payer.ts";
 import { type ApiToken, ApiTokens, hashOf } from "./tokens.ts";
@@ -28,6 +28,8 @@ export interface User extends Recognised {
         write: Upstream["write"];
         /** One request with their own token, at the cost of their own quota, answered as upstream answers it. */
         forward: (request: Omit<OwnRequest, "token">) => Promise<Received>;
+        /** One page, read with their own token. Nothing that only they are shown may be kept. */
+        get: (path: string) => Promise<Answer>;
         mutate: (query: string, variables: Fields) => Promise<Received>;
       };
 }
@@ -89,8 +91,9 @@ export class Callers {
     const { upstream } = this.#upstream;
     const write = (request: WriteRequest) => upstream.write(text, request);
     const forward = (request: Omit<OwnRequest, "token">) => upstream.forward({ ...request, token: text });
+    const get = (path: string) => upstream.get(text, path);
     const mutate = (query: string, variables: Fields) => upstream.graphql({ token: text, query, variables });
-    const by = { of: "upstream", known, write, forward, mutate } as const;
+    const by = { of: "upstream", known, write, forward, get, mutate } as const;
     return { ...known.payer, userId: known.userId, by };
   }
 }

@@ -5,7 +5,7 @@ export interface Payer {
   kind: "user";
   /** Names the quota that they draw on: their user's, or their token's own. */
   quotaName: string;
-  /** Requests, and points, an hour of that quota; 0: no limit. Null: what the settings say. */
+  /** How much a window of that quota holds, mostly an hour's; 0: no limit. Null: what the settings say. */
   hourlyLimit: number | null;
 }
 

@@ -6,6 +6,9 @@ import type { Payer, Stranger } from "./payer.ts";
 /** What our callers spend: REST requests (`core`), searches by REST, or GraphQL points. */
 export type Bucket = "core" | "search" | "graphql";
 
+/** Also what a caller's requests may cost others: reads of upstream at the mirror's cost, and attempts to log in. */
+export type Purse = Bucket | "upstream" | "login";
+
 /** A caller's figures in one bucket and window, as the service shows them. */
 export interface QuotaFigures {
   limit: number;
@@ -22,7 +25,13 @@ export interface Spending {
 }
 
 /** GitHub docs: limits are counted by the hour, limits of searches by the minute. */
-const WINDOW_MS: Record<Bucket, number> = { core: 3_600_000, search: 60_000, graphql: 3_600_000 };
+const WINDOW_MS: Record<Purse, number> = {
+  core: 3_600_000,
+  search: 60_000,
+  graphql: 3_600_000,
+  upstream: 3_600_000,
+  login: 60_000,
+};
 const MAX_CALLERS = 20_000;
 /** A lease is at most this part of the limit. The unused part of a process's lease is missing in the others. */
 const LEASE_PART = 1 / 200;
@@ -125,7 +134,7 @@ export class CallerQuota {
   }
 
   /** Takes `cost` from the caller's quota, unless there is not that much left. */
-  async spend(caller: Payer | Stranger, bucket: Bucket, cost: number): Promise<Spending> {
+  async spend(caller: Payer | Stranger, bucket: Purse, cost: number): Promise<Spending> {
     const window = this.#window(caller, bucket);
     if (!window) return { isSpent: false, figures: null };
     // Each turn is a lease. Another request may take what this one has leased, hence the bound.
@@ -141,7 +150,7 @@ export class CallerQuota {
   }
 
   /** Gives back what a request turned out not to cost. */
-  refund(caller: Payer | Stranger, bucket: Bucket, cost: number): QuotaFigures | null {
+  refund(caller: Payer | Stranger, bucket: Purse, cost: number): QuotaFigures | null {
     const window = this.#window(caller, bucket);
     if (!window) return null;
     this.#touch(window);
@@ -150,7 +159,7 @@ export class CallerQuota {
   }
 
   /** The caller's figures, asked of Redis when this process knows none. Costs nothing. */
-  async figures(caller: Payer | Stranger, bucket: Bucket): Promise<QuotaFigures | null> {
+  async figures(caller: Payer | Stranger, bucket: Purse): Promise<QuotaFigures | null> {
     const window = this.#window(caller, bucket);
     if (!window) return null;
     this.#touch(window);
@@ -170,7 +179,7 @@ export class CallerQuota {
     await Promise.all(this.#returns);
   }
 
-  #window(caller: Payer | Stranger, bucket: Bucket): Window | null {
+  #window(caller: Payer | Stranger, bucket: Purse): Window | null {
     const limit = this.#limit(caller, bucket);
     if (limit === 0) return null;
     const name = `${bucket}:${caller.kind === "user" ? caller.quotaName : `a${caller.address}`}`;
@@ -194,7 +203,7 @@ export class CallerQuota {
     return window;
   }
 
-  #limit(caller: Payer | Stranger, bucket: Bucket): number {
+  #limit(caller: Payer | Stranger, bucket: Purse): number {
     const { rateLimitUser, rateLimitAnonymous, rateLimitGraphql, rateLimitSearchUser, rateLimitSearchAnonymous } =
       this.#ctx.config;
     if (bucket === "search") return caller.kind === "user" ? rateLimitSearchUser : rateLimitSearchAnonymous;

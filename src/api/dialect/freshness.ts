@@ -1,7 +1,9 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Kind } from "../../mirror/store/resource.ts";
 import type { Answer, RepositoryCall } from "../call.ts";
-import { askUpstream, storeShown } from "../forward/upstream-read.ts";
+import { shownByUpstream } from "../forward/pass-through.ts";
+import { storeShown } from "../forward/store-shown.ts";
+import { ShareSpentFault } from "../forward/upstream-for-callers.ts";
 import { ApiFault } from "./fault.ts";
 
 /** The headers by which an answer says how fresh it is. Pure. RFC 7234 has the numbers of the warnings. */
@@ -45,21 +47,22 @@ const SHOWN: [RegExp, Kind][] = [
   [/^\/milestones(\/\d+)?$/, "milestone"],
 ];
 
+type Refreshed = { confirmedAt: Date } | { notFresh: string } | { shown: Answer };
+
 /**
- * Asks upstream conditionally for the resources that the call is about to show, and merges the answer. Answers when
- * upstream confirmed them, or why it could not: then the mirror's own state is the answer. A row that is missing in a
- * list is left to the next audit.
+ * Has upstream say how things are now. Callers with a token of upstream's are shown what it shows them: that may be theirs
+ * alone, so nothing of it is kept. For all others the mirror asks for the resources that the call is about to show,
+ * conditionally, and merges the answer; a row that is missing in a list is left to the next audit. Answers when upstream
+ * confirmed them, or why it could not: then the mirror's own state is the answer.
  */
-export async function refreshShown(
-  call: RepositoryCall,
-  rest: string,
-): Promise<{ confirmedAt: Date } | { notFresh: string }> {
-  const { ctx, repository, query } = call;
-  const kind = SHOWN.find(([form]) => form.test(rest))?.[1];
-  if (kind === undefined) return { notFresh: "this answer cannot be refreshed by itself" };
+export async function refreshShown(call: RepositoryCall, rest: string): Promise<Refreshed> {
+  const { ctx, repository, query, caller } = call;
   const path = `/repositories/${repository.id}${rest}${query.size > 0 ? `?${query}` : ""}`;
   try {
-    const answer = await askUpstream(call, path, { conditional: true });
+    if (caller.kind === "user" && caller.by.of === "upstream") return await shownByUpstream(call, caller.by, path);
+    const kind = SHOWN.find(([form]) => form.test(rest))?.[1];
+    if (kind === undefined) return { notFresh: "this answer cannot be refreshed by itself" };
+    const answer = await ctx.upstream.get(caller, path, { conditional: true });
     switch (answer.kind) {
       case "ok":
         await storeShown(ctx, kind, answer, repository);
@@ -75,6 +78,7 @@ export async function refreshShown(
     }
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
+    if (error instanceof ShareSpentFault) return { notFresh: error.message };
     ctx.log.warn({ err: error.cause, requestId: call.requestId, path }, "What a caller wants fresh could not be read");
     return { notFresh: error.message };
   }

@@ -2,7 +2,9 @@ import { decoded } from "../../http/router.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
+import type { User } from "../callers/caller.ts";
 import { ApiFault } from "../dialect/fault.ts";
+import { readFault } from "./upstream-for-callers.ts";
 
 /** The request's headers that upstream gets to see. None says where the request came from. */
 const ASKED = [
@@ -49,20 +51,48 @@ export async function passThrough(call: Call): Promise<Answer | null> {
   const { caller, method } = call;
   if (caller.kind !== "user" || caller.by.of !== "upstream" || !isOfDialect(call.path)) return null;
   const path = `${call.path}${call.query.size > 0 ? `?${call.query}` : ""}`;
+  try {
+    return answered(call, await forwarded(call, caller.by, path));
+  } catch (error) {
+    if (!(error instanceof UpstreamUnavailableError)) throw error;
+    throw unanswered(error, method);
+  }
+}
+
+type OfUpstream = Extract<User["by"], { of: "upstream" }>;
+
+/**
+ * What upstream shows a caller by their own token of a resource that is mirrored, or why it does not. Nothing is kept.
+ * @throws ApiFault 502 or 504 when upstream gives no answer that can be passed on
+ */
+export async function shownByUpstream(
+  call: Call,
+  by: OfUpstream,
+  path: string,
+): Promise<{ shown: Answer } | { notFresh: string; status: number }> {
+  const { ctx } = call;
+  const confirmedAt = ctx.clock.now();
+  try {
+    const received = await forwarded(call, by, path);
+    const { status } = received;
+    const isShown = (status >= 200 && status <= 299) || status === 304;
+    if (isShown) return { shown: { ...answered(call, received), confirmedAt } };
+    const isMoved = status >= 300 && status <= 399;
+    return { notFresh: isMoved ? "upstream says that it has moved" : `upstream answers ${status}`, status };
+  } catch (error) {
+    throw readFault(error, { now: ctx.clock.now(), isLate: false, whose: "your" });
+  }
+}
+
+async function forwarded(call: Call, by: OfUpstream, path: string): Promise<Received> {
+  const { method } = call;
   const headers: Record<string, string> = {};
   for (const name of ASKED) {
     const value = [call.headers[name] ?? ""].flat().join(", ");
     if (value !== "") headers[name] = value;
   }
-  let received: Received;
-  try {
-    const body = call.body === "" ? null : call.body;
-    received = await caller.by.forward({ method: method === "HEAD" ? "GET" : method, path, headers, body });
-  } catch (error) {
-    if (!(error instanceof UpstreamUnavailableError)) throw error;
-    throw unanswered(error, method);
-  }
-  return answered(call, received);
+  const body = call.body === "" ? null : call.body;
+  return await by.forward({ method: method === "HEAD" ? "GET" : method, path, headers, body });
 }
 
 function unanswered(error: UpstreamUnavailableError, method: string): ApiFault {

@@ -3,9 +3,10 @@ import { findOwnedRepositories, type RepositorySort } from "../../mirror/read/re
 import { findUser, findUserByLogin, type UserRow } from "../../mirror/read/users.ts";
 import { type Answer, type ApiContext, type Call, ok } from "../call.ts";
 import { ONES_OWN } from "../callers/upstream-callers.ts";
-import { type FieldFault, invalid, notFound } from "../dialect/fault.ts";
+import { ApiFault, type FieldFault, invalid, notFound } from "../dialect/fault.ts";
 import { choice, direction } from "../dialect/query.ts";
-import { askUpstream, storeShown } from "../forward/upstream-read.ts";
+import { shownByUpstream } from "../forward/pass-through.ts";
+import { storeShown } from "../forward/store-shown.ts";
 import { showFields } from "../view.ts";
 import { askedPage, numberedPage, numberParam } from "./page.ts";
 
@@ -58,7 +59,10 @@ const SHOWN_OF_ORGANIZATIONS = [
 
 /** `/users/{username}` and `/user/{account_id}`. */
 export async function getUser(call: Call): Promise<Answer> {
-  const account = await readWhole(call, await requireAccount(call), "user");
+  const known = await requireAccount(call);
+  const theirs = await shownToCaller(call, known, "user");
+  if (theirs) return theirs;
+  const account = await readWhole(call, known, "user");
   return ok(await showToAll(call, account), { lastModified: account.updatedAt, confirmedAt: account.seenAt });
 }
 
@@ -78,7 +82,10 @@ export async function showToAll(call: Call, { document }: Pick<UserRow, "documen
 
 /** `/orgs/{org}` and `/organizations/{organization_id}`. */
 export async function getOrganization(call: Call): Promise<Answer> {
-  const account = await readWhole(call, await requireOrganization(call), "organization");
+  const known = await requireOrganization(call);
+  const theirs = await shownToCaller(call, known, "organization");
+  if (theirs) return theirs;
+  const account = await readWhole(call, known, "organization");
   const fields = await showFields(call, { repositoryId: 0, document: account.document });
   const url = `${call.api}/orgs/${account.login}`;
   Object.assign(fields, { url, repos_url: `${url}/repos`, events_url: `${url}/events` });
@@ -117,18 +124,38 @@ const WHOLE: Record<Extent, string> = { user: "bio", organization: "members_url"
  * little of them. So upstream is asked for the rest on the first request for it.
  */
 export async function readWhole(call: Call, account: UserRow, extent: Extent): Promise<UserRow> {
-  const isWhole = WHOLE[extent] in parseStored<Fields>(account.document);
-  if (isWhole && !call.isFresh) return account;
+  if (!isToBeAsked(call, account, extent)) return account;
   const { ctx } = call;
-  const path = extent === "user" ? `/user/${account.id}` : `/organizations/${account.id}`;
+  const path = pathOf(account, extent);
   if (ctx.unshownAccounts.has(path)) throw notFound();
-  const answer = await askUpstream(call, path);
+  const answer = await ctx.upstream.get(call.caller, path);
   if (answer.kind !== "ok") {
     ctx.unshownAccounts.set(path, true);
     throw notFound();
   }
   await store(ctx, extent, answer);
   return (await findUser(ctx.db, account.id)) ?? account;
+}
+
+function isToBeAsked({ isFresh }: Call, { document }: UserRow, extent: Extent): boolean {
+  return isFresh || !(WHOLE[extent] in parseStored<Fields>(document));
+}
+
+function pathOf({ id }: UserRow, extent: Extent): string {
+  return extent === "user" ? `/user/${id}` : `/organizations/${id}`;
+}
+
+/**
+ * What upstream has to be asked for and shows the caller by their own token: perhaps more than to others, so nothing is
+ * kept. Null: the mirror has it, or the caller has no token of upstream's.
+ */
+async function shownToCaller(call: Call, account: UserRow, extent: Extent): Promise<Answer | null> {
+  const { caller } = call;
+  if (caller.kind !== "user" || caller.by.of !== "upstream" || !isToBeAsked(call, account, extent)) return null;
+  const answer = await shownByUpstream(call, caller.by, pathOf(account, extent));
+  if ("shown" in answer) return answer.shown;
+  if (answer.status < 500 && answer.status !== 429 && answer.status !== 403 && answer.status !== 401) throw notFound();
+  throw new ApiFault(502, `Upstream had to be asked for this, and it refuses with ${answer.status}.`);
 }
 
 async function store(ctx: ApiContext, extent: Extent, answer: Parameters<typeof storeShown>[2]): Promise<void> {

@@ -32,7 +32,8 @@ export async function run(call: Call, { route, repository: named }: Match): Prom
   if (found.isMoved) return moved(call, path);
   const below: RepositoryCall = { ...call, repository: found.repository, takes, path };
   requireRight(below, takes);
-  const refreshed = call.isFresh ? await refreshShown(below, named.rest) : {};
+  const refreshed = call.isFresh ? await refreshShown(below, named.rest) : null;
+  if (refreshed && "shown" in refreshed) return refreshed.shown;
   const answer = await answerWith(below);
   return { confirmedAt: found.repository.confirmedAt, ...refreshed, ...answer };
 }

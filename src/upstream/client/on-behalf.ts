@@ -1,7 +1,8 @@
 import type { Stores } from "../../stores.ts";
 import { graphqlPath } from "./address.ts";
+import { readAnswer } from "./answer.ts";
 import { OWN_HEADERS, type Received, Transport, type TransportRequest } from "./transport.ts";
-import type { RawAnswer, WriteRequest } from "./upstream.ts";
+import type { Answer, RawAnswer, WriteRequest } from "./upstream.ts";
 import { rawAnswer, writeRequest } from "./write.ts";
 
 const LIMITS = {
@@ -31,6 +32,11 @@ export interface OnBehalf {
   send(request: OwnRequest): Promise<Received>;
   /** Like `send`, for requests that are only passed on: in a line of their own, they hold up nothing else. */
   forward(request: OwnRequest): Promise<Received>;
+  /**
+   * One page, read as `Upstream.get` reads it, and asked for once. It has no validator: it is what this token is shown.
+   * @throws CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
+   */
+  get(token: string, path: string): Promise<Answer>;
   /** Sends a write once and never again, as `Upstream.write` does. */
   write(token: string, request: WriteRequest): Promise<RawAnswer>;
   graphql(request: { token: string; query: string; variables: object }): Promise<Received>;
@@ -51,6 +57,13 @@ export function openOnBehalf({
   return {
     send: sendBy(transport),
     forward: sendBy(forwarding),
+    get: async (token, path) => {
+      const seenAt = clock.now();
+      const received = await sendBy(transport)({ token, method: "GET", path, body: null });
+      const asked = { base: upstreamUrl, path, key: path, accept: undefined, credential: "", madeFor: null, seenAt };
+      const answer = readAnswer({ ...asked, validator: undefined }, received);
+      return answer.kind === "ok" ? { ...answer, validator: null } : answer;
+    },
     write: async (token, write) => {
       const seenAt = clock.now();
       const { headers, ...request } = writeRequest(write);

@@ -9,7 +9,7 @@ import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { decodeId } from "../resolve/node-id.ts";
 import { type Input, placed, repositoryOf, resolved, type Sets, setsOf, typed } from "./input.ts";
-import { type Done, mutated, performed, writerOf } from "./pass-on.ts";
+import { type Done, inOurWords, mutated, performed, writerOf } from "./pass-on.ts";
 import { updatePull } from "./update-pull.ts";
 
 type Mutation<In = never> = (root: unknown, args: { input: In }, call: GraphqlCall) => Promise<object>;
@@ -188,7 +188,8 @@ async function headRepository(call: GraphqlCall, globalId: string): Promise<stri
   if (decoded?.type !== "Repository") throw unknown();
   const mirrored = await call.repository(decoded.id);
   if (mirrored) return String(mirrored.rest.full_name);
-  const answer = await call.ctx.upstream.get(`/repositories/${decoded.id}`, { priority: "caller" });
+  const path = `/repositories/${decoded.id}`;
+  const answer = await inOurWords(() => call.ctx.upstream.get(call.caller, path));
   const fork = answer.kind === "ok" ? objectOf(answer.body) : null;
   if (fork?.private !== false) throw unknown();
   return String(fork.full_name);

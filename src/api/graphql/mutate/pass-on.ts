@@ -4,6 +4,7 @@ import { graphqlAnswer, parseGraphql } from "../../../upstream/client/graphql.ts
 import type { GraphqlAnswer } from "../../../upstream/client/upstream.ts";
 import { mayWrite, notAccessible } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
+import { ShareSpentFault } from "../../forward/upstream-for-callers.ts";
 import { known, OutcomeUnknownFault, type Writer } from "../../rest/writes/pass-on.ts";
 import { askAgain, isSuccess, perform, settle, type Write } from "../../rest/writes/write.ts";
 import type { GraphqlCall, Node } from "../call.ts";
@@ -66,7 +67,7 @@ async function send(
   const seenAt = ctx.clock.now();
   try {
     return await known(ctx, async () => {
-      if (!own) return ctx.upstream.graphql(document, { input }, { priority: "caller" });
+      if (!own) return ctx.upstream.mutate(document, { input });
       const received = await own(document, { input });
       return graphqlAnswer(received, parseGraphql(received.text), { seenAt, mutates: true });
     });
@@ -78,10 +79,12 @@ async function send(
   }
 }
 
-async function inOurWords<T>(run: () => Promise<T>): Promise<T> {
+/** What upstream could not be asked, or not be asked for the caller, in GraphQL's form. */
+export async function inOurWords<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
+    if (error instanceof ShareSpentFault) throw typedError("RATE_LIMITED", error.message);
     if (error instanceof ApiFault) throw typedError("SERVICE_UNAVAILABLE", error.message);
     throw error;
   }

@@ -25,7 +25,7 @@ export async function passOn(writer: Writer, { method, path, body }: WriteReques
   const { ctx, repository, caller } = writer;
   // As the caller where they have shown a token of upstream's; otherwise as the owner of the mirror's.
   const own = caller.kind === "user" && caller.by.of === "upstream" ? caller.by.write : null;
-  const send = (to: string) => (own ?? ctx.upstream.write.bind(ctx.upstream))({ method, path: to, body });
+  const send = (to: string) => (own ?? ctx.upstream.write)({ method, path: to, body });
   return known(ctx, async () => {
     const answer = await send(path);
     const to = [301, 307, 308].includes(answer.status) ? below(answer.headers.location, ctx.config.upstreamUrl) : null;

@@ -3,7 +3,7 @@ import type { Json } from "../../../json.ts";
 import { REPLICA_LAG_MS } from "../../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../../mirror/store/resource.ts";
 import { type Backoff, waitAfterMs } from "../../../operations/backoff.ts";
-import type { ApiContext } from "../../call.ts";
+import type { Writer } from "./pass-on.ts";
 
 /** What is read from upstream after a write. */
 export interface Read {
@@ -19,24 +19,26 @@ export interface Read {
 export interface Reading extends Pick<Read, "kind" | "key"> {
   body: Json;
   seenAt: Date;
+  /** Read with a caller's own token, to which upstream may show less than to the mirror. */
+  isCallers: boolean;
 }
 
-type ReadContext = Pick<ApiContext, "upstream" | "clock" | "random" | "log">;
+type Reader = Pick<Writer, "ctx" | "caller">;
 
 /** Reads once. A failed read does not fail the write: what was implied stands, and upstream is asked again later. */
-export async function readNow(ctx: ReadContext, read: Read): Promise<Reading> {
-  return (await tryRead(ctx, read)) ?? nothing(ctx, read);
+export async function readNow(reader: Reader, read: Read): Promise<Reading> {
+  return (await tryRead(reader, read)) ?? nothing(reader, read);
 }
 
 const UNTIL_SHOWN: Backoff = { firstMs: 200, longestMs: 4_000 };
 
 /** Reads until upstream shows what was just made there, or fails. */
-export async function awaitShown(ctx: ReadContext, read: Read): Promise<Reading> {
+export async function awaitShown(reader: Reader, read: Read): Promise<Reading> {
   for (let attempt = 1, waitedMs = 0; ; attempt++) {
-    const reading = await tryRead(ctx, read);
-    if (reading === null) return nothing(ctx, read);
+    const reading = await tryRead(reader, read);
+    if (reading === null) return nothing(reader, read);
     const isShown = reading.body !== null && (read.awaits?.(reading.body) ?? true);
-    const waitMs = waitAfterMs(attempt, UNTIL_SHOWN, ctx.random);
+    const waitMs = waitAfterMs(attempt, UNTIL_SHOWN, reader.ctx.random);
     waitedMs += waitMs;
     if (isShown || waitedMs > REPLICA_LAG_MS) return reading;
     await sleep(waitMs);
@@ -44,18 +46,20 @@ export async function awaitShown(ctx: ReadContext, read: Read): Promise<Reading>
 }
 
 /** Null: upstream could not be asked. */
-async function tryRead({ upstream, clock, log }: ReadContext, { kind, key, path }: Read): Promise<Reading | null> {
+async function tryRead(reader: Reader, read: Read): Promise<Reading | null> {
+  const { upstream, log } = reader.ctx;
   try {
-    const answer = await upstream.get(path, { priority: "caller" });
+    const answer = await upstream.getWritten(reader.caller, read.path);
     return answer.kind === "ok"
-      ? { kind, key, body: answer.body, seenAt: answer.seenAt }
-      : { kind, key, body: null, seenAt: clock.now() };
+      ? { ...nothing(reader, read), body: answer.body, seenAt: answer.seenAt }
+      : nothing(reader, read);
   } catch (error) {
-    log.warn({ err: error, path }, "What a write changed could not be read");
+    log.warn({ err: error, path: read.path }, "What a write changed could not be read");
     return null;
   }
 }
 
-function nothing({ clock }: ReadContext, { kind, key }: Read): Reading {
-  return { kind, key, body: null, seenAt: clock.now() };
+function nothing({ ctx: { clock }, caller }: Reader, { kind, key }: Read): Reading {
+  const isCallers = caller.kind === "user" && caller.by.of === "upstream";
+  return { kind, key, body: null, seenAt: clock.now(), isCallers };
 }

@@ -94,7 +94,8 @@ export async function perform(writer: Writer, write: Write): Promise<Performed> 
   }
   if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, answer, sentAt) };
   // The mirror may still show a resource that upstream calls missing or moved.
-  if ([301, 307, 404, 410].includes(answer.status)) await askAgain(writer, write.about);
+  const isInDoubt = [301, 307, 404, 410].includes(answer.status);
+  if (isInDoubt && (await writer.ctx.upstream.mayRaiseDoubt(writer.caller))) await askAgain(writer, write.about);
   return { answer, isStored: false };
 }
 
@@ -115,7 +116,7 @@ export async function settle(
   try {
     const answer: Json = body === "" ? null : JSON.parse(body);
     const readings = await Promise.all(
-      (write.reads?.(answer) ?? []).map((read) => (read.awaits ? awaitShown(ctx, read) : readNow(ctx, read))),
+      (write.reads?.(answer) ?? []).map((read) => (read.awaits ? awaitShown(writer, read) : readNow(writer, read))),
     );
     await storeAtLast(ctx, async (tx) => {
       // Two writes under one issue at once would both count from the same number.
@@ -207,9 +208,10 @@ async function fold(
   return { observed, doubts };
 }
 
-function observeReading({ kind, body, seenAt }: Reading, at: Sighting): Observed {
+function observeReading({ kind, body, seenAt, isCallers }: Reading, at: Sighting): Observed {
   const bodies = Array.isArray(body) ? body : [body];
-  const isSingle = kind === "issue" || kind === "pull_request";
+  // What a caller's token is not shown is not gone.
+  const isSingle = !isCallers && (kind === "issue" || kind === "pull_request");
   return joinObserved(bodies.map((one) => observe(kind, one, { ...at, seenAt, isSingle })));
 }
 

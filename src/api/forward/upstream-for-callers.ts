@@ -1,0 +1,153 @@
+import type { Context } from "../../context.ts";
+import type { Fields } from "../../json.ts";
+import {
+  CredentialRejectedError,
+  QuotaSpentError,
+  QuotaUnknownError,
+  UpstreamRefusedError,
+  UpstreamUnavailableError,
+} from "../../upstream/client/errors.ts";
+import type { GraphqlAnswer, Upstream, Answer as UpstreamAnswer } from "../../upstream/client/upstream.ts";
+import type { Caller } from "../callers/caller.ts";
+import type { Payer } from "../callers/payer.ts";
+import type { CallerQuota } from "../callers/quota.ts";
+import { ApiFault } from "../dialect/fault.ts";
+
+/** A caller waits for the answer: no longer than the service itself would take. */
+const PATIENCE_MS = 10_000;
+
+/** What callers' reads may cost the mirror is spent. The message says by whom, and until when. */
+export class ShareSpentFault extends ApiFault {
+  override name = "ShareSpentFault";
+}
+
+/**
+ * The one way by which callers' requests have upstream asked. The rest of the API holds no other, so that none of it can
+ * spend the mirror's quota unseen.
+ *
+ * A caller with a token of upstream's reads with it, at the cost of their own quota there. All others read with the
+ * mirror's credentials, in the class of audits, and out of a share that is taken before upstream is asked: each caller's
+ * own, and that of all together. What upstream confirms for nothing counts too: it takes a place among its requests.
+ */
+export class UpstreamForCallers {
+  readonly #ctx: Pick<Context, "config" | "upstream" | "clock">;
+  readonly #quota: CallerQuota;
+  /** Writes with the mirror's credentials. */
+  readonly write: Upstream["write"];
+
+  constructor(ctx: Pick<Context, "config" | "upstream" | "clock">, quota: CallerQuota) {
+    this.#ctx = ctx;
+    this.#quota = quota;
+    this.write = (request, options) => ctx.upstream.write(request, options);
+  }
+
+  /** A mutation with the mirror's credentials. */
+  mutate<T>(document: string, variables: Fields): Promise<GraphqlAnswer<T>> {
+    return this.#ctx.upstream.graphql<T>(document, variables, { priority: "caller" });
+  }
+
+  /**
+   * One page. Only the mirror's credentials know conditions: what a caller's own token is shown may be theirs alone, so
+   * nothing is kept of it.
+   * @throws ShareSpentFault before upstream is asked; ApiFault 502, 503 or 504 that says why there is no answer
+   */
+  async get(caller: Caller, path: string, { conditional = false } = {}): Promise<UpstreamAnswer> {
+    if (caller.kind === "user" && caller.by.of === "upstream") return this.#ownGet(caller.by, path);
+    await this.#take(caller);
+    const signal = AbortSignal.timeout(PATIENCE_MS);
+    try {
+      return await this.#ctx.upstream.get(path, { priority: "audit", conditional, signal });
+    } catch (error) {
+      throw readFault(error, { now: this.#ctx.clock.now(), isLate: signal.aborted, whose: "the mirror's" });
+    }
+  }
+
+  /**
+   * What a write has changed, by the credential that wrote. It belongs to the write, which was paid for: the mirror's own
+   * writes are few, and the mirror has to show them.
+   */
+  getWritten(caller: Caller, path: string): Promise<UpstreamAnswer> {
+    if (caller.kind === "user" && caller.by.of === "upstream") return caller.by.get(path);
+    return this.#ctx.upstream.get(path, { priority: "caller" });
+  }
+
+  /**
+   * Whether a doubt that a caller's refused request raises may have the mirror ask upstream later. A caller's own token
+   * may be refused as often as they like.
+   */
+  async mayRaiseDoubt(caller: Caller): Promise<boolean> {
+    if (caller.kind === "user" && caller.by.of === "own") return true;
+    return (await this.#spentBy(caller)) === null;
+  }
+
+  async #ownGet(by: { get: (path: string) => Promise<UpstreamAnswer> }, path: string): Promise<UpstreamAnswer> {
+    try {
+      return await by.get(path);
+    } catch (error) {
+      throw readFault(error, { now: this.#ctx.clock.now(), isLate: false, whose: "your" });
+    }
+  }
+
+  async #take(caller: Caller): Promise<void> {
+    const spent = await this.#spentBy(caller);
+    if (!spent) return;
+    const { whose, limit, until } = spent;
+    const time = `${until.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+    const seconds = Math.max(1, Math.ceil((until.getTime() - this.#ctx.clock.now().getTime()) / 1_000));
+    throw new ShareSpentFault(
+      403,
+      `You have exceeded a secondary rate limit. Upstream had to be asked for this, and ${whose} reads of upstream (${limit} an hour) are spent until ${time}.`,
+      {
+        documentationUrl:
+          "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits",
+        headers: { "Retry-After": String(seconds) },
+      },
+    );
+  }
+
+  /** Takes one read out of the caller's share and out of everyone's; else says which of them is spent. */
+  async #spentBy(caller: Caller): Promise<{ whose: string; limit: number; until: Date } | null> {
+    const { upstreamReads, upstreamReadsPerCaller } = this.#ctx.config;
+    // Strangers have as much together as a caller has, since they may come from as many addresses as they like.
+    const name = caller.kind === "user" ? caller.quotaName : "strangers";
+    const own: Payer = { kind: "user", quotaName: name, hourlyLimit: upstreamReadsPerCaller };
+    const everyone: Payer = { kind: "user", quotaName: "everyone", hourlyLimit: upstreamReads };
+    const taken = await this.#quota.spend(own, "upstream", 1);
+    const until = (reset = 0) => new Date(reset * 1_000);
+    if (taken.isSpent) {
+      const whose = caller.kind === "user" ? "your" : "anonymous callers'";
+      return { whose, limit: upstreamReadsPerCaller, until: until(taken.figures?.reset) };
+    }
+    const shared = await this.#quota.spend(everyone, "upstream", 1);
+    if (!shared.isSpent) return null;
+    this.#quota.refund(own, "upstream", 1);
+    return { whose: "all callers'", limit: upstreamReads, until: until(shared.figures?.reset) };
+  }
+}
+
+/** @param whose credential was shown */
+export function readFault(
+  error: unknown,
+  { now, isLate, whose }: { now: Date; isLate: boolean; whose: "the mirror's" | "your" },
+): unknown {
+  const fault = (status: number, why: string, headers: Record<string, string> = {}) =>
+    new ApiFault(status, `Upstream had to be asked for this, and ${why}.`, {
+      documentationUrl: "https://docs.github.com/rest",
+      headers,
+      cause: error,
+    });
+  if (isLate) return fault(504, "did not answer in time");
+  if (error instanceof QuotaSpentError) {
+    const seconds = Math.max(1, Math.ceil((error.resetAt.getTime() - now.getTime()) / 1_000));
+    const why =
+      error instanceof QuotaUnknownError
+        ? "nobody knows at the moment what is left of the mirror's quota there"
+        : "the mirror's quota there is spent";
+    return fault(503, why, { "Retry-After": String(seconds) });
+  }
+  if (error instanceof CredentialRejectedError) return fault(502, `it rejects ${whose} credential`);
+  if (error instanceof UpstreamRefusedError) return fault(502, `it refuses with ${error.status}`);
+  if (!(error instanceof UpstreamUnavailableError)) return error;
+  if (error.outage === "timed-out") return fault(504, "it did not answer in time");
+  return fault(502, error.outage === "unreachable" ? "it cannot be reached" : "it gave no answer that can be read");
+}
