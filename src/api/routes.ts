@@ -70,7 +70,7 @@ export function openApi(
   const upstream = new UpstreamForCallers(given, quota);
   const ctx: ApiContext = { ...given, upstream, mirror, reads, unshownAccounts };
   const requestIds = new RequestIds();
-  const callers = new Callers(ctx);
+  const callers = new Callers(ctx, quota);
   const changes = new ChangeStreams(ctx);
   const pages = openPages(ctx.config.pageCacheBytes);
   const again = new Again(ctx, { callers, quota, pages, requestIds });

@@ -283,6 +283,19 @@ export const SETTINGS = {
     default: "500",
     about: "The same for all callers together, whatever each may.",
   },
+  failedLoginsPerAddress: {
+    name: "FAILED_LOGINS_PER_ADDRESS",
+    read: count,
+    default: "10",
+    about:
+      "How many tokens that turn out to be none each address may show in a minute. Then tokens that a process does not know yet are 403 from there until the minute is over.",
+  },
+  failedLogins: {
+    name: "FAILED_LOGINS",
+    read: count,
+    default: "60",
+    about: "How many such tokens of all addresses together upstream is asked about in a minute. Then those are 503.",
+  },
   streamsPerCaller: {
     name: "STREAMS_PER_CALLER",
     read: count,

@@ -378,13 +378,13 @@ describe("quota over HTTP", () => {
     expect(graphql.body).toEqual({ data: { rateLimit: null } });
   });
 
-  test("a bad credential spends as the stranger that it comes from", async () => {
+  test("a bad credential is shown the figures of the stranger that it comes from, and takes nothing of them", async () => {
     const url = await world.openSibling({ RATE_LIMIT_ANONYMOUS: "10", REDIS_PREFIX: testRedis().prefix });
     const answers = [];
     for (let at = 0; at < 2; at++) answers.push(await askAt(url, "GET", "/versions", { token: "tain_unknown" }));
     expect(answers.map(({ status, headers }) => [status, headers.get("x-ratelimit-remaining")])).toEqual([
-      [401, "9"],
-      [401, "8"],
+      [401, "10"],
+      [401, "10"],
     ]);
   });
 });

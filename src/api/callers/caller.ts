@@ -5,15 +5,12 @@ import type { OwnRequest } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import type { Answer, Upstream, WriteRequest } from "../../upstream/client/upstream.ts";
 import { ApiFault } from "../dialect/fault.ts";
+import { type Credential, isOfOurForm, mayBeUpstreams, shownToken } from "./credential.ts";
+import { Logins } from "./logins.ts";
 import type { Recognised, Stranger } from "./payer.ts";
+import type { CallerQuota } from "./quota.ts";
 import { type ApiToken, ApiTokens, hashOf } from "./tokens.ts";
 import { type UpstreamCaller, UpstreamCallers } from "./upstream-callers.ts";
-
-/** Names a token that was shown, without telling it: one of ours, or one of upstream's. */
-export interface Credential {
-  of: "own" | "upstream";
-  hash: string;
-}
 
 /** A caller with a token. */
 export interface User extends Recognised {
@@ -39,30 +36,35 @@ export type Caller = User | Stranger;
 /** Knows callers by our own tokens and by upstream's, as `AUTH_MODE` allows. */
 export class Callers {
   readonly #mode: Context["config"]["authMode"];
+  readonly #upstreamUrl: string;
+  readonly #logins: Logins;
   readonly #tokens: ApiTokens;
   readonly #upstream: UpstreamCallers;
 
-  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log">) {
+  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log">, quota: CallerQuota) {
     this.#mode = ctx.config.authMode;
+    this.#upstreamUrl = ctx.config.upstreamUrl;
+    this.#logins = new Logins(ctx, quota);
     this.#tokens = new ApiTokens(ctx);
     this.#upstream = new UpstreamCallers(ctx);
   }
 
   /**
    * Knows a caller by `Authorization: Bearer T`, `token T` or Basic with the token as the password.
-   * @throws ApiFault 401 for an unknown or malformed credential, 503 when upstream cannot be asked about it
+   * @throws ApiFault 401 for an unknown or malformed credential, 403 for an unknown one from an address of which too many
+   *   were shown, 503 when upstream cannot be asked about it
    */
   async identify({ authorization, address }: { authorization: string | undefined; address: string }): Promise<Caller> {
     if (authorization === undefined) return { kind: "anonymous", address };
-    const text = credential(authorization);
-    const user = text === null ? null : await this.#user(text);
+    const text = shownToken(authorization);
+    const user = text === null ? null : await this.#user(text, address);
     if (!user) throw new ApiFault(401, "Bad credentials", { documentationUrl: "https://docs.github.com/rest" });
     return user;
   }
 
   /** A name for the credential, to recognise it when it is shown again; null if the header holds no credential. */
   credentialOf(authorization: string): Credential | null {
-    const text = credential(authorization);
+    const text = shownToken(authorization);
     return text === null ? null : { of: text.startsWith("tain_") ? "own" : "upstream", hash: hashOf(text) };
   }
 
@@ -79,14 +81,16 @@ export class Callers {
     await Promise.all([this.#tokens.close(), this.#upstream.close()]);
   }
 
-  async #user(text: string): Promise<User | null> {
+  async #user(text: string, address: string): Promise<User | null> {
     // Ours never go to upstream, whatever the mode.
     if (text.startsWith("tain_")) {
-      const token = this.#mode === "upstream" ? null : await this.#tokens.find(text);
+      if (this.#mode === "upstream" || !isOfOurForm(text)) return null;
+      const token = await this.#tokens.find(text, (ask) => this.#logins.own(address, ask));
       if (!token) return null;
       return { ...token.payer, userId: token.userId, by: { of: "own", token } };
     }
-    const known = this.#mode === "tokens" ? null : await this.#upstream.find(text);
+    if (this.#mode === "tokens" || !mayBeUpstreams(text, this.#upstreamUrl)) return null;
+    const known = await this.#upstream.find(text, (ask) => this.#logins.upstreams(address, ask));
     if (!known) return null;
     const { upstream } = this.#upstream;
     const write = (request: WriteRequest) => upstream.write(text, request);
@@ -109,23 +113,4 @@ const PUBLIC = wholeSight([]);
 /** Callers of one class are shown the same of every repository. */
 export function classOf(caller: Caller): string {
   return caller.kind === "anonymous" ? "" : caller.class;
-}
-
-/** The token that the header holds; null for a form that holds none. Pure. */
-function credential(authorization: string): string | null {
-  const match = /^(\w+) +(\S+) *$/.exec(authorization);
-  if (!match) return null;
-  const [, scheme = "", text = ""] = match;
-  switch (scheme.toLowerCase()) {
-    case "bearer":
-    case "token":
-      return text;
-    case "basic": {
-      const [user = "", password = ""] = Buffer.from(text, "base64").toString().split(/:(.*)/s);
-      // Scripts also put the token in the user's place, with `x-oauth-basic` or nothing as the password.
-      return (password === "" || password === "x-oauth-basic" ? user : password) || null;
-    }
-    default:
-      return null;
-  }
 }

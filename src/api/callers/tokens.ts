@@ -3,6 +3,7 @@ import { LRUCache } from "lru-cache";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Sight, wholeSight } from "../../mirror/read/sight.ts";
+import type { AsStranger } from "./logins.ts";
 import { classOfRights, type Recognised } from "./payer.ts";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -134,7 +135,7 @@ function tokenOf(id: string, row: TokenRow): ApiToken {
 }
 
 interface RememberedToken {
-  token: ApiToken | null;
+  token: ApiToken;
   /** When its use was last noted, as far as it is known here. */
   usedAt: number;
   /** By the monotonic clock: a clock that is set back must not keep a revoked token alive. */
@@ -145,6 +146,8 @@ interface RememberedToken {
 export class ApiTokens {
   readonly #ctx: Pick<Context, "db" | "clock" | "log">;
   readonly #known = new LRUCache<string, RememberedToken>({ max: REMEMBERED_TOKENS });
+  /** Until when a hash is known to be no token's, by the same clock. They push no token out. */
+  readonly #refused = new LRUCache<string, number>({ max: REMEMBERED_TOKENS });
   readonly #lastUses = new LRUCache<string, number>({ max: REMEMBERED_TOKENS });
   readonly #writes = new Set<Promise<void>>();
 
@@ -152,36 +155,47 @@ export class ApiTokens {
     this.#ctx = ctx;
   }
 
-  /** The token with this hash; undefined where it would have to be asked for. */
-  recall(hash: string): ApiToken | null | undefined {
+  /** The token with this hash; null where it would have to be asked for. */
+  recall(hash: string): ApiToken | null {
     const known = this.#known.get(hash);
-    if (!known || known.until <= performance.now()) return undefined;
-    if (known.token) this.#noteUse(hash, known);
+    if (!known || known.until <= performance.now()) return null;
+    this.#noteUse(hash, known);
     return known.token;
   }
 
-  /** Null: there is no such token, or it is revoked or has expired. */
-  async find(text: string): Promise<ApiToken | null> {
+  /**
+   * Null: there is no such token, or it is revoked or has expired.
+   * @param asStranger asks about a token that is not known yet, or throws
+   */
+  async find(text: string, asStranger: AsStranger = (ask) => ask()): Promise<ApiToken | null> {
     const hash = hashOf(text);
-    let known = this.#known.get(hash);
-    if (!known || known.until <= performance.now()) {
-      const until = performance.now() + REMEMBERED_MS;
-      const [row] = await this.#ctx.db.prepared<TokenRow>(sql`
+    const recalled = this.recall(hash);
+    if (recalled) return recalled;
+    if ((this.#refused.get(hash) ?? 0) > performance.now()) return null;
+    const ask = () => this.#ask(hash);
+    const found = await (this.#known.has(hash) ? ask() : asStranger(ask));
+    if (found) {
+      this.#known.set(hash, found);
+      this.#noteUse(hash, found);
+      return found.token;
+    }
+    this.#known.delete(hash);
+    this.#refused.set(hash, performance.now() + REMEMBERED_MS);
+    return null;
+  }
+
+  async #ask(hash: string): Promise<RememberedToken | null> {
+    const until = performance.now() + REMEMBERED_MS;
+    const [row] = await this.#ctx.db.prepared<TokenRow>(sql`
         select t.user_id, t.can_write, t.last_used_at, t.hourly_limit,
             case when t.repository_ids is not null or t.owner_ids is not null then
               array(select r.id::float8 from repositories r
                 where r.id = any(t.repository_ids) or r.owner_id = any(t.owner_ids)) end as repositories
           from api_tokens t where t.hash = ${hash} and t.revoked_at is null
             and (t.expires_at is null or t.expires_at > ${this.#ctx.clock.now()})`);
-      known = {
-        token: row ? tokenOf(hash.slice(0, ID_LENGTH), row) : null,
-        usedAt: Math.max(row?.last_used_at?.getTime() ?? 0, this.#lastUses.get(hash) ?? 0),
-        until,
-      };
-      this.#known.set(hash, known);
-    }
-    if (known.token) this.#noteUse(hash, known);
-    return known.token;
+    if (!row) return null;
+    const usedAt = Math.max(row.last_used_at?.getTime() ?? 0, this.#lastUses.get(hash) ?? 0);
+    return { token: tokenOf(hash.slice(0, ID_LENGTH), row), usedAt, until };
   }
 
   /** Waits for the notes of last use that are under way. */

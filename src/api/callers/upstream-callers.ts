@@ -12,11 +12,14 @@ import { type OnBehalf, openOnBehalf } from "../../upstream/client/on-behalf.ts"
 import type { Received } from "../../upstream/client/transport.ts";
 import { limitOf } from "../../upstream/quota/headers.ts";
 import { ApiFault } from "../dialect/fault.ts";
+import type { AsStranger } from "./logins.ts";
 import { classOfRights, type Recognised } from "./payer.ts";
 import { hashOf } from "./tokens.ts";
 import { askRights, type RepositoryRights, unusable } from "./upstream-rights.ts";
 
 const REMEMBERED = 10_000;
+/** A token that upstream refused is not asked about again for this long, or for `UPSTREAM_CALLER_TTL` if that is shorter. */
+const REFUSED_MS = 60_000;
 /** While upstream cannot be asked, a caller whom it confirmed within this time is believed. */
 const GRACE_MS = 10 * 60_000;
 /** After a failure, upstream is not asked again about the same token for this long, plus or minus chance. */
@@ -38,8 +41,7 @@ export interface UpstreamCaller {
 }
 
 interface RememberedCaller {
-  /** Null: upstream does not accept the token. */
-  caller: UpstreamCaller | null;
+  caller: UpstreamCaller;
   etag: string | null;
   /** When upstream last confirmed it. */
   confirmedAt: number;
@@ -57,49 +59,61 @@ export class UpstreamCallers {
   /** Asks with a caller's own token. */
   readonly upstream: OnBehalf;
   readonly #known = new LRUCache<string, RememberedCaller>({ max: REMEMBERED });
-  readonly #asking = new Map<string, Promise<RememberedCaller>>();
+  /** When upstream refused a token, by its hash. They push no caller out. */
+  readonly #refused = new LRUCache<string, number>({ max: REMEMBERED });
+  readonly #asking = new Map<string, Promise<RememberedCaller | null>>();
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log">) {
     this.#ctx = ctx;
     this.upstream = openOnBehalf(ctx);
   }
 
-  /** Upstream's recent answer about the token with this hash; undefined if upstream would have to be asked. */
-  recall(hash: string): UpstreamCaller | null | undefined {
+  /** Upstream's recent answer about the token with this hash; null if upstream would have to be asked. */
+  recall(hash: string): UpstreamCaller | null {
     const known = this.#known.get(hash);
     const isRecent =
       known && this.#ctx.clock.now().getTime() - known.confirmedAt < this.#ctx.config.upstreamCallerTtlMs;
-    return isRecent ? known.caller : undefined;
+    return isRecent ? known.caller : null;
   }
 
   /**
    * Null: upstream does not accept the token.
+   * @param asStranger asks about a token that is not known yet, or throws
    * @throws ApiFault 503 when upstream cannot be asked and no recent answer is kept; 403 as upstream words it
    */
-  async find(token: string): Promise<UpstreamCaller | null> {
+  async find(token: string, asStranger: AsStranger): Promise<UpstreamCaller | null> {
     const hash = hashOf(token);
     const now = this.#ctx.clock.now().getTime();
+    const ttlMs = this.#ctx.config.upstreamCallerTtlMs;
     const known = this.#known.get(hash);
-    if (known && now - known.confirmedAt < this.#ctx.config.upstreamCallerTtlMs) return known.caller;
-    if (known?.caller && now < known.askAgainAt && now - known.confirmedAt < GRACE_MS) return known.caller;
+    if (known && now - known.confirmedAt < ttlMs) return known.caller;
+    if (known && now < known.askAgainAt && now - known.confirmedAt < GRACE_MS) return known.caller;
+    const refusedAt = this.#refused.get(hash);
+    if (refusedAt !== undefined && now - refusedAt < Math.min(ttlMs, REFUSED_MS)) return null;
+    const ask = () => this.#ask(token, known);
     const answered = await this.#asking.getOrInsertComputed(hash, () =>
-      this.#ask(token, known).finally(() => this.#asking.delete(hash)),
+      (known ? ask() : asStranger(ask)).finally(() => this.#asking.delete(hash)),
     );
-    this.#known.set(hash, answered);
-    return answered.caller;
+    if (answered) {
+      this.#known.set(hash, answered);
+      return answered.caller;
+    }
+    this.#known.delete(hash);
+    this.#refused.set(hash, now);
+    return null;
   }
 
   async close(): Promise<void> {
     await this.upstream.close();
   }
 
-  async #ask(token: string, known: RememberedCaller | undefined): Promise<RememberedCaller> {
+  async #ask(token: string, known: RememberedCaller | undefined): Promise<RememberedCaller | null> {
     const now = this.#ctx.clock.now().getTime();
     try {
       return await this.#confirm(token, known, now);
     } catch (error) {
       if (!(error instanceof UpstreamUnavailableError)) throw error;
-      if (known?.caller && now - known.confirmedAt < GRACE_MS) {
+      if (known && now - known.confirmedAt < GRACE_MS) {
         this.#ctx.log.warn({ err: error }, "Upstream cannot be asked about a caller, who is believed a while longer");
         return { ...known, askAgainAt: now + jittered(ASK_AGAIN_MS, this.#ctx.random) };
       }
@@ -110,25 +124,25 @@ export class UpstreamCallers {
     }
   }
 
-  async #confirm(token: string, known: RememberedCaller | undefined, now: number): Promise<RememberedCaller> {
-    const etag = known?.caller?.profile != null ? known.etag : null;
-    const answer = await this.upstream.send({
+  async #confirm(token: string, known: RememberedCaller | undefined, now: number): Promise<RememberedCaller | null> {
+    const etag = known?.caller.profile != null ? known.etag : null;
+    const answer = await this.upstream.identity.send({
       token,
       method: "GET",
       path: "/user",
       headers: etag === null ? {} : { "if-none-match": etag },
     });
-    if (answer.status === 401) return { caller: null, etag: null, confirmedAt: now, askAgainAt: 0 };
+    if (answer.status === 401) return null;
     const isSame = answer.status === 304 && known?.caller;
     const person: { userId: number; profile: string | null } | null = isSame
       ? known.caller
       : answer.status === 200
         ? this.#person(answer.text)
         : await this.#app(token, answer);
-    if (!person) return { caller: null, etag: null, confirmedAt: now, askAgainAt: 0 };
+    if (!person) return null;
     const { userId, profile } = person;
     if (!isSame) await this.#introduce(userId, profile);
-    const rights = await askRights({ db: this.#ctx.db, upstream: this.upstream }, token);
+    const rights = await askRights({ db: this.#ctx.db, upstream: this.upstream.identity }, token);
     const isApps = profile === null || APPS.test(token);
     const tag = [answer.headers.etag].flat()[0];
     return {
@@ -146,7 +160,7 @@ export class UpstreamCallers {
   /** REST knows no user for an app's installation; to GraphQL the viewer is the app's bot. */
   async #app(token: string, refused: Received): Promise<{ userId: number; profile: null } | null> {
     if (refused.status !== 403 || limitOf(refused.status, refused.headers, refused.text)) throw unusable(refused);
-    const answer = await this.upstream.graphql({
+    const answer = await this.upstream.identity.graphql({
       token,
       query: "query { viewer { databaseId login } }",
       variables: {},

@@ -36,7 +36,7 @@ const QUERY = `query ($ids: [ID!]!) {
  * @throws UpstreamUnavailableError when the answer says nothing of the token
  */
 export async function askRights(
-  { db, upstream }: Pick<Context, "db"> & { upstream: Pick<OnBehalf, "graphql"> },
+  { db, upstream }: Pick<Context, "db"> & { upstream: Pick<OnBehalf["identity"], "graphql"> },
   token: string,
 ): Promise<Map<number, RepositoryRights>> {
   const rows = await db.query<{ id: string; node_id: string }>(sql`

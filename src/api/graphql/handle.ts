@@ -128,7 +128,7 @@ export class Graphql {
       // Nobody reads it.
       if (exchange.gone.aborted) return reply(progress, 502, wentWrongText(requestId, ctx.clock.now()));
       if (!(error instanceof ApiFault)) throw error;
-      return reply(progress, error.status, faultBody(error, DOCS));
+      return reply(progress, error.status, faultBody(error, DOCS), error.headers);
     } finally {
       progress.limit?.lift();
     }

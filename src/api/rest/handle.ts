@@ -144,14 +144,13 @@ export class Rest {
     };
   }
 
-  /** A caller whose credential is none spends as the stranger that they are. */
+  /** A caller whose credential is none is shown a stranger's figures, of which that takes nothing. */
   async #identify({ headers: { authorization }, address }: Exchange, progress: Progress): Promise<Caller> {
     const { callers, quota } = this.#parts;
     try {
       return await callers.identify({ authorization, address });
     } catch (error) {
-      if (error instanceof ApiFault)
-        progress.figures = (await quota.spend({ kind: "anonymous", address }, "core", 1)).figures;
+      if (error instanceof ApiFault) progress.figures = await quota.figures({ kind: "anonymous", address }, "core");
       throw error;
     }
   }

@@ -16,6 +16,8 @@ const LIMITS = {
 
 /** Each may hold `maxBodyBytes`, and callers may ask for as many as they like. */
 const FORWARDED_AT_ONCE = 8;
+/** Questions about who callers are never wait for their writes, nor these for them. */
+const IDENTIFIED_AT_ONCE = 16;
 
 export interface OwnRequest extends Pick<TransportRequest, "method" | "path" | "body"> {
   /** A token of upstream's that a caller showed. It goes to UPSTREAM_URL and nowhere else, and is not kept. */
@@ -23,15 +25,19 @@ export interface OwnRequest extends Pick<TransportRequest, "method" | "path" | "
   headers?: Record<string, string>;
 }
 
+type Send = (request: OwnRequest) => Promise<Received>;
+type SendGraphql = (request: { token: string; query: string; variables: object }) => Promise<Received>;
+
 /** Asks upstream with callers' own tokens: what it costs is theirs, so nothing of the mirror's quota is leased. */
 export interface OnBehalf {
+  /** Asks who a caller is and what they see, in a line of its own. Throws as `forward` does. */
+  identity: { send: Send; graphql: SendGraphql };
   /**
-   * One request, sent once. Answers whatever upstream says.
+   * One request, sent once, that is only passed on: in a line of their own, such requests hold up nothing else. Answers
+   * whatever upstream says.
    * @throws UpstreamUnavailableError when no complete answer arrives
    */
-  send(request: OwnRequest): Promise<Received>;
-  /** Like `send`, for requests that are only passed on: in a line of their own, they hold up nothing else. */
-  forward(request: OwnRequest): Promise<Received>;
+  forward: Send;
   /**
    * One page, read as `Upstream.get` reads it, and asked for once. It has no validator: it is what this token is shown.
    * @throws CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
@@ -39,7 +45,7 @@ export interface OnBehalf {
   get(token: string, path: string): Promise<Answer>;
   /** Sends a write once and never again, as `Upstream.write` does. */
   write(token: string, request: WriteRequest): Promise<RawAnswer>;
-  graphql(request: { token: string; query: string; variables: object }): Promise<Received>;
+  graphql: SendGraphql;
   close(): Promise<void>;
 }
 
@@ -49,13 +55,24 @@ export function openOnBehalf({
 }: Pick<Stores, "clock"> & { config: { upstreamUrl: string } }): OnBehalf {
   const transport = new Transport(upstreamUrl, LIMITS);
   const forwarding = new Transport(upstreamUrl, { ...LIMITS, connections: FORWARDED_AT_ONCE });
+  const identifying = new Transport(upstreamUrl, { ...LIMITS, connections: IDENTIFIED_AT_ONCE });
   const common = (token: string) => ({ ...OWN_HEADERS, authorization: `Bearer ${token}` });
   const sendBy =
-    (by: Transport): OnBehalf["send"] =>
+    (by: Transport): Send =>
     ({ token, method, path, headers = {}, body = null }) =>
       by.send({ method, path, body, headers: { ...common(token), ...headers } });
+  const graphqlBy =
+    (by: Transport): SendGraphql =>
+    ({ token, query, variables }) =>
+      by.send({
+        method: "POST",
+        path: graphqlPath(upstreamUrl),
+        isAbsolute: true,
+        headers: { ...common(token), "content-type": "application/json" },
+        body: JSON.stringify({ query, variables }),
+      });
   return {
-    send: sendBy(transport),
+    identity: { send: sendBy(identifying), graphql: graphqlBy(identifying) },
     forward: sendBy(forwarding),
     get: async (token, path) => {
       const seenAt = clock.now();
@@ -69,16 +86,9 @@ export function openOnBehalf({
       const { headers, ...request } = writeRequest(write);
       return rawAnswer(await transport.send({ ...request, headers: { ...common(token), ...headers } }), seenAt);
     },
-    graphql: ({ token, query, variables }) =>
-      transport.send({
-        method: "POST",
-        path: graphqlPath(upstreamUrl),
-        isAbsolute: true,
-        headers: { ...common(token), "content-type": "application/json" },
-        body: JSON.stringify({ query, variables }),
-      }),
+    graphql: graphqlBy(transport),
     close: async () => {
-      await Promise.all([transport.close(1_000), forwarding.close(1_000)]);
+      await Promise.all([transport, forwarding, identifying].map((each) => each.close(1_000)));
     },
   };
 }

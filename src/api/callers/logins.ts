@@ -1,0 +1,145 @@
+import type { Context } from "../../context.ts";
+import { ApiFault } from "../dialect/fault.ts";
+import type { Payer } from "./payer.ts";
+import type { CallerQuota } from "./quota.ts";
+
+/** How many credentials that this process does not know upstream is asked about at once. */
+const AT_ONCE = 8;
+/** How many wait for that. A longer line would be answered too late. */
+const LONGEST_LINE = 64;
+const DOCS = "https://docs.github.com/rest";
+
+/** Bounds the question about a credential that is not known yet. Null: it is none. */
+export type AsStranger = <T>(ask: () => Promise<T | null>) => Promise<T | null>;
+
+/** The attempts of one address that are under way in this process. */
+interface Attempts {
+  count: number;
+  /** Those that wait until one of them ends. */
+  waiting: (() => void)[];
+}
+
+/**
+ * What it may cost to find out about credentials that this process does not know. Each has to have an attempt of its
+ * address left before anything is asked, and one of upstream's also takes one from a budget for all addresses. Failures
+ * alone count in the end. Callers that are known never come here.
+ */
+export class Logins {
+  readonly #ctx: Pick<Context, "config" | "clock">;
+  readonly #quota: CallerQuota;
+  readonly #attempts = new Map<string, Attempts>();
+  #underWay = 0;
+  readonly #line: (() => void)[] = [];
+
+  constructor(ctx: Pick<Context, "config" | "clock">, quota: CallerQuota) {
+    this.#ctx = ctx;
+    this.#quota = quota;
+  }
+
+  /**
+   * Looks for one of our own tokens. Null: there is none.
+   * @throws ApiFault 403 for an address that has failed too often
+   */
+  async own<T>(address: string, ask: () => Promise<T | null>): Promise<T | null> {
+    const payer = {
+      kind: "user",
+      quotaName: `a${address}`,
+      hourlyLimit: this.#ctx.config.failedLoginsPerAddress,
+    } as const;
+    const attempts = await this.#admit(address, payer);
+    let found: T | null | undefined;
+    try {
+      found = await ask();
+      // An answer that says nothing of the token is nobody's failure.
+      if (found === null) await this.#quota.spend(payer, "login", 1);
+      return found;
+    } finally {
+      this.#end(address, attempts, found !== null);
+    }
+  }
+
+  /**
+   * Asks upstream about one of its tokens, when it is its turn. Null: upstream does not accept it.
+   * @throws ApiFault 403 for an address that has failed too often, 503 while too many are asked about
+   */
+  upstreams<T>(address: string, ask: () => Promise<T | null>): Promise<T | null> {
+    return this.own(address, async () => {
+      await this.#enter();
+      try {
+        return await this.#budgeted(ask);
+      } finally {
+        this.#leave();
+      }
+    });
+  }
+
+  /** Waits while attempts that are under way may still turn out to be no failures. */
+  async #admit(address: string, payer: Payer): Promise<Attempts> {
+    for (;;) {
+      const figures = await this.#quota.figures(payer, "login");
+      const attempts = this.#attempts.getOrInsertComputed(address, () => ({ count: 0, waiting: [] }));
+      if (figures === null || figures.remaining > attempts.count) {
+        attempts.count += 1;
+        return attempts;
+      }
+      if (attempts.count === 0) {
+        this.#attempts.delete(address);
+        throw this.#lockedOut(figures.reset);
+      }
+      await new Promise<void>((resolve) => attempts.waiting.push(resolve));
+    }
+  }
+
+  /** An attempt that has not failed leaves its place to another; after the last one, all see what is left. */
+  #end(address: string, attempts: Attempts, isPlaceLeft: boolean): void {
+    attempts.count -= 1;
+    const { length } = attempts.waiting;
+    for (const go of attempts.waiting.splice(0, attempts.count === 0 ? length : isPlaceLeft ? 1 : 0)) go();
+    if (attempts.count === 0) this.#attempts.delete(address);
+  }
+
+  /** Upstream has had the work of an answer also where that says nothing of the token. */
+  async #budgeted<T>(ask: () => Promise<T | null>): Promise<T | null> {
+    const all: Payer = { kind: "user", quotaName: "everyone", hourlyLimit: this.#ctx.config.failedLogins };
+    const { isSpent, figures } = await this.#quota.spend(all, "login", 1);
+    if (isSpent) throw busy(this.#secondsUntil(figures?.reset));
+    const found = await ask();
+    if (found !== null) this.#quota.refund(all, "login", 1);
+    return found;
+  }
+
+  /** The words are the service's. */
+  #lockedOut(reset: number): ApiFault {
+    return new ApiFault(403, "Maximum number of login attempts exceeded. Please try again later.", {
+      documentationUrl: DOCS,
+      headers: { "Retry-After": String(this.#secondsUntil(reset)) },
+    });
+  }
+
+  #secondsUntil(reset = 0): number {
+    return Math.max(1, Math.ceil(reset - this.#ctx.clock.now().getTime() / 1_000));
+  }
+
+  async #enter(): Promise<void> {
+    if (this.#underWay < AT_ONCE) {
+      this.#underWay += 1;
+      return;
+    }
+    if (this.#line.length >= LONGEST_LINE) throw busy(1);
+    // Whoever leaves passes the place on.
+    await new Promise<void>((resolve) => this.#line.push(resolve));
+  }
+
+  #leave(): void {
+    const next = this.#line.shift();
+    if (next) next();
+    else this.#underWay -= 1;
+  }
+}
+
+function busy(seconds: number): ApiFault {
+  return new ApiFault(503, "Upstream cannot be asked whose token this is. Try again soon.", {
+    documentationUrl: DOCS,
+    headers: { "Retry-After": String(seconds) },
+  });
+}
