@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { mayBeUpstreams } from "../../src/api/callers/credential.ts";
+import { ApiTokens, hashOf } from "../../src/api/callers/tokens.ts";
+import { UpstreamCallers } from "../../src/api/callers/upstream-callers.ts";
 import { type Answered, askAt } from "../support/asking.ts";
 import { testRedis } from "../support/database.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
@@ -172,6 +174,21 @@ test("many newcomers of one address at once all get in: who is let in has not fa
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
   await storm(PER_ADDRESS + 1);
   expect(failures()).toBe(PER_ADDRESS);
+});
+
+test("ten thousand tokens that are none push no caller out of memory", async () => {
+  const [theirs, ours] = [good(), world.readToken];
+  const upstreams = new UpstreamCallers(world.ctx);
+  const tokens = new ApiTokens(world.ctx);
+  await upstreams.find(theirs, (ask) => ask());
+  await tokens.find(ours);
+  for (let at = 0; at < 10_100; at++) {
+    await upstreams.find(`ghp_${at}`, async () => null);
+    await tokens.find(`tain_${at}`, async () => null);
+  }
+  expect(upstreams.recall(hashOf(theirs))?.userId).toBeGreaterThan(0);
+  expect(tokens.recall(hashOf(ours))?.userId).toBe(world.userId);
+  await Promise.all([upstreams.close(), tokens.close()]);
 });
 
 test("an upstream that is away locks nobody out", async () => {
