@@ -59,7 +59,9 @@ export async function replyTo(
     ...lasting,
   };
   const form = page && call.method === "GET" && !isLaidOut(agent) ? keptForm(page, exchange) : null;
-  if (page && form) {
+  // What names no other page needs no memory of its own.
+  const isPlain = new URLSearchParams(exchange.search).size === call.query.size;
+  if (page && form && isPlain) {
     const { "X-GitHub-Request-Id": _, ...common } = commonHeaders(requestId);
     again.remember(exchange, { caller, key: keyOf(call), page, bucket, headers: { ...common, ...lasting }, ...form });
   }
