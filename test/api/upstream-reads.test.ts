@@ -27,6 +27,7 @@ beforeEach(async () => {
   url = await world.openSibling({
     UPSTREAM_READS: `${ALL}`,
     UPSTREAM_READS_PER_CALLER: `${PER_CALLER}`,
+    RATE_LIMIT_USER: "4321",
     REDIS_PREFIX: testRedis().prefix,
   });
   size += 1;
@@ -135,6 +136,8 @@ describe("a caller with a token of upstream's", () => {
     expect(first?.body).toEqual(JSON.parse(theirs.text.replaceAll(world.upstream.url, url)));
     expect(Number(first?.headers.get("age"))).toBeLessThan(60);
     expect(first?.headers.get("warning")).toBeNull();
+    // Of the mirror's own quota; upstream's would tell some clients to stop.
+    expect(first?.headers.get("x-ratelimit-limit")).toBe("4321");
   });
 
   test("changes nothing of the mirror by what upstream shows them alone", async () => {

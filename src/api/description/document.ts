@@ -42,7 +42,7 @@ const PARAMETERS: Record<string, Parameter> = {
     name: "fresh",
     in: "query",
     description:
-      "Ask the mirrored service first, conditionally, as `Cache-Control: no-cache` does. For callers with a token; when it cannot be asked, `Warning` says why.",
+      "Ask the mirrored service first, as `Cache-Control: no-cache` does. For callers with a token: one of the mirrored service pays for it there, and all others have a share an hour. When it cannot be asked, `Warning` says why.",
     schema: { type: "boolean", default: false },
   },
   "if-none-match": {

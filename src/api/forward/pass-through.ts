@@ -76,7 +76,12 @@ export async function shownByUpstream(
     const received = await forwarded(call, by, path);
     const { status } = received;
     const isShown = (status >= 200 && status <= 299) || status === 304;
-    if (isShown) return { shown: { ...answered(call, received), confirmedAt } };
+    if (isShown) {
+      const answer = answered(call, received);
+      // Of the mirror's own routes callers are shown what is left here: some stop at the first 0 that they see.
+      const headers = Object.entries(answer.headers ?? {}).filter(([name]) => !name.startsWith("X-RateLimit-"));
+      return { shown: { ...answer, headers: Object.fromEntries(headers), confirmedAt } };
+    }
     const isMoved = status >= 300 && status <= 399;
     return { notFresh: isMoved ? "upstream says that it has moved" : `upstream answers ${status}`, status };
   } catch (error) {
