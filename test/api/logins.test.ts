@@ -126,6 +126,26 @@ describe("random tokens", () => {
     expect((await ask(good())).status).toBe(200);
   });
 
+  test("that upstream forbids, or fails to answer about, are not asked about again and again either", async () => {
+    const known = good();
+    expect((await ask(known)).status).toBe(200);
+    aheadMs += 3_000;
+    for (const [status, token] of [
+      [403, known],
+      [403, good()],
+      [502, good()],
+    ] as const) {
+      world.upstream.faults.set({ http: [{ kind: "status", status }] });
+      world.upstream.meter.reset();
+      const answers = [];
+      for (let at = 0; at < 20; at++) answers.push((await ask(token)).status);
+      expect(answers).toEqual(answers.map(() => (status === 403 ? 403 : 503)));
+      expect(world.upstream.meter.read().requests).toBeLessThanOrEqual(2);
+    }
+    world.upstream.faults.set({});
+    expect((await ask(good())).status).toBe(200);
+  });
+
   test("that cannot be tokens are refused unasked, and lock nobody out", async () => {
     const none = ["tain_short", `tain_${"-".repeat(40)}`, "half;a;token", "t\u00f6ken", "x".repeat(5_000)];
     for (let at = 0; at < 30; at++) expect((await ask(none[at % none.length] ?? "")).status).toBe(401);

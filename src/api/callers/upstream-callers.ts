@@ -18,7 +18,7 @@ import { hashOf } from "./tokens.ts";
 import { askRights, type RepositoryRights, unusable } from "./upstream-rights.ts";
 
 const REMEMBERED = 10_000;
-/** A token that upstream refused is not asked about again for this long, or for `UPSTREAM_CALLER_TTL` if that is shorter. */
+/** A token that upstream refused is not shown again for this long, or for `UPSTREAM_CALLER_TTL` if that is shorter. */
 const REFUSED_MS = 60_000;
 /** While upstream cannot be asked, a caller whom it confirmed within this time is believed. */
 const GRACE_MS = 10 * 60_000;
@@ -40,6 +40,12 @@ export interface UpstreamCaller {
   payer: Recognised;
 }
 
+/** `fault`: what is answered instead of 401. */
+interface Refused {
+  until: number;
+  fault: ApiFault | null;
+}
+
 interface RememberedCaller {
   caller: UpstreamCaller;
   etag: string | null;
@@ -59,8 +65,8 @@ export class UpstreamCallers {
   /** Asks with a caller's own token. */
   readonly upstream: OnBehalf;
   readonly #known = new LRUCache<string, RememberedCaller>({ max: REMEMBERED });
-  /** When upstream refused a token, by its hash. They push no caller out. */
-  readonly #refused = new LRUCache<string, number>({ max: REMEMBERED });
+  /** Tokens that are nobody's as far as is known, by their hash. They push no caller out. */
+  readonly #refused = new LRUCache<string, Refused>({ max: REMEMBERED });
   readonly #asking = new Map<string, Promise<RememberedCaller | null>>();
 
   constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log">) {
@@ -88,9 +94,13 @@ export class UpstreamCallers {
     const known = this.#known.get(hash);
     if (known && now - known.confirmedAt < ttlMs) return known.caller;
     if (known && now < known.askAgainAt && now - known.confirmedAt < GRACE_MS) return known.caller;
-    const refusedAt = this.#refused.get(hash);
-    if (refusedAt !== undefined && now - refusedAt < Math.min(ttlMs, REFUSED_MS)) return null;
-    const ask = () => this.#ask(token, known);
+    const refused = this.#refused.get(hash);
+    // A caller who was known comes back with the first answer after an outage.
+    if (refused && now < refused.until && (!known || refused.fault?.status === 403)) {
+      if (refused.fault) throw refused.fault;
+      return null;
+    }
+    const ask = () => this.#ask(token, known).catch((error: unknown) => this.#remembered(hash, error, now));
     const answered = await this.#asking.getOrInsertComputed(hash, () =>
       (known ? ask() : asStranger(ask)).finally(() => this.#asking.delete(hash)),
     );
@@ -99,8 +109,17 @@ export class UpstreamCallers {
       return answered.caller;
     }
     this.#known.delete(hash);
-    this.#refused.set(hash, now);
+    this.#refused.set(hash, { until: now + Math.min(ttlMs, REFUSED_MS), fault: null });
     return null;
+  }
+
+  /** Whatever upstream's reason: who repeats the token at once gets the same answer from here. */
+  #remembered(hash: string, error: unknown, now: number): never {
+    if (error instanceof ApiFault) {
+      const forMs = error.status === 403 ? Math.min(this.#ctx.config.upstreamCallerTtlMs, REFUSED_MS) : ASK_AGAIN_MS;
+      this.#refused.set(hash, { until: now + forMs, fault: error });
+    }
+    throw error;
   }
 
   async close(): Promise<void> {
