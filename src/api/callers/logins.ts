@@ -126,7 +126,7 @@ export class Logins {
       return;
     }
     if (this.#line.length >= LONGEST_LINE) throw busy(1);
-    // Whoever leaves passes the place on.
+    // The one that leaves passes the place on.
     await new Promise<void>((resolve) => this.#line.push(resolve));
   }
 
