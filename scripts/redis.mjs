@@ -21,7 +21,7 @@ import { Refusal, say } from "./voice.mjs";
  * A running server. `child` and `says` are missing when an earlier launcher has started it.
  * @typedef {{ pid: number, child?: import("node:child_process").ChildProcess, says?: string }} Started
  */
-/** @typedef {{ directory: string, configuration: string, log: string, throwAway: boolean }} Place */
+/** @typedef {{ directory: string, configuration: string, log: string }} Place */
 
 const START_TIMEOUT_MS = 120_000; // A long append-only file takes time to read.
 const STOP_TIMEOUT_MS = 30_000;
@@ -29,14 +29,14 @@ const STOP_TIMEOUT_MS = 30_000;
 /**
  * Starts the Redis of `state`, or adopts the one that runs there. `programs` is where a fetched Redis is kept; `signal`
  * interrupts the fetching.
- * @param {{ state: string, programs: string, signal: AbortSignal, throwAway?: boolean }} given
+ * @param {{ state: string, programs: string, signal: AbortSignal }} given
  * @returns {Promise<import("./store-server.mjs").StoreServer>}
  */
-export async function openRedis({ state, programs, signal, throwAway = false }) {
+export async function openRedis({ state, programs, signal }) {
   const directory = join(state, "redis");
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const configuration = configurationFile(state);
-  const place = { directory, configuration, log: join(state, "redis.log"), throwAway };
+  const place = { directory, configuration, log: join(state, "redis.log") };
 
   const known = await knownAddress(configuration);
   const running = known && (await adopt(place, known));
@@ -90,7 +90,7 @@ async function knownAddress(configuration) {
  * @param {Address} address
  * @param {RedisProgram} program
  */
-function configurationText({ directory, throwAway }, { port, password }, program) {
+function configurationText({ directory }, { port, password }, program) {
   const isContained = program.kind === "docker";
   return [
     `# port of 127.0.0.1: ${port}`,
@@ -99,9 +99,9 @@ function configurationText({ directory, throwAway }, { port, password }, program
     `port ${isContained ? 6379 : port}`,
     `dir ${isContained ? "/data" : JSON.stringify(directory)}`,
     `requirepass ${password}`,
-    // The queue holds deliveries that Postgres may not have seen yet, so it must survive a restart.
-    `appendonly ${throwAway ? "no" : "yes"}`,
-    "appendfsync everysec",
+    // While Postgres is away the queue holds deliveries that are nowhere else: a write that is answered is on disk.
+    "appendonly yes",
+    "appendfsync always",
     'save ""',
     "maxmemory-policy noeviction",
     "",

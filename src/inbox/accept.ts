@@ -2,6 +2,7 @@ import { isPostgresRefusal } from "../../db/outage.ts";
 import { SchemaTooNewError, schemaFit } from "../../db/schema-fit.ts";
 import type { Context } from "../context.ts";
 import { reasonOf } from "../operations/failure.ts";
+import type { RedisDisk } from "../operations/redis-disk.ts";
 import { enqueueInbox } from "../queues/enqueue.ts";
 import type { InboxJob } from "../queues/jobs.ts";
 import { type Delivery, keysOf } from "./delivery.ts";
@@ -25,14 +26,21 @@ export interface Accepted {
   postgresError: Error | null;
 }
 
+/** Where a delivery goes. */
+export interface Ways {
+  inbox: InboxWriter;
+  dispatch: (deliveryId: string) => void;
+  disk: RedisDisk;
+}
+
 /**
- * Makes a delivery durable, then asks for it to be applied. With Postgres away the delivery waits in Redis; with Redis away
- * the dispatcher finds it in Postgres.
+ * Makes a delivery durable, then asks for it to be applied. With Postgres away the delivery waits on the disk of Redis; with
+ * Redis away the dispatcher finds it in Postgres.
  * @throws InboxUnavailableError when neither store takes it
  */
 export async function acceptDelivery(
   ctx: Pick<Context, "redis" | "queues">,
-  { inbox, dispatch }: { inbox: InboxWriter; dispatch: (deliveryId: string) => void },
+  { inbox, dispatch, disk }: Ways,
   delivery: Delivery,
 ): Promise<Accepted> {
   let stored: string | null;
@@ -40,7 +48,7 @@ export async function acceptDelivery(
     stored = await within(STORE_TIMEOUT_MS, "Postgres", inbox.add(delivery));
   } catch (error) {
     const postgresError = error instanceof Error ? error : new Error(String(error));
-    await acceptIntoRedis(ctx, delivery, postgresError);
+    await acceptIntoRedis(ctx, disk, delivery, postgresError);
     return { status: "accepted", postgresError };
   }
   if (stored === null) return { status: "known", postgresError: null };
@@ -83,6 +91,7 @@ async function isShutOut({ db }: Pick<Context, "db">): Promise<boolean> {
 
 async function acceptIntoRedis(
   ctx: Pick<Context, "redis" | "queues">,
+  disk: RedisDisk,
   delivery: Delivery,
   postgresError: Error,
 ): Promise<void> {
@@ -97,6 +106,7 @@ async function acceptIntoRedis(
   };
   try {
     await within(STORE_TIMEOUT_MS, "Redis", enqueueInbox(ctx, job));
+    await within(STORE_TIMEOUT_MS, "Redis' disk", disk.settled());
   } catch (redisError) {
     throw new InboxUnavailableError("Neither Postgres nor Redis can keep the delivery", {
       cause: new AggregateError([postgresError, redisError], `${postgresError.message}; ${reasonOf(redisError)}`),

@@ -7,6 +7,7 @@ import type { Route } from "../http/router.ts";
 import { acceptDelivery } from "../inbox/accept.ts";
 import { openDispatch } from "../inbox/dispatch.ts";
 import { openInboxWriter } from "../inbox/writer.ts";
+import { RedisDisk } from "../operations/redis-disk.ts";
 import { requireOf } from "./binding.ts";
 import { CommonSecret } from "./common-secret.ts";
 import { MAX_BODY_BYTES, readEnvelope, tooLarge } from "./envelope.ts";
@@ -30,7 +31,8 @@ export interface Receiver {
  * when it could be, and each fault of the request with its status and `{message}`.
  */
 export function openReceiver(ctx: Receiving): Receiver {
-  const into = { inbox: openInboxWriter(ctx), dispatch: openDispatch(ctx) };
+  const disk = new RedisDisk(ctx);
+  const into = { inbox: openInboxWriter(ctx), dispatch: openDispatch(ctx), disk };
   const { webhookBodiesBytes: maxBytes, webhookBodyTimeoutMs: patienceMs } = ctx.config;
   const budget = new BodyBudget({ maxBytes, patienceMs });
   const signatures = new Signatures(ctx.config.webhookSecrets);
@@ -62,7 +64,10 @@ export function openReceiver(ctx: Receiving): Receiver {
   const others = ["GET", "PUT", "PATCH", "DELETE"].map((method) => ({ method, path: PATH, handle: other }));
   return {
     routes: [{ method: "POST", path: PATH, handle: receive }, ...others],
-    close: () => signatures.close(),
+    async close() {
+      disk.close();
+      await signatures.close();
+    },
   };
 }
 

@@ -4,6 +4,7 @@ import { clockFinding, type Finding } from "../../src/cli/doctor/finding.ts";
 import { postgresFindings } from "../../src/cli/doctor/postgres.ts";
 import { redisFindings } from "../../src/cli/doctor/redis.ts";
 import { tokenFindings } from "../../src/cli/doctor/token.ts";
+import { redisFacts } from "../../src/operations/redis-disk.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { VERSION } from "../../src/version.ts";
@@ -151,7 +152,16 @@ test.each([
   [info.replace("aof_enabled:1", "aof_enabled:0"), ["ok", "ok", "warning"]],
   [`${info}aof_last_write_status:err\r\n`, ["ok", "ok", "problem"]],
 ])("Redis that says %j is judged %j", (text, expected) => {
-  expect(levels(redisFindings(text, ""))).toEqual(expected);
+  expect(levels(redisFindings(redisFacts(text), { save: "", fsync: "always" }))).toEqual(expected);
+});
+
+test.each([
+  [info, "everysec", "warning"],
+  [info, null, "warning"],
+  [info.replace("7.0.15", "7.2.4"), "everysec", "ok"],
+  [info.replace("7.0.15", "8.0.0"), null, "ok"],
+])("Redis that says %j and puts writes on disk %s: %s", (text, fsync, expected) => {
+  expect(levels(redisFindings(redisFacts(text), { save: "", fsync })).at(-1)).toBe(expected);
 });
 
 const postgres = {

@@ -1,4 +1,5 @@
 import type { Context } from "../../context.ts";
+import { appendFsync, diskKnowledge, type RedisFacts, redisFacts } from "../../operations/redis-disk.ts";
 import { reasonOf } from "../reason.ts";
 import { clockFinding, type Finding, Findings, problem } from "./finding.ts";
 
@@ -13,7 +14,8 @@ export async function examineRedis({ redis, clock }: Pick<Context, "redis" | "cl
     // Hosted servers may forbid CONFIG; then nothing is known of snapshots.
     const asked = await redis.config("GET", "save").catch(() => []);
     const save = Array.isArray(asked) && typeof asked[1] === "string" ? asked[1] : null;
-    return [...redisFindings(texts.join("\n"), save), clockFinding("Redis", aheadMs)];
+    const facts = redisFacts(texts.join("\n"));
+    return [...redisFindings(facts, { save, fsync: await appendFsync(redis) }), clockFinding("Redis", aheadMs)];
   } catch (error) {
     return [
       problem("redis", `Redis cannot be used: ${reasonOf(error)}`, "See that REDIS_URL is right and the server runs"),
@@ -21,9 +23,11 @@ export async function examineRedis({ redis, clock }: Pick<Context, "redis" | "cl
   }
 }
 
-/** Pure. @param info what INFO says @param save the setting of snapshots; null where Redis does not tell it */
-export function redisFindings(info: string, save: string | null): Finding[] {
-  const facts = new Map([...info.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name = "", value = ""]) => [name, value]));
+/** Pure. @param settings of snapshots and of the append-only file; null where Redis does not tell it */
+export function redisFindings(
+  facts: RedisFacts,
+  { save, fsync }: { save: string | null; fsync: string | null },
+): Finding[] {
   const version = facts.get("redis_version") ?? "?";
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const name = facts.has("valkey_version") ? `Valkey ${facts.get("valkey_version")}` : `Redis ${version}`;
@@ -50,12 +54,17 @@ export function redisFindings(info: string, save: string | null): Finding[] {
 
   if (facts.get("aof_enabled") !== "1") {
     const keeps = save ? "snapshots only" : save === null ? "no append-only file" : "nothing on disk";
-    found.warning(
-      `Redis keeps ${keeps}: deliveries that wait in it while Postgres is away are lost when it restarts`,
-      "Set appendonly to yes",
-    );
-  } else if (facts.get("aof_last_write_status") === "err")
+    found.warning(`Redis keeps ${keeps}: while Postgres is away deliveries are refused`, "Set appendonly to yes");
+    return found.all;
+  }
+  const known = diskKnowledge(facts, fsync);
+  if (facts.get("aof_last_write_status") === "err")
     found.problem("Redis cannot write its append-only file", "See its log and its disk");
+  else if (typeof known === "object")
+    found.warning(
+      `${known.problem}: while Postgres is away deliveries are refused`,
+      "Set appendfsync to always, or use Redis 7.2 or newer, or Valkey",
+    );
   else found.ok("Redis keeps an append-only file");
   return found.all;
 }
