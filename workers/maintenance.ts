@@ -1,4 +1,5 @@
 import type { Worker } from "bullmq";
+import { pruneWrites } from "../src/api/trace/writes.ts";
 import { dispatchPending } from "../src/inbox/dispatch.ts";
 import { pruneDeliveries } from "../src/inbox/prune.ts";
 import type { MaintenanceTask } from "../src/queues/jobs.ts";
@@ -25,7 +26,12 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
         case "dispatch":
           return Promise.all([dispatchPending(ctx), dispatchMarks(ctx)]);
         case "prune":
-          return Promise.all([pruneDeliveries(ctx, signal), pruneValidators(ctx, signal), pruneBodies(ctx)]);
+          return Promise.all([
+            pruneDeliveries(ctx, signal),
+            pruneValidators(ctx, signal),
+            pruneBodies(ctx),
+            pruneWrites(ctx, signal),
+          ]);
         case "select":
           return resolveSelections(ctx);
         case "schedule-catch-up":

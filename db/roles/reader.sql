@@ -46,4 +46,5 @@ begin
 end
 $$;
 
--- Not granted: api_tokens (the hashes of our own tokens), validators and token_owners (fingerprints of upstream's tokens).
+-- Not granted: api_tokens (the hashes of our own tokens), validators and token_owners (fingerprints of upstream's tokens),
+-- writes (which caller did what, with the fingerprints of callers' tokens).

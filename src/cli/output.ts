@@ -65,6 +65,12 @@ export function shownLength(text: string): number {
   return stripVTControlCharacters(text).length;
 }
 
+/** Control sequences that others wrote must not reach a person's terminal. Line breaks stay. Pure. */
+export function plain(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
+  return text.replaceAll(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, "\ufffd");
+}
+
 /** In seconds, the largest first. */
 const UNITS = [
   { size: 86_400, name: "d" },

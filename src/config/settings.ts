@@ -178,6 +178,12 @@ export const SETTINGS = {
     default: "7d",
     about: "How long settled deliveries are kept in the inbox.",
   },
+  writeRetentionMs: {
+    name: "WRITE_RETENTION",
+    read: span,
+    default: "90d",
+    about: "How long the record of writes, which `tain writes list` shows, is kept.",
+  },
   catchUpIntervalMs: {
     name: "CATCH_UP_INTERVAL",
     read: span,

@@ -8,6 +8,7 @@ import { counted, openOutput, spanOf, table } from "../../src/cli/output.ts";
 import { paceBetween, paceLine } from "../../src/cli/repositories/backfill-pace.ts";
 import { readNames, readPatterns } from "../../src/cli/repositories/patterns.ts";
 import { token } from "../../src/cli/token.ts";
+import { writes } from "../../src/cli/writes.ts";
 import { inherited } from "../support/config.ts";
 
 const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
@@ -35,11 +36,11 @@ function tain(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
 test.each([
   [
     ["frob"],
-    "There is no command frob; the commands are up, add, remove, status, backfill, audit, deliveries, hooks, token and doctor",
+    "There is no command frob; the commands are up, add, remove, status, backfill, audit, deliveries, hooks, token, writes and doctor",
   ],
   [
     ["--frob"],
-    "There is no option --frob; the commands are up, add, remove, status, backfill, audit, deliveries, hooks, token and doctor",
+    "There is no option --frob; the commands are up, add, remove, status, backfill, audit, deliveries, hooks, token, writes and doctor",
   ],
   [["status", "--frob"], "tain status has no option --frob; it has --json and --help"],
   [["add", "demo"], "demo is neither owner/name nor owner/*: the owner is missing, or the name"],
@@ -71,7 +72,7 @@ test.each([
   expect(() => parseArguments(command, args)).toThrow(new UsageError(message));
 });
 
-const groups = { deliveries, token };
+const groups = { deliveries, token, writes };
 
 test.each([
   [["deliveries"], "tain deliveries needs to know what to do: list, show or replay"],
@@ -92,6 +93,9 @@ test.each([
     ["deliveries", "replay", "a", "--failed"],
     "--failed replays all that have failed: name deliveries, or write --failed, not both",
   ],
+  [["writes"], "tain writes needs to know what to do: list"],
+  [["writes", "list", "--repo", "octo"], "octo is not owner/name: the owner is missing, or the name"],
+  [["writes", "list", "--limit", "0"], "--limit 0 is not a number from 1 to 1000"],
   [["token", "revoke"], "tain token revoke needs ids (`tain token list` has them), or --all in their place"],
   [["token", "revoke", "ghp_notOurs"], "A token's id has 12 hexadecimal digits: `tain token list` shows them"],
 ])("tain %j makes no sense, and it is said why before any store is needed", async ([name, ...args], message) => {
@@ -161,6 +165,7 @@ test("every command has help that says what it takes and which options it has", 
     "deliveries",
     "hooks",
     "token",
+    "writes",
     "doctor",
   ]);
   const helps = await Promise.all(names.map(async (name) => ({ name, help: await tain([name, "--help"]) })));

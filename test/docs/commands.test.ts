@@ -177,8 +177,8 @@ describe("what is run", () => {
     });
   });
 
-  test("what the operator asks and does in SQL: the reason of a failed delivery, trying it again, revoking tokens", async () => {
-    const [failures, retry, revoke] = blocksOf(readPage("docs/operations.md")).filter(
+  test("what the operator asks and does in SQL: the reason of a failed delivery, trying it again, who wrote, revoking tokens", async () => {
+    const [failures, retry, writers, revoke] = blocksOf(readPage("docs/operations.md")).filter(
       ({ language }) => language === "sql operator",
     );
     await using world = await openWorld();
@@ -197,6 +197,12 @@ describe("what is run", () => {
       const [delivery] = await db.query<{ status: string }>(sql`select status from deliveries`);
       return delivery?.status === "ignored";
     });
+
+    await db.query(sql`
+      insert into writes (begun_at, token_of, token, user_id, method, path, request_id)
+        values (now(), 'upstream', 'f00', 1, 'PATCH', '/repos/owner/name/issues/1', 'R'),
+          (now(), 'own', 'f01', 1, 'PATCH', '/repos/owner/name/issues/11', 'R')`);
+    expect(await db.query(sql.script(writers?.text ?? ""))).toMatchObject([{ token: "f00", outcome: "unknown" }]);
 
     expect((await world.get("/user")).status).toBe(200);
     await db.query(sql.script(revoke?.text ?? ""));

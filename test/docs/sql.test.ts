@@ -281,6 +281,7 @@ describe("the read-only role", () => {
       "api_tokens",
       "token_owners",
       "validators",
+      "writes",
     ]);
   });
 

@@ -4,6 +4,7 @@ import { type Sight, wholeSight } from "../../mirror/read/sight.ts";
 import type { OwnRequest } from "../../upstream/client/on-behalf.ts";
 import type { Received } from "../../upstream/client/transport.ts";
 import type { Answer, Upstream, WriteRequest } from "../../upstream/client/upstream.ts";
+import { fingerprint } from "../../upstream/credentials/credentials.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { type Credential, isOfOurForm, mayBeUpstreams, shownToken } from "./credential.ts";
 import { Logins } from "./logins.ts";
@@ -21,6 +22,8 @@ export interface User extends Recognised {
     | { of: "own"; token: ApiToken }
     | {
         of: "upstream";
+        /** Names the token, and does not tell it. */
+        fingerprint: string;
         known: UpstreamCaller;
         write: Upstream["write"];
         /** One request with their own token, at the cost of their own quota, answered as upstream answers it. */
@@ -97,7 +100,7 @@ export class Callers {
     const forward = (request: Omit<OwnRequest, "token">) => upstream.forward({ ...request, token: text });
     const get = (path: string) => upstream.get(text, path);
     const mutate = (query: string, variables: Fields) => upstream.graphql({ token: text, query, variables });
-    const by = { of: "upstream", known, write, forward, get, mutate } as const;
+    const by = { of: "upstream", fingerprint: fingerprint(text), known, write, forward, get, mutate } as const;
     return { ...known.payer, userId: known.userId, by };
   }
 }

@@ -4,6 +4,7 @@ import type { Received } from "../../upstream/client/transport.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
 import type { User } from "../callers/caller.ts";
 import { ApiFault } from "../dialect/fault.ts";
+import { beginTrace } from "../trace/trace.ts";
 import { readFault } from "./upstream-for-callers.ts";
 
 /** The request's headers that upstream gets to see. None says where the request came from. */
@@ -51,11 +52,18 @@ export async function passThrough(call: Call): Promise<Answer | null> {
   const { caller, method } = call;
   if (caller.kind !== "user" || caller.by.of !== "upstream" || !isOfDialect(call.path)) return null;
   const path = `${call.path}${call.query.size > 0 ? `?${call.query}` : ""}`;
+  const traced = { method, route: null, path: call.path, repositoryId: null };
+  const trace = isRead(method) ? null : await beginTrace({ ...call, caller }, traced);
   try {
-    return answered(call, await forwarded(call, caller.by, path));
+    const received = await forwarded(call, caller.by, path);
+    trace?.heard(received);
+    return answered(call, received);
   } catch (error) {
     if (!(error instanceof UpstreamUnavailableError)) throw error;
+    if (error.outage === "unreachable") trace?.unsent();
     throw unanswered(error, method);
+  } finally {
+    await trace?.end();
   }
 }
 

@@ -78,6 +78,8 @@ export class GraphqlCall {
   readonly counts: Kept<Count>;
   /** By repository, view and caller. */
   readonly texts: Kept<IssueTexts>;
+  /** The mutation that runs now: they run one after another. */
+  mutation: string | null = null;
   /** What the answer shows of them. */
   readonly shownRepositories = new Set<number>();
   /** When upstream last confirmed repositories that are shown, so far as that is known; null: never. */

@@ -1,5 +1,4 @@
 import { DELIVERY_STATUSES } from "../../../db/schema/states.ts";
-import { duration } from "../../config/values.ts";
 import {
   type DeliveryFilter,
   findDeliveries,
@@ -8,14 +7,11 @@ import {
   type StoredDelivery,
 } from "../../inbox/deliveries.ts";
 import { type Command, type CommandGroup, type Given, listOf, UsageError } from "../command.ts";
+import { LIMIT, readLimit, readSince } from "../listing.ts";
 import { openInstance } from "../open-instance.ts";
 import type { Output } from "../output.ts";
-import { reasonOf } from "../reason.ts";
 import { replay } from "./replay.ts";
 import { deliveriesTable, detailsOf, unknownDelivery } from "./text.ts";
-
-const DEFAULT_LIMIT = 20;
-const MAX_LIMIT = 1_000;
 
 const list: Command = {
   name: "deliveries list",
@@ -24,7 +20,7 @@ const list: Command = {
     status: { takes: "STATUS", about: `only those that are ${listOf(DELIVERY_STATUSES, "or")}` },
     event: { takes: "EVENT", about: "only those of one event, such as issues" },
     since: { takes: "TIME", about: "only those received within this time, such as 1h" },
-    limit: { takes: "N", about: `how many, at most ${MAX_LIMIT} (default ${DEFAULT_LIMIT})` },
+    limit: LIMIT,
   },
   about: "Lists what the inbox holds, the newest first: when each arrived, what it was, what became of it and why.",
   run: runList,
@@ -69,24 +65,12 @@ function readFilter(values: Given["values"]): Omit<DeliveryFilter, "since"> & { 
   if (wanted !== undefined && !status)
     throw new UsageError(`--status ${wanted} is no status: write ${listOf(DELIVERY_STATUSES, "or")}`);
   const event = values.get("event");
-  const limit = values.get("limit") ?? String(DEFAULT_LIMIT);
-  if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > MAX_LIMIT)
-    throw new UsageError(`--limit ${limit} is not a number from 1 to ${MAX_LIMIT}`);
   return {
     ...(status ? { status } : {}),
     ...(event === undefined ? {} : { event }),
-    sinceMs: readSince(values.get("since")),
-    limit: Number(limit),
+    sinceMs: readSince(values),
+    limit: readLimit(values),
   };
-}
-
-function readSince(text: string | undefined): number | null {
-  if (text === undefined) return null;
-  try {
-    return duration(text);
-  } catch (error) {
-    throw new UsageError(`--since ${reasonOf(error)}`);
-  }
 }
 
 async function runShow({ words, flags, env, resources }: Given, output: Output): Promise<number> {

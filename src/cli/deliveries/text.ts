@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import type { StoredDelivery } from "../../inbox/deliveries.ts";
 import { CommandError, listOf } from "../command.ts";
-import { grouped, spanOf, styled, table } from "../output.ts";
+import { grouped, plain, spanOf, styled, table } from "../output.ts";
 
 /** These deliveries are not in the inbox, or no longer. */
 export function unknownDelivery(names: readonly string[], { config }: Pick<Context, "config">): CommandError {
@@ -50,10 +50,4 @@ export function detailsOf(delivery: StoredDelivery & { payload?: unknown }, { cl
   const lines = rows.map(([name, value]) => `${name.padEnd(10)}  ${value}`);
   if ("payload" in delivery) lines.push(plain(JSON.stringify(delivery.payload, null, 2)));
   return lines.join("\n");
-}
-
-/** Control sequences that others wrote must not reach a person's terminal. Line breaks stay. Pure. */
-function plain(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
-  return text.replaceAll(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, "\ufffd");
 }

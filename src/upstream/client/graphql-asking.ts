@@ -18,7 +18,7 @@ export async function askGraphql<T>(
   ctx: GraphqlContext,
   document: string,
   variables: object,
-  { priority, repository, signal }: GraphqlOptions,
+  { priority, repository, signal, onAnswer }: GraphqlOptions,
 ): Promise<GraphqlAnswer<T>> {
   const mutates = isMutation(document);
   const cost = ctx.costs.get(document) ?? 1;
@@ -35,6 +35,7 @@ export async function askGraphql<T>(
     judge: judgeGraphql,
   };
   const { received, seenAt, refusal } = await (mutates ? askOnce(ctx, ask) : askRepeatedly(ctx, ask));
+  onAnswer?.(received);
   if (refusal) throw refusal;
   const body = parseGraphql(received.text);
   const charged = numberOf(objectOf(body?.data?.rateLimit).cost);

@@ -8,17 +8,23 @@ import * as pulls from "../../rest/writes/pull-writes.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { decodeId } from "../resolve/node-id.ts";
+import type { FieldInfo } from "../run/plan.ts";
 import { type Input, placed, repositoryOf, resolved, type Sets, setsOf, typed } from "./input.ts";
 import { type Done, inOurWords, mutated, performed, writerOf } from "./pass-on.ts";
 import { updatePull } from "./update-pull.ts";
 
-type Mutation<In = never> = (root: unknown, args: { input: In }, call: GraphqlCall) => Promise<object>;
+type Mutation<In = never> = (
+  root: unknown,
+  args: { input: In },
+  call: GraphqlCall,
+  info: Pick<FieldInfo, "fieldName">,
+) => Promise<object>;
 
 function mutation<In extends Input>(run: (call: GraphqlCall, input: In) => Promise<object>): Mutation<In> {
-  return async (_root, { input }, call) => ({
-    clientMutationId: input.clientMutationId ?? null,
-    ...(await run(call, input)),
-  });
+  return async (_root, { input }, call, { fieldName }) => {
+    call.mutation = fieldName;
+    return { clientMutationId: input.clientMutationId ?? null, ...(await run(call, input)) };
+  };
 }
 
 export const mutationResolvers: Record<string, Mutation> = {
@@ -145,7 +151,7 @@ async function removeLabels(
   await mutated(
     call,
     writer,
-    { document, input },
+    { document, input, path: `/repos/${place.fullName}/issues/${place.number}` },
     {
       about: issues.sides(place),
       reads: () => issues.sides(place).map(({ kind }) => issues.readOf(kind, place)),

@@ -1,12 +1,14 @@
 import { type Fields, type Json, objectOf, rowsOf, textOf } from "../../../json.ts";
 import { UpstreamRefusedError } from "../../../upstream/client/errors.ts";
 import { graphqlAnswer, parseGraphql } from "../../../upstream/client/graphql.ts";
+import type { Received } from "../../../upstream/client/transport.ts";
 import type { GraphqlAnswer } from "../../../upstream/client/upstream.ts";
 import { mayWrite, notAccessible } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { ShareSpentFault } from "../../forward/upstream-for-callers.ts";
 import { known, OutcomeUnknownFault, type Writer } from "../../rest/writes/pass-on.ts";
 import { askAgain, isSuccess, perform, settle, type Write } from "../../rest/writes/write.ts";
+import { beginTrace, type Trace } from "../../trace/trace.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError, upstreamsError } from "../errors.ts";
 
@@ -20,7 +22,8 @@ export function writerOf(call: GraphqlCall, { repositoryId, rest }: Node): Write
   if (!mayWrite(call.caller, repositoryId)) throw typedError("FORBIDDEN", notAccessible(call.caller));
   const htmlUrl = typeof rest.html_url === "string" ? rest.html_url : null;
   const repository = { id: repositoryId, fullName: String(rest.full_name), htmlUrl };
-  return { ctx: call.ctx, caller: call.caller, requestId: call.requestId, repository };
+  const route = `mutation ${call.mutation}`;
+  return { ctx: call.ctx, caller: call.caller, requestId: call.requestId, route, repository };
 }
 
 /**
@@ -35,40 +38,48 @@ export async function performed(call: GraphqlCall, writer: Writer, write: Write)
 }
 
 /**
- * Sends what REST has no words for as a mutation. `write.says` is given the mutation's payload.
+ * Sends what REST has no words for as a mutation. `path` is that of its subject in REST. `write.says` is given the
+ * mutation's payload.
  * @throws GraphQLError as `performed` does
  */
 export async function mutated(
   call: GraphqlCall,
   writer: Writer,
-  { document, input }: { document: string; input: Fields },
+  mutation: { document: string; input: Fields; path: string },
   write: Pick<Write, "about" | "reads" | "says">,
 ): Promise<Done> {
+  const { path } = mutation;
+  const { route, repository } = writer;
+  const trace = await beginTrace(writer, { method: "POST", route, path, repositoryId: repository.id });
   const sentAt = writer.ctx.clock.now();
-  const answer = await inOurWords(() => send(writer, document, input, write));
+  const answer = await inOurWords(() => send(writer, mutation, write, trace));
   call.forget();
   const [error] = answer.errors;
   const payload = answer.data.done;
   // A field of the payload that cannot be resolved does not undo the mutation.
-  if (payload === null || payload === undefined)
+  if (payload === null || payload === undefined) {
+    await trace.end();
     throw upstreamsError(error?.type, error?.message || "Upstream refused");
+  }
   const body = JSON.stringify(payload);
-  return { answer: payload, isStored: await settle(writer, write, { headers: {}, body }, sentAt) };
+  return { answer: payload, isStored: await settle(writer, write, { headers: {}, body, sentAt, trace }) };
 }
 
 async function send(
   writer: Writer,
-  document: string,
-  input: Fields,
+  { document, input }: { document: string; input: Fields },
   { about }: Pick<Write, "about">,
+  trace: Trace,
 ): Promise<GraphqlAnswer<{ done: Json | null | undefined }>> {
   const { ctx, caller } = writer;
-  const own = caller.kind === "user" && caller.by.of === "upstream" ? caller.by.mutate : null;
+  const own = caller.by.of === "upstream" ? caller.by.mutate : null;
   const seenAt = ctx.clock.now();
   try {
-    return await known(ctx, async () => {
-      if (!own) return ctx.upstream.mutate(document, { input });
+    return await known(ctx, trace, async () => {
+      const onAnswer = (answer: Pick<Received, "status" | "headers">) => trace.heard(answer);
+      if (!own) return ctx.upstream.mutate(document, { input }, { onAnswer });
       const received = await own(document, { input });
+      onAnswer(received);
       return graphqlAnswer(received, parseGraphql(received.text), { seenAt, mutates: true });
     });
   } catch (error) {

@@ -1,13 +1,18 @@
 import { CredentialRejectedError, QuotaSpentError, UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
 import type { RawAnswer, WriteRequest } from "../../../upstream/client/upstream.ts";
 import type { ApiContext, Call } from "../../call.ts";
+import type { User } from "../../callers/caller.ts";
 import { ApiFault } from "../../dialect/fault.ts";
+import type { Trace } from "../../trace/trace.ts";
 
 const DOCUMENTATION_URL = "https://docs.github.com/rest";
 
 /** Who writes, and to which repository. */
-export interface Writer extends Pick<Call, "caller" | "requestId"> {
+export interface Writer extends Pick<Call, "requestId"> {
   ctx: ApiContext;
+  caller: User;
+  /** What they asked for: a path with names for its parts, or a mutation. */
+  route: string;
   repository: { id: number; fullName: string; htmlUrl: string | null };
 }
 
@@ -21,12 +26,19 @@ export class OutcomeUnknownFault extends ApiFault {
  * where to send the write instead. So one redirect is followed.
  * @throws ApiFault 502 or 503: nothing was done; OutcomeUnknownFault (502, 504): nobody knows
  */
-export async function passOn(writer: Writer, { method, path, body }: WriteRequest): Promise<RawAnswer> {
-  const { ctx, repository, caller } = writer;
+export async function passOn(
+  { ctx, repository, caller }: Writer,
+  { method, path, body }: WriteRequest,
+  trace: Trace,
+): Promise<RawAnswer> {
   // As the caller where they have shown a token of upstream's; otherwise as the owner of the mirror's.
-  const own = caller.kind === "user" && caller.by.of === "upstream" ? caller.by.write : null;
-  const send = (to: string) => (own ?? ctx.upstream.write)({ method, path: to, body });
-  return known(ctx, async () => {
+  const own = caller.by.of === "upstream" ? caller.by.write : null;
+  const send = async (to: string) => {
+    const answer = await (own ?? ctx.upstream.write)({ method, path: to, body });
+    trace.heard(answer);
+    return answer;
+  };
+  return known(ctx, trace, async () => {
     const answer = await send(path);
     const to = [301, 307, 308].includes(answer.status) ? below(answer.headers.location, ctx.config.upstreamUrl) : null;
     // A transferred issue's answer points to another repository: whether it is to be written to is the caller's decision.
@@ -36,14 +48,17 @@ export async function passOn(writer: Writer, { method, path, body }: WriteReques
 }
 
 /**
- * Runs a request that changes something, and says of its failure what is known.
+ * Runs a request that changes something, and says of its failure what is known, to the caller and in the trace.
  * @throws ApiFault as `passOn` does
  */
-export async function known<T>({ clock }: Pick<ApiContext, "clock">, send: () => Promise<T>): Promise<T> {
+export async function known<T>({ clock }: Pick<ApiContext, "clock">, trace: Trace, send: () => Promise<T>): Promise<T> {
   try {
     return await send();
   } catch (error) {
-    throw writeFault(error, clock.now());
+    const fault = writeFault(error, clock.now());
+    if (fault instanceof ApiFault && !(fault instanceof OutcomeUnknownFault)) trace.unsent();
+    await trace.end();
+    throw fault;
   }
 }
 

@@ -22,7 +22,8 @@ const DOCS = "https://docs.github.com/rest";
 const through =
   (method: "POST" | "PATCH" | "PUT" | "DELETE") =>
   (path: string, takes: Right, docs: string, operation: WriteOperation): ServedOperation => {
-    const run = { of: "repository", takes, with: (call: RepositoryCall) => answerWrite(call, operation) } as const;
+    const whole = { ...operation, route: `/repos/{owner}/{repo}${path.replace(/:(\w+)/g, "{$1}")}` };
+    const run = { of: "repository", takes, with: (call: RepositoryCall) => answerWrite(call, whole) } as const;
     return { path, route: { method, docs: `${DOCS}/${docs}`, isFree: false, run } };
   };
 const [post, patch, put, remove] = [through("POST"), through("PATCH"), through("PUT"), through("DELETE")];

@@ -11,6 +11,7 @@ import type { Kind, ResourceKey } from "../../../mirror/store/resource.ts";
 import { sameValue } from "../../../mirror/store/template.ts";
 import { type Backoff, waitAfterMs } from "../../../operations/backoff.ts";
 import type { RawAnswer, WriteRequest } from "../../../upstream/client/upstream.ts";
+import { beginTrace, type Trace } from "../../trace/trace.ts";
 import { OutcomeUnknownFault, passOn, type Writer } from "./pass-on.ts";
 import { awaitShown, type Read, type Reading, readNow } from "./write-reads.ts";
 
@@ -84,15 +85,18 @@ export function isSuccess({ status }: Pick<RawAnswer, "status">): boolean {
  * @throws ApiFault when upstream gave no answer; it says what is known
  */
 export async function perform(writer: Writer, write: Write): Promise<Performed> {
+  const { method, path } = write;
+  const trace = await beginTrace(writer, { method, route: writer.route, path, repositoryId: writer.repository.id });
   const sentAt = writer.ctx.clock.now();
   let answer: RawAnswer;
   try {
-    answer = await passOn(writer, write);
+    answer = await passOn(writer, write, trace);
   } catch (error) {
     if (error instanceof OutcomeUnknownFault) await askAgain(writer, write.about);
     throw error;
   }
-  if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, answer, sentAt) };
+  if (isSuccess(answer)) return { answer, isStored: await settle(writer, write, { ...answer, sentAt, trace }) };
+  await trace.end();
   // The mirror may still show a resource that upstream calls missing or moved.
   const isInDoubt = [301, 307, 404, 410].includes(answer.status);
   if (isInDoubt && (await writer.ctx.upstream.mayRaiseDoubt(writer.caller))) await askAgain(writer, write.about);
@@ -103,8 +107,7 @@ export async function perform(writer: Writer, write: Write): Promise<Performed> 
 export async function settle(
   writer: Writer,
   write: Pick<Write, "reads" | "says">,
-  { headers, body }: Pick<RawAnswer, "headers" | "body">,
-  sentAt: Date,
+  { headers, body, sentAt, trace }: Pick<RawAnswer, "headers" | "body"> & { sentAt: Date; trace: Trace },
 ): Promise<boolean> {
   const { ctx, repository, requestId } = writer;
   const answeredAt = ctx.clock.now();
@@ -129,6 +132,7 @@ export async function settle(
       const ties = merged.filter(({ outcome }) => outcome === "tied");
       const unknown = await marksForMergeability(tx, all.seen, answeredAt);
       await storeMarks(tx, [...marksFor([...doubts, ...ties], answeredAt), ...unknown]);
+      await trace.store(tx);
     });
     return true;
   } catch (error) {
@@ -137,6 +141,7 @@ export async function settle(
       { err: error, requestId, repository: fullName },
       "A write took effect at upstream and could not be stored",
     );
+    await trace.end();
     return false;
   }
 }

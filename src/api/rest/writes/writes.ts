@@ -1,6 +1,7 @@
 import { type Fields, isObject, type Json, objectOf } from "../../../json.ts";
 import type { RawAnswer } from "../../../upstream/client/upstream.ts";
 import { type Answer, type RepositoryCall, requireUser } from "../../call.ts";
+import type { User } from "../../callers/caller.ts";
 import { mayWrite, notAccessible } from "../../callers/permissions.ts";
 import { ApiFault } from "../../dialect/fault.ts";
 import { isSuccess, type Performed, perform, type Write } from "./write.ts";
@@ -22,18 +23,23 @@ export interface WriteOperation {
 }
 
 /** Answers once the mirror shows what upstream did. */
-export async function answerWrite(call: RepositoryCall, operation: WriteOperation): Promise<Answer> {
-  requireWriter(call);
+export async function answerWrite(
+  call: RepositoryCall,
+  operation: WriteOperation & { route: string },
+): Promise<Answer> {
+  const caller = requireWriter(call);
+  const { route } = operation;
   const write = await operation.write(call, checked(call.body, operation.takes ?? "object"));
-  const answer = await shown(call, operation, await perform(call, write));
+  const answer = await shown(call, operation, await perform({ ...call, caller, route }, write));
   return operation.isDeprecated && call.version === "2022-11-28" && isSuccess(answer)
     ? { ...answer, headers: { ...answer.headers, ...DEPRECATION }, link: DEPRECATION_LINK }
     : answer;
 }
 
 /** @throws ApiFault 401 for anonymous callers, 403 for tokens that only read */
-function requireWriter(call: RepositoryCall): void {
-  if (mayWrite(requireUser(call), call.repository.id)) return;
+function requireWriter(call: RepositoryCall): User {
+  const user = requireUser(call);
+  if (mayWrite(user, call.repository.id)) return user;
   throw new ApiFault(403, notAccessible(call.caller));
 }
 

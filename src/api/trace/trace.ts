@@ -1,0 +1,88 @@
+import type { Queries } from "../../../db/database.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
+import { decoded } from "../../http/router.ts";
+import type { Headers } from "../../upstream/quota/headers.ts";
+import type { Call } from "../call.ts";
+import type { User } from "../callers/caller.ts";
+
+/** Who had it written, and by which request. */
+export interface Tracing extends Pick<Call, "requestId"> {
+  ctx: Pick<Call["ctx"], "db" | "clock" | "log">;
+  caller: User;
+}
+
+export interface TracedWrite {
+  /** Of the request to upstream. */
+  method: string;
+  /** What the caller asked for; null: a route that is only passed on. */
+  route: string | null;
+  /** What it is about. The query is not kept. */
+  path: string;
+  /** Null: the path may tell. */
+  repositoryId: number | null;
+}
+
+/** One row of `writes`. It stands before anything is sent, so that a crash leaves it behind as unknown. */
+export class Trace {
+  readonly #tracing: Tracing;
+  readonly #id: string;
+  #answer: { status: number; requestId: string | null } | null = null;
+  #isUnsent = false;
+
+  constructor(tracing: Tracing, id: string) {
+    this.#tracing = tracing;
+    this.#id = id;
+  }
+
+  /** Upstream has answered; of several answers the last one counts. */
+  heard({ status, headers }: { status: number; headers: Headers }): void {
+    this.#answer = { status, requestId: [headers["x-github-request-id"]].flat()[0] ?? null };
+  }
+
+  /** Upstream has seen nothing of it, unless it has answered. */
+  unsent(): void {
+    this.#isUnsent = true;
+  }
+
+  /** Stores what became of it, as far as that is known now. */
+  async store(queries: Queries): Promise<void> {
+    const { status, requestId } = this.#answer ?? { status: null, requestId: null };
+    const outcome = status !== null ? "answered" : this.#isUnsent ? "unsent" : "unknown";
+    await queries.query(sql`
+      update writes set ended_at = ${this.#tracing.ctx.clock.now()}, outcome = ${outcome}, status = ${status},
+        upstream_request_id = ${requestId} where id = ${this.#id}`);
+  }
+
+  /** The same by itself. If that fails the row goes on to say "unknown", and the caller's answer is not lost. */
+  async end(): Promise<void> {
+    const { ctx, requestId } = this.#tracing;
+    try {
+      await this.store(ctx.db);
+    } catch (error) {
+      ctx.log.warn({ err: error, requestId }, "What became of a write could not be recorded");
+    }
+  }
+}
+
+/** Records a write that is about to be sent. While that cannot be done, nothing is sent. */
+export async function beginTrace(tracing: Tracing, { method, route, path, repositoryId }: TracedWrite): Promise<Trace> {
+  const { ctx, caller, requestId } = tracing;
+  const [bare = ""] = path.split("?");
+  const token = caller.by.of === "own" ? caller.by.token.id : caller.by.fingerprint;
+  const repository = repositoryId === null ? repositoryAt(bare) : sql`${repositoryId}::bigint`;
+  const [row] = await ctx.db.query<{ id: string }>(sql`
+    insert into writes (begun_at, token_of, token, user_id, method, route, path, repository_id, request_id)
+      values (${ctx.clock.now()}, ${caller.by.of}, ${token}, ${caller.userId}, ${method}, ${route}, ${bare},
+        ${repository}, ${requestId}) returning id`);
+  if (!row) throw new Error("A write's row was made and has no id");
+  return new Trace(tracing, row.id);
+}
+
+/** The id of the repository that the path names, if it is known. */
+function repositoryAt(path: string): Sql {
+  const [, id, name] = /^\/(?:repositories\/(\d{1,15})|repos\/([^/]+\/[^/]+))(?:\/|$)/.exec(path) ?? [];
+  if (id !== undefined) return sql`(select id from repositories where id = ${id}::bigint)`;
+  const fullName = name === undefined ? null : decoded(name);
+  return sql`(select id from repositories where lower(full_name) = lower(${fullName}) and deleted_at is null
+    order by seen_at desc limit 1)`;
+}

@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { askAt } from "../support/asking.ts";
+import { openWorld } from "../support/world.ts";
+import { tainOn } from "./tain-on.ts";
+
+test("the record of writes answers who did what: for people, for programs, and by caller and repository", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 5, pulls: 0 }),
+  });
+  const name = world.first;
+  await world.mirror(name);
+  expect((await tainOn(world, ["writes", "list"])).stdout).toBe("No write in the record is like that\n");
+  const { token, id } = (await tainOn(world, ["token", "create", "--write", "--json"])).json;
+  const path = `/repos/${name}/issues/1`;
+  const closed = await askAt(world.url, "PATCH", path, { token, body: '{"state":"closed"}' });
+  expect(closed.status).toBe(200);
+
+  const listed = await tainOn(world, ["writes", "list", "--repo", name, "--since", "1h"]);
+  expect(listed.code).toBe(0);
+  const [head = "", line = "", ...others] = listed.stdout.trimEnd().split("\n");
+  expect(head).toMatch(/^BEGUN +WHO +TOKEN +WROTE +ASKED BY +ANSWER$/);
+  expect(line).toMatch(new RegExp(`^\\d+s ago +mirror-owner +own ${id} +PATCH ${path} +REST +200$`));
+  expect(others).toEqual([]);
+
+  const ours = await tainOn(world, ["writes", "list", "--token", token, "--json"]);
+  expect(ours.json.writes).toMatchObject([{ token: id, path, outcome: "answered", status: 200, repository: name }]);
+  expect(ours.stdout).not.toContain(token);
+  expect((await tainOn(world, ["writes", "list", "--token", "ffffffffffff", "--json"])).json).toEqual({ writes: [] });
+});
