@@ -1,4 +1,5 @@
 import { type Sql, sql } from "../../db/sql.ts";
+import { PERMISSIONS, type Permission } from "../api/callers/kinds.ts";
 import {
   apiTokenId,
   createApiToken,
@@ -24,17 +25,25 @@ const create: Command = {
       takes: "NAMES",
       about: "only these repositories beside the public ones: owner/name or owner/*, comma separated, all mirrored",
     },
+    permissions: {
+      takes: "KINDS",
+      about: "only these kinds: metadata, issues, pull_requests, each with :read or :write, comma separated",
+    },
     limit: { takes: "N", about: "requests and points an hour of its own, or off (default: its user's common quota)" },
     expires: { takes: "WHEN", about: "a date (2027-01-31), or how long it is for (30d, 12h); default: never" },
   },
-  flags: { write: "let it write, too: what it writes is done at upstream with UPSTREAM_TOKEN" },
+  flags: { write: "let it write all kinds: what it writes is done at upstream with UPSTREAM_TOKEN" },
   about: `
 Makes a token for callers of the API and prints it, once: only its hash is kept. \`/user\` and
 \`viewer\` answer as the user of --login, who has to be mirrored: a user is once they wrote,
 own or do something in a mirrored repository. A token sees everything that is mirrored, unless
 --repos names what it is for: then it sees those repositories and the public ones, and writes
 only to those. They are known by their ids: a repository that is renamed stays, and another
-that takes its name is not let in.`,
+that takes its name is not let in.
+
+With --permissions it is answered as upstream answers a fine-grained token that was given the
+same: --permissions issues:write,pull_requests:read. Who may write reads, too, and the
+repositories themselves (metadata:read) are always shown. What is public is public.`,
   run: runCreate,
 };
 
@@ -68,18 +77,22 @@ async function runCreate({ flags, values, env, resources }: Given, output: Outpu
   const repos = values.get("repos");
   const patterns = repos === undefined ? null : readPatterns("token create --repos", repos.split(",").filter(Boolean));
   const hourlyLimit = readLimit(values.get("limit"));
+  const permissions = readPermissions(values.get("permissions"));
+  if (permissions && flags.has("write"))
+    throw new UsageError("--permissions says what it may write: leave out --write, or --permissions");
   const { ctx } = await openInstance(env, resources);
   const expiresAt = readExpiry(values.get("expires"), ctx.clock.now());
   const { userId, login } = await findUser(ctx, values.get("login"));
-  const canWrite = flags.has("write");
+  const canWrite = flags.has("write") || (permissions?.some((each) => each.endsWith(":write")) ?? false);
   const scope = patterns && (await scopeOf(ctx, patterns));
-  const text = await createApiToken(ctx, { userId, canWrite, scope, hourlyLimit, expiresAt });
+  const text = await createApiToken(ctx, { userId, canWrite, permissions, scope, hourlyLimit, expiresAt });
   output.document({
     token: text,
     id: apiTokenId(text),
     login,
     userId,
     canWrite,
+    permissions,
     repositories: patterns,
     hourlyLimit,
     expiresAt,
@@ -87,7 +100,7 @@ async function runCreate({ flags, values, env, resources }: Given, output: Outpu
   // Alone on its line of stdout, so that a script can take it.
   output.line(text);
   output.note(
-    `tain: answers as ${login}, ${canWrite ? "reads and writes" : "reads only"}${patterns ? `, for ${listOf(patterns, "and")}` : ""}${expiresAt ? `, until ${expiresAt.toISOString()}` : ""}; its id is ${apiTokenId(text)}. It is shown this once`,
+    `tain: answers as ${login}, ${permissions ? `may ${mayOf({ canWrite, permissions })}` : canWrite ? "reads and writes" : "reads only"}${patterns ? `, for ${listOf(patterns, "and")}` : ""}${expiresAt ? `, until ${expiresAt.toISOString()}` : ""}; its id is ${apiTokenId(text)}. It is shown this once`,
   );
   return 0;
 }
@@ -98,6 +111,27 @@ function readLimit(text: string | undefined): number | null {
   if (text === "off") return 0;
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
   throw new UsageError(`--limit takes a number of requests an hour, or off, and not ${text}`);
+}
+
+/** Each kind once, without what every token is given; null: all kinds. @throws UsageError */
+function readPermissions(text: string | undefined): Permission[] | null {
+  if (text === undefined) return null;
+  const names = text.split(",").map((each) => each.trim());
+  const unknown = names.find((name) => name !== "metadata:read" && !PERMISSIONS.some((each) => each === name));
+  if (unknown !== undefined)
+    throw new UsageError(
+      `--permissions does not know ${JSON.stringify(unknown)}: write ${listOf(["metadata:read", ...PERMISSIONS], "or")}`,
+    );
+  const kinds = names.map((name) => name.split(":")[0]);
+  const twice = kinds.find((kind, at) => kinds.indexOf(kind) !== at);
+  if (twice !== undefined)
+    throw new UsageError(`--permissions names ${twice} twice: write it once, as read or as write`);
+  return PERMISSIONS.filter((each) => names.includes(each));
+}
+
+function mayOf({ canWrite, permissions }: Pick<ListedToken, "canWrite" | "permissions">): string {
+  if (permissions === null) return canWrite ? "reads and writes" : "reads";
+  return permissions.length === 0 ? "metadata:read" : permissions.join(", ");
 }
 
 /** @throws UsageError for what is no time, or is over */
@@ -205,11 +239,11 @@ function tokensTable(tokens: readonly ListedToken[], { clock }: Pick<Context, "c
     return leftMs > 0 ? styled("green", `valid for ${spanOf(leftMs)}`) : styled("red", `expired ${ago(expiresAt)}`);
   };
   const rows = tokens.map((each) => {
-    const { id, login, userId, canWrite, repositories, hourlyLimit, createdAt, lastUsedAt } = each;
+    const { id, login, userId, repositories, hourlyLimit, createdAt, lastUsedAt } = each;
     return [
       id,
       login ?? `user ${userId}`,
-      canWrite ? "reads and writes" : "reads",
+      mayOf(each),
       repositories?.join(", ") ?? "all",
       hourlyLimit === null ? "its user's" : hourlyLimit === 0 ? "none" : `${hourlyLimit}/h`,
       ago(createdAt),

@@ -11,6 +11,7 @@ import {
 } from "graphql";
 import { LRUCache } from "lru-cache";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { kindsOf } from "../../src/api/callers/kinds.ts";
 import { CallerQuota } from "../../src/api/callers/quota.ts";
 import { UpstreamForCallers } from "../../src/api/forward/upstream-for-callers.ts";
 import { type Count, GraphqlCall } from "../../src/api/graphql/call.ts";
@@ -228,7 +229,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   await using changes = new ChangeStreams(ctx);
   const payer = { kind: "user" as const, quotaName: "u", hourlyLimit: null, class: "" };
   const sight = wholeSight("all");
-  const token = { id: "t", userId, canWrite: true, repositories: "all" as const, sight, payer };
+  const token = { id: "t", userId, kinds: kindsOf(null, true), repositories: "all" as const, sight, payer };
   const caller = { ...payer, userId, by: { of: "own" as const, token } };
   await using mirror = openMirrorReader({ ...ctx, reads: ctx.db });
   const quota = new CallerQuota(ctx);

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
+import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { tainOn } from "./tain-on.ts";
 
@@ -150,4 +151,24 @@ test.each([
   const refused = await tainOn(world, ["token", "create", ...words]);
   expect(refused).toMatchObject({ code, stdout: "" });
   expect(refused.stderr).toMatch(says);
+});
+
+test("a token can be given kinds, which the list shows along with its end and its last use", async () => {
+  await using world = await openWorld({ workers: false });
+  const create = (kinds: string) =>
+    tainOn(world, ["token", "create", "--permissions", kinds, "--expires", "30d", "--json"]);
+  const { json: some } = await create("pull_requests:read,issues:write,metadata:read");
+  expect(some).toMatchObject({ canWrite: true, permissions: ["issues:write", "pull_requests:read"] });
+  const { json: none } = await create("metadata:read");
+  expect(none).toMatchObject({ canWrite: false, permissions: [] });
+  expect((await asked(world, some.token)).status).toBe(200);
+  const listed = async () => (await tainOn(world, ["token", "list", "--json"])).json.tokens;
+  await until("its use is noted", async () => (await listed())[1].lastUsedAt !== null);
+  const text = (await tainOn(world, ["token", "list"])).stdout;
+  expect(text).toMatch(/issues:write, pull_requests:read +all +its user's +\S+ ago +\S+ ago +valid for 2\dd/);
+  expect(text).toMatch(/metadata:read +all +its user's +\S+ ago +never/);
+  // Once a minute is often enough.
+  const before = (await listed())[1].lastUsedAt;
+  for (let turn = 0; turn < 3; turn++) await asked(world, some.token);
+  expect((await listed())[1].lastUsedAt).toBe(before);
 });

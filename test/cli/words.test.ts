@@ -93,6 +93,18 @@ test.each([
     ["deliveries", "replay", "a", "--failed"],
     "--failed replays all that have failed: name deliveries, or write --failed, not both",
   ],
+  [
+    ["token", "create", "--permissions", "issues:write", "--write"],
+    "--permissions says what it may write: leave out --write, or --permissions",
+  ],
+  [
+    ["token", "create", "--permissions", "issues:admin"],
+    '--permissions does not know "issues:admin": write metadata:read, issues:read, issues:write, pull_requests:read or pull_requests:write',
+  ],
+  [
+    ["token", "create", "--permissions", "issues:read,issues:write"],
+    "--permissions names issues twice: write it once, as read or as write",
+  ],
   [["writes"], "tain writes needs to know what to do: list"],
   [["writes", "list", "--repo", "octo"], "octo is not owner/name: the owner is missing, or the name"],
   [["writes", "list", "--limit", "0"], "--limit 0 is not a number from 1 to 1000"],

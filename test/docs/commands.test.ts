@@ -1,5 +1,7 @@
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
+import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
@@ -63,6 +65,7 @@ test.each(commands)("$page: $command", async ({ command }) => {
       expect(Object.values(SETTINGS).map((setting) => setting.name)).toContain(name);
       return;
     }
+    case "TOKEN=$(node":
     case "curl":
       return; // Run below.
     default:
@@ -116,11 +119,11 @@ const hasCurl = await run("curl", ["--version"]).then(
   () => false,
 );
 
-test("the README shows the requests that a start prints", () => {
+test("the README shows what a start prints: where the token is taken from, and the requests", () => {
   const address = "http://127.0.0.1:8080";
   const instance = {
     apiUrl: address,
-    token: "$TOKEN",
+    token: "tain_secret",
     webhookUrl: `${address}/webhooks`,
     webhookSecret: "",
     operatorToken: "",
@@ -128,10 +131,12 @@ test("the README shows the requests that a start prints", () => {
     upstreamToken: "",
     repositories: [{ owner: "OWNER", name: "NAME" }],
   };
-  const said = greeting({ instance, file: "", repositories: [], hasSimulator: true, isReached: true });
-  const printed = said.split("\n").filter((line) => line.startsWith("  curl "));
-  const shown = commands.filter(({ page, command }) => page === "README.md" && command.startsWith("curl "));
+  const file = "./.tain/instance.json";
+  const said = greeting({ instance, file, repositories: [], hasSimulator: true, isReached: true });
+  const printed = said.split("\n").filter((line) => /^ {2}(curl |TOKEN=)/.test(line));
+  const shown = commands.filter(({ page, command }) => page === "README.md" && /^(curl |TOKEN=)/.test(command));
   expect(shown.map(({ command }) => command)).toEqual(printed.map((line) => line.trim()));
+  expect(said).not.toContain("tain_secret");
 });
 
 describe("what is run", () => {
@@ -141,12 +146,15 @@ describe("what is run", () => {
     await world.mirror(fullName);
     const requests = commands.filter(({ page, command }) => page === "README.md" && command.startsWith("curl "));
     expect(requests.length).toBe(3);
+    // As a start leaves it.
+    const home = await mkdtemp(join(tmpdir(), "tain-"));
+    await mkdir(join(home, ".tain"));
+    await writeFile(join(home, ".tain/instance.json"), JSON.stringify({ token: world.token }));
+    const taken = commands.find(({ page, command }) => page === "README.md" && command.startsWith("TOKEN="));
     const [listed, created, queried] = await Promise.all(
       requests.map(async ({ command }) => {
         const line = command.replace("http://127.0.0.1:8080", world.url).replace("OWNER/NAME", fullName);
-        const { stdout } = await run("sh", ["-c", `${line} --silent --show-error`], {
-          env: { ...process.env, TOKEN: world.token },
-        });
+        const { stdout } = await run("sh", ["-c", `${taken?.command}\n${line} --silent --show-error`], { cwd: home });
         return JSON.parse(stdout);
       }),
     );

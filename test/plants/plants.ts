@@ -365,7 +365,7 @@ export const plants: readonly Plant[] = [
     property: 8,
     does: "A token of ours writes where it may not.",
     file: "src/api/callers/permissions.ts",
-    replaces: [["return canWrite && (repositories ===", "return canWrite || (repositories ==="]],
+    replaces: [["mayWriteKind(token.kinds, right) && isFor(", "mayWriteKind(token.kinds, right) || isFor("]],
     tests: ["test/api/visibility.test.ts"],
   },
   {

@@ -94,8 +94,8 @@ check("instance.json tells its owner, and nobody else, how to reach everything",
     upstreamToken: expect.any(String),
     repositories: (await tain.status()).repositories.map(({ owner, name }) => ({ owner, name })),
   });
-  // Beside the file the token is shown once, to the person who started us; the other secrets never.
-  for (const secret of [instance.webhookSecret, instance.operatorToken, instance.upstreamToken])
+  // Nowhere else: whoever collects the output of a start gets no secret with it.
+  for (const secret of [instance.token, instance.webhookSecret, instance.operatorToken, instance.upstreamToken])
     expect(run.stdout + run.stderr).not.toContain(secret);
 });
 
@@ -106,13 +106,19 @@ check("what is changed at upstream shows in the API within seconds, by its webho
 });
 
 check("the three lines to try do what they promise, typed as they are", async () => {
-  const lines = run.stdout.split("\n").filter((line) => line.trim().startsWith("curl "));
+  const all = run.stdout.split("\n").map((line) => line.trim());
+  const lines = all.filter((line) => line.startsWith("curl "));
+  const token = all.find((line) => line.startsWith("TOKEN="));
   expect(lines).toHaveLength(3);
   const answers = await Promise.all(
     lines.map(async (line) =>
       JSON.parse(
-        (await promisify(execFile)("sh", ["-c", line.trim().replace("curl ", "curl --silent --fail-with-body ")]))
-          .stdout,
+        (
+          await promisify(execFile)("sh", [
+            "-c",
+            `${token}\n${line.replace("curl ", "curl --silent --fail-with-body ")}`,
+          ])
+        ).stdout,
       ),
     ),
   );
@@ -175,6 +181,8 @@ check(
       .split("\n")
       .map((line) => JSON.parse(line) as { event: string });
     expect(events.map(({ event }) => event)).toEqual(["serving", ...events.slice(1, -1).map(() => "progress"), "up"]);
+    for (const secret of [instance.token, instance.webhookSecret, instance.operatorToken, instance.upstreamToken])
+      expect(run.stdout + run.stderr).not.toContain(secret);
     run.signal("SIGINT");
     expect((await run.exited).code).toBe(0);
   },

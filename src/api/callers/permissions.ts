@@ -1,11 +1,21 @@
+import type { Right } from "../../mirror/read/sight.ts";
 import type { Caller, User } from "./caller.ts";
+import { mayWriteKind, writesAll } from "./kinds.ts";
+import type { ApiToken } from "./tokens.ts";
 import { PERMISSION_LEVELS, type RepositoryPermission } from "./upstream-rights.ts";
 
-/** Whether a caller's write to this repository is passed on. Upstream itself judges callers with a token of its own. */
-export function mayWrite(caller: User, repositoryId: number): boolean {
+/**
+ * Whether a caller's write to this repository is passed on, if it takes this right. Upstream itself judges callers with a
+ * token of its own.
+ */
+export function mayWrite(caller: User, repositoryId: number, right: Right): boolean {
   if (caller.by.of === "upstream") return true;
-  const { canWrite, repositories } = caller.by.token;
-  return canWrite && (repositories === "all" || repositories.includes(repositoryId));
+  const { token } = caller.by;
+  return mayWriteKind(token.kinds, right) && isFor(token, repositoryId);
+}
+
+function isFor({ repositories }: ApiToken, repositoryId: number): boolean {
+  return repositories === "all" || repositories.includes(repositoryId);
 }
 
 /** What upstream says to a token that was not given what a request takes. */
@@ -19,7 +29,7 @@ export function hasMirrorsRights(caller: Caller): boolean {
   return (
     caller.kind === "user" &&
     caller.by.of === "own" &&
-    caller.by.token.canWrite &&
+    writesAll(caller.by.token.kinds) &&
     caller.by.token.repositories === "all"
   );
 }
@@ -35,7 +45,7 @@ export interface Permissions {
 
 /**
  * The caller's permissions in a repository through this mirror; null if unknown. `mirrors` is what upstream permits the
- * mirror's own token. Callers with our own tokens act through that token.
+ * mirror's own token. Callers with our own tokens act through that token, if they may write all kinds.
  */
 export function permissionsOf<Mirrors extends object>(
   caller: Caller,
@@ -43,7 +53,10 @@ export function permissionsOf<Mirrors extends object>(
   mirrors: Mirrors | null,
 ): Mirrors | Permissions | null {
   if (caller.kind === "anonymous") return null;
-  if (caller.by.of === "own") return mayWrite(caller, repositoryId) ? mirrors : permissions("READ");
+  if (caller.by.of === "own") {
+    const { token } = caller.by;
+    return writesAll(token.kinds) && isFor(token, repositoryId) ? mirrors : permissions("READ");
+  }
   const known = caller.by.known.rights.get(repositoryId);
   return known === undefined ? null : permissions(known.permission);
 }

@@ -2,7 +2,8 @@ import { createHash, randomInt } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { type Sight, wholeSight } from "../../mirror/read/sight.ts";
+import { type Sight, sightIn } from "../../mirror/read/sight.ts";
+import { type Kinds, kindsOf, type Permission } from "./kinds.ts";
 import type { AsStranger } from "./logins.ts";
 import { classOfRights, type Recognised } from "./payer.ts";
 
@@ -28,25 +29,30 @@ export interface ApiToken {
   /** Names it, and does not tell it. */
   id: string;
   userId: number;
-  canWrite: boolean;
+  kinds: Kinds;
   /** The mirrored repositories that it is for; it sees the public ones beside them. */
   repositories: "all" | readonly number[];
   sight: Sight;
   payer: Recognised;
 }
 
-/** Makes a token that answers as the user. It is answered once and only its hash is kept. */
+/**
+ * Makes a token that answers as the user. It is answered once and only its hash is kept. `permissions` say what of each
+ * repository it is given, and what it may write; without them it is given all, and `canWrite` says whether it may write.
+ */
 export async function createApiToken(
   { db, clock }: Pick<Context, "db" | "clock">,
   {
     userId,
     canWrite,
+    permissions = null,
     scope = null,
     hourlyLimit = null,
     expiresAt = null,
   }: {
     userId: number;
     canWrite: boolean;
+    permissions?: readonly Permission[] | null;
     scope?: TokenScope | null;
     hourlyLimit?: number | null;
     expiresAt?: Date | null;
@@ -54,8 +60,9 @@ export async function createApiToken(
 ): Promise<string> {
   const token = `tain_${Array.from({ length: RANDOM_CHARACTERS }, () => ALPHABET[randomInt(ALPHABET.length)]).join("")}`;
   await db.query(sql`
-    insert into api_tokens (hash, user_id, can_write, created_at, repository_ids, owner_ids, hourly_limit, expires_at)
-      values (${hashOf(token)}, ${userId}, ${canWrite}, ${clock.now()},
+    insert into api_tokens (hash, user_id, can_write, permissions, created_at, repository_ids, owner_ids, hourly_limit,
+        expires_at)
+      values (${hashOf(token)}, ${userId}, ${canWrite && permissions === null}, ${permissions}, ${clock.now()},
         ${scope?.repositoryIds ?? null}, ${scope?.ownerIds ?? null}, ${hourlyLimit}, ${expiresAt})`);
   return token;
 }
@@ -67,7 +74,10 @@ export interface ListedToken {
   userId: number;
   /** Null while that user is not mirrored. */
   login: string | null;
+  /** Whether it may write anything. */
   canWrite: boolean;
+  /** What it is given beside the repositories themselves; null: all kinds. */
+  permissions: Permission[] | null;
   /** `owner/name` and `owner/*`, as they are called now; null: all that is mirrored. */
   repositories: string[] | null;
   /** An hour; 0: no limit; null: its user's. */
@@ -87,7 +97,8 @@ export function apiTokenId(token: string): string {
   return hashOf(token).slice(0, ID_LENGTH);
 }
 
-const LISTED = sql`left(t.hash, ${ID_LENGTH}) as id, t.user_id::float8 as "userId", u.login, t.can_write as "canWrite",
+const LISTED = sql`left(t.hash, ${ID_LENGTH}) as id, t.user_id::float8 as "userId", u.login,
+  t.can_write or coalesce(t.permissions && array['issues:write', 'pull_requests:write'], false) as "canWrite", t.permissions,
   case when t.repository_ids is not null or t.owner_ids is not null then
     array(select r.full_name from repositories r where r.id = any(t.repository_ids) order by lower(r.full_name)) ||
     array(select o.login || '/*' from users o where o.id = any(t.owner_ids) order by lower(o.login)) end
@@ -118,20 +129,23 @@ export async function revokeApiTokens(
 interface TokenRow {
   user_id: string;
   can_write: boolean;
+  permissions: string[] | null;
   last_used_at: Date | null;
   hourly_limit: number | null;
   repositories: number[] | null;
 }
 
 function tokenOf(id: string, row: TokenRow): ApiToken {
-  const { user_id, can_write: canWrite, hourly_limit: hourlyLimit } = row;
+  const { user_id, hourly_limit: hourlyLimit } = row;
+  const kinds = kindsOf(row.permissions, row.can_write);
   const userId = Number(user_id);
   const repositories = row.repositories ?? "all";
   // A token with a limit of its own is counted by itself, the others by their user.
   const quotaName = hourlyLimit === null ? `u${userId}` : `t${id}`;
-  const rights = classOfRights("own", [canWrite, repositories]);
+  const rights = classOfRights("own", [kinds, repositories]);
   const payer: Recognised = { kind: "user", quotaName, hourlyLimit, class: rights };
-  return { id, userId, canWrite, repositories, sight: wholeSight(repositories), payer };
+  const sight = sightIn(repositories, { issues: kinds.issues !== null, pulls: kinds.pulls !== null });
+  return { id, userId, kinds, repositories, sight, payer };
 }
 
 interface RememberedToken {
@@ -187,7 +201,7 @@ export class ApiTokens {
   async #ask(hash: string): Promise<RememberedToken | null> {
     const until = performance.now() + REMEMBERED_MS;
     const [row] = await this.#ctx.db.prepared<TokenRow>(sql`
-        select t.user_id, t.can_write, t.last_used_at, t.hourly_limit,
+        select t.user_id, t.can_write, t.permissions, t.last_used_at, t.hourly_limit,
             case when t.repository_ids is not null or t.owner_ids is not null then
               array(select r.id::float8 from repositories r
                 where r.id = any(t.repository_ids) or r.owner_id = any(t.owner_ids)) end as repositories

@@ -7,7 +7,12 @@ import {
   UpstreamRefusedError,
   UpstreamUnavailableError,
 } from "../../upstream/client/errors.ts";
-import type { GraphqlAnswer, GraphqlOptions, Upstream, Answer as UpstreamAnswer } from "../../upstream/client/upstream.ts";
+import type {
+  GraphqlAnswer,
+  GraphqlOptions,
+  Upstream,
+  Answer as UpstreamAnswer,
+} from "../../upstream/client/upstream.ts";
 import type { Caller } from "../callers/caller.ts";
 import type { Payer } from "../callers/payer.ts";
 import type { CallerQuota } from "../callers/quota.ts";
@@ -42,11 +47,7 @@ export class UpstreamForCallers {
   }
 
   /** A mutation with the mirror's credentials. */
-  mutate<T>(
-    document: string,
-    variables: Fields,
-    options: Pick<GraphqlOptions, "onAnswer">,
-  ): Promise<GraphqlAnswer<T>> {
+  mutate<T>(document: string, variables: Fields, options: Pick<GraphqlOptions, "onAnswer">): Promise<GraphqlAnswer<T>> {
     return this.#ctx.upstream.graphql<T>(document, variables, { ...options, priority: "caller" });
   }
 

@@ -1,6 +1,7 @@
 import { type Right, sees } from "../../mirror/read/sight.ts";
-import { isRead, type RepositoryCall } from "../call.ts";
-import { notAccessible } from "../callers/permissions.ts";
+import { isRead, type RepositoryCall, requireUser } from "../call.ts";
+import type { User } from "../callers/caller.ts";
+import { mayWrite, notAccessible } from "../callers/permissions.ts";
 import { ApiFault } from "../dialect/fault.ts";
 
 /** The service's permissions. GitHub docs, "Permissions required for fine-grained personal access tokens": any one will do. */
@@ -12,11 +13,29 @@ const PERMISSIONS: Record<Right, readonly string[]> = {
 };
 
 /** @throws ApiFault 403 that names the permissions that the operation takes */
-export function requireRight({ sight, repository, caller, takes, method }: RepositoryCall, right: Right): void {
-  if (sees(sight, repository, right)) return;
+export function requireRight(call: RepositoryCall, right: Right): void {
+  if (!sees(call.sight, call.repository, right)) throw refusal(call);
+}
+
+function refusal({ caller, takes, method }: RepositoryCall): ApiFault {
   const level = isRead(method) ? "read" : "write";
   const accepted = PERMISSIONS[takes].map((permission) => `${permission}=${level}`).join("; ");
-  throw new ApiFault(403, notAccessible(caller), { headers: { "X-Accepted-GitHub-Permissions": accepted } });
+  return new ApiFault(403, notAccessible(caller), { headers: { "X-Accepted-GitHub-Permissions": accepted } });
+}
+
+/**
+ * The caller, if what they write may be passed on. `subject`: the right that it takes where the operation takes one of
+ * two; null: which of them is not known, so it takes both.
+ * @throws ApiFault 401 for anonymous callers, 403 as `requireRight`
+ */
+export async function requireWriter(call: RepositoryCall, subject: () => Promise<Right | null>): Promise<User> {
+  const user = requireUser(call);
+  const may = (right: Right) => mayWrite(user, call.repository.id, right);
+  if (!may(call.takes)) throw refusal(call);
+  if (call.takes !== "issues or pulls" || (may("issues") && may("pulls"))) return user;
+  const right = await subject();
+  if (right === null || !may(right)) throw refusal(call);
+  return user;
 }
 
 /**

@@ -13,17 +13,18 @@ export interface Greeting {
 }
 
 /**
- * The greeting when everything runs: the mirror's state, its address, and three things to try. Pure but for colours.
+ * The greeting when everything runs: the mirror's state, its address, and three things to try. It holds no secret, as
+ * output is collected; it says where the token stands. Pure but for colours.
  */
 export function greeting({ instance, file, repositories, hasSimulator, isReached }: Greeting): string {
-  const { apiUrl, token, webhookUrl, upstreamUrl } = instance;
+  const { apiUrl, webhookUrl, upstreamUrl } = instance;
   const places = [
     ["REST", `${apiUrl}  (also below /api/v3)`],
     ["GraphQL", `${apiUrl}/graphql`],
     ["Webhooks", `${webhookUrl}`],
     ["Status", `${apiUrl}/-/status  (for the operatorToken in the file below)`],
     ["Upstream", hasSimulator ? `${upstreamUrl}  (simulated, about one change a second)` : upstreamUrl],
-    ["Token", token],
+    ["Token", "in the file below, as `token`"],
     ["All this", file],
   ].map(([name = "", value = ""]) => `  ${styled("bold", name.padEnd(9))} ${value}`);
   const lines = ["", ...standing(repositories), ""];
@@ -35,7 +36,7 @@ export function greeting({ instance, file, repositories, hasSimulator, isReached
   lines.push(
     ...places,
     "",
-    ...examples(instance, hasSimulator),
+    ...examples(instance, file, hasSimulator),
     "",
     "`npm run tain -- status` shows how things stand; Ctrl-C stops everything.",
   );
@@ -60,17 +61,23 @@ function standing(repositories: readonly RepositoryStatus[]): string[] {
 }
 
 /** Three requests to try. None writes where upstream is real. */
-function examples({ apiUrl, token, repositories: [first] }: Instance, hasSimulator: boolean): string[] {
-  const curl = `curl -H "Authorization: Bearer ${token}"`;
+function examples({ apiUrl, repositories: [first] }: Instance, file: string, hasSimulator: boolean): string[] {
+  const curl = 'curl -H "Authorization: Bearer $TOKEN"';
   const repository = first ? `${apiUrl}/repos/${first.owner}/${first.name}` : `${apiUrl}/user/repos`;
   const query =
     "{ viewer { login repositories(first: 3, orderBy: {field: UPDATED_AT, direction: DESC}) { nodes { nameWithOwner } } } }";
   return [
     "Try:",
+    `  TOKEN=$(node -p ${quoted(`require(${JSON.stringify(file)}).token`)})`,
     first ? `  ${curl} "${repository}/issues?state=open&per_page=3"` : `  ${curl} "${apiUrl}/user"`,
     first && hasSimulator
       ? `  ${curl} ${repository}/issues -d '{"title":"Hello from the mirror"}'`
       : `  ${curl} "${first ? `${repository}/pulls` : repository}"`,
     `  ${curl} ${apiUrl}/graphql -d '${JSON.stringify({ query })}'`,
   ];
+}
+
+/** One word to a shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { writesAll } from "../../api/callers/kinds.ts";
 import { ApiTokens, createApiToken } from "../../api/callers/tokens.ts";
 import { instanceFile } from "../../config.ts";
 import type { Context } from "../../context.ts";
@@ -56,7 +57,9 @@ async function tell(ctx: Context, keeper: Keeper, { output, signal, apiUrl, demo
   const repositories = await followed(ctx);
   const file = instanceFile(ctx.config);
   const { instance } = keeper;
-  output.document({ event: "up", instanceFile: file, ...instance, repositories });
+  const { webhookUrl, upstreamUrl } = instance;
+  // The file has the secrets; output is collected.
+  output.document({ event: "up", instanceFile: file, apiUrl, webhookUrl, upstreamUrl, repositories });
   output.line(
     greeting({
       instance,
@@ -77,7 +80,7 @@ async function settleToken(ctx: Context, tending: Tending): Promise<{ token: str
   const last = (await readInstance(ctx.config))?.token;
   const tokens = new ApiTokens(ctx);
   const found = last === undefined ? null : await tokens.find(last).finally(() => tokens.close());
-  if (last === undefined || !found?.canWrite) {
+  if (last === undefined || !found || !writesAll(found.kinds)) {
     // We cannot serve without an API token to give out. The token names its user, and only upstream knows that user.
     const userId = await askUntilAnswered(tending, () => readViewer(ctx));
     return { token: await createApiToken(ctx, { userId, canWrite: true }), isAnswered: true };

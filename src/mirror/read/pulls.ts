@@ -77,6 +77,13 @@ export async function findPull(db: Database, repositoryId: number, number: numbe
 }
 
 /** Whether the number names a pull request that is mirrored. */
+export async function isMirroredIssue(db: Database, repositoryId: number, number: number): Promise<boolean> {
+  const rows = await db.prepared(sql`
+    select from issues i
+      where i.repository_id = ${repositoryId} and i.number = ${number} and i.id is not null and not i.is_pull_request`);
+  return rows.length > 0;
+}
+
 export async function isMirroredPull(db: Database, repositoryId: number, number: number): Promise<boolean> {
   const rows = await db.prepared(sql`
     select from pull_requests p where p.repository_id = ${repositoryId} and p.number = ${number}`);

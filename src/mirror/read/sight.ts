@@ -18,7 +18,19 @@ export type Sight = Readonly<Record<Right, Ids>>;
 
 /** Every right in these repositories. */
 export function wholeSight(ids: Ids): Sight {
-  return { metadata: ids, issues: ids, pulls: ids, "issues or pulls": ids };
+  return sightIn(ids, { issues: true, pulls: true });
+}
+
+const NONE: Ids = [];
+
+/** The same rights in each of these repositories: to see it, and of the rest what is given. */
+export function sightIn(ids: Ids, { issues, pulls }: { issues: boolean; pulls: boolean }): Sight {
+  return {
+    metadata: ids,
+    issues: issues ? ids : NONE,
+    pulls: pulls ? ids : NONE,
+    "issues or pulls": issues || pulls ? ids : NONE,
+  };
 }
 
 /** Sight by what is given in each repository beside the repository itself. */

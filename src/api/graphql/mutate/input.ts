@@ -4,6 +4,7 @@ import { issuePlace } from "../../rest/writes/issue-writes.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { nodeOf } from "../resolve/lookups.ts";
+import { rightFor } from "../resolve/rights.ts";
 import { writerOf } from "./pass-on.ts";
 
 /** What every input may carry; it comes back in the payload. */
@@ -61,7 +62,7 @@ export function setsOf({ title, body, state }: Sets, { labels, assignees, milest
 }
 
 export async function placed(call: GraphqlCall, subject: Node) {
-  const writer = writerOf(call, await repositoryOf(call, subject));
+  const writer = writerOf(call, await repositoryOf(call, subject), await rightFor(call, subject));
   const place = await issuePlace(call.ctx, writer.repository, Number(subject.rest.number));
   return { writer, place };
 }

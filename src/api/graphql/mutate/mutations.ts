@@ -8,6 +8,7 @@ import * as pulls from "../../rest/writes/pull-writes.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import { decodeId } from "../resolve/node-id.ts";
+import { rightFor } from "../resolve/rights.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { type Input, placed, repositoryOf, resolved, type Sets, setsOf, typed } from "./input.ts";
 import { type Done, inOurWords, mutated, performed, writerOf } from "./pass-on.ts";
@@ -30,7 +31,7 @@ function mutation<In extends Input>(run: (call: GraphqlCall, input: In) => Promi
 export const mutationResolvers: Record<string, Mutation> = {
   createIssue: mutation<Sets & { repositoryId: string }>(async (call, { repositoryId, ...input }) => {
     const repository = await typed(call, repositoryId, "Repository");
-    const writer = writerOf(call, repository);
+    const writer = writerOf(call, repository, "issues");
     const { milestone, ...wanted } = setsOf(input, await resolved(call, input));
     const body = JSON.stringify({ ...wanted, ...(milestone == null ? {} : { milestone }) });
     return {
@@ -61,13 +62,13 @@ export const mutationResolvers: Record<string, Mutation> = {
   }),
   updateIssueComment: mutation<Input & { id: string; body: string }>(async (call, { id, body }) => {
     const comment = await typed(call, id, "IssueComment");
-    const writer = writerOf(call, await repositoryOf(call, comment));
+    const writer = writerOf(call, await repositoryOf(call, comment), await rightFor(call, comment));
     const write = issues.editComment(writer.repository, Number(comment.rest.id), JSON.stringify({ body }));
     return { issueComment: await shownComment(call, comment.repositoryId, await performed(call, writer, write)) };
   }),
   deleteIssueComment: mutation<Input & { id: string }>(async (call, { id }) => {
     const comment = await typed(call, id, "IssueComment");
-    const writer = writerOf(call, await repositoryOf(call, comment));
+    const writer = writerOf(call, await repositoryOf(call, comment), await rightFor(call, comment));
     const commentId = Number(comment.rest.id);
     const number = await findParentNumber(call.ctx.db, "issue_comment", comment.repositoryId, commentId);
     const place = number === null ? null : await issues.issuePlace(call.ctx, writer.repository, number);
@@ -76,7 +77,7 @@ export const mutationResolvers: Record<string, Mutation> = {
   }),
   createPullRequest: mutation<NewPull>(async (call, input) => {
     const repository = await typed(call, input.repositoryId, "Repository");
-    const writer = writerOf(call, repository);
+    const writer = writerOf(call, repository, "pulls");
     const wanted: Fields = {
       title: input.title,
       ...(input.body == null ? {} : { body: input.body }),

@@ -1,4 +1,5 @@
 import { type Fields, type Json, objectOf, rowsOf, textOf } from "../../../json.ts";
+import type { Right } from "../../../mirror/read/sight.ts";
 import { UpstreamRefusedError } from "../../../upstream/client/errors.ts";
 import { graphqlAnswer, parseGraphql } from "../../../upstream/client/graphql.ts";
 import type { Received } from "../../../upstream/client/transport.ts";
@@ -18,8 +19,9 @@ export interface Done {
   isStored: boolean;
 }
 
-export function writerOf(call: GraphqlCall, { repositoryId, rest }: Node): Writer {
-  if (!mayWrite(call.caller, repositoryId)) throw typedError("FORBIDDEN", notAccessible(call.caller));
+/** Who writes what takes this right, in a repository. @throws GraphQLError FORBIDDEN */
+export function writerOf(call: GraphqlCall, { repositoryId, rest }: Node, right: Right): Writer {
+  if (!mayWrite(call.caller, repositoryId, right)) throw typedError("FORBIDDEN", notAccessible(call.caller));
   const htmlUrl = typeof rest.html_url === "string" ? rest.html_url : null;
   const repository = { id: repositoryId, fullName: String(rest.full_name), htmlUrl };
   const route = `mutation ${call.mutation}`;

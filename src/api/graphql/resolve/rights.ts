@@ -30,7 +30,7 @@ export async function given(call: GraphqlCall, node: Node): Promise<Node> {
 }
 
 /** What the node takes beside its repository, if it lies in one. */
-async function rightFor(call: GraphqlCall, node: Node): Promise<Right> {
+export async function rightFor(call: GraphqlCall, node: Node): Promise<Right> {
   const { kind, repositoryId, rest } = node;
   switch (kind) {
     case "Issue":

@@ -1,9 +1,12 @@
 import { type Fields, isObject, type Json, objectOf } from "../../../json.ts";
+import { findParentNumber } from "../../../mirror/read/comments.ts";
+import { isMirroredIssue, isMirroredPull } from "../../../mirror/read/pulls.ts";
+import type { Right } from "../../../mirror/read/sight.ts";
 import type { RawAnswer } from "../../../upstream/client/upstream.ts";
-import { type Answer, type RepositoryCall, requireUser } from "../../call.ts";
-import type { User } from "../../callers/caller.ts";
-import { mayWrite, notAccessible } from "../../callers/permissions.ts";
+import type { Answer, RepositoryCall } from "../../call.ts";
 import { ApiFault } from "../../dialect/fault.ts";
+import { numberParam, smallNumberParam } from "../page.ts";
+import { requireWriter } from "../rights.ts";
 import { isSuccess, type Performed, perform, type Write } from "./write.ts";
 
 // GitHub was seen to send these with POST and PATCH of issues under 2022-11-28, whose `assignee` the next version drops.
@@ -27,8 +30,8 @@ export async function answerWrite(
   call: RepositoryCall,
   operation: WriteOperation & { route: string },
 ): Promise<Answer> {
-  const caller = requireWriter(call);
   const { route } = operation;
+  const caller = await requireWriter(call, () => subjectsRight(call, route));
   const write = await operation.write(call, checked(call.body, operation.takes ?? "object"));
   const answer = await shown(call, operation, await perform({ ...call, caller, route }, write));
   return operation.isDeprecated && call.version === "2022-11-28" && isSuccess(answer)
@@ -36,11 +39,18 @@ export async function answerWrite(
     : answer;
 }
 
-/** @throws ApiFault 401 for anonymous callers, 403 for tokens that only read */
-function requireWriter(call: RepositoryCall): User {
-  const user = requireUser(call);
-  if (mayWrite(user, call.repository.id)) return user;
-  throw new ApiFault(403, notAccessible(call.caller));
+/** The right that the issue or pull request takes under which the path leads; null: it is not mirrored. */
+async function subjectsRight({ ctx, repository, params }: RepositoryCall, route: string): Promise<Right | null> {
+  const below = route.replace("/repos/{owner}/{repo}", "");
+  // Labels and milestones belong to both.
+  if (!below.startsWith("/issues/")) return "issues or pulls";
+  const id = numberParam(params.id);
+  const number = below.startsWith("/issues/comments/")
+    ? id && (await findParentNumber(ctx.db, "issue_comment", repository.id, id))
+    : smallNumberParam(params.number);
+  if (number === null) return null;
+  if (await isMirroredPull(ctx.db, repository.id, number)) return "pulls";
+  return (await isMirroredIssue(ctx.db, repository.id, number)) ? "issues" : null;
 }
 
 /** The body as it was sent. @throws ApiFault 400 */
