@@ -1,15 +1,17 @@
 import { type Fields, isObject, type Json, objectOf } from "../json.ts";
 import { sees } from "../mirror/read/sight.ts";
-import { renderDocuments, renderList, type StoredDocument } from "../mirror/render/rendering.ts";
+import { type Audience, renderDocuments, renderList, type StoredDocument } from "../mirror/render/rendering.ts";
 import type { ApiContext, Call } from "./call.ts";
-import { hasMirrorsRights, permissionsOf } from "./callers/permissions.ts";
+import { closenessOf, hasMirrorsRights, permissionsOf } from "./callers/permissions.ts";
+import { withoutHiddenAddresses } from "./hidden-addresses.ts";
 
-type Viewer = { ctx: Pick<ApiContext, "mirror"> } & Pick<Call, "api" | "version" | "caller" | "sight"> &
+export type Viewer = { ctx: Pick<ApiContext, "mirror"> } & Pick<Call, "api" | "version" | "caller" | "sight"> &
   Partial<Pick<Call, "met" | "reading">>;
 
 /** Stored documents as JSON texts, in order, as this caller sees them in the version they asked for. */
 export async function showEach(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
-  const texts = await renderDocuments(call.ctx.mirror.shared, documents, call);
+  const shown = await withoutHiddenAddresses(call, documents);
+  const texts = await renderDocuments(call.ctx.mirror.shared, shown, audienceOf(call));
   return texts.map((text, at) => restrict(text, call, mayHoldRepository(documents[at])));
 }
 
@@ -29,8 +31,14 @@ export async function showList(
   { areRepositories = documents.some(isRepository) }: { areRepositories?: boolean } = {},
 ): Promise<Buffer> {
   const list =
-    isWholeToAll(call) && !areRepositories ? await renderList(call.ctx.mirror.shared, documents, call) : null;
+    isWholeToAll(call) && !areRepositories
+      ? await renderList(call.ctx.mirror.shared, await withoutHiddenAddresses(call, documents), audienceOf(call))
+      : null;
   return list ?? Buffer.from(`[${(await showEach(call, documents)).join(",")}]`);
+}
+
+function audienceOf({ api, met, reading, caller }: Viewer): Audience {
+  return { api, met, reading, closeness: (repositoryId) => closenessOf(caller, repositoryId) };
 }
 
 /** Whether the version shows resources other than repositories whole. */
@@ -48,14 +56,14 @@ function isRepository({ document }: StoredDocument): boolean {
 }
 
 /** A key as it stands in JSON text. Inside a string its quotes would be escaped, so nothing that people wrote matches. */
-const UPSTREAMS_OWN = /"(?:permissions|temp_clone_token|security_and_analysis|allow_squash_merge)":/;
+const UPSTREAMS_OWN = '"permissions":';
 const PRIVATE = /"private":true/;
 
 /** Takes out what the version or the caller does not get. Pure; the usual text is answered as it is, unparsed. */
 function restrict(text: string, to: To, holdsRepository: boolean): string {
   if (isWholeToAll(to) && !holdsRepository) return text;
   const hasToken = text.includes('"temp_clone_token":');
-  const hasForeign = !hasMirrorsRights(to.caller) && UPSTREAMS_OWN.test(text);
+  const hasForeign = !hasMirrorsRights(to.caller) && text.includes(UPSTREAMS_OWN);
   const hasHidden = to.sight.metadata !== "all" && PRIVATE.test(text);
   if (isWholeToAll(to) && !hasForeign && !hasHidden && !hasToken) return text;
   return JSON.stringify(restrictValue(JSON.parse(text), to, true));
@@ -66,23 +74,6 @@ type To = Pick<Call, "version" | "caller" | "sight">;
 // GitHub's OpenAPI, x-github-breaking-changes of 2026-03-10.
 const DROPPED_FROM_REPOSITORIES = ["has_downloads", "use_squash_pr_title_as_default", "master_branch"];
 const DROPPED_FROM_PULLS = ["assignee", "merge_commit_sha"];
-
-/** What upstream shows of a repository only to those who may push to it. */
-const RIGHTS = [
-  "temp_clone_token",
-  "security_and_analysis",
-  "allow_squash_merge",
-  "allow_merge_commit",
-  "allow_rebase_merge",
-  "allow_auto_merge",
-  "delete_branch_on_merge",
-  "allow_update_branch",
-  "use_squash_pr_title_as_default",
-  "squash_merge_commit_title",
-  "squash_merge_commit_message",
-  "merge_commit_title",
-  "merge_commit_message",
-];
 
 const ORIGINS = ["parent", "source", "template_repository"];
 
@@ -103,7 +94,6 @@ function restrictValue(value: Json, to: To, isWhole: boolean): Json {
   const mirrors = isObject(value.permissions) ? value.permissions : null;
   const permissions = isRepository ? permissionsOf(to.caller, Number(value.id), mirrors) : null;
   if (isRepository && !permissions) dropped.add("permissions");
-  if (isRepository && !permissions?.push) for (const key of RIGHTS) dropped.add(key);
   const shown: Fields = {};
   for (const [key, inner] of Object.entries(value)) {
     if (dropped.has(key)) continue;

@@ -1,4 +1,5 @@
 import type { Right } from "../../mirror/read/sight.ts";
+import type { Closeness } from "../../mirror/render/public-keys.ts";
 import type { Caller, User } from "./caller.ts";
 import { mayWriteKind, writesAll } from "./kinds.ts";
 import type { ApiToken } from "./tokens.ts";
@@ -32,6 +33,19 @@ export function hasMirrorsRights(caller: Caller): boolean {
     writesAll(caller.by.token.kinds) &&
     caller.by.token.repositories === "all"
   );
+}
+
+/** How near a caller stands to a repository. Of the public ones it is not known to which upstream lets its tokens write. */
+export function closenessOf(caller: Caller, repositoryId: number): Closeness {
+  if (caller.kind === "anonymous") return "stranger";
+  if (caller.by.of === "own") {
+    const { token } = caller.by;
+    if (repositoryId === 0 || !isFor(token, repositoryId)) return "stranger";
+    return writesAll(token.kinds) ? "mirror" : "reader";
+  }
+  const known = caller.by.known.rights.get(repositoryId);
+  if (known === undefined) return "stranger";
+  return permissions(known.permission).push ? "writer" : "reader";
 }
 
 /** What a repository allows a caller, as REST has it. */

@@ -3,6 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { type Json, objectOf, textOf } from "../../json.ts";
 import { type Sight, sightByKind } from "../../mirror/read/sight.ts";
+import { ONES_OWN } from "../../mirror/render/public-keys.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { observe } from "../../mirror/store/observation.ts";
 import { jittered } from "../../operations/backoff.ts";
@@ -205,10 +206,6 @@ export class UpstreamCallers {
 function payerOf(userId: number, rights: ReadonlyMap<number, RepositoryRights>): Recognised {
   return { kind: "user", quotaName: `u${userId}`, hourlyLimit: null, class: classOfRights("upstream", [...rights]) };
 }
-
-/** What `GET /user` shows to oneself alone. GitHub's OpenAPI: private-user without public-user. */
-export const ONES_OWN =
-  /^(private_gists|total_private_repos|owned_private_repos|disk_usage|collaborators|two_factor_authentication|plan|business_plus|ldap_dn|notification_email)$/;
 
 function requireId(value: Json): number {
   const { id } = objectOf(value);

@@ -1,8 +1,8 @@
 import { type Fields, objectOf, parseStored } from "../../json.ts";
 import { findOwnedRepositories, type RepositorySort } from "../../mirror/read/repository-lists.ts";
 import { findUser, findUserByLogin, type UserRow } from "../../mirror/read/users.ts";
+import { ONES_OWN } from "../../mirror/render/public-keys.ts";
 import { type Answer, type ApiContext, type Call, ok } from "../call.ts";
-import { ONES_OWN } from "../callers/upstream-callers.ts";
 import { ApiFault, type FieldFault, invalid, notFound } from "../dialect/fault.ts";
 import { choice, direction } from "../dialect/query.ts";
 import { shownByUpstream } from "../forward/pass-through.ts";
@@ -72,10 +72,10 @@ export async function getUser(call: Call): Promise<Answer> {
  */
 export async function showToAll(call: Call, { document }: Pick<UserRow, "document">): Promise<string> {
   const fields = await showFields(call, { repositoryId: 0, document });
-  const own = Object.keys(fields).filter((key) => ONES_OWN.test(key));
-  for (const key of [...own, ...ORGANIZATION_KEYS]) delete fields[key];
+  for (const key of ORGANIZATION_KEYS) delete fields[key];
+  const isOwn = Object.keys(parseStored<Fields>(document)).some((key) => ONES_OWN.test(key));
   // Upstream told this address to the account itself and may hide it from others, so none is shown.
-  if (own.length > 0 && "email" in fields) fields.email = null;
+  if (isOwn && "email" in fields) fields.email = null;
   if ("user_view_type" in fields) fields.user_view_type = "public";
   return JSON.stringify(fields);
 }

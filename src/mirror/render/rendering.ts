@@ -1,6 +1,7 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
 import { CUT, type Cut, type Piece, type Reference, reference, referenceOf, takeApart } from "../store/template.ts";
 import type { Reading } from "../unchanged/reading.ts";
+import { type Closeness, ONES_OWN, shownOf, withShown } from "./public-keys.ts";
 import { keyOf, type Mentioned, mentionedBy, sharedName, wholeRepository } from "./shared-row.ts";
 import { joinObjects, type SharedRows } from "./shared-rows.ts";
 import { ShownRows } from "./shown-rows.ts";
@@ -19,6 +20,8 @@ export interface StoredDocument {
 export interface Audience {
   /** The API's address as the caller wrote it, without a trailing slash. */
   api: string;
+  /** How near they stand to a repository. Absent: as near as the mirror itself. Of what lies in none they are strangers. */
+  closeness?: ((repositoryId: number) => Closeness) | undefined;
   /** Notes the repositories that are shown, or would be shown if they were known. */
   met?: Set<number> | undefined;
   /** The standings that the request has learnt: unchanged rows need not be read. */
@@ -41,7 +44,7 @@ export async function renderDocuments(
   documents: readonly StoredDocument[],
   audience: Audience,
 ): Promise<string[]> {
-  const answer = await answerOf(shared, takenApart(documents, "text"), audience);
+  const answer = await answerOf(shared, takenApart(documents, "text", audience), audience);
   return answer.documents.map((document) => {
     const parts: string[] = [];
     append(parts, document, answer);
@@ -59,7 +62,7 @@ export async function renderList(
   documents: readonly StoredDocument[],
   audience: Audience,
 ): Promise<Buffer | null> {
-  const apart = takenApart(documents, "bytes");
+  const apart = takenApart(documents, "bytes", audience);
   for (const mentions of apart.mentions.values())
     for (const { found } of mentions.values()) if (found.kind === "r") return null;
   const answer = await answerOf(shared, apart, audience);
@@ -87,22 +90,28 @@ interface Apart {
   mentions: ReadonlyMap<number, Mentions>;
 }
 
-function takenApart(some: readonly StoredDocument[], form: Form): Apart {
+function takenApart(some: readonly StoredDocument[], form: Form, audience: Audience): Apart {
   const mentions = new Map<number, Mentions>();
+  const closenesses = new Map<number, Closeness>();
   const documents = some.map((stored) => {
     const { repositoryId, document, detail } = stored;
     const ofRepository = mentions.get(repositoryId) ?? new Map();
     mentions.set(repositoryId, ofRepository);
-    const whole = detail ? joinObjects(document, detail) : document;
+    const closeness = closenesses.getOrInsertComputed(repositoryId, () => closenessIn(audience, repositoryId));
+    const whole = shownOf(detail ? joinObjects(document, detail) : document, closeness);
     return { stored, whole, pieces: piecesOf(inForm(whole, form), repositoryId, ofRepository) };
   });
   return { form, documents, mentions };
 }
 
+function closenessIn({ closeness }: Audience, repositoryId: number): Closeness {
+  return closeness ? closeness(repositoryId) : "mirror";
+}
+
 async function answerOf(shared: SharedRows, apart: Apart, audience: Audience): Promise<Rendering> {
   const rows = new ShownRows(shared, audience);
   await rows.load(mentionedIn(apart));
-  return { ...apart, shared, rows, api: audience.api, places: new Map(), userVariants: new Map() };
+  return { ...apart, shared, rows, audience, places: new Map(), userVariants: new Map() };
 }
 
 function* mentionedIn({ mentions }: Apart): Iterable<Mentioned> {
@@ -158,7 +167,7 @@ function inForm(text: string, form: Form): string {
 interface Rendering extends Apart {
   shared: SharedRows;
   rows: ShownRows;
-  api: string;
+  audience: Audience;
   /** By repository. */
   places: Map<number, Place>;
   /** By shape: there is nothing of a repository in the text of a user. Many are looked up, so each name is made once. */
@@ -174,6 +183,7 @@ interface Place {
   cuts: Readonly<Record<Exclude<Cut, typeof CUT.body>, string>>;
   /** Names these addresses. */
   variant: string;
+  closeness: Closeness;
   /** Whether any label that the documents refer to was deleted. */
   hasDeletedLabels: boolean;
 }
@@ -181,7 +191,8 @@ interface Place {
 function placeOf(repositoryId: number, answer: Rendering): Place {
   const known = answer.places.get(repositoryId);
   if (known) return known;
-  const { rows, api, form } = answer;
+  const { rows, audience, form } = answer;
+  const { api } = audience;
   const row = rows.repository(repositoryId);
   const [fullName, htmlUrl] = [row?.fullName ?? "", row?.htmlUrl ?? ""];
   const prefix = `l${repositoryId}/`;
@@ -195,6 +206,7 @@ function placeOf(repositoryId: number, answer: Rendering): Place {
       [CUT.page]: escaped(htmlUrl, form),
     },
     variant: `${form}\n${api}\n${fullName}\n${htmlUrl}`,
+    closeness: closenessIn(audience, repositoryId),
     hasDeletedLabels: [...rows.all].some(([name, one]) => one?.isGone && name.startsWith(prefix)),
   };
   answer.places.set(repositoryId, place);
@@ -206,16 +218,19 @@ function renderShared({ found, name }: Mention, place: Place): string {
   const row = rows.row(name);
   // It is gone, or was never stored.
   if (!row || row.isGone) return "null";
-  const variant = variantOf(found, place);
+  const at = found.kind === "r" ? placeOf(found.id, place.answer) : place;
+  const { closeness } = at;
+  const variant = variantOf(found, place) + (row.isPublic ? "" : closeness);
   const known = row.texts.get(variant);
   if (known !== undefined) return known;
   const fields = parseStored<Fields>(row.document);
-  const shown: Fields = {};
+  const picked: Fields = {};
   for (const key of rows.keys(found.shape) ?? Object.keys(fields)) {
     const value = fields[key];
-    if (value !== undefined) shown[key] = value;
+    if (value !== undefined) picked[key] = value;
   }
-  const at = found.kind === "r" ? placeOf(found.id, place.answer) : place;
+  if (found.kind === "u") withoutOnesOwn(picked, fields);
+  const shown = row.isPublic ? picked : withShown(picked, closeness);
   const parts: string[] = [];
   appendPieces(parts, piecesOf(inForm(JSON.stringify(shown), at.answer.form), at.repositoryId, at.mentions), at, null);
   const text = parts.join("");
@@ -223,12 +238,19 @@ function renderShared({ found, name }: Mention, place: Place): string {
   return text;
 }
 
+/** What upstream tells an account of itself is shown nowhere else, nor the address that it may hide from others. */
+function withoutOnesOwn(picked: Fields, fields: Fields): void {
+  const own = Object.keys(fields).filter((key) => ONES_OWN.test(key));
+  for (const key of own) delete picked[key];
+  if (own.length > 0 && "email" in picked) picked.email = null;
+}
+
 /** Names what a row is rendered as. */
-function variantOf({ kind, shape }: Reference, { variant, answer: { form, api, userVariants } }: Place): string {
+function variantOf({ kind, shape }: Reference, { variant, answer: { form, audience, userVariants } }: Place): string {
   if (kind !== "u") return `${shape}\n${variant}`;
   let known = userVariants.get(shape);
   if (known === undefined) {
-    known = `${shape}\n${form}\n${api}`;
+    known = `${shape}\n${form}\n${audience.api}`;
     userVariants.set(shape, known);
   }
   return known;

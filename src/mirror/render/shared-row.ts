@@ -18,6 +18,8 @@ export interface SharedRow {
   refersTo: readonly Mentioned[];
   /** It is not shown any more. */
   isGone: boolean;
+  /** Whether everybody who sees it is shown all of it. */
+  isPublic: boolean;
   /** Upstream has it no more; users are shown nevertheless. */
   isDeleted: boolean;
   /** Of a repository; else empty. */

@@ -6,6 +6,7 @@ import { Gather } from "../../operations/gather.ts";
 import { references, type SharedKind } from "../store/template.ts";
 import { Kept, type Recalled } from "../unchanged/kept.ts";
 import type { Standings } from "../unchanged/standings.ts";
+import { hasPublicKeysOnly } from "./public-keys.ts";
 import { domainOf, homeOf, mentionedBy, type SharedKey, type SharedRow } from "./shared-row.ts";
 
 const MAX_SHAPES = 5_000;
@@ -206,6 +207,7 @@ function sharedRow(
     refersTo: references(whole).map((one) => mentionedBy(one, homeOf(key))),
     // Users are shown as they were when upstream deletes them.
     isGone: deleted && kind !== "u",
+    isPublic: hasPublicKeysOnly(whole),
     isDeleted: deleted,
     fullName: full_name ?? "",
     htmlUrl: html_url ?? "",

@@ -1,5 +1,7 @@
 /** What the fields of several types have in common. */
 import type { Json } from "../../../json.ts";
+import { associationFor } from "../../../mirror/render/public-keys.ts";
+import { closenessOf } from "../../callers/permissions.ts";
 import { actorOf, type GraphqlCall, type Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
@@ -66,7 +68,8 @@ export const comment: TypeResolvers = {
   ...ofRepository,
   body: ({ rest: { body } }) => body ?? "",
   author: account("user"),
-  authorAssociation: rest("author_association"),
+  authorAssociation: ({ repositoryId, rest: { author_association } }, _args, call) =>
+    associationFor(author_association, closenessOf(call.caller, repositoryId)),
   createdAt: rest("created_at"),
   updatedAt: rest("updated_at"),
   url: rest("html_url"),

@@ -1,0 +1,128 @@
+import { type Fields, isObject, type Json, parseStored } from "../../json.ts";
+
+/**
+ * How near a caller stands to a repository, which decides what of its documents they are shown:
+ * - mirror: they may do there what the mirror's own token may, which read the documents. All of it.
+ * - writer: they may push. All but what the documents say of the mirror's own token.
+ * - reader: they were given the repository. What is public, and what upstream shows to everyone who is given it.
+ * - stranger: they see it because it is public. What is public.
+ */
+export type Closeness = "mirror" | "writer" | "reader" | "stranger";
+
+/**
+ * The keys of upstream's JSON that are there for whoever sees the resource, by GitHub's OpenAPI, in whichever object they
+ * stand. Any other may be there only because of who read it, also one that upstream adds tomorrow.
+ */
+const PUBLIC: ReadonlySet<string> = new Set(
+  `
+  +1 -1 _links active_lock_reason additions admin allow_forking archive_url archived archived_at assignee
+  assignees assignees_url author_association auto_merge avatar_url base bio blobs_url blocked_by blocking blog
+  body body_html body_text branches_url changed_files checks client_id clone_url closed_at closed_by closed_issues
+  code_of_conduct collaborators_url color comments comments_url commit_id commit_message commit_title commits
+  commits_url company compare_url completed confused contents contents_url contributors_url created_at creator
+  default default_branch deletions deployments deployments_url description diff_hunk diff_url disabled
+  downloads_url draft due_on email enabled_by enterprise_id events events_url external_url eyes followers
+  followers_url following following_url fork forks forks_count forks_url fragment full_name gists_url
+  git_commits_url git_refs_url git_tags_url git_url gravatar_id has_discussions has_downloads has_issues
+  has_organization_projects has_pages has_projects has_pull_requests has_repository_projects has_wiki head heart
+  hireable homepage hooks_url hooray href html html_url id in_reply_to_id indices installations_count is_enabled
+  is_template is_verified issue issue_comment_url issue_dependencies_summary issue_events_url issue_url issues
+  issues_url key keys_url label labels labels_url language languages_url laugh license line location locked login
+  maintain maintainer_can_modify master_branch matches members_url merge_commit_sha merge_method mergeable
+  mergeable_state merged merged_at merged_by merges_url metadata milestone milestones_url minimized mirror_url
+  name network_count node_id notification_setting notifications_url number object_type object_url open_issues
+  open_issues_count organization organization_id organizations_url original_commit_id original_line
+  original_position original_start_line owner parent parent_issue_url patch_url path percent_completed
+  performed_via_github_app permission permissions pin pinned_at pinned_by pinned_comment position privacy private
+  property public_gists public_members_url public_repos pull pull_request pull_request_creation_policy
+  pull_request_review_id pull_request_url pulls_url push pushed_at reactions reason rebaseable received_events_url
+  ref releases_url repo repos_url repositories_url repository repository_url requested_reviewers requested_teams
+  review_comment review_comment_url review_comments review_comments_url rocket score self sha side site_admin size
+  slug source spdx_id ssh_url stack stargazers_count stargazers_url starred_at starred_url start_line start_side
+  state state_reason status statuses statuses_url sub_issues_summary subject_type submitted_at subscribers_count
+  subscribers_url subscription_url subscriptions_url svn_url tags_url teams_url template_repository text
+  text_matches timeline_url title topics total total_blocked_by total_blocking total_count trees_url triage
+  twitter_username type updated_at url user user_view_type value visibility watchers watchers_count
+  web_commit_signoff_required website_url
+`
+    .trim()
+    .split(/\s+/),
+);
+
+/** An organisation's own fields and properties. Below them the keys are the organisation's own words. */
+const GIVEN: ReadonlySet<string> = new Set(["issue_field_values", "custom_properties"]);
+
+/** What is said of whoever asked. */
+const OF_ASKER = /^(?:viewer|role_name$)/;
+const OF_ASKER_IN_TEXT = /"(?:viewer\w*|role_name)":/;
+
+/** What `GET /user` shows to oneself alone. GitHub's OpenAPI: private-user without public-user. */
+export const ONES_OWN =
+  /^(private_gists|total_private_repos|owned_private_repos|disk_usage|collaborators|two_factor_authentication|plan|business_plus|ldap_dn|notification_email)$/;
+
+/** What lies below is shown along with the key itself. */
+const NAMED: ReadonlySet<string> = new Set(["permissions", ...GIVEN]);
+
+export function isPublicKey(key: string): boolean {
+  return PUBLIC.has(key);
+}
+
+function isShownTo(closeness: Closeness, key: string): boolean {
+  switch (closeness) {
+    case "mirror":
+      return true;
+    case "writer":
+      return !OF_ASKER.test(key);
+    case "reader":
+      return PUBLIC.has(key) || GIVEN.has(key);
+    case "stranger":
+      return PUBLIC.has(key);
+    default:
+      throw new Error(`Nobody stands so: ${closeness satisfies never}`);
+  }
+}
+
+/**
+ * Whether every key in a stored document is public. Nothing is parsed: a quote before a colon ends a key, unless it is
+ * escaped, and then what stands before it is no key that is known.
+ */
+export function hasPublicKeysOnly(document: string): boolean {
+  for (let end = document.indexOf('":'); end >= 0; end = document.indexOf('":', end + 2))
+    if (!PUBLIC.has(document.slice(document.lastIndexOf('"', end - 1) + 1, end))) return false;
+  return true;
+}
+
+/** An association that a private membership of the organisation makes. */
+const MEMBER = '"author_association":"MEMBER"';
+
+/** A stored document with what somebody so near is shown of it; the usual text is answered as it is, unparsed. */
+export function shownOf(document: string, closeness: Closeness): string {
+  if (closeness === "mirror") return document;
+  if (closeness === "writer" && !OF_ASKER_IN_TEXT.test(document)) return document;
+  const text = closeness === "stranger" && document.includes(MEMBER) ? document.replace(MEMBER, NO_TIE) : document;
+  if (closeness !== "writer" && hasPublicKeysOnly(text)) return text;
+  return JSON.stringify(withShown(parseStored<Fields>(text), closeness));
+}
+
+/** Upstream shows a member of a private organisation so, or by another tie that the mirror does not know. */
+const NO_TIE = '"author_association":"NONE"';
+
+/** The same of an author's association by itself. */
+export function associationFor(association: Json | undefined, closeness: Closeness): Json {
+  return closeness === "stranger" && association === "MEMBER" ? "NONE" : (association ?? null);
+}
+
+/** The fields, and those of the objects in them, that somebody so near is shown. */
+export function withShown(fields: Fields, closeness: Closeness): Fields {
+  const shown: Fields = {};
+  for (const [key, value] of Object.entries(fields)) {
+    if (!isShownTo(closeness, key)) continue;
+    shown[key] = NAMED.has(key) ? value : valueShown(value, closeness);
+  }
+  return shown;
+}
+
+function valueShown(value: Json, closeness: Closeness): Json {
+  if (Array.isArray(value)) return value.map((one) => valueShown(one, closeness));
+  return isObject(value) ? withShown(value, closeness) : value;
+}
