@@ -41,3 +41,8 @@ grant update (status, reason, settled_at) on deliveries to tain_web;
 -- It knows a token by its hash, and cannot make one or give one more rights.
 grant select on api_tokens to tain_web;
 grant update (last_used_at) on api_tokens to tain_web;
+
+-- It records what callers write, and takes nothing back.
+grant insert on writes to tain_web;
+grant update (ended_at, outcome, status, upstream_request_id) on writes to tain_web;
+grant select (id) on writes to tain_web;

@@ -72,6 +72,9 @@ test("a web process changes neither the schema nor how the mirror follows, and r
       "delete from issues",
       "delete from repositories",
       "delete from refresh_marks",
+      "delete from writes",
+    "update writes set token = null",
+      "select token from writes",
       "insert into token_owners (fingerprint, user_id, login) values ('x', 1, 'x')",
     ]),
   ).toEqual([]);
@@ -84,6 +87,8 @@ test("a worker changes neither the schema nor anything of callers' tokens", asyn
       "select hash from api_tokens",
       "insert into api_tokens (hash, user_id, can_write, created_at) values ('x', 1, true, now())",
       "update api_tokens set can_write = true",
+      "update writes set status = 200",
+      "select token from writes",
     ]),
   ).toEqual([]);
 });
@@ -103,7 +108,7 @@ test("each table is granted or withheld on purpose, so that a new one is not for
   expect(await withheld("tain_web", "insert")).toEqual(["api_tokens", ...following, ...followed, "token_owners"]);
   expect(await withheld("tain_web", "update")).toEqual([...following, ...followed, "token_owners"]);
   expect(await withheld("tain_worker", "select")).toEqual(["api_tokens"]);
-  expect(await withheld("tain_worker", "update")).toEqual(["api_tokens", "origin", "schema_migrations"]);
+  expect(await withheld("tain_worker", "update")).toEqual(["api_tokens", "origin", "schema_migrations", "writes"]);
 });
 
 test("rights that were granted by hand are gone after the next migration", async () => {

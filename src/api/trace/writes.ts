@@ -77,7 +77,7 @@ export async function pruneWrites(
   let pruned = 0;
   while (!signal?.aborted) {
     const count = await db.count(sql`with doomed as (
-        select id from writes where begun_at < ${before} order by begun_at limit ${BATCH_SIZE} for update skip locked
+        select id from writes where begun_at < ${before} order by begun_at limit ${BATCH_SIZE}
       ) delete from writes using doomed where writes.id = doomed.id`);
     pruned += count;
     if (count < BATCH_SIZE) break;
