@@ -1,12 +1,15 @@
 /** What goes wrong on purpose. Everything is off until set; `{}` clears. */
 import type { GraphqlFaults } from "./graphql.ts";
 import { type Random, seededRandom } from "./random.ts";
+import { REFUSALS, type RefusalName } from "./refusals.ts";
 
 export interface HttpFault {
   /** A regular expression for `METHOD /path`; absent: every request. Control requests (`/-/`) are never touched. */
   readonly match?: string;
   /** What happens. `reset` ends the connection unanswered, `truncate` after half of the body. */
-  readonly kind: "status" | "reset" | "truncate" | "slow" | "secondary-limit";
+  readonly kind: "status" | "reset" | "truncate" | "slow" | "secondary-limit" | "refusal";
+  /** For `refusal`: why the service will not answer. */
+  readonly as?: RefusalName;
   /** For `status`: 500, 502, 503, 429, … */
   readonly status?: number;
   /** For `slow`: how long the answer waits. */
@@ -49,6 +52,7 @@ const HTTP_KINDS = [
   "truncate",
   "slow",
   "secondary-limit",
+  "refusal",
 ] as const satisfies readonly HttpFault["kind"][];
 
 export class Faults {
@@ -69,6 +73,8 @@ export class Faults {
     const http = (settings.http ?? []).map((fault) => {
       if (!HTTP_KINDS.includes(fault.kind))
         throw new Error(`"${fault.kind}" is no kind of HTTP fault: ${HTTP_KINDS.join(", ")}`);
+      if (fault.kind === "refusal" && !(fault.as !== undefined && Object.hasOwn(REFUSALS, fault.as)))
+        throw new Error(`A fault of kind refusal says as what: ${Object.keys(REFUSALS).join(", ")}`);
       if (fault.kind === "status" && !(fault.status && fault.status >= 400 && fault.status <= 599)) {
         throw new Error("A fault of kind status needs a status from 400 to 599");
       }

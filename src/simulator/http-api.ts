@@ -14,6 +14,7 @@ import { isJsonObject } from "./json.ts";
 import { acceptedPermissions, acceptedScopes, has, levelOf, neededFor } from "./permissions.ts";
 import type { Repository } from "./records.ts";
 import { Refusal } from "./refusal.ts";
+import { REFUSALS } from "./refusals.ts";
 import { Responder } from "./responder.ts";
 import { suspended } from "./rest/apps.ts";
 import {
@@ -82,6 +83,7 @@ export class HttpApi {
         caller: credentialName(exchange),
         bucket: exchange.bucket,
         route: exchange.route,
+        repository: this.#repositoryOf(exchange),
         status: response.statusCode,
         charged: exchange.charged,
         points: exchange.points,
@@ -255,6 +257,14 @@ export class HttpApi {
     this.#responder.send(exchange, { status: answer.status, body: answer.body, uncached: true, headers });
   }
 
+  /** Which repository the path is of, as the meter names it. */
+  #repositoryOf({ path }: Exchange): string | null {
+    const [first, ...rest] = segmentsOf(path);
+    if (first === "repositories") return rest[0] ?? null;
+    const found = first === "repos" && this.#service.world.repositoryByName(rest[0] ?? "", rest[1] ?? "");
+    return found ? String(found.repository.id) : null;
+  }
+
   // --- Faults
 
   /** True: the request has been answered (or dropped) by the fault. */
@@ -276,6 +286,12 @@ export class HttpApi {
         exchange.limited = "secondary";
         const message = `You have exceeded a secondary rate limit. Please wait a few minutes before you try again. ${this.#responder.support(exchange)}`;
         this.#responder.send(exchange, this.#responder.limitAnswer(message, SECONDARY_DOCS, fault.retryAfter ?? null));
+        return true;
+      }
+      case "refusal": {
+        const { status, body, ...more } = REFUSALS[fault.as ?? "permission"];
+        exchange.charged = this.#service.quota.charge(exchange.caller, exchange.bucket, 1) ? 1 : 0;
+        this.#responder.send(exchange, { status, body, headers: "headers" in more ? more.headers : {} });
         return true;
       }
       case "status":

@@ -22,6 +22,8 @@ export interface MeterReading extends Tally {
   readonly callers: Readonly<Record<string, Readonly<Record<string, Tally>>>>;
   /** `GET /repos/:owner/:repo/issues` → tally; `/repositories/:id` counts as the same route. */
   readonly routes: Readonly<Record<string, Tally>>;
+  /** Repository's id → tally of what REST was asked about it. */
+  readonly repositories: Readonly<Record<string, Tally>>;
   /** The most requests that were being answered at once. */
   readonly maxConcurrent: number;
 }
@@ -30,6 +32,7 @@ export interface Measured {
   readonly caller: string;
   readonly bucket: string;
   readonly route: string;
+  readonly repository: string | null;
   readonly status: number;
   readonly charged: number;
   readonly points: number;
@@ -42,6 +45,7 @@ export class Meter {
   #total = emptyTally();
   #callers = new Map<string, Map<string, Tally>>();
   #routes = new Map<string, Tally>();
+  #repositories = new Map<string, Tally>();
   #maxConcurrent = 0;
 
   constructor(now: () => number) {
@@ -52,7 +56,9 @@ export class Meter {
   count(measured: Measured): void {
     const buckets = this.#callers.get(measured.caller) ?? new Map<string, Tally>();
     this.#callers.set(measured.caller, buckets);
-    for (const tally of [this.#total, tallyOf(buckets, measured.bucket), tallyOf(this.#routes, measured.route)]) {
+    const tallies = [this.#total, tallyOf(buckets, measured.bucket), tallyOf(this.#routes, measured.route)];
+    if (measured.repository !== null) tallies.push(tallyOf(this.#repositories, measured.repository));
+    for (const tally of tallies) {
       tally.requests += 1;
       tally.charged += measured.charged;
       tally.points += measured.points;
@@ -74,6 +80,7 @@ export class Meter {
       ...this.#total,
       callers: Object.fromEntries(callers),
       routes: copied(this.#routes),
+      repositories: copied(this.#repositories),
       maxConcurrent: this.#maxConcurrent,
     };
   }
@@ -83,6 +90,7 @@ export class Meter {
     this.#total = emptyTally();
     this.#callers = new Map();
     this.#routes = new Map();
+    this.#repositories = new Map();
     this.#maxConcurrent = 0;
   }
 }
