@@ -9,6 +9,7 @@ import { scheduleCatchUps } from "../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../src/sync/catch-up/sweep.ts";
 import { checkDeliveries } from "../src/sync/deliveries/missed.ts";
 import { resolveSelections } from "../src/sync/following/selection.ts";
+import { wakeRested } from "../src/sync/problems/wake.ts";
 import { dispatchMarks } from "../src/sync/refresh/marks.ts";
 import { pruneBodies, pruneValidators } from "../src/upstream/conditional/validators.ts";
 import { openWorker, type WorkerContext } from "./worker.ts";
@@ -24,7 +25,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
       const task = job.name;
       switch (task) {
         case "dispatch":
-          return Promise.all([dispatchPending(ctx), dispatchMarks(ctx)]);
+          return Promise.all([dispatchPending(ctx), dispatchMarks(ctx), wakeRested(ctx)]);
         case "prune":
           return Promise.all([
             pruneDeliveries(ctx, signal),

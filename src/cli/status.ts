@@ -43,6 +43,7 @@ function text(
     `Tain ${report.version}, mirroring ${report.upstream}`,
     "",
     repositoriesText(report.repositories, paces),
+    ...report.problems.map((problem) => styled("yellow", problem)),
     ...forecastText(report.forecast, now),
     "",
     queuesText(report.queues),

@@ -4,6 +4,7 @@ import type { Context } from "../context.ts";
 import { type QueueCounts, queueCounts } from "../queues/counts.ts";
 import { QueueUnavailableError } from "../queues/queues.ts";
 import { VERSION } from "../version.ts";
+import { loadCommonProblems, loadRepositoryProblems } from "./problems.ts";
 
 /** What `GET /-/status` answers. It names private repositories. */
 export interface Status<Quota = unknown> {
@@ -11,6 +12,8 @@ export interface Status<Quota = unknown> {
   /** `UPSTREAM_URL` */
   upstream: string;
   repositories: RepositoryStatus[];
+  /** What fails and concerns no single repository, in words: an installation, a token, the App's webhook. */
+  problems: string[];
   /** Null: unknown, since Redis does not answer. */
   queues: Record<string, QueueCounts> | null;
   /** What upstream still lets each credential do. */
@@ -77,8 +80,9 @@ export async function loadStatus<Quota>(
   quota: () => Promise<Quota[]>,
   forecast: (work: Work, quota: Quota[], now: number) => Forecast | null = () => null,
 ): Promise<Status<Quota>> {
-  const [{ repositories, work }, queues, quotas] = await Promise.all([
+  const [{ repositories, work }, problems, queues, quotas] = await Promise.all([
     loadRepositories(ctx),
+    loadCommonProblems(ctx),
     countQueues(ctx),
     quota(),
   ]);
@@ -86,6 +90,7 @@ export async function loadStatus<Quota>(
     version: VERSION,
     upstream: ctx.config.upstreamUrl,
     repositories,
+    problems,
     queues,
     quota: quotas,
     forecast: work && forecast(work, quotas, ctx.clock.now().getTime()),
@@ -142,6 +147,8 @@ function sum(counts: number[]): number {
 }
 
 interface RepositoryRow {
+  /** Null: of a wish. */
+  repository_id: string | null;
   owner: string;
   name: string;
   state: SyncState;
@@ -155,8 +162,9 @@ async function loadRepositories({
   clock,
 }: Pick<Context, "db" | "clock">): Promise<{ repositories: RepositoryStatus[]; work: Work | null }> {
   // The wishes that no mirrored repository answers yet are shown beside the repositories: they are on their way, or in trouble.
+  const problems = await loadRepositoryProblems(db);
   const rows = await db.query<RepositoryRow>(sql`select * from (
-    select split_part(r.full_name, '/', 1) as owner, r.name, s.state, s.confirmed_at, s.problem, p.phases
+    select s.repository_id, split_part(r.full_name, '/', 1) as owner, r.name, s.state, s.confirmed_at, s.problem, p.phases
       from repository_syncs s
       join repositories r on r.id = s.repository_id
       left join lateral (
@@ -166,26 +174,29 @@ async function loadRepositories({
           from backfill_phases b where b.repository_id = s.repository_id
       ) p on true
     union all
-    select split_part(w.pattern, '/', 1), split_part(w.pattern, '/', 2), 'backfilling', null, w.problem, null
-      from selections w
+    select null, split_part(w.pattern, '/', 1), split_part(w.pattern, '/', 2), 'backfilling', null, p.problem, null
+      from selections w left join problems p on p.task = 'select' and p.key = w.pattern
       where not exists (
         select from repository_syncs s join repositories r on r.id = s.repository_id
           left join former_names f on f.repository_id = s.repository_id
           where lower(r.full_name) = w.pattern or f.full_name = w.pattern
-            or (w.problem is null and split_part(w.pattern, '/', 2) = '*'
+            or (p.problem is null and split_part(w.pattern, '/', 2) = '*'
               and lower(split_part(r.full_name, '/', 1)) = split_part(w.pattern, '/', 1)))
     ) listed order by lower(owner), lower(name)`);
   const now = clock.now().getTime();
   const copying = rows.filter(({ state, problem }) => state === "backfilling" && problem === null);
   const copies = copying.map(({ phases }) => phases ?? []);
-  const repositories = rows.map(({ owner, name, state, confirmed_at: confirmedAt, problem, phases }) => ({
-    owner,
-    name,
-    state,
-    progress: backfillProgress(phases ?? []),
-    confirmedAt: confirmedAt?.toISOString() ?? null,
-    lagSeconds: confirmedAt ? Math.max(0, Math.round((now - confirmedAt.getTime()) / 1_000)) : null,
-    problem,
-  }));
+  const repositories = rows.map(
+    ({ repository_id: id, owner, name, state, confirmed_at: confirmedAt, problem, phases }) => ({
+      owner,
+      name,
+      state,
+      progress: backfillProgress(phases ?? []),
+      confirmedAt: confirmedAt?.toISOString() ?? null,
+      lagSeconds: confirmedAt ? Math.max(0, Math.round((now - confirmedAt.getTime()) / 1_000)) : null,
+      // A reason to pause, or to be gone, says it already.
+      problem: problem ?? (id === null ? null : (problems.get(id) ?? null)),
+    }),
+  );
   return { repositories, work: workLeft(copies, now) };
 }

@@ -17,6 +17,15 @@ export async function refreshesWithoutJob<Asked extends RefreshJob>(
   return await withoutJob(ctx, ctx.queues.refresh, asked, refreshId);
 }
 
+/** The repositories among these that have no job of that kind, waiting or running. */
+export async function repositoriesWithoutJob(
+  ctx: Asking,
+  queue: "backfill" | "catchUp",
+  repositoryIds: readonly number[],
+): Promise<number[]> {
+  return await withoutJob(ctx, ctx.queues[queue], repositoryIds, String);
+}
+
 /** The job's id, so that the queue recognises a refresh that it already has. */
 export function refreshId({ kind, repositoryId, key }: RefreshJob): string {
   return `${kind}-${repositoryId}-${key}`;
@@ -24,7 +33,7 @@ export function refreshId({ kind, repositoryId, key }: RefreshJob): string {
 
 async function withoutJob<Asked>(
   ctx: Asking,
-  queue: Queues["deliveries" | "refresh"],
+  queue: Queues["deliveries" | "refresh" | "backfill" | "catchUp"],
   asked: readonly Asked[],
   idOf: (one: Asked) => string,
 ): Promise<Asked[]> {

@@ -97,7 +97,9 @@ test("what waits for a person is told: failed deliveries, paused repositories, a
         (1, 'guid-that-waits', 'star', '{}', 'pending', now() - interval '1 hour')`);
   await db.query(sql`update repository_syncs set state = 'paused', problem = 'upstream answers 404'`);
   await db.query(sql`
-    insert into selections (pattern, added_at, problem) values ('octo/gone', now(), 'upstream answers 404')`);
+    insert into selections (pattern, added_at) values ('octo/gone', now());
+    insert into problems (task, key, cause, problem, failures, since, failed_at, next_at, credentials)
+      values ('select', 'octo/gone', 'absent', 'upstream answers 404', 1, now(), now(), now(), '')`);
   const { code, json } = await tainOn(world, ["doctor", "--json"]);
   expect(code).toBe(1);
   const findings = (json.findings as Finding[]).filter(({ part }) => part !== "postgres" && part !== "redis");

@@ -120,6 +120,22 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "isolation",
+    proves:
+      "Of 200 repositories a tenth fail for good, each in its own way: they delay no other, and cost twelve requests an hour each.",
+    minutes: 15,
+    commands: [{ args: ["test", "test/scenario/isolation.test.ts"], env: { FLEET: "200" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "isolation");
+      return [
+        atLeast("repositories", numberAt(line, "repositories"), 200),
+        atLeast("of them broken", numberAt(line, "broken"), 20),
+        atMost("requests an hour of the dearest", numberAt(line, "dearest"), 12),
+        atMost("minutes until a change is shown", numberAt(line, "forGood"), 5),
+      ];
+    },
+  },
+  {
     name: "snapshots",
     proves: "Followed step by step without a webhook, every field of a recorded repository becomes upstream's.",
     minutes: 20,

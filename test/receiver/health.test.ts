@@ -185,13 +185,17 @@ test("the status lists repositories with their progress, wishes without one, que
     insert into backfill_phases (repository_id, phase, pages, resources, expected_pages, started_at, finished_at) values
       (1, 'issues', 2, 150, 3, now(), now()), (1, 'comments', 1, 9, 1, now(), now()),
       (2, 'issues', 3, 300, 12, now(), null), (2, 'comments', 0, 0, null, null, null);
-    insert into selections (pattern, added_at, problem) values
-      ('octo/live', now(), null), ('octo/young', now(), null), ('octo/*', now(), null), ('lost/lost', now(), 'There is no such repository'), ('new/*', now(), null);`);
+    insert into selections (pattern, added_at) values
+      ('octo/live', now()), ('octo/young', now()), ('octo/*', now()), ('lost/lost', now()), ('new/*', now());
+    insert into problems (task, key, cause, problem, failures, since, failed_at, next_at, credentials) values
+      ('select', 'lost/lost', 'absent', 'There is no such repository', 1, now(), now(), now(), ''),
+      ('installation', '7', 'refused', 'Upstream refuses with 403', 1, now(), now(), now(), '');`);
   await world.ctx.queues.backfill.add("backfill", { repositoryId: 2 });
   const status = (await get(world, "/-/status", AS_OPERATOR)).body;
   expect(status).toMatchObject({
     version: expect.stringMatching(/^\d+\.\d+\.\d+/),
     upstream: upstream.url,
+    problems: ["installation 7 of the App cannot be read: Upstream refuses with 403"],
     queues: { backfill: { waiting: 1, active: 0, delayed: 0, failed: 0 }, deliveries: { waiting: 0 } },
     quota: expect.arrayContaining([expect.objectContaining({ bucket: "core", remaining: 4_999 })]),
   });

@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { loadStatus } from "../../src/health/status.ts";
 import type { App, Installation } from "../../src/simulator/apps.ts";
 import { setVisibility } from "../../src/simulator/changes/repositories.ts";
 import { SettableClock } from "../../src/simulator/clock.ts";
@@ -239,7 +240,11 @@ test("an answer that does not list what an installation covers takes nothing out
   });
   await world.ctx.db.query(sql`update installations set told_at = ${new Date(0)}`);
   await world.ctx.db.query(sql`delete from validators`);
-  await expect(resolveSelections({ ...world.ctx, upstream: misread })).rejects.toThrow("/installation/repositories");
+  await resolveSelections({ ...world.ctx, upstream: misread });
+  const { problems } = await loadStatus(world.ctx, async () => []);
+  expect(problems).toEqual([
+    expect.stringMatching(/^installation \d+ of the App cannot be read: .*installation\/repositories/),
+  ]);
   expect(await world.states()).toEqual({ "small/part-0": { state: "live", problem: null } });
 });
 

@@ -103,3 +103,22 @@ test("a third of all deliveries is lost without a trace: one sweep finds every c
   await world.settleMarks();
   expect((await compare(world.ctx, world.simulator, world.first)).differences).toEqual([]);
 });
+
+test("where the token may not have deliveries sent again, upstream is read instead, and the check goes on", async () => {
+  await using world = await openHooked();
+  world.simulator.setFaults({ webhooks: { fail: 1 } });
+  edit(world, 1, "never sent again");
+  await world.simulator.quiet();
+  world.simulator.setFaults({ http: [{ match: "^POST .*/attempts$", kind: "refusal", as: "permission" }] });
+  pass(world, 2 * MINUTES);
+  const checked = await checkDeliveries(world.ctx);
+  expect(checked).toEqual({ missed: expect.any(Number), asked: 0 });
+  expect(checked.missed).toBeGreaterThan(0);
+  await world.settle();
+  expect(await titleOf(world, 1)).toBe("never sent again");
+  // Each check begins a little before the last one ended.
+  pass(world, 10 * MINUTES);
+  await checkDeliveries(world.ctx);
+  pass(world, 10 * MINUTES);
+  expect(await checkDeliveries(world.ctx)).toEqual({ missed: 0, asked: 0 });
+});

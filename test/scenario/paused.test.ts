@@ -81,7 +81,7 @@ describe("a repository that upstream does not show any more", () => {
     await world.catchUp();
     expect(await statusAt(world, `/repos/${world.first}/issues`)).toBe(404);
     setVisibility(world.simulator.world, repository.ownerId, repository, "public");
-    world.advance(60_000);
+    world.advance(10 * 60_000);
     await world.catchUp();
     expect(await statusAt(world, `/repos/${world.first}/issues`)).toBe(200);
   });
@@ -93,7 +93,7 @@ test("one that was public all the while is public again after the next read, tho
   world.simulator.faults.set({ http: [{ kind: "status", status: 404, match, times: 1 }] });
   await world.catchUp();
   expect(await statusAt(world, `/repos/${world.first}`)).toBe(404);
-  world.advance(60_000);
+  world.advance(10 * 60_000);
   await world.catchUp();
   const shown = await askAt(world.url, "GET", `/repos/${world.first}`, {});
   expect(shown.body).toMatchObject({ private: false, visibility: "public" });

@@ -4,6 +4,8 @@ import { createRepository } from "../../src/simulator/changes/repositories.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { tryAgain } from "../../src/sync/problems/problems.ts";
+import { OWNER } from "../support/config.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 const open = () =>
@@ -33,7 +35,7 @@ test("a name that upstream does not know keeps its problem in words, and the oth
   await using world = await open();
   await addSelections(world.ctx, ["nobody/nothing", world.first]);
   await resolveSelections(world.ctx);
-  const rows = await world.ctx.db.query(sql`select pattern, problem from selections where problem is not null`);
+  const rows = await world.ctx.db.query(sql`select key as pattern, problem from problems where task = 'select'`);
   expect(rows).toEqual([
     {
       pattern: "nobody/nothing",
@@ -81,4 +83,50 @@ test("purging leaves no row of the repository behind", async () => {
         (select count(*)::int from labels) as labels, (select count(*)::int from validators
         where path like '/repositories/%') as validators, (select count(*)::int from repository_syncs) as syncs`);
   expect(rows).toEqual([{ issues: 0, comments: 0, labels: 0, validators: 0, syncs: 0 }]);
+});
+
+test("owner/* of the user whose token mirrors has their private repositories, and asking again costs nothing", async () => {
+  await using world = await open();
+  const { world: upstream, meter } = world.simulator;
+  const me = upstream.userByLogin(OWNER)?.id ?? 0;
+  for (const visibility of ["public", "private"] as const)
+    createRepository(upstream, me, { ownerId: me, name: `my-${visibility}`, visibility });
+  await world.mirror(`${OWNER}/*`);
+  expect(Object.keys(await states(world))).toEqual([`${OWNER}/my-private`, `${OWNER}/my-public`]);
+  await resolveSelections(world.ctx);
+  meter.reset();
+  await resolveSelections(world.ctx);
+  expect(meter.read()).toMatchObject({ requests: 1, charged: 0 });
+});
+
+test("a name that upstream does not know costs twelve requests a day at most, and is asked at once when it is named again", async () => {
+  await using world = await open();
+  await addSelections(world.ctx, ["nobody/nothing", "nobody/*"]);
+  const { meter } = world.simulator;
+  const day = async () => {
+    meter.reset();
+    for (let minutes = 0; minutes < 24 * 60; minutes += 5) {
+      await resolveSelections(world.ctx);
+      world.advance(5 * 60_000);
+    }
+    return meter.read().requests;
+  };
+  await day();
+  expect(await day()).toBeLessThanOrEqual(2 * 12);
+  meter.reset();
+  await tryAgain(world.ctx.db, { task: "select", keys: ["nobody/nothing"] });
+  await resolveSelections(world.ctx);
+  expect(meter.read().requests).toBeGreaterThan(0);
+});
+
+test("a wish that upstream refuses keeps its problem in words, and the others go on", async () => {
+  await using world = await open();
+  await addSelections(world.ctx, ["a/forbidden", world.first]);
+  world.simulator.setFaults({ http: [{ match: "^GET /repos/a/forbidden$", kind: "refusal", as: "saml" }] });
+  await resolveSelections(world.ctx);
+  expect(Object.keys(await states(world))).toEqual([world.first]);
+  const rows = await world.ctx.db.query(sql`select key, cause, problem from problems`);
+  expect(rows).toEqual([
+    { key: "a/forbidden", cause: "refused", problem: expect.stringContaining("SAML enforcement") },
+  ]);
 });

@@ -78,7 +78,7 @@ export async function openWorld({
       await addSelections(ctx, patterns);
       await resolveSelections(ctx);
       const unresolved = await ctx.db.query<{ problem: string }>(
-        sql`select problem from selections where problem is not null`,
+        sql`select problem from problems where task = 'select'`,
       );
       if (unresolved[0]) throw new Error(unresolved[0].problem);
       await until(

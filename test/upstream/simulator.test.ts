@@ -7,7 +7,7 @@ import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
 import { pages } from "../../src/upstream/client/pagination.ts";
 import { saveValidator } from "../../src/upstream/conditional/validators.ts";
 import { fingerprint } from "../../src/upstream/credentials/credentials.ts";
-import { learnOwners } from "../../src/upstream/credentials/token-owners.ts";
+import { learnOwner, tokensWithoutOwner } from "../../src/upstream/credentials/token-owners.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { quotaReport } from "../../src/upstream/quota/report.ts";
 import { openUpstreamWorld, type UpstreamWorld } from "./world.ts";
@@ -177,7 +177,9 @@ test("two tokens of one user spend one quota, once it is known whose they are", 
   onTestFinished(() => simulator.close());
   await using world = await openUpstreamWorld(() => {}, { url: simulator.url, tokens: ["one", "two"] });
   const { upstream, ctx } = world;
-  const learn = () => learnOwners({ ...ctx, upstream });
+  const learn = async () => {
+    for (const token of await tokensWithoutOwner(ctx)) await learnOwner({ ...ctx, upstream }, token);
+  };
   await learn();
   const before = simulator.meter.read().requests;
   await learn();
@@ -197,7 +199,8 @@ test("of two tokens of one user the one that is over is left alone, and told of,
   });
   onTestFinished(() => simulator.close());
   await using world = await openUpstreamWorld(() => {}, { url: simulator.url, tokens: ["one", "two"] });
-  await learnOwners({ ...world.ctx, upstream: world.upstream });
+  for (const token of await tokensWithoutOwner(world.ctx))
+    await learnOwner({ ...world.ctx, upstream: world.upstream }, token);
   simulator.tokens.expire("one", 0);
   for (let times = 0; times < 3; times++)
     expect(await world.upstream.get("/user", caller)).toMatchObject({ kind: "ok" });

@@ -14,7 +14,7 @@ export async function examineMirror({ db, clock }: Context): Promise<Finding[]> 
     select r.full_name, s.problem from repository_syncs s join repositories r on r.id = s.repository_id
       where s.state = 'paused' order by lower(r.full_name)`);
   const wishes = await db.query<{ pattern: string; problem: string }>(sql`
-    select pattern, problem from selections where problem is not null order by pattern`);
+    select key as pattern, problem from problems where task = 'select' order by key`);
   const { failed, overdue } = await countTroubled({ db }, new Date(clock.now().getTime() - OVERDUE_MS));
   const repositories = new Findings("repositories");
   if (states.length > 0)

@@ -1,6 +1,7 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
+import { tryAgain } from "../../sync/problems/problems.ts";
 import type { Command, Given } from "../command.ts";
 import { reachableAddress, registerHook } from "../hooks/repository-hooks.ts";
 import { openInstance } from "../open-instance.ts";
@@ -13,7 +14,8 @@ export const add: Command = {
   takes: "PATTERN…",
   about: `
 Adds what to mirror: \`owner/name\`, or \`'owner/*'\` for all repositories of an owner, also
-those to come. Each is looked up at upstream at once and its first copy is queued; its
+those to come. Each is looked up at upstream at once, also when it failed just now, and its first
+copy is queued; its
 webhook is registered where upstream can reach us (PUBLIC_URL). What cannot be found is
 kept as a wish and tried again; the exit code is 1 then. \`tain backfill\` follows the copies.`,
   run: runAdd,
@@ -33,6 +35,9 @@ async function runAdd({ words, env, resources }: Given, output: Output): Promise
   const opened = await openInstance(env, resources);
   const { ctx } = opened;
   await addSelections(ctx, patterns);
+  await tryAgain(ctx.db, { task: "select", keys: patterns });
+  for (const pattern of patterns)
+    await tryAgain(ctx.db, { repositoryIds: (await findMatches(ctx, pattern)).map(({ id }) => id) });
   await resolveSelections(ctx);
   const webhookUrl = await reachableAddress(opened);
 
@@ -52,7 +57,7 @@ async function runAdd({ words, env, resources }: Given, output: Output): Promise
 
 async function reportOn(ctx: Context, pattern: string, webhookUrl: string | null): Promise<Added[]> {
   const rows = await ctx.db.query<{ problem: string | null }>(sql`
-    select problem from selections where pattern = ${pattern}`);
+    select problem from problems where task = 'select' and key = ${pattern}`);
   const matches = await findMatches(ctx, pattern);
   if (matches.length === 0) {
     const problem =

@@ -3,6 +3,7 @@ import { loadStatus, type RepositoryStatus } from "../../health/status.ts";
 import { enqueueBackfill } from "../../queues/enqueue.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import { restartBackfill } from "../../sync/backfill/backfill.ts";
+import { tryAgain } from "../../sync/problems/problems.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import { counted, type Output } from "../output.ts";
@@ -89,6 +90,7 @@ async function queue(
     output.note(`tain: ${fullName} is being copied right now: --again changes nothing`);
   else if ((again || state === "paused") && !(await restartBackfill(ctx, id)))
     throw new CommandError(`${fullName} is not mirrored any more: it was removed just now`);
+  await tryAgain(ctx.db, { repositoryIds: [id] });
   try {
     await enqueueBackfill(ctx, { repositoryId: id });
   } catch (error) {

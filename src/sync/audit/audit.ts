@@ -170,7 +170,9 @@ async function auditRest(ctx: Context, run: Run, kind: Kind, signal: AbortSignal
   }
   for (const key of unmet) {
     await mayGoOn(ctx, repository, { job: "audit", signal });
-    drift.push(...(await auditUnmet(ctx, repository, kind, key, repair)));
+    const found = await auditUnmet(ctx, repository, kind, key, repair);
+    if (found === "off") break;
+    drift.push(...found);
   }
   return drift;
 }

@@ -36,18 +36,22 @@ export function settledBefore(auditStartedAt: Date): Date {
   return new Date(auditStartedAt.getTime() - REPLICA_LAG_MS);
 }
 
-/** Asks for one resource that the lists did not show, and answers the drift. A limit or a lost right is no drift. */
+/**
+ * Asks for one resource that the lists did not show, and answers the drift. A limit or a lost right is no drift. "off": issues are
+ * switched off, so it would be the same of any other.
+ */
 export async function auditUnmet(
   ctx: Context,
   repository: MirroredRepository,
   kind: Kind,
   key: number,
   repair: boolean,
-): Promise<Drift[]> {
+): Promise<Drift[] | "off"> {
   const wanted = { kind, repositoryId: repository.id, key };
   const path = await pathOf(ctx, wanted);
   if (path === null) return [];
-  const { observed, outcome } = await readAnew(ctx, wanted, repository, path, "audit");
+  const { observed, outcome, isOff } = await readAnew(ctx, wanted, repository, path, "audit");
+  if (isOff) return "off";
   const overruled = overruling(observed);
   return whileMirrored(ctx, repository, async (tx) => {
     const { drift } =

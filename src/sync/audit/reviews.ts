@@ -62,7 +62,9 @@ export async function auditReviews(
     }
   }
   for (const key of await reviewsUnder(ctx, repository, numbers, startedAt)) {
-    if (!met.has(key)) drift.push(...(await auditUnmet(ctx, repository, "review", key, repair)));
+    const found = met.has(key) ? [] : await auditUnmet(ctx, repository, "review", key, repair);
+    if (found === "off") break;
+    drift.push(...found);
   }
   return {
     next:

@@ -3,6 +3,8 @@ import type { Context } from "../../context.ts";
 import { enqueueAudit } from "../../queues/enqueue.ts";
 import { endOrPause } from "../following/pause.ts";
 import { RemovedError } from "../following/while-mirrored.ts";
+import { tryAlone } from "../problems/isolated.ts";
+import { rests } from "../problems/problems.ts";
 import { RepositoryUnavailableError } from "../reads/pages.ts";
 import { AuditUnderWayError, audit } from "./audit.ts";
 import { driftCount } from "./report.ts";
@@ -14,7 +16,7 @@ const PAGES_A_PART = 25;
 
 /**
  * Gives out enough parts to audit everything once within AUDIT_PERIOD. Audits under way come first, then repositories
- * by the age of their last audit. Parts that Redis forgets are given out again.
+ * by the age of their last audit, and at the end those whose audit fails. Parts that Redis forgets are given out again.
  */
 export async function scheduleAudits(ctx: Context): Promise<void> {
   const due = new Date(ctx.clock.now().getTime() - ctx.config.auditPeriodMs);
@@ -24,20 +26,27 @@ export async function scheduleAudits(ctx: Context): Promise<void> {
       from repository_syncs s where s.state = 'live') as sized`);
   // A repository that was never audited counts as one part; it is more once its pages are known.
   const parts = Math.max(1, Math.ceil(((sizes[0]?.parts ?? 0) * AUDIT_TICK_MS) / ctx.config.auditPeriodMs));
+  const key = sql`s.repository_id::text`;
+  const hasFailed = sql`exists (select from problems p where p.task = 'audit' and p.key = ${key})`;
   const rows = await ctx.db.query<{ repository_id: string }>(sql`
     select s.repository_id from repository_syncs s left join audits a using (repository_id)
       where s.state = 'live' and (a.repository_id is null and s.backfilled_at < ${due} or a.finished_at < ${due}
-        or (a.finished_at is null and a.started_at is not null))
-      order by (a.started_at is not null and a.finished_at is null) desc, a.finished_at nulls first limit ${parts}`);
+        or (a.finished_at is null and a.started_at is not null)) and not ${rests(ctx, "audit", key)}
+      order by ${hasFailed}, (a.started_at is not null and a.finished_at is null) desc, a.finished_at nulls first limit ${parts}`);
   for (const { repository_id } of rows) await enqueueAudit(ctx, { repositoryId: Number(repository_id) });
 }
 
-/** One part of a repository's audit, with repair. */
+/** One part of a repository's audit, with repair. An audit that fails is left alone for a while. */
 export async function auditPart(
   ctx: Context,
   { repositoryId }: { repositoryId: number },
   signal: AbortSignal,
 ): Promise<void> {
+  const subject = { task: "audit", key: String(repositoryId), repositoryId } as const;
+  await tryAlone(ctx, subject, () => auditPartNow(ctx, repositoryId, signal));
+}
+
+async function auditPartNow(ctx: Context, repositoryId: number, signal: AbortSignal): Promise<void> {
   try {
     const report = await audit(ctx, { repositoryId, repair: true, signal, maxPages: PAGES_A_PART });
     if (!report?.finishedAt) return;
@@ -51,5 +60,6 @@ export async function auditPart(
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     ctx.log.warn({ repositoryId, reason: error.message }, "Upstream does not show a mirrored repository");
     await endOrPause(ctx, repositoryId, { from: ["live", "paused"], problem: error.message });
+    throw error;
   }
 }

@@ -8,6 +8,8 @@ import { endOrPause } from "../following/pause.ts";
 import { FOLLOWED, move } from "../following/state.ts";
 import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWay } from "../give-way.ts";
+import { verdictOn } from "../problems/causes.ts";
+import { tryAlone } from "../problems/isolated.ts";
 import {
   BY_CHANGE,
   fetchAndStorePage,
@@ -43,7 +45,8 @@ const LISTS: Record<Exclude<BackfillPhase, "reviews">, { kind: Kind; path: strin
 };
 
 /**
- * Copies the repository, or goes on where an earlier run stopped. At the end the repository is live.
+ * Copies the repository, or goes on where an earlier run stopped. At the end the repository is live. A copy that fails is left
+ * alone for a while.
  * @throws InterruptedError between two pages, once `signal` is aborted
  */
 export async function backfill(
@@ -51,6 +54,11 @@ export async function backfill(
   { repositoryId }: { repositoryId: number },
   signal: AbortSignal,
 ): Promise<void> {
+  const subject = { task: "backfill", key: String(repositoryId), repositoryId } as const;
+  await tryAlone(ctx, subject, () => backfillNow(ctx, repositoryId, signal));
+}
+
+async function backfillNow(ctx: Context, repositoryId: number, signal: AbortSignal): Promise<void> {
   const known = await ctx.reads.repository(repositoryId);
   if (!known || known.state === "gone") return;
   try {
@@ -60,11 +68,12 @@ export async function backfill(
     await endBackfill(ctx, repository);
   } catch (error) {
     // A new wish may have begun another copy by now, and its job was dropped for this one.
-    if (error instanceof RemovedError) return await backfill(ctx, { repositoryId }, signal);
+    if (error instanceof RemovedError) return await backfillNow(ctx, repositoryId, signal);
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     // Deleted, hidden or no longer allowed: upstream answers all three alike, so nothing is thrown away.
     ctx.log.warn({ repository: known.fullName, reason: error.message }, "The backfill pauses");
     await endOrPause(ctx, repositoryId, { from: FOLLOWED, problem: error.message });
+    throw error;
   }
 }
 
@@ -128,30 +137,42 @@ async function findFollowedSince(ctx: Pick<Context, "db" | "clock">, repositoryI
 const COUNTS = `query($id: ID!) { ${RATE_LIMIT}
   node(id: $id) { ... on Repository { issues { totalCount } pullRequests { totalCount } labels { totalCount } milestones { totalCount } } } }`;
 
-interface Counts {
-  node: Record<"issues" | "pullRequests" | "labels" | "milestones", { totalCount: number }> | null;
-}
+type Counts = Record<"issues" | "pullRequests" | "labels" | "milestones", { totalCount: number } | null>;
 
-/** For the progress bar: one point, since lists paged by cursor do not say how long they are. */
+/**
+ * For the progress bar alone: one point, since lists paged by cursor do not say how long they are. A token that may not read a
+ * kind gets null for it, and what upstream does not tell is not expected.
+ */
 async function expectedPages(
   ctx: Context,
   repository: MirroredRepository,
 ): Promise<Partial<Record<BackfillPhase, number>>> {
-  const { data } = await ctx.upstream.graphql<Counts>(
-    COUNTS,
-    { id: repository.nodeId },
-    { priority: "backfill", repository: repository.id },
-  );
-  if (!data.node) return {};
-  const pagesOf = (count: number) => Math.max(1, Math.ceil(count / PAGE_SIZE));
-  const { issues, pullRequests, labels, milestones } = data.node;
-  return {
-    labels: pagesOf(labels.totalCount),
-    milestones: pagesOf(milestones.totalCount),
-    issues: pagesOf(issues.totalCount + pullRequests.totalCount),
-    pulls: pagesOf(pullRequests.totalCount),
-    reviews: pagesOf(pullRequests.totalCount),
+  const counts = await countAll(ctx, repository);
+  const pagesOf = (...of: (keyof Counts)[]) => {
+    const totals = of.map((each) => counts[each]?.totalCount);
+    return totals.every((total) => total !== undefined)
+      ? Math.max(1, Math.ceil(totals.reduce((sum, total) => sum + total, 0) / PAGE_SIZE))
+      : undefined;
   };
+  const expected = {
+    labels: pagesOf("labels"),
+    milestones: pagesOf("milestones"),
+    issues: pagesOf("issues", "pullRequests"),
+    pulls: pagesOf("pullRequests"),
+    reviews: pagesOf("pullRequests"),
+  };
+  return Object.fromEntries(Object.entries(expected).filter(([, pages]) => pages !== undefined));
+}
+
+async function countAll(ctx: Context, { id, nodeId }: MirroredRepository): Promise<Partial<Counts>> {
+  try {
+    const read = { priority: "backfill", repository: id } as const;
+    return (await ctx.upstream.graphql<{ node: Counts | null }>(COUNTS, { id: nodeId }, read)).data.node ?? {};
+  } catch (error) {
+    // The lists will say what is wrong, if they are refused as well.
+    if (verdictOn(error).kind !== "failed") throw error;
+    return {};
+  }
 }
 
 async function runPhase(

@@ -9,6 +9,8 @@ import { endOrPause, pause } from "../following/pause.ts";
 import { type FollowedState, move } from "../following/state.ts";
 import { mayGoOn, RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { giveWayToDeliveries } from "../give-way.ts";
+import { tryAlone } from "../problems/isolated.ts";
+import { rests, tryAgain } from "../problems/problems.ts";
 import { fetchAndStoreMergeability } from "../reads/mergeability.ts";
 import {
   BY_CHANGE,
@@ -52,7 +54,7 @@ const CAUGHT_UP: readonly FollowedState[] = ["live", "paused"];
 /**
  * Reads what changed in a repository since the watermarks, up to now. A watermark only moves to a time that was seen.
  * So an unchanged list is asked for by the same address again, and that costs nothing. A paused repository that
- * upstream shows again becomes live.
+ * upstream shows again becomes live. One that fails is left alone for a while.
  * @throws InterruptedError between two pages, once `signal` is aborted
  */
 export async function catchUp(
@@ -60,14 +62,21 @@ export async function catchUp(
   { repositoryId }: { repositoryId: number },
   signal: AbortSignal,
 ): Promise<void> {
+  const subject = { task: "catch-up", key: String(repositoryId), repositoryId } as const;
+  await tryAlone(ctx, subject, () => catchUpNow(ctx, repositoryId, signal));
+}
+
+async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSignal): Promise<void> {
   const known = await ctx.reads.repository(repositoryId);
   if (!known || known.state === "gone" || known.state === "backfilling") return;
   try {
     const startedAt = ctx.clock.now();
     const { repository } = await readRepository(ctx, known, "catch-up");
     if (!(await isBackfilled(ctx, repositoryId))) {
-      if (await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "backfilling" }))
+      if (await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "backfilling" })) {
+        await tryAgain(ctx.db, { task: "backfill", keys: [String(repositoryId)] });
         await enqueueBackfill(ctx, { repositoryId });
+      }
       return;
     }
     await readWhole(ctx, repository, "label", `labels?${PER_PAGE}`, signal);
@@ -90,21 +99,29 @@ export async function catchUp(
     if (!(error instanceof RepositoryUnavailableError)) throw error;
     ctx.log.warn({ repository: known.fullName, reason: error.message }, "Upstream does not show a mirrored repository");
     await endOrPause(ctx, repositoryId, { from: CAUGHT_UP, problem: error.message });
+    throw error;
   }
 }
 
 /** After this many intervals without a change found by sweeps, a repository gets a catch-up nevertheless. */
 const UNSWEPT_INTERVALS = 24;
+/** And after this many if its sweeps fail. */
+const BLIND_INTERVALS = 12;
 
 /** Asks for catch-ups: in a small fleet of every repository, in a large one of those that no sweep looks after. */
 export async function scheduleCatchUps(ctx: Context): Promise<void> {
   // In a large fleet, sweeps find the changed repositories. Still, each gets a catch-up now and then.
   const confirmed = new Date(ctx.clock.now().getTime() - UNSWEPT_INTERVALS * ctx.config.catchUpIntervalMs);
+  const blind = new Date(ctx.clock.now().getTime() - BLIND_INTERVALS * ctx.config.catchUpIntervalMs);
+  const key = sql`s.repository_id::text`;
   const rows = await ctx.db.query<{ repository_id: string; state: string }>(sql`
     select s.repository_id, s.state from repository_syncs s left join sweeps w using (repository_id)
       where s.state <> 'gone' and (s.state <> 'live' or w.repository_id is null
         or s.confirmed_at is null or s.confirmed_at < ${confirmed}
-        or (select count(*) from repository_syncs where state = 'live') <= ${SMALL_FLEET})`);
+        or (s.confirmed_at < ${blind} and exists (select from problems p where p.task = 'sweep' and p.key = ${key}))
+        or (select count(*) from repository_syncs where state = 'live') <= ${SMALL_FLEET})
+        and not ${rests(ctx, "backfill", sql`case s.state when 'backfilling' then ${key} end`)}
+        and not ${rests(ctx, "catch-up", sql`case s.state when 'backfilling' then null else ${key} end`)}`);
   for (const { repository_id, state } of rows) {
     const job = { repositoryId: Number(repository_id) };
     // A backfill with a lost job continues where it stopped; a running backfill gets no second job.

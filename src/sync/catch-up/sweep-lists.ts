@@ -3,6 +3,10 @@ import type { Context } from "../../context.ts";
 import { parseStored } from "../../json.ts";
 import { enqueueAudit } from "../../queues/enqueue.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
+import type { Waiting } from "../problems/causes.ts";
+import { groupsOf } from "../problems/groups.ts";
+import { eachAlone } from "../problems/isolated.ts";
+import { rests } from "../problems/problems.ts";
 import { type Ends, hasMoved, type List, type OurCounts, type Probed, probeLists } from "./list-ends.ts";
 import { isDue, noteUntold, oursOf, type Shown } from "./sweep-due.ts";
 
@@ -29,11 +33,47 @@ export async function findListsDue(ctx: Context): Promise<DueLists[]> {
         ${count("pull_request_review_comments")} as "reviewComments"
       from sweeps w join repository_syncs s using (repository_id) left join audits a using (repository_id)
       where s.state = 'live' and w.shown is not null and ${isDue(ctx, sql`w.swept_at`, ctx.config.sweepIntervalMs)}
+        and not ${rests(ctx, "sweep", sql`w.repository_id::text`)}
       order by w.swept_at nulls first, w.repository_id`);
   return rows.map(({ repositoryId, sweptAt, isAuditUnderWay, lists, shown, ...ours }) => {
     const ends = lists === null ? null : parseStored<Ends>(lists);
     return { repositoryId, ours, ends, sweptAt, shown: parseStored<Shown>(shown), isAuditUnderWay };
   });
+}
+
+/** How many repositories' lists are asked for at once. */
+const PROBES_AT_ONCE = 8;
+
+/**
+ * Asks for the lists of each, and adds the repositories in which a list moved to `changed`. Each question is stored together
+ * with its answer, even if other repositories could not be asked.
+ */
+export async function sweepLists(
+  ctx: Context,
+  due: readonly DueLists[],
+  { changed, signal }: { changed: Set<number>; signal?: AbortSignal | undefined },
+): Promise<{ swept: number; waiting: Waiting | null }> {
+  let swept = 0;
+  let askedAt = ctx.clock.now();
+  const groupOf = await groupsOf(
+    ctx,
+    due.map(({ repositoryId }) => repositoryId),
+  );
+  const waiting = await eachAlone(ctx, due, {
+    subjectOf: ({ repositoryId }) => ({ task: "sweep", key: String(repositoryId), repositoryId }),
+    groupOf: ({ repositoryId }) => groupOf(repositoryId),
+    atOnce: PROBES_AT_ONCE,
+    signal,
+    work: (one) => lookAt(ctx, one),
+    store: async (done, failed) => {
+      const looks = done.map(({ item, value }) => ({ due: item, ...value }));
+      await storeLooks(ctx, looks, { askedAt, failed });
+      for (const { due, hasMoved } of looks) if (hasMoved) changed.add(due.repositoryId);
+      swept += looks.length;
+      askedAt = ctx.clock.now();
+    },
+  });
+  return { swept, waiting };
 }
 
 /** How the lists of one repository were found. */
@@ -44,16 +84,14 @@ interface Look {
   hasMoved: boolean;
 }
 
-/**
- * Answers the repositories in which a list moved. Each question is stored together with its answer, even if other
- * repositories could not be asked.
- */
-export async function sweepLists(ctx: Context, some: readonly DueLists[]): Promise<number[]> {
-  const askedAt = ctx.clock.now();
-  const settled = await Promise.allSettled(some.map((due) => lookAt(ctx, due)));
+/** @param askedAt before the first of them was asked for */
+async function storeLooks(
+  ctx: Context,
+  looks: readonly Look[],
+  { askedAt, failed }: { askedAt: Date; failed: readonly DueLists[] },
+): Promise<void> {
   // A catch-up that began before that may have been past what changed.
   const seenAt = ctx.clock.now();
-  const looks = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const moved = looks.filter((look) => look.hasMoved);
   await ctx.db.transaction(async (tx) => {
     for (const { probed } of looks)
@@ -69,24 +107,25 @@ export async function sweepLists(ctx: Context, some: readonly DueLists[]): Promi
           changed_at = case when x.moved then ${seenAt}::timestamptz else w.changed_at end
         from unnest(${ids}::bigint[], ${lists}::text[], ${haveMoved}::boolean[]) as x(id, lists, moved)
         where w.repository_id = x.id`);
+    // Its turn is over as well, or it would come first in every sweep.
+    const lost = failed.map(({ repositoryId }) => repositoryId);
+    if (lost.length > 0)
+      await tx.query(sql`update sweeps set swept_at = ${askedAt} where repository_id = any(${lost}::bigint[])`);
     // The first sweep finds everything new, and so tells nothing of the webhooks.
     const sinces = moved.flatMap(({ due }) => (due.sweptAt ? [{ id: due.repositoryId, since: due.sweptAt }] : []));
     await noteUntold(tx, sinces, seenAt);
   });
   for (const { due, probed } of looks)
     if (probed?.needsAudit) await enqueueAudit(ctx, { repositoryId: due.repositoryId });
-  for (const one of settled) if (one.status === "rejected") throw one.reason;
-  return moved.map(({ due }) => due.repositoryId);
 }
 
-async function lookAt(ctx: Context, due: DueLists): Promise<Look> {
+async function lookAt(ctx: Context, due: DueLists): Promise<Omit<Look, "due">> {
   const { repositoryId, ours, shown } = due;
   // An archived repository is read-only. The sweep of repositories shows when it is no longer archived.
   const isFrozen = shown.isArchived && due.ends !== null;
   const except: List[] = shown.milestones ? ["milestones"] : [];
   const probed = isFrozen ? null : await probeLists(ctx, { repositoryId, ours, before: due.ends, except });
   return {
-    due,
     probed,
     ends: probed?.ends ?? due.ends,
     hasMoved: probed !== null && hasMoved(due.ends, probed.ends),

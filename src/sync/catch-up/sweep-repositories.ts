@@ -4,6 +4,8 @@ import { parseStored } from "../../json.ts";
 import { enqueueAudit } from "../../queues/enqueue.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import type { Waiting } from "../problems/causes.ts";
+import { eachAlone } from "../problems/isolated.ts";
 import { digestOf, type End, judge } from "./list-ends.ts";
 import { isDue, noteUntold, oursOf, type Shown } from "./sweep-due.ts";
 
@@ -28,52 +30,71 @@ interface DueRepository {
 
 /**
  * Asks GraphQL for the own fields of repositories that are due. Changed ones are noted, and added to `changed`. If the
- * count of milestones needs it, an audit is asked for.
+ * count of milestones needs it, an audit is asked for. Answers why some have to wait.
  */
-export async function sweepRepositories(ctx: Context, changed: Set<number>, withMilestones: boolean): Promise<void> {
+export async function sweepRepositories(
+  ctx: Context,
+  changed: Set<number>,
+  withMilestones: boolean,
+): Promise<Waiting | null> {
   const due = await findDue(ctx);
   const byId = new Map(due.map((one) => [one.id, one]));
   // Each group is asked about by who sees all of it: an App's installations see only their own.
   const groups = await ctx.upstream.groups([...byId.keys()]);
   const size = withMilestones ? CONNECTIONS_A_POINT : IDS_A_FIELD * FIELDS_A_QUERY;
   const dueIn = (ids: number[]) => ids.flatMap((id) => byId.get(id) ?? []);
-  for (const some of groups.flatMap((ids) => batches(dueIn(ids), size))) {
-    const askedAt = ctx.clock.now();
-    const { shown, unclear } = await readShown(ctx, some, withMilestones);
-    const seenAt = ctx.clock.now();
-    const rows: { one: DueRepository; shown: Shown | null }[] = [];
-    const amiss: number[] = [];
-    for (const one of some) {
-      const answer = shown.get(one.id);
-      // Neither shown nor said to be absent: the next sweep asks again.
-      if (!answer && unclear) continue;
-      if (answer?.milestones) {
-        answer.milestones.ours = one.milestones;
-        if (judge(answer.milestones, one.shown?.milestones)) {
-          amiss.push(one.id);
-          // An audit that is under way may be past them, so the next sweep has to find the difference again.
-          if (one.isAuditUnderWay) answer.milestones.audited = false;
-        }
+  const batchesOfAll = groups.flatMap((ids, group) => batches(dueIn(ids), size).map((some) => ({ group, some })));
+  return await eachAlone(ctx, batchesOfAll, {
+    // Named by its first: what fails for all of them is told of that one.
+    subjectOf: ({ some }) => ({ task: "sweep", key: `from ${some[0]?.id}`, repositoryId: some[0]?.id ?? null }),
+    groupOf: ({ group }) => group,
+    work: async ({ some }) => {
+      const askedAt = ctx.clock.now();
+      const answer = await readShown(ctx, some, withMilestones);
+      for (const id of await storeShown(ctx, some, { ...answer, askedAt })) changed.add(id);
+    },
+  });
+}
+
+/** Answers which have changed. */
+async function storeShown(
+  ctx: Context,
+  some: readonly DueRepository[],
+  { shown, unclear, askedAt }: { shown: Map<number, Shown>; unclear: boolean; askedAt: Date },
+): Promise<number[]> {
+  const seenAt = ctx.clock.now();
+  const rows: { one: DueRepository; shown: Shown | null }[] = [];
+  const amiss: number[] = [];
+  for (const one of some) {
+    const answer = shown.get(one.id);
+    // Neither shown nor said to be absent: the next sweep asks again.
+    if (!answer && unclear) continue;
+    if (answer?.milestones) {
+      answer.milestones.ours = one.milestones;
+      if (judge(answer.milestones, one.shown?.milestones)) {
+        amiss.push(one.id);
+        // An audit that is under way may be past them, so the next sweep has to find the difference again.
+        if (one.isAuditUnderWay) answer.milestones.audited = false;
       }
-      rows.push({ one, shown: answer ?? null });
     }
-    const moved = rows.filter((row) => signOf(row.shown) !== signOf(row.one.shown) || row.one.shownAt === null);
-    for (const { one } of moved) changed.add(one.id);
-    await ctx.db.transaction(async (tx) => {
-      const ids = rows.map(({ one }) => one.id);
-      const shown = rows.map((row) => row.shown && JSON.stringify(row.shown));
-      await tx.query(sql`
+    rows.push({ one, shown: answer ?? null });
+  }
+  const moved = rows.filter((row) => signOf(row.shown) !== signOf(row.one.shown) || row.one.shownAt === null);
+  await ctx.db.transaction(async (tx) => {
+    const ids = rows.map(({ one }) => one.id);
+    const shown = rows.map((row) => row.shown && JSON.stringify(row.shown));
+    await tx.query(sql`
         insert into sweeps (repository_id, shown, shown_at, changed_at)
           select id, shown, ${askedAt}::timestamptz,
               case when id = any(${moved.map(({ one }) => one.id)}::bigint[]) then ${seenAt}::timestamptz end
             from unnest(${ids}::bigint[], ${shown}::text[]) as x(id, shown) order by id
           on conflict (repository_id) do update set shown = excluded.shown, shown_at = excluded.shown_at,
             changed_at = coalesce(excluded.changed_at, sweeps.changed_at)`);
-      const sinces = moved.flatMap(({ one }) => (one.shownAt ? [{ id: one.id, since: one.shownAt }] : []));
-      await noteUntold(tx, sinces, seenAt);
-    });
-    for (const repositoryId of amiss) await enqueueAudit(ctx, { repositoryId });
-  }
+    const sinces = moved.flatMap(({ one }) => (one.shownAt ? [{ id: one.id, since: one.shownAt }] : []));
+    await noteUntold(tx, sinces, seenAt);
+  });
+  for (const repositoryId of amiss) await enqueueAudit(ctx, { repositoryId });
+  return moved.map(({ one }) => one.id);
 }
 
 /** A text that stays the same while upstream shows no change. Pure. */

@@ -3,6 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
+import { rests } from "../problems/problems.ts";
 import { findListsDue, sweepLists } from "./sweep-lists.ts";
 import { sweepRepositories } from "./sweep-repositories.ts";
 
@@ -14,8 +15,6 @@ export const SMALL_FLEET = 20;
  */
 const LARGE_FLEET = 600;
 
-/** How many repositories' lists are asked for at once. */
-const PROBES_AT_ONCE = 8;
 export interface SweepOptions {
   signal?: AbortSignal | undefined;
   /** From this many repositories on, points are spent on questions that REST's pace has no room for. */
@@ -25,7 +24,9 @@ export interface SweepOptions {
 /**
  * Asks cheap questions about all repositories that are due, and asks for a catch-up of those that changed. GraphQL
  * shows the repositories themselves, a thousand for a point. REST shows the ends of their lists, conditionally and free
- * while unchanged. If the pace of requests holds the sweep up, it continues where it stopped.
+ * while unchanged. If the pace of requests holds the sweep up, it continues where it stopped. A repository or a group that
+ * fails delays no other.
+ * @throws QuotaSpentError, CredentialRejectedError at the end, when some have to wait
  */
 export async function sweep(ctx: Context, options: SweepOptions = {}): Promise<{ swept: number; changed: number }> {
   return (await alone(ctx, "sweep", () => sweepDue(ctx, options))) ?? { swept: 0, changed: 0 };
@@ -36,20 +37,15 @@ async function sweepDue(
   { signal, largeFleet = LARGE_FLEET }: SweepOptions,
 ): Promise<{ swept: number; changed: number }> {
   const changed = new Set<number>();
-  let swept = 0;
   try {
-    await sweepRepositories(ctx, changed, await asksMilestones(ctx, largeFleet));
-    const due = await findListsDue(ctx);
-    while (swept < due.length && !signal?.aborted) {
-      const some = due.slice(swept, swept + PROBES_AT_ONCE);
-      for (const repositoryId of await sweepLists(ctx, some)) changed.add(repositoryId);
-      swept += some.length;
-    }
+    const whole = await sweepRepositories(ctx, changed, await asksMilestones(ctx, largeFleet));
+    const { swept, waiting } = await sweepLists(ctx, await findListsDue(ctx), { changed, signal });
+    if (waiting ?? whole) throw waiting ?? whole;
+    return { swept, changed: changed.size };
   } finally {
     // Also when the quota ends half-way: what was found by then need not wait.
     await enqueueChanged(ctx);
   }
-  return { swept, changed: changed.size };
 }
 
 /** Whether GraphQL shows milestones with the repositories. With an App, webhooks and the free question suffice. */
@@ -68,7 +64,7 @@ async function enqueueChanged(ctx: Context): Promise<void> {
   const lag = `${REPLICA_LAG_MS} milliseconds`;
   const rows = await ctx.db.query<{ repository_id: string }>(sql`
     select w.repository_id from sweeps w join repository_syncs s using (repository_id)
-      where s.state = 'live' and w.changed_at is not null
+      where s.state = 'live' and w.changed_at is not null and not ${rests(ctx, "catch-up", sql`w.repository_id::text`)}
         and (s.confirmed_at is null or s.confirmed_at <= w.changed_at + ${lag}::interval)`);
   for (const { repository_id } of rows) await enqueueCatchUp(ctx, { repositoryId: Number(repository_id) });
 }

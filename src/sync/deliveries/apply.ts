@@ -14,11 +14,15 @@ import { QueueUnavailableError } from "../../queues/queues.ts";
 import { noteInstallation } from "../following/installation.ts";
 import { pauseWithin } from "../following/pause.ts";
 import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
+import { tryAgain } from "../problems/problems.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import type { Ask } from "./events.ts";
 import { InvalidPayloadError } from "./payload.ts";
 import { type Parsed, parse, read, type Shown } from "./read.ts";
 import { observeCounts } from "./review-comment-counts.ts";
+
+/** They tell that a repository was renamed, shown, hidden, moved …: what it was refused may be allowed now. */
+const LIFE_EVENTS: ReadonlySet<string> = new Set(["repository", "public"]);
 
 /** What came of a delivery; "known": it was settled before, or is no longer there. */
 export type Applied = "applied" | "ignored" | "known";
@@ -66,6 +70,10 @@ export async function applyDeliveries(
     await storeMarks(tx, marks);
 
     for (const { transfer } of shown) if (transfer) await storeTransfer(tx, transfer.from, transfer.to);
+    const told = applied.flatMap(({ taken, shown }) =>
+      LIFE_EVENTS.has(taken.event) ? (shown.repositoryId ?? []) : [],
+    );
+    if (told.length > 0) await tryAgain(tx, { repositoryIds: told });
     if (deleted.length > 0) await pauseWithin(ctx, tx, deleted, { from: FOLLOWED, problem: TOLD_DELETED });
     for (const { taken, shown } of applied)
       if (shown.installed) await noteInstallation(tx, shown.installed, taken.receivedAt);

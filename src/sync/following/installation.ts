@@ -1,6 +1,7 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { isObject, type Json } from "../../json.ts";
+import { tryAgain } from "../problems/problems.ts";
 
 /** An installation of the App, as upstream shows it. */
 export interface Installed {
@@ -38,4 +39,5 @@ export async function noteInstallation(tx: Transaction, installed: Installed, at
   await tx.query(sql`insert into installations (id, account, account_type, repository_selection, permissions, events, told_at)
     values (${id}, ${account}, ${type}, ${selection}, ${permissions}, ${events}, ${at})
     on conflict (id) do update set listed_at = null, told_at = greatest(installations.told_at, excluded.told_at)`);
+  await tryAgain(tx, { task: "installation", keys: ["app", String(id)] });
 }

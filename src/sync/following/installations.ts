@@ -15,6 +15,9 @@ import {
   installationCredential,
   loadInstallations,
 } from "../../upstream/credentials/installations.ts";
+import type { Waiting } from "../problems/causes.ts";
+import { eachAlone } from "../problems/isolated.ts";
+import { tryAgain } from "../problems/problems.ts";
 import { installedBy } from "./installation.ts";
 import { pause, pauseWithin } from "./pause.ts";
 import { type FollowedState, moveAll } from "./state.ts";
@@ -38,30 +41,36 @@ export interface Beginning {
   isWanted(fullName: string): boolean;
   /** By upstream's representation of it. */
   begin(representation: Json, seenAt: Date): Promise<void>;
-  /** By its id alone. */
-  beginById(repositoryId: number): Promise<void>;
+  /** By its id alone. @throws AbsentError when upstream does not show it */
+  beginById(repositoryId: number, fullName: string): Promise<void>;
 }
 
 /**
  * Reads what the App is installed on, conditionally, and makes the mirror follow. A repository that an installation
  * covers is begun if it is wanted. A repository that no installation covers, or a suspended one, is paused with the
  * reason. Nothing is deleted. If another process does this already, this one waits and then does it again, because it
- * may know of more.
+ * may know of more. An installation that fails delays no other. Answers why some have to wait.
  */
-export async function followInstallations(ctx: Context, beginning: Beginning): Promise<void> {
+export async function followInstallations(ctx: Context, beginning: Beginning): Promise<Waiting | null> {
+  const subjectOf = (key: string) => ({ task: "installation", key, repositoryId: null }) as const;
   const follow = async () => {
-    await readInstallations(ctx);
-    for (const { installation, isDue } of await loadDue(ctx)) {
-      if (installation.suspendedAt === null && isDue) await readCovered(ctx, installation, beginning);
-    }
-    await beginWanted(ctx, beginning);
+    const list = await eachAlone(ctx, ["app"], { subjectOf, work: () => readInstallations(ctx) });
+    const due = (await loadDue(ctx)).filter(({ installation, isDue }) => installation.suspendedAt === null && isDue);
+    const covered = await eachAlone(ctx, due, {
+      subjectOf: ({ installation }) => subjectOf(String(installation.id)),
+      groupOf: ({ installation }) => installation.id,
+      work: ({ installation }) => readCovered(ctx, installation, beginning),
+    });
+    const begun = await beginWanted(ctx, beginning);
     await pauseUnreadable(ctx);
-    return true;
+    return { waiting: list ?? covered ?? begun };
   };
   for (let looks = 0; looks < MAX_LOOKS; looks++) {
-    if ((await alone(ctx, "installations", follow)) !== null) return;
+    const followed = await alone(ctx, "installations", follow);
+    if (followed) return followed.waiting;
     await sleep(LOOK_MS);
   }
+  return null;
 }
 
 async function readInstallations(ctx: Context): Promise<void> {
@@ -103,6 +112,7 @@ async function readInstallations(ctx: Context): Promise<void> {
     if (!isBack && JSON.stringify(known?.permissions) === permissions) continue;
     // Upstream may now allow what it refused before.
     await ctx.upstream.tryAgain(installationCredential(id));
+    await tryAgain(ctx.db, { repositoryIds: await findCovered(ctx, id) });
     await wakePaused(ctx, id);
   }
   for (const { id, suspendedAt } of shown) {
@@ -233,14 +243,19 @@ async function uncover(
 }
 
 /** Begins covered repositories that were not wanted when their page was read, and are by now. */
-async function beginWanted(ctx: Context, beginning: Beginning): Promise<void> {
-  const rows = await ctx.db.query<{ repository_id: string; full_name: string }>(sql`
-    select c.repository_id, c.full_name from installation_repositories c
+async function beginWanted(ctx: Context, beginning: Beginning): Promise<Waiting | null> {
+  type Row = { repository_id: string; full_name: string; installation_id: string };
+  const rows = await ctx.db.query<Row>(sql`
+    select c.repository_id, c.full_name, c.installation_id from installation_repositories c
       join installations i on i.id = c.installation_id and i.suspended_at is null
       where c.page > 0 and not exists (select from repository_syncs s where s.repository_id = c.repository_id)
       order by c.repository_id`);
-  for (const { repository_id, full_name } of rows)
-    if (beginning.isWanted(full_name)) await beginning.beginById(Number(repository_id));
+  const wanted = rows.filter(({ full_name }) => beginning.isWanted(full_name));
+  return await eachAlone(ctx, wanted, {
+    subjectOf: ({ full_name }) => ({ task: "select", key: full_name.toLowerCase(), repositoryId: null }),
+    groupOf: ({ installation_id }) => installation_id,
+    work: ({ repository_id, full_name }) => beginning.beginById(Number(repository_id), full_name),
+  });
 }
 
 /** Without a token nobody can read what a suspended installation covers. */
@@ -277,6 +292,7 @@ async function wakePaused(ctx: Context, id: number, only: number[] | null = null
 }
 
 async function wake(ctx: Context, repositoryId: number): Promise<void> {
+  await tryAgain(ctx.db, { repositoryIds: [repositoryId] });
   try {
     await enqueueCatchUp(ctx, { repositoryId }, { atOnce: true });
   } catch (error) {

@@ -1,5 +1,6 @@
 import type { Database } from "../../../db/database.ts";
 import { escapeLike, sql } from "../../../db/sql.ts";
+import { forgetProblems } from "../problems/problems.ts";
 import { remove } from "./state.ts";
 
 /**
@@ -16,6 +17,7 @@ export async function removeSelection(
   const removed = await db.transaction(async (tx) => {
     // First, since what the wish is just beginning has to be found below: see `holdWish`.
     await tx.query(sql`delete from selections where pattern = ${name}`);
+    await forgetProblems(tx, { task: "select", keys: [name] });
     const rows = await tx.query<{ id: string; full_name: string }>(sql`
       select r.id, r.full_name from repositories r join repository_syncs s on s.repository_id = r.id
         where lower(r.full_name) like ${like} and (${purge}::boolean or s.state <> 'gone') order by r.id`);
@@ -44,6 +46,7 @@ const BY_REPOSITORY = [
   "audit_pages",
   "sweeps",
   "hook_checks",
+  "problems",
   "repository_syncs",
 ] as const;
 const PURGE_BATCH = 5_000;

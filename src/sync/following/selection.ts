@@ -1,10 +1,13 @@
 import { escapeLike, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
+import { objectOf } from "../../json.ts";
 import { requireList } from "../../mirror/store/representation.ts";
-import { CredentialRejectedError } from "../../upstream/client/errors.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
-import { learnOwners } from "../../upstream/credentials/token-owners.ts";
+import { learnOwner, tokenOf, tokensWithoutOwner } from "../../upstream/credentials/token-owners.ts";
+import { AbsentError, type Waiting } from "../problems/causes.ts";
+import { eachAlone } from "../problems/isolated.ts";
+import { forgetProblems } from "../problems/problems.ts";
 import { beginMirroring, type Reason } from "./begin.ts";
 import { followInstallations } from "./installations.ts";
 import { forgetRemovals } from "./state.ts";
@@ -26,60 +29,79 @@ export async function addSelections(ctx: Pick<Context, "db" | "clock">, patterns
   }
 }
 
+/** A row of `selections`. */
+interface Wish {
+  pattern: string;
+  /** Of `owner/*`: where the owner's repositories are listed. Null: upstream has not said. */
+  accountType: string | null;
+  isResolved: boolean;
+}
+
 /**
  * Finds the repositories that the selections name and begins to mirror those that are not yet. A selection that cannot be
- * resolved keeps its problem in words and is tried again; the others go on.
+ * resolved keeps its problem in words and is left alone for a while; the others go on.
+ * @throws QuotaSpentError, CredentialRejectedError at the end, when some have to wait
  */
 export async function resolveSelections(ctx: Context): Promise<void> {
   await addSelections(ctx, ctx.config.repositories);
   await learnOwners(ctx);
-  if (ctx.config.appId !== null) await mirrorInstalled(ctx);
-  const wishes = await ctx.db.query<{ pattern: string; resolved_at: Date | null }>(
-    sql`select pattern, resolved_at from selections order by added_at, pattern`,
-  );
+  const installed = ctx.config.appId === null ? null : await mirrorInstalled(ctx);
+  const wishes = await ctx.db.query<Wish>(sql`
+    select pattern, account_type as "accountType", resolved_at is not null as "isResolved"
+      from selections order by added_at, pattern`);
   const patterns = wishes.map(({ pattern }) => pattern);
   const followed = await followedAmong(ctx, patterns);
-  for (const { pattern, resolved_at } of wishes) {
-    const [owner = "", name = ""] = pattern.split("/");
-    // A repository that an earlier wish has just begun is not asked for again.
-    if (followed.has(pattern) || (name !== "*" && (await followedAmong(ctx, [pattern])).size > 0)) continue;
-    const problem =
-      name === "*"
-        ? (await isInstalledAlone(ctx, owner))
-          ? null
-          : await mirrorOwner(ctx, pattern, resolved_at !== null)
-        : await mirrorOne(ctx, pattern, `/repos/${pattern}`, { pattern });
-    const resolvedAt = problem === null ? ctx.clock.now() : null;
-    await ctx.db.query(sql`update selections set problem = ${problem},
-      resolved_at = coalesce(${resolvedAt}::timestamptz, resolved_at) where pattern = ${pattern}`);
-  }
+  await forgetProblems(ctx.db, { task: "select", keys: [...followed] });
+  const waiting = await eachAlone(
+    ctx,
+    wishes.filter(({ pattern }) => !followed.has(pattern)),
+    {
+      subjectOf: ({ pattern }) => ({ task: "select", key: pattern, repositoryId: null }),
+      // Each account has an installation of its own, if any.
+      groupOf: ({ pattern }) => (ctx.config.appId === null ? null : pattern.split("/")[0]),
+      work: (wish) => resolve(ctx, wish),
+    },
+  );
+  // An App's quota that is spent is no reason to fail where tokens go on.
+  const held = waiting ?? (ctx.config.upstreamTokens.length === 0 ? installed : null);
+  if (held) throw held;
+}
+
+async function resolve(ctx: Context, wish: Wish): Promise<void> {
+  const { pattern } = wish;
+  const [owner = "", name = ""] = pattern.split("/");
+  // A repository that an earlier wish has just begun is not asked for again.
+  if (name !== "*" && (await followedAmong(ctx, [pattern])).size > 0) return;
+  if (name !== "*") await mirrorOne(ctx, pattern, `/repos/${pattern}`, { pattern });
+  else if (!(await isInstalledAlone(ctx, owner))) await mirrorOwner(ctx, owner, wish);
+  await ctx.db.query(sql`update selections set resolved_at = ${ctx.clock.now()} where pattern = ${pattern}`);
+}
+
+/** Whose each token is: the tokens of one user share one quota, and see what is theirs alone. */
+async function learnOwners(ctx: Context): Promise<void> {
+  await eachAlone(ctx, await tokensWithoutOwner(ctx), {
+    subjectOf: (token) => ({ task: "token", key: token, repositoryId: null }),
+    groupOf: (token) => token,
+    work: (token) => learnOwner(ctx, token),
+  });
 }
 
 /**
  * Mirrors the repositories that the App is installed on: all of them if REPOSITORIES is empty, otherwise those that the
- * selections name. A failure of the App does not fail the tokens' part.
+ * selections name. A failure of the App or of an installation does not fail the others. Answers why some have to wait.
  */
-async function mirrorInstalled(ctx: Context): Promise<void> {
+async function mirrorInstalled(ctx: Context): Promise<Waiting | null> {
   const rows = await ctx.db.query<{ pattern: string }>(sql`select pattern from selections`);
   const patterns = new Set(rows.map(({ pattern }) => pattern));
   const wantsAll = ctx.config.repositories.length === 0;
-  try {
-    await followInstallations(ctx, {
-      isWanted: (fullName) => {
-        const name = fullName.toLowerCase();
-        return wantsAll || patterns.has(name) || patterns.has(`${name.split("/")[0]}/*`);
-      },
-      begin: (representation, seenAt) => beginMirroring(ctx, representation, seenAt, "installed"),
-      beginById: async (repositoryId) => {
-        const path = `/repositories/${repositoryId}`;
-        const problem = await mirrorOne(ctx, path, path, "installed");
-        if (problem) ctx.log.info({ repositoryId, problem }, "An installed repository cannot be mirrored yet");
-      },
-    });
-  } catch (error) {
-    if (!(error instanceof CredentialRejectedError) || ctx.config.upstreamTokens.length === 0) throw error;
-    ctx.log.warn({ reason: error.message }, "The App's installations cannot be read");
-  }
+  return await followInstallations(ctx, {
+    isWanted: (fullName) => {
+      const name = fullName.toLowerCase();
+      return wantsAll || patterns.has(name) || patterns.has(`${name.split("/")[0]}/*`);
+    },
+    begin: (representation, seenAt) => beginMirroring(ctx, representation, seenAt, "installed"),
+    beginById: (repositoryId, fullName) => mirrorOne(ctx, fullName, `/repositories/${repositoryId}`, "installed"),
+  });
 }
 
 /** Whether the App alone decides what is mirrored of the account: it is installed there, and there is no token. */
@@ -88,18 +110,19 @@ async function isInstalledAlone(ctx: Context, owner: string): Promise<boolean> {
   return (await ctx.db.count(sql`select from installations where lower(account) = ${owner}`)) > 0;
 }
 
-/** Answers the problem in words, or null when the repository is mirrored. */
-async function mirrorOne(ctx: Context, name: string, path: string, reason: Reason): Promise<string | null> {
+/** @throws AbsentError when upstream does not show the repository */
+async function mirrorOne(ctx: Context, name: string, path: string, reason: Reason): Promise<void> {
   const answer = await ctx.upstream.get(path, { priority: "catch-up" });
   switch (answer.kind) {
     case "ok":
-      await beginMirroring(ctx, answer.body, answer.seenAt, reason);
-      return null;
+      return await beginMirroring(ctx, answer.body, answer.seenAt, reason);
     case "moved":
-      if (answer.location?.startsWith("/repositories/")) return mirrorOne(ctx, name, answer.location, reason);
-      return `upstream says that ${name} has moved, and not where to`;
+      if (answer.location?.startsWith("/repositories/")) return await mirrorOne(ctx, name, answer.location, reason);
+      throw new AbsentError(`upstream says that ${name} has moved, and not where to`);
     case "missing":
-      return `upstream answers ${answer.status} (${answer.message}): check the name, and that the token may see it`;
+      throw new AbsentError(
+        `upstream answers ${answer.status} (${answer.message}): check the name, and that the token may see it`,
+      );
     case "unchanged":
       throw new Error("Upstream answers 304 to what was not asked conditionally");
     default:
@@ -107,20 +130,40 @@ async function mirrorOne(ctx: Context, name: string, path: string, reason: Reaso
   }
 }
 
-async function mirrorOwner(ctx: Context, pattern: string, isKnown: boolean): Promise<string | null> {
-  const [owner] = pattern.split("/");
-  for (const list of [`/orgs/${owner}/repos?per_page=100`, `/users/${owner}/repos?per_page=100`]) {
-    if (await mirrorList(ctx, list, pattern, isKnown)) return null;
-  }
-  return `upstream knows no organisation and no user ${owner}`;
+/** @throws AbsentError when upstream knows no such owner */
+async function mirrorOwner(ctx: Context, owner: string, { pattern, accountType, isResolved }: Wish): Promise<void> {
+  const type = accountType ?? (await learnType(ctx, owner, pattern));
+  if (accountType === null && type === "User") await learnOwners(ctx);
+  const own = type === "Organization" ? null : await tokenOf(ctx, owner);
+  // A user's list shows public repositories alone, and their own list all of them.
+  const list = own
+    ? { path: "/user/repos?affiliation=owner&per_page=100", credential: own }
+    : { path: `/${type === "Organization" ? "orgs" : "users"}/${owner}/repos?per_page=100` };
+  if (await mirrorList(ctx, list, pattern, isResolved)) return;
+  await ctx.db.query(sql`update selections set account_type = null where pattern = ${pattern}`);
+  throw new AbsentError(`upstream lists no repositories of ${owner} any more`);
+}
+
+/** A user's and an organisation's repositories are listed in different places. Asked once: to ask in the wrong one costs a request. */
+async function learnType(ctx: Context, owner: string, pattern: string): Promise<string> {
+  const answer = await ctx.upstream.get(`/users/${owner}`, { priority: "catch-up" });
+  if (answer.kind !== "ok") throw new AbsentError(`upstream knows no organisation and no user ${owner}`);
+  const type = objectOf(answer.body).type === "Organization" ? "Organization" : "User";
+  await ctx.db.query(sql`update selections set account_type = ${type} where pattern = ${pattern}`);
+  return type;
 }
 
 /**
  * The list is read every minute, and so conditionally: unchanged it costs nothing. The first time it is read whole, since
  * what stands unchanged on it may have been removed here. False: there is no such list.
  */
-async function mirrorList(ctx: Context, first: string, pattern: string, conditional: boolean): Promise<boolean> {
-  for await (const page of pages(ctx.upstream, first, { priority: "catch-up", conditional })) {
+async function mirrorList(
+  ctx: Context,
+  { path, ...options }: { path: string; credential?: string },
+  pattern: string,
+  conditional: boolean,
+): Promise<boolean> {
+  for await (const page of pages(ctx.upstream, path, { priority: "catch-up", conditional, ...options })) {
     if (page.kind === "moved" || page.kind === "missing") return false;
     if (page.kind === "unchanged") continue;
     for (const representation of requireList(page.path, page.body))

@@ -1,6 +1,7 @@
 import type { Queries } from "../../../db/database.ts";
 import type { SyncState } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
+import { forgetProblems } from "../problems/problems.ts";
 
 /**
  * How a repository is followed. This module alone writes `repository_syncs.state`.
@@ -73,6 +74,7 @@ export async function begin(
     insert into repository_syncs (repository_id, state, added_at) values (${repositoryId}, 'backfilling', ${wishedAt})
     on conflict (repository_id) do update set state = 'backfilling', problem = null, added_at = excluded.added_at
       where repository_syncs.state = 'gone' and (${isNamed}::boolean or repository_syncs.problem is distinct from ${REMOVED_HERE})`);
+  if (begun > 0) await forgetProblems(queries, { repositoryIds: [repositoryId] });
   return begun > 0;
 }
 
@@ -80,6 +82,7 @@ export async function begin(
 export async function remove(queries: Queries, repositoryIds: readonly number[]): Promise<void> {
   await queries.query(sql`update repository_syncs set state = 'gone', problem = ${REMOVED_HERE}
     where repository_id = any(${repositoryIds}::bigint[])`);
+  await forgetProblems(queries, { repositoryIds });
 }
 
 /** Lets a wish that does not name them bring back the repositories whose full names, in lower case, are like this. */

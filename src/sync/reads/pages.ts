@@ -11,6 +11,7 @@ import { pagesLeft } from "../../upstream/client/pagination.ts";
 import type { Answer, Priority } from "../../upstream/client/upstream.ts";
 import { forgetValidators, saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { AbsentError } from "../problems/causes.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 
 export const PAGE_SIZE = 100;
@@ -18,7 +19,7 @@ export const PAGE_SIZE = 100;
 export const OVERLAP_MS = 30_000;
 
 /** Upstream does not show the repository, or not any more. Whether it was deleted cannot be told from this. */
-export class RepositoryUnavailableError extends Error {
+export class RepositoryUnavailableError extends AbsentError {
   override name = "RepositoryUnavailableError";
 }
 

@@ -10,7 +10,7 @@ import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { type GoneAccounts, learnGoneAccounts, mergedByGone, reviewedByGone } from "./gone-accounts.ts";
-import { type Pull, readSinglePulls } from "./graphql-pulls.ts";
+import { type Pull, PullsNotShownError, readSinglePulls } from "./graphql-pulls.ts";
 import { readReviewLists } from "./pages.ts";
 import { observePulls, PULL_FIELDS } from "./pull-observations.ts";
 
@@ -90,7 +90,7 @@ async function readPage(
   });
   // A null may mean "not allowed" as well as "none", so an answer with an error in it is no fact.
   if (errors.length > 0 || !data.node)
-    throw new Error(
+    throw new PullsNotShownError(
       `Upstream's GraphQL does not show the pull requests of ${repository.fullName}: ${errors[0]?.message ?? "no such node"}`,
     );
   const { pageInfo, nodes } = data.node.pullRequests;

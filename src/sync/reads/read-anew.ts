@@ -7,6 +7,7 @@ import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
 import { placeIn, storeTransfer } from "../../mirror/store/transfers.ts";
 import { pages } from "../../upstream/client/pagination.ts";
 import type { Answer, Priority } from "../../upstream/client/upstream.ts";
+import { isIssuesOff } from "../../upstream/client/wording.ts";
 import { PAGE_SIZE, sightingOf } from "./pages.ts";
 
 interface Read {
@@ -16,6 +17,8 @@ interface Read {
   isAbsent?: boolean;
   /** Of a repository that upstream does not show: its words. */
   missing?: string;
+  /** Issues are off in the repository, so none of them is shown, and none is proved to be deleted. */
+  isOff?: boolean;
 }
 
 /** Reads one resource. "deleted": upstream says so; `observed` has the tombstones. "kept": nothing is proved. */
@@ -42,7 +45,13 @@ export async function readAnew(
       outcome: "kept",
       missing: `Upstream answers ${answer.status} (${answer.message}): it was deleted, or no token may see it any more`,
     };
-  if (!repository || !(await isDeletion(ctx, repository, answer, priority)))
+  if (answer.kind === "missing" && isIssuesOff(answer.message))
+    return { observed: joinObserved([]), outcome: "kept", isOff: true };
+  if (
+    !repository ||
+    !(await isDeletion(ctx, repository, answer, priority)) ||
+    (await isOtherSideShown(ctx, wanted, priority))
+  )
     return { observed: joinObserved([]), outcome: "kept" };
   const place = answer.kind === "moved" && wanted.kind === "issue" ? placeIn(answer.location) : null;
   const from = { repositoryId: wanted.repositoryId, number: wanted.key };
@@ -94,6 +103,23 @@ async function isDeletion(
     default:
       return answer satisfies never;
   }
+}
+
+/**
+ * A pull request has two sides, each with an address. One side may be switched off or forbidden while the other is shown, and a
+ * tombstone is of both.
+ */
+async function isOtherSideShown(
+  ctx: Context,
+  { kind, repositoryId, key }: ResourceKey,
+  priority: Priority,
+): Promise<boolean> {
+  if (kind !== "issue" && kind !== "pull_request") return false;
+  const isPull = await ctx.db.count(sql`
+    select from issues where repository_id = ${repositoryId} and number = ${key} and is_pull_request and id is not null`);
+  if (isPull === 0) return false;
+  const other = `/repositories/${repositoryId}/${kind === "issue" ? "pulls" : "issues"}/${key}`;
+  return (await ctx.upstream.get(other, { priority })).kind === "ok";
 }
 
 export function tombstonesOf(ctx: Pick<Context, "clock">, { kind, repositoryId, key }: ResourceKey): Observed {

@@ -5,6 +5,7 @@ import { MARK_COLUMNS, type Mark, withMarks } from "../../mirror/store/marks.ts"
 import { enqueueRefreshes } from "../../queues/enqueue.ts";
 import { refreshesWithoutJob } from "../../queues/open-jobs.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
+import { rests } from "../problems/problems.ts";
 
 /** Queues the refresh of marks that are stored already. With Redis down the scheduler finds them later. */
 export async function enqueueMarks(
@@ -29,11 +30,20 @@ export async function enqueueMarks(
 const OVERDUE_MS = 15_000;
 const BATCH = 1_000;
 
-/** Queues the marks whose time has passed and whose job was lost, of the oldest. Answers how many. */
-export async function dispatchMarks(ctx: Pick<Context, "db" | "queues" | "redis" | "clock" | "log">): Promise<number> {
+/**
+ * Queues the marks whose time has passed and whose job was lost, of the oldest. A repository that was refused as a whole is
+ * tried by one of its marks. Answers how many.
+ */
+export async function dispatchMarks(
+  ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
+): Promise<number> {
   const due = new Date(ctx.clock.now().getTime() - OVERDUE_MS);
+  const key = sql`m.repository_id::text`;
   const marks = await ctx.db.query<Mark>(sql`
-    select ${MARK_COLUMNS} from refresh_marks m where m.not_before <= ${due} order by m.not_before limit ${BATCH}`);
+    select ${MARK_COLUMNS} from refresh_marks m where m.not_before <= ${due} and not ${rests(ctx, "refresh", key)}
+        and not exists (select from problems p, refresh_marks o where p.task = 'refresh' and p.key = ${key}
+          and o.repository_id = m.repository_id and (o.not_before, o.kind, o.key) < (m.not_before, m.kind, m.key))
+      order by m.not_before limit ${BATCH}`);
   // A backlog is not made longer by asking for all of it again.
   const lost = await refreshesWithoutJob(ctx, marks);
   await enqueueMarks(ctx, lost);

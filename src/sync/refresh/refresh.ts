@@ -14,10 +14,15 @@ import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Observed, type Seen } from "../../mirror/store/observation.ts";
 import type { ResourceKey } from "../../mirror/store/resource.ts";
 import { Batches } from "../../operations/batches.ts";
+import { Gather } from "../../operations/gather.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
+import { refreshId } from "../../queues/open-jobs.ts";
+import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { endOrPause } from "../following/pause.ts";
 import { RemovedError, refuseRemoved } from "../following/while-mirrored.ts";
+import { failAlone } from "../problems/isolated.ts";
+import { endProblem, findProblems, nameOf, type Problem, type Subject, tryAgain } from "../problems/problems.ts";
 import { refreshMergeability } from "../reads/mergeability.ts";
 import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
 import { pathOf, readAnew } from "../reads/read-anew.ts";
@@ -38,11 +43,13 @@ interface Refreshed {
 
 /**
  * Reads single resources anew, with authority. Reads that end while others are being stored share one transaction. A
- * read that a lagging replica may have answered does not settle the mark: the resource is asked for once more.
+ * read that a lagging replica may have answered does not settle the mark: the resource is asked for once more. A mark that
+ * cannot be answered is put off for a while. A 403 is said of the repository, so all of its marks wait.
  */
 export class Refreshes {
   readonly #ctx: Context;
   readonly #stores: Batches<Refreshed, "stored">;
+  readonly #problems: Gather<MarkKey, Troubles>;
 
   constructor(ctx: Context) {
     this.#ctx = ctx;
@@ -50,18 +57,35 @@ export class Refreshes {
       await enqueueMarks(ctx, await store(ctx, batch));
       return batch.map(() => "stored");
     });
+    this.#problems = new Gather((keys) => findTroubles(ctx, keys));
   }
 
   async refresh(wanted: MarkKey): Promise<Outcome> {
+    const ctx = this.#ctx;
+    const { own, whole } = await this.#problems.ask(wanted);
+    // A new reason to ask has brought the mark's time forward.
+    if (whole.problem?.isResting || (own.problem && (await this.#isPutOff(wanted)))) return "kept";
     try {
-      return isResource(wanted)
+      const outcome = isResource(wanted)
         ? await this.#refreshResource(wanted)
-        : await refreshMergeability(this.#ctx, wanted.repositoryId);
+        : await refreshMergeability(ctx, wanted.repositoryId);
+      for (const { subject, problem } of [own, whole]) if (problem) await endProblem(ctx, subject, problem);
+      return outcome;
     } catch (error) {
       // The mark stays, and the next refresh settles it if no wish brings the repository back.
       if (error instanceof RemovedError) return "unknown";
-      throw error;
+      const isForbidden = error instanceof UpstreamRefusedError && error.status === 403;
+      const { subject, problem } = isForbidden ? whole : own;
+      const nextAt = await failAlone(ctx, subject, error, problem);
+      const mark = subject.key === own.subject.key ? await ctx.reads.mark(wanted) : null;
+      if (mark) await postponeMarks(ctx.db, [{ ...mark, notBefore: nextAt }]);
+      return "kept";
     }
+  }
+
+  async #isPutOff(wanted: MarkKey): Promise<boolean> {
+    const mark = await this.#ctx.reads.mark(wanted);
+    return mark !== null && mark.notBefore > this.#ctx.clock.now();
   }
 
   async #refreshResource(wanted: ResourceKey): Promise<Outcome> {
@@ -93,10 +117,38 @@ export class Refreshes {
     await this.#stores.add({ observed: overruling(observed, wanted), mark, startedAt });
     // A repository that was said to be deleted, and is not, is followed again.
     const isCertain = mark && startedAt.getTime() > mark.askedAt.getTime() + REPLICA_LAG_MS;
-    if (wanted.kind === "repository" && known?.state === "paused" && outcome === "merged" && isCertain)
+    if (wanted.kind === "repository" && known?.state === "paused" && outcome === "merged" && isCertain) {
+      await tryAgain(ctx.db, { repositoryIds: [wanted.key] });
       await enqueueCatchUp(ctx, { repositoryId: wanted.key }, { atOnce: true });
+    }
     return outcome;
   }
+}
+
+interface Trouble {
+  subject: Subject;
+  problem: Problem | null;
+}
+
+/** How the reads of one mark went, and those of its repository. */
+interface Troubles {
+  own: Trouble;
+  whole: Trouble;
+}
+
+async function findTroubles(ctx: Context, keys: readonly MarkKey[]): Promise<Troubles[]> {
+  const subjects = keys.map((wanted) => {
+    const id = wanted.kind === "repository" ? wanted.key : wanted.repositoryId;
+    const repositoryId = id === 0 ? null : id;
+    const own: Subject = { task: "refresh", key: refreshId(wanted), repositoryId };
+    return { own, whole: repositoryId === null ? own : { ...own, key: String(repositoryId) } };
+  });
+  const problems = await findProblems(
+    ctx,
+    subjects.flatMap(({ own, whole }) => [own, whole]),
+  );
+  const troubleOf = (subject: Subject) => ({ subject, problem: problems.get(nameOf(subject)) ?? null });
+  return subjects.map(({ own, whole }) => ({ own: troubleOf(own), whole: troubleOf(whole) }));
 }
 
 function isResource(wanted: MarkKey): wanted is ResourceKey {

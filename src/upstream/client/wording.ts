@@ -18,6 +18,11 @@ export function isSuspension(status: number, message: string): boolean {
   return status === 403 && /installation has been suspended/i.test(message);
 }
 
+/** 410 is also said of an issue that was deleted. Both wordings were seen. */
+export function isIssuesOff(message: string): boolean {
+  return /issues (has been|are) disabled/i.test(message);
+}
+
 /** GitHub has no code for it: the error's is "custom". */
 export function isDuplicateHook(status: number, body: string): boolean {
   return status === 422 && body.includes("already exists");

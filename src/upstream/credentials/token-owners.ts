@@ -1,31 +1,42 @@
 import { sql } from "../../../db/sql.ts";
 import { objectOf } from "../../json.ts";
 import type { Stores } from "../../stores.ts";
-import { CredentialRejectedError, QuotaSpentError, UpstreamRefusedError } from "../client/errors.ts";
+import { UpstreamRefusedError } from "../client/errors.ts";
 import type { Upstream } from "../client/upstream.ts";
 import { parseTokens } from "./credentials.ts";
 
-/** Asks upstream once for the owner of each of several tokens: the tokens of one user share one quota. */
-export async function learnOwners(ctx: Pick<Stores, "config" | "db" | "log"> & { upstream: Upstream }): Promise<void> {
-  const tokens = [...parseTokens(ctx.config.upstreamTokens).keys()];
-  if (tokens.length < 2) return;
-  const rows = await ctx.db.query<{ fingerprint: string }>(sql`select fingerprint from token_owners`);
+type Asking = Pick<Stores, "config" | "db">;
+
+/**
+ * The tokens, by fingerprint, of which it matters whose they are, and is not known: the tokens of one user share one quota, and a
+ * user's own token sees what no other does.
+ */
+export async function tokensWithoutOwner({ config, db }: Asking): Promise<string[]> {
+  const tokens = [...parseTokens(config.upstreamTokens).keys()];
+  const wished = await db.count(sql`select from selections where account_type = 'User' limit 1`);
+  if (tokens.length < 2 && wished === 0) return [];
+  const rows = await db.query<{ fingerprint: string }>(sql`select fingerprint from token_owners`);
   const known = new Set(rows.map(({ fingerprint }) => fingerprint));
-  for (const credential of tokens.filter((each) => !known.has(each))) {
-    try {
-      const answer = await ctx.upstream.get("/user", { priority: "caller", credential });
-      if (answer.kind !== "ok") continue;
-      const { id, login } = objectOf(answer.body);
-      if (typeof id !== "number" || typeof login !== "string") continue;
-      await ctx.db.query(sql`
-        insert into token_owners (fingerprint, user_id, login) values (${credential}, ${id}, ${login})
-          on conflict (fingerprint) do update set user_id = excluded.user_id, login = excluded.login`);
-      ctx.upstream.credentialsChanged();
-    } catch (error) {
-      // A token that is rejected, spent or without a user is asked about again at the next look. It must not stop the others.
-      const isPassing = error instanceof CredentialRejectedError || error instanceof QuotaSpentError;
-      if (!isPassing && !(error instanceof UpstreamRefusedError)) throw error;
-      ctx.log.debug({ credential, reason: error.message }, "It is not known whose token this is");
-    }
-  }
+  return tokens.filter((each) => !known.has(each));
+}
+
+/** Asks upstream whose token it is. @throws UpstreamRefusedError when it has no user */
+export async function learnOwner(ctx: Pick<Stores, "db"> & { upstream: Upstream }, credential: string): Promise<void> {
+  const answer = await ctx.upstream.get("/user", { priority: "caller", credential });
+  const { id, login } = objectOf(answer.kind === "ok" ? answer.body : null);
+  if (typeof id !== "number" || typeof login !== "string")
+    throw new UpstreamRefusedError(404, "upstream does not say whose token this is", null);
+  await ctx.db.query(sql`
+    insert into token_owners (fingerprint, user_id, login) values (${credential}, ${id}, ${login})
+      on conflict (fingerprint) do update set user_id = excluded.user_id, login = excluded.login`);
+  ctx.upstream.credentialsChanged();
+}
+
+/** One of our tokens that is the user's own, by fingerprint; null: none is known to be. */
+export async function tokenOf({ config, db }: Asking, login: string): Promise<string | null> {
+  const ours = [...parseTokens(config.upstreamTokens).keys()];
+  const [row] = await db.query<{ fingerprint: string }>(sql`
+    select fingerprint from token_owners where lower(login) = ${login.toLowerCase()} and fingerprint = any(${ours}::text[])
+      order by fingerprint limit 1`);
+  return row?.fingerprint ?? null;
 }

@@ -1,0 +1,61 @@
+import type { Queries } from "../../db/database.ts";
+import { sql } from "../../db/sql.ts";
+import type { Task } from "../sync/problems/problems.ts";
+
+/** A task that fails, and why. Of many marks of a repository the latest speaks for all. */
+interface Row {
+  task: Task;
+  key: string;
+  repository_id: string | null;
+  problem: string;
+  /** How many fail like this. */
+  things: number;
+}
+
+/** What fails of each repository, in words, by its id. */
+export async function loadRepositoryProblems(db: Queries): Promise<Map<string, string>> {
+  const rows = await db.query<Row>(sql`
+    select distinct on (repository_id, task) repository_id, task, key, problem,
+        (count(*) over (partition by repository_id, task))::int as things
+      from problems where repository_id is not null order by repository_id, task, failed_at desc`);
+  const sentences = Map.groupBy(rows, (row) => row.repository_id ?? "");
+  return new Map([...sentences].map(([id, of]) => [id, of.map(sentenceOf).join("; ")]));
+}
+
+/** What fails and is no repository's. A wish shows its problem itself. */
+export async function loadCommonProblems({ db }: { db: Queries }): Promise<string[]> {
+  const rows = await db.query<Row>(sql`
+    select task, key, repository_id, problem, 1 as things from problems
+      where repository_id is null and task <> 'select' order by task, key`);
+  return rows.map(sentenceOf);
+}
+
+/** Pure. */
+function sentenceOf({ task, key, problem, things }: Row): string {
+  return `${subjectOf(task, key, things)}: ${problem}`;
+}
+
+function subjectOf(task: Task, key: string, things: number): string {
+  switch (task) {
+    case "backfill":
+      return "its copy fails";
+    case "catch-up":
+      return "its catch-ups fail";
+    case "sweep":
+      return "sweeps fail";
+    case "audit":
+      return "its audit fails";
+    case "hook":
+      return "its webhook cannot be checked";
+    case "refresh":
+      return things > 1 ? `${things} single reads fail, the last of them` : `the read of ${key} fails`;
+    case "installation":
+      return key === "app" ? "the App's installations cannot be read" : `installation ${key} of the App cannot be read`;
+    case "token":
+      return `it is not known whose token ${key} is`;
+    case "select":
+      return key;
+    default:
+      return task satisfies never;
+  }
+}

@@ -1,0 +1,132 @@
+import type { Context } from "../../context.ts";
+import { reasonOf } from "../../operations/failure.ts";
+import { QuotaSpentError } from "../../upstream/client/errors.ts";
+import { verdictOn, type Waiting } from "./causes.ts";
+import { type Cause, endProblem, findProblems, nameOf, noteFailure, type Problem, type Subject } from "./problems.ts";
+
+type Isolating = Pick<Context, "db" | "clock" | "config" | "random" | "log">;
+
+/**
+ * How to do something to each of several things. Whatever loops over repositories, installations, wishes, hooks, marks or tokens
+ * goes through `eachAlone`, so that none of them stops the others.
+ */
+interface Each<Item, Value> {
+  subjectOf(item: Item): Subject;
+  /** Those that need the same credential: when it is spent for one, the others of the group wait as well. Default: all. */
+  groupOf?(item: Item): unknown;
+  /** Default 1. */
+  atOnce?: number;
+  signal?: AbortSignal | undefined;
+  work(item: Item): Promise<Value>;
+  /** Is given what each batch brought before the next is begun. `failed`: their turn is over all the same. */
+  store?(done: readonly { item: Item; value: Value }[], failed: readonly Item[]): Promise<void>;
+}
+
+/**
+ * Does the work for each item that is not left alone, in their order. An item that fails keeps its problem in words, and is
+ * left alone for a while, which doubles with each failure. Answers why some could not be tried; null: each was.
+ * @throws what is no item's fault, such as an absent Postgres
+ */
+export async function eachAlone<Item, Value>(
+  ctx: Isolating,
+  items: readonly Item[],
+  { subjectOf, groupOf = () => null, atOnce = 1, signal, work, store }: Each<Item, Value>,
+): Promise<Waiting | null> {
+  const problems = await findProblems(ctx, items.map(subjectOf));
+  const problemOf = (item: Item) => problems.get(nameOf(subjectOf(item)));
+  const waiting = new Map<unknown, Waiting>();
+  const open = items.filter((item) => !problemOf(item)?.isResting);
+  for (let start = 0; start < open.length && !signal?.aborted; start += atOnce) {
+    const some = open.slice(start, start + atOnce).filter((item) => !waiting.has(groupOf(item)));
+    const settled = await Promise.allSettled(some.map((item) => work(item)));
+    const done: { item: Item; value: Value }[] = [];
+    const failed: { item: Item; cause: Cause; error: unknown }[] = [];
+    const elsewhere: unknown[] = [];
+    for (const [at, item] of some.entries()) {
+      const outcome = settled[at];
+      if (outcome?.status === "fulfilled") done.push({ item, value: outcome.value });
+      if (outcome?.status !== "rejected") continue;
+      const verdict = verdictOn(outcome.reason);
+      if (verdict.kind === "waits") waiting.set(groupOf(item), verdict.error);
+      else if (verdict.kind === "elsewhere") elsewhere.push(outcome.reason);
+      else failed.push({ item, cause: verdict.cause, error: outcome.reason });
+    }
+    await store?.(
+      done,
+      failed.map(({ item }) => item),
+    );
+    for (const { item, cause, error } of failed) await note(ctx, subjectOf(item), cause, error, problemOf(item));
+    for (const { item } of done) {
+      const problem = problemOf(item);
+      if (problem) await endProblem(ctx, subjectOf(item), problem);
+    }
+    if (elsewhere.length > 0) throw elsewhere[0];
+  }
+  return soonest([...waiting.values()]);
+}
+
+/** So often a job is tried again within seconds, by its queue, before it is left alone. */
+const QUICK_TRIES = 3;
+
+/**
+ * The same for the one thing that a job is about. False: it is left alone for now, or failed. What mostly passes within
+ * seconds is thrown the first few times, so that the queue tries again.
+ */
+export async function tryAlone(ctx: Isolating, subject: Subject, work: () => Promise<unknown>): Promise<boolean> {
+  const problem = (await findProblems(ctx, [subject])).get(nameOf(subject)) ?? null;
+  if (problem?.isResting && !isQuick(problem.cause, problem.failures)) return false;
+  try {
+    await work();
+  } catch (error) {
+    await failAlone(ctx, subject, error, problem);
+    return false;
+  }
+  if (problem) await endProblem(ctx, subject, problem);
+  return true;
+}
+
+/**
+ * Notes that the one thing has failed, and answers until when it is left alone.
+ * @param problem as it stood before
+ * @throws the error itself if it is not the thing's fault, or mostly passes within seconds
+ */
+export async function failAlone(
+  ctx: Isolating,
+  subject: Subject,
+  error: unknown,
+  problem: Problem | null,
+): Promise<Date> {
+  const verdict = verdictOn(error);
+  if (verdict.kind !== "failed") throw error;
+  const nextAt = await note(ctx, subject, verdict.cause, error, problem);
+  if (isQuick(verdict.cause, (problem?.failures ?? 0) + 1)) throw error;
+  return nextAt;
+}
+
+function isQuick(cause: Cause, failures: number): boolean {
+  return (cause === "unavailable" || cause === "own") && failures <= QUICK_TRIES;
+}
+
+async function note(
+  ctx: Isolating,
+  subject: Subject,
+  cause: Cause,
+  error: unknown,
+  known: Problem | null | undefined,
+): Promise<Date> {
+  const failures = (known?.failures ?? 0) + 1;
+  const reason = reasonOf(error);
+  const problem = cause === "own" ? `Tain itself failed, and its log says where: ${reason}` : reason;
+  const nextAt = await noteFailure(ctx, subject, { cause, problem, failures });
+  const told = { ...subject, failures, nextAt };
+  if (cause === "own") ctx.log.error({ ...told, err: error }, "Something failed alone, by a fault of ours");
+  else ctx.log.warn({ ...told, reason }, "Something failed alone, and is left alone for a while");
+  return nextAt;
+}
+
+/** What ends first. */
+function soonest(waiting: readonly Waiting[]): Waiting | null {
+  const spent = waiting.filter((error) => error instanceof QuotaSpentError);
+  const first = spent.toSorted((a, b) => a.resetAt.getTime() - b.resetAt.getTime())[0];
+  return first ?? waiting[0] ?? null;
+}

@@ -1,0 +1,138 @@
+import { createHash } from "node:crypto";
+import type { Queries } from "../../../db/database.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { type Backoff, waitAfterMs } from "../../operations/backoff.ts";
+import { parseTokens } from "../../upstream/credentials/credentials.ts";
+
+/**
+ * Why one thing failed, though others may go well:
+ * - absent: upstream does not show it. Deleted, hidden, forbidden and misspelt look alike.
+ * - refused: upstream understood, and will not (403 by a permission, SAML, 422 …).
+ * - unavailable: upstream failed with 5xx, ran out of time, or its answer could not be read.
+ * - own: a bug of ours. It is logged as an error, and must not stop the others either.
+ */
+export type Cause = "absent" | "refused" | "unavailable" | "own";
+
+/** What is done to one thing at a time. This module alone writes the table `problems`. */
+export type Task =
+  | "select"
+  | "token"
+  | "installation"
+  | "backfill"
+  | "catch-up"
+  | "sweep"
+  | "audit"
+  | "refresh"
+  | "hook";
+
+/** One thing that may fail alone. */
+export interface Subject {
+  task: Task;
+  /** What it is done to: a wish, an installation, a repository's id … */
+  key: string;
+  /** The repository that it concerns; null: none, or several. */
+  repositoryId: number | null;
+}
+
+/** How it failed when it was last tried. */
+export interface Problem {
+  cause: Cause;
+  failures: number;
+  since: Date;
+  /** It is left alone for now. */
+  isResting: boolean;
+}
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+/** How long it is left alone. What is gone seldom comes back, and a 404 is never free: twelve requests a day at most. */
+const WAITS: Record<Cause, Backoff> = {
+  absent: { firstMs: 5 * MINUTE, longestMs: 4 * HOUR },
+  refused: { firstMs: MINUTE, longestMs: HOUR },
+  // Mostly over within seconds.
+  unavailable: { firstMs: 1_000, longestMs: HOUR },
+  own: { firstMs: 1_000, longestMs: HOUR },
+};
+/** What began to fail within this time of one another probably failed for one reason: upstream was down. */
+const TOGETHER = `${5 * MINUTE} milliseconds`;
+
+type Asking = Pick<Context, "db" | "clock" | "config">;
+
+/** The subjects' problems, by `nameOf`. */
+export async function findProblems(ctx: Asking, subjects: readonly Subject[]): Promise<Map<string, Problem>> {
+  if (subjects.length === 0) return new Map();
+  const tasks = sql.array([...new Set(subjects.map(({ task }) => task))], "text");
+  const keys = sql.array(
+    subjects.map(({ key }) => key),
+    "text",
+  );
+  const rows = await ctx.db.prepared<Subject & Problem>(sql`
+    select p.task, p.key, p.cause, p.failures, p.since, ${isResting(ctx)} as "isResting" from problems p
+      where p.task = any(${tasks}::text[]) and p.key = any(${keys}::text[])`);
+  return new Map(rows.map((row) => [nameOf(row), row]));
+}
+
+export function nameOf({ task, key }: Pick<Subject, "task" | "key">): string {
+  return `${task} ${key}`;
+}
+
+/** Of a row `p`. */
+function isResting({ clock, config }: Pick<Context, "clock" | "config">): Sql {
+  return sql`(p.next_at > ${clock.now()} and p.credentials = ${credentialsOf(config)})`;
+}
+
+/** Whether the task is to leave that alone for now; `key` is a text in SQL. */
+export function rests(ctx: Pick<Context, "clock" | "config">, task: Task, key: Sql): Sql {
+  return sql`exists (select from problems p where p.task = ${task} and p.key = ${key} and ${isResting(ctx)})`;
+}
+
+/** Changes with the credentials: what one of them was refused, another may be given. */
+function credentialsOf({ upstreamTokens, appId, appPrivateKey }: Context["config"]): string {
+  const all = [...parseTokens(upstreamTokens).keys()].sort().concat(appId ?? "", appPrivateKey ?? "");
+  return createHash("sha256").update(all.join(" ")).digest("hex").slice(0, 16);
+}
+
+/** Notes one more failure, and answers until when the subject is left alone. */
+export async function noteFailure(
+  ctx: Asking & Pick<Context, "random">,
+  { task, key, repositoryId }: Subject,
+  { cause, problem, failures }: { cause: Cause; problem: string; failures: number },
+): Promise<Date> {
+  const now = ctx.clock.now();
+  const nextAt = new Date(now.getTime() + waitAfterMs(failures, WAITS[cause], ctx.random));
+  await ctx.db.query(sql`
+    insert into problems (task, key, repository_id, cause, problem, failures, since, failed_at, next_at, credentials)
+      values (${task}, ${key}, ${repositoryId}, ${cause}, ${problem}, ${failures}, ${now}, ${now}, ${nextAt}, ${credentialsOf(ctx.config)})
+      on conflict (task, key) do update set cause = excluded.cause, problem = excluded.problem, failures = excluded.failures,
+        failed_at = excluded.failed_at, next_at = excluded.next_at, credentials = excluded.credentials`);
+  return nextAt;
+}
+
+/** It went well. What began to fail with it, when upstream was down, need not wait any longer either. */
+export async function endProblem(ctx: Asking, { task, key }: Subject, { cause, since }: Problem): Promise<void> {
+  await ctx.db.query(sql`delete from problems where task = ${task} and key = ${key}`);
+  if (cause !== "unavailable") return;
+  const now = ctx.clock.now();
+  await ctx.db.query(sql`
+    update problems set next_at = ${now} where cause = 'unavailable' and next_at > ${now}
+      and since between ${since}::timestamptz - ${TOGETHER}::interval and ${since}::timestamptz + ${TOGETHER}::interval`);
+}
+
+type Which = { repositoryIds: readonly number[] } | { task: Task; keys: readonly string[] };
+
+function isMeant(which: Which): Sql {
+  return "task" in which
+    ? sql`task = ${which.task} and key = any(${which.keys}::text[])`
+    : sql`repository_id = any(${which.repositoryIds}::bigint[])`;
+}
+
+/** What they were of is followed anew, or no longer. */
+export async function forgetProblems(queries: Queries, which: Which): Promise<void> {
+  await queries.query(sql`delete from problems where ${isMeant(which)}`);
+}
+
+/** There is a reason to try again at once: a webhook, an operator's word, a permission that is back. */
+export async function tryAgain(queries: Queries, which: Which): Promise<void> {
+  await queries.query(sql`update problems set next_at = failed_at where ${isMeant(which)}`);
+}

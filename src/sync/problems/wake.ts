@@ -1,0 +1,23 @@
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { enqueueBackfill, enqueueCatchUp } from "../../queues/enqueue.ts";
+import { repositoriesWithoutJob } from "../../queues/open-jobs.ts";
+
+const BATCH = 100;
+
+/**
+ * Queues the copies and catch-ups that failed and have been left alone for long enough: they need not wait for the next interval.
+ * Everything else that fails is looked for by its own task.
+ */
+export async function wakeRested(ctx: Pick<Context, "db" | "queues" | "redis" | "clock">): Promise<void> {
+  const rows = await ctx.db.query<{ task: "backfill" | "catch-up"; id: number }>(sql`
+    select p.task, p.repository_id::float8 as id from problems p join repository_syncs s using (repository_id)
+      where p.next_at <= ${ctx.clock.now()} and (p.task = 'backfill' and s.state = 'backfilling'
+        or p.task = 'catch-up' and s.state in ('live', 'paused'))
+      order by p.next_at limit ${BATCH}`);
+  const idsOf = (task: string) => rows.filter((row) => row.task === task).map(({ id }) => id);
+  for (const repositoryId of await repositoriesWithoutJob(ctx, "backfill", idsOf("backfill")))
+    await enqueueBackfill(ctx, { repositoryId });
+  for (const repositoryId of await repositoriesWithoutJob(ctx, "catchUp", idsOf("catch-up")))
+    await enqueueCatchUp(ctx, { repositoryId });
+}
