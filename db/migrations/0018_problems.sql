@@ -30,7 +30,8 @@ comment on column problems.credentials is 'A digest of the credentials that it f
 
 insert into problems (task, key, cause, problem, failures, since, failed_at, next_at, credentials)
   select 'select', pattern, 'absent', problem, 1, added_at, added_at, added_at, '' from selections where problem is not null;
-alter table selections drop column problem;
+-- A process of 0.2.0 goes on to write it.
+comment on column selections.problem is 'Not read any more: see the table problems.';
 alter table selections add column account_type text;
 comment on column selections.account_type is 'User or Organization, of a wish `owner/*`: where its repositories are listed; null while upstream has not said.';
 

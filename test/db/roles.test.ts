@@ -73,7 +73,7 @@ test("a web process changes neither the schema nor how the mirror follows, and r
       "delete from repositories",
       "delete from refresh_marks",
       "delete from writes",
-    "update writes set token = null",
+      "update writes set token = null",
       "select token from writes",
       "insert into token_owners (fingerprint, user_id, login) values ('x', 1, 'x')",
     ]),
@@ -103,7 +103,15 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     return rows.map(({ name }) => name);
   };
   const following = ["audit_pages", "audits", "backfill_phases", "hook_checks", "installation_repositories"];
-  const followed = ["installations", "origin", "repository_syncs", "schema_migrations", "selections", "sweeps"];
+  const followed = [
+    "installations",
+    "origin",
+    "problems",
+    "repository_syncs",
+    "schema_migrations",
+    "selections",
+    "sweeps",
+  ];
   expect(await withheld("tain_web", "select")).toEqual([]);
   expect(await withheld("tain_web", "insert")).toEqual(["api_tokens", ...following, ...followed, "token_owners"]);
   expect(await withheld("tain_web", "update")).toEqual([...following, ...followed, "token_owners"]);

@@ -11,12 +11,12 @@ import { InterruptedError, RemovedError } from "../following/while-mirrored.ts";
 import { PullsNotShownError } from "../reads/graphql-pulls.ts";
 import type { Cause } from "./problems.ts";
 
-/** Upstream does not show what was asked for. The message says so in words for whoever wished for it. */
+/** Upstream does not show what was asked for. The message says so in words for the one who wished for it. */
 export class AbsentError extends Error {
   override name = "AbsentError";
 }
 
-/** Whoever would ask may not, for now. All that the same credential is needed for has to wait. */
+/** The credential may not ask, for now. All that the same credential is needed for has to wait. */
 export type Waiting = QuotaSpentError | CredentialRejectedError;
 
 type Verdict =
