@@ -80,6 +80,13 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "matrix",
+    proves: "Every kind of caller is shown of every kind of repository, by every operation, what upstream shows them.",
+    minutes: 40,
+    commands: [{ args: ["test", "test/matrix/matrix.test.ts"], env: { MATRIX: "1" } }],
+    figures: (lines) => [atLeast("cells", numberAt(printed(lines, "matrix")[0], "cells"), 50_000)],
+  },
+  {
     name: "floor",
     proves:
       "10,000 issues and 5,000 pull requests with 95,000 comments and reviews are copied for hardly more than the 1,003 " +

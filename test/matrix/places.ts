@@ -1,0 +1,155 @@
+import type { PullIssue, Repository, User, Visibility } from "../../src/simulator/records.ts";
+import type { Simulator } from "../../src/simulator/running.ts";
+import type { Target } from "../api/targets.ts";
+
+/** Repositories, by what becomes of each: all but the first three change while the mirror serves them. */
+export const PLACES = ["open", "secret", "inner", "closed", "paused", "gone", "renamed", "moved"] as const;
+export type PlaceName = (typeof PLACES)[number];
+
+const FIRST: Readonly<Record<PlaceName, Visibility>> = {
+  open: "public",
+  secret: "private",
+  inner: "internal",
+  closed: "public",
+  paused: "public",
+  gone: "private",
+  renamed: "private",
+  moved: "private",
+};
+
+/** What a mark belongs to: the repository, an issue, a pull request, or what comes with either of these. */
+const KINDS = ["home", "case", "patch", "tag"] as const;
+export type MarkKind = (typeof KINDS)[number];
+
+/** A word that stands in one repository alone, in what is of this kind. */
+export function markOf(place: PlaceName, kind: MarkKind): string {
+  return `mrk${place}${kind}`;
+}
+
+const MARKS = new RegExp(`mrk(${PLACES.join("|")})(${KINDS.join("|")})`, "g");
+
+/** The marks in a text, as `place kind`, each once. */
+export function marksIn(text: string): string[] {
+  return [...new Set([...text.matchAll(MARKS)].map(([, place, kind]) => `${place} ${kind}`))].sort();
+}
+
+export interface Place {
+  name: PlaceName;
+  repository: Repository;
+  issue: { number: number; id: number };
+  pull: { number: number; id: number };
+  /** What paths name, where `:number` and a comment are an issue's own, and where they are a pull request's. */
+  targets: { issue: Target; pull: Target };
+  /** What it was called when the mirror saw it first. */
+  formerName: string;
+}
+
+/** Who owns them; `octo` is a member of `acme`, and the author of everything. */
+export interface Owners {
+  acme: User;
+  other: User;
+  octo: User;
+}
+
+export function addOwners({ world }: Pick<Simulator, "world">): Owners {
+  const octo = world.addUser({ login: "octo" });
+  const acme = world.addUser({ login: "acme", type: "Organization", memberIds: [octo.id] });
+  const other = world.addUser({ login: "other-owner", type: "Organization", memberIds: [octo.id] });
+  return { acme, other, octo };
+}
+
+export function addPlace({ world }: Pick<Simulator, "world">, { acme, octo }: Owners, name: PlaceName): Place {
+  const mark = (kind: MarkKind) => markOf(name, kind);
+  const repository = world.addRepository({
+    ownerId: acme.id,
+    name: `at-${name}`,
+    visibility: FIRST[name],
+    description: mark("home"),
+    topics: [mark("home")],
+  });
+  const label = world.addLabel({ repository, name: `named-${name}`, description: mark("tag") });
+  const milestone = world.addMilestone({ repository, title: `goal of ${name}`, description: mark("tag") });
+  const usual = {
+    repository,
+    authorId: octo.id,
+    labelIds: [label.id],
+    milestoneId: milestone.id,
+    assigneeIds: [octo.id],
+  };
+  const end = (ref: string) => ({
+    ref,
+    sha: world.newSha(),
+    label: `acme:${ref}`,
+    userId: acme.id,
+    repositoryId: repository.id,
+  });
+  const issue = world.addIssue({ ...usual, title: `A ${mark("case")}`, body: `Text of ${mark("case")}` });
+  const addPull = (more: object = {}): PullIssue =>
+    world.addIssue({
+      ...usual,
+      title: `A ${mark("patch")}`,
+      body: `Text of ${mark("patch")}`,
+      pull: { head: end(mark("patch")), base: end("main"), ...more },
+    });
+  const pull = addPull();
+  const merged = addPull({ mergedAt: world.now(), mergedById: octo.id, mergeCommitSha: world.newSha() });
+  merged.state = "closed";
+  merged.closedAt = world.now();
+  const onIssue = world.addComment({ issue, authorId: octo.id, body: `On ${mark("case")}` });
+  const onPull = world.addComment({ issue: pull, authorId: octo.id, body: `On ${mark("patch")}` });
+  const review = world.addReview({ issue: pull, authorId: octo.id, state: "APPROVED", body: `Of ${mark("patch")}` });
+  const reviewComment = world.addReviewComment({
+    issue: pull,
+    authorId: octo.id,
+    body: `In ${mark("patch")}`,
+    path: "a.ts",
+    commitId: pull.pull.head.sha,
+    reviewId: review.id,
+  });
+  const id = (kind: Parameters<typeof world.nodeId>[0], row: Parameters<typeof world.nodeId>[1]) =>
+    world.nodeId(kind, row, repository.id);
+  const page = `https://github.com/acme/${repository.name}`;
+  const target = (of: typeof issue, comment: { id: number }): Target => ({
+    id: repository.id,
+    fullName: `acme/${repository.name}`,
+    ownerId: acme.id,
+    title: issue.title,
+    params: {
+      number: String(of.number),
+      "pulls/number": String(pull.number),
+      merged: String(merged.number),
+      "milestones/number": String(milestone.number),
+      name: label.name,
+      "issues/comments/id": String(comment.id),
+      "pulls/comments/id": String(reviewComment.id),
+      "comments/id": String(reviewComment.id),
+      "reviews/id": String(review.id),
+      assignee: "octo",
+    },
+    nodes: {
+      repository: world.nodeId("Repository", repository),
+      issue: id("Issue", issue),
+      pull: id("PullRequest", { id: pull.pull.id, createdAt: pull.createdAt }),
+      onIssue: id("IssueComment", onIssue),
+      onPull: id("IssueComment", onPull),
+      review: id("PullRequestReview", review),
+      reviewComment: id("PullRequestReviewComment", reviewComment),
+      label: id("Label", label),
+      milestone: id("Milestone", milestone),
+    },
+    pages: [
+      page,
+      `${page}/issues/${issue.number}`,
+      `${page}/pull/${pull.number}`,
+      `${page}/milestone/${milestone.number}`,
+    ],
+  });
+  return {
+    name,
+    repository,
+    issue: { number: issue.number, id: issue.id },
+    pull: { number: pull.number, id: pull.pull.id },
+    targets: { issue: target(issue, onIssue), pull: target(pull, onPull) },
+    formerName: `acme/${repository.name}`,
+  };
+}

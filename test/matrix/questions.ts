@@ -1,0 +1,276 @@
+/** What is asked: every operation that the router and the schema list, so a new one is asked by itself. */
+import {
+  type GraphQLArgument,
+  type GraphQLField,
+  type GraphQLNamedType,
+  type GraphQLSchema,
+  getNamedType,
+  getNullableType,
+  isAbstractType,
+  isCompositeType,
+  isInputObjectType,
+  isInterfaceType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+  isUnionType,
+} from "graphql";
+import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { pathOf } from "../api/targets.ts";
+import { markOf, type Place } from "./places.ts";
+
+export interface Question {
+  name: string;
+  method: string;
+  path: string;
+  body?: string;
+  /**
+   * What the answer is held to beside the bounds of the access rule. "upstream": what upstream answers. "rule", where its
+   * stand-in has no such operation: what our token for all is shown, as far as the rule allows it. "bounds": nothing more,
+   * because the answer tells of the caller.
+   */
+  truth: "upstream" | "rule" | "bounds";
+}
+
+/** Upstream's stand-in does not have these. */
+const NOT_SIMULATED = new Set(["/assignees", "/assignees/:assignee", "/milestones/:number/labels"]);
+
+/** Nor these fields; the last two are refused here in part, since the mirror does not hold them. */
+const FIELDS_NOT_SIMULATED = new Set(["nickname", "projectCards", "templateRepository", "commits", "watchers"]);
+
+/** Numbers and comments that may be an issue's or a pull request's. */
+const OF_EITHER = /^\/issues\/(:number|comments\/:id)/;
+
+/** Ways to name a repository in a path. */
+export function addressesOf({ targets, formerName }: Place): string[] {
+  const { fullName, id } = targets.issue;
+  return [...new Set([`/repos/${fullName}`, `/repos/${formerName}`, `/repositories/${id}`])];
+}
+
+/** Every read below the repository, which is named by `address`. */
+export function readsOf(place: Place, address: string): Question[] {
+  return REST_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method === "GET").flatMap(
+    ({ path }) =>
+      Object.entries(place.targets)
+        .filter(([of]) => of === "issue" || OF_EITHER.test(path))
+        .map(
+          ([of, target]): Question => ({
+            name: `GET ${path} of ${of}`,
+            method: "GET",
+            path: address + pathOf(path, target),
+            truth: NOT_SIMULATED.has(path) ? "rule" : "upstream",
+          }),
+        ),
+  );
+}
+
+/** Every read that is above repositories, with values that might lead into this one. */
+export function readsAbove({ name, targets, repository }: Place, owner: { login: string; id: number }): Question[] {
+  const { fullName } = targets.issue;
+  const searches: Record<string, string[]> = {
+    "/search/issues": [
+      markOf(name, "case"),
+      markOf(name, "patch"),
+      `${markOf(name, "case")} OR ${markOf(name, "patch")} is:open`,
+      `repo:${fullName}`,
+      `repo:${fullName} label:named-${name}`,
+    ],
+    "/search/repositories": [markOf(name, "home"), `repo:${fullName}`],
+    "/search/labels": [`named-${name}`, markOf(name, "tag")],
+  };
+  return REST_OPERATIONS.filter(({ route }) => route.run.of === "service" && route.method === "GET").flatMap(
+    ({ path }) => {
+      const values: Record<string, string> = { ":id": String(owner.id), ":login": owner.login };
+      const at = path.replace(/:\w+/g, (one) => values[one] ?? one);
+      return (searches[path] ?? [""]).map((q): Question => {
+        const asked = new URLSearchParams({
+          per_page: "100",
+          ...(q === "" ? {} : { q }),
+          ...(path === "/search/labels" ? { repository_id: String(repository.id) } : {}),
+          ...(path.endsWith("/issues") && q === "" ? { filter: "all", state: "all" } : {}),
+        });
+        return { name: `GET ${path} ${q}`, method: "GET", path: `${at}?${asked}`, truth: q === "" ? "bounds" : "rule" };
+      });
+    },
+  );
+}
+
+/** Every write below the repository, with nothing to write. */
+export function writesOf(place: Place, address: string): Question[] {
+  return REST_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method !== "GET").flatMap(
+    ({ path, route }) =>
+      Object.entries(place.targets)
+        .filter(([of]) => of === "issue" || OF_EITHER.test(path))
+        .map(
+          ([of, target]): Question => ({
+            name: `${route.method} ${path} of ${of}`,
+            method: route.method,
+            path: address + pathOf(path, target),
+            body: "{}",
+            truth: "upstream",
+          }),
+        ),
+  );
+}
+
+const asGraphql = (name: string, query: string, variables: object): Question => ({
+  name: `GraphQL ${name}`,
+  method: "POST",
+  path: "/graphql",
+  body: JSON.stringify({ query, variables }),
+  truth: "upstream",
+});
+
+type Field = GraphQLField<unknown, unknown>;
+
+/** Every field of the schema that leads to a repository, and every field that a repository has. */
+export function queriesOf(schema: GraphQLSchema, place: Place): Question[] {
+  const { name: placeName, targets } = place;
+  const questions: Question[] = [];
+  const addresses = new Set([targets.issue.fullName, place.formerName]);
+  for (const fullName of addresses) {
+    const [owner = "", name = ""] = fullName.split("/");
+    const former = fullName === targets.issue.fullName ? "" : ", by its former name";
+    const by = (inner: string) => `query($owner: String!, $name: String!) { ${inner} }`;
+    const at = (inner: string) => by(`repository(owner: $owner, name: $name) { id ${inner} }`);
+    const named = { owner, name };
+    for (const [fieldName, inner] of fieldsOf(schema, "Repository", targets))
+      questions.push(asGraphql(`Repository.${fieldName}${former}`, at(inner), named));
+    for (const account of ["repositoryOwner", "organization", "user"]) {
+      const inner = "repositories(first: 100) { totalCount nodes { description } }";
+      const one = "repository(name: $name) { description issues { totalCount } }";
+      questions.push(asGraphql(`${account}.repository${former}`, by(`${account}(login: $owner) { ${one} }`), named));
+      const list = `query($owner: String!) { ${account}(login: $owner) { ${inner} } }`;
+      questions.push({ ...asGraphql(`${account}.repositories`, list, { owner }), truth: "bounds" });
+    }
+  }
+  questions.push({
+    ...asGraphql("viewer", "{ viewer { repositories(first: 100) { totalCount nodes { description } } } }", {}),
+    truth: "bounds",
+  });
+  const nodes = { ...targets.pull.nodes, ...targets.issue.nodes };
+  for (const [kind, id] of Object.entries(nodes)) {
+    const shown = eachOf(schema, "Node");
+    questions.push(asGraphql(`node of ${kind}`, `query($id: ID!) { node(id: $id) { ${shown} } }`, { id }));
+    questions.push(
+      asGraphql(`nodes of ${kind}`, `query($ids: [ID!]!) { nodes(ids: $ids) { ${shown} } }`, { ids: [id] }),
+    );
+  }
+  for (const url of targets.issue.pages) {
+    const query = `query($url: URI!) { resource(url: $url) { url ${eachOf(schema, "UniformResourceLocatable")} } }`;
+    questions.push({ ...asGraphql(`resource ${url}`, query, { url }), truth: "rule" });
+  }
+  const found = `issueCount repositoryCount nodes { ${eachOf(schema, "SearchResultItem")} }`;
+  for (const [type, q] of [
+    ["ISSUE", markOf(placeName, "case")],
+    ["ISSUE", markOf(placeName, "patch")],
+    ["ISSUE", `repo:${targets.issue.fullName}`],
+    ["REPOSITORY", markOf(placeName, "home")],
+    ["REPOSITORY", `repo:${targets.issue.fullName}`],
+  ])
+    questions.push(
+      asGraphql(
+        `search ${type} ${q}`,
+        `query($q: String!) { search(type: ${type}, query: $q, first: 50) { ${found} } }`,
+        {
+          q,
+        },
+      ),
+    );
+  return questions;
+}
+
+/** Every mutation, of what is in the place. */
+export function mutationsOf(schema: GraphQLSchema, { targets }: Place): Question[] {
+  const { nodes } = targets.issue;
+  const ids: Record<string, string | undefined> = {
+    repositoryId: nodes.repository,
+    pullRequestId: nodes.pull,
+    labelIds: nodes.label,
+    id: nodes.onIssue,
+  };
+  return Object.values(schema.getMutationType()?.getFields() ?? {}).map(({ name, args }) => {
+    const type = getNamedType(args[0]?.type);
+    if (!isInputObjectType(type)) throw new Error(`The mutation ${name} takes no input`);
+    const given = Object.values(type.getFields()).flatMap((field): [string, unknown][] => {
+      if (!isNonNullType(field.type)) return [];
+      const text = getNamedType(field.type).name === "ID" ? (ids[field.name] ?? nodes.issue) : "x";
+      return [[field.name, isListType(getNullableType(field.type)) ? [text] : text]];
+    });
+    const query = `mutation($input: ${type.name}!) { ${name}(input: $input) { clientMutationId } }`;
+    return asGraphql(name, query, { input: Object.fromEntries(given) });
+  });
+}
+
+/** The fields of a type, each with a selection; those without one are asked together. */
+function fieldsOf(schema: GraphQLSchema, typeName: string, targets: Place["targets"]): [name: string, inner: string][] {
+  const type = schema.getType(typeName);
+  if (!isObjectType(type)) throw new Error(`The schema has no ${typeName}`);
+  const fields = Object.values(type.getFields());
+  const composite = fields.filter(
+    (field) => isCompositeType(getNamedType(field.type)) && !FIELDS_NOT_SIMULATED.has(field.name),
+  );
+  const numbered = (field: Field) => field.args.some(({ name }) => name === "number");
+  return [
+    ["itself", leavesOf(type)],
+    ...composite.flatMap((field): [string, string][] =>
+      (numbered(field) ? (["issue", "pull"] as const) : (["issue"] as const)).map((of) => {
+        const { params } = targets[of];
+        const number = field.name === "milestone" ? params["milestones/number"] : params.number;
+        const values: Record<string, unknown> = { number: Number(number), name: params.name };
+        return [`${field.name} of ${of}`, selected(field, 3, values)];
+      }),
+    ),
+  ];
+}
+
+/** A field with what can be asked of it, `depth` levels deep. */
+function selected(field: Field, depth: number, values: Record<string, unknown> = {}): string {
+  const given = field.args.flatMap((argument) => valueFor(argument, values));
+  const inner = selectionOf(getNamedType(field.type), depth - 1);
+  return inner === null ? "" : `${field.name}${given.length > 0 ? `(${given.join(", ")})` : ""}${inner}`;
+}
+
+function valueFor({ name, type }: GraphQLArgument, values: Record<string, unknown>): string[] {
+  if (name === "first") return ["first: 5"];
+  return isNonNullType(type) && name in values ? [`${name}: ${JSON.stringify(values[name])}`] : [];
+}
+
+function selectionOf(type: GraphQLNamedType, depth: number): string | null {
+  if (!isCompositeType(type)) return "";
+  if (isUnionType(type) || isInterfaceType(type)) return " { __typename }";
+  const deeper = depth <= 0 ? [] : Object.values(type.getFields()).filter((field) => isFollowed(field));
+  return ` { ${leavesOf(type)} ${deeper.map((field) => selected(field, depth)).join(" ")} }`;
+}
+
+/** Connections lead to what else belongs to it; single resources lead back. */
+function isFollowed(field: Field): boolean {
+  const { name } = getNamedType(field.type);
+  const needs = field.args.some(({ type }) => isNonNullType(type));
+  if (needs || FIELDS_NOT_SIMULATED.has(field.name)) return false;
+  // Of a person, they tell of the caller.
+  if (name === "RepositoryConnection") return false;
+  return name.endsWith("Connection") || field.name === "nodes" || field.name === "milestone";
+}
+
+function leavesOf(type: GraphQLNamedType): string {
+  if (!isObjectType(type)) return "__typename";
+  const leaves = Object.values(type.getFields()).filter(
+    (field) =>
+      !isCompositeType(getNamedType(field.type)) && field.args.length === 0 && !FIELDS_NOT_SIMULATED.has(field.name),
+  );
+  return ["__typename", ...leaves.map(({ name }) => name)].join(" ");
+}
+
+/** Whatever this may be, with its own texts. */
+function eachOf(schema: GraphQLSchema, typeName: string): string {
+  const type = schema.getType(typeName);
+  if (!isAbstractType(type)) throw new Error(`The schema has no ${typeName}`);
+  return schema
+    .getPossibleTypes(type)
+    .map((one) => {
+      const texts = ["title", "body", "description", "name"].filter((text) => one.getFields()[text]);
+      return `... on ${one.name} { __typename ${texts.map((text) => `${one.name}_${text}: ${text}`).join(" ")} }`;
+    })
+    .join(" ");
+}

@@ -1,0 +1,60 @@
+import { askAt } from "../support/asking.ts";
+import { accessOf } from "./callers.ts";
+import type { Cell } from "./cells.ts";
+import type { MatrixWorld } from "./matrix-world.ts";
+import { marksIn } from "./places.ts";
+
+/** Upstream refuses these with an empty body, whoever may write: so both sides can be asked. */
+const HARMLESS = /^POST \S*\/(issues|comments|labels|milestones|pulls)$/;
+
+/** The status that is due. Null: the write would be carried out, and is not tried. */
+async function dueStatus({ api }: MatrixWorld, cell: Cell): Promise<number | null> {
+  const { caller, place, question } = cell;
+  const { method, path, body = "" } = question;
+  const access = accessOf(api, caller, place);
+  if (!access.metadata) return caller.isRefused ? 401 : 404;
+  const token = caller.standsFor(place);
+  const isRedirected = !path.startsWith(`/repos/${place.targets.issue.fullName}/`) && path.startsWith("/repos/");
+  if (!isRedirected && caller.isOurs && (!caller.mayWrite || token === null)) return 403;
+  const mayWrite = access.issues === "write" || access.pulls === "write";
+  if (!isRedirected && mayWrite && !HARMLESS.test(`${method} ${path}`)) return null;
+  return (await askAt(api.upstream.url, method, path, { token, body })).status;
+}
+
+/** What is wrong with who may write, in words. */
+export async function tryWrites(world: MatrixWorld, cells: readonly Cell[]): Promise<string[]> {
+  const faults: string[] = [];
+  for (const cell of cells) {
+    const { caller, place, question } = cell;
+    const { method, path, body = "" } = question;
+    const expected = await dueStatus(world, cell);
+    if (expected === null) continue;
+    const { status, text } = await askAt(world.api.url, method, path, { token: caller.token, body });
+    const what = `${caller.name}, ${place.name}, ${question.name}, ${path}`;
+    const isAs = status === expected || (caller.isRefused && status === 403);
+    if (!isAs) faults.push(`${what}: ${status}, and not ${expected}: ${text.slice(0, 200)}`);
+    if (!accessOf(world.api, caller, place).metadata)
+      faults.push(...marksIn(text).map((mark) => `${what}: it shows ${mark}`));
+  }
+  return faults;
+}
+
+/** The same of mutations, for callers who may write nothing there. */
+export async function tryMutations(world: MatrixWorld, cells: readonly Cell[]): Promise<string[]> {
+  const faults: string[] = [];
+  for (const { caller, place, question } of cells) {
+    const access = accessOf(world.api, caller, place);
+    const isHeld = access.issues !== "write" && access.pulls !== "write";
+    if (!isHeld && (!caller.isOurs || (caller.mayWrite && caller.standsFor(place) !== null))) continue;
+    const { method, path, body = "" } = question;
+    const { status, text, body: told } = await askAt(world.api.url, method, path, { token: caller.token, body });
+    const what = `${caller.name}, ${place.name}, ${question.name}`;
+    const isRefused = status < 500 && (status >= 400 || (told?.errors?.length > 0 && isEmpty(told.data)));
+    if (!isRefused || marksIn(text).length > 0) faults.push(`${what}: ${status} ${text.slice(0, 200)}`);
+  }
+  return faults;
+}
+
+function isEmpty(data: object | null | undefined): boolean {
+  return Object.values(data ?? {}).every((value) => value === null);
+}
