@@ -160,6 +160,8 @@ test("a catch-up that fails over the comments of a transferred issue meets it ag
   });
   const { signal } = new AbortController();
   await expect(catchUp(failing, { repositoryId: to.id }, signal)).rejects.toThrow("is away");
+  // What has failed is left alone for a moment.
+  pass(60_000);
   await world.catchUp();
   await world.settleMarks();
   expect(await differences()).toEqual([]);
@@ -182,6 +184,8 @@ test("a catch-up that fails over the details of a pull request meets it again, t
   });
   const { signal } = new AbortController();
   await expect(catchUp(failing, { repositoryId: pull.repository.id }, signal)).rejects.toThrow("is away");
+  // What has failed is left alone for a moment.
+  pass(60_000);
   await world.catchUp();
   await world.settleMarks();
   expect(await differences()).toEqual([]);
