@@ -1,5 +1,6 @@
 import type { LRUCache } from "lru-cache";
 import type { Context } from "../context.ts";
+import type { Reply } from "../http/reply.ts";
 import type { ShownRepository } from "../mirror/read/shown-repository.ts";
 import type { Right, Sight } from "../mirror/read/sight.ts";
 import type { MirrorReader } from "../mirror/reader.ts";
@@ -48,6 +49,8 @@ export interface Call {
   reading: Reading;
   /** The caller asked for what upstream says now. */
   isFresh: boolean;
+  /** Fires once the caller has gone away. */
+  gone: AbortSignal;
   /** Names this request in error bodies and logs. */
   requestId: string;
 }
@@ -79,6 +82,8 @@ export interface Answer {
   isUncached?: true;
   /** Where the body is kept; `body` is null then. */
   page?: Page;
+  /** Upstream's own answer as it arrives; `body` is null then. It has all its headers. */
+  stream?: NonNullable<Reply["stream"]>;
 }
 
 export function ok(body: string | Buffer, extra: Omit<Answer, "status" | "body"> = {}): Answer {

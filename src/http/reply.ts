@@ -16,7 +16,7 @@ export interface Reply {
 /** Where a stream is written. */
 export interface Outlet {
   /** False: the reader has not taken what was written before, which stays in memory until they do. */
-  write(text: string): boolean;
+  write(piece: string | Uint8Array): boolean;
   /** Waits until the reader has taken it, for so long at most. "gone": there is no reader any more. */
   drained(withinMs: number): Promise<"drained" | "gone" | "unread">;
   /** The caller has gone, or the stream is over. */

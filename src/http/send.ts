@@ -54,7 +54,7 @@ function flat(headers: Headers): string[] {
 async function stream(response: ServerResponse, write: (outlet: Outlet) => Promise<void>): Promise<void> {
   try {
     await write({
-      write: (text) => response.write(text),
+      write: (piece) => response.write(piece),
       drained: (withinMs) => drained(response, withinMs),
       onClose: (listener) => {
         if (response.closed) listener();

@@ -1,11 +1,12 @@
 import type { Context } from "../../context.ts";
 import type { Fields } from "../../json.ts";
 import { type Sight, wholeSight } from "../../mirror/read/sight.ts";
-import type { OwnRequest } from "../../upstream/client/on-behalf.ts";
-import type { Received } from "../../upstream/client/transport.ts";
+import type { Forward } from "../../upstream/client/on-behalf.ts";
+import type { Opened, Received } from "../../upstream/client/transport.ts";
 import type { Answer, Upstream, WriteRequest } from "../../upstream/client/upstream.ts";
 import { fingerprint } from "../../upstream/credentials/credentials.ts";
 import { ApiFault } from "../dialect/fault.ts";
+import { isAppsQuestion, judged } from "./apps.ts";
 import { type Credential, isOfOurForm, mayBeUpstreams, shownToken } from "./credential.ts";
 import { Logins } from "./logins.ts";
 import type { Recognised, Stranger } from "./payer.ts";
@@ -27,12 +28,15 @@ export interface User extends Recognised {
         known: UpstreamCaller;
         write: Upstream["write"];
         /** One request with their own token, at the cost of their own quota, answered as upstream answers it. */
-        forward: (request: Omit<OwnRequest, "token">) => Promise<Received>;
+        forward: ForwardOwn;
         /** One page, read with their own token. Nothing that only they are shown may be kept. */
         get: (path: string) => Promise<Answer>;
         mutate: (query: string, variables: Fields) => Promise<Received>;
       };
 }
+
+/** One request with a token that is known here already, answered as upstream answers it. */
+export type ForwardOwn = (request: Omit<Parameters<Forward>[0], "token">) => Promise<Opened>;
 
 export type Caller = User | Stranger;
 
@@ -63,6 +67,27 @@ export class Callers {
     const user = text === null ? null : await this.#user(text, address);
     if (!user) throw new ApiFault(401, "Bad credentials", { documentationUrl: "https://docs.github.com/rest" });
     return user;
+  }
+
+  /**
+   * How an App's question about itself is sent on, with the credential as it was shown; null for any other request. Nobody is
+   * asked whose it is, and nothing of it is kept. What upstream rejects counts as an attempt of the address that failed.
+   */
+  asApp({ authorization, address, path }: { authorization: string; address: string; path: string }): ForwardOwn | null {
+    const token = shownToken(authorization);
+    if (this.#mode === "tokens" || token === null || token.startsWith("tain_")) return null;
+    if (!isAppsQuestion(path, token) || !mayBeUpstreams(token, this.#upstreamUrl)) return null;
+    return async (request) => {
+      const ask = async () => await judged(await this.#upstream.upstream.forward({ ...request, token }));
+      if (this.#upstream.recall(hashOf(token))) return (await ask()).answer;
+      const { promise: answered, resolve } = Promise.withResolvers<Opened>();
+      await this.#logins.upstreams(address, async () => {
+        const { isRejected, answer } = await ask();
+        resolve(answer);
+        return isRejected ? null : answer;
+      });
+      return await answered;
+    };
   }
 
   /** A name for the credential, to recognise it when it is shown again; null if the header holds no credential. */
@@ -97,7 +122,7 @@ export class Callers {
     if (!known) return null;
     const { upstream } = this.#upstream;
     const write = (request: WriteRequest) => upstream.write(text, request);
-    const forward = (request: Omit<OwnRequest, "token">) => upstream.forward({ ...request, token: text });
+    const forward: ForwardOwn = (request) => upstream.forward({ ...request, token: text });
     const get = (path: string) => upstream.get(text, path);
     const mutate = (query: string, variables: Fields) => upstream.graphql({ token: text, query, variables });
     const by = { of: "upstream", fingerprint: fingerprint(text), known, write, forward, get, mutate } as const;

@@ -19,11 +19,12 @@ import { knownQuery } from "../dialect/query.ts";
 import { agentMissing, dialectReply, hasAgent } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
 import { API_VERSIONS, apiVersion } from "../dialect/version.ts";
+import { forward } from "../forward/forwarding.ts";
 import { passThrough } from "../forward/pass-through.ts";
 import type { Match, Operation } from "../operation.ts";
 import type { Page } from "../page.ts";
 import { keptOrRendered } from "./kept-pages.ts";
-import { isOurJson, type Progress, refused, replyTo } from "./respond.ts";
+import { isOurJson, type Progress, passedReply, refused, replyTo } from "./respond.ts";
 import { run } from "./run.ts";
 
 const DOCS = "https://docs.github.com/rest";
@@ -82,6 +83,8 @@ export class Rest {
       docs: DOCS,
     };
     try {
+      const passed = await this.#asApp(exchange, body);
+      if (passed) return passedReply(requestId, passed);
       const call = await this.#open(exchange, match, { progress, body, learnt });
       return await replyTo(this.#parts, { exchange, call, answer: await this.#run(call, match), progress });
     } catch (error) {
@@ -95,6 +98,22 @@ export class Rest {
       if (!(error instanceof ApiFault)) throw error;
       return refused(error, progress, exchange.headers["user-agent"]);
     }
+  }
+
+  /** What an App asks about itself is upstream's to answer, and to count. Null: it is no such question. */
+  async #asApp(exchange: Exchange, body: string): Promise<Answer | null> {
+    const { ctx, callers } = this.#parts;
+    const { method, headers, address, search } = exchange;
+    const { path, isEnterprise } = pathInApi(exchange);
+    if (!ctx.config.passThrough || headers.authorization === undefined || !isSafePath(path)) return null;
+    const send = callers.asApp({ authorization: headers.authorization, address, path });
+    if (!send) return null;
+    const asked = { method, path: search === "" ? path : `${path}?${search}`, headers, body, gone: exchange.gone };
+    const { upstreamUrl } = ctx.config;
+    return forward(
+      { ...asked, api: apiAddress(ctx.config, exchange, { isEnterprise }), upstreamUrl, log: ctx.log },
+      send,
+    );
   }
 
   /** Reads, authenticates and pays for a request. @throws ApiFault */
@@ -141,6 +160,7 @@ export class Rest {
       query,
       headers,
       body,
+      gone: exchange.gone,
     };
   }
 

@@ -58,6 +58,9 @@ export async function replyTo(
     ...freshnessHeaders(answer, { now: ctx.clock.now(), staleAfterMs: ctx.config.staleAfterMs }),
     ...lasting,
   };
+  // Upstream's own answer has its own validators, figures and media type.
+  if (answer.stream)
+    return passedReply(requestId, { ...answer, headers: { ...quotaHeaders(figures, bucket), ...headers } });
   const form = page && call.method === "GET" && !isLaidOut(agent) ? keptForm(page, exchange) : null;
   // What names no other page needs no memory of its own.
   const isPlain = new URLSearchParams(exchange.search).size === call.query.size;
@@ -82,6 +85,11 @@ export async function replyTo(
   if (answer.body !== null) all["Content-Type"] = answer.contentType ?? JSON_TYPE;
   const body = isOurJson(answer) ? laidOut(answer.body, agent) : answer.body;
   return dialectReply(requestId, { status, headers: all, body });
+}
+
+/** Upstream's own answer, as it arrives. */
+export function passedReply(requestId: string, { status, headers = {}, stream }: Answer): Reply {
+  return { ...dialectReply(requestId, { status, headers, body: null }), ...(stream ? { stream } : {}) };
 }
 
 /** What is wrong with a request, with what is known of it. */

@@ -1,7 +1,9 @@
 import type { Stores } from "../../stores.ts";
 import { graphqlPath } from "./address.ts";
 import { readAnswer } from "./answer.ts";
-import { OWN_HEADERS, type Received, Transport, type TransportRequest } from "./transport.ts";
+import { UpstreamUnavailableError } from "./errors.ts";
+import { Places } from "./places.ts";
+import { type Opened, OWN_HEADERS, type Received, Transport, type TransportRequest } from "./transport.ts";
 import type { Answer, RawAnswer, WriteRequest } from "./upstream.ts";
 import { rawAnswer, writeRequest } from "./write.ts";
 
@@ -14,18 +16,24 @@ const LIMITS = {
   maxBodyBytes: 16 * 1024 * 1024,
 };
 
-/** Each may hold `maxBodyBytes`, and callers may ask for as many as they like. */
-const FORWARDED_AT_ONCE = 8;
+/** Each holds a connection for as long as its reader reads, and callers may ask for as many as they like. */
+const FORWARDED_AT_ONCE = { inAll: 32, perName: 8 };
+/** A large archive takes minutes on a slow line. */
+const LONGEST_FORWARD_MS = 15 * 60_000;
+/** How long a request waits for its place. */
+const PATIENCE_MS = 30_000;
 /** Questions about who callers are never wait for their writes, nor these for them. */
 const IDENTIFIED_AT_ONCE = 16;
 
-export interface OwnRequest extends Pick<TransportRequest, "method" | "path" | "body"> {
+interface OwnRequest extends Pick<TransportRequest, "method" | "path" | "body"> {
   /** A token of upstream's that a caller showed. It goes to UPSTREAM_URL and nowhere else, and is not kept. */
   token: string;
   headers?: Record<string, string>;
 }
 
 type Send = (request: OwnRequest) => Promise<Received>;
+/** `signal`: whoever waits for the answer has gone. */
+export type Forward = (request: OwnRequest & { signal?: AbortSignal }) => Promise<Opened>;
 type SendGraphql = (request: { token: string; query: string; variables: object }) => Promise<Received>;
 
 /** Asks upstream with callers' own tokens: what it costs is theirs, so nothing of the mirror's quota is leased. */
@@ -34,10 +42,10 @@ export interface OnBehalf {
   identity: { send: Send; graphql: SendGraphql };
   /**
    * One request, sent once, that is only passed on: in a line of their own, such requests hold up nothing else. Answers
-   * whatever upstream says.
-   * @throws UpstreamUnavailableError when no complete answer arrives
+   * whatever upstream says, as it arrives. Its place is free again once the body is read or destroyed.
+   * @throws UpstreamUnavailableError when no answer begins; the signal's reason
    */
-  forward: Send;
+  forward: Forward;
   /**
    * One page, read as `Upstream.get` reads it, and asked for once. It has no validator: it is what this token is shown.
    * @throws CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
@@ -54,7 +62,13 @@ export function openOnBehalf({
   clock,
 }: Pick<Stores, "clock"> & { config: { upstreamUrl: string } }): OnBehalf {
   const transport = new Transport(upstreamUrl, LIMITS);
-  const forwarding = new Transport(upstreamUrl, { ...LIMITS, connections: FORWARDED_AT_ONCE });
+  const forwarding = new Transport(upstreamUrl, {
+    ...LIMITS,
+    connections: FORWARDED_AT_ONCE.inAll,
+    totalTimeoutMs: LONGEST_FORWARD_MS,
+    maxBodyBytes: -1,
+  });
+  const places = new Places(FORWARDED_AT_ONCE);
   const identifying = new Transport(upstreamUrl, { ...LIMITS, connections: IDENTIFIED_AT_ONCE });
   const common = (token: string) => ({ ...OWN_HEADERS, authorization: `Bearer ${token}` });
   const sendBy =
@@ -73,7 +87,18 @@ export function openOnBehalf({
       });
   return {
     identity: { send: sendBy(identifying), graphql: graphqlBy(identifying) },
-    forward: sendBy(forwarding),
+    forward: async ({ token, method, path, headers, body, signal }) => {
+      const place = await entered(places, token, signal);
+      try {
+        const asked = { method, path, body: body ?? null, headers: { ...common(token), ...headers }, signal };
+        const opened = await forwarding.open(asked);
+        opened.body.once("close", () => place[Symbol.dispose]());
+        return opened;
+      } catch (error) {
+        place[Symbol.dispose]();
+        throw error;
+      }
+    },
     get: async (token, path) => {
       const seenAt = clock.now();
       const received = await sendBy(transport)({ token, method: "GET", path, body: null });
@@ -91,4 +116,14 @@ export function openOnBehalf({
       await Promise.all([transport, forwarding, identifying].map((each) => each.close(1_000)));
     },
   };
+}
+
+async function entered(places: Places, token: string, signal: AbortSignal | undefined): Promise<Disposable> {
+  const late = AbortSignal.timeout(PATIENCE_MS);
+  try {
+    return await places.enter(token, signal ? AbortSignal.any([signal, late]) : late);
+  } catch (error) {
+    if (!late.aborted || signal?.aborted) throw error;
+    throw new UpstreamUnavailableError("Too many forwarded requests are under way", "unreachable", { cause: error });
+  }
 }

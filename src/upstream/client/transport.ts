@@ -1,6 +1,7 @@
+import type { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
-import { Pool } from "undici";
+import { type Dispatcher, Pool } from "undici";
 import { VERSION } from "../../version.ts";
 import type { Headers } from "../quota/headers.ts";
 import { type Outage, UpstreamUnavailableError } from "./errors.ts";
@@ -15,7 +16,7 @@ export interface TransportLimits {
   bodyTimeoutMs: number;
   /** For the whole exchange, against an answer that trickles in for ever. */
   totalTimeoutMs: number;
-  /** The largest body, unpacked. A hundred issues with full bodies are some 7 MB. */
+  /** The largest body, unpacked; -1: any, which is for bodies that are only passed on. A hundred full issues are some 7 MB. */
   maxBodyBytes: number;
 }
 
@@ -44,6 +45,15 @@ export interface Received {
   text: string;
   /** The body as it came, if that was gzipped. */
   packed?: Buffer;
+}
+
+/** One answer, whatever its status, whose body is still on its way, as upstream sends it. */
+export interface Opened {
+  status: number;
+  /** Names in lower case. */
+  headers: Headers;
+  /** Read it, or destroy it: until then it holds a connection. It fails when it breaks off or takes too long. */
+  body: Readable;
 }
 
 /** Sends single requests over a bounded pool of connections. Repeats nothing and judges no status. */
@@ -75,6 +85,32 @@ export class Transport {
    * @throws the signal's reason when it is aborted
    */
   async send(request: TransportRequest): Promise<Received> {
+    return await this.#ask(request, "gzip", async ({ statusCode: status, headers, body }) => {
+      const packed = Buffer.from(await body.arrayBuffer());
+      if (headers["content-encoding"] !== "gzip" || packed.length === 0)
+        return { status, headers, text: packed.toString("utf8") };
+      const unpacked = await gunzipAsync(packed, { maxOutputLength: this.#limits.maxBodyBytes });
+      return { status, headers, text: unpacked.toString("utf8"), packed };
+    });
+  }
+
+  /**
+   * As `send`, and answers as soon as the answer begins. The signal ends the body, too.
+   * @throws as `send`
+   */
+  async open(request: TransportRequest): Promise<Opened> {
+    return await this.#ask(request, "identity", async ({ statusCode, headers, body }) => {
+      // Who reads it meets its error; who destroys it wants none.
+      body.on("error", () => {});
+      return { status: statusCode, headers, body };
+    });
+  }
+
+  async #ask<T>(
+    request: TransportRequest,
+    encoding: "gzip" | "identity",
+    read: (answer: Dispatcher.ResponseData) => Promise<T>,
+  ): Promise<T> {
     const { method, path, headers, body = null, signal } = request;
     if (!isSafePath(path)) throw new UnsafePathError(`Not sent to upstream: ${method} ${JSON.stringify(path)}`);
     const deadline = AbortSignal.timeout(this.#limits.totalTimeoutMs);
@@ -82,16 +118,11 @@ export class Transport {
       const answer = await this.#pool.request({
         method,
         path: request.isAbsolute ? path : this.#basePath + path,
-        headers: { ...headers, "accept-encoding": "gzip" },
+        headers: { ...headers, "accept-encoding": encoding },
         body,
         signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
       });
-      const packed = Buffer.from(await answer.body.arrayBuffer());
-      const received = { status: answer.statusCode, headers: answer.headers };
-      if (answer.headers["content-encoding"] !== "gzip" || packed.length === 0)
-        return { ...received, text: packed.toString("utf8") };
-      const unpacked = await gunzipAsync(packed, { maxOutputLength: this.#limits.maxBodyBytes });
-      return { ...received, text: unpacked.toString("utf8"), packed };
+      return await read(answer);
     } catch (error) {
       signal?.throwIfAborted();
       const outage = outageOf(error);

@@ -1,0 +1,144 @@
+import type { Logger } from "../../operations/log.ts";
+import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
+import type { Opened } from "../../upstream/client/transport.ts";
+import { type Answer, isRead } from "../call.ts";
+import type { ForwardOwn } from "../callers/caller.ts";
+import { ApiFault } from "../dialect/fault.ts";
+import { passedOn, rebasedBytes } from "./body.ts";
+
+/** A request as it is passed on. */
+export interface Asked {
+  method: string;
+  /** With its query. */
+  path: string;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  body: string;
+  /** The address that the caller knows the API by, and upstream's. */
+  api: string;
+  upstreamUrl: string;
+  /** Fires once the caller has gone away. */
+  gone: AbortSignal;
+  log: Logger;
+}
+
+/** The request's headers that upstream gets to see. None says where the request came from. */
+const ASKED = [
+  "accept",
+  "content-type",
+  "graphql-features",
+  "if-match",
+  "if-modified-since",
+  "if-none-match",
+  "if-range",
+  "if-unmodified-since",
+  "range",
+  "time-zone",
+  "user-agent",
+  "x-github-api-version",
+  "x-github-next-global-id",
+  "x-github-otp",
+];
+
+/** Upstream's headers that the caller gets to see. Its quota there is shown, since it paid for this. */
+const ANSWERED = [
+  "Accept-Ranges",
+  "Cache-Control",
+  "Content-Disposition",
+  "Content-Encoding",
+  "Content-Language",
+  "Content-Range",
+  // A client whose App's clock is wrong corrects it by this.
+  "Date",
+  "Deprecation",
+  "ETag",
+  "Last-Modified",
+  "Link",
+  "Location",
+  "Retry-After",
+  "Sunset",
+  "Vary",
+  "Warning",
+  "X-Accepted-GitHub-Permissions",
+  "X-Accepted-OAuth-Scopes",
+  "X-GitHub-Api-Version-Selected",
+  "X-GitHub-Media-Type",
+  "X-GitHub-OTP",
+  "X-GitHub-SSO",
+  "X-OAuth-Scopes",
+  "X-Poll-Interval",
+  "X-RateLimit-Limit",
+  "X-RateLimit-Remaining",
+  "X-RateLimit-Reset",
+  "X-RateLimit-Resource",
+  "X-RateLimit-Used",
+];
+
+/** Documents of the API, whose addresses are rewritten. A file's own bytes, a diff and a hash are not the API's words. */
+const DOCUMENT = /^application\/(?!vnd\.github(\.v3)?\.(raw|html|diff|patch|sha)\b)([\w.-]+\+)?json\b/;
+
+/**
+ * Sends a request on once, and answers as upstream does, while the answer arrives.
+ * @throws ApiFault 502 or 504 when no answer begins; the signal's reason
+ */
+export async function forward(asked: Asked, send: ForwardOwn): Promise<Answer> {
+  return answerOf(asked, await opened(asked, send, (error) => unanswered(error, asked.method)));
+}
+
+/** @throws what `fault` makes of an outage; the signal's reason */
+export async function opened(
+  asked: Asked,
+  send: ForwardOwn,
+  fault: (error: UpstreamUnavailableError) => unknown,
+): Promise<Opened> {
+  const { method, path, body, gone } = asked;
+  const headers: Record<string, string> = {};
+  for (const name of ASKED) {
+    const value = [asked.headers[name] ?? ""].flat().join(", ");
+    if (value !== "") headers[name] = value;
+  }
+  // A write that upstream has begun to answer is not broken off: its caller may ask again what became of it.
+  const signal = isRead(method) ? { signal: gone } : {};
+  try {
+    return await send({ method, path, headers, body: body === "" ? null : body, ...signal });
+  } catch (error) {
+    throw error instanceof UpstreamUnavailableError ? fault(error) : error;
+  }
+}
+
+/** Upstream's answer as the caller gets it. */
+export function answerOf({ method, api, upstreamUrl, log }: Asked, { status, headers, body }: Opened): Answer {
+  const one = (name: string) => [headers[name.toLowerCase()]].flat()[0];
+  const shown: Record<string, string> = { "X-Tain-Passed-Through": "upstream" };
+  for (const name of ANSWERED) {
+    const value = one(name);
+    if (value !== undefined) shown[name] = value;
+  }
+  if (shown.Link) shown.Link = shown.Link.replaceAll(`<${upstreamUrl}/`, `<${api}/`);
+  // What leads off upstream's API is signed, or not ours: it stays as it is.
+  if (shown.Location?.startsWith(`${upstreamUrl}/`)) shown.Location = api + shown.Location.slice(upstreamUrl.length);
+  const type = one("Content-Type");
+  const isDocument = type !== undefined && DOCUMENT.test(type) && shown["Content-Encoding"] === undefined;
+  if (type !== undefined) shown["Content-Type"] = type;
+  const length = one("Content-Length");
+  if (length !== undefined && !isDocument) shown["Content-Length"] = length;
+  const answer = { status, body: null, headers: shown, isUncached: true } as const;
+  if (method === "HEAD" || status === 204 || status === 304) {
+    body.resume();
+    return answer;
+  }
+  const pieces = isDocument ? rebasedBytes(body, `${upstreamUrl}/`, `${api}/`) : body;
+  return { ...answer, stream: passedOn(body, pieces, log) };
+}
+
+function unanswered(error: UpstreamUnavailableError, method: string): ApiFault {
+  const what =
+    error.outage === "unreachable"
+      ? "cannot be reached"
+      : error.outage === "timed-out"
+        ? "did not answer in time"
+        : "gave no answer that can be read";
+  const isOpen = !isRead(method) && error.outage !== "unreachable";
+  const rest = isOpen ? " Whether it did what was asked is not known; it is not sent again." : "";
+  const message = `This mirror does not serve this route, and upstream, which may, ${what}.${rest}`;
+  return new ApiFault(error.outage === "timed-out" ? 504 : 502, message, { cause: error });
+}

@@ -1,0 +1,104 @@
+import { generateKeyPairSync, sign } from "node:crypto";
+import { App, Octokit } from "octokit";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { askAt } from "../support/asking.ts";
+import { testRedis } from "../support/database.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
+
+// What Apps ask about themselves is upstream's to answer: the mirror knows no App, and nobody is asked who it is.
+
+const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const PEM = privateKey.export({ type: "pkcs1", format: "pem" }).toString();
+const ISSUED = Math.floor(Date.now() / 1_000) - 30;
+
+let world: ApiWorld;
+let on: string;
+let owner: string;
+let repo: string;
+let app: { id: number };
+beforeAll(async () => {
+  world = await openApiWorld({ repositories: 3, issues: 10 });
+  const { fullName } = world.repositories.find((row) => row.private) ?? { fullName: "" };
+  [owner = "", repo = ""] = fullName.split("/");
+  const permissions = { metadata: "read", issues: "write", pull_requests: "write" } as const;
+  const installations = [{ account: owner, repositories: [fullName] }];
+  ({ app } = world.upstream.apps.create({ slug: "helper", keys: [PEM], permissions, installations }));
+  on = await world.openSibling({ PASS_THROUGH: "on" });
+});
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+function jwt(issuer: number = app.id): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const text = `${part({ alg: "RS256", typ: "JWT" })}.${part({ iss: issuer, iat: ISSUED, exp: ISSUED + 540 })}`;
+  return `${text}.${sign("RSA-SHA256", Buffer.from(text), privateKey).toString("base64url")}`;
+}
+
+test.each(["", "/api/v3"])("octokit's App works through %s/ as it is", async (prefix) => {
+  const base = on + prefix;
+  const made = new App({ appId: app.id, privateKey: PEM, Octokit: Octokit.defaults({ baseUrl: base }) });
+  const { data: self } = await made.octokit.request("GET /app");
+  expect(self?.slug).toBe("helper");
+  const { data: installation } = await made.octokit.request("GET /repos/{owner}/{repo}/installation", { owner, repo });
+  expect(installation.access_tokens_url).toBe(`${base}/app/installations/${installation.id}/access_tokens`);
+  const octokit = await made.getInstallationOctokit(installation.id);
+  const { data: seen } = await octokit.request("GET /installation/repositories");
+  expect(seen.repositories.map((one) => one.full_name)).toEqual([`${owner}/${repo}`]);
+  const issues = await octokit.rest.issues.listForRepo({ owner, repo, state: "all" });
+  expect(issues.headers["x-tain-passed-through"]).toBeUndefined();
+  const [first] = issues.data;
+  const at = { owner, repo, issue_number: first?.number ?? 0 };
+  const { data: comment } = await octokit.rest.issues.createComment({ ...at, body: `by ${base}` });
+  const { data: comments } = await octokit.rest.issues.listComments({ ...at, per_page: 100 });
+  expect(comments.find(({ id }) => id === comment.id)?.user?.login).toBe("helper[bot]");
+});
+
+test("its answers are upstream's, it is asked of nobody, and it takes none of an address's quota", async () => {
+  const token = jwt();
+  for (const path of ["/app", `/users/${owner}/installation`, `/orgs/${owner}/installation`, "/app/installations"]) {
+    world.upstream.meter.reset();
+    const ours = await askAt(on, "GET", path, { token });
+    expect(Object.keys(world.upstream.meter.read().routes)).toHaveLength(1);
+    const theirs = await askAt(world.upstream.url, "GET", path, { token });
+    expect([ours.status, ours.text]).toEqual([theirs.status, theirs.text.replaceAll(world.upstream.url, on)]);
+    expect(ours.headers.get("x-ratelimit-limit")).toBeNull();
+    expect(ours.headers.get("x-tain-passed-through")).toBe("upstream");
+  }
+});
+
+test("upstream's words on a bad signature reach its client, and its clock does", async () => {
+  const ours = await askAt(on, "GET", "/app", { token: `${jwt().slice(0, -9)}AAAAAAAAA` });
+  expect([ours.status, ours.body.message]).toEqual([401, "A JSON web token could not be decoded"]);
+  expect(Date.parse(ours.headers.get("date") ?? "")).not.toBeNaN();
+});
+
+test("nothing is passed on as an App's where requests are not passed on, or by a token of ours", async () => {
+  world.upstream.meter.reset();
+  expect((await askAt(world.url, "GET", "/app", { token: world.token })).status).not.toBe(200);
+  expect((await askAt(on, "GET", "/installation/repositories", { token: world.token })).status).not.toBe(200);
+  const only = await world.openSibling({ PASS_THROUGH: "on", AUTH_MODE: "tokens" });
+  expect((await askAt(only, "GET", "/app", { token: jwt() })).status).toBe(401);
+  expect(world.upstream.meter.read().requests).toBe(0);
+});
+
+test("a storm of invented signatures ends at the door, and does not keep a good one of another address out", async () => {
+  const url = await world.openSibling({
+    ...{ PASS_THROUGH: "on", FAILED_LOGINS_PER_ADDRESS: "5", FAILED_LOGINS: "12", TRUSTED_PROXIES: "loopback" },
+    REDIS_PREFIX: testRedis().prefix,
+  });
+  const ask = (token: string, path: string, address: string) =>
+    askAt(url, "GET", path, { token, headers: { "x-forwarded-for": address } });
+  world.upstream.meter.reset();
+  // What upstream does not know as an App it calls "not found", on any route.
+  const paths = ["/app", "/app/installations/1", `/repos/${owner}/${repo}/installation`];
+  const all = await Promise.all(
+    Array.from({ length: 30 }, (_, at) => ask(jwt(900_000 + at), paths[at % 3] ?? "", "192.0.2.7")),
+  );
+  const refused = all.filter(({ status }) => status === 403);
+  expect(refused).toHaveLength(25);
+  expect(refused[0]?.body.message).toBe("Maximum number of login attempts exceeded. Please try again later.");
+  expect(world.upstream.meter.read().requests).toBe(5);
+  expect((await ask(jwt(), "/app", "192.0.2.8")).status).toBe(200);
+  // Things that are not there are no failures of the one who asks.
+  for (let at = 0; at < 8; at++)
+    expect((await ask(jwt(), `/app/installations/${99_000 + at}`, "192.0.2.9")).status).toBe(404);
+});
