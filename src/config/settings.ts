@@ -319,7 +319,7 @@ export const SETTINGS = {
     read: flag,
     default: "off",
     about:
-      "Whether a route that Tain does not mirror is asked of upstream for callers who show a token of upstream's, with that token and at the cost of its quota (`on` or `off`). Off, and for everyone else, such a route is a 404 that says so.",
+      "Whether a route that Tain does not mirror is asked of upstream for callers who show a token of upstream's, with that token and at the cost of its quota (`on` or `off`). Off, and for everyone else, such a route is a 403 that says so.",
   },
   pageCacheBytes: {
     name: "PAGE_CACHE_BYTES",

@@ -110,8 +110,9 @@ const cases: Record<string, Case> = {
   },
   "a route that is not mirrored": {
     path: "/gists",
-    status: 404,
-    message: "Not Found: this mirror does not serve GET on this route",
+    status: 403,
+    message:
+      "Forbidden: this mirror does not serve GET on this route, and so cannot say what is there. Ask the service itself, or have the mirror's operator set PASS_THROUGH=on.",
     docs: AT,
   },
   "a diff": {

@@ -1,6 +1,8 @@
+import { readFile } from "node:fs/promises";
 import { createServer, get as getRaw } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { extractServiceRoutes } from "../../scripts/generate/service-routes.ts";
 import { askAt } from "../support/asking.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
@@ -60,18 +62,76 @@ test("nobody else is passed on, and all are told the same, whatever repository t
   for (const name of [repo, hidden, "no/body"]) {
     for (const token of [null, world.token, world.readToken]) {
       const answer = await askAt(on, "GET", unserved(name), { token });
-      expect(answer.status).toBe(404);
-      texts.add(answer.text);
+      expect(answer.status).toBe(403);
+      texts.add(answer.body.message);
     }
     // Where it is off, a token of upstream's gets no further.
     const off = await askAt(world.url, "GET", unserved(name), { token: TOKEN });
-    expect(off.status).toBe(404);
-    texts.add(off.text);
+    expect(off.status).toBe(403);
+    texts.add(off.body.message);
   }
-  expect(texts.size).toBe(1);
-  expect([...texts][0]).toContain("this mirror does not serve GET on this route");
+  const what = "Forbidden: this mirror does not serve GET on this route, and so cannot say what is there.";
+  expect([...texts]).toEqual([
+    `${what} It asks the service for those who show a token of the service's own.`,
+    `${what} Ask the service itself, or have the mirror's operator set PASS_THROUGH=on.`,
+  ]);
   const routes = Object.keys(world.upstream.meter.read().routes).filter((route) => route.includes("git/ref"));
   expect(routes).toEqual([]);
+});
+
+// What clients read as "no member", "branch deleted", "no checks", "no such file".
+test.each([
+  ["GET", "/repos/no/body/collaborators/someone"],
+  ["GET", "/repositories/7/collaborators/someone"],
+  ["GET", "/orgs/no/members/someone"],
+  ["GET", "/organizations/7/members/someone"],
+  ["GET", "/repos/no/body/branches/release/1.x"],
+  ["HEAD", "/repos/no/body/git/commits/0123456"],
+  ["GET", "/repos/no/body/commits/main/status"],
+  ["GET", "/repos/no/body/contents/.config/a.yml"],
+  ["GET", "/repos/no/body/contents/"],
+  ["GET", "/repos/no/body/branches/a/b/protection"],
+  ["GET", "/api/v3/users/no/orgs"],
+  ["GET", "/user/7/orgs"],
+  ["DELETE", "/repos/no/body/git/refs/heads/a/b"],
+  ["PUT", "/repos/no/body/pulls/1/merge"],
+  ["DELETE", "/repos/no/body"],
+])("%s %s, which the service has and this mirror has not, is no 404", async (method, path) => {
+  for (const token of [null, world.token]) {
+    const answer = await askAt(world.url, method, path, { token });
+    expect(answer.status).toBe(403);
+    if (method !== "HEAD") expect(answer.body.message).toContain(`does not serve ${method} on this route`);
+  }
+});
+
+test.each([
+  ["GET", "/repos/no/body/no-such-thing"],
+  ["GET", "/repos/no"],
+  ["GET", "/no/such/route"],
+  ["PATCH", "/repos/no/body/commits/main/status"],
+])("%s %s, which the service has not either, is 404", async (method, path) => {
+  expect((await askAt(world.url, method, path, { token: world.token })).status).toBe(404);
+});
+
+test("the service's routes are those that it publishes", async () => {
+  const file = new URL("../../src/api/description/service-routes.json", import.meta.url);
+  expect(JSON.parse(await readFile(file, "utf8"))).toEqual(extractServiceRoutes());
+});
+
+test("a form that only upstream has is upstream's for its own tokens, and never kept for others", async () => {
+  const { id } = world.repositories.find((row) => !row.private) ?? {};
+  const number = [...world.upstream.world.pulls.values()].find((one) => one.repository.id === id)?.number;
+  const path = `/repos/${repo}/pulls/${number}`;
+  const headers = { accept: "application/vnd.github.diff" };
+  const theirs = await askAt(world.upstream.url, "GET", path, { token: TOKEN, headers });
+  const ours = await ask(path, { headers });
+  expect([ours.status, ours.text]).toEqual([200, theirs.text]);
+  expect(ours.text).toContain("diff --git");
+  expect(ours.headers.get("content-type")).toBe(theirs.headers.get("content-type"));
+  expect(ours.headers.get("x-tain-passed-through")).toBe("upstream");
+  for (const token of [null, world.token]) expect((await askAt(on, "GET", path, { token, headers })).status).toBe(406);
+  // As JSON it is the mirror's own.
+  expect((await ask(path)).headers.get("x-tain-passed-through")).toBeNull();
 });
 
 test("a route that is mirrored is never asked of upstream, and what upstream hides stays hidden", async () => {

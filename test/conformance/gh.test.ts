@@ -108,7 +108,7 @@ describe.skipIf(!hasGh)("gh (skipped where it is not installed: apt-get install 
         gh(["issue", "list", "-R", repo], { token: "tain_unknown" }),
         gh(["issue", "list", "-R", "nobody/nothing"]),
       ]);
-      expect(unserved.err).toContain("gh: Not Found: this mirror does not serve GET on this route (HTTP 404)");
+      expect(unserved.err).toContain("gh: Forbidden: this mirror does not serve GET on this route, and so cannot say");
       expect(unknown.err).toContain("gh: Not Found (HTTP 404)");
       expect(stranger.err).toContain("HTTP 401: Bad credentials");
       expect(nowhere.err).toContain("Could not resolve to a Repository with the name 'nobody/nothing'");

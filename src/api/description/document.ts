@@ -131,8 +131,8 @@ const FAULT = {
 /** What becomes of a route that is not described. */
 export function elsewhere(passThrough: boolean): string {
   return passThrough
-    ? "What is not listed here is asked of the mirrored service, for callers who show a token of its own. To all others it answers 404 with a message that says so."
-    : "What is not listed here is not served: it answers 404 with a message that says so.";
+    ? "What is not listed here is asked of the mirrored service, for callers who show a token of its own. To all others it answers 403 with a message that says so, and 404 if the service has no such route."
+    : "What is not listed here is not served: it answers 403 with a message that says so, and 404 if the mirrored service has no such route.";
 }
 
 function introduction(authMode: Config["authMode"], passThrough: boolean): string {

@@ -13,6 +13,7 @@ export interface MediaType {
 
 const OURS = /^application\/vnd\.github(?:-[a-z]+)?(?:\.v3)?(?:\.([\w-]+))?(?:\+json)?$/;
 const DOCS = "https://docs.github.com/rest/using-the-rest-api/getting-started-with-the-rest-api";
+const HELD_BY_SERVICE: ReadonlySet<string> = new Set(["diff", "patch", "sha", "star"]);
 const ANY = new Set(["*/*", "application/*", "application/json"]);
 
 /**
@@ -20,6 +21,24 @@ const ANY = new Set(["*/*", "application/*", "application/json"]);
  * @throws ApiFault 415 if we answer in none of them
  */
 export function mediaType(accept: string | string[] | undefined): MediaType {
+  const { params, isUnknown } = read(accept);
+  if (isUnknown) {
+    const message = `Unsupported 'Accept' header: '${[accept].flat().join(", ")}'. Must accept 'application/json'.`;
+    throw new ApiFault(415, message, { documentationUrl: `${DOCS}#media-types` });
+  }
+  return {
+    form: params.find((param): param is BodyForm => ["raw", "text", "html", "full"].includes(param ?? "")) ?? null,
+    patch: params.find((param): param is "diff" | "patch" => param === "diff" || param === "patch") ?? null,
+  };
+}
+
+/** Whether it asks for what only the service holds: commits, moments of starring, or a type that is not of the dialect. */
+export function isServicesAlone(accept: string | string[] | undefined): boolean {
+  const { params, isUnknown } = read(accept);
+  return isUnknown || params.some((param) => param !== undefined && HELD_BY_SERVICE.has(param));
+}
+
+function read(accept: string | string[] | undefined): { params: (string | undefined)[]; isUnknown: boolean } {
   const types = [accept ?? ""]
     .flat()
     .join(",")
@@ -27,15 +46,8 @@ export function mediaType(accept: string | string[] | undefined): MediaType {
     .map((one) => one.replace(/;.*/s, "").trim().toLowerCase())
     .filter(Boolean);
   const matches = types.map((type) => OURS.exec(type)).filter((match) => match !== null);
-  if (types.length > 0 && matches.length === 0 && !types.some((type) => ANY.has(type))) {
-    const message = `Unsupported 'Accept' header: '${[accept].flat().join(", ")}'. Must accept 'application/json'.`;
-    throw new ApiFault(415, message, { documentationUrl: `${DOCS}#media-types` });
-  }
-  const params = matches.map(([, param]) => param);
-  return {
-    form: params.find((param): param is BodyForm => ["raw", "text", "html", "full"].includes(param ?? "")) ?? null,
-    patch: params.find((param): param is "diff" | "patch" => param === "diff" || param === "patch") ?? null,
-  };
+  const isUnknown = types.length > 0 && matches.length === 0 && !types.some((type) => ANY.has(type));
+  return { params: matches.map(([, param]) => param), isUnknown };
 }
 
 /** `X-GitHub-Media-Type`, which says how the request was understood. */

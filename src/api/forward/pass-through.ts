@@ -1,7 +1,7 @@
 import { decoded } from "../../http/router.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
-import type { ForwardOwn, User } from "../callers/caller.ts";
+import type { Caller, ForwardOwn, User } from "../callers/caller.ts";
 import { beginTrace } from "../trace/trace.ts";
 import { type Asked, answerOf, forward, opened } from "./forwarding.ts";
 import { readFault } from "./upstream-for-callers.ts";
@@ -66,6 +66,11 @@ export async function shownByUpstream(
   received.body.destroy();
   const isMoved = status >= 300 && status <= 399;
   return { notFresh: isMoved ? "upstream says that it has moved" : `upstream answers ${status}`, status };
+}
+
+/** Whether upstream can be asked in the caller's own name. */
+export function mayBePassed(caller: Caller): boolean {
+  return caller.kind === "user" && caller.by.of === "upstream";
 }
 
 /** @param path with its query */

@@ -14,13 +14,14 @@ import { inForm } from "../dialect/body-form.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { wantsNoCache } from "../dialect/freshness.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
-import { mediaType } from "../dialect/media-type.ts";
+import { isServicesAlone, mediaType } from "../dialect/media-type.ts";
 import { knownQuery } from "../dialect/query.ts";
 import { agentMissing, dialectReply, hasAgent } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
 import { API_VERSIONS, apiVersion } from "../dialect/version.ts";
 import { forward } from "../forward/forwarding.ts";
-import { passThrough } from "../forward/pass-through.ts";
+import { notServed } from "../forward/not-served.ts";
+import { mayBePassed, passThrough } from "../forward/pass-through.ts";
 import type { Match, Operation } from "../operation.ts";
 import type { Page } from "../page.ts";
 import { keptOrRendered } from "./kept-pages.ts";
@@ -85,8 +86,8 @@ export class Rest {
     try {
       const passed = await this.#asApp(exchange, body);
       if (passed) return passedReply(requestId, passed);
-      const call = await this.#open(exchange, match, { progress, body, learnt });
-      return await replyTo(this.#parts, { exchange, call, answer: await this.#run(call, match), progress });
+      const { call, served } = await this.#open(exchange, match, { progress, body, learnt });
+      return await replyTo(this.#parts, { exchange, call, answer: await this.#run(call, served), progress });
     } catch (error) {
       // For nobody: what was read for the caller was given up.
       if (isRead(exchange.method) && exchange.gone.aborted)
@@ -116,12 +117,12 @@ export class Rest {
     );
   }
 
-  /** Reads, authenticates and pays for a request. @throws ApiFault */
+  /** Reads, authenticates and pays for a request. `served` is null for what is passed on, if anything. @throws ApiFault */
   async #open(
     exchange: Exchange,
     match: Match | null,
     { progress, body, learnt }: { progress: Progress; body: string; learnt: Standings | undefined },
-  ): Promise<Call> {
+  ): Promise<{ call: Call; served: Match | null }> {
     const { ctx, quota } = this.#parts;
     const { method, headers } = exchange;
     const version = apiVersion(headers["x-github-api-version"]);
@@ -131,17 +132,19 @@ export class Rest {
       throw new ApiFault(401, "Must authenticate to access this API.", { documentationUrl: DOCS });
     if (match) progress.docs = match.route.docs;
     await this.#pay(caller, match, progress);
+    const isPassed = ctx.config.passThrough && isRead(method) && mayBePassed(caller) && isServicesAlone(headers.accept);
+    const served = isPassed ? null : match;
     // What is only passed on is upstream's to understand.
-    if (match || !ctx.config.passThrough) progress.media = mediaType(headers.accept);
+    if (served || !ctx.config.passThrough) progress.media = mediaType(headers.accept);
     const { path, isEnterprise } = pathInApi(exchange);
     if (!isSafePath(path)) throw new ApiFault(404, "Not Found");
     const asked = new URLSearchParams(exchange.search);
     const isFresh = asked.get("fresh") === "true" || wantsNoCache(headers);
     // This one is ours, and no part of what is passed on or of what `Link` repeats.
     asked.delete("fresh");
-    const query = match ? knownQuery(asked, this.#parts.parameters.get(match.route) ?? NONE) : asked;
+    const query = served ? knownQuery(asked, this.#parts.parameters.get(served.route) ?? NONE) : asked;
     const onlyReads = isRead(method) && !isFresh;
-    return {
+    const call: Call = {
       ctx: onlyReads ? { ...ctx, db: ctx.reads.until(exchange.gone) } : ctx,
       quota,
       caller,
@@ -162,6 +165,7 @@ export class Rest {
       body,
       gone: exchange.gone,
     };
+    return { call, served };
   }
 
   /** A caller whose credential is none is shown a stranger's figures, of which that takes nothing. */
@@ -190,7 +194,7 @@ export class Rest {
     const { ctx, pages } = this.#parts;
     if (match) return await keptOrRendered(pages, call, match, async () => this.#formed(call, await run(call, match)));
     const answer = ctx.config.passThrough ? await passThrough(call) : null;
-    if (!answer) throw notMirrored(call.method);
+    if (!answer) throw notServed(call);
     return answer;
   }
 
@@ -200,11 +204,6 @@ export class Rest {
     const { body, isFinal } = await inForm(answer.body.toString(), form, this.#markdown, this.#parts.ctx.mirror.pace);
     return { ...answer, body, ...(isFinal ? {} : { isUncached: true }) };
   }
-}
-
-/** The same for every repository, seen or unseen: it depends on the path's form alone. */
-function notMirrored(method: string): ApiFault {
-  return new ApiFault(404, `Not Found: this mirror does not serve ${method} on this route`, { documentationUrl: DOCS });
 }
 
 function quotaSpent(caller: Caller, requestId: string, now: Date): ApiFault {

@@ -1,0 +1,20 @@
+import type { Call } from "../call.ts";
+import { ApiFault } from "../dialect/fault.ts";
+import { isServiceRoute } from "./service-routes.ts";
+
+const DOCS = "https://docs.github.com/rest";
+
+/**
+ * The answer to what we neither serve nor pass on. Clients read 404 as "there is none": no member, no branch, no check. So
+ * 404 is for what the service does not have either. Which one it is depends on the path's form alone, and so says nothing of
+ * what the caller may not see. Pure.
+ */
+export function notServed({ method, path, ctx }: Pick<Call, "method" | "path" | "ctx">): ApiFault {
+  const what = `this mirror does not serve ${method} on this route`;
+  if (!isServiceRoute(method, path)) return new ApiFault(404, `Not Found: ${what}`, { documentationUrl: DOCS });
+  const help = ctx.config.passThrough
+    ? "It asks the service for those who show a token of the service's own."
+    : "Ask the service itself, or have the mirror's operator set PASS_THROUGH=on.";
+  const message = `Forbidden: ${what}, and so cannot say what is there. ${help}`;
+  return new ApiFault(403, message, { documentationUrl: DOCS });
+}

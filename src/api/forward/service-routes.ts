@@ -1,0 +1,27 @@
+import { readFileSync } from "node:fs";
+import { PathTree } from "./path-tree.ts";
+
+const { routes } = readRoutes();
+const TREE = new PathTree(routes);
+
+/**
+ * Whether the service publishes such a route. It says nothing of what is there. Pure.
+ * @param path below the API's address
+ */
+export function isServiceRoute(method: string, path: string): boolean {
+  return TREE.has(method, named(path));
+}
+
+/** With the names that the service's ids stand for. */
+function named(path: string): string {
+  return path
+    .replace(/^\/repositories\/\d+(?=\/|$)/, "/repos/owner/name")
+    .replace(/^\/organizations\/\d+(?=\/|$)/, "/orgs/login")
+    .replace(/^\/user\/\d+(?=\/|$)/, "/users/login");
+}
+
+function readRoutes(): { routes: Record<string, string> } {
+  const file = new URL("../description/service-routes.json", import.meta.url);
+  // No type can say what stands in a file: `scripts/generate/service-routes.ts` writes it so.
+  return JSON.parse(readFileSync(file, "utf8")) as { routes: Record<string, string> };
+}
