@@ -93,6 +93,10 @@ test.each([
   ["GET", "/repos/no/body/branches/a/b/protection"],
   ["GET", "/api/v3/users/no/orgs"],
   ["GET", "/user/7/orgs"],
+  ["GET", "/user/orgs"],
+  ["GET", "/user/keys"],
+  ["GET", "/repos/no/body/issues/events"],
+  ["GET", "/repositories/7/issues/events"],
   ["DELETE", "/repos/no/body/git/refs/heads/a/b"],
   ["PUT", "/repos/no/body/pulls/1/merge"],
   ["DELETE", "/repos/no/body"],
@@ -107,6 +111,8 @@ test.each([
 test.each([
   ["GET", "/repos/no/body/no-such-thing"],
   ["GET", "/repos/no"],
+  ["GET", "/user/nonsense"],
+  ["GET", "/repos/no/body/issues/nonsense"],
   ["GET", "/no/such/route"],
   ["PATCH", "/repos/no/body/commits/main/status"],
 ])("%s %s, which the service has not either, is 404", async (method, path) => {

@@ -1,7 +1,7 @@
 /** What Apps ask of upstream about themselves: the answers are about no account here, and hold tokens. */
 import { Readable } from "node:stream";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import type { Opened } from "../../upstream/client/transport.ts";
+import type { Opened } from "../../upstream/client/opened.ts";
 
 /** GitHub docs, "Endpoints available for GitHub App …": what takes a JWT. */
 const BY_JWT =

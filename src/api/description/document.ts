@@ -129,13 +129,15 @@ const FAULT = {
 };
 
 /** What becomes of a route that is not described. */
-export function elsewhere(passThrough: boolean): string {
+export function elsewhere(passThrough: Config["passThrough"]): string {
+  const reads =
+    passThrough === "all" ? " Reads below a repository that everyone sees there are asked for all others, too." : "";
   return passThrough
-    ? "What is not listed here is asked of the mirrored service, for callers who show a token of its own. To all others it answers 403 with a message that says so, and 404 if the service has no such route."
+    ? `What is not listed here is asked of the mirrored service, for callers who show a token of its own. To all others it answers 403 with a message that says so, and 404 if the service has no such route.${reads}`
     : "What is not listed here is not served: it answers 403 with a message that says so, and 404 if the mirrored service has no such route.";
 }
 
-function introduction(authMode: Config["authMode"], passThrough: boolean): string {
+function introduction(authMode: Config["authMode"], passThrough: Config["passThrough"]): string {
   return [
     "Answers come from the mirror; writes are passed on to the mirrored service and are in the mirror when they are answered.",
     `Without a token only public repositories are seen. ${TOKENS[authMode]}`,

@@ -1,7 +1,7 @@
 import type { Logger } from "../../operations/log.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import type { Opened } from "../../upstream/client/transport.ts";
-import { type Answer, isRead } from "../call.ts";
+import type { Opened } from "../../upstream/client/opened.ts";
+import { type Answer, type Call, isRead } from "../call.ts";
 import type { ForwardOwn } from "../callers/caller.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { passedOn, rebasedBytes } from "./body.ts";
@@ -19,6 +19,12 @@ export interface Asked {
   /** Fires once the caller has gone away. */
   gone: AbortSignal;
   log: Logger;
+}
+
+/** @param path with its query */
+export function askedBy({ ctx, method, headers, body, api, gone }: Call, path: string): Asked {
+  const { config, log } = ctx;
+  return { method, path, headers, body, api, upstreamUrl: config.upstreamUrl, gone, log };
 }
 
 /** The request's headers that upstream gets to see. None says where the request came from. */

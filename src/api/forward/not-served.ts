@@ -12,6 +12,7 @@ const DOCS = "https://docs.github.com/rest";
 export function notServed({ method, path, ctx }: Pick<Call, "method" | "path" | "ctx">): ApiFault {
   const what = `this mirror does not serve ${method} on this route`;
   if (!isServiceRoute(method, path)) return new ApiFault(404, `Not Found: ${what}`, { documentationUrl: DOCS });
+  // The same with PASS_THROUGH=all, for what the mirror's own credential is not asked of.
   const help = ctx.config.passThrough
     ? "It asks the service for those who show a token of the service's own."
     : "Ask the service itself, or have the mirror's operator set PASS_THROUGH=on.";

@@ -3,7 +3,7 @@ import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
 import type { Caller, ForwardOwn, User } from "../callers/caller.ts";
 import { beginTrace } from "../trace/trace.ts";
-import { type Asked, answerOf, forward, opened } from "./forwarding.ts";
+import { answerOf, askedBy, forward, opened } from "./forwarding.ts";
 import { readFault } from "./upstream-for-callers.ts";
 
 /**
@@ -71,12 +71,6 @@ export async function shownByUpstream(
 /** Whether upstream can be asked in the caller's own name. */
 export function mayBePassed(caller: Caller): boolean {
   return caller.kind === "user" && caller.by.of === "upstream";
-}
-
-/** @param path with its query */
-function askedBy({ ctx, method, headers, body, api, gone }: Call, path: string): Asked {
-  const { config, log } = ctx;
-  return { method, path, headers, body, api, upstreamUrl: config.upstreamUrl, gone, log };
 }
 
 /** Below `/-/` another Tain has its operator's pages, open to requests from its own machine. */

@@ -25,9 +25,20 @@ export class PathTree {
 
   /** Whether a path has one of the forms with this method; a HEAD is a GET. A trailing slash is a segment of its own. */
   has(method: string, path: string): boolean {
-    const name = method === "HEAD" ? "GET" : method;
-    return matches(this.#root, path.split("/").slice(1), 0, name);
+    return matches(this.#root, path.split("/").slice(1), 0, nameOf(method));
   }
+
+  /** Whether a form of one `*` for each segment, or of words, ends in the very word that the path ends in. */
+  hasWord(method: string, path: string): boolean {
+    const segments = path.split("/").slice(1);
+    const word = segments.pop() ?? "";
+    const node = segments.reduce<Node | null>((at, one) => at && (at.fixed.get(one) ?? at.any), this.#root);
+    return node?.fixed.get(word)?.methods.includes(nameOf(method)) ?? false;
+  }
+}
+
+function nameOf(method: string): string {
+  return method === "HEAD" ? "GET" : method;
 }
 
 /** A form has one `**` at most, so this takes no more steps than a few for each segment. */

@@ -12,6 +12,14 @@ export function isServiceRoute(method: string, path: string): boolean {
   return TREE.has(method, named(path));
 }
 
+/**
+ * Whether the service has a route of its own at this word, where ours has a number: `/user/keys` is none of `/user/{id}`.
+ * Pure.
+ */
+export function isServiceWord(method: string, path: string): boolean {
+  return !/\/\d+$/.test(path) && TREE.hasWord(method, named(path));
+}
+
 /** With the names that the service's ids stand for. */
 function named(path: string): string {
   return path

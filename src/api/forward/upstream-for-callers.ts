@@ -7,6 +7,9 @@ import {
   UpstreamRefusedError,
   UpstreamUnavailableError,
 } from "../../upstream/client/errors.ts";
+import { MOST_OPENED } from "../../upstream/client/gate.ts";
+import type { Opened } from "../../upstream/client/opened.ts";
+import { Places } from "../../upstream/client/places.ts";
 import type {
   GraphqlAnswer,
   GraphqlOptions,
@@ -37,6 +40,7 @@ export class ShareSpentFault extends ApiFault {
 export class UpstreamForCallers {
   readonly #ctx: Pick<Context, "config" | "upstream" | "clock">;
   readonly #quota: CallerQuota;
+  readonly #opened = new Places({ inAll: MOST_OPENED, perName: 2 });
   /** Writes with the mirror's credentials. */
   readonly write: Upstream["write"];
 
@@ -64,6 +68,39 @@ export class UpstreamForCallers {
       return await this.#ctx.upstream.get(path, { priority: "audit", conditional, signal });
     } catch (error) {
       throw readFault(error, { now: this.#ctx.clock.now(), isLate: signal.aborted, whose: "the mirror's" });
+    }
+  }
+
+  /**
+   * One page as upstream answers it, by the mirror's credentials, while it arrives. Few are passed on at once, and fewer for
+   * each caller.
+   * @throws as `get`
+   */
+  async open(
+    caller: Caller,
+    path: string,
+    { headers, gone }: { headers: Record<string, string>; gone: AbortSignal },
+  ): Promise<Opened> {
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), PATIENCE_MS);
+    const signal = AbortSignal.any([late.signal, gone]);
+    let place: Disposable | null = null;
+    try {
+      place = await this.#opened.enter(payerName(caller), signal);
+      await this.#take(caller);
+      const opened = await this.#ctx.upstream.open(path, { priority: "audit", headers, signal });
+      if (!isTold(opened.status)) {
+        opened.body.destroy();
+        throw new UpstreamRefusedError(opened.status, "", null);
+      }
+      const { [Symbol.dispose]: leave } = place;
+      opened.body.once("close", leave);
+      return opened;
+    } catch (error) {
+      place?.[Symbol.dispose]();
+      throw readFault(error, { now: this.#ctx.clock.now(), isLate: late.signal.aborted, whose: "the mirror's" });
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -113,9 +150,7 @@ export class UpstreamForCallers {
   /** Takes one read out of the caller's share and out of everyone's; else says which of them is spent. */
   async #spentBy(caller: Caller): Promise<{ whose: string; limit: number; until: Date } | null> {
     const { upstreamReads, upstreamReadsPerCaller } = this.#ctx.config;
-    // Strangers have as much together as a caller has, since they may come from as many addresses as they like.
-    const name = caller.kind === "user" ? caller.quotaName : "strangers";
-    const own: Payer = { kind: "user", quotaName: name, hourlyLimit: upstreamReadsPerCaller };
+    const own: Payer = { kind: "user", quotaName: payerName(caller), hourlyLimit: upstreamReadsPerCaller };
     const everyone: Payer = { kind: "user", quotaName: "everyone", hourlyLimit: upstreamReads };
     const taken = await this.#quota.spend(own, "upstream", 1);
     const until = (reset = 0) => new Date(reset * 1_000);
@@ -128,6 +163,16 @@ export class UpstreamForCallers {
     this.#quota.refund(own, "upstream", 1);
     return { whose: "all callers'", limit: upstreamReads, until: until(shared.figures?.reset) };
   }
+}
+
+/** Strangers have as much together as a caller has, since they may come from as many addresses as they like. */
+function payerName(caller: Caller): string {
+  return caller.kind === "user" ? caller.quotaName : "strangers";
+}
+
+/** Whether an answer is about what was asked for. Refusals and failures are about the mirror's own credential. */
+function isTold(status: number): boolean {
+  return status < 400 || [404, 409, 410, 422, 451].includes(status);
 }
 
 /** @param whose credential was shown */

@@ -20,8 +20,10 @@ import { agentMissing, dialectReply, hasAgent } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
 import { API_VERSIONS, apiVersion } from "../dialect/version.ts";
 import { forward } from "../forward/forwarding.ts";
+import { readByMirror } from "../forward/mirror-reads.ts";
 import { notServed } from "../forward/not-served.ts";
 import { mayBePassed, passThrough } from "../forward/pass-through.ts";
+import { isServiceWord } from "../forward/service-routes.ts";
 import type { Match, Operation } from "../operation.ts";
 import type { Page } from "../page.ts";
 import { keptOrRendered } from "./kept-pages.ts";
@@ -67,7 +69,10 @@ export class Rest {
 
   /** Whatever is wrong with a request is a reply, too; an error is our own. @param match null: we serve no such operation */
   handle(exchange: Exchange, match: Match | null): Promise<Reply> {
-    return this.#parts.again.answer(exchange, (learnt) => this.#answer(exchange, match, learnt));
+    const { path } = pathInApi(exchange);
+    const isAnother = match !== null && endsInNumber(match, path) && isServiceWord(exchange.method, path);
+    const served = isAnother ? null : match;
+    return this.#parts.again.answer(exchange, (learnt) => this.#answer(exchange, served, learnt));
   }
 
   async #answer(exchange: Exchange, match: Match | null, learnt: Standings | undefined): Promise<Reply> {
@@ -193,7 +198,8 @@ export class Rest {
   async #run(call: Call, match: Match | null): Promise<Answer> {
     const { ctx, pages } = this.#parts;
     if (match) return await keptOrRendered(pages, call, match, async () => this.#formed(call, await run(call, match)));
-    const answer = ctx.config.passThrough ? await passThrough(call) : null;
+    const { passThrough: passes } = ctx.config;
+    const answer = (passes ? await passThrough(call) : null) ?? (passes === "all" ? await readByMirror(call) : null);
     if (!answer) throw notServed(call);
     return answer;
   }
@@ -204,6 +210,12 @@ export class Rest {
     const { body, isFinal } = await inForm(answer.body.toString(), form, this.#markdown, this.#parts.ctx.mirror.pace);
     return { ...answer, body, ...(isFinal ? {} : { isUncached: true }) };
   }
+}
+
+/** Whether the path ends where we expect a number. */
+function endsInNumber({ params }: Match, path: string): boolean {
+  const last = path.slice(path.lastIndexOf("/") + 1);
+  return params.id === last || params.number === last;
 }
 
 function quotaSpent(caller: Caller, requestId: string, now: Date): ApiFault {

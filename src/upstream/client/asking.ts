@@ -12,6 +12,11 @@ export interface AskingContext extends AttemptContext {
   visibility: Visibility;
 }
 
+/** `opening`: the headers of a request whose answer is only passed on. */
+interface AskingOptions extends GetOptions {
+  opening?: Record<string, string>;
+}
+
 /**
  * Sends a GET by a credential that sees the repository, as far as that is known. Upstream's 404 also means "not for this
  * token": when a credential has never seen the repository, its 404 is checked with the others.
@@ -19,7 +24,7 @@ export interface AskingContext extends AttemptContext {
 export async function askFor(
   ctx: AskingContext,
   path: string,
-  options: GetOptions,
+  options: AskingOptions,
   conditions: PageConditions | null,
 ): Promise<Attempt> {
   const { visibility } = ctx;
@@ -84,13 +89,16 @@ async function candidatesFor(
 function getAsk(
   { all, preferred }: Candidates,
   path: string,
-  { priority, accept, signal }: GetOptions,
+  { priority, accept, signal, opening }: AskingOptions,
   conditions: PageConditions | null,
 ): Ask {
   return {
     credentials: all,
     preferred,
-    request: { method: "GET", path, headers: accept === undefined ? {} : { accept } },
+    request: {
+      ...{ method: "GET", path, headers: { ...(accept === undefined ? {} : { accept }), ...opening } },
+      ...(opening ? { isOpened: true } : {}),
+    },
     demand: { bucket: bucketOf(path), api: "rest", cost: 1, isWrite: false, priority, signal },
     ...(conditions ? { conditions } : {}),
     judge: (answer) => ({

@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
 import { type Json, rowsOf } from "../../json.ts";
 import type { Stores } from "../../stores.ts";
@@ -16,14 +17,16 @@ import { type AskingContext, askFor, bucketOf, writersOf } from "./asking.ts";
 import { askOnce } from "./attempts.ts";
 import { CredentialRejectedError } from "./errors.ts";
 import type { Attempt } from "./exchange.ts";
-import { Gate, MOST_UNDER_WAY } from "./gate.ts";
+import { Gate, MOST_OPENED, MOST_UNDER_WAY } from "./gate.ts";
 import { askGraphql } from "./graphql-asking.ts";
+import type { Opened } from "./opened.ts";
 import { type Received, Transport, type TransportLimits } from "./transport.ts";
 import type {
   Answer,
   GetOptions,
   GraphqlAnswer,
   GraphqlOptions,
+  OpenOptions,
   RawAnswer,
   Upstream,
   WriteRequest,
@@ -38,7 +41,7 @@ export interface ClientLimits extends TransportLimits {
 }
 
 const DEFAULT_LIMITS: ClientLimits = {
-  connections: MOST_UNDER_WAY,
+  connections: MOST_UNDER_WAY + MOST_OPENED,
   connectTimeoutMs: 10_000,
   headersTimeoutMs: 15_000,
   bodyTimeoutMs: 30_000,
@@ -87,6 +90,15 @@ class UpstreamClient implements Upstream {
     const next = await this.#successorOf(path, options, validator);
     if (next === undefined) return this.#read(path, options, await askFor(this.#ctx, path, options, null));
     return this.#read(path, options, { ...attempt, condition: { ...condition, validator: { ...validator, next } } });
+  }
+
+  async open(address: string, { headers, ...options }: OpenOptions): Promise<Opened> {
+    const path = pathBelow(this.#ctx.config.upstreamUrl, address);
+    const { received } = await askFor(this.#ctx, path, { ...options, opening: headers }, null);
+    const { status, headers: answered, text, body = Readable.from(text === "" ? [] : [Buffer.from(text)]) } = received;
+    // What was unpacked here is not as long as it was, nor packed.
+    const { "content-encoding": _, "content-length": __, ...unpacked } = answered;
+    return { status, headers: received.body ? answered : unpacked, body };
   }
 
   async #read(path: string, options: GetOptions, attempt: Attempt): Promise<Answer> {

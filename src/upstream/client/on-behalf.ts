@@ -2,8 +2,9 @@ import type { Stores } from "../../stores.ts";
 import { graphqlPath } from "./address.ts";
 import { readAnswer } from "./answer.ts";
 import { UpstreamUnavailableError } from "./errors.ts";
+import type { Opened } from "./opened.ts";
 import { Places } from "./places.ts";
-import { type Opened, OWN_HEADERS, type Received, Transport, type TransportRequest } from "./transport.ts";
+import { OWN_HEADERS, type Received, Transport, type TransportRequest } from "./transport.ts";
 import type { Answer, RawAnswer, WriteRequest } from "./upstream.ts";
 import { rawAnswer, writeRequest } from "./write.ts";
 

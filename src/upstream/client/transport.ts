@@ -5,6 +5,7 @@ import { type Dispatcher, Pool } from "undici";
 import { VERSION } from "../../version.ts";
 import type { Headers } from "../quota/headers.ts";
 import { type Outage, UpstreamUnavailableError } from "./errors.ts";
+import type { Opened } from "./opened.ts";
 import { isSafePath, UnsafePathError } from "./paths.ts";
 
 export interface TransportLimits {
@@ -34,6 +35,8 @@ export interface TransportRequest {
   isAbsolute?: boolean;
   headers: Record<string, string>;
   body?: string | null;
+  /** Leaves the body of a success on its way. */
+  isOpened?: true;
   signal?: AbortSignal | undefined;
 }
 
@@ -45,15 +48,8 @@ export interface Received {
   text: string;
   /** The body as it came, if that was gzipped. */
   packed?: Buffer;
-}
-
-/** One answer, whatever its status, whose body is still on its way, as upstream sends it. */
-export interface Opened {
-  status: number;
-  /** Names in lower case. */
-  headers: Headers;
-  /** Read it, or destroy it: until then it holds a connection. It fails when it breaks off or takes too long. */
-  body: Readable;
+  /** Of a success that was asked for in this way; the text is empty then. As in `Opened`. */
+  body?: Readable;
 }
 
 /** Sends single requests over a bounded pool of connections. Repeats nothing and judges no status. */
@@ -85,7 +81,12 @@ export class Transport {
    * @throws the signal's reason when it is aborted
    */
   async send(request: TransportRequest): Promise<Received> {
-    return await this.#ask(request, "gzip", async ({ statusCode: status, headers, body }) => {
+    return await this.#ask(request, request.isOpened ? "identity" : "gzip", async (answer) => {
+      const { statusCode: status, headers, body } = answer;
+      if (request.isOpened && status < 300) {
+        body.on("error", () => {});
+        return { status, headers, text: "", body };
+      }
       const packed = Buffer.from(await body.arrayBuffer());
       if (headers["content-encoding"] !== "gzip" || packed.length === 0)
         return { status, headers, text: packed.toString("utf8") };

@@ -1,5 +1,6 @@
 import type { Json } from "../../json.ts";
 import type { Validator } from "../conditional/validators.ts";
+import type { Opened } from "./opened.ts";
 
 /** The pages that a Link header names, by relation, as paths below the base address. */
 export type Links = Partial<Record<"next" | "prev" | "first" | "last", string>>;
@@ -19,6 +20,10 @@ export interface GetOptions {
   /** A media type instead of `application/vnd.github+json`. A body that is not JSON is then answered as its text. */
   accept?: string;
   signal?: AbortSignal;
+}
+
+export interface OpenOptions extends Pick<GetOptions, "priority" | "signal"> {
+  headers: Record<string, string>;
 }
 
 /**
@@ -86,6 +91,12 @@ export interface Upstream {
    * @throws QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError, UpstreamRefusedError
    */
   get(path: string, options: GetOptions): Promise<Answer>;
+  /**
+   * One GET that is only passed on: asked as `get` asks, and answered as upstream answers, while the body of a success
+   * arrives. The signal ends the body, too.
+   * @throws QuotaSpentError, CredentialRejectedError, UpstreamUnavailableError
+   */
+  open(path: string, options: OpenOptions): Promise<Opened>;
   /**
    * One GraphQL document. It should select `RATE_LIMIT`, which corrects the budget. Fields that could not be resolved
    * are in `errors`: look there before taking a null for a fact.

@@ -1,0 +1,66 @@
+import { decoded } from "../../http/router.ts";
+import { type Answer, type Call, isRead } from "../call.ts";
+import { ApiFault } from "../dialect/fault.ts";
+import { answerOf, askedBy } from "./forwarding.ts";
+
+/**
+ * What the mirror's own credential may be asked of below a repository: what everyone who may read the repository sees there.
+ * Left out is what more rights show more of (releases that are drafts, protection, alerts, traffic), what tells of other
+ * repositories (timelines, forks, comparisons with a fork), and all that is a setting, a secret or a person's.
+ */
+const READ_BY_MIRROR = [
+  /^\/(contents|readme|tarball|zipball|commits|branches)(\/|$)/,
+  /^\/git\/(blobs|commits|ref|refs|matching-refs|tags|trees)\//,
+  /^\/(license|languages|contributors|tags|stats\/[a-z_]+|community\/profile|codeowners\/errors|comments)$/,
+  /^\/compare\/[^:]+$/,
+  /^\/statuses\//,
+  /^\/check-(runs|suites)\/\d+(\/annotations|\/check-runs)?$/,
+  /^\/pulls\/\d+\/(commits|files)$/,
+  /^\/comments\/\d+$/,
+  /^\/(comments|issues|issues\/comments|pulls\/comments)\/\d+\/reactions$/,
+  /^\/releases\/(latest|tags\/.+)$/,
+  /^\/rules\/branches\/.+$/,
+];
+
+/** Of such an answer nothing is shown that tells what the mirror's credential may, or has left. */
+const MIRRORS_OWN = /^X-(RateLimit-|OAuth-|Accepted-|GitHub-(SSO|OTP)$)/;
+const CLOSED = "private, no-cache";
+
+/**
+ * What upstream shows the mirror of a route that is not mirrored, for a caller who may see its repository. Nothing is kept.
+ * Null: it is not asked with the mirror's credential.
+ * @throws ApiFault 403 for a repository that the caller is not shown, and as `UpstreamForCallers.open`
+ */
+export async function readByMirror(call: Call): Promise<Answer | null> {
+  const { ctx, method, path, sight, query } = call;
+  const [, fullName, id, rest = ""] = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.*)$/.exec(path) ?? [];
+  if (!isRead(method) || !mayBeRead(rest)) return null;
+  const { repositories } = ctx.mirror;
+  const found = fullName
+    ? await repositories.named(decoded(fullName) ?? "", sight)
+    : await repositories.byId(Number(id), sight);
+  if (!found)
+    throw new ApiFault(403, "Forbidden: this mirror shows you no such repository, and so asks nothing of it.");
+  const below = `/repositories/${found.id}${rest}${query.size > 0 ? `?${query}` : ""}`;
+  const opened = await ctx.upstream.open(call.caller, below, { headers: headersOf(call), gone: call.gone });
+  const answer = answerOf(askedBy(call, below), opened);
+  const shown = Object.entries(answer.headers ?? {}).filter(([name]) => !MIRRORS_OWN.test(name));
+  return { ...answer, headers: { ...Object.fromEntries(shown), "Cache-Control": CLOSED } };
+}
+
+/** @param rest behind the repository's name, as it was sent. Pure. */
+export function mayBeRead(rest: string): boolean {
+  const plain = decoded(rest);
+  // What is still encoded could be another path to upstream.
+  if (plain === null || /%[0-9a-f]{2}/i.test(plain) || /\/protection(\/|$)/.test(plain)) return false;
+  return READ_BY_MIRROR.some((form) => form.test(plain));
+}
+
+function headersOf({ headers, version }: Call): Record<string, string> {
+  const sent: Record<string, string> = { "x-github-api-version": version };
+  for (const name of ["accept", "if-none-match", "if-modified-since"]) {
+    const value = [headers[name] ?? ""].flat().join(", ");
+    if (value !== "") sent[name] = value;
+  }
+  return sent;
+}

@@ -1,0 +1,133 @@
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { mayBeRead } from "../../src/api/forward/mirror-reads.ts";
+import { askAt } from "../support/asking.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { testRedis } from "../support/database.ts";
+import { type ApiWorld, openApiWorld } from "./api-world.ts";
+
+// With PASS_THROUGH=all the mirror's own credential reads for those who have none of upstream's.
+
+let answer: (response: ServerResponse, url: string) => void;
+const asked: string[] = [];
+const upstream = createServer((request, response) => {
+  asked.push(`${request.method} ${request.url} ${request.headers.authorization}`);
+  answer(response, request.url ?? "");
+});
+let world: ApiWorld;
+let all: string;
+let seen: { id: number; fullName: string };
+let hidden: { id: number; fullName: string };
+beforeAll(async () => {
+  upstream.listen(0, "127.0.0.1");
+  await once(upstream, "listening");
+  const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+  world = await openApiWorld({ repositories: 6, issues: 30, upstreamUrl });
+  seen = world.repositories.find((row) => !row.private) ?? { id: 0, fullName: "" };
+  hidden = world.repositories.find((row) => row.private) ?? { id: 0, fullName: "" };
+  all = await world.openSibling({ PASS_THROUGH: "all", UPSTREAM_READS_PER_CALLER: "1000" });
+});
+afterAll(async () => {
+  upstream.closeAllConnections();
+  upstream.close();
+  await world?.[Symbol.asyncDispose]();
+});
+beforeEach(() => {
+  asked.length = 0;
+  answer = (response, url) =>
+    response
+      .writeHead(200, {
+        ...{ "content-type": "application/json", "cache-control": "public, max-age=60", "x-oauth-scopes": "repo" },
+        ...{ "x-accepted-oauth-scopes": "repo", "x-github-sso": "required" },
+      })
+      .end(JSON.stringify({ url: `${world.ctx.config.upstreamUrl}${url}` }));
+});
+
+const get = (name: string, rest: string, token: string | null, more: Record<string, string> = {}) =>
+  askAt(all, "GET", `/repos/${name}${rest}`, { token, headers: more });
+
+test("what is below a repository is read for who sees it, and kept for nobody", async () => {
+  const read = await get(hidden.fullName, "/contents/a/b.json?ref=main", world.token);
+  expect([read.status, read.body]).toEqual([
+    ...[200, { url: `${all}/repositories/${hidden.id}/contents/a/b.json?ref=main` }],
+  ]);
+  expect(asked).toEqual([
+    `GET /repositories/${hidden.id}/contents/a/b.json?ref=main ${UPSTREAM_TOKEN && `Bearer ${UPSTREAM_TOKEN}`}`,
+  ]);
+  expect(read.headers.get("x-tain-passed-through")).toBe("upstream");
+  expect(read.headers.get("cache-control")).toBe("private, no-cache");
+  // What the mirror's own credential may, and has left, is nobody's business.
+  for (const name of ["x-oauth-scopes", "x-accepted-oauth-scopes", "x-github-sso"])
+    expect(read.headers.get(name), name).toBeNull();
+  expect(read.headers.get("x-ratelimit-limit")).toBe("5000");
+
+  asked.length = 0;
+  for (const name of [hidden.fullName, "no/body"]) {
+    const refused = await get(name, "/contents/a/b.json?ref=main", null);
+    expect([refused.status, refused.body.message]).toEqual([
+      ...[403, "Forbidden: this mirror shows you no such repository, and so asks nothing of it."],
+    ]);
+  }
+  expect(asked).toEqual([]);
+  expect((await get(seen.fullName, "/commits/main/status", null)).status).toBe(200);
+});
+
+test("bytes, redirects and what is not there are as upstream has them", async () => {
+  const bytes = Buffer.from([0, 255, 254, 10, 13, 128]);
+  answer = (response) => response.setHeader("content-type", "application/octet-stream").end(bytes);
+  const raw = await fetch(`${all}/repos/${seen.fullName}/contents/x.bin`, {
+    headers: { "user-agent": "test", authorization: `Bearer ${world.token}`, accept: "application/vnd.github.raw" },
+  });
+  expect(Buffer.from(await raw.arrayBuffer()).equals(bytes)).toBe(true);
+  const signed = "https://codeload.example/a?token=b%2Fc";
+  answer = (response) => response.writeHead(302, { location: signed }).end();
+  const archive = await get(seen.fullName, "/zipball/main", world.token);
+  expect([archive.status, archive.headers.get("location")]).toEqual([302, signed]);
+  answer = (response) => response.writeHead(404, { "content-type": "application/json" }).end('{"message":"Not Found"}');
+  expect((await get(seen.fullName, "/contents/none", world.token)).body).toEqual({ message: "Not Found" });
+  answer = (response) => response.writeHead(403, { "content-type": "application/json" }).end('{"message":"No"}');
+  expect((await get(seen.fullName, "/contents/none", world.token)).status).toBe(502);
+});
+
+test("what is a setting, a secret, a person's or a write is never asked with the mirror's credential", async () => {
+  for (const [method, rest] of [
+    ...["hooks", "keys", "actions/secrets", "collaborators/a/permission", "branches/main/protection", "releases"].map(
+      (one) => ["GET", `/${one}`],
+    ),
+    ...["traffic/views", "issues/1/timeline", "compare/main...other:main", "dependabot/alerts", "forks"].map((one) => [
+      ...["GET", `/${one}`],
+    ]),
+    ["GET", "/branches/main%2Fprotection"],
+    ["GET", "/compare/main...other%3Amain"],
+    ["PUT", "/contents/a"],
+    ["POST", "/statuses/abc"],
+  ]) {
+    const refused = await askAt(all, method ?? "", `/repos/${seen.fullName}${rest}`, { token: world.token });
+    expect(refused.status, rest).toBe(403);
+  }
+  for (const path of ["/user/keys", "/orgs/a/members/b", "/app"])
+    expect((await askAt(all, "GET", path, { token: world.token })).status, path).toBe(403);
+  expect(asked).toEqual([]);
+});
+
+test("what is still encoded once it is decoded is not read", () => {
+  expect(mayBeRead("/contents/a%20b")).toBe(true);
+  expect(mayBeRead("/contents/a%252Fb")).toBe(false);
+  expect(mayBeRead("/contents%2F%ff")).toBe(false);
+});
+
+test("a share that is spent is said in words, and bounds all the reads of a caller", async () => {
+  const url = await world.openSibling({
+    ...{ PASS_THROUGH: "all", UPSTREAM_READS_PER_CALLER: "3", REDIS_PREFIX: testRedis().prefix },
+  });
+  const path = `/repos/${seen.fullName}/languages`;
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, () => askAt(url, "GET", path, { token: world.readToken })),
+  );
+  const refused = answers.filter(({ status }) => status === 403);
+  expect([refused.length, asked.length]).toEqual([5, 3]);
+  expect(refused[0]?.body.message).toContain("your reads of upstream (3 an hour) are spent");
+  expect(refused[0]?.headers.get("retry-after")).not.toBeNull();
+});
