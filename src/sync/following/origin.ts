@@ -36,6 +36,7 @@ export const MIRROR_TABLES = [
   "sweeps",
   "hook_checks",
   "problems",
+  "writes",
   "validators",
   "installations",
   "installation_repositories",
