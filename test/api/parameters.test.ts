@@ -67,3 +67,28 @@ test("cursors are known, though upstream publishes no word of them", async () =>
   const second = await world.get(next.replace(world.url, ""));
   expect(second.body[0].number).not.toBe(first.body[0].number);
 });
+
+test.each([
+  ["2?state=all", 2],
+  [" 2", 2],
+  ["+2", 2],
+  ["2.9", 2],
+  ["1e3", 1],
+  ["0x2", 1],
+  ["-2", 1],
+  ["two", 1],
+  ["", 1],
+  ["99999999999999999999999999", 99],
+])("of page=%j the digits that it begins with count", async (text, page) => {
+  const of = (value: string) => world.get(`${repo}/labels?per_page=2&page=${encodeURIComponent(value)}`);
+  const asked = await of(text);
+  expect(asked.status).toBe(200);
+  expect(asked.body).toEqual((await of(String(page))).body);
+});
+
+test("and so of per_page, in a list by cursor and in a search", async () => {
+  for (const path of [`${repo}/issues?state=all&per_page=2%3Fpage`, `/search/issues?q=is:issue&per_page=2%3Fpage`]) {
+    const { body } = await world.get(path);
+    expect(body.items ?? body).toHaveLength(2);
+  }
+});

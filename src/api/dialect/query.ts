@@ -25,9 +25,11 @@ export function pageNumber(query: URLSearchParams): number {
   return Math.min(wholeNumber(query.get("page")) ?? 1, MAX_PAGE);
 }
 
+/** The service reads the digits that a value begins with: some clients ask for `page=4?state=all`. */
 function wholeNumber(text: string | null): number | null {
-  const value = Number(text ?? Number.NaN);
-  return Number.isInteger(value) && value > 0 ? value : null;
+  const [, digits = "0"] = /^\s*\+?(\d+)/.exec(text ?? "") ?? [];
+  const value = Number(digits);
+  return value > 0 ? value : null;
 }
 
 /** One of a closed set, or the first of it when absent or empty. @throws ApiFault 422 for anything else */
