@@ -112,7 +112,7 @@ const cases: Record<string, Case> = {
     path: "/gists",
     status: 403,
     message:
-      "Forbidden: this mirror does not serve GET on this route, and so cannot say what is there. Ask the service itself, or have the mirror's operator set PASS_THROUGH=on.",
+      "Forbidden: this mirror does not serve GET on this route, and so cannot say what is there. It asks the service for those who show a token of the service's own.",
     docs: AT,
   },
   "a diff": {

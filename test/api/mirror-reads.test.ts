@@ -24,7 +24,7 @@ beforeAll(async () => {
   upstream.listen(0, "127.0.0.1");
   await once(upstream, "listening");
   const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
-  world = await openApiWorld({ repositories: 6, issues: 30, upstreamUrl });
+  world = await openApiWorld({ repositories: 6, issues: 30, upstreamUrl, env: { PASS_THROUGH: "off" } });
   seen = world.repositories.find((row) => !row.private) ?? { id: 0, fullName: "" };
   hidden = world.repositories.find((row) => row.private) ?? { id: 0, fullName: "" };
   all = await world.openSibling({ PASS_THROUGH: "all", UPSTREAM_READS_PER_CALLER: "1000" });

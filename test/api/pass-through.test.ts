@@ -12,7 +12,7 @@ let on: string;
 let repo: string;
 let hidden: string;
 beforeAll(async () => {
-  world = await openApiWorld({ repositories: 6, issues: 30 });
+  world = await openApiWorld({ repositories: 6, issues: 30, env: { PASS_THROUGH: "off" } });
   repo = world.repositories.find((row) => !row.private)?.fullName as string;
   hidden = world.repositories.find((row) => row.private)?.fullName as string;
   world.upstream.tokens.create({ token: TOKEN, login: "person", repositories: [repo] });
