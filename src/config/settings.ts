@@ -320,9 +320,9 @@ export const SETTINGS = {
       const value = oneOf("off", "on", "all")(text);
       return value === "off" ? false : value;
     },
-    default: "on",
+    default: "all",
     about:
-      "Whether a route that Tain does not mirror is asked of upstream for callers who show a token of upstream's, with that token and at the cost of its quota. With `off`, and for everyone else, such a route is a 403 that says so. `all`: for everyone else, the mirror's own credential reads what is below a repository that they may see (contents, commits, checks; docs/reading.md has the list), within `UPSTREAM_READS_PER_CALLER` and `UPSTREAM_READS`.",
+      "Who has upstream asked for what Tain does not mirror. `on`: callers who show a token of upstream's, with that token and at the cost of its quota. `all`: also everyone else, for what is below a repository that they may see (contents, commits, checks; docs/reading.md has the list), with the mirror's own credential and within `UPSTREAM_READS_PER_CALLER` and `UPSTREAM_READS`. For whom it is not asked, the answer is a 403 that says so.",
   },
   pageCacheBytes: {
     name: "PAGE_CACHE_BYTES",

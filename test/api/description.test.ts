@@ -233,11 +233,11 @@ describe("the page", () => {
 
   test("says which tokens are taken and what they may do, as it was set", async () => {
     expect(page.text).toContain("5,000 requests an hour");
-    expect(page.text).toContain("What is not listed here is not served");
-    const settings = { AUTH_MODE: "upstream", RATE_LIMIT_USER: "0", RATE_LIMIT_ANONYMOUS: "7", PASS_THROUGH: "on" };
+    expect(page.text).toContain("What is not listed here is asked of the mirrored service");
+    const settings = { AUTH_MODE: "upstream", RATE_LIMIT_USER: "0", RATE_LIMIT_ANONYMOUS: "7", PASS_THROUGH: "off" };
     const other = await world.openSibling(settings);
     const { text } = await askAt(other, "GET", "/-/docs");
-    expect(text).toContain("What is not listed here is asked of the mirrored service");
+    expect(text).toContain("What is not listed here is not served");
     expect(text).not.toContain("tain token create");
     expect(text).toContain("<td>no limit</td>");
     expect(text).toContain("<td>7 requests an hour</td>");

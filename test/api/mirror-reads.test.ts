@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createApiToken } from "../../src/api/callers/tokens.ts";
 import { mayBeRead } from "../../src/api/forward/mirror-reads.ts";
 import { askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
@@ -67,11 +68,25 @@ test("what is below a repository is read for who sees it, and kept for nobody", 
   for (const name of [hidden.fullName, "no/body"]) {
     const refused = await get(name, "/contents/a/b.json?ref=main", null);
     expect([refused.status, refused.body.message]).toEqual([
-      ...[403, "Forbidden: this mirror shows you no such repository, and so asks nothing of it."],
+      ...[403, "Forbidden: this mirror shows you no such repository, or no code of it, and so asks nothing."],
     ]);
   }
   expect(asked).toEqual([]);
   expect((await get(seen.fullName, "/commits/main/status", null)).status).toBe(200);
+});
+
+test("a token for some kinds alone reads code where everybody does, and nowhere else", async () => {
+  const { userId } = world;
+  const token = await createApiToken(world.ctx, {
+    userId,
+    canWrite: true,
+    permissions: ["issues:read", "pull_requests:write"],
+  });
+  asked.length = 0;
+  expect((await get(hidden.fullName, "/contents/a", token)).status).toBe(403);
+  expect((await askAt(all, "GET", `/repositories/${hidden.id}/contents/a`, { token })).status).toBe(403);
+  expect(asked).toEqual([]);
+  expect((await get(seen.fullName, "/contents/a", token)).status).toBe(200);
 });
 
 test("bytes, redirects and what is not there are as upstream has them", async () => {

@@ -25,7 +25,7 @@ const make = (permissions: readonly Permission[], repositoryIds?: number[]) => {
 };
 
 beforeAll(async () => {
-  const off = { RATE_LIMIT_USER: "0", RATE_LIMIT_GRAPHQL: "0", RATE_LIMIT_SEARCH_USER: "0" };
+  const off = { RATE_LIMIT_USER: "0", RATE_LIMIT_GRAPHQL: "0", RATE_LIMIT_SEARCH_USER: "0", PASS_THROUGH: "off" };
   world = await openApiWorld({ repositories: 6, issues: 50, upstreamTokens: 20, env: off });
   const found = world.repositories.find((one) => one.private);
   const isPublic = world.repositories.find((one) => !one.private);

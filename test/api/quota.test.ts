@@ -18,7 +18,7 @@ const user = (userId: number, hourlyLimit: number | null = null): Caller => ({
     token: {
       id: "0",
       userId,
-      kinds: { issues: "read", pulls: "read" },
+      kinds: { issues: "read", pulls: "read", rest: true },
       repositories: "all",
       sight: wholeSight("all"),
       payer: { kind: "user", quotaName: `u${userId}`, hourlyLimit, class: "" },

@@ -11,13 +11,16 @@ export type Permission = (typeof PERMISSIONS)[number];
 export interface Kinds {
   issues: Level | null;
   pulls: Level | null;
+  /** Whether it reads what is neither, such as code and checks. */
+  rest: boolean;
 }
 
 /** `permissions` null: every kind, to write if `canWrite`. Pure. */
 export function kindsOf(permissions: readonly string[] | null, canWrite: boolean): Kinds {
-  if (permissions === null) return { issues: canWrite ? "write" : "read", pulls: canWrite ? "write" : "read" };
+  const all = canWrite ? "write" : "read";
+  if (permissions === null) return { issues: all, pulls: all, rest: true };
   const given = (name: string) => LEVELS.findLast((level) => permissions.includes(`${name}:${level}`)) ?? null;
-  return { issues: given("issues"), pulls: given("pull_requests") };
+  return { issues: given("issues"), pulls: given("pull_requests"), rest: false };
 }
 
 /** Whether they may write what takes this right. What may be either's takes one of the two. Pure. */

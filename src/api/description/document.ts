@@ -131,7 +131,9 @@ const FAULT = {
 /** What becomes of a route that is not described. */
 export function elsewhere(passThrough: Config["passThrough"]): string {
   const reads =
-    passThrough === "all" ? " Reads below a repository that everyone sees there are asked for all others, too." : "";
+    passThrough === "all"
+      ? " Reads below a repository that they may see are asked for all others, too, with the mirror's own credential."
+      : "";
   return passThrough
     ? `What is not listed here is asked of the mirrored service, for callers who show a token of its own. To all others it answers 403 with a message that says so, and 404 if the service has no such route.${reads}`
     : "What is not listed here is not served: it answers 403 with a message that says so, and 404 if the mirrored service has no such route.";

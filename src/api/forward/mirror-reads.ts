@@ -1,5 +1,7 @@
 import { decoded } from "../../http/router.ts";
+import { wholeSight } from "../../mirror/read/sight.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
+import type { Caller } from "../callers/caller.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { answerOf, askedBy } from "./forwarding.ts";
 
@@ -32,20 +34,29 @@ const CLOSED = "private, no-cache";
  * @throws ApiFault 403 for a repository that the caller is not shown, and as `UpstreamForCallers.open`
  */
 export async function readByMirror(call: Call): Promise<Answer | null> {
-  const { ctx, method, path, sight, query } = call;
+  const { ctx, method, path, query } = call;
   const [, fullName, id, rest = ""] = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.*)$/.exec(path) ?? [];
   if (!isRead(method) || !mayBeRead(rest)) return null;
   const { repositories } = ctx.mirror;
+  const sight = mayReadRest(call.caller) ? call.sight : wholeSight([]);
   const found = fullName
     ? await repositories.named(decoded(fullName) ?? "", sight)
     : await repositories.byId(Number(id), sight);
   if (!found)
-    throw new ApiFault(403, "Forbidden: this mirror shows you no such repository, and so asks nothing of it.");
+    throw new ApiFault(
+      403,
+      "Forbidden: this mirror shows you no such repository, or no code of it, and so asks nothing.",
+    );
   const below = `/repositories/${found.id}${rest}${query.size > 0 ? `?${query}` : ""}`;
   const opened = await ctx.upstream.open(call.caller, below, { headers: headersOf(call), gone: call.gone });
   const answer = answerOf(askedBy(call, below), opened);
   const shown = Object.entries(answer.headers ?? {}).filter(([name]) => !MIRRORS_OWN.test(name));
   return { ...answer, headers: { ...Object.fromEntries(shown), "Cache-Control": CLOSED } };
+}
+
+/** A token that was given some kinds alone reads the others where everybody does. */
+function mayReadRest(caller: Caller): boolean {
+  return caller.kind === "user" && caller.by.of === "own" && caller.by.token.kinds.rest;
 }
 
 /** @param rest behind the repository's name, as it was sent. Pure. */
