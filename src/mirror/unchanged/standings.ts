@@ -77,13 +77,16 @@ function standingOf([id, revision, isMirrored, confirmedMs]: Row): [number, Stan
 class Connection {
   readonly #databaseUrl: string;
   #client: pg.Client | null = null;
+  #connecting: Promise<pg.Client> | null = null;
+  #isClosed = false;
 
   constructor(databaseUrl: string) {
     this.#databaseUrl = databaseUrl;
   }
 
   async rows(ids: string): Promise<Row[]> {
-    const client = this.#client ?? (await this.#connect());
+    if (this.#isClosed) throw new Error("The connection is closed");
+    const client = this.#client ?? (await this.#made());
     this.#client = client;
     // A connection that is dropped fails its query.
     const late = setTimeout(() => this.#drop(client), ANSWER_TIMEOUT_MS);
@@ -96,7 +99,15 @@ class Connection {
   }
 
   async close(): Promise<void> {
-    await this.#client?.end();
+    this.#isClosed = true;
+    // One that is just being made would outlive us.
+    const made = await this.#connecting?.catch(() => null);
+    await (this.#client ?? made)?.end();
+  }
+
+  #made(): Promise<pg.Client> {
+    this.#connecting = this.#connect();
+    return this.#connecting;
   }
 
   async #connect(): Promise<pg.Client> {
