@@ -14,7 +14,7 @@ type Looking = Pick<Call, "caller" | "sight"> & Partial<Pick<Call, "met">> & { c
 type Mirror = Pick<Call["ctx"]["mirror"], "repositories">;
 
 /**
- * Documents without what names a repository that the caller does not see: whoever read them for the mirror saw it. Where
+ * Documents without what names a repository that the caller does not see: the credential that read them for the mirror saw it. Where
  * it cannot be seen the key is left out, as where there is no parent.
  */
 export async function withoutHiddenAddresses(call: Looking, documents: StoredDocument[]): Promise<StoredDocument[]> {

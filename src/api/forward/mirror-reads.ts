@@ -7,8 +7,8 @@ import { answerOf, askedBy } from "./forwarding.ts";
 
 /**
  * What the mirror's own credential may be asked of below a repository: what everyone who may read the repository sees there.
- * Left out is what more rights show more of (releases that are drafts, protection, alerts, traffic), what tells of other
- * repositories (timelines, forks, comparisons with a fork), and all that is a setting, a secret or a person's.
+ * Three kinds are left out. More rights show more of the first (drafts of releases, protection, alerts, traffic). The second tells
+ * of other repositories (timelines, forks, comparisons with a fork). The third is a setting, a secret or a person's.
  */
 const READ_BY_MIRROR = [
   /^\/(contents|readme|tarball|zipball|commits|branches)(\/|$)/,

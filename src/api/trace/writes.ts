@@ -68,7 +68,7 @@ function namesOf(token: string): string[] {
 
 const BATCH_SIZE = 1_000;
 
-/** Deletes rows older than `WRITE_RETENTION`. Answers how many went. Short statements: two at once share the work. */
+/** Deletes rows older than `WRITE_RETENTION`. Answers how many went. Short statements; two at once do no harm. */
 export async function pruneWrites(
   { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
   signal?: AbortSignal,

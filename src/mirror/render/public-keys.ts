@@ -10,7 +10,7 @@ import { type Fields, isObject, type Json, parseStored } from "../../json.ts";
 export type Closeness = "mirror" | "writer" | "reader" | "stranger";
 
 /**
- * The keys of upstream's JSON that are there for whoever sees the resource, by GitHub's OpenAPI, in whichever object they
+ * The keys of upstream's JSON that are there for everybody who sees the resource, by GitHub's OpenAPI, in whichever object they
  * stand. Any other may be there only because of who read it, also one that upstream adds tomorrow.
  */
 const PUBLIC: ReadonlySet<string> = new Set(
@@ -52,7 +52,7 @@ const PUBLIC: ReadonlySet<string> = new Set(
 /** An organisation's own fields and properties. Below them the keys are the organisation's own words. */
 const GIVEN: ReadonlySet<string> = new Set(["issue_field_values", "custom_properties"]);
 
-/** What is said of whoever asked. */
+/** What is said of the one who asked. */
 const OF_ASKER = /^(?:viewer|role_name$)/;
 const OF_ASKER_IN_TEXT = /"(?:viewer\w*|role_name)":/;
 
