@@ -255,7 +255,7 @@ const hook: HookAtUpstream = {
   lastResponse: { code: null, status: "unused" },
 };
 const sent = (guid: string, statusCode: number, status = "OK") => ({
-  id: 1,
+  id: "1",
   guid,
   event: "issues",
   repositoryId: null,

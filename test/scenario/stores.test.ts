@@ -146,7 +146,7 @@ function countRefused(simulator: Simulator): number {
   return logOf(simulator).filter(({ statusCode }) => statusCode === 503).length;
 }
 
-function redeliver(simulator: Simulator, ids: number[]): void {
+function redeliver(simulator: Simulator, ids: bigint[]): void {
   for (const hook of hooksOf(simulator)) {
     for (const id of ids) {
       const delivery = simulator.webhooks.log.find(hook.id, id);

@@ -5,7 +5,7 @@ import { createRepository, transferRepository } from "../../src/simulator/change
 import { APP_ID, openAppWorld } from "./app-world.ts";
 import { addedHook } from "./hooked.ts";
 import { problemsOf, readDescription, unknownFields, webhookSchema } from "./openapi.ts";
-import { openReceiver } from "./simulated.ts";
+import { deliveryIds, openReceiver } from "./simulated.ts";
 
 const EVERYTHING = ["issues", "issue_comment", "pull_request", "repository", "label"];
 
@@ -153,7 +153,7 @@ test("the App sees its deliveries, changes its hook's address and asks for anoth
   ]);
   const config = await it.app("PATCH", "/app/hook/config", { url: receiver.url, secret: "new" });
   expect(config.body).toEqual({ content_type: "json", insecure_ssl: "0", secret: "********", url: receiver.url });
-  const delivery = `/app/hook/deliveries/${list.body[0].id}`;
+  const delivery = `/app/hook/deliveries/${deliveryIds(list)[0]}`;
   expect((await it.app("GET", delivery)).body.request.payload.installation.id).toBe(it.installationId);
   expect((await it.app("POST", `${delivery}/attempts`)).status).toBe(202);
   await it.simulator.quiet();

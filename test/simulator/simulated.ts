@@ -38,6 +38,11 @@ export interface Simulated extends AsyncDisposable {
 export const TOKEN = "ghp_ownersOwnTokenForTests";
 export const START = Date.UTC(2026, 9, 1, 12);
 
+/** The ids of a list of deliveries, as upstream wrote them: no number holds them. */
+export function deliveryIds({ text }: { text: string }): bigint[] {
+  return [...text.matchAll(/\{"id":(\d+),"guid"/g)].map(([, digits]) => BigInt(digits ?? ""));
+}
+
 export async function openSimulated(options: SimulatorOptions = {}): Promise<Simulated> {
   const clock = new SettableClock(START);
   const simulator = await openSimulator({ clock, tokens: [{ token: TOKEN, login: "octo" }], ...options });

@@ -190,8 +190,9 @@ export function listDeliveries(call: RepositoryCall): Answer {
 export function deliveriesOf(call: Call, hookId: number): Answer {
   const { query } = call;
   const cursor = query.get("cursor");
-  const before = cursor === null ? undefined : Number(/^v1_(\d+)$/.exec(cursor)?.[1]);
-  if (before !== undefined && Number.isNaN(before)) throw new Refusal(422, "Invalid cursor");
+  const [, digits] = cursor === null ? [] : (/^v1_(\d+)$/.exec(cursor) ?? []);
+  if (cursor !== null && digits === undefined) throw new Refusal(422, "Invalid cursor");
+  const before = digits === undefined ? undefined : BigInt(digits);
   const status = query.get("status");
   if (status !== null && status !== "success" && status !== "failure")
     throw new Refusal(422, `Invalid status: ${status}`);
@@ -211,7 +212,7 @@ export function getDelivery(call: RepositoryCall): Answer {
 }
 
 export function deliveryOf(call: Call, hookId: number): Delivery {
-  const delivery = call.webhooks.log.find(hookId, Number(call.params.delivery));
+  const delivery = call.webhooks.log.find(hookId, BigInt(call.params.delivery ?? ""));
   if (!delivery) throw notFound();
   return delivery;
 }

@@ -2,6 +2,13 @@ import type { Endpoint, Hook } from "../records.ts";
 import type { Delivery } from "../webhooks/delivery-log.ts";
 import { type Json, repositoryUrl, time, type View } from "./view.ts";
 
+declare global {
+  interface JSON {
+    /** A text that JSON.stringify writes as it is. */
+    rawJSON(text: string): object;
+  }
+}
+
 /** The secret is never shown: its presence is, as asterisks. */
 export function hookConfig(hook: Endpoint): Json {
   return {
@@ -33,7 +40,7 @@ export function hookView(view: View, hook: Hook): Json {
 
 export function deliveryItem(delivery: Delivery): Json {
   return {
-    id: delivery.id,
+    id: JSON.rawJSON(String(delivery.id)),
     guid: delivery.guid,
     delivered_at: new Date(delivery.deliveredAt).toISOString(),
     redelivery: delivery.redelivery,

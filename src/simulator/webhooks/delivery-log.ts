@@ -2,7 +2,8 @@ import { deflateRawSync, inflateRawSync } from "node:zlib";
 import type { Clock } from "../clock.ts";
 
 export interface Delivery {
-  readonly id: number;
+  /** Above 2^53, as the service's have been since February 2026. */
+  readonly id: bigint;
   /** Per event: hooks that hear the same event share it, and so does a redelivery. */
   readonly guid: string;
   readonly hookId: number;
@@ -55,18 +56,18 @@ export class DeliveryLog {
     log.splice(0, kept === -1 ? log.length : kept);
   }
 
-  find(hookId: number, id: number): Delivery | undefined {
+  find(hookId: number, id: bigint): Delivery | undefined {
     return this.#kept(hookId).find((delivery) => delivery.id === id);
   }
 
   /** Newest first, those older than `before` (a delivery id, exclusive). `failed` is what is not "OK". */
-  list(hookId: number, options: { readonly before?: number; readonly status?: "success" | "failure" }): Delivery[] {
+  list(hookId: number, options: { readonly before?: bigint; readonly status?: "success" | "failure" }): Delivery[] {
     return this.#kept(hookId)
       .filter((delivery) => options.before === undefined || delivery.id < options.before)
       .filter(
         (delivery) => options.status === undefined || (delivery.status === "OK") === (options.status === "success"),
       )
-      .sort((a, b) => b.id - a.id);
+      .sort((a, b) => (a.id < b.id ? 1 : -1));
   }
 
   #kept(hookId: number): Delivery[] {

@@ -51,6 +51,8 @@ interface Letter {
 // GitHub: bigger payloads are not sent at all.
 const MAX_PAYLOAD = 25 * 1024 * 1024;
 const MAX_RESPONSE_KEPT = 64 * 1024;
+/** Of the size that the service's ids of deliveries have had since February 2026: no double holds them. */
+const FIRST_DELIVERY_ID = 3_804_004_623_172_239_366n;
 
 export class Webhooks {
   readonly log: DeliveryLog;
@@ -295,7 +297,7 @@ export class Webhooks {
     if (status !== "OK") this.tally.failed += 1;
     hook.lastResponse = { code: statusCode || null, status: status === "OK" ? "active" : status, message: status };
     this.log.add({
-      id: this.#world.nextId("delivery"),
+      id: FIRST_DELIVERY_ID + BigInt(this.#world.nextId("delivery")),
       guid: letter.guid,
       hookId: hook.id,
       repositoryId: letter.repositoryId,

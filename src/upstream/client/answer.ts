@@ -1,4 +1,4 @@
-import { isObject, type Json, objectOf, textsOf } from "../../json.ts";
+import { isObject, type Json, objectOf, parseExactly, textsOf } from "../../json.ts";
 import { reasonOf } from "../../operations/failure.ts";
 import type { Headers } from "../quota/headers.ts";
 import { pathBelow } from "./address.ts";
@@ -136,7 +136,7 @@ export function messageOf({ text, status }: Received): string {
 /** undefined when it is no JSON. */
 function parseJson(text: string): Json | undefined {
   try {
-    return JSON.parse(text);
+    return parseExactly(text);
   } catch {
     return undefined; // Callers decide what undefined means for them.
   }

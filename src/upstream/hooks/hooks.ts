@@ -1,4 +1,4 @@
-import { type Fields, type Json, numberOf, objectOf, rowsOf, textOf, textsOf } from "../../json.ts";
+import { digitsOf, type Fields, type Json, numberOf, objectOf, rowsOf, textOf, textsOf } from "../../json.ts";
 import { failureOf } from "../client/answer.ts";
 import { UpstreamRefusedError } from "../client/errors.ts";
 import { pages } from "../client/pagination.ts";
@@ -118,8 +118,8 @@ export async function deleteRepositoryHook(
 
 /** One request that upstream made of a hook, and what came of it. */
 export interface SentDelivery {
-  /** Of this attempt: each has an id of its own, and the event's GUID. */
-  id: number;
+  /** Of this attempt, in digits: each has an id of its own, and the event's GUID. */
+  id: string;
   guid: string;
   event: string;
   /** Null for what concerns no repository. */
@@ -152,7 +152,7 @@ export async function resendDelivery(
 /** A page of deliveries. */
 export function sentDeliveries(page: Json): SentDelivery[] {
   return rowsOf(page).map((row) => ({
-    id: numberOf(row.id) ?? 0,
+    id: digitsOf(row.id) ?? "",
     guid: textOf(row.guid) ?? "",
     event: textOf(row.event) ?? "",
     repositoryId: numberOf(row.repository_id),
