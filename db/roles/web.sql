@@ -28,7 +28,7 @@ grant select, insert, update, delete on issue_labels, issue_assignees, validator
 
 -- How the mirror stands is for others to change.
 grant select on
-  origin, schema_migrations, selections, repository_syncs, backfill_phases, audits, audit_pages, sweeps, hook_checks,
+  origin, schema_migrations, selections, repository_syncs, backfill_phases, audits, audit_pages, sweeps, hook_checks, upkeep,
   installations, installation_repositories, problems, token_owners
 to tain_web;
 

@@ -176,12 +176,12 @@ async function loadRepositories({
     union all
     select null, split_part(w.pattern, '/', 1), split_part(w.pattern, '/', 2), 'backfilling', null, p.problem, null
       from selections w left join problems p on p.task = 'select' and p.key = w.pattern
-      where not exists (
-        select from repository_syncs s join repositories r on r.id = s.repository_id
-          left join former_names f on f.repository_id = s.repository_id
-          where lower(r.full_name) = w.pattern or f.full_name = w.pattern
-            or (p.problem is null and split_part(w.pattern, '/', 2) = '*'
-              and lower(split_part(r.full_name, '/', 1)) = split_part(w.pattern, '/', 1)))
+      -- Each by equality, so that none is looked for among all.
+      where not exists (select from repository_syncs s join repositories r on r.id = s.repository_id
+          where lower(r.full_name) = w.pattern)
+        and not exists (select from repository_syncs s join former_names f using (repository_id) where f.full_name = w.pattern)
+        and not (p.problem is null and split_part(w.pattern, '/', 2) = '*' and split_part(w.pattern, '/', 1) in (
+          select lower(split_part(r.full_name, '/', 1)) from repository_syncs s join repositories r on r.id = s.repository_id))
     ) listed order by lower(owner), lower(name)`);
   const now = clock.now().getTime();
   const copying = rows.filter(({ state, problem }) => state === "backfilling" && problem === null);

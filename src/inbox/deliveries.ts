@@ -115,7 +115,7 @@ export async function countTroubled(
   before: Date,
 ): Promise<{ failed: number; overdue: number }> {
   const [row] = await db.query<{ failed: number; overdue: number }>(sql`
-    select count(*) filter (where status = 'failed')::integer as failed,
-      count(*) filter (where status = 'pending' and received_at < ${before})::integer as overdue from deliveries`);
+    select (select count(*)::integer from deliveries where status = 'failed') as failed,
+      (select count(*)::integer from deliveries where status = 'pending' and received_at < ${before}) as overdue`);
   return row ?? { failed: 0, overdue: 0 };
 }

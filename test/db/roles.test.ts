@@ -113,8 +113,14 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "sweeps",
   ];
   expect(await withheld("tain_web", "select")).toEqual([]);
-  expect(await withheld("tain_web", "insert")).toEqual(["api_tokens", ...following, ...followed, "token_owners"]);
-  expect(await withheld("tain_web", "update")).toEqual([...following, ...followed, "token_owners"]);
+  expect(await withheld("tain_web", "insert")).toEqual([
+    "api_tokens",
+    ...following,
+    ...followed,
+    "token_owners",
+    "upkeep",
+  ]);
+  expect(await withheld("tain_web", "update")).toEqual([...following, ...followed, "token_owners", "upkeep"]);
   expect(await withheld("tain_worker", "select")).toEqual(["api_tokens"]);
   expect(await withheld("tain_worker", "update")).toEqual(["api_tokens", "origin", "schema_migrations", "writes"]);
 });

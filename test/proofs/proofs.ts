@@ -143,6 +143,23 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "upkeep",
+    proves: "With five million rows of 1,000 repositories, upkeep reads what has changed, and not what there is.",
+    minutes: 15,
+    commands: [
+      { args: ["test", "test/scenario/upkeep.test.ts"], env: { UPKEEP_REPOSITORIES: "1000", UPKEEP_ROWS: "2500" } },
+    ],
+    figures: (lines) => {
+      const [line] = printed(lines, "upkeep");
+      return [
+        atLeast("rows of comments and deliveries", numberAt(line, "rows"), 5_000_000),
+        ...["sweep", "check-deliveries", "schedule-audits", "prune", "status"].map((task) =>
+          atMost(`of these read while nothing changes: ${task}`, numberAt(line, "readsOfTheMirror", task), 1_000),
+        ),
+      ];
+    },
+  },
+  {
     name: "snapshots",
     proves: "Followed step by step without a webhook, every field of a recorded repository becomes upstream's.",
     minutes: 20,

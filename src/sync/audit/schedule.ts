@@ -21,9 +21,8 @@ const PAGES_A_PART = 25;
 export async function scheduleAudits(ctx: Context): Promise<void> {
   const due = new Date(ctx.clock.now().getTime() - ctx.config.auditPeriodMs);
   const sizes = await ctx.db.query<{ parts: number }>(sql`
-    select coalesce(sum(1 + pages / ${PAGES_A_PART}), 0)::int as parts from (
-      select (select count(*) from audit_pages p where p.repository_id = s.repository_id) as pages
-      from repository_syncs s where s.state = 'live') as sized`);
+    select coalesce(sum(1 + coalesce((a.report->>'pages')::int, 0) / ${PAGES_A_PART}), 0)::int as parts
+      from repository_syncs s left join audits a using (repository_id) where s.state = 'live'`);
   // A repository that was never audited counts as one part; it is more once its pages are known.
   const parts = Math.max(1, Math.ceil(((sizes[0]?.parts ?? 0) * AUDIT_TICK_MS) / ctx.config.auditPeriodMs));
   const key = sql`s.repository_id::text`;

@@ -1,7 +1,6 @@
 import type { Transaction } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { End } from "./list-ends.ts";
 
 /** What moves when a repository does. */
@@ -31,16 +30,8 @@ export function isDue({ clock, config }: Pick<Context, "clock" | "config">, aske
     or (w.untold_at > ${new Date(now - SUSPECTED_MS)} and ${askedAt} <= ${suspected}))`;
 }
 
-/** For a row `s`: how many of our rows every replica knows, and whether the audit `a` is under way. */
-export function oursOf({ clock }: Pick<Context, "clock">) {
-  const settledBefore = sql.value(new Date(clock.now().getTime() - REPLICA_LAG_MS));
-  return {
-    count: (table: string, more = sql``) => sql`
-      (select count(*)::int from ${sql.identifier(table)} t
-        where t.repository_id = s.repository_id and t.deleted_at is null and t.seen_at < ${settledBefore} ${more})`,
-    isAuditUnderWay: sql`coalesce(a.started_at is not null and a.finished_at is null, false)`,
-  };
-}
+/** Whether the audit `a` is under way. */
+export const isAuditUnderWay = sql`coalesce(a.started_at is not null and a.finished_at is null, false)`;
 
 /** Puts repositories under suspicion that changed since those moments without a webhook that told of it. */
 export async function noteUntold(tx: Transaction, changes: { id: number; since: Date }[], now: Date): Promise<void> {

@@ -8,12 +8,14 @@ import { groupsOf } from "../problems/groups.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { rests } from "../problems/problems.ts";
 import { type Ends, hasMoved, type List, type OurCounts, type Probed, probeLists } from "./list-ends.ts";
-import { isDue, noteUntold, oursOf, type Shown } from "./sweep-due.ts";
+import { type Counted, countOurs, keptCounts } from "./our-counts.ts";
+import { isAuditUnderWay, isDue, noteUntold, type Shown } from "./sweep-due.ts";
 
 /** A repository whose lists are to be asked for. */
 export interface DueLists {
   repositoryId: number;
-  ours: OurCounts;
+  /** null: to be counted, since something has changed. */
+  ours: OurCounts | null;
   /** null: they were never asked for. */
   ends: Ends | null;
   sweptAt: Date | null;
@@ -23,22 +25,20 @@ export interface DueLists {
 
 /** The longest neglected first. */
 export async function findListsDue(ctx: Context): Promise<DueLists[]> {
-  const { count, isAuditUnderWay } = oursOf(ctx);
-  type Row = OurCounts & Omit<DueLists, "ours" | "ends" | "shown"> & { lists: string | null; shown: string };
+  type Row = Omit<DueLists, "ours" | "ends" | "shown"> & { ours: string | null; lists: string | null; shown: string };
   const rows = await ctx.db.query<Row>(sql`
     select w.repository_id::float8 as "repositoryId", w.lists, w.swept_at as "sweptAt", w.shown,
-        ${isAuditUnderWay} as "isAuditUnderWay",
-        ${count("labels")} as labels, ${count("milestones")} as milestones,
-        ${count("issues", sql`and t.id is not null`)} as issues, ${count("issue_comments")} as comments,
-        ${count("pull_request_review_comments")} as "reviewComments"
+        ${keptCounts} as ours, ${isAuditUnderWay} as "isAuditUnderWay"
       from sweeps w join repository_syncs s using (repository_id) left join audits a using (repository_id)
       where s.state = 'live' and w.shown is not null and ${isDue(ctx, sql`w.swept_at`, ctx.config.sweepIntervalMs)}
         and not ${rests(ctx, "sweep", sql`w.repository_id::text`)}
       order by w.swept_at nulls first, w.repository_id`);
-  return rows.map(({ repositoryId, sweptAt, isAuditUnderWay, lists, shown, ...ours }) => {
-    const ends = lists === null ? null : parseStored<Ends>(lists);
-    return { repositoryId, ours, ends, sweptAt, shown: parseStored<Shown>(shown), isAuditUnderWay };
-  });
+  return rows.map(({ ours, lists, shown, ...row }) => ({
+    ...row,
+    ours: ours === null ? null : parseStored<OurCounts>(ours),
+    ends: lists === null ? null : parseStored<Ends>(lists),
+    shown: parseStored<Shown>(shown),
+  }));
 }
 
 /** How many repositories' lists are asked for at once. */
@@ -79,6 +79,8 @@ export async function sweepLists(
 /** How the lists of one repository were found. */
 interface Look {
   due: DueLists;
+  /** null: nothing was to be counted. */
+  counted: Counted | null;
   probed: Probed | null;
   ends: Ends | null;
   hasMoved: boolean;
@@ -102,10 +104,14 @@ async function storeLooks(
       JSON.stringify(due.isAuditUnderWay && probed?.needsAudit ? forgetting(probed.ends) : ends),
     );
     const haveMoved = looks.map((look) => look.hasMoved);
+    const ours = looks.map(({ counted }) => counted && JSON.stringify(counted.ours));
+    const revisions = looks.map(({ counted }) => counted?.revision ?? null);
     await tx.query(sql`
       update sweeps w set lists = x.lists, swept_at = ${askedAt},
-          changed_at = case when x.moved then ${seenAt}::timestamptz else w.changed_at end
-        from unnest(${ids}::bigint[], ${lists}::text[], ${haveMoved}::boolean[]) as x(id, lists, moved)
+          changed_at = case when x.moved then ${seenAt}::timestamptz else w.changed_at end,
+          ours = coalesce(x.ours, w.ours), ours_revision = case when x.ours is null then w.ours_revision else x.revision end
+        from unnest(${ids}::bigint[], ${lists}::text[], ${haveMoved}::boolean[], ${ours}::text[], ${revisions}::bigint[])
+          as x(id, lists, moved, ours, revision)
         where w.repository_id = x.id`);
     // Its turn is over as well, or it would come first in every sweep.
     const lost = failed.map(({ repositoryId }) => repositoryId);
@@ -120,12 +126,15 @@ async function storeLooks(
 }
 
 async function lookAt(ctx: Context, due: DueLists): Promise<Omit<Look, "due">> {
-  const { repositoryId, ours, shown } = due;
+  const { repositoryId, shown } = due;
   // An archived repository is read-only. The sweep of repositories shows when it is no longer archived.
   const isFrozen = shown.isArchived && due.ends !== null;
   const except: List[] = shown.milestones ? ["milestones"] : [];
-  const probed = isFrozen ? null : await probeLists(ctx, { repositoryId, ours, before: due.ends, except });
+  const counted = isFrozen || due.ours ? null : await countOurs(ctx, repositoryId);
+  const ours = due.ours ?? counted?.ours;
+  const probed = ours && !isFrozen ? await probeLists(ctx, { repositoryId, ours, before: due.ends, except }) : null;
   return {
+    counted,
     probed,
     ends: probed?.ends ?? due.ends,
     hasMoved: probed !== null && hasMoved(due.ends, probed.ends),

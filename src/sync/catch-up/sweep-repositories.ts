@@ -1,13 +1,15 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { parseStored } from "../../json.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { enqueueAudit } from "../../queues/enqueue.ts";
 import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import type { Waiting } from "../problems/causes.ts";
 import { eachAlone } from "../problems/isolated.ts";
 import { digestOf, type End, judge } from "./list-ends.ts";
-import { isDue, noteUntold, oursOf, type Shown } from "./sweep-due.ts";
+import { keptCounts } from "./our-counts.ts";
+import { isAuditUnderWay, isDue, noteUntold, type Shown } from "./sweep-due.ts";
 
 /** GitHub docs: `nodes` takes a hundred ids; without connections a query is a point, however many of them it has. */
 const IDS_A_FIELD = 100;
@@ -23,7 +25,7 @@ interface DueRepository {
   /** As it was stored; null: never asked for, or not shown. */
   shown: Shown | null;
   shownAt: Date | null;
-  /** How many we have. */
+  /** How many we have; 0 when nobody asks. */
   milestones: number;
   isAuditUnderWay: boolean;
 }
@@ -37,7 +39,7 @@ export async function sweepRepositories(
   changed: Set<number>,
   withMilestones: boolean,
 ): Promise<Waiting | null> {
-  const due = await findDue(ctx);
+  const due = await findDue(ctx, withMilestones);
   const byId = new Map(due.map((one) => [one.id, one]));
   // Each group is asked about by who sees all of it: an App's installations see only their own.
   const groups = await ctx.upstream.groups([...byId.keys()]);
@@ -106,13 +108,15 @@ function batches(due: DueRepository[], size: number): DueRepository[][] {
   return Array.from({ length: Math.ceil(due.length / size) }, (_, at) => due.slice(at * size, (at + 1) * size));
 }
 
-async function findDue(ctx: Context): Promise<DueRepository[]> {
-  const { count, isAuditUnderWay } = oursOf(ctx);
+async function findDue(ctx: Context, withMilestones: boolean): Promise<DueRepository[]> {
+  const settledBefore = new Date(ctx.clock.now().getTime() - REPLICA_LAG_MS);
+  const counted = sql`coalesce((${keptCounts}::json->>'milestones')::int, (select count(*)::int from milestones t
+    where t.repository_id = s.repository_id and t.deleted_at is null and t.seen_at < ${settledBefore}))`;
   // Unlike the lists it is never free, and less happens to it.
   const due = isDue(ctx, sql`w.shown_at`, ctx.config.sweepIntervalMs * 1.25);
   const rows = await ctx.db.query<Omit<DueRepository, "shown"> & { shown: string | null }>(sql`
     select r.id::float8 as id, r.node_id as "nodeId", w.shown, w.shown_at as "shownAt",
-        ${count("milestones")} as milestones, ${isAuditUnderWay} as "isAuditUnderWay"
+        ${withMilestones ? counted : sql`0`} as milestones, ${isAuditUnderWay} as "isAuditUnderWay"
       from repository_syncs s join repositories r on r.id = s.repository_id
       left join sweeps w on w.repository_id = s.repository_id left join audits a on a.repository_id = s.repository_id
       where s.state = 'live' and r.node_id is not null and ${due} order by r.id`);

@@ -22,6 +22,9 @@ const LOOK_AGAIN_MS = 6 * 3_600_000;
 /** GitHub docs: deliveries are listed, and can be sent again, for three days. */
 const LISTED_MS = 3 * 24 * 3_600_000;
 
+/** A delivery may be committed this long after it was received. What waits longer, in Redis, is not the first of its hook for long. */
+const COMMITTED_MS = 5 * 60_000;
+
 export interface CheckedDeliveries {
   /** Deliveries that the inbox lacks. */
   missed: number;
@@ -89,14 +92,11 @@ async function findAppHook(ctx: Context): Promise<Open[]> {
 
 /** A hook is ours if we know its deliveries or it has our address. The App's repositories need none. */
 async function findOpen(ctx: Context): Promise<Open[]> {
-  const listedSince = new Date(ctx.clock.now().getTime() - LISTED_MS);
+  await noteHooks(ctx);
   const rows = await ctx.db.query<{ repository_id: string; hook_id: string | null; checked_until: Date | null }>(sql`
-    select s.repository_id, h.hook_id, c.checked_until from repository_syncs s
-      left join lateral (select hook_id from hook_checks where repository_id = s.repository_id
-        union select distinct hook_id from deliveries where repository_id = s.repository_id and received_at > ${listedSince}) h on true
-      left join hook_checks c on c.repository_id = s.repository_id and c.hook_id = h.hook_id
+    select s.repository_id, c.hook_id, c.checked_until from repository_syncs s left join hook_checks c using (repository_id)
       where s.state = 'live' and not (${ctx.config.appId !== null}::boolean and exists (select from installation_repositories i
-        where i.repository_id = s.repository_id and i.page > 0)) order by c.asked_at nulls first, s.repository_id, h.hook_id`);
+        where i.repository_id = s.repository_id and i.page > 0)) order by c.asked_at nulls first, s.repository_id, c.hook_id`);
   const lookAgainBefore = ctx.clock.now().getTime() - LOOK_AGAIN_MS;
   return [...Map.groupBy(rows, (row) => Number(row.repository_id))].flatMap(([repositoryId, known]): Open[] => {
     const looked = known.find(({ hook_id }) => hook_id !== null && Number(hook_id) === NO_HOOK)?.checked_until;
@@ -105,6 +105,24 @@ async function findOpen(ctx: Context): Promise<Open[]> {
       hook_id === null || Number(hook_id) === NO_HOOK ? [] : [{ repositoryId, hookId: Number(hook_id), checkedUntil }],
     );
     return named.length > 0 ? named : [{ repositoryId, hookId: null, checkedUntil: null }];
+  });
+}
+
+/** A hook is known from its first delivery on. Reads what arrived since this last looked. */
+async function noteHooks(ctx: Context): Promise<void> {
+  const now = ctx.clock.now();
+  await ctx.db.transaction(async (tx) => {
+    const [looked] = await tx.query<{ until: Date }>(
+      sql`select done_until as until from upkeep where task = 'hooks' for update`,
+    );
+    const since = looked ? looked.until.getTime() - COMMITTED_MS : now.getTime() - LISTED_MS;
+    await tx.query(sql`
+      insert into hook_checks (repository_id, hook_id)
+        select distinct d.repository_id, d.hook_id from deliveries d join repository_syncs using (repository_id)
+          where d.received_at > ${new Date(since)} and d.hook_id <> ${NO_HOOK}
+        on conflict (repository_id, hook_id) do nothing`);
+    await tx.query(sql`insert into upkeep (task, done_until) values ('hooks', ${now})
+      on conflict (task) do update set done_until = excluded.done_until`);
   });
 }
 

@@ -35,6 +35,7 @@ export const MIRROR_TABLES = [
   "audit_pages",
   "sweeps",
   "hook_checks",
+  "upkeep",
   "problems",
   "writes",
   "validators",

@@ -137,6 +137,7 @@ export async function pruneValidators(
 /**
  * Keeps the bodies of all pages below `validatorBodiesBytes` together: those that were of no use for longest go first, down to
  * nine tenths of it. Their validators stay, and cost nothing as long as the token is the same. Answers how many went.
+ * As long as the whole table takes less, none of it is read: the bodies are compressed, and take no less room than their size.
  */
 export async function pruneBodies({ db, config }: Pick<Stores, "db" | "config">): Promise<number> {
   const most = config.validatorBodiesBytes;
@@ -144,7 +145,7 @@ export async function pruneBodies({ db, config }: Pick<Stores, "db" | "config">)
     with kept as (
       select credential, path, sum(octet_length(body)) over (order by used_at desc, seen_at desc, path, credential) as up_to,
           sum(octet_length(body)) over () as total
-        from validators where body is not null
+        from validators where body is not null and (select pg_table_size('validators')) > ${most}
     ) update validators v set body = null, varies_by = null from kept
       where kept.total > ${most} and kept.up_to > ${most} * 0.9 and v.credential = kept.credential and v.path = kept.path`);
 }

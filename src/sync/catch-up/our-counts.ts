@@ -1,0 +1,39 @@
+import { type Sql, sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import type { OurCounts } from "./list-ends.ts";
+
+/** How many rows of each list we have, of those that every replica of upstream knows. */
+export interface Counted {
+  ours: OurCounts;
+  /** The repository's revision as long as which these stay true; null: soon there are more, without any change. */
+  revision: string | null;
+}
+
+/** Of a row `w` of `sweeps`: the counts as JSON, if nothing of the repository has changed since they were taken; otherwise null. */
+export const keptCounts = sql`(select w.ours from revisions v where v.repository_id = w.repository_id and v.revision = w.ours_revision)`;
+
+/** Reads all of the repository's rows, so that it is asked only when something has changed. */
+export async function countOurs({ db, clock }: Pick<Context, "db" | "clock">, repositoryId: number): Promise<Counted> {
+  const settledBefore = sql.value(new Date(clock.now().getTime() - REPLICA_LAG_MS));
+  const count = (table: string, more: Sql = sql``) => sql`(
+    select array[count(*) filter (where seen_at < ${settledBefore}), count(*)]::int[] from ${sql.identifier(table)}
+      where repository_id = ${repositoryId} and deleted_at is null ${more})`;
+  type Pair = [settled: number, all: number];
+  const [row] = await db.query<Record<keyof OurCounts, Pair> & { revision: string | null }>(sql`
+    select ${count("labels")} as labels, ${count("milestones")} as milestones,
+      ${count("issues", sql`and id is not null`)} as issues, ${count("issue_comments")} as comments,
+      ${count("pull_request_review_comments")} as "reviewComments",
+      (select revision from revisions where repository_id = ${repositoryId}) as revision`);
+  if (!row) throw new Error("Postgres answered no row to a question for one");
+  const { revision, ...pairs } = row;
+  const { labels, milestones, issues, comments, reviewComments } = pairs;
+  const ours = {
+    labels: labels[0],
+    milestones: milestones[0],
+    issues: issues[0],
+    comments: comments[0],
+    reviewComments: reviewComments[0],
+  };
+  return { ours, revision: Object.values(pairs).every(([settled, all]) => settled === all) ? revision : null };
+}

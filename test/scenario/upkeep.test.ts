@@ -1,0 +1,110 @@
+import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { loadStatus } from "../../src/health/status.ts";
+import { pruneDeliveries } from "../../src/inbox/prune.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { scheduleAudits } from "../../src/sync/audit/schedule.ts";
+import { backfill } from "../../src/sync/backfill/backfill.ts";
+import { sweep } from "../../src/sync/catch-up/sweep.ts";
+import { checkDeliveries } from "../../src/sync/deliveries/missed.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { pruneBodies, pruneValidators } from "../../src/upstream/conditional/validators.ts";
+import { printFigures } from "../support/figures.ts";
+import { type RowsRead, rowsReadBy } from "../support/rows-read.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+const { signal } = new AbortController();
+const REPOSITORIES = Number(process.env.UPKEEP_REPOSITORIES ?? 4);
+/** How many comments and deliveries lie in each, beside what upstream has. */
+const ROWS = Number(process.env.UPKEEP_ROWS ?? 2_000);
+
+const SWEEP_MS = 6 * 60_000;
+/** Rows of the mirror itself, and what came from upstream's hooks. */
+const BULK = [
+  "issues",
+  "issue_comments",
+  "pull_request_review_comments",
+  "labels",
+  "milestones",
+  "deliveries",
+  "audit_pages",
+];
+
+function bulkOf(read: RowsRead): number {
+  return BULK.reduce((sum, table) => sum + (read[table] ?? 0), 0);
+}
+
+/** A mirror with as many rows as a busy year leaves, whose repositories have all been swept once. */
+async function openFilled(): Promise<{ world: TestWorld; ids: number[] }> {
+  const world = await openWorld({
+    workers: false,
+    fill: ({ world: upstream }) =>
+      void generateWorld(upstream, { seed: 9, repositories: REPOSITORIES, issues: 3 * REPOSITORIES, pulls: 2 }),
+  });
+  const { ctx } = world;
+  const listed = [...world.simulator.world.repositories.values()].filter(({ fork }) => !fork);
+  await addSelections(
+    ctx,
+    listed.map((one) => world.simulator.world.fullName(one)),
+  );
+  await resolveSelections(ctx);
+  for (const { id } of listed) await backfill(ctx, { repositoryId: id }, signal);
+  const ids = listed.map(({ id }) => id);
+  const longAgo = new Date(ctx.clock.now().getTime() - 3_600_000);
+  await ctx.db.query(sql`
+    insert into issue_comments (repository_id, id, issue_number, body, created_at, updated_at, document, seen_at, seen_by_read)
+      select r, 900000000000 + n, 1, 'a comment', ${longAgo}, ${longAgo}, '{}', ${longAgo}, true
+        from unnest(${ids}::bigint[]) r, generate_series(1, ${ROWS}) n`);
+  await ctx.db.query(sql`
+    insert into deliveries (hook_id, guid, event, repository_id, payload, status, received_at, settled_at)
+      select 77, r || '-' || n, 'issues', r, '{}', 'applied', ${longAgo}, ${longAgo}
+        from unnest(${ids}::bigint[]) r, generate_series(1, ${ROWS}) n`);
+  await ctx.db.query(sql`analyze`);
+  return { world, ids };
+}
+
+test("upkeep reads what has changed, and not what there is", async () => {
+  const { world, ids } = await openFilled();
+  await using _ = world;
+  const { ctx } = world;
+  const url = ctx.config.databaseUrl;
+  const read = (task: (measured: typeof ctx) => Promise<unknown>) => rowsReadBy(url, (db) => task({ ...ctx, db }));
+  const sweepAgain = async () => {
+    world.advance(SWEEP_MS);
+    return await read((measured) => sweep(measured));
+  };
+  const figures = new Map<string, RowsRead>();
+  const upkeep = {
+    sweep: sweepAgain,
+    "check-deliveries": () => read((measured) => checkDeliveries(measured)),
+    "schedule-audits": () => read((measured) => scheduleAudits(measured)),
+    prune: () =>
+      read((measured) => Promise.all([pruneDeliveries(measured), pruneValidators(measured), pruneBodies(measured)])),
+    status: () => read((measured) => loadStatus(measured, async () => [])),
+  };
+
+  // The first time each has all to look at.
+  for (const task of Object.values(upkeep)) await task();
+  for (const [name, task] of Object.entries(upkeep)) figures.set(name, await task());
+  printFigures("upkeep", {
+    repositories: REPOSITORIES,
+    rows: REPOSITORIES * ROWS * 2,
+    reads: Object.fromEntries(
+      [...figures].map(([name, rows]) => [name, Object.values(rows).reduce((a, b) => a + b, 0)]),
+    ),
+    readsOfTheMirror: Object.fromEntries([...figures].map(([name, rows]) => [name, bulkOf(rows)])),
+  });
+  for (const [name, rows] of figures) expect(bulkOf(rows), `${name} reads ${JSON.stringify(rows)}`).toBeLessThan(100);
+
+  // What changes is read, of that repository alone.
+  const [changed = 0] = ids;
+  await ctx.db.transaction(async (tx) => {
+    await tx.query(
+      sql`update issue_comments set deleted_at = now() where repository_id = ${changed} and id = 900000000001`,
+    );
+    tx.touch([changed]);
+  });
+  const after = await sweepAgain();
+  expect(bulkOf(after)).toBeGreaterThan(ROWS - 1);
+  expect(bulkOf(after)).toBeLessThan(2 * ROWS + 100);
+});
