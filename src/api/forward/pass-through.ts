@@ -1,41 +1,25 @@
 import { decoded } from "../../http/router.ts";
-import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
-import type { Caller, ForwardOwn, User } from "../callers/caller.ts";
-import { beginTrace } from "../trace/trace.ts";
+import type { Caller, User } from "../callers/caller.ts";
 import { answerOf, askedBy, forward, opened } from "./forwarding.ts";
+import { sentOn } from "./sent-on.ts";
+import { touchedAt } from "./touched.ts";
 import { readFault } from "./upstream-for-callers.ts";
 
 /**
  * Asks upstream, with the caller's own token, for a resource that this mirror does not serve. The caller's validators
  * go along, so an unchanged answer costs them nothing. Nothing is kept here. Null: the caller showed no token of
- * upstream's.
+ * upstream's. What a write touched is read again before its answer leaves.
  * @throws ApiFault 502 or 504 when upstream gives no answer that can be passed on
  */
 export async function passThrough(call: Call): Promise<Answer | null> {
   const { caller } = call;
   if (caller.kind !== "user" || caller.by.of !== "upstream" || !isOfDialect(call.path)) return null;
   const path = `${call.path}${call.query.size > 0 ? `?${call.query}` : ""}`;
-  const send = isRead(call.method) ? caller.by.forward : await recorded({ ...call, caller }, caller.by.forward);
+  if (isRead(call.method)) return await forward(askedBy(call, path), caller.by.forward);
+  const traced = { method: call.method, route: null, path, repositoryId: null };
+  const send = await sentOn({ ...call, caller }, traced, caller.by.forward, { touched: await touchedAt(call) });
   return await forward(askedBy(call, path), send);
-}
-
-/** A write that is sent on leaves a record of what became of it. */
-async function recorded(call: Call & { caller: User }, send: ForwardOwn): Promise<ForwardOwn> {
-  const { method, path } = call;
-  const trace = await beginTrace(call, { method, route: null, path, repositoryId: null });
-  return async (request) => {
-    try {
-      const opened = await send(request);
-      trace.heard(opened);
-      return opened;
-    } catch (error) {
-      if (error instanceof UpstreamUnavailableError && error.outage === "unreachable") trace.unsent();
-      throw error;
-    } finally {
-      await trace.end();
-    }
-  };
 }
 
 type OfUpstream = Extract<User["by"], { of: "upstream" }>;

@@ -1,5 +1,5 @@
 import type { Database } from "../../../db/database.ts";
-import { sql } from "../../../db/sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { StoredDocument } from "../render/rendering.ts";
 import { MIRRORED_REPOSITORIES } from "./shown-repository.ts";
 import { type Sight, visible } from "./sight.ts";
@@ -85,6 +85,37 @@ export async function findById(
       from repository_syncs s join repositories r on r.id = s.repository_id and r.deleted_at is null
       join ${table} t on t.repository_id = s.repository_id and t.id = any(${sql.array(ids, "bigint")}::bigint[])
       where s.state <> 'gone' and t.deleted_at is null and ${shown} and ${visible(sql`r`, sight, "metadata")}`);
+}
+
+/** What a node is, or stands under: the number of an issue or pull request; null for what belongs to the repository alone. */
+export interface NodePlace {
+  id: number;
+  repositoryId: number;
+  number: number | null;
+}
+
+const NUMBERS: Readonly<Record<RepositoryNodeKind, Sql>> = {
+  Issue: sql`t.number`,
+  PullRequest: sql`t.number`,
+  Milestone: sql`null`,
+  Label: sql`null`,
+  IssueComment: sql`t.issue_number`,
+  PullRequestReview: sql`t.pull_number`,
+  PullRequestReviewComment: sql`t.pull_number`,
+};
+
+/** Where these nodes are, by upstream's ids. */
+export async function findNodePlaces(
+  db: Database,
+  kind: RepositoryNodeKind,
+  ids: readonly number[],
+  sight: Sight,
+): Promise<NodePlace[]> {
+  return db.prepared<NodePlace>(sql`
+    select t.id::float8 as id, t.repository_id::float8 as "repositoryId", ${NUMBERS[kind]}::integer as number
+      from repository_syncs s join repositories r on r.id = s.repository_id and r.deleted_at is null
+      join ${TABLES[kind].table} t on t.repository_id = s.repository_id and t.id = any(${sql.array(ids, "bigint")}::bigint[])
+      where s.state <> 'gone' and ${visible(sql`r`, sight, "metadata")}`);
 }
 
 /** Mirrored repositories; keys are the ids. */

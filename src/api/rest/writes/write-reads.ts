@@ -13,6 +13,8 @@ export interface Read {
   path: string;
   /** It is part of the write: it is read until it shows the write, or until no replica can lag any longer. */
   awaits?: (body: Json) => boolean;
+  /** For how long, if not until then. */
+  patienceMs?: number;
 }
 
 /** `body` is null where upstream shows nothing. */
@@ -21,6 +23,8 @@ export interface Reading extends Pick<Read, "kind" | "key"> {
   seenAt: Date;
   /** Read with a caller's own token, to which upstream may show less than to the mirror. */
   isCallers: boolean;
+  /** It was awaited, and shows the write. */
+  showsWrite?: true;
 }
 
 type Reader = Pick<Writer, "ctx" | "caller">;
@@ -40,7 +44,8 @@ export async function awaitShown(reader: Reader, read: Read): Promise<Reading> {
     const isShown = reading.body !== null && (read.awaits?.(reading.body) ?? true);
     const waitMs = waitAfterMs(attempt, UNTIL_SHOWN, reader.ctx.random);
     waitedMs += waitMs;
-    if (isShown || waitedMs > REPLICA_LAG_MS) return reading;
+    if (isShown) return { ...reading, ...(read.awaits ? { showsWrite: true } : {}) };
+    if (waitedMs > (read.patienceMs ?? REPLICA_LAG_MS)) return reading;
     await sleep(waitMs);
   }
 }

@@ -207,7 +207,7 @@ async function fold(
   for (const reading of readings) {
     // A reading that shows the write counts as seen with the answer. Otherwise an earlier write in the same second
     // would win.
-    const seenAt = confirmed.has(reading) ? at.seenAt : reading.seenAt;
+    const seenAt = confirmed.has(reading) || reading.showsWrite ? at.seenAt : reading.seenAt;
     if (reading.body) observed.push(observeReading({ ...reading, seenAt }, at));
   }
   return { observed, doubts };

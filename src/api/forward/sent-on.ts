@@ -1,0 +1,132 @@
+/** Writes that are only passed on: sent once, recorded, and what they touched read again before the answer leaves. */
+import { findStored } from "../../mirror/store/merge.ts";
+import type { Stored } from "../../mirror/store/merge-rule.ts";
+import { observe } from "../../mirror/store/observation.ts";
+import type { ResourceKey } from "../../mirror/store/resource.ts";
+import { sameValue } from "../../mirror/store/template.ts";
+import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
+import type { Opened } from "../../upstream/client/opened.ts";
+import type { ForwardOwn } from "../callers/caller.ts";
+import type { Writer } from "../rest/writes/pass-on.ts";
+import { askAgain, isSuccess, settle } from "../rest/writes/write.ts";
+import type { Read } from "../rest/writes/write-reads.ts";
+import { beginTrace, type Trace, type TracedWrite } from "../trace/trace.ts";
+
+/** Something of a repository that a write may have changed, and where upstream shows it; null: it is only asked about later. */
+export interface Thing extends ResourceKey {
+  path: string | null;
+}
+
+export interface Touched {
+  repository: Writer["repository"];
+  things: readonly Thing[];
+}
+
+/** What the answer to a write tells of what it touched. The answer may have been read for that. */
+type Learn = (opened: Opened) => Promise<{ opened: Opened; touched: readonly Touched[] }>;
+
+/** More than these are not read while the caller waits, and asked about later. */
+const MOST_READ = 20;
+/** Whether a write changes anything, only what is read after it tells. For one that changes nothing this is waited in vain. */
+const PATIENCE_MS = 3_000;
+
+/**
+ * How a write is sent on.
+ * @param touched what is known to be touched before it is sent
+ */
+export async function sentOn(
+  writer: Pick<Writer, "ctx" | "caller" | "requestId">,
+  traced: TracedWrite,
+  send: ForwardOwn,
+  { touched, learn }: { touched: readonly Touched[]; learn?: Learn },
+): Promise<ForwardOwn> {
+  const { ctx } = writer;
+  const before = await storedOf(ctx, touched);
+  const trace = await beginTrace(writer, traced);
+  const writerAt = ({ repository }: Touched): Writer => ({ ...writer, route: traced.route ?? traced.path, repository });
+  return async (request) => {
+    const sentAt = ctx.clock.now();
+    try {
+      const answered = await send(request);
+      trace.heard(answered);
+      if (!isSuccess(answered)) return answered;
+      const { opened, touched: all } = learn ? await learn(answered) : { opened: answered, touched };
+      for (const one of all) await readBack(writerAt(one), one.things, { before, opened, sentAt, trace });
+      return opened;
+    } catch (error) {
+      if (!(error instanceof UpstreamUnavailableError)) throw error;
+      if (error.outage === "unreachable") trace.unsent();
+      // Nobody knows whether upstream did it.
+      else for (const one of touched) await mark(writerAt(one), one.things);
+      throw error;
+    } finally {
+      await trace.end();
+    }
+  };
+}
+
+/** Reads with the caller's own token, as after a write of ours, and has upstream asked once more when no replica lags. */
+async function readBack(
+  writer: Writer,
+  things: readonly Thing[],
+  { before, opened, sentAt, trace }: { before: Before; opened: Opened; sentAt: Date; trace: Trace },
+): Promise<void> {
+  const reads = things.slice(0, MOST_READ).flatMap((thing) => readOf(writer, thing, before.get(nameOf(thing))));
+  const { date } = opened.headers;
+  const headers = date === undefined ? {} : { date };
+  await settle(writer, { reads: () => reads, says: () => ({}) }, { headers, body: "", sentAt, trace });
+  await mark(writer, things);
+}
+
+/** What the mirror asks for later is out of the caller's share: most such writes can be repeated at will. */
+async function mark(writer: Writer, things: readonly Thing[]): Promise<void> {
+  const single = things.filter(({ key }) => key !== 0);
+  if (single.length > 0 && (await writer.ctx.upstream.mayRaiseDoubt(writer.caller))) await askAgain(writer, single);
+}
+
+function readOf(writer: Writer, { kind, key, path }: Thing, before: Stored | undefined): Read[] {
+  if (path === null) return [];
+  // Of a list nobody knows what should be new in it.
+  if (key === 0) return [{ kind, key, path }];
+  const { id, fullName, htmlUrl } = writer.repository;
+  const at = {
+    api: writer.ctx.config.upstreamUrl,
+    repository: { id, fullName, htmlUrl },
+    seenAt: new Date(0),
+    read: true,
+  };
+  const awaits: Read["awaits"] = (body) => {
+    const fields = observe(kind, body, at).seen.find((one) => one.kind === kind && one.key === key)?.fields ?? {};
+    return before === undefined || Object.entries(before.fields).some(([name, was]) => !isSame(fields, name, was));
+  };
+  return [{ kind, key, path, awaits, patienceMs: PATIENCE_MS }];
+}
+
+/** What upstream works out by itself, what depends on who asks, and addresses, which a new name of the repository changes. */
+const NO_SIGN =
+  /^(mergeable|rebaseable|mergeable_state|merge_commit_sha|author_association|_links|pull_request|.*url)$/;
+
+/** A key that the caller is not shown has not changed. */
+function isSame(fields: Stored["fields"], name: string, was: Stored["fields"][string] | undefined): boolean {
+  return !(name in fields) || NO_SIGN.test(name) || sameValue(fields[name], was);
+}
+
+type Before = ReadonlyMap<string, Stored>;
+
+/** As the mirror has them now, by their names. */
+async function storedOf({ db }: Writer["ctx"], touched: readonly Touched[]): Promise<Before> {
+  const read = touched.flatMap(({ things }) => things.filter(({ key, path }) => key !== 0 && path !== null));
+  if (read.length === 0) return new Map();
+  return db.transaction(async (tx) => {
+    const all = new Map<string, Stored>();
+    for (const thing of read) {
+      const stored = (await findStored(tx, thing.kind, [thing])).get(`${thing.repositoryId}/${thing.key}`);
+      if (stored) all.set(nameOf(thing), stored);
+    }
+    return all;
+  });
+}
+
+function nameOf({ kind, repositoryId, key }: ResourceKey): string {
+  return `${kind} ${repositoryId} ${key}`;
+}

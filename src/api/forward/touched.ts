@@ -1,0 +1,78 @@
+import { decoded } from "../../http/router.ts";
+import { type Fields, isObject, type Json } from "../../json.ts";
+import { findNodePlaces } from "../../mirror/read/nodes.ts";
+import type { ApiContext, Call } from "../call.ts";
+import { type IssuePlace, issuePlace, readOf, sides } from "../rest/writes/issue-writes.ts";
+import type { Thing, Touched } from "./sent-on.ts";
+
+/** An issue, or both sides of a pull request. */
+function issueThings(place: IssuePlace): Thing[] {
+  return sides(place).map((key) => ({ ...key, path: readOf(key.kind, place).path }));
+}
+
+/**
+ * The repository is not read with a caller's token, which would show it as it stands to them: the mirror asks about it
+ * itself.
+ */
+function repositoryThing(id: number): Thing {
+  return { kind: "repository", repositoryId: 0, key: id, path: null };
+}
+
+function commentThing(kind: "issue_comment" | "review_comment", repositoryId: number, key: number): Thing {
+  const below = kind === "issue_comment" ? "issues/comments" : "pulls/comments";
+  return { kind, repositoryId, key, path: `/repositories/${repositoryId}/${below}/${key}` };
+}
+
+/**
+ * What a write to this path may change in the mirror: the issue, pull request or comment that it names, and issues of the
+ * repository that its body names; else the repository. Nothing of what the caller does not see.
+ */
+export async function touchedAt({ ctx, sight, path, body }: Call): Promise<Touched[]> {
+  const [, fullName, id, rest = ""] = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.*)?$/.exec(path) ?? [];
+  if (fullName === undefined && id === undefined) return [];
+  const { repositories } = ctx.mirror;
+  const repository = fullName
+    ? await repositories.named(decoded(fullName) ?? "", sight)
+    : await repositories.byId(Number(id), sight);
+  if (!repository) return [];
+  const below = await thingsAt(ctx, repository, rest);
+  const other = below.length > 0 ? await issuesNamedIn(ctx, repository, { body, sight }) : [];
+  return [{ repository, things: below.length > 0 ? [...below, ...other] : [repositoryThing(repository.id)] }];
+}
+
+async function thingsAt(ctx: ApiContext, at: Touched["repository"], rest: string): Promise<Thing[]> {
+  const [, of, number] = /^\/(issues|pulls)\/(\d{1,9})(?:\/|$)/.exec(rest) ?? [];
+  if (number !== undefined) {
+    const place = await issuePlace(ctx, at, Number(number));
+    return issueThings(of === "pulls" ? { ...place, isPull: true } : place);
+  }
+  const [, under, comment] = /^\/(issues|pulls)\/comments\/(\d{1,15})(?:\/|$)/.exec(rest) ?? [];
+  if (comment === undefined) return [];
+  return [commentThing(under === "issues" ? "issue_comment" : "review_comment", at.id, Number(comment))];
+}
+
+/** Issues are tied to each other by their ids: the one that is named shows it too. */
+async function issuesNamedIn(
+  ctx: ApiContext,
+  at: Touched["repository"],
+  { body, sight }: Pick<Call, "body" | "sight">,
+): Promise<Thing[]> {
+  const given = objectIn(body);
+  const ids = ["sub_issue_id", "issue_id"].flatMap((name) => (typeof given[name] === "number" ? [given[name]] : []));
+  if (ids.length === 0) return [];
+  const places = await findNodePlaces(ctx.db, "Issue", ids, sight);
+  const numbers = places.flatMap(({ repositoryId, number }) =>
+    repositoryId === at.id && number !== null ? [number] : [],
+  );
+  return (await Promise.all(numbers.map((number) => issuePlace(ctx, at, number)))).flatMap(issueThings);
+}
+
+function objectIn(body: string): Fields {
+  try {
+    const value: Json = JSON.parse(body);
+    return isObject(value) ? value : {};
+  } catch (error) {
+    if (error instanceof SyntaxError) return {};
+    throw error;
+  }
+}
