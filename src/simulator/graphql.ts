@@ -52,12 +52,15 @@ export class Graphql {
   faults: GraphqlFaults = {};
   readonly #world: World;
   readonly #quota: Quota;
-  readonly #schema: GraphQLSchema = buildSimulatorSchema();
-  readonly #documents = new Documents(this.#schema);
+  readonly #schema: GraphQLSchema;
+  readonly #documents: Documents;
 
-  constructor(world: World, quota: Quota) {
+  /** @param wholeSchema the service's, as SDL; null: the part of it that is modelled */
+  constructor(world: World, quota: Quota, wholeSchema: string | null = null) {
     this.#world = world;
     this.#quota = quota;
+    this.#schema = buildSimulatorSchema(wholeSchema);
+    this.#documents = new Documents(this.#schema);
   }
 
   async answer(request: GraphqlRequest): Promise<GraphqlAnswer> {

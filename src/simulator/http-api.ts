@@ -57,7 +57,7 @@ export class HttpApi {
     this.#htmlUrl = htmlUrl;
     this.#ownUrl = ownUrl;
     this.#responder = new Responder(service);
-    this.graphql = new Graphql(service.world, service.quota);
+    this.graphql = new Graphql(service.world, service.quota, service.wholeSchema);
   }
 
   /** Slow answers are given up. */

@@ -40,6 +40,8 @@ export interface SimulatorOptions {
   readonly deepPageLimit?: number;
   /** The service refuses hooks on loopback addresses. Default false. */
   readonly refuseLocalHooks?: boolean;
+  /** The service's whole GraphQL schema, as SDL. What is not modelled is made up. Default: only what is modelled. */
+  readonly wholeSchema?: string;
 }
 
 export async function openSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
@@ -66,6 +68,7 @@ export async function openSimulator(options: SimulatorOptions = {}): Promise<Sim
     webhooks,
     deepPageLimit: options.deepPageLimit ?? 10_000,
     refuseLocalHooks: options.refuseLocalHooks ?? false,
+    wholeSchema: options.wholeSchema ?? null,
   };
   const api = new HttpApi(service, faults, htmlUrl, () => url);
   const server = createServer({ keepAliveTimeout: 60_000 });

@@ -36,14 +36,16 @@ export interface ApiWorldOptions {
   upstreamTokens?: number;
   /** How long upstream computes mergeability after the first request for it. Default 2 s. */
   mergeableDelayMs?: number;
+  /** Upstream's GraphQL schema, where it is to be larger than what the simulator models. */
+  wholeSchema?: string;
 }
 
 export async function openApiWorld(options: ApiWorldOptions = {}): Promise<ApiWorld> {
   await using opening = new AsyncDisposableStack();
-  const { issues = 60, repositories = 2, mergeableDelayMs, clock } = options;
+  const { issues = 60, repositories = 2, mergeableDelayMs, clock, wholeSchema } = options;
   const template = options.fill ? undefined : await findMirroredTemplate({ repositories, issues });
   const worldOptions = mergeableDelayMs === undefined ? {} : { mergeableDelayMs };
-  const upstream = opening.use(await openSimulator({ seed: 7, worldOptions }));
+  const upstream = opening.use(await openSimulator({ seed: 7, worldOptions, ...(wholeSchema && { wholeSchema }) }));
   template?.fill(upstream.world);
   await options.fill?.(upstream.world);
   const accounts = Array.from({ length: options.upstreamTokens ?? 1 }, (_, at) => (at === 0 ? "" : `-${at}`));

@@ -15,11 +15,12 @@ import { type Call, notFound, typedError } from "./call.ts";
 import { commentFields, reviewCommentFields, reviewFields, threadFields } from "./comments.ts";
 import { arraySource, connection } from "./connection.ts";
 import { issueFields } from "./issues.ts";
+import { makeUpTheRest, typeOf } from "./made-up.ts";
 import { mutationFields } from "./mutations.ts";
 import { nodeById } from "./nodes.ts";
 import { commitFields, pullFields } from "./pulls.ts";
 import { labelFields, milestoneFields, repositoryFields } from "./repositories.ts";
-import { type Fields, typeNameOf } from "./resolvers.ts";
+import type { Fields } from "./resolvers.ts";
 import { type Found, searchIssues, searchRepositories } from "./search.ts";
 
 // GitHub: "You may not provide more than 100 node ids".
@@ -108,14 +109,18 @@ const FIELDS: Readonly<Record<string, Fields<never>>> = {
   Commit: commitFields,
 };
 
-/** The schema with its resolvers. It holds no state, and takes tens of milliseconds to build. */
-export function buildSimulatorSchema(): GraphQLSchema {
-  const schema = buildSchema(readFileSync(new URL("./schema.graphql", import.meta.url), "utf8"));
+/**
+ * The schema with its resolvers. It holds no state, and takes tens of milliseconds to build.
+ * @param whole the service's whole schema, as SDL; what is not modelled there is made up
+ */
+export function buildSimulatorSchema(whole: string | null = null): GraphQLSchema {
+  const text = whole ?? readFileSync(new URL("./schema.graphql", import.meta.url), "utf8");
+  const schema = buildSchema(text, { assumeValid: whole !== null });
   // GitHub answers database ids beyond 32 bits although their type says Int.
   const wideInt = new GraphQLScalarType({ name: "Int", coerceOutputValue: (value) => value });
   for (const type of Object.values(schema.getTypeMap())) {
-    if (isInterfaceType(type) || isUnionType(type)) type.resolveType = typeNameOf;
-    if (!isObjectType(type)) continue;
+    if (isInterfaceType(type) || isUnionType(type)) type.resolveType = typeOf;
+    if (!isObjectType(type) && !isInterfaceType(type)) continue;
     const fields = type.getFields();
     for (const [name, resolve] of Object.entries(FIELDS[type.name] ?? {})) {
       const field = fields[name];
@@ -136,5 +141,6 @@ export function buildSimulatorSchema(): GraphQLSchema {
     };
     time.coerceInputLiteral = (node) => time.coerceInputValue("value" in node ? node.value : undefined);
   }
+  if (whole !== null) makeUpTheRest(schema);
   return schema;
 }

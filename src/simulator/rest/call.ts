@@ -24,6 +24,8 @@ export interface Service {
   readonly deepPageLimit: number;
   /** The real service refuses hooks on loopback addresses; a simulation needs them. */
   readonly refuseLocalHooks: boolean;
+  /** The service's whole GraphQL schema, as SDL; null: the part of it that is modelled. */
+  readonly wholeSchema: string | null;
 }
 
 /** One REST request, checked and authenticated. */
