@@ -24,10 +24,9 @@ const upper =
   (json) =>
     json[name]?.toUpperCase().replaceAll(/[ -]/g, "_") ?? null;
 const pathname = (address: string) => new URL(address).pathname;
-const small = (id: number) => (id < 2 ** 31 ? id : null);
 
 const page = { url: key("html_url"), resourcePath: (json: Fields) => pathname(json.html_url) };
-const identity = { id: key("node_id"), databaseId: (json: Fields) => small(json.id) };
+const identity = { id: key("node_id"), databaseId: key("id") };
 const unedited = {
   ...identity,
   ...page,

@@ -3,8 +3,10 @@ import {
   buildSchema,
   GraphQLError,
   type GraphQLFieldResolver,
+  GraphQLScalarType,
   type GraphQLSchema,
   isAbstractType,
+  isInterfaceType,
   isObjectType,
   isScalarType,
 } from "graphql";
@@ -21,9 +23,13 @@ export function apiSchema(): GraphQLSchema {
     Query: queryResolvers,
     Mutation: mutationResolvers,
   };
+  // The service answers ids beyond 32 bits all the same.
+  const wideInt = new GraphQLScalarType({ name: "Int", coerceOutputValue: (value) => value });
   for (const type of Object.values(schema.getTypeMap())) {
     if (type.name === "DateTime" && isScalarType(type)) type.coerceInputValue = checkedTime;
     if (isAbstractType(type)) type.resolveType = (node: Node) => node.kind;
+    const { databaseId } = isObjectType(type) || isInterfaceType(type) ? type.getFields() : {};
+    if (databaseId) databaseId.type = wideInt;
     if (!isObjectType(type)) continue;
     for (const field of Object.values(type.getFields())) {
       const resolve = resolvers[type.name]?.[field.name];

@@ -44,8 +44,8 @@ export function pathOf(address: Json | undefined): string | null {
   return (typeof address === "string" && URL.parse(address)?.pathname) || null;
 }
 
-/** An Int of GraphQL has 32 bits; ids have outgrown it, and the service leaves those to `fullDatabaseId`. */
-export const databaseId: Resolver = ({ rest: { id } }) => (typeof id === "number" && id <= 0x7fff_ffff ? id : null);
+/** The service answers ids that have outgrown its own type: see `schema.ts`. */
+export const databaseId: Resolver = rest("id");
 
 const identity: TypeResolvers = {
   id: rest("node_id"),
