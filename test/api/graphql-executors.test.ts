@@ -249,6 +249,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
       figures: null,
       requestId: "test",
       changes,
+      beyond: null,
       reading: new Reading(mirror.standings, { isLasting: mayRemember }),
       counts,
       texts,

@@ -27,15 +27,15 @@ describe("cursors", () => {
     const bytes = fc.uint8Array({ maxLength: 40 });
     fc.assert(
       fc.property(bytes, (rest) => {
-        const read = readCursor(Buffer.concat([Buffer.from("cursor:v2:"), rest]).toString("base64"));
+        const read = readCursor(Buffer.concat([Buffer.from("cursor:tain:"), rest]).toString("base64"));
         if (read) expect(typeof read[1]).toBe("number");
       }),
     );
   });
 
-  test("they have the service's form", () => {
+  test("they have the service's form, and say whose they are", () => {
     const text = Buffer.from(writeCursor([1_735_689_600_000, 77]), "base64").toString("latin1");
-    expect(text.slice(0, 12)).toBe("cursor:v2:\x92\xcf");
+    expect(text.slice(0, 14)).toBe("cursor:tain:\x92\xcf");
   });
 });
 

@@ -23,6 +23,8 @@ beforeAll(async () => {
     repositories: 6,
     issues: 40,
     env: {
+      // What the mirror itself shows them.
+      PASS_THROUGH: "off",
       RATE_LIMIT_USER: "0",
       RATE_LIMIT_ANONYMOUS: "0",
       RATE_LIMIT_SEARCH_USER: "0",

@@ -31,7 +31,13 @@ beforeAll(async () => {
   world = await openApiWorld({
     repositories: 6,
     issues: 50,
-    env: { RATE_LIMIT_ANONYMOUS: "0", RATE_LIMIT_SEARCH_USER: "0", RATE_LIMIT_SEARCH_ANONYMOUS: "0" },
+    env: {
+      // What the mirror itself shows them.
+      PASS_THROUGH: "off",
+      RATE_LIMIT_ANONYMOUS: "0",
+      RATE_LIMIT_SEARCH_USER: "0",
+      RATE_LIMIT_SEARCH_ANONYMOUS: "0",
+    },
   });
   const { ctx, userId, upstream } = world;
   const found = world.repositories.find(({ private: isPrivate }) => isPrivate);

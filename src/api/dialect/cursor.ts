@@ -1,11 +1,13 @@
 /**
- * Cursors: base64 of `cursor:v2:` and a MessagePack array `[sort key, tie-break]`, the service's own form. To callers
- * they are opaque. REST uses the URL-safe alphabet.
+ * Cursors: base64 of `cursor:tain:` and a MessagePack array `[sort key, tie-break]`, as the service makes them with `cursor:v2:`.
+ * To callers they are opaque; the prefix tells us whose they are. REST uses the URL-safe alphabet.
  */
 type CursorKey = number | string | null;
 export type Cursor = readonly [key: CursorKey, tie: number];
 
-const PREFIX = Buffer.from("cursor:v2:");
+const PREFIX = Buffer.from("cursor:tain:");
+/** Ours began so before. */
+const FORMER_PREFIX = Buffer.from("cursor:v2:");
 
 export function writeCursor([key, tie]: Cursor, alphabet: "base64" | "url-safe" = "base64"): string {
   const text = Buffer.concat([PREFIX, Buffer.from([0x92]), pack(key), pack(tie)]).toString("base64");
@@ -15,11 +17,17 @@ export function writeCursor([key, tie]: Cursor, alphabet: "base64" | "url-safe" 
 /** Null for what is no cursor of ours. Both alphabets are read. */
 export function readCursor(text: string): Cursor | null {
   const bytes = Buffer.from(text, "base64");
-  if (!bytes.subarray(0, PREFIX.length).equals(PREFIX) || bytes[PREFIX.length] !== 0x92) return null;
-  const key = unpack(bytes, PREFIX.length + 1);
+  const prefix = [PREFIX, FORMER_PREFIX].find((one) => bytes.subarray(0, one.length).equals(one));
+  if (!prefix || bytes[prefix.length] !== 0x92) return null;
+  const key = unpack(bytes, prefix.length + 1);
   const tie = key && unpack(bytes, key.end);
   if (!key || !tie || tie.end !== bytes.length || typeof tie.value !== "number") return null;
   return [key.value, tie.value];
+}
+
+/** Whether this mirror, or another of its kind, made the cursor. */
+export function isOwnCursor(text: string): boolean {
+  return Buffer.from(text, "base64").subarray(0, PREFIX.length).equals(PREFIX);
 }
 
 function pack(value: CursorKey): Buffer {

@@ -6,7 +6,7 @@ import { type IssuePlace, issuePlace, readOf, sides } from "../rest/writes/issue
 import type { Thing, Touched } from "./sent-on.ts";
 
 /** An issue, or both sides of a pull request. */
-function issueThings(place: IssuePlace): Thing[] {
+export function issueThings(place: IssuePlace): Thing[] {
   return sides(place).map((key) => ({ ...key, path: readOf(key.kind, place).path }));
 }
 
@@ -14,11 +14,11 @@ function issueThings(place: IssuePlace): Thing[] {
  * The repository is not read with a caller's token, which would show it as it stands to them: the mirror asks about it
  * itself.
  */
-function repositoryThing(id: number): Thing {
+export function repositoryThing(id: number): Thing {
   return { kind: "repository", repositoryId: 0, key: id, path: null };
 }
 
-function commentThing(kind: "issue_comment" | "review_comment", repositoryId: number, key: number): Thing {
+export function commentThing(kind: "issue_comment" | "review_comment", repositoryId: number, key: number): Thing {
   const below = kind === "issue_comment" ? "issues/comments" : "pulls/comments";
   return { kind, repositoryId, key, path: `/repositories/${repositoryId}/${below}/${key}` };
 }

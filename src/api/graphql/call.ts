@@ -19,6 +19,7 @@ import type { Reading } from "../../mirror/unchanged/reading.ts";
 import type { ApiContext } from "../call.ts";
 import { classOf, type User } from "../callers/caller.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
+import { BeyondMirrorError } from "./forward/beyond.ts";
 import type { Cost } from "./run/cost.ts";
 import { IssueTexts } from "./run/issue-texts.ts";
 import { Loader, openLevel } from "./run/loader.ts";
@@ -72,6 +73,8 @@ export class GraphqlCall {
   readonly figures: QuotaFigures | null;
   readonly requestId: string;
   readonly changes: ChangeStreams;
+  /** Fires once the document is upstream's to answer; null: it is answered here whatever it asks for. */
+  readonly beyond: AbortController | null;
   /** What it has learnt of how repositories stand. */
   readonly reading: Reading;
   /** By repository and list. */
@@ -104,6 +107,7 @@ export class GraphqlCall {
       | "figures"
       | "requestId"
       | "changes"
+      | "beyond"
       | "reading"
       | "counts"
       | "texts"
@@ -118,10 +122,16 @@ export class GraphqlCall {
     this.figures = parts.figures;
     this.requestId = parts.requestId;
     this.changes = parts.changes;
+    this.beyond = parts.beyond;
     this.reading = parts.reading;
     this.counts = parts.counts;
     this.texts = parts.texts;
     this.#unfolding = new Unfolding(this.ctx.mirror.shared, this, this.ctx.mirror.pace);
+  }
+
+  /** The mirror cannot show what is asked for. Where upstream may answer the whole document, nothing more is done here. */
+  lacks(): void {
+    this.beyond?.abort(new BeyondMirrorError("Only upstream can answer the document"));
   }
 
   /** After a write, what was loaded before it may be outdated. */
@@ -153,7 +163,8 @@ export class GraphqlCall {
    */
   async issueTexts(repositoryId: number, view: string): Promise<WrittenIssues | null> {
     // Some fields show the caller.
-    const key = `${view} ${this.caller.userId} ${classOf(this.caller)} ${this.api}\n${repositoryId}`;
+    const isWhole = this.beyond !== null;
+    const key = `${view} ${isWhole} ${this.caller.userId} ${classOf(this.caller)} ${this.api}\n${repositoryId}`;
     const kept = await this.texts.get(key, this.reading);
     const shown = [PEOPLE, repositoryId];
     const texts = kept ?? this.texts.keep(key, () => new IssueTexts(), { shown, before: this.reading.soFar() });
@@ -162,8 +173,8 @@ export class GraphqlCall {
       isEmpty: texts.bytes === 0,
       get: (number) => texts.get(number),
       add: (number, text) => {
-        // Else what another repository shows might be in it.
-        if (!this.met || [...this.met].some((id) => id !== repositoryId)) return;
+        // Else what another repository shows might be in it, or what upstream alone knows be missing.
+        if (this.beyond?.signal.aborted || !this.met || [...this.met].some((id) => id !== repositoryId)) return;
         texts.add(number, text);
         this.texts.weigh(key, texts);
       },

@@ -18,7 +18,11 @@ import { freshnessHeaders } from "../dialect/freshness.ts";
 import { agentMissing, commonHeaders, dialectReply, hasAgent, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
 import { encoded, ownBytes } from "../page.ts";
+import { passedReply } from "../rest/respond.ts";
 import { type Count, GraphqlCall } from "./call.ts";
+import { cursorsOf, namesUnmirrored } from "./forward/beyond.ts";
+import { forwardWhole, knowsAllNamed, mayBeForwarded } from "./forward/forward.ts";
+import { notAskedOfUpstream, perhapsUpstreams, type Whole } from "./forward/unknown.ts";
 import { parseQuery, type Query } from "./parse.ts";
 import { bugIn, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
 import { Documents, openValidation } from "./run/documents.ts";
@@ -147,8 +151,21 @@ export class Graphql {
     const before = reading.soFar();
 
     const query = await parseQuery(text, { schema: this.#schema, documents: this.#documents });
-    if (!("cost" in query)) return this.#reply(progress, { errors: query });
+    const forward = (whole: Whole, points: number) => this.#forward(progress, { caller, api, text, whole, points });
+    const mayForward = mayBeForwarded(ctx, caller);
+    if (!("cost" in query)) {
+      const whole = perhapsUpstreams(this.#schema, text, query);
+      if (!whole) return this.#reply(progress, { errors: query });
+      if (mayForward) return await forward(whole, 1);
+      return this.#reply(progress, { errors: [...query, notAskedOfUpstream(ctx.config.passThrough !== false)] });
+    }
     const { operation, cost } = query;
+    const whole = { document: query.document, operation, variables: query.variables.coerced };
+    // A list is read to its end on the side on which it was begun.
+    const cursors = mayForward ? cursorsOf(whole.document, whole.variables) : null;
+    const mayChange = mayForward && cursors !== "ours" && operation.operation !== "subscription";
+    if (mayChange && (cursors === "upstream's" || (await this.#isUpstreams(caller, whole))))
+      return await forward(whole, cost.points);
     if (operation.operation === "subscription" && !acceptsEventStream(exchange.headers))
       return this.#reply(progress, { errors: [eventStreamOnly()] });
     const isSpent = query.priced === null && (await this.#spend(progress, caller, cost.points));
@@ -157,10 +174,12 @@ export class Graphql {
     // A write that is broken off here may have taken effect. Its own limits end in an answer that says what is known.
     const limit = isMutation ? new TimeLimit(timeoutMs + MUTATION_MS, null) : new TimeLimit(timeoutMs, exchange.gone);
     progress.limit = limit;
+    const beyond = mayChange && operation.operation === "query" ? new AbortController() : null;
+    const signal = beyond ? AbortSignal.any([limit.signal, beyond.signal]) : limit.signal;
     const callFor: Subscriber["callFor"] = (of, figures) =>
       new GraphqlCall({
         ctx,
-        db: operation.operation === "query" ? ctx.reads.until(limit.signal) : ctx.reads,
+        db: operation.operation === "query" ? ctx.reads.until(signal) : ctx.reads,
         caller: of,
         sight: sightOf(of),
         api,
@@ -168,19 +187,41 @@ export class Graphql {
         figures,
         requestId,
         changes,
+        beyond,
         counts: this.#counts,
         texts: this.#texts,
         // A mutation has to show what it has written, and a subscription what it tells of.
         reading: operation.operation === "query" ? reading : new Reading(ctx.mirror.standings, { isLasting: false }),
       });
-    return operation.operation === "subscription"
-      ? await this.#subscribe(progress, query, { caller, callFor })
-      : await this.#run(progress, query, {
-          call: callFor(caller, progress.figures),
-          signal: limit.signal,
-          key,
-          before,
-        });
+    if (operation.operation === "subscription") return await this.#subscribe(progress, query, { caller, callFor });
+    const call = callFor(caller, progress.figures);
+    const answer = await this.#run(progress, query, { call, signal, key, before }).catch((error: unknown) => {
+      if (beyond?.signal.aborted && !limit.signal.aborted) return null;
+      throw error;
+    });
+    return answer ?? (await forward(whole, 0));
+  }
+
+  /** Whether it can be told beforehand that the mirror lacks something. */
+  async #isUpstreams(caller: User, whole: Whole): Promise<boolean> {
+    const { operation, document } = whole;
+    if (namesUnmirrored(this.#schema, document)) return true;
+    return operation.operation === "mutation" && !(await knowsAllNamed(this.#parts.ctx, caller, whole));
+  }
+
+  /** Upstream's own answer to the whole. @param points what it costs here */
+  async #forward(
+    progress: Progress,
+    { caller, api, text, whole, points }: { caller: User; api: string; text: string; whole: Whole; points: number },
+  ): Promise<Reply> {
+    const { exchange, requestId } = progress;
+    progress.limit?.lift();
+    progress.limit = null;
+    if (points > 0 && (await this.#spend(progress, caller, points)))
+      return reply(progress, 200, quotaSpentText(caller.userId));
+    const { headers, gone } = exchange;
+    const answer = await forwardWhole(this.#parts.ctx, caller, whole, { headers, body: text, api, gone, requestId });
+    return passedReply(requestId, answer);
   }
 
   /** @throws ApiFault 401 for anybody without a credential */
@@ -216,11 +257,12 @@ export class Graphql {
     return isSpent;
   }
 
+  /** Null: it is upstream's to answer. */
   async #run(
     progress: Progress,
     { asked, document, operation, variables, cost, priced }: Query,
     { call, signal, key, before }: { call: GraphqlCall; signal: AbortSignal; key: string; before: Standings },
-  ): Promise<Reply> {
+  ): Promise<Reply | null> {
     const { ctx } = this.#parts;
     const plan = priced ? null : this.#plans.of(document.definitions, operation, variables);
     const result = plan
@@ -236,6 +278,7 @@ export class Graphql {
             abortSignal: signal,
           }),
         );
+    if (call.beyond?.signal.aborted) return null;
     progress.freshness = await freshnessOf(ctx, call);
     if (call.met && plan && result.errors.length === 0 && plan.isKeepable) {
       const shown = [...call.shownRepositories];

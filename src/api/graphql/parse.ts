@@ -72,7 +72,19 @@ function hasTooMany(variables: Record<string, unknown>): boolean {
   return false;
 }
 
-function readRequest(text: string): Asked | GraphQLError {
+/** Whether what is known of a document stays within what one may ask for, whatever else it asks for. Pure. */
+export function isWithinBounds(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  variables: Readonly<Record<string, unknown>>,
+): boolean {
+  const cost = costOf(schema, document, operation, variables);
+  return cost !== null && cost.nodeCount <= MAX_NODES;
+}
+
+/** @throws ApiFault 400 if the body is no JSON object */
+export function readRequest(text: string): Asked | GraphQLError {
   let body: Json;
   try {
     body = JSON.parse(text);

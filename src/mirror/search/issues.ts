@@ -12,7 +12,7 @@ import {
   textSets,
 } from "./issue-terms.ts";
 import { findSearchNames, isScope, loginOf, type Searcher } from "./names.ts";
-import { type Clause, InvalidSearchError, parseSearch } from "./query.ts";
+import { type Clause, InvalidSearchError, parseSearch, qualifiersIn } from "./query.ts";
 
 export interface FoundIssue {
   repositoryId: number;
@@ -43,6 +43,20 @@ const SORT_KEYS: ReadonlyMap<string, Sql> = new Map([
 // Postgres cannot look into a document that holds a NUL; its text can be searched.
 function reactions(key: string): Sql {
   return sql`coalesce(substring(i.document::text from ${`"reactions":\\{[^{}]*"${key}":(\\d+)`})::integer, 0)`;
+}
+
+/** The repositories to which a search is confined by their names; none: it is not, or not by names alone. Pure. */
+export function namedScope(text: string): string[] {
+  const isQualifier = (name: string) => isScope(name) || ISSUE_QUALIFIERS.has(name);
+  try {
+    const { clauses } = parseSearch(text, isQualifier);
+    const scopes = [...qualifiersIn(clauses)].filter(({ name }) => isScope(name));
+    const named = clauses.flatMap((one) => (one.kind === "qualifier" && one.name === "repo" ? one.values : []));
+    return scopes.every(({ name }) => name === "repo") ? named : [];
+  } catch (error) {
+    if (error instanceof InvalidSearchError) return [];
+    throw error;
+  }
 }
 
 /**

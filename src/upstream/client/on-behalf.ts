@@ -26,7 +26,7 @@ const PATIENCE_MS = 30_000;
 /** Questions about who callers are never wait for their writes, nor these for them. */
 const IDENTIFIED_AT_ONCE = 16;
 
-interface OwnRequest extends Pick<TransportRequest, "method" | "path" | "body"> {
+interface OwnRequest extends Pick<TransportRequest, "method" | "path" | "isAbsolute" | "body"> {
   /** A token of upstream's that a caller showed. It goes to UPSTREAM_URL and nowhere else, and is not kept. */
   token: string;
   headers?: Record<string, string>;
@@ -88,10 +88,11 @@ export function openOnBehalf({
       });
   return {
     identity: { send: sendBy(identifying), graphql: graphqlBy(identifying) },
-    forward: async ({ token, method, path, headers, body, signal }) => {
+    forward: async ({ token, method, path, isAbsolute = false, headers, body, signal }) => {
       const place = await entered(places, token, signal);
       try {
-        const asked = { method, path, body: body ?? null, headers: { ...common(token), ...headers }, signal };
+        const all = { ...common(token), ...headers };
+        const asked = { method, path, isAbsolute, body: body ?? null, headers: all, signal };
         const opened = await forwarding.open(asked);
         opened.body.once("close", () => place[Symbol.dispose]());
         return opened;

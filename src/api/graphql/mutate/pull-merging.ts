@@ -16,6 +16,7 @@ const commits: Resolver = (node, args: PageArguments, call: GraphqlCall, info: F
   if (!isLast) {
     pageRequest(info, args, () => null);
     const refused = () => {
+      call.lacks();
       throw typedError(
         "UNPROCESSABLE",
         "Of the commits of a pull request only their number and the last one are mirrored: ask for `commits(last: 1)`.",
@@ -31,7 +32,10 @@ const commits: Resolver = (node, args: PageArguments, call: GraphqlCall, info: F
 
 export const pullMerging: TypeResolvers = {
   commits,
-  mergeStateStatus: ({ rest: { mergeable_state } }) => enumValue(mergeable_state) ?? "UNKNOWN",
+  mergeStateStatus: ({ rest: { mergeable_state, state } }, _args, call) => {
+    if (mergeable_state == null || (mergeable_state === "unknown" && state === "open")) call.lacks();
+    return enumValue(mergeable_state) ?? "UNKNOWN";
+  },
   mergeCommit: ({ repositoryId, rest: { merged_at, merge_commit_sha } }) =>
     merged_at == null ? null : commit(repositoryId, merge_commit_sha),
   // REST shows both under one key.

@@ -1,4 +1,5 @@
 import { sql } from "../../../../db/sql.ts";
+import type { Fields, Json } from "../../../json.ts";
 import * as sources from "../../../mirror/read/connections/repositories.ts";
 import type { GraphqlCall, Node } from "../call.ts";
 import { typedError } from "../errors.ts";
@@ -25,9 +26,16 @@ const actor: TypeResolvers = {
 const name: Resolver = ({ rest }, _args, call) => {
   if ("name" in rest) return rest.name;
   const known = call.knownUser(Number(rest.id));
-  if (known !== undefined) return known?.name ?? null;
-  return call.user(Number(rest.id)).then((found) => found?.rest.name ?? null);
+  if (known !== undefined) return nameIn(known, call);
+  return call.user(Number(rest.id)).then((found) => nameIn(found?.rest, call));
 };
+
+/** Of most accounts the mirror knows no more than what others embed of them. */
+function nameIn(account: Fields | null | undefined, call: GraphqlCall): Json {
+  const name = account?.name;
+  if (name === undefined) call.lacks();
+  return name ?? null;
+}
 
 const repositoryOwner: TypeResolvers = {
   repositories: (node, args: PageArguments & sources.RepositoriesArguments, call, info) => {
@@ -69,6 +77,7 @@ export async function accountNamed(
 ): Promise<Node> {
   const found = await call.userNamed(login);
   if (found && isWanted(found.kind)) return found;
+  call.lacks();
   throw typedError(
     "NOT_FOUND",
     `Could not resolve to ${what === "User" ? "a User" : "an Organization"} with the login of '${login}'.`,

@@ -26,13 +26,14 @@ export const path: Resolver = (node) => pathOf(node.rest.html_url);
 /** For fields that only a read of the single resource shows. Without that read the mirror cannot answer. */
 export const onceRead =
   (key: string) =>
-  (node: Node, _args: unknown, _call: GraphqlCall, info: FieldInfo): Json => {
+  (node: Node, _args: unknown, call: GraphqlCall, info: FieldInfo): Json => {
     const value = node.rest[key];
     if (value !== undefined) return value;
+    call.lacks();
     throw typedError("SERVICE_UNAVAILABLE", `\`${info.fieldName}\` of this ${node.kind} is not mirrored yet.`);
   };
 
-/** For fields that may be null and that the mirror cannot know. */
+/** For fields that may be null and that the mirror cannot know: `forward/beyond.ts` names them. */
 export const notMirrored: Resolver = () => null;
 
 /** `too heated` → `TOO_HEATED`, `off-topic` → `OFF_TOPIC`. */
@@ -59,8 +60,9 @@ export const ofRepository: TypeResolvers = {
 
 export async function requireRepository(call: GraphqlCall, id: number): Promise<Node> {
   const repository = await call.repository(id);
-  if (!repository) throw typedError("NOT_FOUND", "Could not resolve to a Repository.");
-  return repository;
+  if (repository) return repository;
+  call.lacks();
+  throw typedError("NOT_FOUND", "Could not resolve to a Repository.");
 }
 
 export const comment: TypeResolvers = {
@@ -68,8 +70,12 @@ export const comment: TypeResolvers = {
   ...ofRepository,
   body: ({ rest: { body } }) => body ?? "",
   author: account("user"),
-  authorAssociation: ({ repositoryId, rest: { author_association } }, _args, call) =>
-    associationFor(author_association, closenessOf(call.caller, repositoryId)),
+  authorAssociation: ({ repositoryId, rest: { author_association } }, _args, call) => {
+    const shown = associationFor(author_association, closenessOf(call.caller, repositoryId));
+    // Upstream knows whether this caller is shown more.
+    if (shown !== author_association) call.lacks();
+    return shown;
+  },
   createdAt: rest("created_at"),
   updatedAt: rest("updated_at"),
   url: rest("html_url"),

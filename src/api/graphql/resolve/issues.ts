@@ -72,14 +72,20 @@ export const pullRequest: TypeResolvers = {
   mergedAt: rest("merged_at"),
   mergedBy: (node, args, call, info) =>
     node.rest.merged_at == null ? null : actorOf(onceRead("merged_by")(node, args, call, info)),
-  mergeable: ({ rest: { mergeable } }) =>
-    mergeable === true ? "MERGEABLE" : mergeable === false ? "CONFLICTING" : "UNKNOWN",
+  mergeable: ({ rest: { mergeable, state } }, _args, call) => {
+    // Upstream works it out once it is asked, and may have done so.
+    if (mergeable === undefined || (mergeable === null && state === "open")) call.lacks();
+    return mergeable === true ? "MERGEABLE" : mergeable === false ? "CONFLICTING" : "UNKNOWN";
+  },
   maintainerCanModify: onceRead("maintainer_can_modify"),
   additions: onceRead("additions"),
   deletions: onceRead("deletions"),
   changedFiles: onceRead("changed_files"),
-  totalCommentsCount: ({ rest: { comments, review_comments } }) =>
-    typeof comments === "number" && typeof review_comments === "number" ? comments + review_comments : null,
+  totalCommentsCount: ({ rest: { comments, review_comments } }, _args, call) => {
+    if (typeof comments === "number" && typeof review_comments === "number") return comments + review_comments;
+    call.lacks();
+    return null;
+  },
   baseRefName: ({ rest: { base } }) => objectOf(base).ref,
   baseRefOid: ({ rest: { base } }) => objectOf(base).sha,
   headRefName: ({ rest: { head } }) => objectOf(head).ref,

@@ -12,6 +12,7 @@ export async function repositoryOf(
 ): Promise<Node> {
   const repository = await call.repositoryNamed(`${owner}/${name}`, followRenames);
   if (repository) return repository;
+  call.lacks();
   throw typedError("NOT_FOUND", `Could not resolve to a Repository with the name '${owner}/${name}'.`);
 }
 
@@ -20,6 +21,7 @@ export async function nodeOf(call: GraphqlCall, globalId: string): Promise<Node>
   const decoded = decodeId(globalId);
   const node = decoded && (await load(call, decoded.type, decoded.id));
   if (node) return given(call, node);
+  call.lacks();
   throw typedError("NOT_FOUND", `Could not resolve to a node with the global id of '${globalId}'`);
 }
 
@@ -46,6 +48,7 @@ async function load(
  */
 export async function resourceAt(call: GraphqlCall, url: string): Promise<Node | null> {
   const found = await findAt(call, url);
+  if (!found) call.lacks();
   return found && given(call, found);
 }
 

@@ -1,5 +1,6 @@
 /** How often something was reacted to. REST tells the counts alone, so who reacted is not known. */
 import { type Fields, objectOf } from "../../../json.ts";
+import type { GraphqlCall } from "../call.ts";
 import type { Resolver } from "./fields.ts";
 
 /** REST's names, in the order in which the service lists the groups. */
@@ -15,14 +16,17 @@ const CONTENTS = {
 } as const;
 
 /** Null: upstream has not said. Like the service, groups that nobody is in are shown too. */
-export const reactionGroups: Resolver = ({ rest }) => groupsOf(rest);
+export const reactionGroups: Resolver = ({ rest }, _args, call) => groupsOf(rest, call);
 
 /** REST tells a pull request's reactions on its issue side. */
 export const pullReactionGroups: Resolver = async ({ repositoryId, rest: { number } }, _args, call) =>
-  groupsOf((await call.numbered("Issue", repositoryId, Number(number)))?.rest ?? {});
+  groupsOf((await call.numbered("Issue", repositoryId, Number(number)))?.rest ?? {}, call);
 
-function groupsOf({ reactions }: Fields): object[] | null {
-  if (!reactions) return null;
+function groupsOf({ reactions }: Fields, call: GraphqlCall): object[] | null {
+  if (!reactions) {
+    call.lacks();
+    return null;
+  }
   const counts = objectOf(reactions);
   return Object.entries(CONTENTS).map(([key, content]) => {
     const totalCount = Number(counts[key] ?? 0);

@@ -11,7 +11,9 @@ import { onceRead, type Resolver, requireRepository, type TypeResolvers } from "
 import { withRight } from "./rights.ts";
 
 function rightsOf({ repositoryId, rest: { permissions } }: Node, call: GraphqlCall): Rights | null {
-  return permissionsOf(call.caller, repositoryId, isObject(permissions) ? permissions : null);
+  const rights = permissionsOf(call.caller, repositoryId, isObject(permissions) ? permissions : null);
+  if (!rights) call.lacks();
+  return rights;
 }
 
 /** As the mirror shows them to itself, or as it shows them to callers. */
@@ -28,14 +30,17 @@ function permission(rights: Rights | null): string | null {
 /** REST shows this only to callers who may push. Otherwise the default of a new repository is shown. */
 const setting =
   (key: string, usual: boolean): Resolver =>
-  ({ rest }) =>
-    rest[key] ?? usual;
+  ({ rest }, _args, call) => {
+    if (rest[key] == null) call.lacks();
+    return rest[key] ?? usual;
+  };
 
 /** A repository that the caller may not see is shown as a deleted one. */
-export function embeddedRepository({ sight }: GraphqlCall, value: Json | undefined): Node | null {
+export function embeddedRepository(call: GraphqlCall, value: Json | undefined): Node | null {
   const fields = objectOf(value);
   const one = { id: Number(fields.id), isPrivate: fields.private === true };
-  const isSeen = typeof fields.id === "number" && sees(sight, one, "metadata");
+  const isSeen = typeof fields.id === "number" && sees(call.sight, one, "metadata");
+  if (!isSeen && isObject(value)) call.lacks();
   return isSeen ? { kind: "Repository", repositoryId: Number(fields.id), rest: fields } : null;
 }
 
@@ -58,6 +63,7 @@ export const repositoryDetails: TypeResolvers = {
   watchers: (node, args: PageArguments, call, info) => {
     pageRequest(info, args, () => null);
     const refused = () => {
+      call.lacks();
       throw typedError("UNPROCESSABLE", "Who watches a repository is not mirrored: ask for `totalCount` alone.");
     };
     const totalCount = () => onceRead("subscribers_count")(node, args, call, info);

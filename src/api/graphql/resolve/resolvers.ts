@@ -34,8 +34,9 @@ type RootResolver = (root: unknown, args: never, call: GraphqlCall, info: FieldI
 export const queryResolvers: Record<string, RootResolver> = {
   viewer: async (_root, _args, call) => {
     const viewer = await call.user(call.caller.userId);
-    if (!viewer) throw typedError("NOT_FOUND", "The account that this token answers as is not mirrored.");
-    return viewer;
+    if (viewer) return viewer;
+    call.lacks();
+    throw typedError("NOT_FOUND", "The account that this token answers as is not mirrored.");
   },
   user: async (_root, { login }: { login: string }, call) =>
     accountNamed(call, login, "User", (kind) => kind === "User"),
@@ -43,7 +44,9 @@ export const queryResolvers: Record<string, RootResolver> = {
     accountNamed(call, login, "Organization", (kind) => kind === "Organization"),
   repositoryOwner: async (_root, { login }: { login: string }, call) => {
     const found = await call.userNamed(login);
-    return found && ownsRepositories(found) ? found : null;
+    if (found && ownsRepositories(found)) return found;
+    call.lacks();
+    return null;
   },
   repository: (
     _root,

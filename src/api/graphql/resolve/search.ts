@@ -1,4 +1,4 @@
-import { searchIssues } from "../../../mirror/search/issues.ts";
+import { namedScope, searchIssues } from "../../../mirror/search/issues.ts";
 import { InvalidSearchError, UnknownScopeError } from "../../../mirror/search/query.ts";
 import { searchRepositories } from "../../../mirror/search/repositories.ts";
 import type { GraphqlCall, Node } from "../call.ts";
@@ -20,14 +20,19 @@ export function search(
 ) {
   const request = pageRequest(info, args, placeOf);
   const wanted = type === "ISSUE" ? issues : type === "REPOSITORY" ? repositories : null;
-  if (!wanted) throw typedError("UNPROCESSABLE", `Searches of the type ${type} are not mirrored.`);
+  if (!wanted) {
+    call.lacks();
+    throw typedError("UNPROCESSABLE", `Searches of the type ${type} are not mirrored.`);
+  }
   const find = async (limit: number, offset: number): Promise<Found> => {
+    if (call.beyond && !(await isOfMirrored(call, query, type))) call.lacks();
     if (query.trim() === "") return { nodes: [], total: 0 };
     try {
       return await wanted(call, query, { limit, offset });
     } catch (error) {
       // Where REST refuses, GraphQL finds nothing.
       if (error instanceof UnknownScopeError) return { nodes: [], total: 0 };
+      if (error instanceof InvalidSearchError) call.lacks();
       if (error instanceof InvalidSearchError) throw typedError("UNPROCESSABLE", error.message);
       throw error;
     }
@@ -75,6 +80,14 @@ export function search(
     userCount: 0,
     wikiCount: 0,
   };
+}
+
+/** Whether it searches nothing but issues of repositories that are mirrored, each of them named. */
+async function isOfMirrored(call: GraphqlCall, query: string, type: string): Promise<boolean> {
+  if (type !== "ISSUE") return false;
+  const names = namedScope(query);
+  const found = await Promise.all(names.map((name) => call.repositoryNamed(name, true)));
+  return names.length > 0 && !found.includes(null);
 }
 
 const searcherOf = ({ sight, caller }: GraphqlCall) => ({ sight, userId: caller.userId });

@@ -55,7 +55,7 @@ export function parsed(text: string): DocumentNode | readonly GraphQLError[] {
 function faultsIn(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[] {
   try {
     const errors = [...validate(schema, document, rules, { hideSuggestions: true }), ...conflictsIn(schema, document)];
-    return errors.length === 0 && depthOf(document) > MAX_DEPTH ? [tooDeep()] : errors;
+    return errors.length === 0 && isTooDeep(document) ? [tooDeep()] : errors;
   } catch (error) {
     return [refusal(error)];
   }
@@ -107,18 +107,21 @@ function tooDeep(): GraphQLError {
   return new GraphQLError(`Query has fields nested deeper than ${MAX_DEPTH} levels, which exceeds max depth.`);
 }
 
-/** How deep the fields of a valid document are nested, through fragments. */
-function depthOf(document: DocumentNode): number {
-  return measured(document, (depths) => Math.max(0, ...depths));
+/** Whether fields are nested too deep, through fragments. One that spreads itself has no end. */
+export function isTooDeep(document: DocumentNode): boolean {
+  return measured(document, (depths) => Math.max(0, ...depths), Number.POSITIVE_INFINITY) > MAX_DEPTH;
 }
 
 /** How many fields an operation selects, each fragment counted at each of its places. */
 function sizeOf(document: DocumentNode): number {
-  return measured(document, (sizes) => sizes.reduce((sum, size) => sum + size, 0));
+  return measured(document, (sizes) => sizes.reduce((sum, size) => sum + size, 0), 0);
 }
 
-/** A measure of the operation that has most of it: a field's is 1 more than what it selects. Each fragment is looked at once. */
-function measured(document: DocumentNode, ofAll: (measures: number[]) => number): number {
+/**
+ * A measure of the operation that has most of it: a field's is 1 more than what it selects. Each fragment is looked at once.
+ * @param endless what a fragment that spreads itself has there
+ */
+function measured(document: DocumentNode, ofAll: (measures: number[]) => number, endless: number): number {
   const fragments = new Map<string, SelectionSetNode>();
   const known = new Map<string, number>();
   const measure = (set: SelectionSetNode | undefined): number =>
@@ -129,8 +132,8 @@ function measured(document: DocumentNode, ofAll: (measures: number[]) => number)
         const { value: name } = selection.name;
         const before = known.get(name);
         if (before !== undefined) return before;
-        // A fragment that spreads itself is refused later, by its name.
-        known.set(name, 0);
+        // It is refused later, by its name.
+        known.set(name, endless);
         const found = measure(fragments.get(name));
         known.set(name, found);
         return found;

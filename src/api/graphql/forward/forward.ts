@@ -1,0 +1,144 @@
+/** Whole documents that upstream answers, with the caller's own token. */
+import { Readable } from "node:stream";
+import { type FieldNode, Kind, type SelectionNode } from "graphql";
+import type { Json } from "../../../json.ts";
+import { findUsersById } from "../../../mirror/read/nodes.ts";
+import { graphqlPath } from "../../../upstream/client/address.ts";
+import { UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
+import type { Opened } from "../../../upstream/client/opened.ts";
+import type { Answer, ApiContext } from "../../call.ts";
+import { type ForwardOwn, sightOf, type User } from "../../callers/caller.ts";
+import { ApiFault } from "../../dialect/fault.ts";
+import { type Asked, answerOf, opened } from "../../forward/forwarding.ts";
+import { mayBePassed } from "../../forward/pass-through.ts";
+import { sentOn } from "../../forward/sent-on.ts";
+import { readFault } from "../../forward/upstream-for-callers.ts";
+import { decodeId } from "../resolve/node-id.ts";
+import { textsGiven } from "./given.ts";
+import { mutationNames, touchedBy } from "./touched.ts";
+import type { Whole } from "./unknown.ts";
+
+/** So much of a mutation's answer is held, to see what it changed; what is longer is passed on unread. */
+const MOST_HELD = 1024 * 1024;
+
+/** Whether whole documents of this caller may go to upstream: with one of Tain's tokens nobody could say what they may read. */
+export function mayBeForwarded({ config }: Pick<ApiContext, "config">, caller: User): boolean {
+  return config.passThrough !== false && mayBePassed(caller);
+}
+
+/** Sends the body as it came, once. @throws ApiFault 502 or 504 when no answer begins */
+export async function forwardWhole(
+  ctx: ApiContext,
+  caller: User,
+  { document, operation, variables }: Whole,
+  { requestId, ...request }: Pick<Asked, "headers" | "body" | "api" | "gone"> & { requestId: string },
+): Promise<Answer> {
+  if (caller.by.of !== "upstream")
+    throw new Error("A document of a caller without a token of upstream's was forwarded");
+  const { upstreamUrl } = ctx.config;
+  const path = graphqlPath(upstreamUrl);
+  const headers = { ...request.headers, "content-type": request.headers["content-type"] ?? "application/json" };
+  const asked: Asked = { ...request, headers, method: "POST", path, upstreamUrl, log: ctx.log };
+  const own = caller.by.forward;
+  const isMutation = operation.operation === "mutation";
+  let send: ForwardOwn = (sent) => own({ ...sent, isAbsolute: true, ...(isMutation ? {} : { signal: request.gone }) });
+  if (isMutation) {
+    const names = mutationNames(operation);
+    const ids = textsGiven(document, variables).map(({ text }) => text);
+    const touching = { sight: sightOf(caller), ids, names };
+    const touched = await touchedBy(ctx, { ...touching, answer: null });
+    const [only, ...others] = touched;
+    const repositoryId = only && others.length === 0 ? only.repository.id : null;
+    const traced = {
+      method: "POST",
+      route: `mutation ${names.join(", ")}`.slice(0, 200),
+      path: "/graphql",
+      repositoryId,
+    };
+    send = await sentOn({ ctx, caller, requestId }, traced, send, {
+      touched,
+      learn: async (answered) => {
+        const held = await hold(answered);
+        return { opened: held.opened, touched: await touchedBy(ctx, { ...touching, answer: held.answer }) };
+      },
+    });
+  }
+  return answerOf(asked, await opened(asked, send, (error) => unanswered(error, ctx.clock.now(), isMutation)));
+}
+
+/** Reads the answer, and has it ready to be read again. `answer` is null for what is no JSON, or too long. */
+async function hold(answered: Opened): Promise<{ opened: Opened; answer: Json }> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  const rest = answered.body[Symbol.asyncIterator]();
+  const more = async () => {
+    try {
+      const { done, value } = await rest.next();
+      return done ? null : Buffer.from(value);
+    } catch (cause) {
+      throw new UpstreamUnavailableError("The answer to a mutation broke off", "unreadable", { cause });
+    }
+  };
+  let piece = await more();
+  for (; piece !== null && size + piece.length <= MOST_HELD; piece = await more()) {
+    pieces.push(piece);
+    size += piece.length;
+  }
+  const last = piece;
+  async function* again() {
+    yield* pieces;
+    for (let one = last; one !== null; one = await more()) yield one;
+  }
+  const body = Readable.from(again());
+  body.once("close", () => answered.body.destroy());
+  return { opened: { ...answered, body }, answer: last === null ? jsonOf(Buffer.concat(pieces)) : null };
+}
+
+function jsonOf(bytes: Buffer): Json {
+  try {
+    return JSON.parse(bytes.toString());
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+function unanswered(error: UpstreamUnavailableError, now: Date, isMutation: boolean): unknown {
+  const fault = readFault(error, { now, isLate: false, whose: "your" });
+  if (!isMutation || error.outage === "unreachable" || !(fault instanceof ApiFault)) return fault;
+  const message = `${fault.message} Whether it did what was asked is not known; it is not sent again.`;
+  return new ApiFault(fault.status, message, { cause: error });
+}
+
+/** Ids of what a mutation is to change or to use, by the names of the service's inputs. A fork is asked about by itself. */
+const ID = /^(?!clientMutationId$|headRepositoryId$)(id|\w+Ids?)$/;
+
+/** Whether the mirror knows everything that a mutation of ours names. @throws what Postgres refuses */
+export async function knowsAllNamed(ctx: ApiContext, caller: User, { operation, variables }: Whole): Promise<boolean> {
+  const sight = sightOf(caller);
+  for (const { name, text } of inputsOf({ operation, variables })) {
+    if (!ID.test(name)) continue;
+    const decoded = decodeId(text);
+    if (!decoded) return false;
+    const { type, id } = decoded;
+    const isAccount = type === "User" || type === "Organization" || type === "Bot";
+    const found = isAccount
+      ? await findUsersById(ctx.db, [id])
+      : await touchedBy(ctx, { sight, ids: [text], names: [], answer: null });
+    if (found.length === 0) return false;
+  }
+  return true;
+}
+
+function inputsOf({ operation, variables }: Pick<Whole, "operation" | "variables">): ReturnType<typeof textsGiven> {
+  // What lies below the payload names nothing that is changed.
+  const selections = operation.selectionSet.selections.map(bare);
+  const definition = { ...operation, selectionSet: { ...operation.selectionSet, selections } };
+  return textsGiven({ kind: Kind.DOCUMENT, definitions: [definition] }, variables);
+}
+
+function bare(selection: SelectionNode): SelectionNode {
+  if (selection.kind !== Kind.FIELD) return selection;
+  const { selectionSet: _, ...field }: FieldNode = selection;
+  return field;
+}

@@ -1,0 +1,31 @@
+import { type DocumentNode, valueFromASTUntyped, visit } from "graphql";
+
+/** A text that an argument has somewhere within, under the name that stands next to it. */
+interface Given {
+  name: string;
+  text: string;
+}
+
+/** All texts that a document's arguments have, those in variables included. Pure. */
+export function textsGiven(document: DocumentNode, variables: Readonly<Record<string, unknown>>): Given[] {
+  const found: Given[] = [];
+  const look = (name: string, value: unknown): void => {
+    if (typeof value === "string") found.push({ name, text: value });
+    else if (Array.isArray(value)) for (const one of value) look(name, one);
+    else if (typeof value === "object" && value !== null)
+      for (const [inner, one] of Object.entries(value)) look(inner, one);
+  };
+  const values = { ...variables };
+  visit(document, {
+    // They stand before what uses them.
+    VariableDefinition: ({ variable: { name }, defaultValue }) => {
+      if (defaultValue && values[name.value] === undefined) values[name.value] = valueFromASTUntyped(defaultValue);
+      return false;
+    },
+    Argument: ({ name, value }) => {
+      look(name.value, valueFromASTUntyped(value, values));
+      return false;
+    },
+  });
+  return found;
+}
