@@ -102,6 +102,18 @@ test.each(clientDocuments.filter(isMutation).map((one) => [one.name, one] as con
   },
 );
 
+test("a review is here once its mutation is answered, though the answer shows nothing of it", async () => {
+  const path = `/repos/${at.owner}/${at.name}/pulls/${at.pull}/reviews`;
+  const body = JSON.stringify({ event: "COMMENT", body: "well done" });
+  // The simulator has no mutation that makes one.
+  const made = await askAt(world.upstream.url, "POST", path, { token: PERSON, body });
+  const query =
+    "mutation($input: AddPullRequestReviewInput!) { addPullRequestReview(input: $input) { clientMutationId } }";
+  await ask(world.url, { name: "", query, variables: ({ pullId }) => ({ input: { pullRequestId: pullId } }) });
+  const shown = await askAt(world.url, "GET", path, { token: PERSON });
+  expect(shown.body.map(({ id }: { id: number }) => id)).toContain(made.body.id);
+});
+
 test("fifteen are answered here, the others by upstream", () => {
   expect(sides).toEqual({ mirror: 15, upstream: 53 });
 });
