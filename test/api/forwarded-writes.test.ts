@@ -56,7 +56,7 @@ const marked = async () =>
 
 const see = async (path: string) => (await ask("GET", `/repos/${repo}${path}`)).body;
 
-test.each([0, 1_500])(
+test.each([0, 2_500])(
   "a merge is shown by the next read, by REST and GraphQL, while replicas lag %i ms",
   async (lagMs) => {
     const { number } = await openPull(`merged-${lagMs}`);

@@ -36,16 +36,17 @@ export async function readNow(reader: Reader, read: Read): Promise<Reading> {
 
 const UNTIL_SHOWN: Backoff = { firstMs: 200, longestMs: 4_000 };
 
-/** Reads until upstream shows what was just made there, or fails. */
+/** Reads until upstream shows what was just made there, or fails. The last read is when the patience ends. */
 export async function awaitShown(reader: Reader, read: Read): Promise<Reading> {
-  for (let attempt = 1, waitedMs = 0; ; attempt++) {
+  let leftMs = read.patienceMs ?? REPLICA_LAG_MS;
+  for (let attempt = 1; ; attempt++) {
     const reading = await tryRead(reader, read);
     if (reading === null) return nothing(reader, read);
     const isShown = reading.body !== null && (read.awaits?.(reading.body) ?? true);
-    const waitMs = waitAfterMs(attempt, UNTIL_SHOWN, reader.ctx.random);
-    waitedMs += waitMs;
     if (isShown) return { ...reading, ...(read.awaits ? { showsWrite: true } : {}) };
-    if (waitedMs > (read.patienceMs ?? REPLICA_LAG_MS)) return reading;
+    if (leftMs <= 0) return reading;
+    const waitMs = Math.min(waitAfterMs(attempt, UNTIL_SHOWN, reader.ctx.random), leftMs);
+    leftMs -= waitMs;
     await sleep(waitMs);
   }
 }
