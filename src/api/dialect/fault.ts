@@ -41,6 +41,15 @@ export function invalid(fault: FieldFault): ApiFault {
   return new ApiFault(422, "Validation Failed", { errors: [fault] });
 }
 
+/** The mirror does not hold what the question is about, and upstream may. */
+export class UnmirroredFault extends ApiFault {
+  override name = "UnmirroredFault";
+}
+
+export function unmirrored(fault: FieldFault): UnmirroredFault {
+  return new UnmirroredFault(422, "Validation Failed", { errors: [fault] });
+}
+
 /** The body as the service writes it: `status` is a string, `errors` is there only when there are some. */
 export function faultBody(fault: ApiFault, documentationUrl: string): string {
   return JSON.stringify({

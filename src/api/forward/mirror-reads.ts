@@ -47,8 +47,15 @@ export async function readByMirror(call: Call): Promise<Answer | null> {
       403,
       "Forbidden: this mirror shows you no such repository, or no code of it, and so asks nothing.",
     );
-  const below = `/repositories/${found.id}${rest}${query.size > 0 ? `?${query}` : ""}`;
-  const opened = await ctx.upstream.open(call.caller, below, { headers: headersOf(call), gone: call.gone });
+  return await shownToMirror(call, `/repositories/${found.id}${rest}${query.size > 0 ? `?${query}` : ""}`);
+}
+
+/**
+ * What upstream shows the mirror of something that the caller may see, as it arrives. Nothing is kept.
+ * @throws ApiFault as `UpstreamForCallers.open`
+ */
+export async function shownToMirror(call: Call, below: string): Promise<Answer> {
+  const opened = await call.ctx.upstream.open(call.caller, below, { headers: headersOf(call), gone: call.gone });
   const answer = answerOf(askedBy(call, below), opened);
   const shown = Object.entries(answer.headers ?? {}).filter(([name]) => !MIRRORS_OWN.test(name));
   return { ...answer, headers: { ...Object.fromEntries(shown), "Cache-Control": CLOSED } };

@@ -3,7 +3,7 @@ import { findOwnedRepositories, type RepositorySort } from "../../mirror/read/re
 import { findUser, findUserByLogin, type UserRow } from "../../mirror/read/users.ts";
 import { ONES_OWN } from "../../mirror/render/public-keys.ts";
 import { type Answer, type ApiContext, type Call, ok } from "../call.ts";
-import { ApiFault, type FieldFault, invalid, notFound } from "../dialect/fault.ts";
+import { ApiFault, type FieldFault, notFound, unmirrored } from "../dialect/fault.ts";
 import { choice, direction } from "../dialect/query.ts";
 import { shownByUpstream } from "../forward/pass-through.ts";
 import { storeShown } from "../forward/store-shown.ts";
@@ -170,7 +170,7 @@ const SORTS = ["full_name", "created", "updated", "pushed"] as const;
 /** GitHub docs: "Lists public repositories for the specified user", for every caller. */
 export async function listUserRepositories(call: Call): Promise<Answer> {
   const { query } = call;
-  if (choice(query, "type", "Repository", ["owner", "all", "member"]) === "member") throw invalid(MEMBERSHIP);
+  if (choice(query, "type", "Repository", ["owner", "all", "member"]) === "member") throw unmirrored(MEMBERSHIP);
   const account = await requireAccount(call);
   const sort: RepositorySort = choice(query, "sort", "Repository", SORTS);
   return listed(call, `/user/${account.id}/repos`, account, "public", sort);
@@ -179,7 +179,7 @@ export async function listUserRepositories(call: Call): Promise<Answer> {
 export async function listOrganizationRepositories(call: Call): Promise<Answer> {
   const { query } = call;
   const type = choice(query, "type", "Repository", ["all", "public", "private", "forks", "sources", "member"]);
-  if (type === "member") throw invalid(MEMBERSHIP);
+  if (type === "member") throw unmirrored(MEMBERSHIP);
   const account = await requireOrganization(call);
   const sort: RepositorySort = choice(query, "sort", "Repository", ["created", "updated", "pushed", "full_name"]);
   return listed(call, `/organizations/${account.id}/repos`, account, type, sort);

@@ -11,7 +11,7 @@ import type { CallerQuota } from "../callers/quota.ts";
 import { apiAddress, pathInApi } from "../dialect/addresses.ts";
 import { bodyText } from "../dialect/body.ts";
 import { inForm } from "../dialect/body-form.ts";
-import { ApiFault } from "../dialect/fault.ts";
+import { ApiFault, UnmirroredFault } from "../dialect/fault.ts";
 import { wantsNoCache } from "../dialect/freshness.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
 import { isServicesAlone, mediaType } from "../dialect/media-type.ts";
@@ -197,8 +197,16 @@ export class Rest {
 
   async #run(call: Call, match: Match | null): Promise<Answer> {
     const { ctx, pages } = this.#parts;
-    if (match) return await keptOrRendered(pages, call, match, async () => this.#formed(call, await run(call, match)));
     const { passThrough: passes } = ctx.config;
+    if (match) {
+      const render = async () => this.#formed(call, await run(call, match));
+      return await keptOrRendered(pages, call, match, render).catch(async (error: unknown) => {
+        const mayAsk = error instanceof UnmirroredFault && passes && isRead(call.method);
+        const answer = mayAsk ? await passThrough(call) : null;
+        if (!answer) throw error;
+        return answer;
+      });
+    }
     const answer = (passes ? await passThrough(call) : null) ?? (passes === "all" ? await readByMirror(call) : null);
     if (!answer) throw notServed(call);
     return answer;

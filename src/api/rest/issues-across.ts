@@ -2,7 +2,7 @@ import type { IssueOrder } from "../../mirror/read/issues.ts";
 import { type AcrossFilter, findIssuesAcross } from "../../mirror/read/issues-across.ts";
 import { findUser } from "../../mirror/read/users.ts";
 import { type Answer, type Call, ok, requireUser } from "../call.ts";
-import { invalid, notFound } from "../dialect/fault.ts";
+import { notFound, unmirrored } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/link.ts";
 import { choice, direction, moment } from "../dialect/query.ts";
 import { showEach } from "../view.ts";
@@ -80,7 +80,7 @@ async function taking(call: Call): Promise<Partial<AcrossFilter>> {
   if (filter === "repos" || filter === "all") return {};
   if (filter === "subscribed") {
     const message = "Subscriptions are not mirrored";
-    throw invalid({ value: filter, resource: "Issue", field: "filter", code: "custom", message });
+    throw unmirrored({ value: filter, resource: "Issue", field: "filter", code: "custom", message });
   }
   const user = await findUser(ctx.db, requireUser(call).userId);
   if (!user) throw notFound();

@@ -12,7 +12,7 @@ import { sees } from "../../mirror/read/sight.ts";
 import { findTransfer } from "../../mirror/store/transfers.ts";
 import { type Answer, moved, ok, type RepositoryCall } from "../call.ts";
 import { readCursor, writeCursor } from "../dialect/cursor.ts";
-import { ApiFault, invalid, notFound } from "../dialect/fault.ts";
+import { ApiFault, invalid, notFound, unmirrored } from "../dialect/fault.ts";
 import { cursorLink, numberedLink } from "../dialect/link.ts";
 import { choice, direction, moment, pageNumber, pageSize } from "../dialect/query.ts";
 import { showFields, showList, showOne } from "../view.ts";
@@ -78,7 +78,7 @@ async function issueFilter(call: RepositoryCall): Promise<IssueFilter> {
   if (query.get("issue_field_values")) {
     // Leaving it out would show issues that were not asked for.
     const message = "Filtering by issue fields is not mirrored";
-    throw invalid({ resource: "Issue", field: "issue_field_values", code: "custom", message });
+    throw unmirrored({ resource: "Issue", field: "issue_field_values", code: "custom", message });
   }
   const text = (name: string) => query.get(name) || undefined;
   const [milestone, assignee] = [text("milestone"), text("assignee")];

@@ -3,6 +3,7 @@ import { findPull, findPulls, type PullRow } from "../../mirror/read/pulls.ts";
 import { type Answer, ok, type RepositoryCall } from "../call.ts";
 import { ApiFault, notFound } from "../dialect/fault.ts";
 import { choice, direction } from "../dialect/query.ts";
+import { shownToMirror } from "../forward/mirror-reads.ts";
 import { showFields, showOne } from "../view.ts";
 import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
 
@@ -31,8 +32,10 @@ export async function listPulls(call: RepositoryCall): Promise<Answer> {
 }
 
 export async function getPull(call: RepositoryCall): Promise<Answer> {
-  if (call.media.patch)
+  if (call.media.patch) {
+    if (call.ctx.config.passThrough === "all") return await shownToMirror(call, call.path);
     throw new ApiFault(406, `This mirror holds no commits, and so serves no ${call.media.patch} of a pull request`);
+  }
   const { document, detail, body, updatedAt } = await requirePull(call);
   const shown = await showOne(call, { repositoryId: call.repository.id, document, detail, body });
   return ok(shown, { lastModified: updatedAt });

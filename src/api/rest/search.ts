@@ -2,10 +2,10 @@ import { findByNumber, findLabelsByWords, findRepositoriesById } from "../../mir
 import type { StoredDocument } from "../../mirror/render/rendering.ts";
 import { type SearchOrder, searchIssues } from "../../mirror/search/issues.ts";
 import type { Searcher } from "../../mirror/search/names.ts";
-import { InvalidSearchError } from "../../mirror/search/query.ts";
+import { InvalidSearchError, UnmirroredSearchError } from "../../mirror/search/query.ts";
 import { searchRepositories } from "../../mirror/search/repositories.ts";
 import { type Answer, type Call, ok } from "../call.ts";
-import { ApiFault, notFound } from "../dialect/fault.ts";
+import { ApiFault, type FieldFault, notFound, UnmirroredFault } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/link.ts";
 import { showEach } from "../view.ts";
 import { askedPage, numberParam } from "./page.ts";
@@ -69,14 +69,17 @@ async function search<Found>(
   try {
     return await run(text, { limit, offset }, order);
   } catch (error) {
-    if (error instanceof InvalidSearchError) throw refused({ code: "invalid", message: error.message });
-    throw error;
+    if (!(error instanceof InvalidSearchError)) throw error;
+    const fault: SearchFault = { code: "invalid", message: error.message };
+    throw error instanceof UnmirroredSearchError ? refused(fault, UnmirroredFault) : refused(fault);
   }
 }
 
-function refused(fault: { code: "missing" | "invalid"; message?: string }): ApiFault {
+type SearchFault = Pick<FieldFault, "message"> & { code: "missing" | "invalid" };
+
+function refused(fault: SearchFault, Kind = ApiFault): ApiFault {
   const errors = [{ ...fault, resource: "Search", field: "q" }];
-  return new ApiFault(422, "Validation Failed", { errors, documentationUrl: DOCS });
+  return new Kind(422, "Validation Failed", { errors, documentationUrl: DOCS });
 }
 
 async function results(call: Call, documents: StoredDocument[], total: number): Promise<Answer> {

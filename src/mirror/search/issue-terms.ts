@@ -3,7 +3,7 @@
 import { Sql, sql } from "../../../db/sql.ts";
 import { mentionOf, typeConditions } from "../read/issues.ts";
 import { loginOf, type SearchNames } from "./names.ts";
-import { InvalidSearchError } from "./query.ts";
+import { InvalidSearchError, UnmirroredSearchError } from "./query.ts";
 import { numberRange, type Range, timeRange } from "./range.ts";
 
 /** Rows `t` that name issues: by `t.repository_id` and `number`. */
@@ -72,7 +72,7 @@ export function worded(name: string, words: Record<string, Term>): Qualifier {
     const terms = values.map((value) => {
       const term = known.get(value.toLowerCase());
       if (term === undefined) {
-        throw new InvalidSearchError(
+        throw new UnmirroredSearchError(
           `"${name}:${value}" is not mirrored; "${name}:" takes ${[...known.keys()].join(", ")}.`,
         );
       }
@@ -110,7 +110,7 @@ const notMirrored =
   (name: string): Qualifier =>
   () => {
     // Leaving it out would show issues that were not asked for.
-    throw new InvalidSearchError(`"${name}:" cannot be searched here: what it asks about is not mirrored.`);
+    throw new UnmirroredSearchError(`"${name}:" cannot be searched here: what it asks about is not mirrored.`);
   };
 
 const labelled: KeySet = { from: sql`issue_labels t`, number: sql`t.number`, where: sql`true` };

@@ -25,6 +25,11 @@ export class InvalidSearchError extends Error {
   override name = "InvalidSearchError";
 }
 
+/** It asks about something that is not mirrored. */
+export class UnmirroredSearchError extends InvalidSearchError {
+  override name = "UnmirroredSearchError";
+}
+
 /** The repositories or owners that a search names are not there, or not for this caller: nobody can tell which. */
 export class UnknownScopeError extends InvalidSearchError {
   override name = "UnknownScopeError";

@@ -6,7 +6,7 @@ import { visible } from "../read/sight.ts";
 import { type Qualifier, ranged, type TermContext, textQuery, worded } from "./issue-terms.ts";
 import type { SearchOrder } from "./issues.ts";
 import { findSearchNames, isScope, loginOf, type Searcher } from "./names.ts";
-import { type Clause, InvalidSearchError, parseSearch, qualifiersIn } from "./query.ts";
+import { type Clause, parseSearch, qualifiersIn, UnmirroredSearchError } from "./query.ts";
 import { numberRange, timeRange } from "./range.ts";
 
 // Postgres cannot look into a document that holds a NUL; its text can be searched.
@@ -78,7 +78,7 @@ export async function searchRepositories(
 ): Promise<{ found: number[]; total: number }> {
   const { clauses, sort, within } = parseSearch(text, (name) => isScope(name) || QUALIFIERS.has(name));
   const odd = within.find((place) => !PLACES.has(place));
-  if (odd !== undefined) throw new InvalidSearchError(`"in:${odd}" is not one of ${[...PLACES.keys()].join(", ")}.`);
+  if (odd !== undefined) throw new UnmirroredSearchError(`"in:${odd}" is not one of ${[...PLACES.keys()].join(", ")}.`);
   const context = { names: await findSearchNames(db, clauses, searcher) };
   const places = [...PLACES]
     .filter(([name]) => within.length === 0 || within.includes(name))
