@@ -78,7 +78,12 @@ function namesFor(path: string, level: Level): string[] {
     case "topics":
       return [level === "read" ? "metadata" : "administration"];
     case "git":
+    case "commits":
+    case "compare":
+    case "contents":
       return ["contents"];
+    case "collaborators":
+      return ["metadata"];
     case "hooks":
       return ["repository_hooks"];
     case "pulls":

@@ -32,7 +32,7 @@ export class Responder {
     const signed = token !== null;
     const cacheable = content !== null && (answer.status === 200 || answer.status === 201);
     const tagged = cacheable && !answer.uncached;
-    const etag = tagged ? etagOf(request.headers, signed, content) : null;
+    const etag = tagged ? (answer.tag ?? etagOf(request.headers, signed, content)) : null;
     const read = exchange.method === "GET" || exchange.method === "HEAD";
     const fresh =
       read && answer.status === 200 && isFresh(request.headers, etag, tagged ? answer.lastModified : undefined);

@@ -64,6 +64,8 @@ export interface Answer {
   readonly links?: readonly string[];
   /** `/rate_limit` and searches have no validators and may not be cached. */
   readonly uncached?: boolean;
+  /** Instead of the tag that is made of the body. */
+  readonly tag?: string;
   /** Something else than JSON. */
   readonly text?: { readonly type: string; readonly content: string };
 }

@@ -8,6 +8,7 @@ import {
 } from "./accounts.ts";
 import * as apps from "./apps.ts";
 import type { Answer, Call, RepositoryCall } from "./call.ts";
+import * as code from "./code.ts";
 import * as comments from "./comments.ts";
 import * as hooks from "./hooks.ts";
 import { listIssues } from "./issue-list.ts";
@@ -121,6 +122,19 @@ export const ROUTES: readonly Route[] = [
   inRepository("PUT", "/topics", "repos/repos#replace-all-repository-topics", repositories.putTopics),
   inRepository("POST", "/git/refs", "git/refs#create-a-reference", repositories.postRef),
   inRepository("GET", "/git/ref/heads/*branch", "git/refs#get-a-reference", repositories.getRef),
+
+  inRepository("GET", "/git/blobs/:sha", "git/blobs#get-a-blob", code.getBlob),
+  inRepository("GET", "/git/commits/:sha", "git/commits#get-a-commit-object", code.getGitCommit),
+  inRepository("GET", "/git/trees/:sha", "git/trees#get-a-tree", code.getTree),
+  inRepository("GET", "/commits/*ref", "commits/commits#get-a-commit", code.getCommit),
+  inRepository("GET", "/compare/*basehead", "commits/commits#compare-two-commits", code.compareCommits),
+  inRepository("GET", "/contents/*path", "repos/contents#get-repository-content", code.getContents),
+  inRepository(
+    "GET",
+    "/collaborators/:login/permission",
+    "collaborators/collaborators#get-repository-permissions-for-a-user",
+    code.getPermission,
+  ),
 
   inRepository("GET", "/issues", "issues/issues#list-repository-issues", listIssues),
   inRepository("POST", "/issues", "issues/issues#create-an-issue", issues.postIssue, {
