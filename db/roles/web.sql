@@ -25,6 +25,8 @@ grant select, insert, update on
   pull_requests, pull_request_reviews, pull_request_review_comments, shapes, revisions, refresh_marks
 to tain_web;
 grant select, insert, update, delete on issue_labels, issue_assignees, validators to tain_web;
+-- What it only passed on is its own to keep, and nobody else's to read.
+grant select, insert, update, delete on forwarded_answers to tain_web;
 
 -- How the mirror stands is for others to change.
 grant select on

@@ -30,4 +30,4 @@ grant select on origin, schema_migrations to tain_worker;
 -- It drops what is too old of what callers wrote, and changes none of it.
 grant select (id, begun_at), delete on writes to tain_worker;
 
--- Not granted: api_tokens. No worker serves callers.
+-- Not granted: api_tokens and forwarded_answers. No worker serves callers.

@@ -10,11 +10,14 @@ import type { CallerQuota } from "./callers/quota.ts";
 import { ApiFault } from "./dialect/fault.ts";
 import type { MediaType } from "./dialect/media-type.ts";
 import type { ApiVersion } from "./dialect/version.ts";
+import type { ForwardCache } from "./forward/cache/cache.ts";
 import type { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 import type { Page } from "./page.ts";
 
 export interface ApiContext extends Pick<Context, "config" | "db" | "redis" | "clock" | "random" | "log"> {
   mirror: MirrorReader;
+  /** What upstream answered to what is only passed on; null: nothing of it is kept. */
+  forwarded: ForwardCache | null;
   /** All that requests may have upstream asked. */
   upstream: UpstreamForCallers;
   /** The paths of accounts that upstream does not show. So nobody can make the mirror ask again and again. */

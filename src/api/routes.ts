@@ -16,6 +16,7 @@ import { ENTERPRISE_PREFIX, pathInApi } from "./dialect/addresses.ts";
 import { type CorsRule, corsRule } from "./dialect/cors.ts";
 import { failureReply } from "./dialect/failure.ts";
 import { RequestIds } from "./dialect/request-id.ts";
+import { ForwardCache } from "./forward/cache/cache.ts";
 import { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 import { Graphql } from "./graphql/handle.ts";
 import { ChangeStreams } from "./graphql/subscribe/change-streams.ts";
@@ -54,7 +55,8 @@ export interface ApiLimits {
 const UNSHOWN_MS = 10 * 60_000;
 
 export function openApi(
-  given: Omit<ApiContext, "mirror" | "reads" | "unshownAccounts" | "upstream"> & Pick<Context, "upstream">,
+  given: Omit<ApiContext, "mirror" | "reads" | "unshownAccounts" | "upstream" | "forwarded"> &
+    Pick<Context, "upstream">,
   { graphqlTimeoutMs: timeoutMs = GRAPHQL_TIMEOUT_MS, unreadMs = UNREAD_MS }: ApiLimits = {},
 ): Api {
   const { databaseUrl, readConnections, readTimeoutMs } = given.config;
@@ -68,7 +70,8 @@ export function openApi(
   const unshownAccounts = new LRUCache<string, true>({ max: 10_000, ttl: UNSHOWN_MS });
   const quota = new CallerQuota(given);
   const upstream = new UpstreamForCallers(given, quota);
-  const ctx: ApiContext = { ...given, upstream, mirror, reads, unshownAccounts };
+  const forwarded = given.config.forwardCacheBytes > 0 ? new ForwardCache(given) : null;
+  const ctx: ApiContext = { ...given, upstream, mirror, reads, unshownAccounts, forwarded };
   const requestIds = new RequestIds();
   const callers = new Callers(ctx, quota);
   const changes = new ChangeStreams(ctx);
@@ -91,6 +94,7 @@ export function openApi(
     stop: () => changes[Symbol.asyncDispose](),
     async close() {
       await rest.close();
+      await forwarded?.close();
       await graphql.close();
       await quota.close();
       await callers.close();

@@ -324,6 +324,13 @@ export const SETTINGS = {
     about:
       "Who has upstream asked for what Tain does not mirror. `on`: callers who show a token of upstream's, with that token and at the cost of its quota. `all`: also everyone else, for what is below a repository that they may see (contents, commits, checks; docs/reading.md has the list), with the mirror's own credential and within `UPSTREAM_READS_PER_CALLER` and `UPSTREAM_READS`. For whom it is not asked, the answer is a 403 that says so.",
   },
+  forwardCacheBytes: {
+    name: "FORWARD_CACHE_BYTES",
+    read: (text) => (text === "0" ? 0 : size(text)),
+    default: "256MB",
+    about:
+      "How much of the database is spent on upstream's answers to what Tain only passes on (files, commits, checks), so that they cost nobody's quota again while they are unchanged; 0 is off. Nobody is given one that upstream has not shown to their own token. Beyond it those go that were of no use for longest.",
+  },
   pageCacheBytes: {
     name: "PAGE_CACHE_BYTES",
     read: (text) => (text === "0" ? 0 : size(text)),

@@ -137,9 +137,10 @@ test("a share that is spent is said in words, and bounds all the reads of a call
   const url = await world.openSibling({
     ...{ PASS_THROUGH: "all", UPSTREAM_READS_PER_CALLER: "3", REDIS_PREFIX: testRedis().prefix },
   });
-  const path = `/repos/${seen.fullName}/languages`;
   const answers = await Promise.all(
-    Array.from({ length: 8 }, () => askAt(url, "GET", path, { token: world.readToken })),
+    Array.from({ length: 8 }, (_, at) =>
+      askAt(url, "GET", `/repos/${seen.fullName}/contents/${at}`, { token: world.readToken }),
+    ),
   );
   const refused = answers.filter(({ status }) => status === 403);
   expect([refused.length, asked.length]).toEqual([5, 3]);

@@ -121,8 +121,14 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "upkeep",
   ]);
   expect(await withheld("tain_web", "update")).toEqual([...following, ...followed, "token_owners", "upkeep"]);
-  expect(await withheld("tain_worker", "select")).toEqual(["api_tokens"]);
-  expect(await withheld("tain_worker", "update")).toEqual(["api_tokens", "origin", "schema_migrations", "writes"]);
+  expect(await withheld("tain_worker", "select")).toEqual(["api_tokens", "forwarded_answers"]);
+  expect(await withheld("tain_worker", "update")).toEqual([
+    "api_tokens",
+    "forwarded_answers",
+    "origin",
+    "schema_migrations",
+    "writes",
+  ]);
 });
 
 test("rights that were granted by hand are gone after the next migration", async () => {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { encodingOf } from "../../http/encoding.ts";
+import { namesTag } from "../../http/entity-tag.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Answer } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
@@ -13,7 +14,7 @@ type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 const COMMON_HEADERS = {
   "Access-Control-Allow-Origin": "*",
   "Access-Control-Expose-Headers":
-    "ETag, Link, Location, Retry-After, X-GitHub-OTP, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Used, X-RateLimit-Resource, X-RateLimit-Reset, X-OAuth-Scopes, X-Accepted-OAuth-Scopes, X-Poll-Interval, X-GitHub-Media-Type, X-GitHub-SSO, X-GitHub-Request-Id, Deprecation, Sunset, Age, Warning, X-Tain-Confirmed-At, X-Tain-Passed-Through",
+    "ETag, Link, Location, Retry-After, X-GitHub-OTP, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Used, X-RateLimit-Resource, X-RateLimit-Reset, X-OAuth-Scopes, X-Accepted-OAuth-Scopes, X-Poll-Interval, X-GitHub-Media-Type, X-GitHub-SSO, X-GitHub-Request-Id, Deprecation, Sunset, Age, Warning, X-Cache, X-Tain-Confirmed-At, X-Tain-Passed-Through",
   "X-Frame-Options": "deny",
   "X-Content-Type-Options": "nosniff",
   "X-XSS-Protection": "0",
@@ -124,14 +125,8 @@ function entityTag({ page }: Answer, body: string | Buffer, vary: string[], requ
 export function isUnchanged(headers: Record<string, string>, request: RequestHeaders): boolean {
   const [tags, since] = [request["if-none-match"], request["if-modified-since"]];
   if (tags !== undefined)
-    return headers.ETag !== undefined && (tags === headers.ETag || matches(String(tags), headers.ETag));
+    return headers.ETag !== undefined && (tags === headers.ETag || namesTag(String(tags), headers.ETag));
   if (since === undefined || headers["Last-Modified"] === undefined) return false;
   const known = Date.parse(String(since));
   return !Number.isNaN(known) && Date.parse(headers["Last-Modified"]) <= known;
-}
-
-/** Compared weakly: compression turns a strong tag into a weak one. */
-function matches(tags: string, tag: string): boolean {
-  const strong = (one: string) => one.trim().replace(/^W\//, "");
-  return tags.trim() === "*" || tags.split(",").some((one) => strong(one) === strong(tag));
 }

@@ -50,3 +50,34 @@ export async function* rebasedBytes(body: AsyncIterable<Buffer>, from: string, t
   }
   if (held !== "") yield Buffer.from(held, "latin1");
 }
+
+/** The same of bytes that are there as a whole. */
+export function rebased(bytes: Buffer, from: string, to: string): Buffer {
+  if (!bytes.includes(from)) return bytes;
+  const [sought, put] = [Buffer.from(from).toString("latin1"), Buffer.from(to).toString("latin1")];
+  return Buffer.from(bytes.toString("latin1").replaceAll(sought, put), "latin1");
+}
+
+/**
+ * Reads a body that is no longer than `most`. Of a longer one: the pieces, from its beginning on, as they arrive.
+ * @throws when it breaks off
+ */
+export async function collected(
+  body: Readable,
+  most: number,
+): Promise<{ whole: Buffer } | { pieces: AsyncIterable<Buffer> }> {
+  const arriving: AsyncIterator<Buffer> = body[Symbol.asyncIterator]();
+  const begun: Buffer[] = [];
+  for (let size = 0; size <= most; ) {
+    const { done, value } = await arriving.next();
+    if (done) return { whole: Buffer.concat(begun) };
+    begun.push(value);
+    size += value.length;
+  }
+  return { pieces: resumed(begun, arriving) };
+}
+
+async function* resumed(begun: readonly Buffer[], arriving: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  yield* begun;
+  for (let next = await arriving.next(); !next.done; next = await arriving.next()) yield next.value;
+}

@@ -1,10 +1,13 @@
 import type { Logger } from "../../operations/log.ts";
 import { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
-import type { Opened } from "../../upstream/client/opened.ts";
+import type { Conditional, Opened } from "../../upstream/client/opened.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
 import type { ForwardOwn } from "../callers/caller.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import { passedOn, rebasedBytes } from "./body.ts";
+import { isUnchanged } from "../dialect/reply.ts";
+import { passedOn, rebased, rebasedBytes } from "./body.ts";
+import type { Asking, ForwardCache } from "./cache/cache.ts";
+import type { WholeAnswer } from "./cache/keeping.ts";
 
 /** A request as it is passed on. */
 export interface Asked {
@@ -95,6 +98,7 @@ export async function opened(
   asked: Asked,
   send: ForwardOwn,
   fault: (error: UpstreamUnavailableError) => unknown,
+  conditional?: Conditional,
 ): Promise<Opened> {
   const { method, path, body, gone } = asked;
   const headers: Record<string, string> = {};
@@ -103,16 +107,79 @@ export async function opened(
     if (value !== "") headers[name] = value;
   }
   // A write that upstream has begun to answer is not broken off: its caller may ask again what became of it.
-  const signal = isRead(method) ? { signal: gone } : {};
+  const extra = { ...(isRead(method) && { signal: gone }), ...(conditional && { conditional }) };
   try {
-    return await send({ method, path, headers, body: body === "" ? null : body, ...signal });
+    return await send({ method, path, headers, body: body === "" ? null : body, ...extra });
   } catch (error) {
     throw error instanceof UpstreamUnavailableError ? fault(error) : error;
   }
 }
 
-/** Upstream's answer as the caller gets it. */
-export function answerOf({ method, api, upstreamUrl, log }: Asked, { status, headers, body }: Opened): Answer {
+/**
+ * Upstream's answer as the caller gets it, while it arrives.
+ * @param pieces of the body, where its beginning was read before
+ */
+export function answerOf(
+  asked: Asked,
+  { status, headers, body }: Opened,
+  pieces: AsyncIterable<Buffer> = body,
+): Answer {
+  const { shown, isDocument } = shownHeaders(asked, headers);
+  const answer = { status, body: null, headers: shown, isUncached: true } as const;
+  if (asked.method === "HEAD" || status === 204 || status === 304) {
+    body.resume();
+    return answer;
+  }
+  const { upstreamUrl, api, log } = asked;
+  const ours = isDocument ? rebasedBytes(pieces, `${upstreamUrl}/`, `${api}/`) : pieces;
+  return { ...answer, stream: passedOn(body, ours, log) };
+}
+
+/**
+ * A read that is answered by what is kept of upstream's answers, as far as it may be.
+ * @throws as `asking.send`; what `fault` makes of an answer that breaks off
+ */
+export async function forwardKept(
+  cache: ForwardCache,
+  asked: Asked,
+  asking: Pick<Asking, "question" | "viewer" | "home" | "isFresh" | "send">,
+  fault: (error: UpstreamUnavailableError) => unknown,
+): Promise<Answer> {
+  const { method, headers, gone } = asked;
+  try {
+    const found = await cache.answer({ ...asking, method, headers, gone });
+    if ("outcome" in found) {
+      const { outcome, age } = found;
+      const isKept = outcome !== "miss";
+      return wholeAnswer(asked, found, { "X-Cache": outcome, ...(isKept && { Age: String(age) }) });
+    }
+    const answer = answerOf(asked, found.opened, found.pieces);
+    return { ...answer, headers: { ...answer.headers, "X-Cache": "miss" } };
+  } catch (error) {
+    throw error instanceof UpstreamUnavailableError ? fault(error) : error;
+  }
+}
+
+/** 304 where the caller has it already. */
+function wholeAnswer(asked: Asked, { status, headers, body }: WholeAnswer, extra: Record<string, string>): Answer {
+  const { shown, isDocument } = shownHeaders(asked, headers);
+  const { upstreamUrl, api, method } = asked;
+  const all = { ...shown, ...extra };
+  if (status === 200 && isUnchanged(all, asked.headers)) {
+    const { "Content-Type": _, "Content-Length": __, ...unchanged } = all;
+    return { status: 304, body: null, headers: unchanged, isUncached: true };
+  }
+  const answer = { status, body: null, isUncached: true } as const;
+  if (method === "HEAD" || status === 204 || status === 304) return { ...answer, headers: all };
+  const bytes = isDocument ? rebased(body, `${upstreamUrl}/`, `${api}/`) : body;
+  const stream: Answer["stream"] = async (outlet) => void outlet.write(bytes);
+  return { ...answer, headers: { ...all, "Content-Length": String(bytes.length) }, stream };
+}
+
+function shownHeaders(
+  { api, upstreamUrl }: Asked,
+  headers: Opened["headers"],
+): { shown: Record<string, string>; isDocument: boolean } {
   const one = (name: string) => [headers[name.toLowerCase()]].flat()[0];
   const shown: Record<string, string> = { "X-Tain-Passed-Through": "upstream" };
   for (const name of ANSWERED) {
@@ -127,16 +194,11 @@ export function answerOf({ method, api, upstreamUrl, log }: Asked, { status, hea
   if (type !== undefined) shown["Content-Type"] = type;
   const length = one("Content-Length");
   if (length !== undefined && !isDocument) shown["Content-Length"] = length;
-  const answer = { status, body: null, headers: shown, isUncached: true } as const;
-  if (method === "HEAD" || status === 204 || status === 304) {
-    body.resume();
-    return answer;
-  }
-  const pieces = isDocument ? rebasedBytes(body, `${upstreamUrl}/`, `${api}/`) : body;
-  return { ...answer, stream: passedOn(body, pieces, log) };
+  return { shown, isDocument };
 }
 
-function unanswered(error: UpstreamUnavailableError, method: string): ApiFault {
+/** What the caller gets of an outage. */
+export function unanswered(error: UpstreamUnavailableError, method: string): ApiFault {
   const what =
     error.outage === "unreachable"
       ? "cannot be reached"

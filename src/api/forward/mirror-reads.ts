@@ -1,9 +1,13 @@
 import { decoded } from "../../http/router.ts";
 import { wholeSight } from "../../mirror/read/sight.ts";
+import type { Conditional } from "../../upstream/client/opened.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
 import { ApiFault } from "../dialect/fault.ts";
-import { answerOf, askedBy } from "./forwarding.ts";
+import type { Viewer } from "./cache/proofs.ts";
+import { questionOf } from "./cache/question.ts";
+import { answerOf, askedBy, forwardKept } from "./forwarding.ts";
+import { readFault } from "./upstream-for-callers.ts";
 
 /**
  * What the mirror's own credential may be asked of below a repository: what everyone who may read the repository sees there.
@@ -29,12 +33,12 @@ const MIRRORS_OWN = /^X-(RateLimit-|OAuth-|Accepted-|GitHub-(SSO|OTP)$)/;
 const CLOSED = "private, no-cache";
 
 /**
- * What upstream shows the mirror of a route that is not mirrored, for a caller who may see its repository. Nothing is kept.
+ * What upstream shows the mirror of a route that is not mirrored, for a caller who may see its repository.
  * Null: it is not asked with the mirror's credential.
  * @throws ApiFault 403 for a repository that the caller is not shown, and as `UpstreamForCallers.open`
  */
 export async function readByMirror(call: Call): Promise<Answer | null> {
-  const { ctx, method, path, query } = call;
+  const { ctx, method, path } = call;
   const [, fullName, id, rest = ""] = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.*)$/.exec(path) ?? [];
   if (!isRead(method) || !mayBeRead(rest)) return null;
   const { repositories } = ctx.mirror;
@@ -47,19 +51,35 @@ export async function readByMirror(call: Call): Promise<Answer | null> {
       403,
       "Forbidden: this mirror shows you no such repository, or no code of it, and so asks nothing.",
     );
-  return await shownToMirror(call, `/repositories/${found.id}${rest}${query.size > 0 ? `?${query}` : ""}`);
+  return await shownToMirror(call, found.id, rest);
 }
 
 /**
- * What upstream shows the mirror of something that the caller may see, as it arrives. Nothing is kept.
+ * What upstream shows the mirror of something below a repository that the caller may see.
+ * @param repositoryId the repository's
+ * @param rest behind the repository's name
  * @throws ApiFault as `UpstreamForCallers.open`
  */
-export async function shownToMirror(call: Call, below: string): Promise<Answer> {
-  const opened = await call.ctx.upstream.open(call.caller, below, { headers: headersOf(call), gone: call.gone });
-  const answer = answerOf(askedBy(call, below), opened);
+export async function shownToMirror(call: Call, repositoryId: number, rest: string): Promise<Answer> {
+  const { ctx, query, gone, caller } = call;
+  const path = `/repositories/${repositoryId}${rest}`;
+  const below = `${path}${query.size > 0 ? `?${query}` : ""}`;
+  const asked = askedBy(call, below);
+  const send = (conditional?: Conditional) =>
+    ctx.upstream.open(caller, below, { headers: headersOf(call), gone, ...(conditional && { conditional }) });
+  const question = ctx.forwarded && questionOf({ ...call, path });
+  const home = async () => repositoryId;
+  const fault = (error: unknown) => readFault(error, { now: ctx.clock.now(), isLate: false, whose: "the mirror's" });
+  const answer =
+    ctx.forwarded && question
+      ? await forwardKept(ctx.forwarded, asked, { question, viewer: MIRROR, home, isFresh: call.isFresh, send }, fault)
+      : answerOf(asked, await send());
   const shown = Object.entries(answer.headers ?? {}).filter(([name]) => !MIRRORS_OWN.test(name));
   return { ...answer, headers: { ...Object.fromEntries(shown), "Cache-Control": CLOSED } };
 }
+
+/** Whoever sees the repository here is shown what it is shown. */
+const MIRROR: Viewer = { name: "mirror", known: null };
 
 /** A token that was given some kinds alone reads the others where everybody does. */
 function mayReadRest(caller: Caller): boolean {

@@ -1,7 +1,12 @@
 import { decoded } from "../../http/router.ts";
+import { reasonOf } from "../../operations/failure.ts";
+import type { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
+import type { Conditional } from "../../upstream/client/opened.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
 import type { Caller, User } from "../callers/caller.ts";
-import { answerOf, askedBy, forward, opened } from "./forwarding.ts";
+import type { Question } from "./cache/keeping.ts";
+import { questionOf } from "./cache/question.ts";
+import { answerOf, askedBy, forward, forwardKept, opened, unanswered } from "./forwarding.ts";
 import { sentOn } from "./sent-on.ts";
 import { touchedAt } from "./touched.ts";
 import { readFault } from "./upstream-for-callers.ts";
@@ -16,10 +21,38 @@ export async function passThrough(call: Call): Promise<Answer | null> {
   const { caller } = call;
   if (caller.kind !== "user" || caller.by.of !== "upstream" || !isOfDialect(call.path)) return null;
   const path = `${call.path}${call.query.size > 0 ? `?${call.query}` : ""}`;
-  if (isRead(call.method)) return await forward(askedBy(call, path), caller.by.forward);
+  if (isRead(call.method)) return await read(call, caller.by, path);
   const traced = { method: call.method, route: null, path, repositoryId: null };
   const send = await sentOn({ ...call, caller }, traced, caller.by.forward, { touched: await touchedAt(call) });
   return await forward(askedBy(call, path), send);
+}
+
+/** A read, by what is kept of upstream's answers if it is one that is kept. */
+async function read(call: Call, { forward: send, fingerprint, known }: OfUpstream, path: string): Promise<Answer> {
+  const { ctx, isFresh } = call;
+  const asked = askedBy(call, path);
+  const question = ctx.forwarded && questionOf(call);
+  if (!ctx.forwarded || !question) return await forward(asked, send);
+  const fault = (error: UpstreamUnavailableError) => unanswered(error, asked.method);
+  const viewer = { name: fingerprint, known };
+  const ask = (conditional: Conditional) => opened(asked, send, fault, conditional);
+  const asking = { question, viewer, home: () => homeOf(call, question), isFresh, send: ask };
+  return await forwardKept(ctx.forwarded, asked, asking, fault);
+}
+
+/** The mirrored repository that the question leads to, if the caller sees it. */
+async function homeOf({ ctx, sight, reading }: Call, { fullName, id }: Question): Promise<number | null> {
+  const { repositories } = ctx.mirror;
+  try {
+    const found =
+      fullName === null
+        ? await repositories.byId(id ?? 0, sight)
+        : await repositories.namedOrKept(fullName, sight, reading);
+    return found?.id ?? null;
+  } catch (error) {
+    ctx.log.warn({ reason: reasonOf(error) }, "Nobody can say who sees a repository: upstream is asked");
+    return null;
+  }
 }
 
 type OfUpstream = Extract<User["by"], { of: "upstream" }>;

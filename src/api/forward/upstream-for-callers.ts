@@ -8,7 +8,7 @@ import {
   UpstreamUnavailableError,
 } from "../../upstream/client/errors.ts";
 import { MOST_OPENED } from "../../upstream/client/gate.ts";
-import type { Opened } from "../../upstream/client/opened.ts";
+import type { Conditional, Opened } from "../../upstream/client/opened.ts";
 import { Places } from "../../upstream/client/places.ts";
 import type {
   GraphqlAnswer,
@@ -79,7 +79,7 @@ export class UpstreamForCallers {
   async open(
     caller: Caller,
     path: string,
-    { headers, gone }: { headers: Record<string, string>; gone: AbortSignal },
+    { headers, gone, conditional }: { headers: Record<string, string>; gone: AbortSignal; conditional?: Conditional },
   ): Promise<Opened> {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), PATIENCE_MS);
@@ -88,7 +88,8 @@ export class UpstreamForCallers {
     try {
       place = await this.#opened.enter(payerName(caller), signal);
       await this.#take(caller);
-      const opened = await this.#ctx.upstream.open(path, { priority: "audit", headers, signal });
+      const asking = { priority: "audit", headers, signal, ...(conditional && { conditional }) } as const;
+      const opened = await this.#ctx.upstream.open(path, asking);
       if (!isTold(opened.status)) {
         opened.body.destroy();
         throw new UpstreamRefusedError(opened.status, "", null);

@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
 import { type Json, rowsOf } from "../../json.ts";
 import type { Stores } from "../../stores.ts";
-import { Conditions, emptyPage } from "../conditional/conditions.ts";
+import { Conditions, emptyPage, type PageConditions } from "../conditional/conditions.ts";
 import { successorQuestion } from "../conditional/successor.ts";
 import { type KnownValidator, validatorPath } from "../conditional/validators.ts";
 import { APP } from "../credentials/credentials.ts";
@@ -19,7 +19,7 @@ import { CredentialRejectedError } from "./errors.ts";
 import type { Attempt } from "./exchange.ts";
 import { Gate, MOST_OPENED, MOST_UNDER_WAY } from "./gate.ts";
 import { askGraphql } from "./graphql-asking.ts";
-import type { Opened } from "./opened.ts";
+import type { Conditional, Opened } from "./opened.ts";
 import { type Received, Transport, type TransportLimits } from "./transport.ts";
 import type {
   Answer,
@@ -92,9 +92,10 @@ class UpstreamClient implements Upstream {
     return this.#read(path, options, { ...attempt, condition: { ...condition, validator: { ...validator, next } } });
   }
 
-  async open(address: string, { headers, ...options }: OpenOptions): Promise<Opened> {
+  async open(address: string, { headers, conditional, ...options }: OpenOptions): Promise<Opened> {
     const path = pathBelow(this.#ctx.config.upstreamUrl, address);
-    const { received } = await askFor(this.#ctx, path, { ...options, opening: headers }, null);
+    const conditions = conditional ? conditionsBy(conditional) : null;
+    const { received } = await askFor(this.#ctx, path, { ...options, opening: headers }, conditions);
     const { status, headers: answered, text, body = Readable.from(text === "" ? [] : [Buffer.from(text)]) } = received;
     // What was unpacked here is not as long as it was, nor packed.
     const { "content-encoding": _, "content-length": __, ...unpacked } = answered;
@@ -179,6 +180,14 @@ class UpstreamClient implements Upstream {
   async close(): Promise<void> {
     await this.#ctx.transport.close(this.#ctx.config.shutdownMs / 2);
   }
+}
+
+/** What a caller of ours makes of each credential's headers; nothing of it is stored here. */
+function conditionsBy(conditional: Conditional): PageConditions {
+  return {
+    preferred: [],
+    for: async (_credential, sent) => ({ headers: conditional(sent), kind: "computed", validator: null }),
+  };
 }
 
 /** The id of a list's first row. Pure. */

@@ -2,7 +2,7 @@ import type { Stores } from "../../stores.ts";
 import { graphqlPath } from "./address.ts";
 import { readAnswer } from "./answer.ts";
 import { UpstreamUnavailableError } from "./errors.ts";
-import type { Opened } from "./opened.ts";
+import type { Conditional, Opened } from "./opened.ts";
 import { Places } from "./places.ts";
 import { OWN_HEADERS, type Received, Transport, type TransportRequest } from "./transport.ts";
 import type { Answer, RawAnswer, WriteRequest } from "./upstream.ts";
@@ -34,7 +34,7 @@ interface OwnRequest extends Pick<TransportRequest, "method" | "path" | "isAbsol
 
 type Send = (request: OwnRequest) => Promise<Received>;
 /** `signal`: whoever waits for the answer has gone. */
-export type Forward = (request: OwnRequest & { signal?: AbortSignal }) => Promise<Opened>;
+export type Forward = (request: OwnRequest & { signal?: AbortSignal; conditional?: Conditional }) => Promise<Opened>;
 type SendGraphql = (request: { token: string; query: string; variables: object }) => Promise<Received>;
 
 /** Asks upstream with callers' own tokens: what it costs is theirs, so nothing of the mirror's quota is leased. */
@@ -88,10 +88,11 @@ export function openOnBehalf({
       });
   return {
     identity: { send: sendBy(identifying), graphql: graphqlBy(identifying) },
-    forward: async ({ token, method, path, isAbsolute = false, headers, body, signal }) => {
+    forward: async ({ token, method, path, isAbsolute = false, headers, body, signal, conditional }) => {
       const place = await entered(places, token, signal);
       try {
-        const all = { ...common(token), ...headers };
+        const sent: Record<string, string> = { ...common(token), ...headers };
+        const all = { ...sent, ...conditional?.(sent) };
         const asked = { method, path, isAbsolute, body: body ?? null, headers: all, signal };
         const opened = await forwarding.open(asked);
         opened.body.once("close", () => place[Symbol.dispose]());

@@ -1,6 +1,6 @@
 import type { Json } from "../../json.ts";
 import type { Validator } from "../conditional/validators.ts";
-import type { Opened } from "./opened.ts";
+import type { Conditional, Opened } from "./opened.ts";
 
 /** The pages that a Link header names, by relation, as paths below the base address. */
 export type Links = Partial<Record<"next" | "prev" | "first" | "last", string>>;
@@ -24,6 +24,7 @@ export interface GetOptions {
 
 export interface OpenOptions extends Pick<GetOptions, "priority" | "signal"> {
   headers: Record<string, string>;
+  conditional?: Conditional;
 }
 
 /**

@@ -1,0 +1,171 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Context } from "../../../context.ts";
+import { namesTag } from "../../../http/entity-tag.ts";
+import { UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
+import type { Conditional, Opened } from "../../../upstream/client/opened.ts";
+import { collected } from "../body.ts";
+import { keptOf, MOST_KEPT_BYTES, type Question, tagOf, type WholeAnswer } from "./keeping.ts";
+import { type KeptAnswer, KeptAnswers } from "./kept-answers.ts";
+import { Proofs, type Viewer } from "./proofs.ts";
+
+/** One read, and how it is asked. */
+export interface Asking {
+  method: string;
+  /** Of the caller's request. */
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Fires once the caller has gone away. */
+  gone: AbortSignal;
+  question: Question;
+  viewer: Viewer;
+  /** The mirrored repository that the question leads to and the caller sees; null: none, or that cannot be told. */
+  home: () => Promise<number | null>;
+  /** The caller wants upstream's word of this moment. */
+  isFresh: boolean;
+  send: (conditional: Conditional) => Promise<Opened>;
+}
+
+/** An answer that is there as a whole. */
+interface Whole extends WholeAnswer {
+  /** "hit": upstream was not asked. "revalidated": it has just confirmed what was kept. "miss": it has answered. */
+  outcome: "hit" | "revalidated" | "miss";
+  /** Whole seconds since upstream last showed it to this token. */
+  age: number;
+}
+
+/** `pieces`: of the body, whose beginning was read. */
+type Found = Whole | { opened: Opened; pieces: AsyncIterable<Buffer> };
+
+/**
+ * Upstream's answers to what is only passed on, kept for all who ask. Each caller is shown one only after upstream has shown the
+ * very same answer to their own token: just now, by a 304 for the tag that it has for that token; or before, where a sha names
+ * all of the answer and the caller sees its repository here.
+ */
+export class ForwardCache {
+  readonly #ctx: Pick<Context, "config" | "clock">;
+  readonly #kept: KeptAnswers;
+  readonly #proofs: Proofs;
+  /** What is being answered, by question and token. Null: it cannot be shared. They never fail. */
+  readonly #underWay = new Map<string, { known: Viewer["known"]; found: Promise<Whole | null> }>();
+  /** What is being asked while nothing is kept, by question. They never fail. */
+  readonly #firsts = new Map<string, Promise<KeptAnswer | null>>();
+
+  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "log" | "random">) {
+    this.#ctx = ctx;
+    this.#kept = new KeptAnswers(ctx);
+    this.#proofs = new Proofs(ctx);
+  }
+
+  /** @throws as `send`; UpstreamUnavailableError when the answer breaks off; the signal's reason */
+  async answer(asking: Asking): Promise<Found> {
+    const { method, headers, question, viewer, isFresh } = asking;
+    const isPlain = method === "GET" && !isFresh && !headers["if-none-match"] && !headers["if-modified-since"];
+    if (!isPlain) return await this.#find(asking, isPlain);
+    const name = `${question.key} ${viewer.name}`;
+    const other = this.#underWay.get(name);
+    const shared = other?.known === viewer.known ? await other.found : null;
+    if (shared) return shared;
+    // What could not be shared once is not waited for again.
+    if (other) return await this.#find(asking, isPlain);
+    const { promise, resolve } = Promise.withResolvers<Whole | null>();
+    this.#underWay.set(name, { known: viewer.known, found: promise });
+    try {
+      const found = await this.#find(asking, isPlain);
+      resolve("outcome" in found ? found : null);
+      return found;
+    } finally {
+      resolve(null);
+      this.#underWay.delete(name);
+    }
+  }
+
+  /** Waits for what is being written. */
+  async close(): Promise<void> {
+    await this.#kept.close();
+  }
+
+  async #find(asking: Asking, isPlain: boolean): Promise<Found> {
+    const { question, viewer, isFresh } = asking;
+    const [known, home] = await Promise.all([
+      this.#kept.find(question.key, viewer.name),
+      question.isImmutable ? asking.home() : null,
+    ]);
+    const first = known || !isPlain ? undefined : this.#firsts.get(question.key);
+    const made = (await first) ?? null;
+    const kept = known ?? (made && [viewer.name, ""].includes(made.shownTo) ? made : null);
+    const proof = kept && home !== null && !isFresh ? this.#proofs.find(viewer, kept, home) : null;
+    if (kept && proof) {
+      this.#kept.confirmed(kept, null);
+      const age = Math.max(0, Math.floor((this.#ctx.clock.now().getTime() - proof.at.getTime()) / 1_000));
+      return { status: 200, headers: { ...kept.headers, etag: proof.etag }, body: kept.body, outcome: "hit", age };
+    }
+    if (kept || first || !isPlain) return (await this.#ask(asking, kept, home)).found;
+    const { promise, resolve } = Promise.withResolvers<KeptAnswer | null>();
+    this.#firsts.set(question.key, promise);
+    try {
+      const asked = await this.#ask(asking, null, home);
+      resolve(asked.made);
+      return asked.found;
+    } finally {
+      resolve(null);
+      this.#firsts.delete(question.key);
+    }
+  }
+
+  async #ask(
+    asking: Asking,
+    kept: KeptAnswer | null,
+    home: number | null,
+  ): Promise<{ found: Found; made: KeptAnswer | null }> {
+    const { method, question, viewer } = asking;
+    const at = this.#ctx.clock.now();
+    let sent: Readonly<Record<string, string>> = {};
+    let tag: string | null = null;
+    const opened = await asking.send((headers) => {
+      sent = headers;
+      tag = kept && tagOf(kept, headers);
+      // Who has another answer than the one that is kept asks about their own.
+      const theirs = headers["if-none-match"];
+      if (tag !== null && theirs !== undefined && !namesTag(theirs, tag)) tag = null;
+      return tag === null ? {} : { "if-none-match": tag };
+    });
+    const { status, headers, body } = opened;
+    const asItArrives = { found: { opened, pieces: body }, made: null };
+    if (status === 304) {
+      if (!kept || tag === null) return asItArrives;
+      body.resume();
+      if (home !== null) this.#proofs.note(viewer, kept, home, { etag: tag, at });
+      this.#kept.confirmed(kept, viewer.known === null ? home : null);
+      const all = confirmedHeaders(kept.headers, headers, tag);
+      return { found: { status: 200, headers: all, body: kept.body, outcome: "revalidated", age: 0 }, made: null };
+    }
+    if (method === "HEAD" || Number(headers["content-length"] ?? 0) > MOST_KEPT_BYTES) return asItArrives;
+    const read = await wholeOf(asking, opened);
+    if ("pieces" in read) return { found: { opened, pieces: read.pieces }, made: null };
+    const whole: Whole = { status, headers, body: read.whole, outcome: "miss", age: 0 };
+    const recomputes = this.#ctx.config.recomputeEtags;
+    const made = keptOf(question, whole, { sent, viewer: viewer.name, at, recomputes });
+    if (!made) return { found: whole, made };
+    const keeping = { ...made, mirrors: viewer.known === null && home !== null ? { repositoryId: home, at } : null };
+    this.#kept.keep(keeping);
+    if (home !== null) this.#proofs.note(viewer, keeping, home, { etag: headers.etag ?? "", at });
+    return { found: whole, made: keeping };
+  }
+}
+
+/** Those of a 304 are newer, and say nothing of the body. */
+function confirmedHeaders(kept: IncomingHttpHeaders, fresh: IncomingHttpHeaders, etag: string): IncomingHttpHeaders {
+  const { "content-length": _, "content-type": __, ...rest } = fresh;
+  return { ...kept, ...rest, etag };
+}
+
+async function wholeOf(
+  { gone, method }: Asking,
+  { body }: Opened,
+): Promise<{ whole: Buffer } | { pieces: AsyncIterable<Buffer> }> {
+  try {
+    return await collected(body, MOST_KEPT_BYTES);
+  } catch (cause) {
+    gone.throwIfAborted();
+    throw new UpstreamUnavailableError(`${method}: upstream's answer broke off`, "interrupted", { cause });
+  }
+}

@@ -1,0 +1,96 @@
+/** What of upstream's answers may be kept. Pure. */
+import { randomUUID } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import type { Opened } from "../../../upstream/client/opened.ts";
+import { isPredicted, predictEtag, variesBy } from "../../../upstream/conditional/etag.ts";
+import type { KeptAnswer } from "./kept-answers.ts";
+
+/** A read below a repository whose answer may be kept. */
+export interface Question {
+  /** A digest of all that decides the answer, but for who asks. */
+  key: string;
+  /** As the path names it; one of the two is null. */
+  fullName: string | null;
+  id: number | null;
+  /** A sha names all of the answer: it stays as it is for as long as the repository is there. */
+  isImmutable: boolean;
+  /** How many rows a page has at most; null: all rows are one page. */
+  perPage: number | null;
+}
+
+/** One of upstream's answers that is there as a whole. */
+export interface WholeAnswer extends Omit<Opened, "body"> {
+  body: Buffer;
+}
+
+/** The largest body that is kept, and that is read before it is passed on. */
+export const MOST_KEPT_BYTES = 1024 * 1024;
+
+/** What belongs to the body, and to nobody who asked for it. */
+const OF_THE_BODY = [
+  "cache-control",
+  "content-disposition",
+  "content-language",
+  "content-type",
+  "deprecation",
+  "etag",
+  "last-modified",
+  "link",
+  "sunset",
+  "vary",
+  "x-github-api-version-selected",
+  "x-github-media-type",
+  "x-poll-interval",
+];
+
+/** Keys that upstream writes into some documents for their reader alone. */
+const HOLDS_A_KEY = /[?&]token=|"temp_clone_token":"/;
+
+/**
+ * The answer as it is kept; null: it is not. Without a tag nobody could be asked whether it still holds.
+ * @param sent the headers that upstream was asked with
+ */
+export function keptOf(
+  { key: question, perPage }: Question,
+  { status, headers, body }: WholeAnswer,
+  {
+    sent,
+    viewer,
+    at,
+    recomputes,
+  }: { sent: Readonly<Record<string, string>>; viewer: string; at: Date; recomputes: boolean },
+): KeptAnswer | null {
+  const { etag } = headers;
+  const isOdd = headers["content-encoding"] !== undefined || /no-store/.test(headers["cache-control"] ?? "");
+  if (status !== 200 || etag === undefined || isOdd || body.length > MOST_KEPT_BYTES) return null;
+  const isJson = /json/.test(headers["content-type"] ?? "");
+  if (isJson && (HOLDS_A_KEY.test(body.toString("latin1")) || mayGrowUnseen(headers, body, perPage))) return null;
+  const varies = variesBy(headers, sent);
+  const isShared = recomputes && isPredicted(etag, predictEtag(varies, sent, body));
+  const kept = Object.fromEntries(
+    OF_THE_BODY.flatMap((name) => (headers[name] === undefined ? [] : [[name, headers[name]]])),
+  );
+  return {
+    id: randomUUID(),
+    question,
+    shownTo: isShared ? "" : viewer,
+    headers: kept,
+    body,
+    variesBy: isShared ? varies : null,
+    madeAt: at,
+    usedAt: at,
+    mirrors: null,
+  };
+}
+
+/** A full last page: no ETag tells that another page follows by now. */
+function mayGrowUnseen({ link }: IncomingHttpHeaders, body: Buffer, perPage: number | null): boolean {
+  if (perPage === null || body[0] !== 0x5b || /rel="next"/.test([link].flat().join())) return false;
+  const rows: unknown = JSON.parse(body.toString());
+  return Array.isArray(rows) && rows.length >= perPage;
+}
+
+/** The tag that upstream would give the kept answer in return for these headers. */
+export function tagOf({ headers, body, variesBy: varies }: KeptAnswer, sent: Readonly<Record<string, string>>): string {
+  return varies === null ? (headers.etag ?? "") : `"${predictEtag(varies, sent, body)}"`;
+}

@@ -1,0 +1,155 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { sql } from "../../../../db/sql.ts";
+import type { Context } from "../../../context.ts";
+import { parseStored } from "../../../json.ts";
+import { reasonOf } from "../../../operations/failure.ts";
+
+/** One of upstream's answers, whole. */
+export interface KeptAnswer {
+  /** Tells it from what was answered before and after. */
+  id: string;
+  question: string;
+  /** Empty: its ETag is computed for each token. Otherwise it is for this token alone, by the ETag that it was given. */
+  shownTo: string;
+  /** Names in lower case; an ETag is among them. */
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  /** Which request headers the ETag covers; null: that is not known. */
+  variesBy: string | null;
+  madeAt: Date;
+  usedAt: Date;
+  /** Where and when upstream last showed it to the mirror's own credential. */
+  mirrors: { repositoryId: number; at: Date } | null;
+}
+
+/** What a row counts for beside its body. */
+const ROW_BYTES = 1_500;
+/** `used_at` is written at most this often. */
+const NOTED_AGAIN_AFTER_MS = 3_600_000;
+/** After so much of the whole was added by this process, it looks whether something has to go. */
+const PART = 1 / 16;
+
+interface Row {
+  id: string;
+  shown_to: string;
+  made_at: Date;
+  used_at: Date;
+  headers: string;
+  body: Buffer;
+  varies_by: string | null;
+  mirror_repository_id: string | null;
+  mirror_shown_at: Date | null;
+}
+
+/**
+ * Upstream's answers in Postgres, shared by all processes. Without Postgres there are none, and everything goes on. Writes wait
+ * for nobody: what is under way is found here meanwhile.
+ */
+export class KeptAnswers {
+  readonly #ctx: Pick<Context, "config" | "db" | "clock" | "log" | "random">;
+  readonly #underWay = new Map<string, KeptAnswer>();
+  readonly #writes = new Set<Promise<void>>();
+  /** How many bytes may still be added before the next look. Processes that start together do not look together. */
+  #room: number;
+
+  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "log" | "random">) {
+    this.#ctx = ctx;
+    this.#room = ctx.random() * ctx.config.forwardCacheBytes * PART;
+  }
+
+  /** The newest answer that may be shown to this token, once upstream has confirmed it. Null also while Postgres is away. */
+  async find(question: string, token: string): Promise<KeptAnswer | null> {
+    for (const shownTo of ["", token]) {
+      const known = this.#underWay.get(nameOf({ question, shownTo }));
+      if (known) return known;
+    }
+    try {
+      const [row] = await this.#ctx.db.prepared<Row>(sql`
+        select id, shown_to, made_at, used_at, headers::text, body, varies_by, mirror_repository_id, mirror_shown_at
+          from forwarded_answers where question = ${question} and shown_to in ('', ${token}) order by made_at desc limit 1`);
+      return row ? answerOf(question, row) : null;
+    } catch (error) {
+      this.#ctx.log.warn({ reason: reasonOf(error) }, "What was passed on before cannot be looked up");
+      return null;
+    }
+  }
+
+  keep(answer: KeptAnswer): void {
+    const { id, question, shownTo, headers, body, variesBy, madeAt, usedAt, mirrors } = answer;
+    const name = nameOf(answer);
+    const bytes = body.length + ROW_BYTES;
+    this.#underWay.set(name, answer);
+    this.#write(async () => {
+      const values = sql`${question}, ${shownTo}, ${id}, ${madeAt}, ${usedAt}, ${JSON.stringify(headers)}, ${body}, ${variesBy},
+        ${bytes}, ${mirrors?.repositoryId ?? null}, ${mirrors?.at ?? null}`;
+      await this.#ctx.db.query(sql`
+        insert into forwarded_answers (question, shown_to, id, made_at, used_at, headers, body, varies_by,
+            bytes,            mirror_repository_id, mirror_shown_at) values (${values})
+          on conflict (question, shown_to) do update set id = excluded.id, made_at = excluded.made_at, used_at = excluded.used_at,
+            headers = excluded.headers, body = excluded.body, varies_by = excluded.varies_by, bytes = excluded.bytes,
+            mirror_repository_id = excluded.mirror_repository_id, mirror_shown_at = excluded.mirror_shown_at
+          where forwarded_answers.made_at <= excluded.made_at`);
+      this.#room -= bytes;
+      if (this.#room <= 0) await this.#prune();
+    }).finally(() => {
+      if (this.#underWay.get(name) === answer) this.#underWay.delete(name);
+    });
+  }
+
+  /** It was of use. @param mirrors where upstream has just shown it to the mirror's own credential */
+  confirmed({ id, question, shownTo, usedAt }: KeptAnswer, mirrors: number | null): void {
+    const now = this.#ctx.clock.now();
+    if (mirrors === null && now.getTime() - usedAt.getTime() < NOTED_AGAIN_AFTER_MS) return;
+    const at = mirrors === null ? sql`` : sql`, mirror_repository_id = ${mirrors}, mirror_shown_at = ${now}`;
+    this.#write(async () => {
+      await this.#ctx.db.query(sql`
+        update forwarded_answers set used_at = ${now}${at}
+          where question = ${question} and shown_to = ${shownTo} and id = ${id}`);
+    });
+  }
+
+  /** Waits for what is being written. */
+  async close(): Promise<void> {
+    await Promise.all(this.#writes);
+  }
+
+  /** Takes away what was of no use for longest, down to the bound. The bodies are not read for it. */
+  async #prune(): Promise<void> {
+    const most = this.#ctx.config.forwardCacheBytes;
+    this.#room = most * PART;
+    await this.#ctx.db.query(sql`
+      delete from forwarded_answers where (question, shown_to) in (
+        select question, shown_to from (
+          select question, shown_to, sum(bytes) over (order by used_at desc, question, shown_to) as up_to from forwarded_answers
+        ) counted where up_to > ${Math.round(most * (1 - PART))}::float8)`);
+  }
+
+  #write(run: () => Promise<void>): Promise<void> {
+    const write: Promise<void> = run()
+      .catch((error: unknown) => {
+        this.#ctx.log.warn({ reason: reasonOf(error) }, "What was passed on could not be kept");
+      })
+      .finally(() => this.#writes.delete(write));
+    this.#writes.add(write);
+    return write;
+  }
+}
+
+function nameOf({ question, shownTo }: Pick<KeptAnswer, "question" | "shownTo">): string {
+  return `${question} ${shownTo}`;
+}
+
+function answerOf(question: string, row: Row): KeptAnswer {
+  const { mirror_repository_id: repositoryId, mirror_shown_at: at } = row;
+  return {
+    id: row.id,
+    question,
+    shownTo: row.shown_to,
+    headers: parseStored<IncomingHttpHeaders>(row.headers),
+    body: row.body,
+    variesBy: row.varies_by,
+    madeAt: row.made_at,
+    usedAt: row.used_at,
+    mirrors: repositoryId === null || at === null ? null : { repositoryId: Number(repositoryId), at },
+  };
+}

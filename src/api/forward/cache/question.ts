@@ -1,0 +1,77 @@
+import { createHash } from "node:crypto";
+import { decoded } from "../../../http/router.ts";
+import { type Call, isRead } from "../../call.ts";
+import { isLaidOut } from "../../dialect/reply.ts";
+import type { Question } from "./keeping.ts";
+
+const BELOW = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.+)$/;
+
+/** Settings, secrets and their keys, what is found wrong with the code, and what is the caller's own. None of it is kept. */
+const NEVER = [
+  /^\/(hooks|keys|invitations|subscription|notifications|installation|traffic|codespaces|autolinks|environments|import)(\/|$)/,
+  /^\/(dependabot|code-scanning|secret-scanning|security-advisories|private-vulnerability-reporting)(\/|$)/,
+  /^\/(vulnerability-alerts|automated-security-fixes|interaction-limits|attestations)(\/|$)/,
+  /^\/actions\/(?!(runs|jobs|workflows|artifacts)(\/|$))/,
+  /^\/branches\/.+\/protection(\/|$)/,
+];
+
+/** Headers that change an answer, and that few send. */
+const OTHERWISE = [
+  "range",
+  "if-range",
+  "if-match",
+  "if-unmodified-since",
+  "time-zone",
+  "x-github-next-global-id",
+  "x-github-otp",
+];
+
+const SHA = "[0-9a-f]{40}";
+const BY_SHA = new RegExp(`^/(git/(blobs|commits|trees|tags)/${SHA}|commits/${SHA}|compare/${SHA}\\.\\.\\.?${SHA})$`);
+const BY_REF = /^\/(contents|readme)(\/|$)/;
+
+/** Other ways to say it. */
+const JSON_TYPES = /^(\*\/\*|application\/(json|\*|vnd\.github(\.v3)?(\.json)?(\+json)?))$/;
+
+/**
+ * The question that the call has upstream asked; null: its answer is not kept. Pure.
+ * @param call with its path as the caller wrote it
+ */
+export function questionOf(
+  call: Pick<Call, "method" | "path" | "query" | "headers" | "version" | "ctx">,
+): Question | null {
+  const { method, path, query, headers, version, ctx } = call;
+  const [, name, id, rest = ""] = BELOW.exec(path) ?? [];
+  const plain = decoded(rest);
+  if (!isRead(method) || rest === "" || plain === null || NEVER.some((form) => form.test(plain))) return null;
+  if (OTHERWISE.some((header) => headers[header] !== undefined) || isLaidOut(textOf(headers["user-agent"])))
+    return null;
+  const fullName = name?.toLowerCase() ?? null;
+  const sorted = new URLSearchParams(query);
+  sorted.sort();
+  const parts = [ctx.config.upstreamUrl, fullName ?? id, rest, `${sorted}`, acceptedTypes(headers.accept), version];
+  return {
+    key: createHash("sha256").update(JSON.stringify(parts)).digest("base64url"),
+    fullName: name === undefined ? null : decoded(name),
+    id: id === undefined ? null : Number(id),
+    perPage: /^\/git\/(matching-)?refs(\/|$)/.test(plain)
+      ? null
+      : Math.min(Number(query.get("per_page") ?? 30) || 30, 100),
+    isImmutable:
+      BY_SHA.test(plain) ||
+      (BY_REF.test(plain) && query.size === 1 && new RegExp(`^${SHA}$`).test(query.get("ref") ?? "")),
+  };
+}
+
+function acceptedTypes(accept: string | string[] | undefined): string {
+  const types = textOf(accept)
+    .toLowerCase()
+    .split(",")
+    .map((type) => type.replace(/\s/g, ""))
+    .filter(Boolean);
+  return types.length === 0 ? "json" : types.map((type) => (JSON_TYPES.test(type) ? "json" : type)).join();
+}
+
+function textOf(header: string | string[] | undefined): string {
+  return [header ?? ""].flat().join();
+}
