@@ -31,6 +31,8 @@ afterAll(() => world?.[Symbol.asyncDispose]());
 beforeEach(async () => {
   await kept();
   await world.ctx.db.query(sql`delete from forwarded_answers`);
+  // Nobody has asked for this commit yet.
+  pushBranch(world.upstream.world, repository.ownerId, repository, repository.defaultBranch);
   // What was proved before is none any more.
   world.advance(61_000);
   for (const token of [ANN, BEN, OUT])

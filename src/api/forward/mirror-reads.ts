@@ -44,7 +44,7 @@ export async function readByMirror(call: Call): Promise<Answer | null> {
   const { repositories } = ctx.mirror;
   const sight = mayReadRest(call.caller) ? call.sight : wholeSight([]);
   const found = fullName
-    ? await repositories.named(decoded(fullName) ?? "", sight)
+    ? await repositories.namedOrKept(decoded(fullName) ?? "", sight, call.reading)
     : await repositories.byId(Number(id), sight);
   if (!found)
     throw new ApiFault(

@@ -4,7 +4,7 @@ import type { UpstreamUnavailableError } from "../../upstream/client/errors.ts";
 import type { Conditional } from "../../upstream/client/opened.ts";
 import { type Answer, type Call, isRead } from "../call.ts";
 import type { Caller, User } from "../callers/caller.ts";
-import type { Question } from "./cache/keeping.ts";
+import type { Question } from "./cache/kept-answers.ts";
 import { questionOf } from "./cache/question.ts";
 import { answerOf, askedBy, forward, forwardKept, opened, unanswered } from "./forwarding.ts";
 import { sentOn } from "./sent-on.ts";

@@ -4,8 +4,8 @@ import { namesTag } from "../../../http/entity-tag.ts";
 import { UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
 import type { Conditional, Opened } from "../../../upstream/client/opened.ts";
 import { collected } from "../body.ts";
-import { keptOf, MOST_KEPT_BYTES, type Question, tagOf, type WholeAnswer } from "./keeping.ts";
-import { type KeptAnswer, KeptAnswers } from "./kept-answers.ts";
+import { keptOf, MOST_KEPT_BYTES, tagOf, type WholeAnswer } from "./keeping.ts";
+import { type KeptAnswer, KeptAnswers, type Question } from "./kept-answers.ts";
 import { Proofs, type Viewer } from "./proofs.ts";
 
 /** One read, and how it is asked. */
@@ -86,7 +86,7 @@ export class ForwardCache {
   async #find(asking: Asking, isPlain: boolean): Promise<Found> {
     const { question, viewer, isFresh } = asking;
     const [known, home] = await Promise.all([
-      this.#kept.find(question.key, viewer.name),
+      this.#kept.find(question, viewer.name),
       question.isImmutable ? asking.home() : null,
     ]);
     const first = known || !isPlain ? undefined : this.#firsts.get(question.key);
@@ -146,7 +146,7 @@ export class ForwardCache {
     const made = keptOf(question, whole, { sent, viewer: viewer.name, at, recomputes });
     if (!made) return { found: whole, made };
     const keeping = { ...made, mirrors: viewer.known === null && home !== null ? { repositoryId: home, at } : null };
-    this.#kept.keep(keeping);
+    this.#kept.keep(keeping, question);
     if (home !== null) this.#proofs.note(viewer, keeping, home, { etag: headers.etag ?? "", at });
     return { found: whole, made: keeping };
   }

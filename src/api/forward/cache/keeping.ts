@@ -3,20 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Opened } from "../../../upstream/client/opened.ts";
 import { isPredicted, predictEtag, variesBy } from "../../../upstream/conditional/etag.ts";
-import type { KeptAnswer } from "./kept-answers.ts";
-
-/** A read below a repository whose answer may be kept. */
-export interface Question {
-  /** A digest of all that decides the answer, but for who asks. */
-  key: string;
-  /** As the path names it; one of the two is null. */
-  fullName: string | null;
-  id: number | null;
-  /** A sha names all of the answer: it stays as it is for as long as the repository is there. */
-  isImmutable: boolean;
-  /** How many rows a page has at most; null: all rows are one page. */
-  perPage: number | null;
-}
+import type { KeptAnswer, Question } from "./kept-answers.ts";
 
 /** One of upstream's answers that is there as a whole. */
 export interface WholeAnswer extends Omit<Opened, "body"> {

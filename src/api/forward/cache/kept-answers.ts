@@ -1,8 +1,22 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { LRUCache } from "lru-cache";
 import { sql } from "../../../../db/sql.ts";
 import type { Context } from "../../../context.ts";
 import { parseStored } from "../../../json.ts";
 import { reasonOf } from "../../../operations/failure.ts";
+
+/** A read below a repository whose answer may be kept. */
+export interface Question {
+  /** A digest of all that decides the answer, but for who asks. */
+  key: string;
+  /** As the path names it; one of the two is null. */
+  fullName: string | null;
+  id: number | null;
+  /** A sha names all of the answer: it stays as it is for as long as the repository is there. */
+  isImmutable: boolean;
+  /** How many rows a page has at most; null: all rows are one page. */
+  perPage: number | null;
+}
 
 /** One of upstream's answers, whole. */
 export interface KeptAnswer {
@@ -22,6 +36,8 @@ export interface KeptAnswer {
   mirrors: { repositoryId: number; at: Date } | null;
 }
 
+/** What a process holds in memory of what cannot change. */
+const MEMORY_BYTES = 16 * 1024 * 1024;
 /** What a row counts for beside its body. */
 const ROW_BYTES = 1_500;
 /** `used_at` is written at most this often. */
@@ -48,6 +64,10 @@ interface Row {
 export class KeptAnswers {
   readonly #ctx: Pick<Context, "config" | "db" | "clock" | "log" | "random">;
   readonly #underWay = new Map<string, KeptAnswer>();
+  readonly #unchanging = new LRUCache<string, KeptAnswer>({
+    maxSize: MEMORY_BYTES,
+    sizeCalculation: ({ body }) => body.length + ROW_BYTES,
+  });
   readonly #writes = new Set<Promise<void>>();
   /** How many bytes may still be added before the next look. Processes that start together do not look together. */
   #room: number;
@@ -58,27 +78,32 @@ export class KeptAnswers {
   }
 
   /** The newest answer that may be shown to this token, once upstream has confirmed it. Null also while Postgres is away. */
-  async find(question: string, token: string): Promise<KeptAnswer | null> {
+  async find({ key: question, isImmutable }: Question, token: string): Promise<KeptAnswer | null> {
     for (const shownTo of ["", token]) {
-      const known = this.#underWay.get(nameOf({ question, shownTo }));
+      const name = nameOf({ question, shownTo });
+      const known = this.#underWay.get(name) ?? this.#unchanging.get(name);
       if (known) return known;
     }
     try {
       const [row] = await this.#ctx.db.prepared<Row>(sql`
         select id, shown_to, made_at, used_at, headers::text, body, varies_by, mirror_repository_id, mirror_shown_at
           from forwarded_answers where question = ${question} and shown_to in ('', ${token}) order by made_at desc limit 1`);
-      return row ? answerOf(question, row) : null;
+      if (!row) return null;
+      const found = answerOf(question, row);
+      if (isImmutable) this.#unchanging.set(nameOf(found), found);
+      return found;
     } catch (error) {
       this.#ctx.log.warn({ reason: reasonOf(error) }, "What was passed on before cannot be looked up");
       return null;
     }
   }
 
-  keep(answer: KeptAnswer): void {
+  keep(answer: KeptAnswer, { isImmutable }: Question): void {
     const { id, question, shownTo, headers, body, variesBy, madeAt, usedAt, mirrors } = answer;
     const name = nameOf(answer);
     const bytes = body.length + ROW_BYTES;
     this.#underWay.set(name, answer);
+    if (isImmutable) this.#unchanging.set(name, answer);
     this.#write(async () => {
       const values = sql`${question}, ${shownTo}, ${id}, ${madeAt}, ${usedAt}, ${JSON.stringify(headers)}, ${body}, ${variesBy},
         ${bytes}, ${mirrors?.repositoryId ?? null}, ${mirrors?.at ?? null}`;
@@ -97,9 +122,12 @@ export class KeptAnswers {
   }
 
   /** It was of use. @param mirrors where upstream has just shown it to the mirror's own credential */
-  confirmed({ id, question, shownTo, usedAt }: KeptAnswer, mirrors: number | null): void {
+  confirmed(answer: KeptAnswer, mirrors: number | null): void {
+    const { id, question, shownTo } = answer;
     const now = this.#ctx.clock.now();
-    if (mirrors === null && now.getTime() - usedAt.getTime() < NOTED_AGAIN_AFTER_MS) return;
+    if (mirrors === null && now.getTime() - answer.usedAt.getTime() < NOTED_AGAIN_AFTER_MS) return;
+    answer.usedAt = now;
+    if (mirrors !== null) answer.mirrors = { repositoryId: mirrors, at: now };
     const at = mirrors === null ? sql`` : sql`, mirror_repository_id = ${mirrors}, mirror_shown_at = ${now}`;
     this.#write(async () => {
       await this.#ctx.db.query(sql`

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { decoded } from "../../../http/router.ts";
 import { type Call, isRead } from "../../call.ts";
 import { isLaidOut } from "../../dialect/reply.ts";
-import type { Question } from "./keeping.ts";
+import type { Question } from "./kept-answers.ts";
 
 const BELOW = /^\/(?:repos\/([^/]+\/[^/]+)|repositories\/(\d{1,15}))(\/.+)$/;
 
