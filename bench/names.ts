@@ -10,6 +10,7 @@ export const names = [
   "list-hot",
   "not-modified",
   "one",
+  "forwarded",
   "graphql",
   "graphql-peer",
   "naive",
