@@ -109,7 +109,7 @@ export class KeptAnswers {
         ${bytes}, ${mirrors?.repositoryId ?? null}, ${mirrors?.at ?? null}`;
       await this.#ctx.db.query(sql`
         insert into forwarded_answers (question, shown_to, id, made_at, used_at, headers, body, varies_by,
-            bytes,            mirror_repository_id, mirror_shown_at) values (${values})
+            bytes, mirror_repository_id, mirror_shown_at) values (${values})
           on conflict (question, shown_to) do update set id = excluded.id, made_at = excluded.made_at, used_at = excluded.used_at,
             headers = excluded.headers, body = excluded.body, varies_by = excluded.varies_by, bytes = excluded.bytes,
             mirror_repository_id = excluded.mirror_repository_id, mirror_shown_at = excluded.mirror_shown_at
