@@ -8,6 +8,7 @@ import { type ApiWorld, openApiWorld } from "./api-world.ts";
 let world: ApiWorld;
 let spent: string;
 let cut: string;
+let closed: string;
 let repo: string;
 let deleted: number;
 beforeAll(async () => {
@@ -21,6 +22,7 @@ beforeAll(async () => {
   spent = await world.openSibling({ RATE_LIMIT_USER: "1", REDIS_PREFIX: "{spent}" });
   await askAt(spent, "GET", "/versions", { token: world.token });
   cut = await world.openSibling({ DATABASE_URL: "postgres://tain:tain@127.0.0.1:1/tain", REDIS_PREFIX: "{cut}" });
+  closed = await world.openSibling({ PASS_THROUGH: "off", REDIS_PREFIX: "{closed}" });
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
 
@@ -115,7 +117,8 @@ const cases: Record<string, Case> = {
       "Forbidden: this mirror does not serve GET on this route, and so cannot say what is there. It asks the service for those who show a token of the service's own.",
     docs: AT,
   },
-  "a diff": {
+  "a diff, where nothing is passed on": {
+    at: () => closed,
     path: () => `${repo}/pulls/1`,
     asking: () => ({ headers: { accept: "application/vnd.github.diff" } }),
     status: 406,

@@ -251,11 +251,4 @@ describe("over HTTP", () => {
       });
     },
   );
-
-  test("a diff is refused, as there are no commits to make it of", async () => {
-    const { body } = await world.get(`${repo}/pulls?state=all`);
-    const { status, body: fault } = await ask(`${repo}/pulls/${body[0].number}`, "application/vnd.github.diff");
-    expect(status).toBe(406);
-    expect(fault.message).toBe("This mirror holds no commits, and so serves no diff of a pull request");
-  });
 });

@@ -4,8 +4,10 @@ import type { Pace } from "../../operations/pace.ts";
 import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../operations/threads.ts";
 import { type Rendered, type TextHome, unformatted } from "./markdown.ts";
 
-/** The time for all bodies of one answer together; 100 bodies of 64 KiB of plain prose take a fraction of it. */
+/** The processor time for all bodies of one answer together; 100 bodies of 64 KiB of plain prose take a fraction of it. */
 const BUDGET_MS = 1_000;
+/** An answer waits no longer for its bodies, whoever else has the thread or the processor. */
+const PATIENCE_MS = 10_000;
 /** A thread that is late by this much is ended. */
 const GRACE_MS = 2_000;
 /** The service takes no longer body; a longer text is not its own. */
@@ -21,6 +23,19 @@ export interface MarkdownTask {
   budgetMs: number;
 }
 
+/** `rendered` is null where the text is too much. */
+export interface MarkdownDone {
+  rendered: Rendered | null;
+  cpuMs: number;
+}
+
+/** What an answer may still take. */
+interface Allowance {
+  cpuMs: number;
+  /** By the monotonic clock. */
+  until: number;
+}
+
 /** Renders Markdown as safe HTML on a thread, each text once. */
 export class MarkdownRenderer {
   readonly #rendered = new LRUCache<string, Rendered>({
@@ -29,7 +44,7 @@ export class MarkdownRenderer {
   });
   /** The texts that took longer than one may, by their digests: nobody tries again. */
   readonly #tooSlow = new LRUCache<string, true>({ max: 20_000 });
-  readonly #threads: Threads<MarkdownTask, Rendered | null>;
+  readonly #threads: Threads<MarkdownTask, MarkdownDone>;
   readonly #pace: Pace;
   readonly #budgetMs: number;
 
@@ -47,13 +62,12 @@ export class MarkdownRenderer {
   async render(
     texts: readonly { text: string; home: TextHome | null }[],
   ): Promise<{ shown: Rendered[]; isFinal: boolean }> {
-    // By the monotonic clock, as the threads' own time is taken.
-    const until = performance.now() + this.#budgetMs;
+    const left: Allowance = { cpuMs: this.#budgetMs, until: performance.now() + Math.max(PATIENCE_MS, this.#budgetMs) };
     let isFinal = true;
     const shown: Rendered[] = [];
     for (const { text, home } of texts) {
       if (this.#pace.isOver()) await this.#pace.turn();
-      const one = isTooLong(text) ? unformatted(text) : await this.#one(text, home, until);
+      const one = isTooLong(text) ? unformatted(text) : await this.#one(text, home, left);
       if (one === null) isFinal = false;
       shown.push(one ?? unformatted(text));
     }
@@ -65,7 +79,7 @@ export class MarkdownRenderer {
   }
 
   /** Null: there was no time. */
-  async #one(text: string, home: TextHome | null, until: number): Promise<Rendered | null> {
+  async #one(text: string, home: TextHome | null, left: Allowance): Promise<Rendered | null> {
     if (text === "") return EMPTY;
     const digest = createHash("sha256")
       .update(JSON.stringify([home, text]))
@@ -73,10 +87,12 @@ export class MarkdownRenderer {
     const known = this.#rendered.get(digest);
     if (known) return known;
     if (this.#tooSlow.has(digest)) return unformatted(text);
-    if (performance.now() > until) return null;
+    if (left.cpuMs <= 0 || performance.now() > left.until) return null;
     // Its own time is the same whatever stands before it in the answer.
-    const rendered = await this.#threads.run({ text, home, budgetMs: this.#budgetMs }).catch(refusal);
-    if (rendered === "busy") return null;
+    const done = await this.#threads.run({ text, home, budgetMs: this.#budgetMs }).catch(refusal);
+    if (done === "busy") return null;
+    const rendered = done?.rendered ?? null;
+    left.cpuMs -= done?.rendered ? done.cpuMs : this.#budgetMs;
     if (rendered) this.#rendered.set(digest, rendered);
     else this.#tooSlow.set(digest, true);
     return rendered ?? unformatted(text);

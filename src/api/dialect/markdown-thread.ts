@@ -1,8 +1,13 @@
 /** Renders Markdown on a thread of its own. */
 import { serveThread } from "../../operations/threads.ts";
-import { BoundedMarkdown, type Rendered } from "./markdown.ts";
-import type { MarkdownTask } from "./markdown-renderer.ts";
+import { BoundedMarkdown } from "./markdown.ts";
+import type { MarkdownDone, MarkdownTask } from "./markdown-renderer.ts";
 
 const markdown = new BoundedMarkdown();
 
-serveThread(({ text, home, budgetMs }: MarkdownTask): Rendered | null => markdown.render(text, home, budgetMs));
+serveThread(({ text, home, budgetMs }: MarkdownTask): MarkdownDone => {
+  const before = process.threadCpuUsage();
+  const rendered = markdown.render(text, home, budgetMs);
+  const { user, system } = process.threadCpuUsage(before);
+  return { rendered, cpuMs: (user + system) / 1_000 };
+});

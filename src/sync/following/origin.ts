@@ -39,6 +39,7 @@ export const MIRROR_TABLES = [
   "problems",
   "writes",
   "validators",
+  "forwarded_answers",
   "installations",
   "installation_repositories",
   "token_owners",
