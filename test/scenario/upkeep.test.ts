@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { openDatabase } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import { loadStatus } from "../../src/health/status.ts";
 import { pruneDeliveries } from "../../src/inbox/prune.ts";
@@ -10,6 +11,7 @@ import { checkDeliveries } from "../../src/sync/deliveries/missed.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { pruneBodies, pruneValidators } from "../../src/upstream/conditional/validators.ts";
 import { printFigures } from "../support/figures.ts";
+import { until } from "../support/patience.ts";
 import { type RowsRead, rowsReadBy } from "../support/rows-read.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
@@ -60,7 +62,29 @@ async function openFilled(): Promise<{ world: TestWorld; ids: number[] }> {
       select 77, r || '-' || n, 'issues', r, '{}', 'applied', ${longAgo}, ${longAgo}
         from unnest(${ids}::bigint[]) r, generate_series(1, ${ROWS}) n`);
   await ctx.db.query(sql`analyze`);
+  await countAllSoFar(ctx.config.databaseUrl);
   return { world, ids };
+}
+
+/** An idle backend tells what it has read up to ten seconds later, so into somebody else's figures; one that ends tells it at once. */
+async function countAllSoFar(url: string): Promise<void> {
+  const observer = openDatabase(url, { maxConnections: 1, applicationName: "tain observer" });
+  try {
+    const ended = await observer.query<{ pid: number }>(sql`
+      with idle as materialized (
+        select pid from pg_stat_activity
+          where datname = current_database() and state = 'idle' and pid <> pg_backend_pid())
+      select pid from idle where pg_terminate_backend(pid)`);
+    const pids = ended.map(({ pid }) => pid);
+    await until("idle connections have ended", async () => {
+      const [row] = await observer.query<{ open: number }>(
+        sql`select count(*)::int as open from pg_stat_activity where pid = any(${pids})`,
+      );
+      return row?.open === 0;
+    });
+  } finally {
+    await observer.close();
+  }
 }
 
 test("upkeep reads what has changed, and not what there is", async () => {
