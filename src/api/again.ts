@@ -31,6 +31,7 @@ interface Remembered {
   /** Null: anonymous. */
   credential: Credential | null;
   callerClass: string;
+  scopes: string | null;
   key: string;
   pageId: symbol;
   bucket: Bucket;
@@ -98,6 +99,7 @@ export class Again {
     this.#ways?.set(signature, {
       credential,
       callerClass: classOf(caller),
+      scopes: caller.kind === "user" ? caller.scopes : null,
       key,
       pageId: page.id,
       bucket,
@@ -142,10 +144,10 @@ export class Again {
     return taken ? { way, page, body, taken } : null;
   }
 
-  #callerOf({ credential, callerClass }: Remembered, exchange: Exchange): Recognised | Stranger | null {
+  #callerOf({ credential, callerClass, scopes }: Remembered, exchange: Exchange): Recognised | Stranger | null {
     if (credential === null) return { kind: "anonymous", address: exchange.address };
     const caller = this.#callers.recall(credential);
-    return caller?.class === callerClass ? caller : null;
+    return caller?.class === callerClass && caller.scopes === scopes ? caller : null;
   }
 
   #reply({ headers }: Exchange, { way, body, taken }: Ready, home: Standing): Reply {

@@ -13,6 +13,7 @@ import {
   port,
   prefix,
   proxies,
+  serverVersion,
   share,
   size,
   span,
@@ -330,6 +331,13 @@ export const SETTINGS = {
     default: "256MB",
     about:
       "How much of the database is spent on upstream's answers to what Tain only passes on (files, commits, checks), so that they cost nobody's quota again while they are unchanged; 0 is off. Nobody is given one that upstream has not shown to their own token. Beyond it those go that were of no use for longest.",
+  },
+  enterpriseVersion: {
+    name: "ENTERPRISE_VERSION",
+    read: serverVersion,
+    default: "3.20.0",
+    about:
+      "Which version of an enterprise server Tain says that it is, below `/api/v3` and `/api/graphql`: some clients ask it what they may use. Where the upstream is an enterprise server, set its own.",
   },
   pageCacheBytes: {
     name: "PAGE_CACHE_BYTES",

@@ -121,6 +121,12 @@ export function timeout(text: string): number {
   return ms;
 }
 
+/** Three numbers, as an enterprise server names its version. */
+export function serverVersion(text: string): string {
+  if (!/^\d{1,3}(\.\d{1,3}){2}$/.test(text)) throw new Error(`is not a version: ${text} (write e.g. 3.20.0)`);
+  return text;
+}
+
 export function httpUrl(text: string): string {
   const address = urlOf("http:", "https:")(text);
   const { username, password, search, hash } = new URL(address);

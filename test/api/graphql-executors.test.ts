@@ -227,7 +227,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
   const schema = apiSchema();
   const { ctx, userId, repositories } = world;
   await using changes = new ChangeStreams(ctx);
-  const payer = { kind: "user" as const, quotaName: "u", hourlyLimit: null, class: "" };
+  const payer = { kind: "user" as const, quotaName: "u", hourlyLimit: null, class: "", scopes: null };
   const sight = wholeSight("all");
   const token = { id: "t", userId, kinds: kindsOf(null, true), repositories: "all" as const, sight, payer };
   const caller = { ...payer, userId, by: { of: "own" as const, token } };

@@ -433,6 +433,22 @@ describe("addresses", () => {
     expect(enterprise.body[0].html_url).toMatch(/^https:\/\/github\.com\//);
   });
 
+  test("below /api/v3 and /api/graphql it names the version of an enterprise server, and elsewhere none", async () => {
+    const url = await world.openSibling({ ENTERPRISE_VERSION: "3.21.4" });
+    const versionAt = async (path: string, method = "GET", body?: string) => {
+      const { headers } = await askAt(url, method, path, { token: world.token, ...(body && { body }) });
+      return headers.get("x-github-enterprise-version");
+    };
+    for (const path of ["/", "/meta", `/repos/${repo}/issues`, "/repos/no/body", "/gists"]) {
+      for (let time = 0; time < 3; time++) expect(await versionAt(`/api/v3${path}`), path).toBe("3.21.4");
+      expect(await versionAt(path), path).toBeNull();
+    }
+    expect(await versionAt("/api/graphql", "POST", '{"query":"{ viewer { login } }"}')).toBe("3.21.4");
+    expect(await versionAt("/graphql", "POST", '{"query":"{ viewer { login } }"}')).toBeNull();
+    const meta = async (at: string) => (await askAt(url, "GET", at, { token: world.token })).body.installed_version;
+    expect([await meta("/api/v3/meta"), await meta("/meta")]).toEqual(["3.21.4", undefined]);
+  });
+
   test("PUBLIC_URL stands in bodies and Link when it is set", async () => {
     const url = await world.openSibling({ PUBLIC_URL: "https://tain.example.com/mirror" });
     const answer = await fetch(`${url}/repos/${repo}/issues?per_page=1`, {

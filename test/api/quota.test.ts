@@ -13,6 +13,7 @@ const user = (userId: number, hourlyLimit: number | null = null): Caller => ({
   quotaName: `u${userId}`,
   hourlyLimit,
   class: "",
+  scopes: null,
   by: {
     of: "own",
     token: {
@@ -21,7 +22,7 @@ const user = (userId: number, hourlyLimit: number | null = null): Caller => ({
       kinds: { issues: "read", pulls: "read", rest: true },
       repositories: "all",
       sight: wholeSight("all"),
-      payer: { kind: "user", quotaName: `u${userId}`, hourlyLimit, class: "" },
+      payer: { kind: "user", quotaName: `u${userId}`, hourlyLimit, class: "", scopes: null },
     },
   },
 });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { askAt } from "../support/asking.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
@@ -78,6 +79,44 @@ describe("a caller with a token of upstream's", () => {
     expect(written.status).toBe(201);
     expect(written.body.user.login).toBe(login);
     expect((await as(token, `/repos/${open}/issues/${written.body.number}`)).body.user.login).toBe(login);
+  });
+
+  test("is told the scopes of their token, and those that a route takes, as upstream tells them", async () => {
+    const { token } = upstreamToken();
+    const fine = "github_pat_of_a_person";
+    world.upstream.tokens.create({ token: fine, kind: "fine-grained", login: "fine", repositories: [hidden] });
+    const [org = ""] = open.split("/");
+    const reads = REST_OPERATIONS.filter(({ route }) => route.method === "GET" && !route.isFree).map(
+      ({ path, route }) => (route.run.of === "repository" ? `/repos/${open}${path === "/" ? "" : path}` : path),
+    );
+    const paths = reads.map((path) =>
+      path
+        .replace(":login", org)
+        .replace(/:(id|number)/, "1")
+        .replace(/:\w+/, "none"),
+    );
+    const scopesOf = ({ headers }: { headers: Headers }) =>
+      ["x-oauth-scopes", "x-accepted-oauth-scopes"].map((name) => headers.get(name));
+    for (const path of paths) {
+      const theirs = await askAt(world.upstream.url, "GET", path, { token });
+      // Of a route that the simulator does not serve it knows nothing.
+      if (theirs.status === 404 && theirs.headers.get("x-accepted-oauth-scopes") === "") continue;
+      expect(scopesOf(await as(token, path)), path).toEqual(scopesOf(theirs));
+    }
+    expect(scopesOf(await as(token, `/repos/${hidden}/issues`))).toEqual(["repo, user", "repo"]);
+    for (const path of ["/user", `/repos/${hidden}/issues`, `/repos/${hidden}/issues/99999`])
+      for (const other of [fine, world.token]) expect(scopesOf(await as(other, path)), path).toEqual([null, null]);
+    expect(scopesOf(await as("ghp_nobodys", "/user"))).toEqual([null, null]);
+  });
+
+  test("is told new scopes once upstream tells of them, also with an answer that is kept", async () => {
+    const { token, login } = upstreamToken();
+    const ask = async () => (await as(token, `/repos/${open}/labels`)).headers.get("x-oauth-scopes");
+    for (let time = 0; time < 3; time++) expect(await ask()).toBe("repo, user");
+    world.upstream.tokens.delete(token);
+    world.upstream.tokens.create({ token, login, repositories: [hidden], scopes: ["repo", "read:org"] });
+    clock.advance(61_000);
+    expect(await ask()).toBe("repo, read:org");
   });
 
   test("is asked about once while upstream's word is fresh, and again for nothing while nothing has changed", async () => {

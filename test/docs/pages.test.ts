@@ -42,6 +42,7 @@ describe.each(pages)("%s", (page) => {
       "TAIN_REDIS_FROM",
       "TEST_DATABASE_URL",
       "TEST_REDIS_URL",
+      "UPKEEP_REPOSITORIES",
     ];
     const named = codeSpansOf(text).map((span) => /^([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(=.*)?$/.exec(span)?.[1]);
     expect(named.filter((name) => name !== undefined && !known.includes(name))).toEqual([]);

@@ -19,6 +19,8 @@ export interface Stranger {
 export interface Recognised extends Payer {
   /** Callers of one class are shown the same of every repository. */
   class: string;
+  /** The scopes of a classic token of upstream's, or of an OAuth App's, as upstream names them; null for any other. */
+  scopes: string | null;
 }
 
 /** Rights go by value: two tokens with the same ones are of one class. */

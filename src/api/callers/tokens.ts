@@ -143,7 +143,7 @@ function tokenOf(id: string, row: TokenRow): ApiToken {
   // A token with a limit of its own is counted by itself, the others by their user.
   const quotaName = hourlyLimit === null ? `u${userId}` : `t${id}`;
   const rights = classOfRights("own", [kinds, repositories]);
-  const payer: Recognised = { kind: "user", quotaName, hourlyLimit, class: rights };
+  const payer: Recognised = { kind: "user", quotaName, hourlyLimit, class: rights, scopes: null };
   const sight = sightIn(repositories, { issues: kinds.issues !== null, pulls: kinds.pulls !== null });
   return { id, userId, kinds, repositories, sight, payer };
 }

@@ -165,8 +165,9 @@ export class UpstreamCallers {
     const rights = await askRights({ db: this.#ctx.db, upstream: this.upstream.identity }, token);
     const isApps = profile === null || APPS.test(token);
     const tag = [answer.headers.etag].flat()[0];
+    const scopes = [answer.headers["x-oauth-scopes"]].flat()[0] ?? null;
     return {
-      caller: { userId, profile, isApps, rights, sight: sightByKind(rights), payer: payerOf(userId, rights) },
+      caller: { userId, profile, isApps, rights, sight: sightByKind(rights), payer: payerOf(userId, rights, scopes) },
       etag: isSame ? etag : (tag ?? null),
       confirmedAt: now,
       askAgainAt: 0,
@@ -203,8 +204,9 @@ export class UpstreamCallers {
   }
 }
 
-function payerOf(userId: number, rights: ReadonlyMap<number, RepositoryRights>): Recognised {
-  return { kind: "user", quotaName: `u${userId}`, hourlyLimit: null, class: classOfRights("upstream", [...rights]) };
+function payerOf(userId: number, rights: ReadonlyMap<number, RepositoryRights>, scopes: string | null): Recognised {
+  const rightsClass = classOfRights("upstream", [...rights]);
+  return { kind: "user", quotaName: `u${userId}`, hourlyLimit: null, class: rightsClass, scopes };
 }
 
 function requireId(value: Json): number {

@@ -15,6 +15,7 @@ import { apiAddress } from "../dialect/addresses.ts";
 import { bodyText } from "../dialect/body.ts";
 import { ApiFault, faultBody } from "../dialect/fault.ts";
 import { freshnessHeaders } from "../dialect/freshness.ts";
+import { serverHeaders } from "../dialect/identity.ts";
 import { agentMissing, commonHeaders, dialectReply, hasAgent, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
 import { encoded, ownBytes } from "../page.ts";
@@ -63,6 +64,8 @@ export interface GraphqlParts {
 interface Progress {
   exchange: Exchange;
   requestId: string;
+  /** Which server this is. */
+  server: Record<string, string>;
   figures: QuotaFigures | null;
   freshness: Record<string, string>;
   limit: TimeLimit | null;
@@ -124,7 +127,8 @@ export class Graphql {
     const requestId = requestIds.next();
     const text = await bodyText(exchange, MAX_BODY_BYTES);
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);
-    const progress: Progress = { exchange, requestId, figures: null, freshness: {}, limit: null };
+    const server = serverHeaders(ctx.config, exchange.path.startsWith("/api/"));
+    const progress: Progress = { exchange, requestId, server, figures: null, freshness: {}, limit: null };
     try {
       return await this.#answer(progress, text);
     } catch (error) {
@@ -334,13 +338,14 @@ export class Graphql {
 }
 
 function reply(
-  { requestId, figures, freshness }: Progress,
+  { requestId, server, figures, freshness }: Progress,
   status: number,
   body: string | Buffer,
   headers: Record<string, string> = {},
 ): Reply {
-  const own = { "Content-Type": JSON_TYPE, "X-GitHub-Media-Type": "github.v4; format=json", ...freshness, ...headers };
-  return dialectReply(requestId, { status, headers: { ...own, ...quotaHeaders(figures, "graphql") }, body });
+  const media = { "Content-Type": JSON_TYPE, "X-GitHub-Media-Type": "github.v4; format=json" };
+  const all = { ...server, ...media, ...freshness, ...headers, ...quotaHeaders(figures, "graphql") };
+  return dialectReply(requestId, { status, headers: all, body });
 }
 
 /** The headers that say how fresh an answer is: as fresh as the least fresh repository in it. */

@@ -13,6 +13,7 @@ import { bodyText } from "../dialect/body.ts";
 import { inForm } from "../dialect/body-form.ts";
 import { ApiFault, UnmirroredFault } from "../dialect/fault.ts";
 import { wantsNoCache } from "../dialect/freshness.ts";
+import { scopeHeaders, serverHeaders } from "../dialect/identity.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
 import { isServicesAlone, mediaType } from "../dialect/media-type.ts";
 import { knownQuery } from "../dialect/query.ts";
@@ -82,6 +83,7 @@ export class Rest {
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);
     const progress: Progress = {
       requestId,
+      identity: serverHeaders(this.#parts.ctx.config, pathInApi(exchange).isEnterprise),
       version: API_VERSIONS[1],
       media: { form: null, patch: null },
       bucket: match?.route.bucket ?? "core",
@@ -90,7 +92,7 @@ export class Rest {
     };
     try {
       const passed = await this.#asApp(exchange, body);
-      if (passed) return passedReply(requestId, passed);
+      if (passed) return passedReply(requestId, { ...passed, headers: { ...progress.identity, ...passed.headers } });
       const { call, served } = await this.#open(exchange, match, { progress, body, learnt });
       return await replyTo(this.#parts, { exchange, call, answer: await this.#run(call, served), progress });
     } catch (error) {
@@ -133,6 +135,7 @@ export class Rest {
     const version = apiVersion(headers["x-github-api-version"]);
     progress.version = version;
     const caller = await this.#identify(exchange, progress);
+    if (caller.kind === "user") Object.assign(progress.identity, scopeHeaders(caller.scopes, match?.route ?? null));
     if (caller.kind === "anonymous" && ctx.config.anonymous === "off")
       throw new ApiFault(401, "Must authenticate to access this API.", { documentationUrl: DOCS });
     if (match) progress.docs = match.route.docs;

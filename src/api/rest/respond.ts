@@ -27,6 +27,8 @@ export interface Progress {
   requestId: string;
   version: ApiVersion;
   media: MediaType;
+  /** Which server this is, and what the caller's token is good for. */
+  identity: Record<string, string>;
   bucket: Bucket;
   figures: QuotaFigures | null;
   docs: string;
@@ -43,12 +45,13 @@ interface AnsweredCall {
 /** An operation's answer with all its headers; 304 where the caller has it already. */
 export async function replyTo(
   { ctx, quota, again }: { ctx: ApiContext; quota: CallerQuota; again: Again },
-  { exchange, call, answer, progress: { bucket, figures, requestId } }: AnsweredCall,
+  { exchange, call, answer, progress: { bucket, figures, requestId, identity } }: AnsweredCall,
 ): Promise<Reply> {
   const { caller, headers: request } = call;
   const { status, page } = answer;
   const agent = exchange.headers["user-agent"];
   const lasting: Record<string, string> = {
+    ...identity,
     ...versionHeaders(call.version, call.media),
     ...cacheHeaders(answer, caller, request),
     ...answer.headers,
@@ -96,6 +99,7 @@ export function passedReply(requestId: string, { status, headers = {}, stream }:
 export function refused(fault: ApiFault, progress: Progress, agent: string | undefined): Reply {
   const headers = {
     "Content-Type": JSON_TYPE,
+    ...progress.identity,
     ...versionHeaders(progress.version, progress.media),
     ...quotaHeaders(progress.figures, progress.bucket),
     ...fault.headers,

@@ -1,5 +1,6 @@
 import { type Answer, type Call, ok } from "../call.ts";
 import type { QuotaFigures } from "../callers/quota.ts";
+import { ENTERPRISE_PREFIX } from "../dialect/addresses.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { API_VERSIONS } from "../dialect/version.ts";
 
@@ -58,8 +59,10 @@ export async function getZen(): Promise<Answer> {
   return ok("A mirror shows what is there.", { contentType: "text/plain;charset=utf-8" });
 }
 
-export async function getMeta(): Promise<Answer> {
-  return ok(JSON.stringify({ verifiable_password_authentication: false }));
+export async function getMeta({ ctx, api }: Call): Promise<Answer> {
+  const isEnterprise = api.endsWith(ENTERPRISE_PREFIX);
+  const installed = isEnterprise ? { installed_version: ctx.config.enterpriseVersion } : {};
+  return ok(JSON.stringify({ verifiable_password_authentication: false, ...installed }));
 }
 
 /** Costs nothing. Where there is no limit, it answers as an enterprise server does with rate limiting switched off. */
