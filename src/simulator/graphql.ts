@@ -1,4 +1,5 @@
 /** `POST /graphql`: from the request's body to the answer, its price and its faults. Knows nothing of HTTP sockets. */
+import { setTimeout as wait } from "node:timers/promises";
 import {
   type DocumentNode,
   execute,
@@ -127,6 +128,7 @@ export class Graphql {
     });
     const errors = result.errors ?? [];
     if (errors.some((error) => error.originalError instanceof TimedOutError)) {
+      if (this.faults.timeoutMs !== undefined) await wait(this.faults.timeoutMs);
       const extra = this.faults.timeoutPoints ?? TIMEOUT_POINTS;
       this.#quota.charge(spender, "graphql", extra);
       return timedOut(this.#world, points + extra);

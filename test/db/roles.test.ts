@@ -102,7 +102,14 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     );
     return rows.map(({ name }) => name);
   };
-  const following = ["audit_pages", "audits", "backfill_phases", "hook_checks", "installation_repositories"];
+  const following = [
+    "audit_pages",
+    "audits",
+    "backfill_phases",
+    "graphql_sizes",
+    "hook_checks",
+    "installation_repositories",
+  ];
   const followed = [
     "installations",
     "origin",

@@ -109,6 +109,21 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "sizes",
+    proves:
+      "A repository of 60,000 issues and 20,000 pull requests whose GraphQL pages above 25 time out is copied for little " +
+      "more than if upstream had said 25 at once.",
+    minutes: 25,
+    commands: [{ args: ["test", "test/scenario/pull-pages.test.ts", "-t", "60,000 issues"], env: LARGE }],
+    figures: (lines) => {
+      const [line] = printed(lines, "bearable sizes");
+      return [
+        atMost("points, as a multiple", numberAt(line, "ratios", "points"), 1.3),
+        atMost("seconds, as a multiple", numberAt(line, "ratios", "seconds"), 1.3),
+      ];
+    },
+  },
+  {
     name: "fleet",
     proves:
       "An idle hour of 1,000 repositories costs a request or query for each sweep, and a change of any kind is found " +

@@ -1,15 +1,20 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { type Context, openContext } from "../../src/context.ts";
+import { editIssue } from "../../src/simulator/changes/issues.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
 import { driftCount } from "../../src/sync/audit/report.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
+import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { InterruptedError } from "../../src/sync/following/while-mirrored.ts";
+import { afterAnswer, afterRefusal, type Learnt } from "../../src/sync/reads/graphql-sizes.ts";
 import { GraphqlTooHeavyError } from "../../src/upstream/client/errors.ts";
 import type { Upstream } from "../../src/upstream/client/upstream.ts";
 import { compare } from "../support/comparison.ts";
+import { OWNER, UPSTREAM_TOKEN } from "../support/config.ts";
+import { printFigures } from "../support/figures.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 
 const PULLS = 300;
@@ -147,18 +152,136 @@ test.each<{ reading: string; chargeCounts: boolean; stored: "now" | "earlier"; p
   },
 );
 
-test("a page that is too heavy is halved, and the one after it is asked for whole again", async () => {
+test("what upstream can bear is learnt in a copy, and kept for the audit of another process", async () => {
   const { world, repositoryId } = await openUncopied({ chargeCounts: true });
   await using _ = world;
-  world.simulator.setFaults({ graphql: { timeoutAtWork: 70 } });
+  world.simulator.setFaults({ graphql: { timeoutAtWork: 25 } });
   const copy = (ctx: Context, signal: AbortSignal) => backfill(ctx, { repositoryId }, signal);
   const asked = await pagesOf(world, copy, { stops: false });
-  const halved: AskedPage[] = [
+  const answered = (pages: number): AskedPage[] => Array.from({ length: pages }, () => [25, 1]);
+  expect(asked).toEqual([
     [100, "too heavy"],
-    [50, 1],
-  ];
-  // Half a page is cheap, so it does not show that a whole page is dear. The last fifty come as a whole page, which
-  // does.
-  expect(asked).toEqual([...Array.from({ length: 5 }, () => halved).flat(), [100, 2]]);
+    [50, "too heavy"],
+    ...answered(1),
+    // A single pull request may have been the reason, so what was refused first is asked for once more.
+    [50, "too heavy"],
+    ...answered(11),
+  ]);
   expect((await compare(world.ctx, world.simulator, world.first)).differences).toEqual([]);
+
+  world.advance(60_000);
+  const check = async (ctx: Context, signal: AbortSignal) => {
+    const report = await audit(ctx, { repositoryId, repair: false, signal });
+    expect(report && driftCount(report)).toBe(0);
+  };
+  // After sixteen answers a little more is tried.
+  expect(await pagesOf(world, check, { stops: false })).toEqual([...answered(5), [38, "too heavy"], ...answered(7)]);
 });
+
+test("a pull request that is always too heavy is read by REST, and everything else goes on", async () => {
+  const { world, repositoryId } = await openUncopied({ chargeCounts: false });
+  await using _ = world;
+  const { ctx, simulator } = world;
+  const pulls = [...simulator.world.issues.values()].filter((row) => row.pull);
+  const heavy = pulls.find((row) => row.state === "open");
+  if (!heavy) throw new Error("No open pull request was generated");
+  simulator.setFaults({ graphql: { timeoutPulls: [heavy.number] } });
+  const signal = new AbortController().signal;
+  await backfill(ctx, { repositoryId }, signal);
+  expect((await compare(ctx, simulator, world.first)).differences).toEqual([]);
+
+  world.advance(60_000);
+  for (const pull of pulls.slice(-30).concat(heavy))
+    editIssue(simulator.world, simulator.world.userByLogin(OWNER)?.id ?? 0, pull, { title: "New" });
+  await catchUp(ctx, { repositoryId }, signal);
+  expect((await compare(ctx, simulator, world.first)).differences).toEqual([]);
+  const report = await audit(ctx, { repositoryId, repair: false, signal });
+  expect(report && driftCount(report)).toBe(0);
+  expect(await rowsOf(world, "select * from problems")).toEqual([]);
+});
+
+/** What n pages cost, if upstream can bear `limit` pull requests at once, in points: a time-out is eleven. */
+function costOf(pulls: number, limit: (from: number) => number): number {
+  let learnt: Learnt | null = null;
+  let points = 0;
+  for (let from = 0; from < pulls; ) {
+    const size: number = learnt?.size ?? 100;
+    const isAnswered = size <= limit(from);
+    points += isAnswered ? 1 : 11;
+    if (isAnswered) from += size;
+    else if (size === 1) from += 1;
+    learnt = isAnswered ? afterAnswer(learnt, size, 100) : afterRefusal(learnt, size);
+  }
+  return points;
+}
+
+test.each([1, 2, 7, 12, 25, 26, 40, 50, 74, 99, 100])(
+  "to learn that upstream can bear %i at once costs at most three tenths of a large copy, however it ends",
+  (limit) => {
+    const known = Math.ceil(20_000 / limit);
+    expect(costOf(20_000, () => limit)).toBeLessThanOrEqual(1.3 * known + 60);
+  },
+);
+
+test("single heavy pull requests among many cost little, and what upstream can bear again is found again", () => {
+  // One in a thousand is too heavy even alone.
+  const single = costOf(20_000, (from) => 999 - (from % 1_000));
+  expect(single).toBeLessThanOrEqual(200 + 20 * 200);
+  // From the middle on upstream can bear a fifth; later all again.
+  const slow = costOf(60_000, (from) => (from > 20_000 && from < 40_000 ? 20 : 100));
+  expect(slow).toBeLessThanOrEqual(1.5 * (200 + 1_000 + 200));
+});
+
+/** A quarter of an hour of waiting, so it has to be asked for. */
+const wantsLarge = process.env.TAIN_LARGE === "1";
+
+test.skipIf(!wantsLarge)(
+  "60,000 issues and 20,000 pull requests whose pages above 25 time out (TAIN_LARGE=1)",
+  async () => {
+    const learning = await measureCopy("learns");
+    const knowing = await measureCopy("knows");
+    const ratios = { points: learning.points / knowing.points, seconds: learning.seconds / knowing.seconds };
+    printFigures("bearable sizes", { learning, knowing, ratios });
+    expect(ratios.points).toBeLessThanOrEqual(1.3);
+    expect(ratios.seconds).toBeLessThanOrEqual(1.3);
+  },
+  7_200_000,
+);
+
+/** The first copy, by a mirror that learns what upstream can bear, or was told so at once and never tries more. */
+async function measureCopy(by: "learns" | "knows"): Promise<{ points: number; requests: number; seconds: number }> {
+  await using world = await openWorld({
+    simulator: { worldOptions: { mergeableDelayMs: 0 } },
+    fill: ({ world: upstream }) => {
+      const none = { commentsPerIssue: 0, reviewsPerPull: 0 };
+      generateWorld(upstream, { seed: 3, repositories: 1, issues: 60_000, pulls: 20_000, people: 50, ...none });
+    },
+    workers: false,
+  });
+  const { ctx, simulator } = world;
+  await addSelections(ctx, [world.first]);
+  await resolveSelections(ctx);
+  const [row] = await rowsOf<{ id: string }>(world, "select repository_id as id from repository_syncs");
+  const repositoryId = Number(row?.id);
+  if (by === "knows")
+    await ctx.db.query(sql`
+      insert into graphql_sizes (repository_id, query, size, proved, is_retreating, answered, wait, learnt_at)
+        select ${repositoryId}, query, 25, 25, false, 1, 1000000, now()
+          from unnest(array['pull pages', 'single pulls', 'mergeability']) as query`);
+  // As the service in a tenth of its time: it gives up after ten seconds, and a page that it can bear takes half of that.
+  simulator.setFaults({
+    graphql: { timeoutAtWork: 25, timeoutMs: 500 },
+    http: [{ match: "POST /graphql", kind: "slow", delayMs: 500 }],
+  });
+  simulator.meter.reset();
+  const startedAt = performance.now();
+  await backfill(ctx, { repositoryId }, new AbortController().signal);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const { points, requests } = simulator.meter.read().callers[UPSTREAM_TOKEN]?.graphql ?? { points: 0, requests: 0 };
+  const [copied] = await rowsOf<{ state: string; read: string }>(
+    world,
+    "select state, (select count(*) from pull_requests where detail ->> 'additions' is not null) as read from repository_syncs",
+  );
+  expect(copied).toEqual({ state: "live", read: "20000" });
+  return { points, requests, seconds };
+}

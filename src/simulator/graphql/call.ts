@@ -34,6 +34,10 @@ interface PointWindow {
 export interface GraphqlFaults {
   /** More than this many delivered nodes in one query take "too long": 502, and the points below are deducted. */
   timeoutAtWork?: number;
+  /** Any query about the sizes, reviews or mergeability of these pull requests takes "too long", however small it is. */
+  timeoutPulls?: readonly number[];
+  /** How long a query that takes "too long" lets the caller wait. Default 0; the service's own is 10,000. */
+  timeoutMs?: number;
   /** Points deducted for a time-out besides the query's own. Default 10: about 11 in all were observed. */
   timeoutPoints?: number;
   /** From this many delivered nodes on, connections answer RESOURCE_LIMITS_EXCEEDED; the rest of the data stays. */
@@ -45,6 +49,13 @@ export interface GraphqlFaults {
 /** Thrown to end the execution as a whole. */
 export class TimedOutError extends Error {
   override name = "TimedOutError";
+}
+
+/** Counts one more delivered node. */
+export function work(call: Call): void {
+  call.work += 1;
+  if (call.faults.timeoutAtWork !== undefined && call.work > call.faults.timeoutAtWork)
+    throw new TimedOutError("Too much work");
 }
 
 /** One request being answered. */

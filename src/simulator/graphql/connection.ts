@@ -6,7 +6,7 @@
 import type { GraphQLResolveInfo } from "graphql";
 import type { OrderedIndex } from "../ordered-index.ts";
 import type { Row as LaggingRow } from "../replica-lag.ts";
-import { type Call, selects, TimedOutError, typedError } from "./call.ts";
+import { type Call, selects, typedError, work } from "./call.ts";
 import { PAGE_LIMIT } from "./cost.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
 
@@ -67,9 +67,7 @@ export function connection<Row>(
     return page;
   };
   const deliver = (row: Row): Row | null => {
-    call.work += 1;
-    if (call.faults.timeoutAtWork !== undefined && call.work > call.faults.timeoutAtWork)
-      throw new TimedOutError("Too much work");
+    work(call);
     return see(row);
   };
   const cursorOf = (row: Row): string => {

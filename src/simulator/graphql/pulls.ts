@@ -2,7 +2,7 @@ import type { PullIssue, Repository, Review } from "../records.ts";
 import { askMergeable, mergeability, mergeCommit } from "../views/pull.ts";
 import { repositoryPage, timeOrNull } from "../views/view.ts";
 import { commentCount } from "../world.ts";
-import { actor, type Call, issuePage, readable } from "./call.ts";
+import { actor, type Call, issuePage, readable, TimedOutError } from "./call.ts";
 import { arraySource, connection } from "./connection.ts";
 import { pack } from "./cursor.ts";
 import { pullState } from "./issue-lists.ts";
@@ -45,8 +45,14 @@ function headRepository(call: Call, issue: PullIssue): Repository | null {
   return id === null ? null : readable(call, call.world.repositories.get(id));
 }
 
+/** Some pull requests are too much for the service, whatever else is asked. */
+function inTime(call: Call, { number }: PullIssue): void {
+  if (call.faults.timeoutPulls?.includes(number)) throw new TimedOutError(`Pull request ${number} is too much work`);
+}
+
 /** Reading it starts the background job that finds out, as in REST. */
 function merging(call: Call, issue: PullIssue) {
+  inTime(call, issue);
   askMergeable(call.view, issue);
   return mergeability(call.view, issue);
 }
@@ -89,9 +95,18 @@ export const pullFields: Fields<PullIssue> = {
     const repository = headRepository(call, row);
     return repository ? call.world.user(repository.ownerId) : null;
   },
-  additions: (row) => row.pull.additions,
-  deletions: (row) => row.pull.deletions,
-  changedFiles: (row) => row.pull.changedFiles,
+  additions: (row, _, call) => {
+    inTime(call, row);
+    return row.pull.additions;
+  },
+  deletions: (row, _, call) => {
+    inTime(call, row);
+    return row.pull.deletions;
+  },
+  changedFiles: (row, _, call) => {
+    inTime(call, row);
+    return row.pull.changedFiles;
+  },
   commits: (row) => ({ totalCount: row.pull.commits }),
   totalCommentsCount: (row) => commentCount(row) + row.pull.reviewComments.length,
   reviewDecision: (row, _, call) => {

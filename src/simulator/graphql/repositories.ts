@@ -12,6 +12,7 @@ import {
   requireEither,
   requireRead,
   seen,
+  work,
 } from "./call.ts";
 import { arraySource, connection, type Key } from "./connection.ts";
 import { issuesSource, pullsSource } from "./issue-lists.ts";
@@ -39,6 +40,7 @@ function numbered(call: Call, repository: Repository, number: number, kinds: rea
   const issue = seen(call, call.world.issue(repository, number));
   const wanted = issue && kinds.includes(kindOf(issue)) ? issue : null;
   if (open.length === 0 || (wanted && !open.includes(kindOf(wanted)))) throw forbidden(call);
+  if (wanted) work(call);
   return wanted;
 }
 

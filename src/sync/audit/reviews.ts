@@ -34,9 +34,13 @@ export async function auditReviews(
     ...read.observed,
     seen: read.observed.seen.map((one) => (computing.has(one.key) ? withoutMergeability(one) : one)),
   });
-  const numbers = page.pulls.map((pull) => pull.number);
+  const numbers = [...page.pulls.map((pull) => pull.number), ...page.tooHeavy];
   const marks = repair
-    ? marksForUnclear(ctx, repository, [...(await notYetClear(ctx, repository, read.unclear)), ...computing])
+    ? marksForUnclear(ctx, repository, [
+        ...(await notYetClear(ctx, repository, read.unclear)),
+        ...computing,
+        ...page.tooHeavy,
+      ])
     : [];
   const drift = await whileMirrored(ctx, repository, async (tx) => {
     // Users are seen here with less than REST shows of them, and are compared by their own pages.
@@ -52,7 +56,7 @@ export async function auditReviews(
   await enqueueMarks(ctx, marks);
 
   const met = new Set(observed.seen.filter((one) => one.kind === "review").map((one) => one.key));
-  for (const number of read.unfinished) {
+  for (const number of [...read.unfinished, ...page.tooHeavy]) {
     let path: string | null = `/repositories/${repository.id}/pulls/${number}/reviews?page=1&per_page=${PAGE_SIZE}`;
     while (path !== null) {
       const page = await auditPage(ctx, repository, { kind: "review", path, repair, signal }, async () => {});

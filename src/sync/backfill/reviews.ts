@@ -9,6 +9,7 @@ import { whileMirrored } from "../following/while-mirrored.ts";
 import { fetchAndStoreMergeabilityAfter, isMergeabilityKnown } from "../reads/mergeability.ts";
 import { fetchAndStorePage, PAGE_SIZE, reviewLists, type StoredPage } from "../reads/pages.ts";
 import { fetchAndStorePullDetails, learnPullDetails, marksForUnclear, readPullDetails } from "../reads/pull-details.ts";
+import { fetchAndStorePullsByRest } from "../reads/pulls-by-rest.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 
 /**
@@ -132,6 +133,7 @@ async function copyPullsPage(
 ): Promise<string | null> {
   const { after, pageSize = PAGE_SIZE } = place;
   const page = await readPullDetails(ctx, repository, { after, pageSize }, { priority: "backfill", signal });
+  await fetchAndStorePullsByRest(ctx, repository, page.tooHeavy, "backfill");
   const details = await learnPullDetails(ctx, repository, page, "backfill");
   const next = placeText({
     after: page.next,
@@ -146,7 +148,7 @@ async function copyPullsPage(
     // Reads of details that tie with a webhook are settled by that webhook's own mark.
     await mergeObserved(tx, details.observed);
     await storeMarks(tx, marks);
-    await remember(tx, { next, resources: page.pulls.length, pagesLeft });
+    await remember(tx, { next, resources: page.pulls.length + page.tooHeavy.length, pagesLeft });
   });
   await enqueueMarks(ctx, marks);
   return next;

@@ -37,6 +37,7 @@ export const MIRROR_TABLES = [
   "hook_checks",
   "upkeep",
   "problems",
+  "graphql_sizes",
   "writes",
   "validators",
   "forwarded_answers",

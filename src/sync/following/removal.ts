@@ -47,6 +47,7 @@ const BY_REPOSITORY = [
   "sweeps",
   "hook_checks",
   "problems",
+  "graphql_sizes",
   "repository_syncs",
 ] as const;
 const PURGE_BATCH = 5_000;

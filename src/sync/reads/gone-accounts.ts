@@ -2,14 +2,10 @@ import { type Sql, sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { Fields, Json } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { type Mark, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
-import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
-import { whileMirrored } from "../following/while-mirrored.ts";
-import { enqueueMarks } from "../refresh/marks.ts";
 import type { Pull } from "./graphql-pulls.ts";
 import { readReviewLists } from "./pages.ts";
-import { readAnew } from "./read-anew.ts";
+import { fetchAndStorePull } from "./pulls-by-rest.ts";
 
 /**
  * Accounts that were deleted. GraphQL shows null in their place; REST shows the user `ghost` in most places and null in
@@ -63,31 +59,9 @@ export async function learnGoneAccounts(
   };
   const read = { reviews: numbersOf(reviewed, gone.reviewer), merges: numbersOf(merged, gone.merger) };
   await readReviewLists(ctx, repository, read.reviews, priority);
-  for (const number of read.merges) await readSingle(ctx, repository, number, priority);
+  for (const number of read.merges) await fetchAndStorePull(ctx, repository, number, priority);
   const hasRead = read.reviews.length + read.merges.length > 0;
   return { gone: hasRead ? await findGoneAccounts(ctx, repository) : gone, read };
-}
-
-async function readSingle(
-  ctx: Context,
-  repository: MirroredRepository,
-  number: number,
-  priority: Priority,
-): Promise<void> {
-  const wanted = { kind: "pull_request", repositoryId: repository.id, key: number } as const;
-  const { observed } = await readAnew(
-    ctx,
-    wanted,
-    repository,
-    `/repositories/${repository.id}/pulls/${number}`,
-    priority,
-  );
-  let marks: Mark[] = [];
-  await whileMirrored(ctx, repository, async (tx) => {
-    marks = marksForTies(await mergeObserved(tx, observed), ctx.clock.now());
-    await storeMarks(tx, marks);
-  });
-  await enqueueMarks(ctx, marks);
 }
 
 /** What REST has shown so far. Only two forms were ever seen: users named `ghost`, and no user at all. */

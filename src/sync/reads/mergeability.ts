@@ -9,10 +9,10 @@ import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks, postponeMarks, settleMarks } from "../refresh/marks.ts";
 import { type Mergeability, PullsNotShownError, readSinglePulls } from "./graphql-pulls.ts";
+import { inBearableSize } from "./graphql-sizes.ts";
 import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts";
+import { fetchAndStorePull } from "./pulls-by-rest.ts";
 
-/** One point for any number, since it asks for no connection. Upstream was seen to accept 600. */
-const PULLS_A_QUERY = 250;
 /** Upstream never computes some. After this long since the last reason to ask, we stop until the next reason. */
 const PATIENCE_MS = 5 * 60_000;
 
@@ -90,38 +90,40 @@ export async function fetchAndStoreMergeabilityAfter(
   { after, heardSince, ...read }: Asking & { after: number },
   remember: (tx: Transaction, last: number) => Promise<void>,
 ): Promise<number | null> {
-  for (let most = PULLS_A_QUERY; ; most = Math.floor(most / 2)) {
-    const numbers = await findUnknown(ctx, repository, { after, heardSince }, most);
-    const last = numbers.at(-1);
-    if (last === undefined) return null;
-    try {
-      const { pulls, seenAt } = await readSinglePulls<Mergeability>(
-        ctx,
-        repository,
-        numbers,
-        MERGEABILITY_FIELDS,
-        read,
-      );
+  const unknown = await findUnknown(ctx, repository, { after, heardSince });
+  const [next] = unknown;
+  if (next === undefined) return null;
+  const sizes = { repositoryId: repository.id, query: "mergeability", atMost: unknown.length } as const;
+  try {
+    return await inBearableSize(ctx, sizes, async (size) => {
+      const numbers = unknown.slice(0, size);
+      const last = numbers.at(-1) ?? next;
+      const page = await readSinglePulls<Mergeability>(ctx, repository, numbers, MERGEABILITY_FIELDS, read);
       await whileMirrored(ctx, repository, async (tx) => {
-        await mergeObserved(tx, observeMergeability(ctx, repository, pulls, seenAt));
+        await mergeObserved(tx, observeMergeability(ctx, repository, page.pulls, page.seenAt));
         await remember(tx, last);
       });
       return last;
-    } catch (error) {
-      if (!(error instanceof GraphqlTooHeavyError) || most === 1) throw error;
-    }
+    });
+  } catch (error) {
+    if (!(error instanceof GraphqlTooHeavyError)) throw error;
+    await fetchAndStorePull(ctx, repository, next, read.priority);
+    await whileMirrored(ctx, repository, (tx) => remember(tx, next));
+    return next;
   }
 }
+
+/** More at once are never asked about. */
+const MOST_UNKNOWN = 250;
 
 async function findUnknown(
   ctx: Pick<Context, "db">,
   repository: MirroredRepository,
   { after, heardSince }: { after: number; heardSince: Date | null },
-  most: number,
 ): Promise<number[]> {
   const rows = await ctx.db.query<{ number: number }>(sql`
     select number from pull_requests
       where repository_id = ${repository.id} and number > ${after} and ${IS_MERGEABILITY_UNKNOWN}
-        and (${heardSince}::timestamptz is null or seen_at > ${heardSince}) order by number limit ${most}`);
+        and (${heardSince}::timestamptz is null or seen_at > ${heardSince}) order by number limit ${MOST_UNKNOWN}`);
   return rows.map((row) => row.number);
 }

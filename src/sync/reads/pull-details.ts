@@ -11,12 +11,16 @@ import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import { type GoneAccounts, learnGoneAccounts, mergedByGone, reviewedByGone } from "./gone-accounts.ts";
 import { type Pull, PullsNotShownError, readSinglePulls } from "./graphql-pulls.ts";
+import { inBearableSize } from "./graphql-sizes.ts";
 import { readReviewLists } from "./pages.ts";
 import { observePulls, PULL_FIELDS } from "./pull-observations.ts";
+import { fetchAndStorePullsByRest } from "./pulls-by-rest.ts";
 
 /** For a point, GraphQL shows of many pull requests what REST shows one by one: reviews, merges, sizes. */
 export interface PullDetailsPage {
   pulls: Pull[];
+  /** Pull requests on the page that are too heavy even alone. REST shows them. */
+  tooHeavy: number[];
   /** The GraphQL cursor to go on from; null: this was the last page. */
   next: string | null;
   /** How many to ask for in the pages after this one. */
@@ -41,9 +45,15 @@ export interface PullDetails {
   unclear: number[];
 }
 
-const PAGE = `query($id: ID!, $first: Int!, $after: String) { ${RATE_LIMIT} node(id: $id) {
+const PAGE = pageOf(PULL_FIELDS);
+/** What numbers a pull request, and leads past it, if the rest of it is too heavy. */
+const NUMBERS = pageOf("number");
+
+function pageOf(fields: string): string {
+  return `query($id: ID!, $first: Int!, $after: String) { ${RATE_LIMIT} node(id: $id) {
   ... on Repository { pullRequests(first: $first, after: $after, orderBy: { field: CREATED_AT, direction: ASC }) {
-    pageInfo { hasNextPage endCursor } nodes { ${PULL_FIELDS} } } } } }`;
+    pageInfo { hasNextPage endCursor } nodes { ${fields} } } } } }`;
+}
 
 /**
  * The pull requests that a point buys if upstream charges for counts of commits. GitHub docs: a request for each
@@ -53,38 +63,43 @@ const PAGE = `query($id: ID!, $first: Int!, $after: String) { ${RATE_LIMIT} node
 const PULLS_A_POINT = 74;
 
 /**
- * Reads the details of a page of pull requests, oldest first. If upstream finds that too heavy, the page is halved. If
- * upstream charges more than a point, later pages are smaller.
- * @throws GraphqlTooHeavyError when even one pull request is too much
+ * Reads the details of a page of pull requests, oldest first, as many as upstream can bear. If upstream charges more than a
+ * point, later pages are smaller.
+ * @throws GraphqlTooHeavyError when upstream cannot even number the pull requests
  */
 export async function readPullDetails(
-  ctx: Pick<Context, "upstream">,
+  ctx: Pick<Context, "upstream" | "db" | "clock">,
   repository: MirroredRepository,
   { after, pageSize }: PullsPlace,
   read: { priority: Priority; signal?: AbortSignal },
 ): Promise<PullDetailsPage> {
-  for (let first = pageSize; ; first = Math.floor(first / 2)) {
-    try {
-      const { cost, ...page } = await readPage(ctx, repository, { after, first }, read);
-      return { ...page, pageSize: cost !== null && cost > 1 ? Math.min(pageSize, PULLS_A_POINT) : pageSize };
-    } catch (error) {
-      if (!(error instanceof GraphqlTooHeavyError) || first === 1) throw error;
-    }
+  const sizes = { repositoryId: repository.id, query: "pull pages", atMost: pageSize } as const;
+  try {
+    return await inBearableSize(ctx, sizes, async (first) => {
+      const page = await readPage<Pull>(ctx, repository, PAGE, { after, first }, read);
+      const isDear = page.cost !== null && page.cost > 1;
+      return { ...page, tooHeavy: [], pageSize: isDear ? Math.min(pageSize, PULLS_A_POINT) : pageSize };
+    });
+  } catch (error) {
+    if (!(error instanceof GraphqlTooHeavyError)) throw error;
+    const page = await readPage<{ number: number }>(ctx, repository, NUMBERS, { after, first: 1 }, read);
+    return { ...page, pulls: [], tooHeavy: page.pulls.map(({ number }) => number), pageSize };
   }
 }
 
-interface PageData {
-  node: { pullRequests: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: Pull[] } } | null;
+interface PageData<Node> {
+  node: { pullRequests: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: Node[] } } | null;
 }
 
-async function readPage(
+async function readPage<Node>(
   ctx: Pick<Context, "upstream">,
   repository: MirroredRepository,
+  document: string,
   page: { after: string | null; first: number },
   read: { priority: Priority; signal?: AbortSignal },
-): Promise<Omit<PullDetailsPage, "pageSize"> & { cost: number | null }> {
+): Promise<{ pulls: Node[]; next: string | null; seenAt: Date; cost: number | null }> {
   const variables = { id: repository.nodeId, ...page };
-  const { data, errors, seenAt, cost } = await ctx.upstream.graphql<PageData>(PAGE, variables, {
+  const { data, errors, seenAt, cost } = await ctx.upstream.graphql<PageData<Node>>(document, variables, {
     ...read,
     repository: repository.id,
   });
@@ -97,11 +112,13 @@ async function readPage(
   return { pulls: nodes, next: pageInfo.hasNextPage ? pageInfo.endCursor : null, seenAt, cost };
 }
 
+type ShownPulls = Pick<PullDetailsPage, "pulls" | "seenAt">;
+
 /** @param gone how REST shows deleted accounts, as far as known; the rest has to be read by REST */
 export async function pullDetailsOf(
   ctx: Pick<Context, "config" | "db">,
   repository: MirroredRepository,
-  { pulls, seenAt }: Pick<PullDetailsPage, "pulls" | "seenAt">,
+  { pulls, seenAt }: ShownPulls,
   gone: GoneAccounts = {},
 ): Promise<PullDetails> {
   const numbers = (of: (pull: Pull) => boolean) => pulls.filter(of).map(({ number }) => number);
@@ -118,7 +135,7 @@ export async function pullDetailsOf(
 export async function learnPullDetails(
   ctx: Context,
   repository: MirroredRepository,
-  page: Pick<PullDetailsPage, "pulls" | "seenAt">,
+  page: ShownPulls,
   priority: Priority,
 ): Promise<PullDetails> {
   const { gone, read } = await learnGoneAccounts(ctx, repository, page.pulls, priority);
@@ -130,33 +147,46 @@ export async function learnPullDetails(
   };
 }
 
-/** More in one query is answered slowly, and upstream cuts long answers off at ten seconds. */
-const PULLS_A_QUERY = 25;
-
 /** Reads and stores the details of these pull requests, reviews included. Deleted ones are left out. */
 export async function fetchAndStorePullDetails(
   ctx: Context,
   repository: MirroredRepository,
-  numbers: number[],
+  numbers: readonly number[],
   priority: Priority,
   signal?: AbortSignal,
 ): Promise<void> {
-  for (let start = 0; start < numbers.length; start += PULLS_A_QUERY) {
-    const some = numbers.slice(start, start + PULLS_A_QUERY);
-    const page = await readSinglePulls<Pull>(ctx, repository, some, PULL_FIELDS, {
-      priority,
-      ...(signal ? { signal } : {}),
-    });
-    const { observed, unfinished, unclear } = await learnPullDetails(ctx, repository, page, priority);
-    const marks = marksForUnclear(ctx, repository, unclear);
-    await whileMirrored(ctx, repository, async (tx) => {
-      await mergeObserved(tx, observed);
-      marks.push(...(await marksForMergeability(tx, observed.seen, page.seenAt)));
-      await storeMarks(tx, marks);
-    });
-    await enqueueMarks(ctx, marks);
-    await readReviewLists(ctx, repository, unfinished, priority);
+  const read = { priority, ...(signal ? { signal } : {}) };
+  for (let left = numbers; left.length > 0; ) {
+    const sizes = { repositoryId: repository.id, query: "single pulls", atMost: left.length } as const;
+    try {
+      left = await inBearableSize(ctx, sizes, async (size) => {
+        const page = await readSinglePulls<Pull>(ctx, repository, left.slice(0, size), PULL_FIELDS, read);
+        await storePullDetails(ctx, repository, page, priority);
+        return left.slice(size);
+      });
+    } catch (error) {
+      if (!(error instanceof GraphqlTooHeavyError)) throw error;
+      await fetchAndStorePullsByRest(ctx, repository, left.slice(0, 1), priority);
+      left = left.slice(1);
+    }
   }
+}
+
+async function storePullDetails(
+  ctx: Context,
+  repository: MirroredRepository,
+  page: ShownPulls,
+  priority: Priority,
+): Promise<void> {
+  const { observed, unfinished, unclear } = await learnPullDetails(ctx, repository, page, priority);
+  const marks = marksForUnclear(ctx, repository, unclear);
+  await whileMirrored(ctx, repository, async (tx) => {
+    await mergeObserved(tx, observed);
+    marks.push(...(await marksForMergeability(tx, observed.seen, page.seenAt)));
+    await storeMarks(tx, marks);
+  });
+  await enqueueMarks(ctx, marks);
+  await readReviewLists(ctx, repository, unfinished, priority);
 }
 
 export function marksForUnclear(
