@@ -225,6 +225,11 @@ export class Database extends Runner {
     }
   }
 
+  load(): { open: number; idle: number; waiting: number } {
+    const { totalCount: open, idleCount: idle, waitingCount: waiting } = this.#pool;
+    return { open, idle, waiting };
+  }
+
   /** Waits for the statements that are under way. */
   async close(): Promise<void> {
     await this.#pool.end();

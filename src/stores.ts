@@ -2,6 +2,7 @@ import type { Redis } from "ioredis";
 import { type Database, openDatabase } from "../db/database.ts";
 import type { Config } from "./config.ts";
 import { type Logger, openLog } from "./operations/log.ts";
+import { Metrics } from "./operations/metrics.ts";
 import { openRedis, redisReady } from "./operations/redis.ts";
 
 /** What a process keeps open, short of what stands on it: the queues and upstream. */
@@ -12,6 +13,8 @@ export interface Stores {
   clock: Clock;
   random: () => number;
   log: Logger;
+  /** What the process counts of its work. */
+  metrics: Metrics;
 }
 
 export interface Clock {
@@ -39,6 +42,8 @@ export async function openStores(
     applicationName: `tain ${name}`,
   });
   resources.defer(() => db.close());
+  const metrics = new Metrics();
+  metrics.watchPool("main", db);
   const redis = openRedis({ config, log }, name);
   resources.defer(async () => {
     // Waits for what is under way, unless Redis is not there to answer.
@@ -46,7 +51,7 @@ export async function openStores(
     redis.disconnect();
   });
   await redisReady(redis, READY_WAIT_MS);
-  return { config, db, redis, clock, random: Math.random, log };
+  return { config, db, redis, clock, random: Math.random, log, metrics };
 }
 
 function redisGone(redis: Stores["redis"]): Promise<void> {

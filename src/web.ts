@@ -1,6 +1,7 @@
 import { type ApiLimits, openApi } from "./api/routes.ts";
 import { parseConfig } from "./config.ts";
 import { type Context, openContext } from "./context.ts";
+import { watchFleet } from "./health/fleet.ts";
 import { forecast } from "./health/forecast.ts";
 import { plainTextWarnings } from "./health/plain-text.ts";
 import { health } from "./health/routes.ts";
@@ -24,6 +25,7 @@ export function openWeb(ctx: Context, limits: ApiLimits = {}): Web {
   const api = openApi(ctx, limits);
   const receiver = openReceiver(ctx);
   const { otherwise, failure, adapt } = api;
+  watchFleet(ctx, () => quotaReport(ctx));
   const routes = new Router([
     ...receiver.routes,
     ...health(ctx, { quota: () => quotaReport(ctx), forecast, otherwise }),
@@ -51,6 +53,7 @@ async function run(): Promise<void> {
   for (const warning of plainTextWarnings(config)) ctx.log.warn(warning);
   const shutdown = openShutdown({ log: ctx.log, timeoutMs: config.shutdownMs });
   await guardSchema(ctx, shutdown, resources);
+  ctx.metrics.observeProcess();
   const web = openWeb(ctx);
   resources.defer(() => web.close());
   const address = await web.listen({ host: config.host, port: config.port });

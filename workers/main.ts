@@ -1,5 +1,6 @@
 import { parseConfig } from "../src/config.ts";
 import { openContext } from "../src/context.ts";
+import { serveMetrics } from "../src/health/metrics.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { openWorkerRedis } from "../src/operations/redis.ts";
 import { guardSchema } from "../src/operations/schema-guard.ts";
@@ -37,6 +38,8 @@ async function run(): Promise<void> {
   const ctx = await openContext(config, resources, { name: "worker" });
   const shutdown = openShutdown({ log: ctx.log, timeoutMs: config.shutdownMs });
   await guardSchema(ctx, shutdown, resources);
+  ctx.metrics.observeProcess();
+  await serveMetrics(ctx, resources);
   const jobs = openWorkerRedis(ctx, "worker");
   resources.defer(() => jobs.disconnect());
   openWorkers({ ...ctx, jobs, stopping: shutdown.signal }, resources);

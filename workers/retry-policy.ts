@@ -35,7 +35,7 @@ export async function withRetryPolicy<T>(
     return await run();
   } catch (thrown) {
     const error = withoutContents(thrown); // BullMQ keeps the message as the job's reason.
-    if (error instanceof DelayedError || error instanceof WaitingError) throw error;
+    if (isWaiting(error)) throw error;
     if (signal?.aborted) {
       // We are stopping, and the job stopped where it can go on: any other process may have it at once.
       await job.moveToWait(token);
@@ -56,6 +56,11 @@ export async function withRetryPolicy<T>(
         throw error;
     }
   }
+}
+
+/** Whether a job ended because it waits for its turn, not because it failed. */
+export function isWaiting(error: unknown): boolean {
+  return error instanceof DelayedError || error instanceof WaitingError;
 }
 
 /** Pure but for the clock: `resetAt` is compared with real time, which is what BullMQ's delays count. */

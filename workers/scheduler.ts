@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { parseConfig } from "../src/config.ts";
 import { openLocal } from "../src/context.ts";
+import { serveMetrics } from "../src/health/metrics.ts";
 import { runProcess } from "../src/operations/entry.ts";
 import { guardSchema } from "../src/operations/schema-guard.ts";
 import { openShutdown } from "../src/operations/shutdown.ts";
@@ -18,6 +19,8 @@ async function run(): Promise<void> {
   const shutdown = openShutdown({ log: ctx.log, timeoutMs: config.shutdownMs });
   const stopping = shutdown.signal;
   await guardSchema(ctx, shutdown, resources);
+  ctx.metrics.observeProcess();
+  await serveMetrics(ctx, resources);
   ctx.log.info("Scheduling");
   while (!stopping.aborted) {
     try {

@@ -1,7 +1,7 @@
 import { type Job, Worker } from "bullmq";
 import type { Redis } from "ioredis";
 import type { Context } from "../src/context.ts";
-import { backoffMs, withRetryPolicy } from "./retry-policy.ts";
+import { backoffMs, isWaiting, withRetryPolicy } from "./retry-policy.ts";
 
 /** What every worker is opened with. */
 export interface WorkerContext extends Context {
@@ -10,6 +10,8 @@ export interface WorkerContext extends Context {
   /** Aborts when the process is to stop: long jobs stop at the next place where they can go on. */
   stopping: AbortSignal;
 }
+
+const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1_800];
 
 // A worker that was killed stops renewing its locks; another takes its jobs over at the first check after they have ended.
 const LOCK_MS = 6_000;
@@ -37,16 +39,26 @@ export function openWorker<Payload, Name extends string = string>(
 ): Worker<Payload, void, Name> {
   const fewest = Math.min(concurrency, FETCHED_AHEAD);
   let underWay = 0;
+  const ended = ctx.metrics.counter("tain_jobs_total", "Runs of jobs that have ended.", ["queue", "outcome"]);
+  const seconds = ctx.metrics.histogram("tain_job_duration_seconds", "How long they took.", ["queue"], SECONDS);
   const worker: Worker<Payload, void, Name> = new Worker<Payload, void, Name>(
     name,
     async (job, token, cancelled) => {
       const signal = cancelled ? AbortSignal.any([ctx.stopping, cancelled]) : ctx.stopping;
       underWay += 1;
+      const startedAt = performance.now();
+      let outcome = "failed";
       // Never fewer while any is under way, or what ends would not bring the next with it.
       worker.concurrency = Math.min(concurrency, Math.max(worker.concurrency, underWay + FETCHED_AHEAD));
       try {
         await withRetryPolicy(ctx, job, token, signal, () => run(job, signal, token));
+        outcome = "done";
+      } catch (error) {
+        if (isWaiting(error)) outcome = "waits";
+        throw error;
       } finally {
+        ended.inc({ queue: name, outcome });
+        seconds.observe({ queue: name }, (performance.now() - startedAt) / 1_000);
         underWay -= 1;
         if (underWay === 0) worker.concurrency = fewest;
       }

@@ -12,10 +12,12 @@ import type { Bucket, CallerQuota, Taken } from "./callers/quota.ts";
 import { freshnessHeaders, wantsNoCache } from "./dialect/freshness.ts";
 import { isUnchanged, quotaHeaders } from "./dialect/reply.ts";
 import type { RequestIds } from "./dialect/request-id.ts";
+import type { ApiMeter, Metered, Tally } from "./metering.ts";
 import { homeOf, type Page } from "./page.ts";
 
 /** How a request was answered that may come again as it is. */
 export interface Known {
+  metered: Metered;
   caller: Caller;
   /** Names the page among those that are kept. */
   key: string;
@@ -41,6 +43,8 @@ interface Remembered {
   headers: readonly string[];
   headersWithBody: readonly string[];
   bytes: number;
+  /** What counts it when it is answered again. */
+  tallies: { unchanged: Tally; whole: Tally };
   /** What says how fresh it is, for this second. */
   freshness: { confirmedMs: number | null; second: number; headers: readonly string[] };
 }
@@ -70,24 +74,26 @@ export class Again {
   readonly #quota: CallerQuota;
   readonly #pages: Kept<Page>;
   readonly #requestIds: RequestIds;
+  readonly #meter: ApiMeter;
   readonly #ways: LRUCache<string, Remembered> | null;
 
   constructor(
     ctx: ApiContext,
-    parts: { callers: Callers; quota: CallerQuota; pages: Kept<Page>; requestIds: RequestIds },
+    parts: { callers: Callers; quota: CallerQuota; pages: Kept<Page>; requestIds: RequestIds; meter: ApiMeter },
   ) {
     this.#ctx = ctx;
     this.#callers = parts.callers;
     this.#quota = parts.quota;
     this.#pages = parts.pages;
     this.#requestIds = parts.requestIds;
+    this.#meter = parts.meter;
     const maxSize = Math.floor(ctx.config.pageCacheBytes * PART);
     const sizeCalculation = ({ bytes }: Remembered, signature: string) => signature.length + bytes + OVERHEAD_BYTES;
     this.#ways = maxSize === 0 ? null : new LRUCache({ maxSize, sizeCalculation });
   }
 
   /** Remembers how this request was answered with a page that is kept. */
-  remember(exchange: Exchange, { caller, key, page, bucket, encoding, headers, bodyHeaders }: Known): void {
+  remember(exchange: Exchange, { metered, caller, key, page, bucket, encoding, headers, bodyHeaders }: Known): void {
     const signature = this.#signatureOf(exchange);
     if (signature === null) return;
     const { authorization } = exchange.headers;
@@ -95,6 +101,7 @@ export class Again {
     if (authorization !== undefined && credential === null) return;
     const { ETag, "Last-Modified": lastModified } = headers;
     const lasting = Object.entries(headers).flat();
+    const again: Metered = { ...metered, source: "kept" };
     const headersWithBody = [...lasting, ...Object.entries(bodyHeaders).flat()];
     this.#ways?.set(signature, {
       credential,
@@ -108,6 +115,7 @@ export class Again {
       headers: lasting,
       headersWithBody,
       bytes: lasting.join("").length * 2,
+      tallies: { unchanged: this.#meter.tally(again, 304), whole: this.#meter.tally(again, 200) },
       freshness: { confirmedMs: 0, second: 0, headers: [] },
     });
   }
@@ -156,6 +164,7 @@ export class Again {
     const unchanged = isUnchanged(way.validators, headers);
     // GitHub docs: a 304 is free to those who are authorised.
     if (unchanged && way.credential !== null) this.#quota.undo(taken);
+    (unchanged ? way.tallies.unchanged : way.tallies.whole).count += 1;
     const quota = Object.entries(quotaHeaders(this.#quota.figuresOf(taken), way.bucket)).flat();
     return unchanged
       ? { status: 304, headers: way.headers.concat(own, fresh, quota), body: null }

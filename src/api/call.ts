@@ -14,7 +14,7 @@ import type { ForwardCache } from "./forward/cache/cache.ts";
 import type { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 import type { Page } from "./page.ts";
 
-export interface ApiContext extends Pick<Context, "config" | "db" | "redis" | "clock" | "random" | "log"> {
+export interface ApiContext extends Pick<Context, "config" | "db" | "redis" | "clock" | "random" | "log" | "metrics"> {
   mirror: MirrorReader;
   /** What upstream answered to what is only passed on; null: nothing of it is kept. */
   forwarded: ForwardCache | null;
@@ -85,6 +85,8 @@ export interface Answer {
   isUncached?: true;
   /** Where the body is kept; `body` is null then. */
   page?: Page;
+  /** It was kept before this request came. */
+  isKept?: true;
   /** Upstream's own answer as it arrives; `body` is null then. It has all its headers. */
   stream?: NonNullable<Reply["stream"]>;
 }

@@ -20,6 +20,7 @@ import { ForwardCache } from "./forward/cache/cache.ts";
 import { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 import { Graphql } from "./graphql/handle.ts";
 import { ChangeStreams } from "./graphql/subscribe/change-streams.ts";
+import { ApiMeter } from "./metering.ts";
 import type { Match, Operation } from "./operation.ts";
 import { openPages } from "./page.ts";
 import { Rest } from "./rest/handle.ts";
@@ -76,10 +77,13 @@ export function openApi(
   const callers = new Callers(ctx, quota);
   const changes = new ChangeStreams(ctx);
   const pages = openPages(ctx.config.pageCacheBytes);
-  const again = new Again(ctx, { callers, quota, pages, requestIds });
+  const meter = new ApiMeter(ctx.metrics);
+  ctx.metrics.watchPool("reads", reads);
+  const again = new Again(ctx, { callers, quota, pages, requestIds, meter });
+  const forms = new Map(REST_OPERATIONS.map(({ path, route }) => [route, formOf(path, route)]));
   const parameters = knownParameters(REST_OPERATIONS, readPublished());
-  const rest = new Rest({ ctx, callers, quota, pages, again, requestIds, parameters });
-  const graphql = new Graphql({ ctx, callers, quota, changes, requestIds, timeoutMs, unreadMs });
+  const rest = new Rest({ ctx, meter, forms, callers, quota, pages, again, requestIds, parameters });
+  const graphql = new Graphql({ ctx, meter, callers, quota, changes, requestIds, timeoutMs, unreadMs });
   const query = (exchange: Exchange) => graphql.handle(exchange);
   return {
     routes: [
@@ -128,6 +132,11 @@ function restRoutes(handle: (exchange: Exchange, match: Match) => Promise<Reply>
           })),
         ],
   );
+}
+
+/** The operation's path by name, with a star for each value, as the forms of other routes have it. */
+function formOf(path: string, { run }: Operation): string {
+  return (run.of === "service" ? path : `/repos/:owner/:repo${below(path)}`).replace(/:\w+/g, "*");
 }
 
 /** An operation on the repository itself has the path `/`. */

@@ -39,6 +39,12 @@ export interface Setting<T> {
 /** Every setting, in the order in which the documentation lists them. */
 export const SETTINGS = {
   port: { name: "PORT", read: port, default: "8080", about: "The port of the API, the receiver and the probes." },
+  metricsPort: {
+    name: "METRICS_PORT",
+    read: port,
+    about:
+      "The port at which a worker or the scheduler tells its figures (`/-/metrics`). Each needs its own where they share a machine; `npm start` gives the scheduler the next one. Unset: they tell none. A web process tells its own, and those of the whole mirror, at `PORT`.",
+  },
   host: { name: "HOST", read: word, default: "0.0.0.0", about: "The address to listen on." },
   publicUrl: {
     name: "PUBLIC_URL",

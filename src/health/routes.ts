@@ -1,11 +1,12 @@
 import type { Context } from "../context.ts";
 import { json, type Reply } from "../http/reply.ts";
 import type { Handler, Route } from "../http/router.ts";
+import { metricsRoute } from "./metrics.ts";
 import { isOperator } from "./operator.ts";
 import { type Missing, missingParts } from "./readiness.ts";
 import { loadStatus } from "./status.ts";
 
-type Watched = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">;
+type Watched = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log" | "metrics">;
 
 interface HealthParts<Quota> {
   /** What upstream still lets each credential do. */
@@ -16,7 +17,7 @@ interface HealthParts<Quota> {
   otherwise: Handler;
 }
 
-/** The probes and the status. */
+/** The probes, the status and the metrics. */
 export function health<Quota>(ctx: Watched, { quota, forecast, otherwise }: HealthParts<Quota>): Route[] {
   const tell = teller(ctx);
   return [
@@ -42,6 +43,7 @@ export function health<Quota>(ctx: Watched, { quota, forecast, otherwise }: Heal
         return told(200, await loadStatus(ctx, quota, forecast));
       },
     },
+    metricsRoute(ctx, otherwise),
   ];
 }
 

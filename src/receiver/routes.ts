@@ -7,6 +7,7 @@ import type { Route } from "../http/router.ts";
 import { acceptDelivery } from "../inbox/accept.ts";
 import { openDispatch } from "../inbox/dispatch.ts";
 import { openInboxWriter } from "../inbox/writer.ts";
+import { BoundedLabel } from "../operations/metrics.ts";
 import { RedisDisk } from "../operations/redis-disk.ts";
 import { requireOf } from "./binding.ts";
 import { CommonSecret } from "./common-secret.ts";
@@ -16,9 +17,11 @@ import { readPayload } from "./payload.ts";
 import { Refusals } from "./refusals.ts";
 import { Signatures } from "./verify.ts";
 
-type Receiving = Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "log">;
+type Receiving = Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "log" | "metrics">;
 
 const PATH = "/webhooks";
+/** The service has some 70. */
+const MOST_EVENTS = 120;
 
 export interface Receiver {
   routes: Route[];
@@ -38,9 +41,15 @@ export function openReceiver(ctx: Receiving): Receiver {
   const signatures = new Signatures(ctx.config.webhookSecrets);
   const refusals = new Refusals(ctx);
   const common = new CommonSecret(ctx.log);
+  const arrived = ctx.metrics.counter("tain_deliveries_received_total", "Webhook requests, by what came of them.", [
+    "event",
+    "outcome",
+  ]);
+  const events = new BoundedLabel(MOST_EVENTS);
 
   const receive = async (exchange: Exchange): Promise<Reply> => {
     const receivedAt = ctx.clock.now();
+    let named = "unknown";
     try {
       const envelope = readEnvelope(exchange.headers);
       const { form, hookId, guid, event } = envelope;
@@ -48,15 +57,20 @@ export function openReceiver(ctx: Receiving): Receiver {
       // The signature is over the exact bytes, and nothing is said of them before it is checked.
       const signer = await signatures.require(body.bytes, envelope);
       const delivery = { hookId, guid, event, ...readPayload(form, body.bytes), receivedAt };
+      // Before the signature is checked, anybody could have named it.
+      named = events.of(event);
       if (signer) requireOf(signer, delivery);
       else common.note(envelope);
       const { status, postgresError } = await acceptDelivery(ctx, into, delivery);
       refusals.kept(postgresError);
+      arrived.inc({ event: named, outcome: postgresError ? "kept in Redis" : status });
       const { action } = delivery;
       ctx.log.debug({ guid, event, action, status, reason: postgresError?.message }, "A delivery arrived");
       return json(202, { delivery: guid, status });
     } catch (error) {
-      return refusals.reply(error, exchange);
+      const reply = refusals.reply(error, exchange);
+      arrived.inc({ event: named, outcome: `refused with ${reply.status}` });
+      return reply;
     }
   };
   const other = ({ method }: Exchange) =>

@@ -5,6 +5,7 @@ import { Redis } from "ioredis";
 import { openDatabase } from "../../db/database.ts";
 import { type Config, parseConfig } from "../../src/config.ts";
 import { openLog } from "../../src/operations/log.ts";
+import { Metrics } from "../../src/operations/metrics.ts";
 import { type ClientLimits, openUpstream } from "../../src/upstream/client/client.ts";
 import type { Upstream } from "../../src/upstream/client/upstream.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
@@ -131,6 +132,7 @@ export async function openUpstreamWorld(play: Play, options: WorldOptions = {}):
       log,
       clock: { now: () => new Date(now) },
       random: () => 0.5,
+      metrics: new Metrics(),
     };
   };
   const open = (ctx: UpstreamWorld["ctx"]) => {

@@ -62,7 +62,7 @@ interface RememberedCaller {
  * in this process alone.
  */
 export class UpstreamCallers {
-  readonly #ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log">;
+  readonly #ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics">;
   /** Asks with a caller's own token. */
   readonly upstream: OnBehalf;
   readonly #known = new LRUCache<string, RememberedCaller>({ max: REMEMBERED });
@@ -70,7 +70,7 @@ export class UpstreamCallers {
   readonly #refused = new LRUCache<string, Refused>({ max: REMEMBERED });
   readonly #asking = new Map<string, Promise<RememberedCaller | null>>();
 
-  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log">) {
+  constructor(ctx: Pick<Context, "config" | "db" | "clock" | "random" | "log" | "metrics">) {
     this.#ctx = ctx;
     this.upstream = openOnBehalf(ctx);
   }

@@ -4,6 +4,7 @@ interface Node {
   /** Behind any number of segments. */
   many: Node | null;
   methods: readonly string[];
+  form: string;
 }
 
 /** Forms of paths, in which `*` stands for one segment and `**` for any number of them. */
@@ -20,12 +21,13 @@ export class PathTree {
         else node = node.fixed.getOrInsertComputed(segment, newNode);
       }
       node.methods = methods.split(" ");
+      node.form = form;
     }
   }
 
-  /** Whether a path has one of the forms with this method; a HEAD is a GET. A trailing slash is a segment of its own. */
-  has(method: string, path: string): boolean {
-    return matches(this.#root, path.split("/").slice(1), 0, nameOf(method));
+  /** The form that a path has with this method; null: it has none. A HEAD is a GET. A trailing slash is a segment of its own. */
+  formOf(method: string, path: string): string | null {
+    return formOf(this.#root, path.split("/").slice(1), 0, nameOf(method));
   }
 
   /** Whether a form of one `*` for each segment, or of words, ends in the very word that the path ends in. */
@@ -42,20 +44,22 @@ function nameOf(method: string): string {
 }
 
 /** A form has one `**` at most, so this takes no more steps than a few for each segment. */
-function matches(node: Node, segments: readonly string[], at: number, method: string): boolean {
+function formOf(node: Node, segments: readonly string[], at: number, method: string): string | null {
   const segment = segments[at];
-  if (segment === undefined) {
-    return node.methods.includes(method) || (node.many?.methods.includes(method) ?? false);
-  }
-  const fixed = node.fixed.get(segment);
-  if (fixed && matches(fixed, segments, at + 1, method)) return true;
-  if (node.any && segment !== "" && matches(node.any, segments, at + 1, method)) return true;
   const { many } = node;
-  if (!many) return false;
-  for (let end = at; end <= segments.length; end++) if (matches(many, segments, end, method)) return true;
-  return false;
+  if (segment === undefined) return [node, many].find((one) => one?.methods.includes(method))?.form ?? null;
+  const fixed = node.fixed.get(segment);
+  const named = (fixed && formOf(fixed, segments, at + 1, method)) ?? null;
+  if (named !== null) return named;
+  const any = node.any && segment !== "" ? formOf(node.any, segments, at + 1, method) : null;
+  if (any !== null || !many) return any;
+  for (let end = at; end <= segments.length; end++) {
+    const form = formOf(many, segments, end, method);
+    if (form !== null) return form;
+  }
+  return null;
 }
 
 function newNode(): Node {
-  return { fixed: new Map(), any: null, many: null, methods: [] };
+  return { fixed: new Map(), any: null, many: null, methods: [], form: "" };
 }

@@ -9,7 +9,12 @@ const TREE = new PathTree(routes);
  * @param path below the API's address
  */
 export function isServiceRoute(method: string, path: string): boolean {
-  return TREE.has(method, named(path));
+  return serviceRoute(method, path) !== null;
+}
+
+/** The route that the service publishes for such a path, with a star for each name in it; null: there is none. Pure. */
+export function serviceRoute(method: string, path: string): string | null {
+  return TREE.formOf(method, named(path));
 }
 
 /**

@@ -18,6 +18,7 @@ import { freshnessHeaders } from "../dialect/freshness.ts";
 import { serverHeaders } from "../dialect/identity.ts";
 import { agentMissing, commonHeaders, dialectReply, hasAgent, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
+import { type ApiMeter, kindOf, type Metered } from "../metering.ts";
 import { encoded, ownBytes } from "../page.ts";
 import { passedReply } from "../rest/respond.ts";
 import { type Count, GraphqlCall } from "./call.ts";
@@ -50,6 +51,7 @@ const MUTATION_MS = 120_000;
 
 export interface GraphqlParts {
   ctx: ApiContext;
+  meter: ApiMeter;
   callers: Callers;
   quota: CallerQuota;
   /** How long a query may take. */
@@ -64,6 +66,7 @@ export interface GraphqlParts {
 interface Progress {
   exchange: Exchange;
   requestId: string;
+  metered: Metered;
   /** Which server this is. */
   server: Record<string, string>;
   figures: QuotaFigures | null;
@@ -123,12 +126,20 @@ export class Graphql {
   }
 
   async handle(exchange: Exchange): Promise<Reply> {
+    const { meter } = this.#parts;
+    const metered = meter.begin("/graphql", exchange.method, exchange.headers["user-agent"]);
+    const answered = await this.#handle(exchange, metered);
+    meter.end(metered, answered.status);
+    return answered;
+  }
+
+  async #handle(exchange: Exchange, metered: Metered): Promise<Reply> {
     const { ctx, requestIds } = this.#parts;
     const requestId = requestIds.next();
     const text = await bodyText(exchange, MAX_BODY_BYTES);
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);
     const server = serverHeaders(ctx.config, exchange.path.startsWith("/api/"));
-    const progress: Progress = { exchange, requestId, server, figures: null, freshness: {}, limit: null };
+    const progress: Progress = { exchange, requestId, metered, server, figures: null, freshness: {}, limit: null };
     try {
       return await this.#answer(progress, text);
     } catch (error) {
@@ -146,6 +157,7 @@ export class Graphql {
     const { ctx, quota, changes, timeoutMs } = this.#parts;
     const { exchange, requestId } = progress;
     const caller = await this.#identify(exchange);
+    progress.metered.caller = kindOf(caller);
     const api = apiAddress(ctx.config, exchange, { isEnterprise: exchange.path.startsWith("/api/") });
     progress.figures = await quota.figures(caller, "graphql");
     const key = answerKey(text, { api, caller });
@@ -224,6 +236,7 @@ export class Graphql {
     if (points > 0 && (await this.#spend(progress, caller, points)))
       return reply(progress, 200, quotaSpentText(caller.userId));
     const { headers, gone } = exchange;
+    progress.metered.source = "forwarded";
     const answer = await forwardWhole(this.#parts.ctx, caller, whole, { headers, body: text, api, gone, requestId });
     return passedReply(requestId, answer);
   }
@@ -247,6 +260,7 @@ export class Graphql {
     const confirmedAt = kept && confirmationOfKept(kept, reading.soFar());
     if (!kept || confirmedAt === undefined) return null;
     if (await this.#spend(progress, caller, kept.points)) return reply(progress, 200, quotaSpentText(caller.userId));
+    progress.metered.source = "kept";
     progress.freshness = freshnessHeaders({ confirmedAt }, { now: clock.now(), staleAfterMs: config.staleAfterMs });
     const { headers } = progress.exchange;
     const encoding = encodingOf(kept.bytes, headers["accept-encoding"]);

@@ -24,7 +24,8 @@ import { forward } from "../forward/forwarding.ts";
 import { readByMirror } from "../forward/mirror-reads.ts";
 import { notServed } from "../forward/not-served.ts";
 import { mayBePassed, passThrough } from "../forward/pass-through.ts";
-import { isServiceWord } from "../forward/service-routes.ts";
+import { isServiceWord, serviceRoute } from "../forward/service-routes.ts";
+import { type ApiMeter, kindOf, type Metered, type Source } from "../metering.ts";
 import type { Match, Operation } from "../operation.ts";
 import type { Page } from "../page.ts";
 import { keptOrRendered } from "./kept-pages.ts";
@@ -44,6 +45,9 @@ const PREFLIGHT = {
 
 export interface RestParts {
   ctx: ApiContext;
+  meter: ApiMeter;
+  /** The form of each operation's path. */
+  forms: ReadonlyMap<Operation, string>;
   callers: Callers;
   quota: CallerQuota;
   pages: Kept<Page>;
@@ -69,20 +73,33 @@ export class Rest {
   }
 
   /** Whatever is wrong with a request is a reply, too; an error is our own. @param match null: we serve no such operation */
-  handle(exchange: Exchange, match: Match | null): Promise<Reply> {
+  async handle(exchange: Exchange, match: Match | null): Promise<Reply> {
+    const { meter, again, forms } = this.#parts;
+    const { method, headers } = exchange;
     const { path } = pathInApi(exchange);
     const isAnother = match !== null && endsInNumber(match, path) && isServiceWord(exchange.method, path);
     const served = isAnother ? null : match;
-    return this.#parts.again.answer(exchange, (learnt) => this.#answer(exchange, served, learnt));
+    return again.answer(exchange, async (learnt) => {
+      const route = served ? forms.get(served.route) : serviceRoute(method, path);
+      const metered = meter.begin(route ?? "other", method, headers["user-agent"]);
+      const reply = await this.#answer(exchange, served, { metered, learnt });
+      meter.end(metered, reply.status);
+      return reply;
+    });
   }
 
-  async #answer(exchange: Exchange, match: Match | null, learnt: Standings | undefined): Promise<Reply> {
+  async #answer(
+    exchange: Exchange,
+    match: Match | null,
+    { metered, learnt }: { metered: Metered; learnt: Standings | undefined },
+  ): Promise<Reply> {
     const requestId = this.#parts.requestIds.next();
     if (exchange.method === "OPTIONS") return dialectReply(requestId, { status: 204, headers: PREFLIGHT, body: null });
     const body = await bodyText(exchange);
     if (!hasAgent(exchange.headers)) return agentMissing(requestId);
     const progress: Progress = {
       requestId,
+      metered,
       identity: serverHeaders(this.#parts.ctx.config, pathInApi(exchange).isEnterprise),
       version: API_VERSIONS[1],
       media: { form: null, patch: null },
@@ -92,9 +109,12 @@ export class Rest {
     };
     try {
       const passed = await this.#asApp(exchange, body);
+      if (passed) metered.source = "forwarded";
       if (passed) return passedReply(requestId, { ...passed, headers: { ...progress.identity, ...passed.headers } });
       const { call, served } = await this.#open(exchange, match, { progress, body, learnt });
-      return await replyTo(this.#parts, { exchange, call, answer: await this.#run(call, served), progress });
+      const answer = await this.#run(call, served);
+      metered.source = sourceOf(answer);
+      return await replyTo(this.#parts, { exchange, call, answer, progress });
     } catch (error) {
       // For nobody: what was read for the caller was given up.
       if (isRead(exchange.method) && exchange.gone.aborted)
@@ -135,6 +155,7 @@ export class Rest {
     const version = apiVersion(headers["x-github-api-version"]);
     progress.version = version;
     const caller = await this.#identify(exchange, progress);
+    progress.metered.caller = kindOf(caller);
     if (caller.kind === "user") Object.assign(progress.identity, scopeHeaders(caller.scopes, match?.route ?? null));
     if (caller.kind === "anonymous" && ctx.config.anonymous === "off")
       throw new ApiFault(401, "Must authenticate to access this API.", { documentationUrl: DOCS });
@@ -221,6 +242,12 @@ export class Rest {
     const { body, isFinal } = await inForm(answer.body.toString(), form, this.#markdown, this.#parts.ctx.mirror.pace);
     return { ...answer, body, ...(isFinal ? {} : { isUncached: true }) };
   }
+}
+
+function sourceOf({ stream, headers, isKept }: Answer): Source {
+  if (!stream) return isKept ? "kept" : "mirror";
+  const outcome = headers?.["X-Cache"];
+  return outcome === undefined || outcome === "miss" ? "forwarded" : "cache";
 }
 
 /** Whether the path ends where we expect a number. */

@@ -60,5 +60,5 @@ function isPage({ status, contentType, headers, isUncached, notFresh }: Answer):
 
 function answerOf(page: Page, confirmedAt: Date | null): Answer {
   const { link, lastModified } = page;
-  return { status: 200, body: null, page, link, lastModified, confirmedAt };
+  return { status: 200, body: null, page, link, lastModified, confirmedAt, isKept: true };
 }

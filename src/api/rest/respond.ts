@@ -19,12 +19,14 @@ import {
   versionHeaders,
 } from "../dialect/reply.ts";
 import type { ApiVersion } from "../dialect/version.ts";
+import type { Metered } from "../metering.ts";
 import { encoded, type Page } from "../page.ts";
 import { keyOf } from "./kept-pages.ts";
 
 /** What is known of a request so far. A fault is answered with as much of it as there is. */
 export interface Progress {
   requestId: string;
+  metered: Metered;
   version: ApiVersion;
   media: MediaType;
   /** Which server this is, and what the caller's token is good for. */
@@ -45,7 +47,7 @@ interface AnsweredCall {
 /** An operation's answer with all its headers; 304 where the caller has it already. */
 export async function replyTo(
   { ctx, quota, again }: { ctx: ApiContext; quota: CallerQuota; again: Again },
-  { exchange, call, answer, progress: { bucket, figures, requestId, identity } }: AnsweredCall,
+  { exchange, call, answer, progress: { bucket, figures, requestId, identity, metered } }: AnsweredCall,
 ): Promise<Reply> {
   const { caller, headers: request } = call;
   const { status, page } = answer;
@@ -69,7 +71,15 @@ export async function replyTo(
   const isPlain = new URLSearchParams(exchange.search).size === call.query.size;
   if (page && form && isPlain) {
     const { "X-GitHub-Request-Id": _, ...common } = commonHeaders(requestId);
-    again.remember(exchange, { caller, key: keyOf(call), page, bucket, headers: { ...common, ...lasting }, ...form });
+    again.remember(exchange, {
+      metered,
+      caller,
+      key: keyOf(call),
+      page,
+      bucket,
+      headers: { ...common, ...lasting },
+      ...form,
+    });
   }
   // GitHub docs: a 304 is free to those who are authorised.
   const refunded = () => (caller.kind === "user" ? quota.refund(caller, bucket, 1) : figures);

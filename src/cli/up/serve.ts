@@ -45,11 +45,13 @@ export async function serve({ env: given, demonstrating, tree, output, signal }:
     const databaseUrl = logins?.[name === "web" ? "web" : "worker"];
     const stopWithinMs = Math.round(config.shutdownMs * STOP_SHARES[name]);
     // The process gives up by itself a moment before it would be killed, and says so.
+    const next = name === "scheduler" && config.metricsPort !== null ? config.metricsPort + 1 : null;
+    const metricsPort = next === null ? {} : { METRICS_PORT: String(next) };
     const limit = `${Math.max(100, stopWithinMs - 200)}ms`;
     tree.start({
       name,
       entry: new URL(entry, import.meta.url),
-      env: { ...env, ...(databaseUrl && { DATABASE_URL: databaseUrl }), SHUTDOWN_TIMEOUT: limit },
+      env: { ...env, ...(databaseUrl && { DATABASE_URL: databaseUrl }), ...metricsPort, SHUTDOWN_TIMEOUT: limit },
       stopWithinMs,
     });
   };

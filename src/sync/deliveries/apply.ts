@@ -17,6 +17,7 @@ import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
 import { tryAgain } from "../problems/problems.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
 import type { Ask } from "./events.ts";
+import { meterSettled } from "./metering.ts";
 import { InvalidPayloadError } from "./payload.ts";
 import { type Parsed, parse, read, type Shown } from "./read.ts";
 import { observeCounts } from "./review-comment-counts.ts";
@@ -38,7 +39,7 @@ export async function applyDeliveries(
   deliveryIds: readonly string[],
 ): Promise<Map<string, Applied | InvalidPayloadError>> {
   const outcomes = new Map<string, Applied | InvalidPayloadError>();
-  const { marks, selects } = await ctx.db.transaction(async (tx) => {
+  const { marks, selects, open } = await ctx.db.transaction(async (tx) => {
     const [open, named] = await together([takeDeliveries(tx, deliveryIds), findNamed(tx, deliveryIds)]);
     for (const id of deliveryIds) outcomes.set(id, "known");
     for (const { id, payload } of open) if (payload === null) outcomes.delete(id);
@@ -80,8 +81,9 @@ export async function applyDeliveries(
 
     for (const { id, ignored } of settled) outcomes.set(id, ignored === null ? "applied" : "ignored");
     for (const { id, error } of invalid) outcomes.set(id, error);
-    return { marks, selects: shown.some(({ installed }) => installed !== null) };
+    return { marks, selects: shown.some(({ installed }) => installed !== null), open };
   });
+  meterSettled(ctx, open, outcomes);
   if (selects) await select(ctx);
   await enqueueMarks(ctx, marks);
   return outcomes;

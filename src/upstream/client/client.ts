@@ -19,6 +19,7 @@ import { CredentialRejectedError } from "./errors.ts";
 import type { Attempt } from "./exchange.ts";
 import { Gate, MOST_OPENED, MOST_UNDER_WAY } from "./gate.ts";
 import { askGraphql } from "./graphql-asking.ts";
+import { UpstreamMeter } from "./metering.ts";
 import type { Conditional, Opened } from "./opened.ts";
 import { type Received, Transport, type TransportLimits } from "./transport.ts";
 import type {
@@ -33,7 +34,7 @@ import type {
 } from "./upstream.ts";
 import { rawAnswer, writeRequest } from "./write.ts";
 
-type UpstreamContext = Pick<Stores, "config" | "db" | "redis" | "clock" | "random" | "log">;
+type UpstreamContext = Pick<Stores, "config" | "db" | "redis" | "clock" | "random" | "log" | "metrics">;
 
 export interface ClientLimits extends TransportLimits {
   /** The wait before the first repetition, on average; the second is twice as long. */
@@ -64,6 +65,7 @@ class UpstreamClient implements Upstream {
     this.#ctx = {
       ...stores,
       keyring,
+      meter: new UpstreamMeter(stores.metrics),
       quota: new Quota(stores, keyring.ledgerOf),
       transport: new Transport(stores.config.upstreamUrl, limits),
       gate: new Gate(),

@@ -12,6 +12,7 @@ import {
   QuotaSpentError,
   UpstreamUnavailableError,
 } from "./errors.ts";
+import type { Metered, UpstreamMeter } from "./metering.ts";
 import { OWN_HEADERS, type Received, type Transport, type TransportRequest } from "./transport.ts";
 import { isSuspension } from "./wording.ts";
 
@@ -46,6 +47,7 @@ export interface Attempt extends Omit<AnsweredRequest, "lease"> {
 
 export interface ExchangeContext extends Pick<Stores, "clock" | "log"> {
   keyring: Keyring;
+  meter: UpstreamMeter;
   quota: Quota;
   transport: Transport;
 }
@@ -72,13 +74,19 @@ async function send(ctx: ExchangeContext, ask: Ask): Promise<AnsweredRequest> {
     const seenAt = ctx.clock.now();
     isCharged = true;
     const headers = { ...sent, ...condition?.headers };
+    const startedAt = performance.now();
     const received = await ctx.transport.send({ ...request, headers, signal: demand.signal });
+    ctx.meter.answered(meteredOf(ask), received.status, startedAt);
     return { lease, received, seenAt, sent, condition };
   } catch (error) {
     if (error instanceof UpstreamUnavailableError && error.outage === "unreachable") isCharged = false;
     await ctx.quota.settle(lease, { headers: null, charged: isCharged ? lease.cost : 0 });
     throw error;
   }
+}
+
+function meteredOf({ request, demand }: Ask): Metered {
+  return { path: request.path, bucket: demand.bucket, class: demand.priority };
 }
 
 /** What the credential has to show; an installation may have to ask for its token first. */
@@ -106,10 +114,12 @@ async function renew({ keyring, quota }: ExchangeContext, answered: AnsweredRequ
 
 /** Tells the budget what the answer means for it. */
 async function settle(
-  { keyring, quota, clock, log }: ExchangeContext,
-  { demand: { bucket }, judge }: Ask,
+  { keyring, quota, meter, clock, log }: ExchangeContext,
+  ask: Ask,
   { lease, ...answered }: AnsweredRequest,
 ): Promise<Attempt> {
+  const { judge } = ask;
+  const { bucket } = ask.demand;
   const { received, seenAt } = answered;
   const { status, headers } = received;
   const { credential } = lease;
@@ -136,6 +146,7 @@ async function settle(
     return { ...attempt, refusal: new QuotaSpentError(bucket, retryAt) };
   }
   // A failure may come from a proxy on the way, whose headers say nothing of quotas.
+  meter.charged(meteredOf(ask), charged ?? lease.cost);
   const isOwn = status < 500 || headers["x-ratelimit-limit"] !== undefined;
   await quota.settle(lease, { headers: isOwn ? headers : null, charged, alsoSeen: figures });
   return { ...attempt, refusal: null };

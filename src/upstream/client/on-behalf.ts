@@ -2,6 +2,7 @@ import type { Stores } from "../../stores.ts";
 import { graphqlPath } from "./address.ts";
 import { readAnswer } from "./answer.ts";
 import { UpstreamUnavailableError } from "./errors.ts";
+import { UpstreamMeter } from "./metering.ts";
 import type { Conditional, Opened } from "./opened.ts";
 import { Places } from "./places.ts";
 import { OWN_HEADERS, type Received, Transport, type TransportRequest } from "./transport.ts";
@@ -61,7 +62,16 @@ export interface OnBehalf {
 export function openOnBehalf({
   config: { upstreamUrl },
   clock,
-}: Pick<Stores, "clock"> & { config: { upstreamUrl: string } }): OnBehalf {
+  metrics,
+}: Pick<Stores, "clock" | "metrics"> & { config: { upstreamUrl: string } }): OnBehalf {
+  const meter = new UpstreamMeter(metrics);
+  const metered = async <One extends { status: number }>(path: string, ask: () => Promise<One>): Promise<One> => {
+    const startedAt = performance.now();
+    const answer = await ask();
+    const bucket = path === graphqlPath(upstreamUrl) ? "graphql" : "core";
+    meter.answered({ path, bucket, class: "own" }, answer.status, startedAt);
+    return answer;
+  };
   const transport = new Transport(upstreamUrl, LIMITS);
   const forwarding = new Transport(upstreamUrl, {
     ...LIMITS,
@@ -75,17 +85,15 @@ export function openOnBehalf({
   const sendBy =
     (by: Transport): Send =>
     ({ token, method, path, headers = {}, body = null }) =>
-      by.send({ method, path, body, headers: { ...common(token), ...headers } });
+      metered(path, () => by.send({ method, path, body, headers: { ...common(token), ...headers } }));
   const graphqlBy =
     (by: Transport): SendGraphql =>
-    ({ token, query, variables }) =>
-      by.send({
-        method: "POST",
-        path: graphqlPath(upstreamUrl),
-        isAbsolute: true,
-        headers: { ...common(token), "content-type": "application/json" },
-        body: JSON.stringify({ query, variables }),
-      });
+    ({ token, query, variables }) => {
+      const path = graphqlPath(upstreamUrl);
+      const headers = { ...common(token), "content-type": "application/json" };
+      const body = JSON.stringify({ query, variables });
+      return metered(path, () => by.send({ method: "POST", path, isAbsolute: true, headers, body }));
+    };
   return {
     identity: { send: sendBy(identifying), graphql: graphqlBy(identifying) },
     forward: async ({ token, method, path, isAbsolute = false, headers, body, signal, conditional }) => {
@@ -94,7 +102,7 @@ export function openOnBehalf({
         const sent: Record<string, string> = { ...common(token), ...headers };
         const all = { ...sent, ...conditional?.(sent) };
         const asked = { method, path, isAbsolute, body: body ?? null, headers: all, signal };
-        const opened = await forwarding.open(asked);
+        const opened = await metered(path, () => forwarding.open(asked));
         opened.body.once("close", () => place[Symbol.dispose]());
         return opened;
       } catch (error) {
@@ -112,7 +120,8 @@ export function openOnBehalf({
     write: async (token, write) => {
       const seenAt = clock.now();
       const { headers, ...request } = writeRequest(write);
-      return rawAnswer(await transport.send({ ...request, headers: { ...common(token), ...headers } }), seenAt);
+      const sent = { ...request, headers: { ...common(token), ...headers } };
+      return rawAnswer(await metered(request.path, () => transport.send(sent)), seenAt);
     },
     graphql: graphqlBy(transport),
     close: async () => {

@@ -1,0 +1,118 @@
+import type { SyncState } from "../../db/schema/states.ts";
+import { sql } from "../../db/sql.ts";
+import type { Context } from "../context.ts";
+import { reasonOf } from "../operations/failure.ts";
+import { queueCounts } from "../queues/counts.ts";
+import type { QuotaReport } from "../upstream/quota/report.ts";
+
+type Watched = Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log" | "metrics">;
+
+/** One state of mirrored repositories. */
+interface StateRow {
+  state: SyncState;
+  count: number;
+  /** Null: upstream has confirmed none of them yet. */
+  oldest: Date | null;
+}
+
+interface WaitingRow {
+  deliveries: number;
+  oldestDelivery: Date | null;
+  marks: number;
+  oldestMark: Date | null;
+  audits: number;
+  drifted: number;
+  missed: number;
+}
+
+/**
+ * Adds what the stores say of the whole mirror. Each web process tells the same, so a dashboard takes the largest. While a
+ * store is away, its figures are left out, and `tain_store_up` says which it is.
+ */
+export function watchFleet(ctx: Watched, quota: () => Promise<QuotaReport[]>): void {
+  const { metrics, clock, db, log } = ctx;
+  const repositories = metrics.gauge("tain_repositories", "Mirrored repositories, by their state.", ["state"]);
+  const lag = metrics.gauge(
+    "tain_repository_lag_seconds",
+    "Since upstream last confirmed the repository of this state that it was longest ago for.",
+    ["state"],
+  );
+  const problems = metrics.gauge("tain_problems", "What fails by itself and says so in the status.", ["task"]);
+  const pending = metrics.gauge("tain_deliveries_pending", "Acknowledged deliveries that are not applied yet.", []);
+  const pendingAge = metrics.gauge("tain_deliveries_oldest_pending_seconds", "Age of the oldest of them.", []);
+  const marks = metrics.gauge("tain_marks_due", "Resources that upstream is to be asked about by now.", []);
+  const marksAge = metrics.gauge("tain_marks_oldest_due_seconds", "How long the first of them is due.", []);
+  const audits = metrics.gauge("tain_audited_repositories", "Repositories whose last audit has ended.", ["outcome"]);
+  const missed = metrics.gauge("tain_deliveries_missed", "Deliveries that upstream lists and we never got.", []);
+  const jobs = metrics.gauge("tain_queue_jobs", "Jobs in a queue.", ["queue", "state"]);
+  const figures = ["credential", "bucket"] as const;
+  const limit = metrics.gauge("tain_quota_limit", "What upstream allows in a window.", figures);
+  const remaining = metrics.gauge("tain_quota_remaining", "What is left of the window under way.", figures);
+  const resetAt = metrics.gauge("tain_quota_reset_timestamp_seconds", "When the window ends.", figures);
+  const refused = metrics.gauge("tain_credential_refused", "1: upstream rejects it or asks for silence.", [
+    "credential",
+  ]);
+  const up = metrics.gauge("tain_store_up", "1: the store answers.", ["store"]);
+
+  const ageOf = (at: Date | null) => (at === null ? 0 : Math.max(0, (clock.now().getTime() - at.getTime()) / 1_000));
+
+  const fromPostgres = async () => {
+    const [states, failing, [waiting]] = await Promise.all([
+      db.query<StateRow>(sql`
+        select state, count(*)::int as count, min(confirmed_at) as oldest from repository_syncs group by state`),
+      db.query<{ task: string; count: number }>(sql`
+        select task, count(*)::int as count from problems group by task`),
+      db.query<WaitingRow>(sql`select
+        (select count(*)::int from deliveries where status = 'pending') as deliveries,
+        (select min(received_at) from deliveries where status = 'pending') as "oldestDelivery",
+        (select count(*)::int from refresh_marks where not_before <= ${clock.now()}) as marks,
+        (select min(not_before) from refresh_marks where not_before <= ${clock.now()}) as "oldestMark",
+        (select count(*)::int from audits where finished_at is not null) as audits,
+        (select count(*)::int from audits where finished_at is not null and report->>'counts' <> '{}') as drifted,
+        (select coalesce(sum(missed), 0)::float8 from hook_checks) as missed`),
+    ]);
+    for (const { state, count, oldest } of states) {
+      repositories.set({ state }, count);
+      if (oldest) lag.set({ state }, ageOf(oldest));
+    }
+    for (const { task, count } of failing) problems.set({ task }, count);
+    if (!waiting) return;
+    pending.set(waiting.deliveries);
+    pendingAge.set(ageOf(waiting.oldestDelivery));
+    marks.set(waiting.marks);
+    marksAge.set(ageOf(waiting.oldestMark));
+    audits.set({ outcome: "drift" }, waiting.drifted);
+    audits.set({ outcome: "equal" }, waiting.audits - waiting.drifted);
+    missed.set(waiting.missed);
+  };
+  const fromRedis = async () => {
+    for (const [queue, counts] of Object.entries(await queueCounts(ctx)))
+      for (const [state, count] of Object.entries(counts)) jobs.set({ queue, state }, count);
+  };
+  const ofQuota = async () => {
+    for (const one of await quota()) {
+      const { credential, bucket } = one;
+      refused.set({ credential }, one.rejectedUntil || one.blockedUntil ? 1 : 0);
+      if (one.limit === null || one.remaining === null || one.resetAt === null) continue;
+      limit.set({ credential, bucket }, one.limit);
+      remaining.set({ credential, bucket }, one.remaining);
+      resetAt.set({ credential, bucket }, one.resetAt.getTime() / 1_000);
+    }
+  };
+  metrics.beforeScrape(async () => {
+    // What has gone, such as a state that no repository is in, goes from the figures too.
+    for (const each of [repositories, lag, problems, jobs, limit, remaining, resetAt, refused]) each.reset();
+    const read = async (store: string, set: () => Promise<void>) => {
+      const error = await set().then(
+        () => null,
+        (reason: unknown) => reason,
+      );
+      up.set({ store }, error === null ? 1 : 0);
+      if (error !== null) log.warn({ store, reason: reasonOf(error) }, "Figures of a store are missing");
+    };
+    await Promise.all([read("postgres", fromPostgres), read("redis", fromRedis)]);
+    await ofQuota().catch((error: unknown) =>
+      log.warn({ reason: reasonOf(error) }, "Figures of upstream's quota are missing"),
+    );
+  });
+}

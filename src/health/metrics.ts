@@ -1,0 +1,45 @@
+import type { Context } from "../context.ts";
+import { json } from "../http/reply.ts";
+import type { Route } from "../http/router.ts";
+import { Router } from "../http/router.ts";
+import { HttpServer } from "../http/server.ts";
+import { reasonOf } from "../operations/failure.ts";
+import { isOperator } from "./operator.ts";
+
+type Told = Pick<Context, "config" | "metrics" | "log">;
+
+/** `/-/metrics`, for those who show the operator's token. @param otherwise what others get */
+export function metricsRoute({ config, metrics }: Told, otherwise: Route["handle"]): Route {
+  return {
+    method: "GET",
+    path: "/-/metrics",
+    handle: async (exchange, params) => {
+      if (!isOperator(exchange, config.operatorToken)) return await otherwise(exchange, params);
+      const headers = { "Content-Type": metrics.contentType, "Cache-Control": "no-store" };
+      return { status: 200, headers, body: await metrics.text(), isEncodable: true };
+    },
+  };
+}
+
+/** Serves `/-/live` and `/-/metrics` of a process that serves nothing else, where METRICS_PORT names a port; until `resources` end. */
+export async function serveMetrics(ctx: Told, resources: AsyncDisposableStack): Promise<void> {
+  const { config, log } = ctx;
+  if (config.metricsPort === null) return;
+  const unknown = () => json(404, { message: "Here are /-/live and /-/metrics. The latter takes OPERATOR_TOKEN." });
+  const server = new HttpServer({
+    routes: new Router([
+      { method: "GET", path: "/-/live", handle: () => json(200, { live: true }) },
+      metricsRoute(ctx, unknown),
+    ]),
+    otherwise: unknown,
+    failure: (error) => {
+      log.error({ reason: reasonOf(error) }, "The figures could not be told");
+      return json(500, { message: "The figures could not be told; the log says why" });
+    },
+    trustedProxies: [],
+    log,
+  });
+  const address = await server.listen({ host: config.host, port: config.metricsPort });
+  resources.defer(() => server.close());
+  log.info({ address }, "Metrics are served");
+}

@@ -1,0 +1,69 @@
+import { BoundedLabel, type Metrics } from "../../operations/metrics.ts";
+import type { Priority } from "./upstream.ts";
+
+const SECONDS = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const MOST_ROUTES = 200;
+
+/** A request to upstream, as the figures name it. */
+export interface Metered {
+  path: string;
+  bucket: string;
+  /** Who pays: a class of the mirror's own quota, or "own" for a caller's token. */
+  class: Priority | "own";
+}
+
+/** Counts what upstream is asked. */
+export class UpstreamMeter {
+  readonly #routes = new BoundedLabel(MOST_ROUTES);
+  readonly #requests;
+  readonly #charged;
+  readonly #seconds;
+
+  constructor(metrics: Metrics) {
+    this.#requests = metrics.counter("tain_upstream_requests_total", "Requests that upstream answered.", [
+      "route",
+      "bucket",
+      "class",
+      "status",
+    ]);
+    this.#charged = metrics.counter(
+      "tain_upstream_charged_total",
+      "What they took of the mirror's quota: requests, or points of GraphQL.",
+      ["route", "bucket", "class"],
+    );
+    this.#seconds = metrics.histogram(
+      "tain_upstream_request_duration_seconds",
+      "From a request to upstream until its whole answer.",
+      ["bucket", "class"],
+      SECONDS,
+    );
+  }
+
+  answered(of: Metered, status: number, startedAt: number): void {
+    const { bucket, class: name } = of;
+    this.#requests.inc({ route: this.#routeOf(of.path), bucket, class: name, status });
+    this.#seconds.observe({ bucket, class: name }, (performance.now() - startedAt) / 1_000);
+  }
+
+  charged(of: Metered, cost: number): void {
+    if (cost > 0) this.#charged.inc({ route: this.#routeOf(of.path), bucket: of.bucket, class: of.class }, cost);
+  }
+
+  #routeOf(path: string): string {
+    return this.#routes.of(formOf(path));
+  }
+}
+
+/** A name stands behind these, and may hold slashes. */
+const NAMED = /\/(labels|branches|refs|ref|tags|contents|commits|compare|assignees|collaborators|statuses)\/.+$/;
+
+/** The path with a star for each name and number in it. Pure. */
+function formOf(path: string): string {
+  return path
+    .replace(/\?.*$/s, "")
+    .replace(/^\/repos\/[^/]+\/[^/]+/, "/repos/*/*")
+    .replace(/^\/repositories\/\d+/, "/repos/*/*")
+    .replace(/^\/(orgs|users|organizations)\/[^/]+/, "/$1/*")
+    .replace(/\/\d+(?=\/|$)/g, "/*")
+    .replace(NAMED, "/$1/*");
+}
