@@ -31,6 +31,12 @@ describe.each(pages)("%s", (page) => {
       ...Object.values(SETTINGS).flatMap((setting) =>
         "secret" in setting ? [setting.name, `${setting.name}_FILE`] : [setting.name],
       ),
+      // Settings of clients.
+      "DANGER_GITHUB_API_BASE_URL",
+      "GHE_HOST",
+      "GH_HOST",
+      "GITHUB_API_URL",
+      "GITHUB_HOST",
       "KEEP_CORPORA",
       "NODE_COMPILE_CACHE",
       "NODE_ENV",
