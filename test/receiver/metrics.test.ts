@@ -1,5 +1,7 @@
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -146,9 +148,22 @@ describe("what is shipped for operators", () => {
   });
 
   const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;
-  test.skipIf(!hasPromtool)("Prometheus' own tool accepts the alerts (skipped where promtool is not installed)", () => {
-    const file = fileURLToPath(new URL("../../deploy/prometheus/alerts.yaml", import.meta.url));
-    const { status, stdout, stderr } = spawnSync("promtool", ["check", "rules", file], { encoding: "utf8" });
-    expect(status, stdout + stderr).toBe(0);
-  });
+  test.skipIf(!hasPromtool)(
+    "Prometheus' own tool accepts the rules and the example (skipped where it is not installed)",
+    () => {
+      const folder = mkdtempSync(join(tmpdir(), "tain-prometheus-"));
+      const given = fileURLToPath(new URL("../../deploy/prometheus", import.meta.url));
+      try {
+        cpSync(given, folder, { recursive: true });
+        writeFileSync(join(folder, "operator-token"), OPERATOR);
+        const { status, stdout, stderr } = spawnSync("promtool", ["check", "config", join(folder, "prometheus.yaml")], {
+          encoding: "utf8",
+        });
+        expect(status, stdout + stderr).toBe(0);
+        expect(stdout).toContain(`${alerts.match(/alert: /g)?.length} rules found`);
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    },
+  );
 });
