@@ -41,6 +41,8 @@ export function allows(world: World, token: Token | null, repository: Repository
   if (!now || roleOf(world, token, now) === undefined) return false;
   if (now.visibility === "public" && needed.some(isPublicData)) return true;
   if (!token) return false;
+  // GitHub: what a fine-grained token may be given has no checks in it.
+  if (token.kind === "fine-grained" && needed.every(({ permission }) => permission === "checks")) return false;
   const reads = needed.some(({ level }) => level === "read");
   if (!reads && !token.write) return false;
   const permissions = permissionsOf(token, now);

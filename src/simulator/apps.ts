@@ -152,6 +152,7 @@ export class Apps {
       updatedAt: now,
     };
     this.byId.set(id, app);
+    this.#world.code.apps.set(app.slug, app);
     for (const one of input.installations ?? []) this.#add(app, one);
     return { app, privateKey: pair ? String(pair.privateKey.export({ type: "pkcs1", format: "pem" })) : null };
   }

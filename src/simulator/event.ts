@@ -1,4 +1,5 @@
 import type { Comment, Issue, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
+import type { CheckRun, CheckSuite, CommitStatus } from "./records-code.ts";
 
 type EventName =
   | "issues"
@@ -11,6 +12,9 @@ type EventName =
   | "repository"
   | "public"
   | "push"
+  | "check_run"
+  | "check_suite"
+  | "status"
   | "ping";
 
 /**
@@ -33,6 +37,11 @@ export interface WorldEvent {
   readonly milestone?: Milestone;
   readonly assigneeId?: number;
   readonly requestedReviewerId?: number;
+  readonly checkRun?: CheckRun;
+  readonly checkSuite?: CheckSuite;
+  readonly status?: CommitStatus;
+  /** Only this App hears it, whatever it subscribed to: the id. */
+  readonly onlyApp?: number;
   /** Only the keys that changed, `{from: old}` each. */
   readonly changes?: Readonly<Record<string, unknown>>;
   /** Transfers: at the source `to`, at the target `from`. */

@@ -16,9 +16,10 @@ import type {
   Recording,
 } from "./histories-recording.ts";
 import { isJsonObject } from "./json.ts";
+import type { NewPull } from "./new-rows.ts";
 import type { PullEnd, Repository, Seconds } from "./records.ts";
 import type { Json } from "./views/view.ts";
-import { isPull, type NewPull, type World } from "./world.ts";
+import { isPull, type World } from "./world.ts";
 
 export interface SnapshotChange {
   readonly number: number;

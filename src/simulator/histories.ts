@@ -10,9 +10,10 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { gunzipSync } from "node:zlib";
 import { isJsonObject } from "./json.ts";
+import type { NewPull } from "./new-rows.ts";
 import { type NodeKind, parseNodeId } from "./node-id.ts";
 import type { Association, Issue, PullIssue, Repository, ReviewState, Seconds, User } from "./records.ts";
-import { isPull, type NewPull, type World } from "./world.ts";
+import { isPull, type World } from "./world.ts";
 
 interface ArchivedComment {
   readonly author: string | null;

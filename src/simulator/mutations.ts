@@ -15,6 +15,7 @@ import * as pulls from "./changes/pulls.ts";
 import * as repositories from "./changes/repositories.ts";
 import * as reviews from "./changes/reviews.ts";
 import { createUser, deleteUser, renameUser } from "./changes/users.ts";
+import { CODE_MUTATIONS } from "./code-mutations.ts";
 import { Arguments } from "./mutation-arguments.ts";
 import type { Issue } from "./records.ts";
 import { commentView, reviewCommentView, reviewView } from "./views/comment.ts";
@@ -32,6 +33,7 @@ const issueAnswer = (view: View, issue: Issue) => (isPull(issue) ? fullPull(view
 const LOCK_REASONS = ["off-topic", "too heated", "resolved", "spam"] as const;
 
 const MUTATIONS: Readonly<Record<string, Mutation>> = {
+
   createUser: (world, _by, given, view) =>
     publicUser(
       view,
@@ -247,6 +249,8 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
     return milestoneView(view, milestone);
   },
   deleteMilestone: (world, by, given) => deleteMilestone(world, by, given.milestone("milestone")),
+
+  ...CODE_MUTATIONS,
 };
 
 /** Runs one change. Throws a sentence when the name or an argument is wrong, a `Refusal` when the service would refuse. */

@@ -34,7 +34,10 @@ export type IdKind =
   | "hook"
   | "delivery"
   | "app"
-  | "installation";
+  | "installation"
+  | "checkSuite"
+  | "checkRun"
+  | "status";
 
 /** Fields that have no default, and any others to set. */
 type New<T, Required extends keyof T> = Pick<T, Required> & Partial<Omit<T, "rows">>;

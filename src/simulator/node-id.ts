@@ -14,7 +14,10 @@ export type NodeKind =
   | "Milestone"
   | "IssueComment"
   | "PullRequestReview"
-  | "PullRequestReviewComment";
+  | "PullRequestReviewComment"
+  | "CheckSuite"
+  | "CheckRun"
+  | "StatusContext";
 
 const PREFIXES: Readonly<Record<NodeKind, string>> = {
   User: "U",
@@ -29,6 +32,9 @@ const PREFIXES: Readonly<Record<NodeKind, string>> = {
   IssueComment: "IC",
   PullRequestReview: "PRR",
   PullRequestReviewComment: "PRRC",
+  CheckSuite: "CS",
+  CheckRun: "CR",
+  StatusContext: "SC",
 };
 
 function isKind(text: string): text is NodeKind {

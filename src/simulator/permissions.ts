@@ -60,7 +60,8 @@ export function acceptedScopes(method: string, pattern: string): string {
     const write = method === "DELETE" ? [] : ["write:repo_hook"];
     return ["admin:repo_hook", "public_repo", ...read, "repo", ...write].join(", ");
   }
-  return /^\/(pulls|git)|^\/issues\/(:number\/)?comments/.test(path) ? "" : "repo";
+  if (/^\/statuses|\/status(es)?$/.test(path)) return "repo, repo:status";
+  return /^\/(pulls|git|commits)|^\/issues\/(:number\/)?comments/.test(path) ? "" : "repo";
 }
 
 /** What a repository route takes; `pattern` is the route's, from `/repos/:owner/:repo` on. */
@@ -77,8 +78,15 @@ function namesFor(path: string, level: Level): string[] {
     case "":
     case "topics":
       return [level === "read" ? "metadata" : "administration"];
-    case "git":
+    case "check-runs":
+    case "check-suites":
+      return ["checks"];
+    case "statuses":
+      return ["statuses"];
     case "commits":
+      if (path.endsWith("/check-runs") || path.endsWith("/check-suites")) return ["checks"];
+      return [/\/status(es)?$/.test(path) ? "statuses" : "contents"];
+    case "git":
     case "compare":
     case "contents":
       return ["contents"];
@@ -116,6 +124,11 @@ export function permissionOfEvent(event: string): readonly string[] {
       return ["issues", "pull_requests"];
     case "push":
       return ["contents"];
+    case "check_run":
+    case "check_suite":
+      return ["checks"];
+    case "status":
+      return ["statuses"];
     default:
       return ["metadata"];
   }

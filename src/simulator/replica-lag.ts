@@ -1,7 +1,18 @@
 import type { Clock } from "./clock.ts";
 import type { Comment, Issue, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
+import type { CheckRun, CheckSuite, CommitStatus } from "./records-code.ts";
 
-export type Row = Repository | Label | Milestone | Issue | Comment | Review | ReviewComment;
+export type Row =
+  | Repository
+  | Label
+  | Milestone
+  | Issue
+  | Comment
+  | Review
+  | ReviewComment
+  | CheckSuite
+  | CheckRun
+  | CommitStatus;
 
 /**
  * Reads from a replica that is `ms` behind. A row that changed since then is shown as it was. A row that was created

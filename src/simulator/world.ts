@@ -6,6 +6,7 @@
  * `updated_at` and counters, and tell the event. All of them begin with `(world, by, …)`, `by` being a user's id.
  */
 import type { Clock } from "./clock.ts";
+import { Code } from "./code.ts";
 import type { WorldEvent } from "./event.ts";
 import * as fresh from "./new-rows.ts";
 import { type NodeKind, nodeId } from "./node-id.ts";
@@ -49,8 +50,6 @@ const HARD_BUMPS: UncertainBumps = {
   labelDelete: false,
 };
 
-export type { NewPull } from "./new-rows.ts";
-
 export interface WorldOptions {
   readonly clock?: Clock;
   readonly seed?: number;
@@ -81,6 +80,7 @@ export class World {
   readonly reviews = new Map<number, Review>();
   readonly reviewComments = new Map<number, ReviewComment>();
   readonly hooks = new Map<number, Hook>();
+  readonly code = new Code();
   /** By issue id: REST documents to serve as they were recorded, see `Snapshots`. */
   readonly recorded = new Map<number, RecordedDocuments>();
 
@@ -103,6 +103,9 @@ export class World {
     delivery: 150_000_000_000,
     app: 1_100_000,
     installation: 50_000_000,
+    checkSuite: 48_000_000_000,
+    checkRun: 53_000_000_000,
+    status: 38_000_000_000,
   };
 
   constructor(options: WorldOptions = {}) {

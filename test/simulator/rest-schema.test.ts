@@ -5,7 +5,10 @@ import { deliveryIds, openReceiver, openSimulated, type Simulated } from "./simu
 
 const description = readDescription();
 
-async function mutate(it: Simulated, op: Record<string, unknown>): Promise<{ id: number }> {
+async function mutate(
+  it: Simulated,
+  op: Record<string, unknown>,
+): Promise<{ id: number; head_sha: string; check_suite: { id: number } }> {
   const reply = await it.control("POST", "/-/mutate", { repository: "octo/demo", by: "octo", ...op });
   expect(reply.status, `${JSON.stringify(op)}: ${reply.text}`).toBe(200);
   return reply.body;
@@ -23,12 +26,14 @@ async function furnish(it: Simulated) {
   const comment = await mutate(it, { op: "createComment", number: 1, body: "c" });
   const review = await mutate(it, { op: "createReview", number: 2, by: "bob", state: "APPROVED", body: "r" });
   const remark = await mutate(it, { op: "createReviewComment", number: 2, body: "rc" });
-  return { comment: comment.id, review: review.id, remark: remark.id };
+  const run = await mutate(it, { op: "createCheckRun", number: 2, name: "build", conclusion: "success" });
+  await mutate(it, { op: "createStatus", number: 2, state: "success" });
+  return { comment: comment.id, review: review.id, remark: remark.id, run };
 }
 
 test("every answer has the shape that the service's description gives it", async () => {
   await using it = await openSimulated();
-  const { comment, review, remark } = await furnish(it);
+  const { comment, review, remark, run } = await furnish(it);
   const hook = (await addedHook(it, "http://127.0.0.1:9/")).id;
   await it.ask("POST", `/repos/octo/demo/hooks/${hook}/pings`);
   await it.simulator.quiet();
@@ -71,6 +76,20 @@ test("every answer has the shape that the service's description gives it", async
   await check(`${demo}/hooks/${hook}/config`, `${repo}/hooks/{hook_id}/config`);
   await check(`${demo}/hooks/${hook}/deliveries`, `${repo}/hooks/{hook_id}/deliveries`);
   await check(`${demo}/hooks/${hook}/deliveries/${delivery}`, `${repo}/hooks/{hook_id}/deliveries/{delivery_id}`);
+  const { head_sha: sha, check_suite: suite } = run;
+  await check(`${demo}/check-runs/${run.id}`, `${repo}/check-runs/{check_run_id}`);
+  await check(`${demo}/check-suites/${suite.id}`, `${repo}/check-suites/{check_suite_id}`);
+  await check(`${demo}/check-suites/${suite.id}/check-runs`, `${repo}/check-suites/{check_suite_id}/check-runs`);
+  for (const below of ["check-runs", "check-suites", "status", "statuses", "pulls", "branches-where-head"]) {
+    const name = below === "pulls" || below === "branches-where-head" ? "{commit_sha}" : "{ref}";
+    await check(`${demo}/commits/${sha}/${below}`, `${repo}/commits/${name}/${below}`);
+  }
+  await check(`${demo}/commits`, `${repo}/commits`);
+  await check(`${demo}/commits/topic`, `${repo}/commits/{ref}`);
+  await check(`${demo}/git/commits/${sha}`, `${repo}/git/commits/{commit_sha}`);
+  await check(`${demo}/compare/main...topic`, `${repo}/compare/{basehead}`);
+  await check(`${demo}/pulls/2/commits`, `${repo}/pulls/{pull_number}/commits`);
+  await check(`${demo}/pulls/2/files`, `${repo}/pulls/{pull_number}/files`);
   expect(wrong).toEqual([]);
 });
 
@@ -127,6 +146,6 @@ test("every webhook has the shape that the service's description gives it", asyn
     const schema = webhookSchema(description, name);
     for (const problem of problemsOf(description, schema, payload)) wrong.add(`${name} ${problem}`);
   }
-  expect(names.size).toBe(54);
+  expect(names.size).toBe(58);
   expect([...wrong].toSorted()).toEqual([]);
 });

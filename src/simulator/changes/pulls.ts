@@ -1,3 +1,4 @@
+import { mergedCommit, pushedCommit, settledLength } from "../commits.ts";
 import type { NewPull } from "../new-rows.ts";
 import type { Issue, PullEnd, PullIssue, Repository } from "../records.ts";
 import { checkBody, checkTitle, invalid, Refusal } from "../refusal.ts";
@@ -13,6 +14,7 @@ export function pushBranch(
   sha = world.newSha(),
 ): string {
   const before = repository.branches.get(ref) ?? "0".repeat(40);
+  pushedCommit(world, by, repository, { ref, before, sha });
   setBranch(world, repository, ref, sha);
   world.emit({
     event: "push",
@@ -111,12 +113,13 @@ function newPull(world: World, repository: Repository, source: PullSource): NewP
     const message = `A pull request already exists for ${head.label}.`;
     throw invalid({ resource: "PullRequest", code: "custom", message });
   }
+  const commits = world.random.int(1, 5);
   return {
     head,
     base: pullEnd(world, repository, baseRef, baseSha),
     draft: source.draft ?? false,
     maintainerCanModify: source.maintainerCanModify ?? headRepository !== repository,
-    commits: world.random.int(1, 5),
+    commits: Math.max(commits, settledLength(world, headRepository, headSha, baseSha)),
     additions: world.random.int(1, 400),
     deletions: world.random.int(0, 200),
     changedFiles: world.random.int(1, 20),
@@ -217,6 +220,7 @@ export function mergePull(world: World, by: number, issue: PullIssue): void {
   pull.mergedById = by;
   pull.mergeCommitSha = sha;
   if (issue.authorId !== null) repository.contributorIds.add(issue.authorId);
+  mergedCommit(world, by, issue, before, sha);
   setBranch(world, repository, pull.base.ref, sha);
   world.bump(issue);
   world.emit({

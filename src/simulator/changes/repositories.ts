@@ -102,6 +102,7 @@ export function deleteRepository(world: World, by: number, repository: Repositor
   world.forgetName(repository);
   repository.deleted = true;
   world.repositories.delete(repository.id);
+  world.code.forget(repository);
   const { rows } = repository;
   for (const issue of rows.byNumber) {
     if (!issue) continue;

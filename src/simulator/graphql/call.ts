@@ -117,11 +117,14 @@ export function readable(call: Call, repository: Repository | null | undefined):
   return row && call.caller.roleOf(row) ? row : null;
 }
 
-export function mayRead(call: Call, repository: Repository, kind: Kind): boolean {
+/** The permission that what hangs on code takes. */
+type CodeKind = "checks" | "statuses" | "contents";
+
+export function mayRead(call: Call, repository: Repository, kind: Kind | CodeKind): boolean {
   return call.caller.may(repository, [{ permission: kind, level: "read" }]);
 }
 
-export function requireRead(call: Call, repository: Repository, kind: Kind): void {
+export function requireRead(call: Call, repository: Repository, kind: Kind | CodeKind): void {
   if (!mayRead(call, repository, kind)) throw forbidden(call);
 }
 

@@ -3,9 +3,9 @@ import type { Comment, Review, ReviewComment } from "../records.ts";
 import { timeOrNull } from "../views/view.ts";
 import { isPull } from "../world.ts";
 import { issuePage, pathOf, seen } from "./call.ts";
+import { commit } from "./commits.ts";
 import { arraySource, connection } from "./connection.ts";
 import { writtenFields } from "./issues.ts";
-import { commit } from "./pulls.ts";
 import type { Fields } from "./resolvers.ts";
 import { type ReviewThread, threadNodeId } from "./review-thread.ts";
 

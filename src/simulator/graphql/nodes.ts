@@ -23,6 +23,7 @@ function checked(call: Call, id: string, row: object | null): object {
   if (!row || (repository && !call.caller.roleOf(repository))) throw notFound(`a node with the global id of '${id}'`);
   const issue = issueOf(row);
   if (issue) requireRead(call, issue.repository, kindOf(issue));
+  else if (repository && ("suite" in row || "headSha" in row)) requireRead(call, repository, "checks");
   else if (repository && repository !== row) requireEither(call, repository);
   return row;
 }
@@ -81,6 +82,13 @@ function find(call: Call, id: string, see: <T extends Row>(row: T | undefined) =
     }
     case "PullRequestReviewComment":
       return see(world.reviewComments.get(parsed.id));
+    case "CheckRun":
+      return see(world.code.checkRuns.get(parsed.id));
+    case "CheckSuite":
+      return see(world.code.checkSuites.get(parsed.id));
+    case "StatusContext":
+      // No client was seen to ask for one by its id, and nothing keeps them by it.
+      return null;
     default:
       return parsed.kind satisfies never;
   }

@@ -1,31 +1,14 @@
 import type { PullIssue, Repository, Review } from "../records.ts";
 import { askMergeable, mergeability, mergeCommit } from "../views/pull.ts";
-import { repositoryPage, timeOrNull } from "../views/view.ts";
+import { timeOrNull } from "../views/view.ts";
 import { commentCount } from "../world.ts";
 import { actor, type Call, issuePage, readable, TimedOutError } from "./call.ts";
+import { commit, pullCodeFields } from "./commits.ts";
 import { arraySource, connection } from "./connection.ts";
-import { pack } from "./cursor.ts";
 import { pullState } from "./issue-lists.ts";
 import { sharedFields } from "./issues.ts";
 import type { Fields } from "./resolvers.ts";
 import { reviewThreads } from "./review-thread.ts";
-
-export interface Commit {
-  readonly oid: string;
-  readonly repository: Repository;
-}
-
-export function commit(oid: string | null, repository: Repository): Commit | null {
-  return oid === null ? null : { oid, repository };
-}
-
-export const commitFields: Fields<Commit> = {
-  id: (row) => `C_${pack([0, row.repository.id, row.oid]).toString("base64url")}`,
-  abbreviatedOid: (row) => row.oid.slice(0, 7),
-  commitUrl: (row, _, call) => `${repositoryPage(call.view, row.repository)}/commit/${row.oid}`,
-  url: (row, _, call) => `${repositoryPage(call.view, row.repository)}/commit/${row.oid}`,
-  resourcePath: (row, _, call) => `/${call.world.fullName(row.repository)}/commit/${row.oid}`,
-};
 
 /** Reviews that the caller may see: a pending review is its author's alone. */
 function visibleReviews(call: Call, issue: PullIssue): readonly Review[] {
@@ -107,7 +90,7 @@ export const pullFields: Fields<PullIssue> = {
     inTime(call, row);
     return row.pull.changedFiles;
   },
-  commits: (row) => ({ totalCount: row.pull.commits }),
+  ...pullCodeFields,
   totalCommentsCount: (row) => commentCount(row) + row.pull.reviewComments.length,
   reviewDecision: (row, _, call) => {
     const opinions = latestReviews(call, row, ["APPROVED", "CHANGES_REQUESTED", "DISMISSED"]).map(

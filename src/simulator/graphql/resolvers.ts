@@ -1,5 +1,6 @@
 import type { GraphQLResolveInfo } from "graphql";
 import type { Issue, Label, Milestone, Repository, Review, ReviewComment, User } from "../records.ts";
+import type { CheckRun, CheckSuite } from "../records-code.ts";
 import type { Call } from "./call.ts";
 import type { ReviewThread } from "./review-thread.ts";
 
@@ -13,7 +14,11 @@ export type Fields<Source> = Readonly<
 export function typeNameOf(row: unknown): string {
   if (typeof row !== "object" || row === null) throw new TypeError(`Not a row: ${String(row)}`);
   if ("login" in row) return (row as User).type;
+  if ("clientId" in row) return "App";
   if ("ownerId" in row) return "Repository";
+  if ("externalId" in row) return "CheckRun";
+  if ("headSha" in row) return "CheckSuite";
+  if ("context" in row) return "StatusContext";
   if ("thread" in row) return (row as Issue).pull ? "PullRequest" : "Issue";
   if ("diffHunk" in row) return "PullRequestReviewComment";
   if ("root" in row) return "PullRequestReviewThread";
@@ -27,8 +32,10 @@ export function typeNameOf(row: unknown): string {
 
 /** The repository that a row lives in; null for accounts. Rows are told apart as above. */
 export function repositoryOf(row: object): Repository | null {
+  if ("clientId" in row) return null;
   if ("ownerId" in row) return row as Repository;
-  if ("repository" in row) return (row as Label | Milestone | Issue).repository;
+  if ("suite" in row) return (row as CheckRun).suite.repository;
+  if ("repository" in row) return (row as Label | Milestone | Issue | CheckSuite).repository;
   if ("issue" in row) return (row as Review | ReviewComment | ReviewThread).issue.repository;
   return null;
 }

@@ -12,13 +12,15 @@ import type { Issue, User } from "../records.ts";
 import { time } from "../views/view.ts";
 import { accountFields, repositoryNamed } from "./accounts.ts";
 import { type Call, notFound, typedError } from "./call.ts";
+import * as checks from "./checks.ts";
 import { commentFields, reviewCommentFields, reviewFields, threadFields } from "./comments.ts";
+import { commitFields, gitActorFields, pullCommitFields } from "./commits.ts";
 import { arraySource, connection } from "./connection.ts";
 import { issueFields } from "./issues.ts";
 import { makeUpTheRest, typeOf } from "./made-up.ts";
 import { mutationFields } from "./mutations.ts";
 import { nodeById } from "./nodes.ts";
-import { commitFields, pullFields } from "./pulls.ts";
+import { pullFields } from "./pulls.ts";
 import { labelFields, milestoneFields, repositoryFields } from "./repositories.ts";
 import type { Fields } from "./resolvers.ts";
 import { type Found, searchIssues, searchRepositories } from "./search.ts";
@@ -107,6 +109,15 @@ const FIELDS: Readonly<Record<string, Fields<never>>> = {
   Label: labelFields,
   Milestone: milestoneFields,
   Commit: commitFields,
+  GitActor: gitActorFields,
+  PullRequestCommit: pullCommitFields,
+  StatusCheckRollup: checks.rollupFields,
+  Status: checks.statusFields,
+  StatusContext: checks.contextFields,
+  CheckSuite: checks.suiteFields,
+  CheckRun: checks.runFields,
+  CheckAnnotation: checks.annotationFields,
+  App: checks.appFields,
 };
 
 /**

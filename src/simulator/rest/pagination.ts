@@ -38,6 +38,12 @@ export function paged<Row>(call: Call, listing: Listing<Row>, show: (row: Row) =
   return ok(shown, { links: numberedLinks(call, page, Math.max(1, Math.ceil(total / size))) });
 }
 
+/** A list inside an object that says how many there are. */
+export function counted<Row>(call: Call, name: string, rows: readonly Row[], show: (row: Row) => unknown): Answer {
+  const answer = paged(call, { rows, size: rows.length }, show);
+  return { ...answer, body: { total_count: rows.length, [name]: answer.body } };
+}
+
 /** Order and choice as the service has them: first page `next, last`; last page `prev, first`. */
 function numberedLinks(call: Call, page: number, last: number): string[] {
   const links: string[] = [];

@@ -4,7 +4,7 @@ export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
 
 export interface Route {
   readonly method: Method;
-  /** `:name` takes one segment (decoded), `*name` all that is left. Below `/repos/:owner/:repo` for repository routes. */
+  /** `:name` takes one segment (decoded), `*name` one or more. Below `/repos/:owner/:repo` for repository routes. */
   readonly pattern: string;
   /** Page and anchor of the operation in the service's REST documentation. */
   readonly docs: string;
@@ -17,11 +17,27 @@ export interface Route {
   readonly deprecated?: boolean;
 }
 
+export function inRepository(
+  method: Method,
+  pattern: string,
+  docs: string,
+  run: (call: RepositoryCall) => Answer,
+  extra: Partial<Route> = {},
+): Route {
+  return { method, pattern: `/repos/:owner/:repo${pattern}`, docs, run: { inRepository: run }, ...extra };
+}
+
+interface Rest {
+  readonly route: Route;
+  /** What the path must end with. */
+  readonly end: readonly string[];
+}
+
 interface Node {
   readonly fixed: Map<string, Node>;
   parameter: Node | null;
-  /** Taking all that is left. */
-  rest: Route | null;
+  /** Taking all that is left, or all before their last segments. */
+  readonly rest: Rest[];
   readonly routes: Map<string, Route>;
 }
 
@@ -35,9 +51,11 @@ export class Router {
 
   #add(one: Route): void {
     let node = this.#root;
-    for (const segment of segmentsOf(one.pattern)) {
+    const segments = segmentsOf(one.pattern);
+    for (const [at, segment] of segments.entries()) {
       if (segment.startsWith("*")) {
-        node.rest = one;
+        node.rest.push({ route: one, end: segments.slice(at + 1) });
+        node.rest.sort((a, b) => b.end.length - a.end.length);
         return;
       }
       if (segment.startsWith(":")) {
@@ -58,19 +76,28 @@ export class Router {
     segments: readonly string[],
   ): { readonly route: Route; readonly params: Record<string, string> } | undefined {
     let node = this.#root;
-    let wild: { route: Route; from: number } | null = null;
+    let wild: { readonly rest: readonly Rest[]; readonly from: number } | null = null;
     for (const [at, segment] of segments.entries()) {
-      if (node.rest) wild = { route: node.rest, from: at };
+      if (node.rest.length > 0) wild = { rest: node.rest, from: at };
       const next = node.fixed.get(segment) ?? node.parameter;
-      if (!next) {
-        if (!wild || wild.route.method !== method) return undefined;
-        return bound(wild.route, [...segments.slice(0, wild.from), segments.slice(wild.from).join("/")]);
-      }
+      if (!next) return wild ? taken(wild.rest, method, segments, wild.from) : undefined;
       node = next;
     }
     const found = node.routes.get(method);
-    return found && bound(found, segments);
+    if (found) return bound(found, segments);
+    return wild ? taken(wild.rest, method, segments, wild.from) : undefined;
   }
+}
+
+/** The route with the longest end that the path has. */
+function taken(rest: readonly Rest[], method: string, segments: readonly string[], from: number) {
+  const found = rest.find(({ route, end }) => {
+    const named = segments.length - end.length;
+    return route.method === method && named > from && end.every((one, at) => one === segments[named + at]);
+  });
+  if (!found) return undefined;
+  const named = segments.length - found.end.length;
+  return bound(found.route, [...segments.slice(0, from), segments.slice(from, named).join("/"), ...found.end]);
 }
 
 function bound(
@@ -96,5 +123,5 @@ export function segmentsOf(path: string): string[] {
 }
 
 function emptyNode(): Node {
-  return { fixed: new Map(), parameter: null, rest: null, routes: new Map() };
+  return { fixed: new Map(), parameter: null, rest: [], routes: new Map() };
 }

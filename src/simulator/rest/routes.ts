@@ -7,8 +7,8 @@ import {
   listViewerRepositories,
 } from "./accounts.ts";
 import * as apps from "./apps.ts";
-import type { Answer, Call, RepositoryCall } from "./call.ts";
-import * as code from "./code.ts";
+import type { Answer, Call } from "./call.ts";
+import { CODE_ROUTES } from "./code-routes.ts";
 import * as comments from "./comments.ts";
 import * as hooks from "./hooks.ts";
 import { listIssues } from "./issue-list.ts";
@@ -18,7 +18,7 @@ import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./meta.ts";
 import * as pulls from "./pulls.ts";
 import * as repositories from "./repositories.ts";
 import * as reviews from "./reviews.ts";
-import type { Method, Route } from "./router.ts";
+import { inRepository, type Method, type Route } from "./router.ts";
 
 function route(method: Method, pattern: string, docs: string, run: (call: Call) => Answer): Route {
   return { method, pattern, docs, run };
@@ -26,16 +26,6 @@ function route(method: Method, pattern: string, docs: string, run: (call: Call) 
 
 function forApps(method: Method, pattern: string, docs: string, run: (call: Call) => Answer): Route {
   return { ...route(method, pattern, `apps/${docs}`, run), forApps: true };
-}
-
-function inRepository(
-  method: Method,
-  pattern: string,
-  docs: string,
-  run: (call: RepositoryCall) => Answer,
-  extra: Partial<Route> = {},
-): Route {
-  return { method, pattern: `/repos/:owner/:repo${pattern}`, docs, run: { inRepository: run }, ...extra };
 }
 
 const CONTENT = { content: true };
@@ -120,22 +110,7 @@ export const ROUTES: readonly Route[] = [
   inRepository("DELETE", "", "repos/repos#delete-a-repository", repositories.removeRepository),
   inRepository("GET", "/topics", "repos/repos#get-all-repository-topics", repositories.getTopics),
   inRepository("PUT", "/topics", "repos/repos#replace-all-repository-topics", repositories.putTopics),
-  inRepository("POST", "/git/refs", "git/refs#create-a-reference", repositories.postRef),
-  inRepository("GET", "/git/ref/heads/*branch", "git/refs#get-a-reference", repositories.getRef),
-
-  inRepository("GET", "/git/blobs/:sha", "git/blobs#get-a-blob", code.getBlob),
-  inRepository("GET", "/git/commits/:sha", "git/commits#get-a-commit-object", code.getGitCommit),
-  inRepository("GET", "/git/trees/:sha", "git/trees#get-a-tree", code.getTree),
-  inRepository("GET", "/commits/*ref", "commits/commits#get-a-commit", code.getCommit),
-  inRepository("GET", "/compare/*basehead", "commits/commits#compare-two-commits", code.compareCommits),
-  inRepository("GET", "/contents/*path", "repos/contents#get-repository-content", code.getContents),
-  inRepository(
-    "GET",
-    "/collaborators/:login/permission",
-    "collaborators/collaborators#get-repository-permissions-for-a-user",
-    code.getPermission,
-  ),
-
+  ...CODE_ROUTES,
   inRepository("GET", "/issues", "issues/issues#list-repository-issues", listIssues),
   inRepository("POST", "/issues", "issues/issues#create-an-issue", issues.postIssue, {
     content: true,

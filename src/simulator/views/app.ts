@@ -1,14 +1,20 @@
 import type { App, Installation } from "../apps.ts";
 import { legacyNodeId } from "../node-id.ts";
 import type { Repository } from "../records.ts";
+import type { CheckApp } from "../records-code.ts";
 import type { Token } from "../tokens.ts";
 import { hookConfig } from "./hook.ts";
 import { repositorySummary } from "./repository.ts";
 import { simpleUser, simpleUserOrNull } from "./user.ts";
 import { type Json, time, timeOrNull, type View } from "./view.ts";
 
-/** integration. `installations_count` only for the App itself. */
+/** What the App itself sees. */
 export function appView(view: View, app: App, installations: number): Json {
+  return { ...integration(view, app), installations_count: installations };
+}
+
+/** integration, as others see it. */
+export function integration(view: View, app: CheckApp): Json {
   return {
     id: app.id,
     client_id: app.clientId,
@@ -23,7 +29,6 @@ export function appView(view: View, app: App, installations: number): Json {
     updated_at: time(app.updatedAt),
     permissions: app.permissions,
     events: app.events,
-    installations_count: installations,
   };
 }
 

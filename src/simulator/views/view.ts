@@ -23,6 +23,8 @@ export interface View {
   readonly people: Map<number, Json>;
   readonly labels: Map<number, Json>;
   readonly milestones: Map<number, Json>;
+  /** By repository and head sha: the open pull requests that checks name. */
+  readonly pullsAt: Map<string, readonly Json[]>;
 }
 
 export type ViewOptions = Pick<View, "world" | "apiUrl" | "htmlUrl"> & Partial<View>;
@@ -37,6 +39,7 @@ export function openView(options: ViewOptions): View {
     people: new Map(),
     labels: new Map(),
     milestones: new Map(),
+    pullsAt: new Map(),
     ...options,
   };
 }

@@ -1,5 +1,6 @@
 import type { WorldEvent } from "../event.ts";
 import type { Issue, Repository, Review } from "../records.ts";
+import { payloadRun, payloadStatus, payloadSuite } from "../views/check.ts";
 import { commentView, reviewCommentView, reviewView } from "../views/comment.ts";
 import { issueView, labelView, milestoneView } from "../views/issue.ts";
 import { fullPull, pullSummary } from "../views/pull.ts";
@@ -54,6 +55,12 @@ function subject(view: View, event: WorldEvent): Json {
       return extras(view, event);
     case "push":
       return pushPart(view, event);
+    case "check_run":
+      return event.checkRun ? { check_run: payloadRun(view, event.checkRun) } : {};
+    case "check_suite":
+      return event.checkSuite ? { check_suite: payloadSuite(view, event.checkSuite) } : {};
+    case "status":
+      return event.status ? payloadStatus(view, event.status) : {};
     case "public":
     case "ping":
       return {};

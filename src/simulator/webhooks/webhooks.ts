@@ -93,8 +93,13 @@ export class Webhooks {
   }
 
   #tell(event: WorldEvent): void {
-    const hooks = [...event.repository.rows.hooks.values()].filter((hook) => wants(hook, event.event));
-    const installations = this.#apps.covering(event.repository).filter((one) => hears(one, event.event));
+    const { onlyApp } = event;
+    const hooks = [...event.repository.rows.hooks.values()].filter(
+      (hook) => onlyApp === undefined && wants(hook, event.event),
+    );
+    const installations = this.#apps
+      .covering(event.repository)
+      .filter((one) => (onlyApp === undefined ? hears(one, event.event) : isAsked(one, onlyApp)));
     if (hooks.length === 0 && installations.length === 0) return;
     const payload = payloadOf(this.#view(), event);
     const json = JSON.stringify(payload);
@@ -365,6 +370,11 @@ function hears({ app, events, permissions }: Installation, event: string): boole
     permissions,
     permissionOfEvent(event).map((permission) => ({ permission, level: "read" as const })),
   );
+}
+
+/** Who makes checks is asked for more of them without a subscription. */
+function isAsked({ app, permissions }: Installation, id: number): boolean {
+  return app.id === id && app.hook.active && app.hook.url !== "" && permissions.checks === "write";
 }
 
 function headOf(repository: Repository): string {

@@ -1,0 +1,42 @@
+import type { Repository } from "./records.ts";
+import type { CheckApp, CheckRun, CheckSuite, Commit, CommitStatus } from "./records-code.ts";
+
+/** What a repository has beside its issues. */
+export interface CodeRows {
+  /** Those that were pushed, and those that somebody has asked for: see `commits.ts`. */
+  readonly commits: Map<string, Commit>;
+  /** The default branch's head before anything was pushed or merged; null until the first time that matters. */
+  trunk: string | null;
+  /** By head sha, ascending by id. */
+  readonly suites: Map<string, readonly CheckSuite[]>;
+  /** By sha, ascending by id. */
+  readonly statuses: Map<string, readonly CommitStatus[]>;
+}
+
+/** The rows that hang on code. A repository has none until something is pushed, said or asked of it. */
+export class Code {
+  readonly checkSuites = new Map<number, CheckSuite>();
+  readonly checkRuns = new Map<number, CheckRun>();
+  /** By slug: the Apps that are installed, and those that a check was made by. */
+  readonly apps = new Map<string, CheckApp>();
+  readonly #rows = new Map<number, CodeRows>();
+
+  of({ id }: Repository): CodeRows {
+    let rows = this.#rows.get(id);
+    if (!rows) {
+      rows = { commits: new Map(), trunk: null, suites: new Map(), statuses: new Map() };
+      this.#rows.set(id, rows);
+    }
+    return rows;
+  }
+
+  /** The repository is gone, and all of this with it. */
+  forget({ id }: Repository): void {
+    const rows = this.#rows.get(id);
+    this.#rows.delete(id);
+    for (const suite of [...(rows?.suites.values() ?? [])].flat()) {
+      this.checkSuites.delete(suite.id);
+      for (const run of suite.runs) this.checkRuns.delete(run.id);
+    }
+  }
+}

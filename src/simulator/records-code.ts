@@ -1,0 +1,117 @@
+/** Rows of what hangs on code: commits, what machines say of them, tags and releases. See `records.ts` for what rows are. */
+import type { Repository, Seconds } from "./records.ts";
+
+export interface Commit {
+  readonly sha: string;
+  readonly message: string;
+  /** Null: an address that belongs to no account. */
+  readonly authorId: number | null;
+  readonly committerId: number | null;
+  readonly authoredAt: Seconds;
+  readonly committedAt: Seconds;
+  /** Null until somebody asks: a branch that was pushed once has as many commits as its pull request says. */
+  parents: readonly string[] | null;
+}
+
+export interface FileChange {
+  readonly filename: string;
+  readonly status: "added" | "modified" | "removed" | "renamed";
+  /** Of the blob; for a removed file of what it was. */
+  readonly sha: string;
+  readonly additions: number;
+  readonly deletions: number;
+  readonly previousFilename: string | null;
+  /** Shown without a patch, whatever its size. */
+  readonly binary: boolean;
+}
+
+/** An App as checks show it; every installed App is one. */
+export interface CheckApp {
+  readonly id: number;
+  readonly clientId: string;
+  readonly slug: string;
+  readonly name: string;
+  readonly ownerId: number;
+  readonly permissions: Readonly<Record<string, string>>;
+  readonly events: readonly string[];
+  readonly createdAt: Seconds;
+  readonly updatedAt: Seconds;
+}
+
+export const CHECK_STATUSES = ["queued", "in_progress", "completed", "waiting", "requested", "pending"] as const;
+export type CheckStatus = (typeof CHECK_STATUSES)[number];
+export const CHECK_CONCLUSIONS = [
+  "success",
+  "failure",
+  "neutral",
+  "cancelled",
+  "skipped",
+  "timed_out",
+  "action_required",
+  "stale",
+] as const;
+export type CheckConclusion = (typeof CHECK_CONCLUSIONS)[number];
+
+/** What one App says of one commit: the sum of its runs. */
+export interface CheckSuite {
+  readonly id: number;
+  readonly repository: Repository;
+  readonly app: CheckApp;
+  readonly headSha: string;
+  /** Null for a commit that came from a fork. */
+  readonly headBranch: string | null;
+  readonly before: string | null;
+  status: CheckStatus;
+  conclusion: CheckConclusion | null;
+  readonly createdAt: Seconds;
+  updatedAt: Seconds;
+  /** Ascending by id; reruns beside what they supersede. */
+  runs: readonly CheckRun[];
+  deleted: boolean;
+}
+
+export interface CheckRun {
+  readonly id: number;
+  readonly suite: CheckSuite;
+  name: string;
+  externalId: string;
+  detailsUrl: string | null;
+  status: CheckStatus;
+  conclusion: CheckConclusion | null;
+  startedAt: Seconds | null;
+  completedAt: Seconds | null;
+  output: { readonly title: string | null; readonly summary: string | null; readonly text: string | null };
+  annotations: readonly Annotation[];
+  readonly createdAt: Seconds;
+  deleted: boolean;
+}
+
+export interface Annotation {
+  readonly path: string;
+  readonly startLine: number;
+  readonly endLine: number;
+  readonly startColumn: number | null;
+  readonly endColumn: number | null;
+  readonly level: "notice" | "warning" | "failure";
+  readonly title: string | null;
+  readonly message: string;
+  readonly rawDetails: string | null;
+}
+
+export const STATUS_STATES = ["error", "failure", "pending", "success"] as const;
+export type StatusState = (typeof STATUS_STATES)[number];
+
+/** One thing said once: it is never changed, only said anew. */
+export interface CommitStatus {
+  readonly id: number;
+  readonly repository: Repository;
+  readonly sha: string;
+  readonly state: StatusState;
+  readonly description: string | null;
+  readonly targetUrl: string | null;
+  readonly context: string;
+  readonly creatorId: number;
+  readonly createdAt: Seconds;
+  readonly updatedAt: Seconds;
+  deleted: boolean;
+}

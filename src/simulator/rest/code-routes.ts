@@ -1,0 +1,80 @@
+/** Routes of what hangs on code: git objects, commits, what machines say of them, refs. */
+import * as checks from "./checks.ts";
+import * as code from "./code.ts";
+import * as commits from "./commits.ts";
+import * as repositories from "./repositories.ts";
+import { inRepository, type Route } from "./router.ts";
+import * as statuses from "./statuses.ts";
+
+export const CODE_ROUTES: readonly Route[] = [
+  inRepository("POST", "/git/refs", "git/refs#create-a-reference", repositories.postRef),
+  inRepository("GET", "/git/ref/heads/*branch", "git/refs#get-a-reference", repositories.getRef),
+
+  inRepository("GET", "/git/blobs/:sha", "git/blobs#get-a-blob", code.getBlob),
+  inRepository("GET", "/git/commits/:sha", "git/commits#get-a-commit-object", commits.getGitCommit),
+  inRepository("GET", "/git/trees/:sha", "git/trees#get-a-tree", code.getTree),
+  inRepository("GET", "/commits", "commits/commits#list-commits", commits.listCommits),
+  inRepository(
+    "GET",
+    "/commits/*ref/pulls",
+    "commits/commits#list-pull-requests-associated-with-a-commit",
+    commits.listPullsOfCommit,
+  ),
+  inRepository(
+    "GET",
+    "/commits/*ref/branches-where-head",
+    "commits/commits#list-branches-for-head-commit",
+    commits.listBranchesAtHead,
+  ),
+  inRepository(
+    "GET",
+    "/commits/*ref/check-runs",
+    "checks/runs#list-check-runs-for-a-git-reference",
+    checks.listRunsOfRef,
+  ),
+  inRepository(
+    "GET",
+    "/commits/*ref/check-suites",
+    "checks/suites#list-check-suites-for-a-git-reference",
+    checks.listSuites,
+  ),
+  inRepository("POST", "/check-runs", "checks/runs#create-a-check-run", checks.postRun),
+  inRepository("GET", "/check-runs/:id", "checks/runs#get-a-check-run", checks.getRun),
+  inRepository("PATCH", "/check-runs/:id", "checks/runs#update-a-check-run", checks.patchRun),
+  inRepository("GET", "/check-runs/:id/annotations", "checks/runs#list-check-run-annotations", checks.listAnnotations),
+  inRepository("POST", "/check-runs/:id/rerequest", "checks/runs#rerequest-a-check-run", checks.postRunAgain),
+  inRepository("POST", "/check-suites", "checks/suites#create-a-check-suite", checks.postSuite),
+  inRepository("GET", "/check-suites/:id", "checks/suites#get-a-check-suite", checks.getSuite),
+  inRepository(
+    "GET",
+    "/check-suites/:id/check-runs",
+    "checks/runs#list-check-runs-in-a-check-suite",
+    checks.listRunsOfSuite,
+  ),
+  inRepository("POST", "/check-suites/:id/rerequest", "checks/suites#rerequest-a-check-suite", checks.postSuiteAgain),
+  inRepository(
+    "GET",
+    "/commits/*ref/statuses",
+    "commits/statuses#list-commit-statuses-for-a-reference",
+    statuses.listStatuses,
+  ),
+  inRepository("GET", "/statuses/*ref", "commits/statuses#list-commit-statuses-for-a-reference", statuses.listStatuses),
+  inRepository(
+    "GET",
+    "/commits/*ref/status",
+    "commits/statuses#get-the-combined-status-for-a-specific-reference",
+    statuses.getCombined,
+  ),
+  inRepository("POST", "/statuses/:sha", "commits/statuses#create-a-commit-status", statuses.postStatus),
+  inRepository("GET", "/commits/*ref", "commits/commits#get-a-commit", commits.getCommit),
+  inRepository("GET", "/compare/*basehead", "commits/commits#compare-two-commits", commits.compareCommits),
+  inRepository("GET", "/contents/*path", "repos/contents#get-repository-content", code.getContents),
+  inRepository(
+    "GET",
+    "/collaborators/:login/permission",
+    "collaborators/collaborators#get-repository-permissions-for-a-user",
+    code.getPermission,
+  ),
+  inRepository("GET", "/pulls/:number/commits", "pulls/pulls#list-commits-on-a-pull-request", commits.listPullCommits),
+  inRepository("GET", "/pulls/:number/files", "pulls/pulls#list-pull-requests-files", commits.listPullFiles),
+];
