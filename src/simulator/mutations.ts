@@ -33,7 +33,6 @@ const issueAnswer = (view: View, issue: Issue) => (isPull(issue) ? fullPull(view
 const LOCK_REASONS = ["off-topic", "too heated", "resolved", "spam"] as const;
 
 const MUTATIONS: Readonly<Record<string, Mutation>> = {
-
   createUser: (world, _by, given, view) =>
     publicUser(
       view,
