@@ -1,5 +1,6 @@
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { VOLATILE } from "../../src/mirror/store/merge-rule.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { mutate } from "../../src/simulator/mutations.ts";
@@ -15,6 +16,8 @@ const MINUTE = 60_000;
 interface Case {
   name: string;
   happen: (town: Town) => void;
+  /** Nothing more can happen to the repository then. */
+  isItsEnd?: true;
   /** Beside that every mirrored repository which upstream still has is equal to it. */
   shows?: (town: Town) => Promise<void>;
 }
@@ -32,7 +35,7 @@ interface Town {
 async function openTown(hooked: boolean): Promise<Town> {
   const world = await openWorld({
     simulator: { worldOptions: { mergeableDelayMs: 0 } },
-    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 21, repositories: 2, issues: 12, pulls: 6 }),
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 24, repositories: 2, issues: 18, pulls: 6 }),
   });
   const upstream = world.simulator.world;
   const [first, second] = [...upstream.repositories.values()].filter((one) => !one.fork);
@@ -53,9 +56,11 @@ async function openTown(hooked: boolean): Promise<Town> {
   return { world, owner: upstream.user(first.ownerId).login, first, second, change, name };
 }
 
-function pass(world: TestWorld): void {
-  (world.simulator.world.clock as SettableClock).advance(MINUTE);
-  world.advance(MINUTE);
+/** A minute later for both: to settle doubts has moved the mirror's clock ahead. */
+function pass({ ctx, simulator, advance }: TestWorld): void {
+  advance(MINUTE);
+  const upstream = simulator.world.clock as SettableClock;
+  upstream.advance(ctx.clock.now().getTime() - upstream.now());
 }
 
 const issueOf = (repository: Repository): Issue => {
@@ -102,6 +107,7 @@ const cases: Case[] = [
   },
   {
     name: "a repository transferred to another owner",
+    isItsEnd: true,
     happen: ({ change, first, name }) => change({ op: "transferRepository", repository: name(first), to: "newcomer" }),
     shows: async (town) => {
       expect(await status(town, `/repos/newcomer/${town.first.name}/issues`)).toBe(200);
@@ -109,6 +115,7 @@ const cases: Case[] = [
   },
   {
     name: "a repository deleted",
+    isItsEnd: true,
     happen: ({ change, first, name }) => change({ op: "deleteRepository", repository: name(first) }),
     shows: async (town) => {
       // Without a webhook upstream's 404 may as well mean that we may not see it: nothing is thrown away then.
@@ -118,6 +125,7 @@ const cases: Case[] = [
   },
   {
     name: "a repository archived",
+    isItsEnd: true,
     happen: ({ change, first, name }) => change({ op: "archiveRepository", repository: name(first) }),
   },
   {
@@ -301,14 +309,30 @@ const untold = new Set([
   "the fork deleted that a pull request came from",
 ]);
 
+/** Whether it may differ until the repository is read, such as `repository 7 open_issues_count: 3 ≠ 2`. */
+function isVolatile(difference: string): boolean {
+  const [key = ""] = /\w+(?=: )/.exec(difference) ?? [];
+  return VOLATILE.has(key);
+}
+
 describe.each([true, false])("with a webhook: %s", (hooked) => {
-  test.each(cases)("$name", async ({ name, happen, shows }) => {
-    const town = await openTown(hooked);
-    await using world = town.world;
+  // One case goes on where the one before it stopped.
+  let standing: Town;
+  beforeAll(async () => {
+    standing = await openTown(hooked);
+  });
+  afterAll(async () => await standing?.world[Symbol.asyncDispose]());
+
+  test.each(cases)("$name", async ({ name, isItsEnd, happen, shows }) => {
+    await using resources = new AsyncDisposableStack();
+    const town = isItsEnd ? await openTown(hooked) : standing;
+    const { world } = town;
+    if (isItsEnd) resources.use(world);
     happen(town);
     await world.settleMarks();
     pass(world);
-    if (!hooked || untold.has(name)) {
+    const isRead = !hooked || untold.has(name);
+    if (isRead) {
       await world.catchUp();
       for (const { id } of [town.first, town.second]) {
         if ((await stateOf(town, id)) === "live")
@@ -319,7 +343,7 @@ describe.each([true, false])("with a webhook: %s", (hooked) => {
     for (const repository of [town.first, town.second]) {
       if (repository.deleted) continue;
       const { differences } = await compare(world.ctx, world.simulator, town.name(repository));
-      expect(differences).toEqual([]);
+      expect(differences.filter((one) => isRead || !isVolatile(one))).toEqual([]);
     }
     await shows?.(town);
   });

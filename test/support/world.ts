@@ -9,7 +9,6 @@ import { scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { readViewer } from "../../src/sync/following/viewer.ts";
 import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
-import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { PATIENCE_MS } from "./bounds.ts";
 import { OWNER, UPSTREAM_TOKEN } from "./config.ts";
 import { openMirror, type TestMirror } from "./mirror.ts";
@@ -91,13 +90,15 @@ export async function openWorld({
       );
     },
     async listen(...fullNames) {
+      // Not by the mirror itself: it would leave a second between two writes.
       for (const fullName of fullNames) {
-        await ensureRepositoryHook(ctx.upstream, {
-          fullName,
-          url: `${url}/webhooks`,
-          secret: hookSecret(ctx.config.webhookSecrets[0] ?? "", { type: "repository", id: idOf(fullName) }),
-          events: ["*"],
+        const secret = hookSecret(ctx.config.webhookSecrets[0] ?? "", { type: "repository", id: idOf(fullName) });
+        const created = await fetch(`${simulator.url}/repos/${fullName}/hooks`, {
+          method: "POST",
+          headers: { authorization: `token ${UPSTREAM_TOKEN}`, "user-agent": "test" },
+          body: JSON.stringify({ events: ["*"], config: { url: `${url}/webhooks`, secret, content_type: "json" } }),
         });
+        if (created.status !== 201) throw new Error(`Upstream made no hook: ${await created.text()}`);
       }
     },
     settle: () => settle(simulator, ctx),
