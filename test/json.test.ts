@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseExactly } from "../src/json.ts";
+import { parseExactly, parseSent, TooManyValuesError } from "../src/json.ts";
 
 test("a whole number that a double would change stands as its digits, wherever it is", () => {
   expect(parseExactly('[{"id":3804004623172239366,"guid":"g"},-9007199254740993,[9007199254740993]]')).toEqual([
@@ -30,4 +30,20 @@ test("any JSON without such a number is read as JSON.parse reads it, alone and b
 test("no JSON is a SyntaxError, with and without a large number", () => {
   for (const text of ["", "{", "[9007199254740993", "9007199254740993,"])
     expect(() => parseExactly(text)).toThrow(SyntaxError);
+});
+
+test("of a caller's JSON as much is read as anybody needs, and texts count as one value whatever is in them", () => {
+  const texts = Array.from({ length: 9_000 }, () => '",[{\\"\\\\');
+  expect(parseSent(JSON.stringify(texts))).toEqual(texts);
+  fc.assert(fc.property(fc.json(), (text) => void expect(parseSent(text)).toEqual(JSON.parse(text))));
+  expect(() => parseSent('{"a": "')).toThrow(SyntaxError);
+});
+
+test.each([
+  ["brackets in brackets", "[".repeat(10_001) + "]".repeat(10_001)],
+  ["objects in objects", `${'{"a":'.repeat(10_001)}1${"}".repeat(10_001)}`],
+  ["a long list", `[${"0,".repeat(10_001)}0]`],
+  ["keys", `{"\\\\":"\\"",${'"a":0,'.repeat(10_001)}"b":1}`],
+])("JSON with too many values is refused before it is read: %s", (_, text) => {
+  expect(() => parseSent(text)).toThrow(TooManyValuesError);
 });

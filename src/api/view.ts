@@ -3,6 +3,7 @@ import { sees } from "../mirror/read/sight.ts";
 import { type Audience, renderDocuments, renderList, type StoredDocument } from "../mirror/render/rendering.ts";
 import type { ApiContext, Call } from "./call.ts";
 import { closenessOf, hasMirrorsRights, permissionsOf } from "./callers/permissions.ts";
+import { type Frame, joined } from "./dialect/elements.ts";
 import { withoutHiddenAddresses } from "./hidden-addresses.ts";
 
 export type Viewer = { ctx: Pick<ApiContext, "mirror"> } & Pick<Call, "api" | "version" | "caller" | "sight"> &
@@ -12,7 +13,13 @@ export type Viewer = { ctx: Pick<ApiContext, "mirror"> } & Pick<Call, "api" | "v
 export async function showEach(call: Viewer, documents: StoredDocument[]): Promise<string[]> {
   const shown = await withoutHiddenAddresses(call, documents);
   const texts = await renderDocuments(call.ctx.mirror.shared, shown, audienceOf(call));
-  return texts.map((text, at) => restrict(text, call, mayHoldRepository(documents[at])));
+  const { pace } = call.ctx.mirror;
+  const restricted: string[] = [];
+  for (const [at, text] of texts.entries()) {
+    if (pace.isOver()) await pace.turn();
+    restricted.push(restrict(text, call, mayHoldRepository(documents[at])));
+  }
+  return restricted;
 }
 
 export async function showOne(call: Viewer, document: StoredDocument): Promise<string> {
@@ -34,11 +41,13 @@ export async function showList(
     isWholeToAll(call) && !areRepositories
       ? await renderList(call.ctx.mirror.shared, await withoutHiddenAddresses(call, documents), audienceOf(call))
       : null;
-  return list ?? Buffer.from(`[${(await showEach(call, documents)).join(",")}]`);
+  return list ?? joined(await showEach(call, documents), LIST, call.ctx.mirror.pace);
 }
 
-function audienceOf({ api, met, reading, caller }: Viewer): Audience {
-  return { api, met, reading, closeness: (repositoryId) => closenessOf(caller, repositoryId) };
+const LIST: Frame = { before: "[", between: ",", behind: "]" };
+
+function audienceOf({ ctx, api, met, reading, caller }: Viewer): Audience {
+  return { api, met, reading, pace: ctx.mirror.pace, closeness: (repositoryId) => closenessOf(caller, repositoryId) };
 }
 
 /** Whether the version shows resources other than repositories whole. */

@@ -2,6 +2,7 @@ import type { Config } from "../../config.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Route } from "../../http/router.ts";
+import type { Pace } from "../../operations/pace.ts";
 import type { ApiContext } from "../call.ts";
 import { apiAddress } from "../dialect/addresses.ts";
 import { faultReply } from "../dialect/failure.ts";
@@ -20,22 +21,36 @@ const [ADDRESS, HOST] = ["https://address-of-the-caller.invalid", "host-of-the-c
 
 /** What the API is: `/-/openapi.json` for programs, `/-/docs` for people. To anybody, and for nothing. */
 export function description(
-  { config, requestIds }: Pick<ApiContext, "config"> & { requestIds: RequestIds },
+  { config, mirror: { pace }, requestIds }: Pick<ApiContext, "config" | "mirror"> & { requestIds: RequestIds },
   operations: readonly ServedOperation[],
 ): Route[] {
-  // Made when it is first asked for, so that nobody else waits for it.
-  let made: { json: string; page: string } | null = null;
-  const whole = () => {
-    made ??= write(operations, config);
-    return made;
+  // Made when it is first asked for, step by step, so that nobody else waits for it.
+  const giveWay = async () => {
+    if (pace.isOver()) await pace.turn();
   };
+  const described = once(async () => {
+    await giveWay();
+    const published = readPublished();
+    await giveWay();
+    return describeApi(operations, published, { ...config, api: ADDRESS });
+  });
+  const json = once(async () => {
+    const whole = await described();
+    await giveWay();
+    return JSON.stringify(whole);
+  });
+  const page = once(async () => {
+    const whole = await described();
+    await giveWay();
+    return descriptionPage(whole, apiSchema(), { ...config, api: ADDRESS, host: HOST });
+  });
   return [
     {
       method: "GET",
       path: "/-/openapi.json",
       handle: (exchange) =>
-        show(config, exchange, requestIds.next(), (address) => ({
-          body: whole().json.replaceAll(ADDRESS, () => JSON.stringify(address).slice(1, -1)),
+        show({ config, pace }, exchange, requestIds.next(), async (address) => ({
+          body: (await json()).replaceAll(ADDRESS, () => JSON.stringify(address).slice(1, -1)),
           headers: { "Content-Type": JSON_TYPE },
         })),
     },
@@ -43,9 +58,9 @@ export function description(
       method: "GET",
       path: "/-/docs",
       handle: (exchange) =>
-        show(config, exchange, requestIds.next(), (address) => ({
-          body: whole()
-            .page.replaceAll(ADDRESS, () => escaped(address))
+        show({ config, pace }, exchange, requestIds.next(), async (address) => ({
+          body: (await page())
+            .replaceAll(ADDRESS, () => escaped(address))
             .replaceAll(HOST, () => escaped(new URL(address).host)),
           headers: { "Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": PAGE_POLICY },
         })),
@@ -53,16 +68,19 @@ export function description(
   ];
 }
 
-function show(
-  config: Config,
+async function show(
+  { config, pace }: { config: Config; pace: Pace },
   exchange: Exchange,
   requestId: string,
-  written: (address: string) => { body: string; headers: Record<string, string> },
-): Reply {
+  written: (address: string) => Promise<{ body: string; headers: Record<string, string> }>,
+): Promise<Reply> {
   const { address, headers: asked } = exchange;
   try {
-    const { body, headers: own } = written(apiAddress(config, exchange, { isEnterprise: false }));
-    const headers = { ...own, ...cacheHeaders({ status: 200, body }, { kind: "anonymous", address }, asked) };
+    const { body, headers: own } = await written(apiAddress(config, exchange, { isEnterprise: false }));
+    const headers = {
+      ...own,
+      ...(await cacheHeaders({ status: 200, body }, { kind: "anonymous", address }, asked, pace)),
+    };
     return isUnchanged(headers, asked)
       ? dialectReply(requestId, { status: 304, headers, body: null })
       : dialectReply(requestId, { status: 200, headers, body });
@@ -72,8 +90,11 @@ function show(
   }
 }
 
-function write(operations: readonly ServedOperation[], config: Config): { json: string; page: string } {
-  const description = describeApi(operations, readPublished(), { ...config, api: ADDRESS });
-  const page = descriptionPage(description, apiSchema(), { ...config, api: ADDRESS, host: HOST });
-  return { json: JSON.stringify(description), page };
+/** What is made once, for all who ask for it. */
+function once<Made>(make: () => Promise<Made>): () => Promise<Made> {
+  let made: Promise<Made> | null = null;
+  return () => {
+    made ??= make();
+    return made;
+  };
 }

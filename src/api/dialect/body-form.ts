@@ -1,5 +1,6 @@
 import { type Fields, isObject, type Json } from "../../json.ts";
 import type { Pace } from "../../operations/pace.ts";
+import { mapElements } from "./elements.ts";
 import type { Rendered, TextHome } from "./markdown.ts";
 import type { MarkdownRenderer } from "./markdown-renderer.ts";
 import type { BodyForm } from "./media-type.ts";
@@ -9,40 +10,26 @@ import type { BodyForm } from "./media-type.ts";
  * `isFinal`: it would be the same another time.
  */
 export async function inForm(
-  json: string,
+  json: Buffer,
   form: BodyForm | null,
-  renderer: Pick<MarkdownRenderer, "render">,
+  renderer: Pick<MarkdownRenderer, "allowance" | "render">,
   pace: Pace,
-): Promise<{ body: string; isFinal: boolean }> {
+): Promise<{ body: Buffer; isFinal: boolean }> {
   if (form === null || form === "raw" || !json.includes('"body":')) return { body: json, isFinal: true };
-  const answer: Json = JSON.parse(json);
-  const people = written(answer);
-  const { shown, isFinal } = await renderer.render(people.map((one) => ({ text: textIn(one), home: homeOf(one) })));
-  const forms = new Map(people.map((one, index) => [one, withForms(one, form, shown[index])]));
-  if (!Array.isArray(answer)) return { body: JSON.stringify(replaced(answer, forms)), isFinal };
-  let body = "[";
-  for (const [at, one] of answer.entries()) {
-    if (pace.isOver()) await pace.turn();
-    body += (at > 0 ? "," : "") + JSON.stringify(replaced(one, forms));
-  }
-  return { body: `${body}]`, isFinal };
+  const left = renderer.allowance();
+  let areFinal = true;
+  const body = await mapElements(json, pace, async (one) => {
+    if (!isWritten(one)) return JSON.stringify(one);
+    const { shown, isFinal } = await renderer.render([{ text: textIn(one), home: homeOf(one) }], left);
+    areFinal &&= isFinal;
+    return JSON.stringify(withForms(one, form, shown[0]));
+  });
+  return { body, isFinal: areFinal };
 }
 
-/** What people wrote: the answer itself, the elements of a list, or what a search found. */
-function written(answer: Json): Fields[] {
-  return elements(answer).filter((one) => "body" in one && typeof one.html_url === "string");
-}
-
-function elements(answer: Json): Fields[] {
-  if (Array.isArray(answer)) return answer.filter(isObject);
-  if (!isObject(answer)) return [];
-  return Array.isArray(answer.items) ? answer.items.filter(isObject) : [answer];
-}
-
-function replaced(answer: Json, forms: Map<Fields, Fields>): Json {
-  const of = (one: Json) => (isObject(one) ? (forms.get(one) ?? one) : one);
-  if (isObject(answer) && Array.isArray(answer.items)) return { ...answer, items: answer.items.map(of) };
-  return of(answer);
+/** Whether people wrote it. */
+function isWritten(one: Json): one is Fields {
+  return isObject(one) && "body" in one && typeof one.html_url === "string";
 }
 
 /** In place of `body`, or beside it. What has no body has an empty one in the other forms (GitHub's OpenAPI: never null). */

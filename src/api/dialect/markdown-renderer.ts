@@ -30,7 +30,7 @@ export interface MarkdownDone {
 }
 
 /** What an answer may still take. */
-interface Allowance {
+export interface Allowance {
   cpuMs: number;
   /** By the monotonic clock. */
   until: number;
@@ -55,14 +55,19 @@ export class MarkdownRenderer {
     this.#threads = new Threads(module, { size: 1, mostWaiting: MOST_WAITING, budgetMs: budgetMs + GRACE_MS });
   }
 
+  /** For all bodies of one answer. */
+  allowance(): Allowance {
+    return { cpuMs: this.#budgetMs, until: performance.now() + Math.max(PATIENCE_MS, this.#budgetMs) };
+  }
+
   /**
    * One for each text, in order. Texts that are too long or slow to parse are shown as they were written, unformatted.
    * `isFinal`: it would be the same another time.
    */
   async render(
     texts: readonly { text: string; home: TextHome | null }[],
+    left = this.allowance(),
   ): Promise<{ shown: Rendered[]; isFinal: boolean }> {
-    const left: Allowance = { cpuMs: this.#budgetMs, until: performance.now() + Math.max(PATIENCE_MS, this.#budgetMs) };
     let isFinal = true;
     const shown: Rendered[] = [];
     for (const { text, home } of texts) {

@@ -2,9 +2,11 @@ import { createHash } from "node:crypto";
 import { encodingOf } from "../../http/encoding.ts";
 import { namesTag } from "../../http/entity-tag.ts";
 import type { Reply } from "../../http/reply.ts";
+import type { Pace } from "../../operations/pace.ts";
 import type { Answer } from "../call.ts";
 import type { Caller } from "../callers/caller.ts";
 import type { Bucket, QuotaFigures } from "../callers/quota.ts";
+import { asBytes, indented } from "./elements.ts";
 import { type MediaType, mediaTypeHeader } from "./media-type.ts";
 import type { ApiVersion } from "./version.ts";
 
@@ -21,6 +23,9 @@ const COMMON_HEADERS = {
   "Referrer-Policy": "origin-when-cross-origin, strict-origin-when-cross-origin",
   "Content-Security-Policy": "default-src 'none'",
 };
+
+/** A millisecond's work. */
+const HASHED_AT_ONCE = 512 * 1024;
 
 /** For one page, for as many callers. */
 const MAX_TAGS = 100;
@@ -62,8 +67,8 @@ export function hasAgent(headers: { "user-agent"?: string | undefined }): boolea
 const READ_BY_PEOPLE = /curl|Wget|Safari|Firefox/;
 
 /** JSON as this agent gets it. */
-export function laidOut<Body extends string | Buffer>(body: Body, agent: string | undefined): Body | string {
-  return isLaidOut(agent) ? `${JSON.stringify(JSON.parse(body.toString()), null, 2)}\n` : body;
+export async function laidOut(body: string | Buffer, agent: string | undefined, pace: Pace): Promise<string | Buffer> {
+  return isLaidOut(agent) ? await indented(asBytes(body), pace) : body;
 }
 
 export function isLaidOut(agent: string | undefined): boolean {
@@ -86,13 +91,18 @@ export function versionHeaders(version: ApiVersion, media: MediaType): Record<st
 }
 
 /** The headers by which an answer may be kept and asked for again. */
-export function cacheHeaders(answer: Answer, caller: Caller, request: RequestHeaders): Record<string, string> {
+export async function cacheHeaders(
+  answer: Answer,
+  caller: Caller,
+  request: RequestHeaders,
+  pace: Pace,
+): Promise<Record<string, string>> {
   if (answer.isUncached) return { "Cache-Control": "no-cache" };
   const body = answer.page?.bytes ?? answer.body;
   if (body === null || answer.status > 299) return {};
   const isAnonymous = caller.kind === "anonymous";
   const vary = isAnonymous ? ["Accept"] : ["Accept", "Authorization", "Cookie", "X-GitHub-OTP"];
-  const tag = `"${entityTag(answer, body, vary, request)}"`;
+  const tag = `"${await entityTag(answer, body, { vary, request, pace })}"`;
   return {
     // A body that travels compressed has a weak tag, made of the plain bytes. GitHub was recorded to do so, but for a 201.
     ETag: answer.status !== 201 && encodingOf(body, request["accept-encoding"]) !== null ? `W/${tag}` : tag,
@@ -103,7 +113,11 @@ export function cacheHeaders(answer: Answer, caller: Caller, request: RequestHea
 }
 
 /** SHA-256 of the request headers that the answer varies by and of the body, as GitHub was found to make it. */
-function entityTag({ page }: Answer, body: string | Buffer, vary: string[], request: RequestHeaders): string {
+async function entityTag(
+  { page }: Answer,
+  body: string | Buffer,
+  { vary, request, pace }: { vary: string[]; request: RequestHeaders; pace: Pace },
+): Promise<string> {
   const varied = createHash("sha256");
   for (const name of ["Accept", "Authorization", "Cookie"]) {
     const value = vary.includes(name) ? request[name.toLowerCase()] : undefined;
@@ -113,7 +127,12 @@ function entityTag({ page }: Answer, body: string | Buffer, vary: string[], requ
   const key = page && varied.copy().digest("base64");
   const known = key && page.tags.get(key);
   if (known) return known;
-  const tag = varied.update(body).digest("hex");
+  const bytes = asBytes(body);
+  for (let at = 0; at < bytes.length; at += HASHED_AT_ONCE) {
+    if (at > 0 && pace.isOver()) await pace.turn();
+    varied.update(bytes.subarray(at, at + HASHED_AT_ONCE));
+  }
+  const tag = varied.digest("hex");
   if (key) {
     if (page.tags.size >= MAX_TAGS) page.tags.clear();
     page.tags.set(key, tag);

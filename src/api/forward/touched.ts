@@ -1,5 +1,5 @@
 import { decoded } from "../../http/router.ts";
-import { type Fields, isObject, type Json } from "../../json.ts";
+import { type Fields, isObject, parseSent, TooManyValuesError } from "../../json.ts";
 import { findNodePlaces } from "../../mirror/read/nodes.ts";
 import type { ApiContext, Call } from "../call.ts";
 import { type IssuePlace, issuePlace, readOf, sides } from "../rest/writes/issue-writes.ts";
@@ -69,10 +69,10 @@ async function issuesNamedIn(
 
 function objectIn(body: string): Fields {
   try {
-    const value: Json = JSON.parse(body);
+    const value = parseSent(body);
     return isObject(value) ? value : {};
   } catch (error) {
-    if (error instanceof SyntaxError) return {};
+    if (error instanceof SyntaxError || error instanceof TooManyValuesError) return {};
     throw error;
   }
 }

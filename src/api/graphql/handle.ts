@@ -1,4 +1,4 @@
-import { type ExecutionResult, execute } from "graphql";
+import { execute } from "graphql";
 import { isPostgresCancelled, isPostgresOutage } from "../../../db/outage.ts";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { encodingOf } from "../../http/encoding.ts";
@@ -117,7 +117,7 @@ export class Graphql {
     const keptBytes = parts.ctx.config.pageCacheBytes / 2;
     this.#answers = openAnswers(keptBytes);
     this.#texts = openIssueTexts(keptBytes);
-    this.#streams = new Streams(parts.ctx, { ...parts, schema: this.#schema });
+    this.#streams = new Streams(parts.ctx, { ...parts, schema: this.#schema, plans: this.#plans });
   }
 
   /** Ends its threads. */
@@ -166,7 +166,11 @@ export class Graphql {
     if (again) return again;
     const before = reading.soFar();
 
-    const query = await parseQuery(text, { schema: this.#schema, documents: this.#documents });
+    const query = await parseQuery(text, {
+      schema: this.#schema,
+      documents: this.#documents,
+      pace: ctx.mirror.pace,
+    });
     const forward = (whole: Whole, points: number) => this.#forward(progress, { caller, api, text, whole, points });
     const mayForward = mayBeForwarded(ctx, caller);
     if (!("cost" in query)) {
@@ -282,9 +286,11 @@ export class Graphql {
     { call, signal, key, before }: { call: GraphqlCall; signal: AbortSignal; key: string; before: Standings },
   ): Promise<Reply | null> {
     const { ctx } = this.#parts;
+    const { pace } = ctx.mirror;
     const plan = priced ? null : this.#plans.of(document.definitions, operation, variables);
+    if (pace.isOver()) await pace.turn();
     const result = plan
-      ? await executePlan({ plan, variables, context: call, signal, pace: ctx.mirror.pace })
+      ? await executePlan({ plan, variables, context: call, signal, pace })
       : resultOf(
           await execute({
             schema: this.#schema,
@@ -317,9 +323,9 @@ export class Graphql {
       ctx.log.error({ err: error, requestId }, "A subscription failed");
       return wentWrongText(requestId, ctx.clock.now());
     };
-    const format = (result: ExecutionResult) => {
+    const format = (result: Result) => {
       const bug = bugIn(result.errors);
-      return bug ? failed(bug.originalError ?? bug) : resultText(resultOf(result));
+      return bug ? failed(bug.originalError ?? bug) : resultText(result);
     };
     const identify = () => this.#identify(exchange);
     const subscriber = { caller, callFor, identify, requestId };

@@ -7,7 +7,8 @@ import {
   Kind,
   type OperationDefinitionNode,
 } from "graphql";
-import { isObject, type Json } from "../../json.ts";
+import { isObject, type Json, parseSent, TooManyValuesError } from "../../json.ts";
+import type { Pace } from "../../operations/pace.ts";
 import { ApiFault } from "../dialect/fault.ts";
 import { resourceLimit, typedError } from "./errors.ts";
 import { argument, type Cost, costOf, MAX_NODES } from "./run/cost.ts";
@@ -39,12 +40,19 @@ type VariableValues = NonNullable<ReturnType<typeof getVariableValues>["variable
 /** The query in a body, or what is wrong with it. @throws ApiFault 400 if the body is no JSON object */
 export async function parseQuery(
   text: string,
-  { schema, documents }: { schema: GraphQLSchema; documents: Documents },
+  { schema, documents, pace }: { schema: GraphQLSchema; documents: Documents; pace: Pace },
 ): Promise<Query | readonly GraphQLError[]> {
+  // Each step may take long, and so may what follows.
+  const giveWay = async () => {
+    if (pace.isOver()) await pace.turn();
+  };
+  await giveWay();
   const asked = readRequest(text);
   if (asked instanceof GraphQLError) return [asked];
   if (hasTooMany(asked.variables)) return [resourceLimit()];
+  await giveWay();
   const document = await documents.read(asked.query);
+  await giveWay();
   if (!("kind" in document)) return document;
   const operation = getOperationAST(document, asked.operationName);
   if (!operation) return [new GraphQLError(noOperation(asked.operationName))];
@@ -55,8 +63,10 @@ export async function parseQuery(
     { hideSuggestions: true },
   );
   if (errors) return errors;
+  await giveWay();
   const cost = costOf(schema, document, operation, variables.coerced);
   if (!cost) return [resourceLimit()];
+  await giveWay();
   if (cost.nodeCount > MAX_NODES) return [tooManyNodes(cost)];
   return { asked, document, operation, variables, cost, priced: pricedOnly(document, operation, variables.coerced) };
 }
@@ -87,8 +97,9 @@ export function isWithinBounds(
 export function readRequest(text: string): Asked | GraphQLError {
   let body: Json;
   try {
-    body = JSON.parse(text);
+    body = parseSent(text);
   } catch (cause) {
+    if (cause instanceof TooManyValuesError) return resourceLimit();
     throw new ApiFault(400, "Problems parsing JSON", { cause });
   }
   if (!isObject(body)) throw new ApiFault(400, "Body should be a JSON object");

@@ -11,6 +11,7 @@ import type { CallerQuota } from "../callers/quota.ts";
 import { apiAddress, pathInApi } from "../dialect/addresses.ts";
 import { bodyText } from "../dialect/body.ts";
 import { inForm } from "../dialect/body-form.ts";
+import { asBytes } from "../dialect/elements.ts";
 import { ApiFault, UnmirroredFault } from "../dialect/fault.ts";
 import { wantsNoCache } from "../dialect/freshness.ts";
 import { scopeHeaders, serverHeaders } from "../dialect/identity.ts";
@@ -118,14 +119,14 @@ export class Rest {
     } catch (error) {
       // For nobody: what was read for the caller was given up.
       if (isRead(exchange.method) && exchange.gone.aborted)
-        return refused(
-          new ApiFault(499, "Client Closed Request", { cause: error }),
-          progress,
-          exchange.headers["user-agent"],
-        );
+        return await this.#refused(exchange, new ApiFault(499, "Client Closed Request", { cause: error }), progress);
       if (!(error instanceof ApiFault)) throw error;
-      return refused(error, progress, exchange.headers["user-agent"]);
+      return await this.#refused(exchange, error, progress);
     }
+  }
+
+  #refused({ headers }: Exchange, fault: ApiFault, progress: Progress): Promise<Reply> {
+    return refused(fault, progress, { agent: headers["user-agent"], pace: this.#parts.ctx.mirror.pace });
   }
 
   /** What an App asks about itself is upstream's to answer, and to count. Null: it is no such question. */
@@ -239,7 +240,7 @@ export class Rest {
   /** Our JSON with the bodies in the form that was asked for. */
   async #formed({ media: { form } }: Call, answer: Answer): Promise<Answer> {
     if (form === null || !isOurJson(answer)) return answer;
-    const { body, isFinal } = await inForm(answer.body.toString(), form, this.#markdown, this.#parts.ctx.mirror.pace);
+    const { body, isFinal } = await inForm(asBytes(answer.body), form, this.#markdown, this.#parts.ctx.mirror.pace);
     return { ...answer, body, ...(isFinal ? {} : { isUncached: true }) };
   }
 }

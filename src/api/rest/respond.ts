@@ -1,6 +1,7 @@
 import { type Encoding, encodingOf } from "../../http/encoding.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import type { Reply } from "../../http/reply.ts";
+import type { Pace } from "../../operations/pace.ts";
 import type { Again } from "../again.ts";
 import { type Answer, type ApiContext, type Call, isRead } from "../call.ts";
 import type { Bucket, CallerQuota, QuotaFigures } from "../callers/quota.ts";
@@ -50,12 +51,13 @@ export async function replyTo(
   { exchange, call, answer, progress: { bucket, figures, requestId, identity, metered } }: AnsweredCall,
 ): Promise<Reply> {
   const { caller, headers: request } = call;
+  const { pace } = ctx.mirror;
   const { status, page } = answer;
   const agent = exchange.headers["user-agent"];
   const lasting: Record<string, string> = {
     ...identity,
     ...versionHeaders(call.version, call.media),
-    ...cacheHeaders(answer, caller, request),
+    ...(await cacheHeaders(answer, caller, request, pace)),
     ...answer.headers,
     ...(answer.link ? { Link: answer.link } : {}),
   };
@@ -88,7 +90,7 @@ export async function replyTo(
     return dialectReply(requestId, { status: 304, headers: all, body: null });
   }
   if (page) {
-    const body = form?.encoding ? await encoded(page, form.encoding) : laidOut(page.bytes, agent);
+    const body = form?.encoding ? await encoded(page, form.encoding) : await laidOut(page.bytes, agent, pace);
     const bodyHeaders = form?.bodyHeaders ?? { "Content-Type": JSON_TYPE };
     const all = { ...quotaHeaders(figures, bucket), ...headers, ...bodyHeaders };
     return dialectReply(requestId, { status, headers: all, body });
@@ -96,7 +98,7 @@ export async function replyTo(
   // Upstream's own 304 is as free as ours, and its own figures, where it sends some, are those that count.
   const all = { ...quotaHeaders(status === 304 ? refunded() : figures, bucket), ...headers };
   if (answer.body !== null) all["Content-Type"] = answer.contentType ?? JSON_TYPE;
-  const body = isOurJson(answer) ? laidOut(answer.body, agent) : answer.body;
+  const body = isOurJson(answer) ? await laidOut(answer.body, agent, pace) : answer.body;
   return dialectReply(requestId, { status, headers: all, body });
 }
 
@@ -106,7 +108,11 @@ export function passedReply(requestId: string, { status, headers = {}, stream }:
 }
 
 /** What is wrong with a request, with what is known of it. */
-export function refused(fault: ApiFault, progress: Progress, agent: string | undefined): Reply {
+export async function refused(
+  fault: ApiFault,
+  progress: Progress,
+  { agent, pace }: { agent: string | undefined; pace: Pace },
+): Promise<Reply> {
   const headers = {
     "Content-Type": JSON_TYPE,
     ...progress.identity,
@@ -114,7 +120,7 @@ export function refused(fault: ApiFault, progress: Progress, agent: string | und
     ...quotaHeaders(progress.figures, progress.bucket),
     ...fault.headers,
   };
-  const body = laidOut(faultBody(fault, progress.docs), agent);
+  const body = await laidOut(faultBody(fault, progress.docs), agent, pace);
   return dialectReply(progress.requestId, { status: fault.status, headers, body });
 }
 

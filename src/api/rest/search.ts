@@ -5,6 +5,7 @@ import type { Searcher } from "../../mirror/search/names.ts";
 import { InvalidSearchError, UnmirroredSearchError } from "../../mirror/search/query.ts";
 import { searchRepositories } from "../../mirror/search/repositories.ts";
 import { type Answer, type Call, ok } from "../call.ts";
+import { joined } from "../dialect/elements.ts";
 import { ApiFault, type FieldFault, notFound, UnmirroredFault } from "../dialect/fault.ts";
 import { numberedLink } from "../dialect/link.ts";
 import { showEach } from "../view.ts";
@@ -87,8 +88,6 @@ async function results(call: Call, documents: StoredDocument[], total: number): 
   const last = Math.ceil(Math.min(total, MAX_RESULTS) / limit);
   const link = numberedLink(call.api + call.path, call.query, { page, last });
   const items = (await showEach(call, documents)).map((text) => `${text.slice(0, -1)},"score":1.0}`);
-  return ok(`{"total_count":${total},"incomplete_results":false,"items":[${items.join(",")}]}`, {
-    link,
-    isUncached: true,
-  });
+  const frame = { before: `{"total_count":${total},"incomplete_results":false,"items":[`, between: ",", behind: "]}" };
+  return ok(await joined(items, frame, call.ctx.mirror.pace), { link, isUncached: true });
 }

@@ -1,4 +1,5 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
+import type { Pace } from "../../operations/pace.ts";
 import { CUT, type Cut, type Piece, type Reference, reference, referenceOf, takeApart } from "../store/template.ts";
 import type { Reading } from "../unchanged/reading.ts";
 import { type Closeness, ONES_OWN, shownOf, withShown } from "./public-keys.ts";
@@ -26,6 +27,8 @@ export interface Audience {
   met?: Set<number> | undefined;
   /** The standings that the request has learnt: unchanged rows need not be read. */
   reading?: Reading | undefined;
+  /** How long others wait meanwhile. Absent: until all is rendered. */
+  pace?: Pace | undefined;
 }
 
 /** A reference that any number of documents of one repository have. */
@@ -44,12 +47,15 @@ export async function renderDocuments(
   documents: readonly StoredDocument[],
   audience: Audience,
 ): Promise<string[]> {
-  const answer = await answerOf(shared, takenApart(documents, "text", audience), audience);
-  return answer.documents.map((document) => {
+  const answer = await answerOf(shared, await takenApart(documents, "text", audience), audience);
+  const texts: string[] = [];
+  for (const document of answer.documents) {
+    if (audience.pace?.isOver()) await audience.pace.turn();
     const parts: string[] = [];
     append(parts, document, answer);
-    return parts.join("");
-  });
+    texts.push(parts.join(""));
+  }
+  return texts;
 }
 
 /**
@@ -62,18 +68,30 @@ export async function renderList(
   documents: readonly StoredDocument[],
   audience: Audience,
 ): Promise<Buffer | null> {
-  const apart = takenApart(documents, "bytes", audience);
+  const apart = await takenApart(documents, "bytes", audience);
   for (const mentions of apart.mentions.values())
     for (const { found } of mentions.values()) if (found.kind === "r") return null;
   const answer = await answerOf(shared, apart, audience);
-  const parts: string[] = ["["];
-  for (const document of answer.documents) {
-    if (parts.length > 1) parts.push(",");
+  // Some at a time: a list of large texts is a long one.
+  const lists: Buffer[] = [];
+  let parts: string[] = ["["];
+  let bodies = 0;
+  for (const [at, document] of answer.documents.entries()) {
+    if (at > 0) parts.push(",");
     append(parts, document, answer);
+    bodies += document.stored.body?.length ?? 0;
+    if (bodies < TEXT_AT_ONCE) continue;
+    lists.push(Buffer.from(parts.join(""), "latin1"));
+    [parts, bodies] = [[], 0];
+    if (audience.pace?.isOver()) await audience.pace.turn();
   }
   parts.push("]");
-  return Buffer.from(parts.join(""), "latin1");
+  const rest = Buffer.from(parts.join(""), "latin1");
+  return lists.length === 0 ? rest : Buffer.concat([...lists, rest]);
 }
+
+/** A millisecond's work, roughly. */
+const TEXT_AT_ONCE = 256 * 1024;
 
 interface DocumentApart {
   stored: StoredDocument;
@@ -90,17 +108,19 @@ interface Apart {
   mentions: ReadonlyMap<number, Mentions>;
 }
 
-function takenApart(some: readonly StoredDocument[], form: Form, audience: Audience): Apart {
+async function takenApart(some: readonly StoredDocument[], form: Form, audience: Audience): Promise<Apart> {
   const mentions = new Map<number, Mentions>();
   const closenesses = new Map<number, Closeness>();
-  const documents = some.map((stored) => {
+  const documents: DocumentApart[] = [];
+  for (const stored of some) {
+    if (audience.pace?.isOver()) await audience.pace.turn();
     const { repositoryId, document, detail } = stored;
     const ofRepository = mentions.get(repositoryId) ?? new Map();
     mentions.set(repositoryId, ofRepository);
     const closeness = closenesses.getOrInsertComputed(repositoryId, () => closenessIn(audience, repositoryId));
     const whole = shownOf(detail ? joinObjects(document, detail) : document, closeness);
-    return { stored, whole, pieces: piecesOf(inForm(whole, form), repositoryId, ofRepository) };
-  });
+    documents.push({ stored, whole, pieces: piecesOf(inForm(whole, form), repositoryId, ofRepository) });
+  }
   return { form, documents, mentions };
 }
 

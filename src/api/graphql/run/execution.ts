@@ -1,5 +1,5 @@
 /**
- * Answers queries as graphql-js's `execute` would, and writes the text at once. The selections are worked out once per
+ * Answers operations as graphql-js's `execute` would, and writes the text at once. The selections are worked out once per
  * document (`plan.ts`). Fields that need no waiting do not wait. A resource that appears several times at one place of
  * the query is written once.
  */
@@ -7,7 +7,7 @@ import { type GraphQLAbstractType, GraphQLError, locatedError } from "graphql";
 import type { Pace } from "../../../operations/pace.ts";
 import { resourceLimit } from "../errors.ts";
 import { concreteType, type Form, type Plan, type PlannedField, type PlannedSelection } from "./plan.ts";
-import { isIterable, isPromise, isShared, leafText, propertyOf } from "./values.ts";
+import { flat, isIterable, isPromise, isShared, leafText, propertyOf } from "./values.ts";
 
 /** More values, or more text, are written for nobody: the answer is refused as a whole. */
 const MAX_VALUES = 5_000_000;
@@ -16,6 +16,9 @@ const MAX_CHARACTERS = 16 * 1024 * 1024;
 const FIELDS_AT_ONCE = 32;
 /** So many fields of a selection ask for something, and then their statements are made. Each takes some 0.2 ms. */
 const ASKED_AT_ONCE = 64;
+
+/** Texts of so many parts are copied once more, so that nobody has to walk through them. */
+const FLAT_PARTS = 64;
 
 type VariableValues = Parameters<Plan["argumentsOf"]>[1];
 
@@ -67,6 +70,8 @@ export interface ExecutionParts {
   plan: Plan;
   variables: VariableValues;
   context: unknown;
+  /** What the root's fields are read of: a subscription's event. */
+  root?: unknown;
   /** Once it fires nothing more is begun, and the execution fails with its reason. */
   signal: AbortSignal;
   /** How long the event loop is held at a time. */
@@ -94,6 +99,7 @@ class Execution {
   readonly #plan: Plan;
   readonly #variables: VariableValues;
   readonly #context: unknown;
+  readonly #root: unknown;
   readonly #signal: AbortSignal;
   readonly #pace: Pace;
   /** How many values were begun. */
@@ -109,10 +115,11 @@ class Execution {
   /** The places that are null because of an error; what goes wrong below them is not told. */
   readonly #nulled = new Set<string>();
 
-  constructor({ plan, variables, context, signal, pace }: ExecutionParts) {
+  constructor({ plan, variables, context, root, signal, pace }: ExecutionParts) {
     this.#plan = plan;
     this.#variables = variables;
     this.#context = context;
+    this.#root = root;
     this.#signal = signal;
     this.#pace = pace;
     this.#args = new Array(plan.slots);
@@ -120,11 +127,27 @@ class Execution {
 
   async root(): Promise<string> {
     try {
-      return await this.#fields(this.#plan.root, undefined, undefined);
+      const { root, isSerial } = this.#plan;
+      return await (isSerial ? this.#inTurn(root) : this.#fields(root, this.#root, undefined));
     } catch (error) {
       this.#tell(error instanceof GraphQLError ? error : locatedError(error, undefined, undefined), []);
       return "null";
     }
+  }
+
+  /** The fields of a mutation: each begins once the one before it has taken effect. */
+  async #inTurn({ fields, type }: PlannedSelection): Promise<string> {
+    this.#values += fields.length;
+    let text = "{";
+    for (const [at, field] of fields.entries()) {
+      if (this.#isOver(text)) await this.#pace.turn();
+      this.#goOn();
+      // What was written before may show something that this field changes.
+      this.#written.clear();
+      const shown = field.definition ? await this.#field(field, this.#root, undefined) : `"${type.name}"`;
+      text += (at === 0 ? "" : ",") + field.label + shown;
+    }
+    return `${text}}`;
   }
 
   #fields(selection: PlannedSelection, source: unknown, at: Place | undefined): Text {
@@ -152,7 +175,7 @@ class Execution {
         if (typeof shown === "string") text += shown;
         else {
           parts ??= [];
-          parts.push(text, shown);
+          parts.push(flat(text), shown);
           text = "";
         }
       }
@@ -243,7 +266,7 @@ class Execution {
         if (typeof shown === "string") text += shown;
         else {
           parts ??= [];
-          parts.push(text, shown);
+          parts.push(flat(text), shown);
           text = "";
         }
       }
@@ -258,7 +281,7 @@ class Execution {
 
   /** Goes on once the event loop has turned. @param go is given the text so far */
   async #afterTurn(parts: Text[] | null, text: string, go: (soFar: Text) => Text): Promise<string> {
-    const soFar = parts ? this.#joined(parts, text) : text;
+    const soFar = parts ? this.#joined(parts, text) : flat(text);
     // What fails meanwhile is told once it is waited for.
     abandon([soFar]);
     await this.#pace.turn();
@@ -285,7 +308,8 @@ class Execution {
       text += part;
       if (text.length > MAX_CHARACTERS) this.#refuse();
     }
-    return text + end;
+    text += flat(end);
+    return parts.length > FLAT_PARTS ? flat(text) : text;
   }
 
   /** @throws GraphQLError always: nothing is worth writing any more */

@@ -1,4 +1,4 @@
-/** What a query selects, worked out once per document: the fields of each type, with their arguments. */
+/** What an operation selects, worked out once per document: the fields of each type, with their arguments. */
 import {
   type DefinitionNode,
   type FieldNode,
@@ -98,6 +98,8 @@ export class Plan {
   readonly fragments: Fragments;
   /** Its answers may be kept. */
   readonly isKeepable: boolean;
+  /** The root's fields are run one after another. */
+  readonly isSerial: boolean;
   readonly #name: string;
   readonly #chosen: Readonly<Record<string, boolean>>;
   #slots = 0;
@@ -112,6 +114,7 @@ export class Plan {
     this.schema = schema;
     this.fragments = prepared.fragments;
     this.isKeepable = prepared.isKeepable;
+    this.isSerial = operation.operation === "mutation";
     this.#name = name;
     this.#chosen = chosen;
     this.root = this.#selection(rootType, [operation.selectionSet]);
@@ -228,7 +231,7 @@ export class Plans {
     this.#schema = schema;
   }
 
-  /** Null: not a query, or a query that we do not plan. */
+  /** Null: what is wrong with its variables is said by graphql-js. */
   of(
     definitions: readonly DefinitionNode[],
     operation: OperationDefinitionNode,
@@ -240,7 +243,7 @@ export class Plans {
       this.#known.set(operation, planned);
     }
     const rootType = this.#schema.getRootType(operation.operation);
-    if (!planned.isPlannable || !rootType) return null;
+    if (!rootType) return null;
     const chosen: Record<string, boolean> = {};
     let name = "";
     for (const variable of planned.conditions) {
@@ -270,7 +273,6 @@ interface Prepared {
 }
 
 interface Planned extends Prepared {
-  isPlannable: boolean;
   /** The variables that `@skip` and `@include` depend on. */
   conditions: readonly string[];
   plans: Map<string, Plan>;
@@ -292,7 +294,6 @@ function prepare(definitions: readonly DefinitionNode[], operation: OperationDef
   look(operation);
   for (const fragment of Object.values(fragments)) look(fragment);
   return {
-    isPlannable: operation.operation === "query",
     isKeepable: isKeepable(definitions, operation),
     conditions: [...conditions],
     fragments,

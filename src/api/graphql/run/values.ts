@@ -30,6 +30,19 @@ function quoted(text: string): string {
   return text.length < 64 && !ESCAPED.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
+/** Shorter ones are copied fast enough by what they become part of. */
+const FLAT_CHARACTERS = 1_024;
+
+/**
+ * The same text, in one piece in memory. Texts that were added to each other are a tree of their pieces until somebody
+ * reads them: the 1.5 million pieces of a long answer, all at once, take 50 ms.
+ */
+export function flat(text: string): string {
+  // Whoever counts bytes reads them.
+  if (text.length > FLAT_CHARACTERS) Buffer.byteLength(text);
+  return text;
+}
+
 export function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

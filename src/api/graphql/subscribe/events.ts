@@ -10,6 +10,9 @@ import {
 import type { Outlet } from "../../../http/reply.ts";
 import type { GraphqlCall } from "../call.ts";
 import type { Query } from "../parse.ts";
+import { type Result, resultOf } from "../result.ts";
+import { executePlan } from "../run/execution.ts";
+import type { Plans } from "../run/plan.ts";
 
 /** What lies between us and a caller closes an idle connection; a comment in the stream keeps it open. */
 const KEEP_ALIVE_MS = 15_000;
@@ -31,13 +34,13 @@ export function eventStreamOnly(): GraphQLError {
 /** A subscription that has begun: what it is told, and what each of that shows, loaded anew by the call. */
 export interface Events {
   told: AsyncIterator<unknown>;
-  show: (event: unknown, call: GraphqlCall) => Promise<ExecutionResult>;
+  show: (event: unknown, call: GraphqlCall) => Promise<Result>;
 }
 
-/** The events of a subscription, or why there are none. */
+/** The events of a subscription, or why there are none. @param timeoutMs how long an event may take to be shown */
 export async function openEvents(
-  schema: GraphQLSchema,
-  { document, asked }: Query,
+  { schema, plans, timeoutMs }: { schema: GraphQLSchema; plans: Plans; timeoutMs: number },
+  { document, asked, operation, variables }: Query,
   call: GraphqlCall,
 ): Promise<ExecutionResult | Events> {
   const prepared = validateSubscriptionArgs({
@@ -51,16 +54,19 @@ export async function openEvents(
   if (!("schema" in prepared)) return { errors: prepared };
   const source = await createSourceEventStream(prepared);
   if (!(Symbol.asyncIterator in source)) return source;
-  return {
-    told: source[Symbol.asyncIterator](),
-    show: async (event, contextValue) => executeSubscriptionEvent({ ...prepared, rootValue: event, contextValue }),
+  const plan = plans.of(document.definitions, operation, variables);
+  const show: Events["show"] = async (root, context) => {
+    const signal = AbortSignal.timeout(timeoutMs);
+    if (plan) return executePlan({ plan, variables, context, root, signal, pace: call.ctx.mirror.pace });
+    return resultOf(await executeSubscriptionEvent({ ...prepared, rootValue: root, contextValue: context }));
   };
+  return { told: source[Symbol.asyncIterator](), show };
 }
 
 export interface StreamParts {
   /** The call that shows the next event, or why no more are shown. */
   next: () => Promise<GraphqlCall | GraphQLError>;
-  format: (result: ExecutionResult) => string;
+  format: (result: Result) => string;
   /** How long the stream may last, and why it ends then. */
   lifetime: { ms: number; over: GraphQLError };
   /** How long the reader may leave unread what was written. */
@@ -89,7 +95,7 @@ export function eventStream(
     const keepAlive = setInterval(() => outlet.write(":\n\n"), KEEP_ALIVE_MS);
     outlet.onClose(stop);
     outlet.write(":\n\n");
-    const write = async (result: ExecutionResult) =>
+    const write = async (result: Result) =>
       outlet.write(`event: next\ndata: ${format(result)}\n\n`) ? "drained" : await outlet.drained(unreadMs);
     /** Answers why the stream ends, if its reader is still to be told. */
     const tell = async (): Promise<GraphQLError | null> => {
@@ -103,7 +109,7 @@ export function eventStream(
           outlet.drop();
         }
         if (outcome !== "drained") return null;
-        if (result.data == null) {
+        if (result.data === undefined || result.data === "null") {
           onEnd(result.errors?.[0]?.message ?? "An event could not be shown");
           return null;
         }

@@ -7,6 +7,7 @@ import { ApiFault } from "../../dialect/fault.ts";
 import type { GraphqlCall } from "../call.ts";
 import { quotaSpent, typedError } from "../errors.ts";
 import type { Query } from "../parse.ts";
+import type { Plans } from "../run/plan.ts";
 import { eventStream, openEvents, type StreamParts } from "./events.ts";
 
 /** Who subscribes, and how each event finds out whether they still may. */
@@ -18,22 +19,32 @@ export interface Subscriber {
   requestId: string;
 }
 
+interface StreamsParts {
+  quota: CallerQuota;
+  schema: GraphQLSchema;
+  plans: Plans;
+  /** How long an event may take to be shown. */
+  timeoutMs: number;
+  unreadMs: number;
+}
+
 /** The subscriptions that this process streams. Each event is judged, and paid for, like a request of its own. */
 export class Streams {
   readonly #ctx: Pick<ApiContext, "config" | "log">;
   readonly #quota: CallerQuota;
   readonly #schema: GraphQLSchema;
+  readonly #plans: Plans;
+  readonly #timeoutMs: number;
   readonly #unreadMs: number;
   /** How many are open, by whose quota they draw on. */
   readonly #open = new Map<string, number>();
 
-  constructor(
-    ctx: Pick<ApiContext, "config" | "log">,
-    { quota, schema, unreadMs }: { quota: CallerQuota; schema: GraphQLSchema; unreadMs: number },
-  ) {
+  constructor(ctx: Pick<ApiContext, "config" | "log">, { quota, schema, plans, timeoutMs, unreadMs }: StreamsParts) {
     this.#ctx = ctx;
     this.#quota = quota;
     this.#schema = schema;
+    this.#plans = plans;
+    this.#timeoutMs = timeoutMs;
     this.#unreadMs = unreadMs;
   }
 
@@ -50,7 +61,11 @@ export class Streams {
       const most = `${config.streamsPerCaller} subscriptions`;
       return { errors: [typedError("RESOURCE_LIMITS_EXCEEDED", `You have ${most} open, and no more are served.`)] };
     }
-    const events = await openEvents(this.#schema, query, callFor(caller, null));
+    const events = await openEvents(
+      { schema: this.#schema, plans: this.#plans, timeoutMs: this.#timeoutMs },
+      query,
+      callFor(caller, null),
+    );
     if (!("told" in events)) return events;
     const over = typedError(
       "RESOURCE_LIMITS_EXCEEDED",

@@ -1,4 +1,4 @@
-import { type Fields, isObject, type Json, objectOf } from "../../../json.ts";
+import { type Fields, isObject, type Json, objectOf, parseSent, TooManyValuesError } from "../../../json.ts";
 import { findParentNumber } from "../../../mirror/read/comments.ts";
 import { isMirroredIssue, isMirroredPull } from "../../../mirror/read/pulls.ts";
 import type { Right } from "../../../mirror/read/sight.ts";
@@ -59,8 +59,10 @@ function checked(body: string, takes: NonNullable<WriteOperation["takes"]>): str
   if (body === "" && takes === "object or nothing") return body;
   let value: Json;
   try {
-    value = JSON.parse(body);
+    value = parseSent(body);
   } catch (cause) {
+    if (cause instanceof TooManyValuesError)
+      throw new ApiFault(413, "The request's body has more values than are taken", { cause });
     throw new ApiFault(400, "Problems parsing JSON", { cause });
   }
   const isList = Array.isArray(value) && takes === "object or list";

@@ -1,0 +1,124 @@
+/** A long list of JSON is worked on element by element: whole, it would hold the event loop for as long as it is. */
+import type { Json } from "../../json.ts";
+import type { Pace } from "../../operations/pace.ts";
+
+/** A list, or the results of a search: what stands before its elements. */
+const LIST = /^(?:\[|\{"total_count":\d+,"incomplete_results":(?:true|false),"items":\[)/;
+/** The longest of these beginnings. */
+const HEAD_BYTES = 100;
+
+const [QUOTE, COMMA, BACKSLASH, OPEN_LIST, CLOSE_LIST, OPEN, CLOSE] = Buffer.from('",\\[]{}');
+
+/** What stands before, between and behind the elements of a list. */
+export interface Frame {
+  before: string;
+  between: string;
+  behind: string;
+}
+
+export function asBytes(text: string | Buffer): Buffer {
+  return typeof text === "string" ? Buffer.from(text) : text;
+}
+
+/** Texts as one, in UTF-8. */
+export async function joined(
+  texts: readonly (string | Buffer)[],
+  { before, between, behind }: Frame,
+  pace: Pace,
+): Promise<Buffer> {
+  const parts = [before, ...texts.flatMap((text, at) => (at === 0 ? [text] : [between, text])), behind];
+  const sizes = parts.map((part) => Buffer.byteLength(part));
+  // Its memory is taken as it is filled: at once, 100 MB of it would take long.
+  const whole = Buffer.allocUnsafeSlow(sizes.reduce((sum, size) => sum + size, 0));
+  let at = 0;
+  for (const part of parts) {
+    if (pace.isOver()) await pace.turn();
+    at += typeof part === "string" ? whole.write(part, at) : part.copy(whole, at);
+  }
+  return whole;
+}
+
+/**
+ * JSON of ours with each element of its list mapped. What is no list, or is empty, is mapped as a whole.
+ * @param map answers JSON text; `depth`: in how many lists and objects the element stands
+ * @param framed what stands around the elements, made of what stands there
+ */
+export async function mapElements(
+  json: Buffer,
+  pace: Pace,
+  map: (element: Json, depth: number) => string | Promise<string>,
+  framed: (frame: Frame) => Frame = (frame) => frame,
+): Promise<Buffer> {
+  const before = LIST.exec(json.toString("latin1", 0, HEAD_BYTES))?.[0];
+  if (before === undefined || json[before.length] === CLOSE_LIST)
+    return Buffer.from(await map(JSON.parse(json.toString()), 0));
+  const depth = before === "[" ? 1 : 2;
+  const texts: Buffer[] = [];
+  let end = before.length - 1;
+  do {
+    if (pace.isOver()) await pace.turn();
+    const start = end + 1;
+    end = endOfElement(json, start);
+    texts.push(Buffer.from(await map(JSON.parse(json.toString("utf8", start, end)), depth)));
+  } while (json[end] === COMMA);
+  return joined(texts, framed({ before, between: ",", behind: json.toString("latin1", end) }), pace);
+}
+
+/** JSON of ours as people read it: indented, with a line's end behind it. */
+export function indented(json: Buffer, pace: Pace): Promise<Buffer> {
+  const lineAt = (depth: number) => `\n${"  ".repeat(depth)}`;
+  return mapElements(
+    json,
+    pace,
+    (element, depth) => {
+      const text = JSON.stringify(element, null, 2).replaceAll("\n", lineAt(depth));
+      return depth === 0 ? `${text}\n` : text;
+    },
+    ({ before, behind }) => {
+      const empty = JSON.stringify(JSON.parse(before + behind), null, 2);
+      const at = empty.lastIndexOf("]");
+      const depth = before === "[" ? 1 : 2;
+      return {
+        before: empty.slice(0, at) + lineAt(depth),
+        between: `,${lineAt(depth)}`,
+        behind: `${lineAt(depth - 1)}${empty.slice(at)}\n`,
+      };
+    },
+  );
+}
+
+/** Where the comma or the bracket stands that ends the element. */
+function endOfElement(json: Buffer, start: number): number {
+  let depth = 0;
+  for (let at = start; at < json.length; at++) {
+    switch (json[at]) {
+      case QUOTE:
+        at = endOfText(json, at);
+        break;
+      case OPEN_LIST:
+      case OPEN:
+        depth += 1;
+        break;
+      case CLOSE_LIST:
+      case CLOSE:
+        if (depth === 0) return at;
+        depth -= 1;
+        break;
+      case COMMA:
+        if (depth === 0) return at;
+        break;
+    }
+  }
+  throw new Error("The list of an answer of ours has no end");
+}
+
+/** Where the quote stands that ends the text. */
+function endOfText(json: Buffer, start: number): number {
+  // Most texts are short, and most long ones have few quotes within.
+  for (let at = json.indexOf('"', start + 1); at > 0; at = json.indexOf('"', at + 1)) {
+    let backslashes = 0;
+    while (json[at - 1 - backslashes] === BACKSLASH) backslashes += 1;
+    if (backslashes % 2 === 0) return at;
+  }
+  throw new Error("A text in an answer of ours has no end");
+}
