@@ -27,8 +27,9 @@ import { openMirrorReader } from "../../src/mirror/reader.ts";
 import { Kept } from "../../src/mirror/unchanged/kept.ts";
 import { Reading } from "../../src/mirror/unchanged/reading.ts";
 import { Pace } from "../../src/operations/pace.ts";
+import { poolsIn } from "../corpus/query-pools.ts";
 import { PATIENCE_MS } from "../support/bounds.ts";
-import { type GeneratedQuery, generateQuery, type Pools } from "../support/graphql-queries.ts";
+import { type GeneratedQuery, generateQuery } from "../support/graphql-queries.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
 const SEEDS = Number(process.env.GRAPHQL_SEEDS ?? 120);
@@ -98,6 +99,7 @@ const TOY = buildSchema(`
   }
   type Place implements Named { id(way: Way): ID! name(way: Way): String other(way: Way): Named place(way: Way): Place! thing(way: Way): Thing }
   union Any = Thing | Place
+  type Mutation { set(to: Int, way: Way): Int get: Int fail(way: Way): Int! thing(way: Way): Thing }
   type Query { thing(way: Way): Thing mustThing(way: Way): Thing! things(way: Way): [Thing] any(way: Way): Any named(way: Way): Named }
 `);
 
@@ -217,6 +219,34 @@ function withoutRaces({ data, errors }: Shown): Shown {
   return { data, errors: [...new Set(told)].sort() };
 }
 
+test.each([
+  "mutation { a: set(to: 1) b: get c: set(to: 2) d: get __typename e: get }",
+  "mutation { a: set(to: 1, way: LATE) b: get c: set(to: 2, way: LATER) d: get e: set(way: LATE_THROWN) f: get }",
+  "mutation { a: set(to: 1, way: LATE) b: fail(way: LATE_THROWN) c: set(to: 2) }",
+  "mutation { a: thing { text id } b: set(to: 3) c: thing { text id other { name } } }",
+])("the fields of a mutation take effect one after another: %s", async (query) => {
+  prepareToy();
+  const { set, get, fail } = TOY.getMutationType()?.getFields() ?? {};
+  if (!set || !get || !fail) throw new Error("The schema has no such mutations");
+  const ways = set.resolve;
+  const order: string[] = [];
+  set.resolve = async (source, args, known, info) => {
+    await ways?.(source, args, known, info);
+    order.push(`set ${args.to}`);
+    known.set("set", args.to);
+    return args.to;
+  };
+  get.resolve = (_source, _args, known) => {
+    order.push(`get ${known.get("set")}`);
+    return known.get("set");
+  };
+  const answers = await answersOf(TOY, { query, variables: {} }, () => new Map());
+  if (!answers) throw new Error("The mutation is none");
+  for (const ours of answers.ours) expect(ours).toEqual(answers.theirs);
+  const each = order.length / (TIMES + 1);
+  for (let at = each; at < order.length; at += each) expect(order.slice(at, at + each)).toEqual(order.slice(0, each));
+});
+
 let world: ApiWorld;
 beforeAll(async () => {
   world = await openApiWorld({ issues: 40 });
@@ -225,7 +255,7 @@ afterAll(() => world?.[Symbol.asyncDispose]());
 
 test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async () => {
   const schema = apiSchema();
-  const { ctx, userId, repositories } = world;
+  const { ctx, userId } = world;
   await using changes = new ChangeStreams(ctx);
   const payer = { kind: "user" as const, quotaName: "u", hourlyLimit: null, class: "", scopes: null };
   const sight = wholeSight("all");
@@ -254,7 +284,7 @@ test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async
       counts,
       texts,
     });
-  const pools = await poolsOf(repositories.map(({ fullName }) => fullName));
+  const pools = await poolsIn(world);
   let [valid, shown] = [0, 0];
   for (let seed = 0; seed < SEEDS; seed++) {
     const generated = generateQuery(schema, seed, pools, 6);
@@ -280,32 +310,3 @@ test("the schema itself is answered the same by both", async () => {
     expect(answers?.theirs.data.length).toBeGreaterThan(100);
   }
 });
-
-/** What is there to be asked for, and a little that is not. */
-async function poolsOf(fullNames: string[]): Promise<Pools> {
-  const ids =
-    "id labels(first: 3) { nodes { id } } milestones(first: 2) { nodes { id } } issues(first: 3) { nodes { id author { login } comments(first: 1) { nodes { id } } } } pullRequests(first: 3) { nodes { id } }";
-  const queries = fullNames.map((fullName) => {
-    const [owner, name] = fullName.split("/");
-    return `repository(owner: "${owner}", name: "${name}") { ${ids} }`;
-  });
-  const { body } = await world.send("POST", "/graphql", {
-    body: JSON.stringify({ query: `{ ${queries.map((query, at) => `r${at}: ${query}`).join(" ")} }` }),
-  });
-  const texts = JSON.stringify(body.data);
-  const found = (key: string) => [...texts.matchAll(new RegExp(`"${key}":"([^"]+)"`, "g"))].map(([, one]) => one);
-  const [owner = ""] = (fullNames[0] ?? "").split("/");
-  return {
-    owner: [owner],
-    name: [...fullNames.map((fullName) => fullName.split("/")[1]), "bug"],
-    login: [...found("login"), owner, "nobody-at-all"],
-    id: [...found("id"), "no id"],
-    ids: [...found("id"), "no id"],
-    number: [1, 2, 3, 4, 5, 6, 7, 9_999],
-    first: [1, 2, 3, 5, 100, 101, -1],
-    last: [1, 2, 3],
-    after: ["not a cursor"],
-    before: ["not a cursor"],
-    url: fullNames.map((fullName) => `https://github.com/${fullName}`),
-  };
-}

@@ -87,6 +87,22 @@ export const proofs: readonly Proof[] = [
     figures: (lines) => [atLeast("cells", numberAt(printed(lines, "matrix")[0], "cells"), 50_000)],
   },
   {
+    name: "corpus",
+    proves:
+      "No request of a corpus holds the event loop for more than 50 ms of processor time, or ends in 5xx: nasty values in every " +
+      "parameter, body and argument, bombs of GraphQL and Markdown, 30,000 generated queries.",
+    minutes: 20,
+    commands: [{ args: ["test", "test/corpus/corpus.test.ts"], env: { CORPUS: "30000" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "corpus");
+      return [
+        atLeast("requests", numberAt(line, "requests"), 40_000),
+        atMost("of them failed", numberAt(line, "failed"), 0),
+        atMost("ms that the worst held the event loop", numberAt(line, "longestMs"), 50),
+      ];
+    },
+  },
+  {
     name: "floor",
     proves:
       "10,000 issues and 5,000 pull requests with 95,000 comments and reviews are copied for hardly more than the 1,003 " +

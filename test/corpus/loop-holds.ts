@@ -1,0 +1,55 @@
+/**
+ * Is loaded into a web process before its program (`--import`), and tells on a port of its own for how long the event loop
+ * was held since it was last asked. The product has no such thing.
+ *
+ * A hold is what happens between two turns of the loop in which timers run. It is measured in processor time of the main
+ * thread: while others have the processor the clock goes on, and nothing holds the loop. All work of a turn counts as one
+ * hold, and a millisecond of other turns with it, so a hold is rather overrated.
+ */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { isMainThread } from "node:worker_threads";
+
+/** What happened since it was last asked. */
+export interface Holds {
+  /** The longest hold, in processor time. */
+  heldMs: number;
+  /** The longest time by the clock between two turns. */
+  lateMs: number;
+  /** All processor time of the main thread. */
+  cpuMs: number;
+}
+
+function cpuMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1_000;
+}
+
+function serveHolds(): void {
+  let turn = { cpuMs: cpuMs(), at: performance.now() };
+  let asked = turn.cpuMs;
+  let worst = { heldMs: 0, lateMs: 0 };
+  const look = () => {
+    const now = { cpuMs: cpuMs(), at: performance.now() };
+    worst = {
+      heldMs: Math.max(worst.heldMs, now.cpuMs - turn.cpuMs),
+      lateMs: Math.max(worst.lateMs, now.at - turn.at),
+    };
+    turn = now;
+  };
+  setInterval(look, 1).unref();
+  const server = createServer((_request, response) => {
+    look();
+    response.end(JSON.stringify({ ...worst, cpuMs: turn.cpuMs - asked } satisfies Holds));
+    worst = { heldMs: 0, lateMs: 0 };
+    asked = turn.cpuMs;
+  });
+  server.listen(0, "127.0.0.1", () => {
+    // No type can say that a server that listens to a port has one.
+    const { port } = server.address() as AddressInfo;
+    console.log(JSON.stringify({ level: 30, msg: "Loop holds", port }));
+  });
+  server.unref();
+}
+
+if (isMainThread) serveHolds();

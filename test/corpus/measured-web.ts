@@ -1,0 +1,49 @@
+import { fileURLToPath } from "node:url";
+import { Agent, fetch } from "undici";
+import { startProgram } from "../support/program.ts";
+import type { Holds } from "./loop-holds.ts";
+
+/** One request of the corpus. */
+export interface Fuzz {
+  name: string;
+  method: string;
+  path: string;
+  body?: string;
+  headers?: Record<string, string>;
+}
+
+/** What became of it. */
+export interface Measured extends Holds {
+  name: string;
+  status: number;
+  text: string;
+}
+
+export interface MeasuredWeb {
+  ask(fuzz: Fuzz): Promise<Measured>;
+}
+
+/** A web process as it is started in production, which tells for how long each request holds its event loop. */
+export async function startMeasuredWeb(env: NodeJS.ProcessEnv, token: string): Promise<MeasuredWeb> {
+  const flags = ["--import", fileURLToPath(new URL("./loop-holds.ts", import.meta.url))];
+  const web = startProgram("src/web.ts", { ...env, LOG_LEVEL: "info" }, [], { nodeFlags: flags });
+  // No type can say what a line of the log holds.
+  const { address } = (await web.said("Listening")) as unknown as { address: string };
+  const { port } = (await web.said("Loop holds")) as unknown as { port: number };
+  const dispatcher = new Agent({ bodyTimeout: 0, headersTimeout: 0 });
+  const holds = async () => (await (await fetch(`http://127.0.0.1:${port}`, { dispatcher })).json()) as Holds;
+  return {
+    async ask({ name, method, path, body, headers = {} }) {
+      await holds();
+      const answer = await fetch(address + path, {
+        method,
+        headers: { "User-Agent": "test", Authorization: `Bearer ${token}`, ...headers },
+        body: body ?? null,
+        redirect: "manual",
+        dispatcher,
+      });
+      const text = await answer.text();
+      return { name, status: answer.status, text, ...(await holds()) };
+    },
+  };
+}
