@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { inspect } from "node:util";
 import {
   type Command,
   type CommandGroup,
@@ -9,7 +10,7 @@ import {
   parseArguments,
   UsageError,
 } from "./command.ts";
-import { openOutput } from "./output.ts";
+import { openOutput, type Streams } from "./output.ts";
 
 /** In the order that a person meets them. Each is loaded when it is asked for. */
 const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
@@ -27,31 +28,33 @@ const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
 };
 
 // Set instead of calling exit, which would lose what was written to a pipe.
-process.exitCode = await main(process.argv.slice(2), process.env);
+if (import.meta.main) process.exitCode = await main(process.argv.slice(2), process.env, process);
 
-async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+/** Runs a command as a person typed it, and answers its exit code. */
+export async function main(argv: readonly string[], env: NodeJS.ProcessEnv, streams: Streams): Promise<number> {
   try {
-    return await runCommand(argv, env);
+    return await runCommand(argv, env, streams);
   } catch (error) {
-    if (env.TAIN_DEBUG) console.error(error);
+    if (env.TAIN_DEBUG) streams.stderr.write(`${inspect(error)}\n`);
     // Loaded here, since a start should not wait for it.
     const { sentenceOf } = await import("./sentence.ts");
-    console.error(`tain: ${sentenceOf(error, env)}`);
+    streams.stderr.write(`tain: ${sentenceOf(error, env)}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
 }
 
-async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv, streams: Streams): Promise<number> {
   const [name, ...args] = argv;
+  const { stdout } = streams;
   if (name === undefined || name === "--help" || name === "-h") {
-    process.stdout.write(await overview());
+    stdout.write(await overview());
     return 0;
   }
   if (name === "--version") {
-    process.stdout.write(`${(await import("../version.ts")).VERSION}\n`);
+    stdout.write(`${(await import("../version.ts")).VERSION}\n`);
     return 0;
   }
-  if (name === "help") return await runCommand(args[0] === undefined ? [] : [args[0], "--help"], env);
+  if (name === "help") return await runCommand(args[0] === undefined ? [] : [args[0], "--help"], env, streams);
   const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (!load) {
     const kind = name.startsWith("-") ? "option" : "command";
@@ -59,20 +62,23 @@ async function runCommand(argv: readonly string[], env: NodeJS.ProcessEnv): Prom
   }
   const loaded = await load();
   if ("actions" in loaded && (args[0] === "--help" || args[0] === "-h")) {
-    process.stdout.write(helpOfGroup(loaded));
+    stdout.write(helpOfGroup(loaded));
     return 0;
   }
   const chosen = "actions" in loaded ? chooseAction(loaded, args) : { command: loaded, args };
   const { command } = chosen;
   const { words, flags, values } = parseArguments(command, chosen.args);
   if (flags.has("help")) {
-    process.stdout.write(helpOf(command));
+    stdout.write(helpOf(command));
     return 0;
   }
   await using resources = new AsyncDisposableStack();
   const { withSecretFiles } = await import("../config.ts");
   const settled = withSecretFiles(env);
-  return await command.run({ words, flags, values, env: settled, resources }, openOutput({ json: flags.has("json") }));
+  return await command.run(
+    { words, flags, values, env: settled, resources },
+    openOutput({ json: flags.has("json") }, streams),
+  );
 }
 
 async function overview(): Promise<string> {

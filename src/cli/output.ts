@@ -20,8 +20,13 @@ export interface Output {
   raw(text: string): void;
 }
 
-export function openOutput({ json }: { json: boolean }): Output {
-  const { stdout, stderr } = process;
+/** Where the text of a command goes: those of the process, or what a test reads. */
+export interface Streams {
+  stdout: { write(text: string): unknown; isTTY?: boolean; columns?: number };
+  stderr: { write(text: string): unknown };
+}
+
+export function openOutput({ json }: { json: boolean }, { stdout, stderr }: Streams): Output {
   const write = (text: string) => {
     stdout.write(text);
   };

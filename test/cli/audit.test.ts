@@ -9,7 +9,7 @@ import { compare } from "../support/comparison.ts";
 import { inherited, UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { Run } from "./tain.ts";
-import { tainOn } from "./tain-on.ts";
+import { tainOn, tainProcessOn } from "./tain-on.ts";
 
 /** A mirror without a webhook, and its one repository, copied longer ago than any replica lags. */
 async function openCopied() {
@@ -61,7 +61,7 @@ test("drift of every kind is told without a change, repaired when that is asked 
   await db.query(sql`delete from issues where number = ${hidden.number}`);
 
   const before = await compare(world.ctx, world.simulator, world.first);
-  const told = await tainOn(world, ["audit", world.first, "--json"]);
+  const told = await tainProcessOn(world, ["audit", world.first, "--json"]);
   expect(told).toMatchObject({ code: 1, stderr: "" });
   expect(told.json).toMatchObject({ event: "done", audits: [{ repository: world.first, repaired: false }] });
   const kinds = told.json.audits[0].drift.map(

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
-import { tainOn } from "./tain-on.ts";
+import { tainOn, tainProcessOn } from "./tain-on.ts";
 
 interface Made {
   guid?: string;
@@ -50,7 +50,7 @@ test("the list is filtered by status, event and age, the newest first, and holds
   expect(await guids("--limit", "1")).toEqual([young.guid]);
   expect(await guids("--event", "push")).toEqual([]);
 
-  const shown = await tainOn(world, ["deliveries", "list"]);
+  const shown = await tainProcessOn(world, ["deliveries", "list"]);
   expect(shown).toMatchObject({ code: 0, stderr: "" });
   expect(shown.stdout).toMatch(new RegExp(`^2h ago +star.created +- +failed +${old.guid} +the moon was full$`, "m"));
   expect(shown.stdout).not.toContain("private word");

@@ -10,7 +10,7 @@ import { addSelections, resolveSelections } from "../../src/sync/following/selec
 import { VERSION } from "../../src/version.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
-import { tainOn } from "./tain-on.ts";
+import { tainOn, tainProcessOn } from "./tain-on.ts";
 
 async function openMirror(options: { workers?: boolean } = {}): Promise<TestWorld> {
   const world = await openWorld({
@@ -32,7 +32,7 @@ test("where all is well there is no problem: versions, settings, the token's use
   await using world = await openMirror({ workers: true });
   expect((await tainOn(world, ["hooks", "register"])).code).toBe(0);
   await world.simulator.quiet();
-  const { code, json, stdout } = await tainOn(world, ["doctor", "--json"]);
+  const { code, json, stdout } = await tainProcessOn(world, ["doctor", "--json"]);
   const findings = json.findings as Finding[];
   expect(findings.filter(({ level }) => level === "problem")).toEqual([]);
   expect({ code, problems: json.problems }).toEqual({ code: 0, problems: 0 });

@@ -9,7 +9,7 @@ import type { Hook } from "../../src/simulator/records.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import type { HookAtUpstream } from "../../src/upstream/hooks/hooks.ts";
 import { openWorld, type TestWorld, type TestWorldOptions } from "../support/world.ts";
-import { tainOn } from "./tain-on.ts";
+import { tainOn, tainProcessOn } from "./tain-on.ts";
 
 /** A world in which one repository is mirrored, as far as the commands see. */
 async function openHooked(options: TestWorldOptions = {}): Promise<TestWorld> {
@@ -30,15 +30,15 @@ const kinds = (findings: { kind: string }[]) => findings.map(({ kind }) => kind)
 
 test("a hook is registered, proven by a ping, found well, listed as ours, and removed without touching another's", async () => {
   await using world = await openHooked();
-  const missing = await tainOn(world, ["hooks", "check", "--json"]);
+  const missing = await tainProcessOn(world, ["hooks", "check", "--json"]);
   expect(missing.code).toBe(1);
   expect(kinds(missing.json.repositories[0].findings)).toEqual(["missing"]);
 
-  const registered = await tainOn(world, ["hooks", "register", "--json"]);
+  const registered = await tainProcessOn(world, ["hooks", "register", "--json"]);
   expect(registered.json.registered).toMatchObject([{ repository: world.first, ping: "arrived", finding: null }]);
   expect(registered.code).toBe(0);
   await world.simulator.quiet();
-  expect(await tainOn(world, ["hooks", "check", world.first])).toMatchObject({
+  expect(await tainProcessOn(world, ["hooks", "check", world.first])).toMatchObject({
     code: 0,
     stdout: `${world.first}: well\n`,
   });
@@ -46,17 +46,17 @@ test("a hook is registered, proven by a ping, found well, listed as ours, and re
   const [hook] = hooksOf(world);
   const { repository } = hook as NonNullable<typeof hook>;
   world.simulator.world.addHook({ repository, url: "https://other.example/", events: ["push"], active: true });
-  const listed = await tainOn(world, ["hooks", "list", "--json"]);
+  const listed = await tainProcessOn(world, ["hooks", "list", "--json"]);
   expect(listed.json.repositories[0].hooks).toMatchObject([
     { id: hook?.id, isOurs: true, isActive: true, hasSecret: true, lastResponse: { code: 202 } },
     { isOurs: false, url: "https://other.example/", events: ["push"], hasSecret: false },
   ]);
   expect(listed.stdout).not.toContain("test-webhook-secret");
 
-  const removed = await tainOn(world, ["hooks", "remove", world.first, "--json"]);
+  const removed = await tainProcessOn(world, ["hooks", "remove", world.first, "--json"]);
   expect(removed.json.removed).toEqual([{ repository: world.first, hookIds: [hook?.id], problem: null }]);
   expect(hooksOf(world).map(({ url }) => url)).toEqual(["https://other.example/"]);
-  expect(await tainOn(world, ["hooks", "remove", world.first])).toMatchObject({
+  expect(await tainProcessOn(world, ["hooks", "remove", world.first])).toMatchObject({
     code: 0,
     stdout: `${world.first}: there was no hook that sends to ${world.url}/webhooks\n`,
   });

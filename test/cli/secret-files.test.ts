@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { inherited } from "../support/config.ts";
 import { openTestDatabase } from "../support/database.ts";
 import { openWorld } from "../support/world.ts";
-import { tainOn } from "./tain-on.ts";
+import { tainProcessOn } from "./tain-on.ts";
 
 async function fileOf(text: string): Promise<string> {
   const home = await mkdtemp(join(tmpdir(), "tain-secret-"));
@@ -20,7 +20,7 @@ async function fileOf(text: string): Promise<string> {
 test("a command finds its stores and its token by files", async () => {
   await using world = await openWorld({ workers: false });
   const { databaseUrl, redisUrl, upstreamTokens } = world.ctx.config;
-  const { code, stdout, stderr } = await tainOn(world, ["status"], {
+  const { code, stdout, stderr } = await tainProcessOn(world, ["status"], {
     ...{ DATABASE_URL: "", DATABASE_URL_FILE: await fileOf(databaseUrl) },
     ...{ REDIS_URL: "", REDIS_URL_FILE: await fileOf(redisUrl) },
     ...{ UPSTREAM_TOKEN: "", UPSTREAM_TOKEN_FILE: await fileOf(upstreamTokens.join(",")) },

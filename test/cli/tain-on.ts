@@ -1,15 +1,41 @@
+import { main } from "../../src/cli/main.ts";
 import { inherited } from "../support/config.ts";
 import type { TestWorld } from "../support/world.ts";
 import { type Ended, Run } from "./tain.ts";
 
-/** Runs `tain` on the stores and the upstream of a world, as a process of its own. `env` adds to that or overrides it. */
+// biome-ignore lint/suspicious/noExplicitAny: documents are JSON, and tests look into them as programs do.
+type Answered = Ended & { json: any };
+
+/**
+ * Runs `tain` on the stores and the upstream of a world, in this process: a process of its own spends half a second of
+ * processor time on loading. `env` adds to the settings or overrides them.
+ */
 export async function tainOn(
-  { ctx: { config }, url }: TestWorld,
+  world: TestWorld,
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},
-  // biome-ignore lint/suspicious/noExplicitAny: documents are JSON, and tests look into them as programs do.
-): Promise<Ended & { json: any }> {
-  const run = new Run(args, {
+): Promise<Answered> {
+  const said = { stdout: "", stderr: "" };
+  const listener = (stream: keyof typeof said) => ({
+    write: (text: string) => {
+      said[stream] += text;
+    },
+  });
+  const streams = { stdout: listener("stdout"), stderr: listener("stderr") };
+  return answered(args, { code: await main(args, environmentOf(world, env), streams), ...said });
+}
+
+/** The same as a process of its own, which must end by itself: once for each command. */
+export async function tainProcessOn(
+  world: TestWorld,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<Answered> {
+  return answered(args, await new Run(args, environmentOf(world, env)).exited);
+}
+
+function environmentOf({ ctx: { config }, url }: TestWorld, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return {
     ...inherited,
     TAIN_HOME: "/nonexistent/tain",
     DATABASE_URL: config.databaseUrl,
@@ -20,8 +46,10 @@ export async function tainOn(
     WEBHOOK_SECRET: config.webhookSecrets.join(","),
     PUBLIC_URL: url,
     ...env,
-  });
-  const ended = await run.exited;
+  };
+}
+
+function answered(args: readonly string[], ended: Ended): Answered {
   // Before the last line a machine that is slow may have been told of progress.
   const last = args.includes("--json") ? ended.stdout.trimEnd().split("\n").at(-1) : "";
   return { ...ended, json: last ? JSON.parse(last) : null };

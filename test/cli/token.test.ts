@@ -3,7 +3,7 @@ import { sql } from "../../db/sql.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
-import { tainOn } from "./tain-on.ts";
+import { tainOn, tainProcessOn } from "./tain-on.ts";
 
 async function asked({ url }: TestWorld, token: string, init: RequestInit = {}): Promise<Response> {
   return await fetch(`${url}/user`, { ...init, headers: { authorization: `token ${token}`, "user-agent": "test" } });
@@ -11,16 +11,16 @@ async function asked({ url }: TestWorld, token: string, init: RequestInit = {}):
 
 test("a token answers as the user it was made for, is printed alone, and is kept as a hash only", async () => {
   await using world = await openWorld({ workers: false });
-  const made = await tainOn(world, ["token", "create", "--login", "Mirror-Owner"]);
+  const made = await tainProcessOn(world, ["token", "create", "--login", "Mirror-Owner"]);
   expect(made.code).toBe(0);
   expect(made.stdout).toMatch(/^tain_[0-9A-Za-z]{40}\n$/);
   expect(made.stderr).toMatch(/^tain: answers as mirror-owner, reads only; its id is [0-9a-f]{12}\./);
   const token = made.stdout.trim();
   expect(await (await asked(world, token)).json()).toMatchObject({ login: "mirror-owner" });
 
-  const writing = await tainOn(world, ["token", "create", "--write", "--json"]);
+  const writing = await tainProcessOn(world, ["token", "create", "--write", "--json"]);
   expect(writing.json).toMatchObject({ login: "mirror-owner", canWrite: true });
-  const listed = await tainOn(world, ["token", "list", "--json"]);
+  const listed = await tainProcessOn(world, ["token", "list", "--json"]);
   expect(listed.json.tokens).toMatchObject([
     { id: writing.json.id, canWrite: true, lastUsedAt: null, revokedAt: null },
     { canWrite: false, login: "mirror-owner", revokedAt: null },
@@ -165,7 +165,7 @@ test("a token can be given kinds, which the list shows along with its end and it
   const listed = async () => (await tainOn(world, ["token", "list", "--json"])).json.tokens;
   await until("its use is noted", async () => (await listed())[1].lastUsedAt !== null);
   const text = (await tainOn(world, ["token", "list"])).stdout;
-  expect(text).toMatch(/issues:write, pull_requests:read +all +its user's +\S+ ago +\S+ ago +valid for 2\dd/);
+  expect(text).toMatch(/issues:write, pull_requests:read +all +its user's +\S+ ago +\S+ ago +valid for (29|30)d/);
   expect(text).toMatch(/metadata:read +all +its user's +\S+ ago +never/);
   // Once a minute is often enough.
   const before = (await listed())[1].lastUsedAt;

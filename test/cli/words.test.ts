@@ -116,7 +116,7 @@ test.each([
     const { command, args: rest } = chooseAction(group, args);
     return await command.run(
       { ...parseArguments(command, rest), env: {}, resources: new AsyncDisposableStack() },
-      openOutput({ json: true }),
+      openOutput({ json: true }, process),
     );
   };
   await expect(run()).rejects.toThrow(new UsageError(message));

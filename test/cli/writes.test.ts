@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { askAt } from "../support/asking.ts";
 import { openWorld } from "../support/world.ts";
-import { tainOn } from "./tain-on.ts";
+import { tainOn, tainProcessOn } from "./tain-on.ts";
 
 test("the record of writes answers who did what: for people, for programs, and by caller and repository", async () => {
   await using world = await openWorld({
@@ -10,7 +10,7 @@ test("the record of writes answers who did what: for people, for programs, and b
   });
   const name = world.first;
   await world.mirror(name);
-  expect((await tainOn(world, ["writes", "list"])).stdout).toBe("No write in the record is like that\n");
+  expect((await tainProcessOn(world, ["writes", "list"])).stdout).toBe("No write in the record is like that\n");
   const { token, id } = (await tainOn(world, ["token", "create", "--write", "--json"])).json;
   const path = `/repos/${name}/issues/1`;
   const closed = await askAt(world.url, "PATCH", path, { token, body: '{"state":"closed"}' });

@@ -38,7 +38,11 @@ async function runAudit({ words, flags, env, resources }: Given, output: Output)
   for (const name of names) repositories.push(await chooseLive(ctx, name));
 
   const leaving = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => leaving.abort());
+  const leave = () => leaving.abort();
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    process.once(name, leave);
+    resources.defer(() => void process.off(name, leave));
+  }
   const reports: AuditReport[] = [];
   try {
     for (const repository of repositories) {

@@ -36,7 +36,11 @@ async function runBackfill({ words, flags, env, resources }: Given, output: Outp
   await refuseWithoutWorkers(ctx);
 
   const leaving = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => leaving.abort());
+  const leave = () => leaving.abort();
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    process.once(name, leave);
+    resources.defer(() => void process.off(name, leave));
+  }
   const concernedNames = new Set(concerned.map(({ fullName }) => fullName));
   const repositories = await followBackfills(ctx, output, {
     concerns: ({ owner, name }) => concernedNames.has(`${owner}/${name}`),
