@@ -23,7 +23,7 @@ grant select, insert, update, delete on
   repositories, former_names, users, labels, milestones, issues, issue_transfers, issue_labels, issue_assignees, issue_comments,
   pull_requests, pull_request_reviews, pull_request_review_comments, shapes, revisions, refresh_marks, validators,
   deliveries, selections, repository_syncs, backfill_phases, audits, audit_pages, sweeps, hook_checks, upkeep,
-  installations, installation_repositories, problems, graphql_sizes, token_owners
+  installations, installation_repositories, problems, graphql_sizes, upstream_lacks, token_owners
 to tain_worker;
 grant select on origin, schema_migrations to tain_worker;
 

@@ -2,7 +2,7 @@ import type { Queries } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import type { Task } from "../sync/problems/problems.ts";
 
-/** A task that fails, and why. Of many marks of a repository the latest speaks for all. */
+/** A task that fails, and why. Of many marks of a repository the latest speaks for all; of its parts each speaks for itself. */
 interface Row {
   task: Task;
   key: string;
@@ -15,9 +15,10 @@ interface Row {
 /** What fails of each repository, in words, by its id. */
 export async function loadRepositoryProblems(db: Queries): Promise<Map<string, string>> {
   const rows = await db.query<Row>(sql`
-    select distinct on (repository_id, task) repository_id, task, key, problem,
+    select distinct on (repository_id, task, part) repository_id, task, key, problem,
         (count(*) over (partition by repository_id, task))::int as things
-      from problems where repository_id is not null order by repository_id, task, failed_at desc`);
+      from (select *, case task when 'part' then key end as part from problems where repository_id is not null) p
+      order by repository_id, task, part, failed_at desc`);
   const sentences = Map.groupBy(rows, (row) => row.repository_id ?? "");
   return new Map([...sentences].map(([id, of]) => [id, of.map(sentenceOf).join("; ")]));
 }
@@ -39,6 +40,8 @@ function subjectOf(task: Task, key: string, things: number): string {
   switch (task) {
     case "backfill":
       return "its copy fails";
+    case "part":
+      return `its ${key.replace(/^\d+ /, "")} are missing`;
     case "catch-up":
       return "its catch-ups fail";
     case "sweep":

@@ -81,6 +81,8 @@ export class Graphql {
     const spender = callerOf(token, "");
     if (this.#quota.state(spender, "graphql").remaining <= 0) return exhausted(spender.name);
 
+    const lacking = this.faults.lacks?.find(({ field }) => new RegExp(`\\b${field}\\b`).test(asked.query));
+    if (lacking) return failed([{ message: `Field '${lacking.field}' doesn't exist on type '${lacking.type}'` }]);
     const reading = this.#documents.read(asked.query);
     if ("errors" in reading) return failed(reading.errors);
     const operation = getOperationAST(reading.document, asked.operationName);

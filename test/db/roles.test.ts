@@ -126,8 +126,15 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     ...followed,
     "token_owners",
     "upkeep",
+    "upstream_lacks",
   ]);
-  expect(await withheld("tain_web", "update")).toEqual([...following, ...followed, "token_owners", "upkeep"]);
+  expect(await withheld("tain_web", "update")).toEqual([
+    ...following,
+    ...followed,
+    "token_owners",
+    "upkeep",
+    "upstream_lacks",
+  ]);
   expect(await withheld("tain_worker", "select")).toEqual(["api_tokens", "forwarded_answers"]);
   expect(await withheld("tain_worker", "update")).toEqual([
     "api_tokens",

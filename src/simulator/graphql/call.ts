@@ -36,6 +36,10 @@ export interface GraphqlFaults {
   timeoutAtWork?: number;
   /** Any query about the sizes, reviews or mergeability of these pull requests takes "too long", however small it is. */
   timeoutPulls?: readonly number[];
+  /** The service fails to say who merged these pull requests: null, and an error that names the place. */
+  failPulls?: readonly number[];
+  /** Fields that the server is too old to have. */
+  lacks?: readonly { readonly type: string; readonly field: string }[];
   /** How long a query that takes "too long" lets the caller wait. Default 0; the service's own is 10,000. */
   timeoutMs?: number;
   /** Points deducted for a time-out besides the query's own. Default 10: about 11 in all were observed. */

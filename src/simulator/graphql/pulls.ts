@@ -2,7 +2,7 @@ import type { PullIssue, Repository, Review } from "../records.ts";
 import { askMergeable, mergeability, mergeCommit } from "../views/pull.ts";
 import { timeOrNull } from "../views/view.ts";
 import { commentCount } from "../world.ts";
-import { actor, type Call, issuePage, readable, TimedOutError } from "./call.ts";
+import { actor, type Call, forbidden, issuePage, readable, TimedOutError } from "./call.ts";
 import { commit, pullCodeFields } from "./commits.ts";
 import { arraySource, connection } from "./connection.ts";
 import { pullState } from "./issue-lists.ts";
@@ -56,7 +56,10 @@ export const pullFields: Fields<PullIssue> = {
   isDraft: (row) => row.pull.draft,
   merged: (row) => row.pull.mergedAt !== null,
   mergedAt: (row) => timeOrNull(row.pull.mergedAt),
-  mergedBy: (row, _, call) => actor(call, row.pull.mergedById),
+  mergedBy: (row, _, call) => {
+    if (call.faults.failPulls?.includes(row.number)) throw forbidden(call);
+    return actor(call, row.pull.mergedById);
+  },
   mergeCommit: (row) => (row.pull.mergedAt === null ? null : commit(row.pull.mergeCommitSha, row.repository)),
   potentialMergeCommit: (row, _, call) =>
     row.state === "closed" ? null : commit(mergeCommit(call.view, row), row.repository),

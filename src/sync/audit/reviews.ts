@@ -34,12 +34,12 @@ export async function auditReviews(
     ...read.observed,
     seen: read.observed.seen.map((one) => (computing.has(one.key) ? withoutMergeability(one) : one)),
   });
-  const numbers = [...page.pulls.map((pull) => pull.number), ...page.tooHeavy];
+  const numbers = [...page.pulls.map((pull) => pull.number), ...page.left];
   const marks = repair
     ? marksForUnclear(ctx, repository, [
         ...(await notYetClear(ctx, repository, read.unclear)),
         ...computing,
-        ...page.tooHeavy,
+        ...page.left,
       ])
     : [];
   const drift = await whileMirrored(ctx, repository, async (tx) => {
@@ -56,7 +56,7 @@ export async function auditReviews(
   await enqueueMarks(ctx, marks);
 
   const met = new Set(observed.seen.filter((one) => one.kind === "review").map((one) => one.key));
-  for (const number of [...read.unfinished, ...page.tooHeavy]) {
+  for (const number of [...read.unfinished, ...page.left]) {
     let path: string | null = `/repositories/${repository.id}/pulls/${number}/reviews?page=1&per_page=${PAGE_SIZE}`;
     while (path !== null) {
       const page = await auditPage(ctx, repository, { kind: "review", path, repair, signal }, async () => {});

@@ -18,6 +18,7 @@ import {
   RepositoryUnavailableError,
   type StoredPage,
 } from "../reads/pages.ts";
+import { leavePart, PARTS, type Part, refuseNothing, tryPart } from "../reads/parts.ts";
 import { readRepository } from "../reads/read-repository.ts";
 import { copyReviews, placeOfChanges } from "./reviews.ts";
 
@@ -26,8 +27,8 @@ import { copyReviews, placeOfChanges } from "./reviews.ts";
  * place of the next page, and only then is that page asked for. So a crash costs at most the page under way, and memory
  * holds one page of any repository.
  */
-const PHASES = ["labels", "milestones", "issues", "pulls", "issue comments", "review comments", "reviews"] as const;
-type BackfillPhase = (typeof PHASES)[number];
+const PHASES = PARTS;
+type BackfillPhase = Part;
 const JOB = "backfill";
 
 const PER_PAGE = `per_page=${PAGE_SIZE}`;
@@ -45,8 +46,8 @@ const LISTS: Record<Exclude<BackfillPhase, "reviews">, { kind: Kind; path: strin
 };
 
 /**
- * Copies the repository, or goes on where an earlier run stopped. At the end the repository is live. A copy that fails is left
- * alone for a while.
+ * Copies the repository, or goes on where an earlier run stopped. At the end the repository is live, also without a part that
+ * upstream does not show: catch-ups have it copied once it is. A copy that fails as a whole is left alone for a while.
  * @throws InterruptedError between two pages, once `signal` is aborted
  */
 export async function backfill(
@@ -64,8 +65,20 @@ async function backfillNow(ctx: Context, repositoryId: number, signal: AbortSign
   try {
     const { repository, upstreamNow } = await readRepository(ctx, known, "backfill");
     await beginBackfill(ctx, repository, upstreamNow, signal);
-    for (const phase of PHASES) await runPhase(ctx, repository, phase, signal);
-    await endBackfill(ctx, repository);
+    const missing: BackfillPhase[] = [];
+    for (const phase of PHASES) {
+      // Of pull requests that are missing, nothing can be asked.
+      const hasNothing = phase === "reviews" && missing.includes("pulls");
+      if (hasNothing) await leavePart(ctx, repository, phase);
+      const hasRun =
+        !hasNothing &&
+        (await tryPart(ctx, repository, { part: phase, priority: JOB }, () =>
+          runPhase(ctx, repository, phase, signal),
+        ));
+      if (!hasRun) missing.push(phase);
+    }
+    await refuseNothing(ctx, repository, missing);
+    await endBackfill(ctx, repository, missing);
   } catch (error) {
     // A new wish may have begun another copy by now, and its job was dropped for this one.
     if (error instanceof RemovedError) return await backfillNow(ctx, repositoryId, signal);
@@ -169,8 +182,8 @@ async function countAll(ctx: Context, { id, nodeId }: MirroredRepository): Promi
     const read = { priority: "backfill", repository: id } as const;
     return (await ctx.upstream.graphql<{ node: Counts | null }>(COUNTS, { id: nodeId }, read)).data.node ?? {};
   } catch (error) {
-    // The lists will say what is wrong, if they are refused as well.
-    if (verdictOn(error).kind !== "failed") throw error;
+    // The lists will say what is wrong, if they are refused as well. Without points they need not wait for their number.
+    if (verdictOn(error).kind === "elsewhere") throw error;
     return {};
   }
 }
@@ -229,11 +242,15 @@ async function rememberPage(
   if (updated === 0) throw begunAnew(repository);
 }
 
-async function endBackfill(ctx: Context, repository: MirroredRepository): Promise<void> {
+async function endBackfill(
+  ctx: Context,
+  repository: MirroredRepository,
+  missing: readonly BackfillPhase[],
+): Promise<void> {
   await whileMirrored(ctx, repository, async (tx) => {
     const finished = await tx.count(sql`
       select from backfill_phases where repository_id = ${repository.id} and finished_at is not null`);
-    if (finished !== PHASES.length) throw begunAnew(repository);
+    if (finished + missing.length !== PHASES.length) throw begunAnew(repository);
     const now = ctx.clock.now();
     await move(tx, repository.id, { from: FOLLOWED, to: "live", confirmedAt: now, backfilledAt: now });
   });

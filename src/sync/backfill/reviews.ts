@@ -6,6 +6,7 @@ import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { mergeabilityMark, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
+import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { fetchAndStoreMergeabilityAfter, isMergeabilityKnown } from "../reads/mergeability.ts";
 import { fetchAndStorePage, PAGE_SIZE, reviewLists, type StoredPage } from "../reads/pages.ts";
 import { fetchAndStorePullDetails, learnPullDetails, marksForUnclear, readPullDetails } from "../reads/pull-details.ts";
@@ -26,6 +27,10 @@ interface WholePlace {
   openAfter: number | null;
   /** How many pull requests the next of GraphQL's pages is asked for; places that earlier versions stored do not say. */
   pageSize?: number;
+  /** The last pull request of the pages so far; undefined: none, or a place that an earlier version stored. */
+  last?: number;
+  /** GraphQL cannot give them: the last pull request that REST has shown. */
+  byRest?: number;
 }
 
 /** ISO 8601, by upstream's clock. */
@@ -103,6 +108,8 @@ async function copyWhole(
     });
     return placeAfter(page);
   }
+  if (place.byRest !== undefined && place.openAfter === null)
+    return copyByRest(ctx, repository, place, place.byRest, remember);
   if (place.openAfter !== null) {
     const placeAfter = (openAfter: number) => placeText({ ...place, openAfter });
     const from = { after: place.openAfter, heardSince: null, priority: "backfill", signal } as const;
@@ -120,7 +127,33 @@ async function copyWhole(
     await enqueueMarks(ctx, marks);
     return null;
   }
-  return copyPullsPage(ctx, repository, place, known === null, signal, remember);
+  return await graphqlOrRest(
+    ctx,
+    () => copyPullsPage(ctx, repository, place, known === null, signal, remember),
+    () => copyByRest(ctx, repository, place, place.last ?? 0, remember),
+  );
+}
+
+/** Each costs two requests, so a stopped copy reads few again. */
+const PULLS_A_STEP = 10;
+
+async function copyByRest(
+  ctx: Context,
+  repository: MirroredRepository,
+  place: WholePlace,
+  after: number,
+  remember: RememberStep,
+): Promise<string> {
+  const rows = await ctx.db.query<{ number: number }>(sql`
+    select number from pull_requests
+      where repository_id = ${repository.id} and id is not null and deleted_at is null and number > ${after}
+      order by number limit ${PULLS_A_STEP}`);
+  const numbers = rows.map((row) => row.number);
+  await fetchAndStorePullsByRest(ctx, repository, numbers, "backfill");
+  const last = numbers.at(-1);
+  const next = placeText({ ...place, byRest: last ?? after, openAfter: last === undefined ? 0 : null });
+  await whileMirrored(ctx, repository, (tx) => remember(tx, { next, resources: numbers.length, pagesLeft: null }));
+  return next;
 }
 
 async function copyPullsPage(
@@ -133,11 +166,12 @@ async function copyPullsPage(
 ): Promise<string | null> {
   const { after, pageSize = PAGE_SIZE } = place;
   const page = await readPullDetails(ctx, repository, { after, pageSize }, { priority: "backfill", signal });
-  await fetchAndStorePullsByRest(ctx, repository, page.tooHeavy, "backfill");
+  await fetchAndStorePullsByRest(ctx, repository, page.left, "backfill");
   const details = await learnPullDetails(ctx, repository, page, "backfill");
   const next = placeText({
     after: page.next,
     pageSize: page.pageSize,
+    last: Math.max(place.last ?? 0, ...page.pulls.map(({ number }) => number), ...page.left),
     lists: reviewLists(repository, details.unfinished),
     openAfter: page.next === null ? 0 : null,
   });
@@ -148,7 +182,7 @@ async function copyPullsPage(
     // Reads of details that tie with a webhook are settled by that webhook's own mark.
     await mergeObserved(tx, details.observed);
     await storeMarks(tx, marks);
-    await remember(tx, { next, resources: page.pulls.length + page.tooHeavy.length, pagesLeft });
+    await remember(tx, { next, resources: page.pulls.length + page.left.length, pagesLeft });
   });
   await enqueueMarks(ctx, marks);
   return next;

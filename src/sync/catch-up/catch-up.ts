@@ -22,6 +22,7 @@ import {
   RepositoryUnavailableError,
   type StoredPage,
 } from "../reads/pages.ts";
+import { type Part, partsNotCopied, refuseNothing, tryPart } from "../reads/parts.ts";
 import { fetchAndStorePullDetails } from "../reads/pull-details.ts";
 import { readRepository } from "../reads/read-repository.ts";
 import { readMissingComments } from "../refresh/refresh.ts";
@@ -35,15 +36,25 @@ interface Following {
 }
 
 const PER_PAGE = `per_page=${PAGE_SIZE}`;
-/**
- * Oldest change first: what changes while we read moves to the end, where it is met again. Comments come before issues, whose
- * counts of them then tell which of them no list of changes shows.
- */
-const FOLLOWED_LISTS: readonly Following[] = [
-  { kind: "issue_comment", watermark: "comments_synced_at", path: `issues/comments?${BY_CHANGE}&${PER_PAGE}` },
-  { kind: "review_comment", watermark: "review_comments_synced_at", path: `pulls/comments?${BY_CHANGE}&${PER_PAGE}` },
-  { kind: "issue", watermark: "issues_synced_at", path: `issues?state=all&${BY_CHANGE}&${PER_PAGE}` },
-];
+/** Oldest change first: what changes while we read moves to the end, where it is met again. */
+const COMMENTS: Following = {
+  kind: "issue_comment",
+  watermark: "comments_synced_at",
+  path: `issues/comments?${BY_CHANGE}&${PER_PAGE}`,
+};
+const REVIEW_COMMENTS: Following = {
+  kind: "review_comment",
+  watermark: "review_comments_synced_at",
+  path: `pulls/comments?${BY_CHANGE}&${PER_PAGE}`,
+};
+const ISSUES: Following = {
+  kind: "issue",
+  watermark: "issues_synced_at",
+  path: `issues?state=all&${BY_CHANGE}&${PER_PAGE}`,
+};
+
+/** Comments come before issues, whose counts of them then tell which of them no list of changes shows. */
+const FOLLOWED = ["labels", "milestones", "issue comments", "review comments", "issues", "pulls"] as const;
 
 /** Some pull requests never get a mergeability at upstream: stop asking this long after the last news of them. */
 const HEARD_MS = 15 * 60_000;
@@ -79,15 +90,28 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
       }
       return;
     }
-    await readWhole(ctx, repository, "label", `labels?${PER_PAGE}`, signal);
-    await readWhole(ctx, repository, "milestone", `milestones?state=all&${PER_PAGE}`, signal);
-    for (const following of FOLLOWED_LISTS) await follow(ctx, repository, following, signal);
-    await followPulls(ctx, repository, signal);
-    await fetchAndStoreMergeability(ctx, repository, {
-      heardSince: new Date(startedAt.getTime() - HEARD_MS),
-      priority: "catch-up",
-      signal,
-    });
+    const lacking = await partsNotCopied(ctx, repositoryId);
+    if (lacking.due) return await copyMissing(ctx, repositoryId);
+    const heardSince = new Date(startedAt.getTime() - HEARD_MS);
+    const works: Record<Exclude<Part, "reviews">, () => Promise<void>> = {
+      labels: () => readWhole(ctx, repository, "label", `labels?${PER_PAGE}`, signal),
+      milestones: () => readWhole(ctx, repository, "milestone", `milestones?state=all&${PER_PAGE}`, signal),
+      "issue comments": () => follow(ctx, repository, COMMENTS, signal),
+      "review comments": () => follow(ctx, repository, REVIEW_COMMENTS, signal),
+      issues: () => follow(ctx, repository, ISSUES, signal),
+      pulls: async () => {
+        await followPulls(ctx, repository, { withDetails: !lacking.parts.has("reviews") }, signal);
+        await fetchAndStoreMergeability(ctx, repository, { heardSince, priority: "catch-up", signal });
+      },
+    };
+    const missing: Part[] = [];
+    for (const part of FOLLOWED) {
+      // What was not copied is not followed either.
+      const isFollowed =
+        !lacking.parts.has(part) && (await tryPart(ctx, repository, { part, priority: "catch-up" }, works[part]));
+      if (!isFollowed) missing.push(part);
+    }
+    await refuseNothing(ctx, repository, missing);
     await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "live", confirmedAt: startedAt });
   } catch (error) {
     if (error instanceof RemovedError) return;
@@ -128,6 +152,17 @@ export async function scheduleCatchUps(ctx: Context): Promise<void> {
     if (state === "backfilling") await enqueueBackfill(ctx, job);
     else await enqueueCatchUp(ctx, job);
   }
+}
+
+/** What upstream did not show when the repository was copied may be tried again: the copy goes on with it. */
+async function copyMissing(ctx: Context, repositoryId: number): Promise<void> {
+  if (!(await move(ctx.db, repositoryId, { from: CAUGHT_UP, to: "backfilling" }))) return;
+  // Details of pull requests that changed meanwhile were not read.
+  await ctx.db.query(sql`
+    update backfill_phases set cursor = null
+      where repository_id = ${repositoryId} and phase = 'reviews' and finished_at is null`);
+  await tryAgain(ctx.db, { task: "backfill", keys: [String(repositoryId)] });
+  await enqueueBackfill(ctx, { repositoryId });
 }
 
 async function isBackfilled(ctx: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
@@ -172,7 +207,12 @@ async function follow(
 }
 
 /** Pull requests cannot be asked by `since`: read from the newest change down to the watermark. */
-async function followPulls(ctx: Context, repository: MirroredRepository, signal: AbortSignal): Promise<void> {
+async function followPulls(
+  ctx: Context,
+  repository: MirroredRepository,
+  { withDetails }: { withDetails: boolean },
+  signal: AbortSignal,
+): Promise<void> {
   const watermark = await watermarkOf(ctx, repository, "pulls_synced_at");
   const until = new Date(watermark.getTime() - OVERLAP_MS);
   const changed = new Map<number, Date>();
@@ -191,7 +231,7 @@ async function followPulls(ctx: Context, repository: MirroredRepository, signal:
     path = since.length > 0 && since.length === page.rows.length ? page.next : null;
   }
   // The list shows no reviews and no sizes.
-  await fetchAndStorePullDetails(ctx, repository, [...changed.keys()], "catch-up", signal);
+  if (withDetails) await fetchAndStorePullDetails(ctx, repository, [...changed.keys()], "catch-up", signal);
   const newest = new Date(Math.max(watermark.getTime(), ...[...changed.values()].map(Number)));
   await whileMirrored(ctx, repository, async (tx) => {
     for (const validator of validators) await saveValidator(tx, validator);

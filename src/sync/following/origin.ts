@@ -38,6 +38,7 @@ export const MIRROR_TABLES = [
   "upkeep",
   "problems",
   "graphql_sizes",
+  "upstream_lacks",
   "writes",
   "validators",
   "forwarded_answers",

@@ -20,6 +20,7 @@ export type Task =
   | "token"
   | "installation"
   | "backfill"
+  | "part"
   | "catch-up"
   | "sweep"
   | "audit"

@@ -2,22 +2,27 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { enqueueBackfill, enqueueCatchUp } from "../../queues/enqueue.ts";
 import { repositoriesWithoutJob } from "../../queues/open-jobs.ts";
+import { rests } from "./problems.ts";
 
 const BATCH = 100;
 
 /**
- * Queues the copies and catch-ups that failed and have been left alone for long enough: they need not wait for the next interval.
+ * Queues the copies and catch-ups that failed, as a whole or in part, and have been left alone for long enough: they need not wait
+ * for the next interval.
  * Everything else that fails is looked for by its own task.
  */
-export async function wakeRested(ctx: Pick<Context, "db" | "queues" | "redis" | "clock">): Promise<void> {
-  const rows = await ctx.db.query<{ task: "backfill" | "catch-up"; id: number }>(sql`
+export async function wakeRested(ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock">): Promise<void> {
+  const rows = await ctx.db.query<{ task: "backfill" | "catch-up" | "part"; id: number }>(sql`
     select p.task, p.repository_id::float8 as id from problems p join repository_syncs s using (repository_id)
       where p.next_at <= ${ctx.clock.now()} and (p.task = 'backfill' and s.state = 'backfilling'
-        or p.task = 'catch-up' and s.state in ('live', 'paused'))
+        or p.task = 'catch-up' and s.state in ('live', 'paused')
+        or p.task = 'part' and s.state = 'live' and not ${rests(ctx, "catch-up", sql`p.repository_id::text`)})
       order by p.next_at limit ${BATCH}`);
-  const idsOf = (task: string) => rows.filter((row) => row.task === task).map(({ id }) => id);
-  for (const repositoryId of await repositoriesWithoutJob(ctx, "backfill", idsOf("backfill")))
+  const idsOf = (isCopy: boolean) => [
+    ...new Set(rows.filter((row) => (row.task === "backfill") === isCopy).map(({ id }) => id)),
+  ];
+  for (const repositoryId of await repositoriesWithoutJob(ctx, "backfill", idsOf(true)))
     await enqueueBackfill(ctx, { repositoryId });
-  for (const repositoryId of await repositoriesWithoutJob(ctx, "catchUp", idsOf("catch-up")))
+  for (const repositoryId of await repositoriesWithoutJob(ctx, "catchUp", idsOf(false)))
     await enqueueCatchUp(ctx, { repositoryId });
 }

@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
-import type { Priority } from "../../upstream/client/upstream.ts";
+import type { GraphqlError, Priority } from "../../upstream/client/upstream.ts";
 
 /** What GraphQL shows of pull requests, and the same in REST's words. */
 export interface Actor {
@@ -53,8 +53,14 @@ export class PullsNotShownError extends Error {
   override name = "PullsNotShownError";
 }
 
+/** A missing permission is said of each pull request that was asked for. */
+function isForbidden(faults: readonly GraphqlError[]): boolean {
+  return faults.some(({ type }) => type === "FORBIDDEN");
+}
+
 /**
- * Reads these pull requests in one query, each by its number. Deleted ones are left out.
+ * Reads these pull requests in one query, each by its number. Deleted ones are left out, and so are those that are shown in
+ * part.
  * @throws PullsNotShownError when the repository is not shown
  */
 export async function readSinglePulls<Fields>(
@@ -63,7 +69,7 @@ export async function readSinglePulls<Fields>(
   numbers: readonly number[],
   fields: string,
   read: { priority: Priority; signal?: AbortSignal },
-): Promise<{ pulls: Fields[]; seenAt: Date }> {
+): Promise<{ pulls: Fields[]; inPart: number[]; seenAt: Date }> {
   const aliases = numbers.map((number) => `p${number}: pullRequest(number: ${number}) { ...Wanted }`).join("\n");
   const document = `query($id: ID!) { ${RATE_LIMIT} node(id: $id) { ... on Repository { ${aliases} } } }
     fragment Wanted on PullRequest { ${fields} }`;
@@ -72,10 +78,13 @@ export async function readSinglePulls<Fields>(
     { id: repository.nodeId },
     { ...read, repository: repository.id },
   );
-  const fault = errors.find((error) => error.type !== "NOT_FOUND");
-  if (fault || !data.node)
+  const faults = errors.filter((error) => error.type !== "NOT_FOUND");
+  const numbered = faults.map(({ path }) => Number(/^p(\d+)$/.exec(String(path[1]))?.[1] ?? Number.NaN));
+  if (!data.node || numbered.includes(Number.NaN) || (isForbidden(faults) && numbered.length >= numbers.length))
     throw new PullsNotShownError(
-      `Upstream's GraphQL does not show pull requests of ${repository.fullName}: ${fault?.message ?? "no such node"}`,
+      `Upstream's GraphQL does not show pull requests of ${repository.fullName}: ${faults[0]?.message ?? "no such node"}`,
     );
-  return { pulls: Object.values(data.node).filter((pull) => pull !== null), seenAt };
+  const inPart = [...new Set(numbered)];
+  const shown = Object.entries(data.node).filter(([alias]) => !inPart.includes(Number(alias.slice(1))));
+  return { pulls: shown.flatMap(([, pull]) => pull ?? []), inPart, seenAt };
 }

@@ -4,10 +4,10 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { IS_MERGEABILITY_UNKNOWN, MERGEABILITY_WAIT_MS, mergeabilityMark } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks, postponeMarks, settleMarks } from "../refresh/marks.ts";
+import { graphqlOrRest } from "./beyond-graphql.ts";
 import { type Mergeability, PullsNotShownError, readSinglePulls } from "./graphql-pulls.ts";
 import { inBearableSize } from "./graphql-sizes.ts";
 import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts";
@@ -82,7 +82,6 @@ export async function isMergeabilityKnown(db: Queries, repositoryId: number): Pr
  *
  * One query, about pull requests numbered above `after`. Answers the last number that was asked about; null when none
  * was left. `remember` gets that number in the transaction that stores the answer.
- * @throws PullsNotShownError when upstream's GraphQL does not show the repository
  */
 export async function fetchAndStoreMergeabilityAfter(
   ctx: Context,
@@ -93,24 +92,26 @@ export async function fetchAndStoreMergeabilityAfter(
   const unknown = await findUnknown(ctx, repository, { after, heardSince });
   const [next] = unknown;
   if (next === undefined) return null;
+  const one = async () => {
+    if ((await fetchAndStorePull(ctx, repository, next, read.priority)) === "kept")
+      throw new PullsNotShownError(`Upstream shows no pull requests of ${repository.fullName}`);
+    await whileMirrored(ctx, repository, (tx) => remember(tx, next));
+    return next;
+  };
   const sizes = { repositoryId: repository.id, query: "mergeability", atMost: unknown.length } as const;
-  try {
-    return await inBearableSize(ctx, sizes, async (size) => {
+  const some = () =>
+    inBearableSize(ctx, sizes, async (size) => {
       const numbers = unknown.slice(0, size);
       const last = numbers.at(-1) ?? next;
       const page = await readSinglePulls<Mergeability>(ctx, repository, numbers, MERGEABILITY_FIELDS, read);
+      for (const number of page.inPart) await fetchAndStorePull(ctx, repository, number, read.priority);
       await whileMirrored(ctx, repository, async (tx) => {
         await mergeObserved(tx, observeMergeability(ctx, repository, page.pulls, page.seenAt));
         await remember(tx, last);
       });
       return last;
     });
-  } catch (error) {
-    if (!(error instanceof GraphqlTooHeavyError)) throw error;
-    await fetchAndStorePull(ctx, repository, next, read.priority);
-    await whileMirrored(ctx, repository, (tx) => remember(tx, next));
-    return next;
-  }
+  return await graphqlOrRest(ctx, some, one);
 }
 
 /** More at once are never asked about. */

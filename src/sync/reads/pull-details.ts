@@ -9,6 +9,7 @@ import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
+import { graphqlOrRest } from "./beyond-graphql.ts";
 import { type GoneAccounts, learnGoneAccounts, mergedByGone, reviewedByGone } from "./gone-accounts.ts";
 import { type Pull, PullsNotShownError, readSinglePulls } from "./graphql-pulls.ts";
 import { inBearableSize } from "./graphql-sizes.ts";
@@ -19,8 +20,8 @@ import { fetchAndStorePullsByRest } from "./pulls-by-rest.ts";
 /** For a point, GraphQL shows of many pull requests what REST shows one by one: reviews, merges, sizes. */
 export interface PullDetailsPage {
   pulls: Pull[];
-  /** Pull requests on the page that are too heavy even alone. REST shows them. */
-  tooHeavy: number[];
+  /** Pull requests on the page that are too heavy even alone, or shown in part. REST shows them. */
+  left: number[];
   /** The GraphQL cursor to go on from; null: this was the last page. */
   next: string | null;
   /** How many to ask for in the pages after this one. */
@@ -78,12 +79,12 @@ export async function readPullDetails(
     return await inBearableSize(ctx, sizes, async (first) => {
       const page = await readPage<Pull>(ctx, repository, PAGE, { after, first }, read);
       const isDear = page.cost !== null && page.cost > 1;
-      return { ...page, tooHeavy: [], pageSize: isDear ? Math.min(pageSize, PULLS_A_POINT) : pageSize };
+      return { ...page, pageSize: isDear ? Math.min(pageSize, PULLS_A_POINT) : pageSize };
     });
   } catch (error) {
     if (!(error instanceof GraphqlTooHeavyError)) throw error;
     const page = await readPage<{ number: number }>(ctx, repository, NUMBERS, { after, first: 1 }, read);
-    return { ...page, pulls: [], tooHeavy: page.pulls.map(({ number }) => number), pageSize };
+    return { ...page, pulls: [], left: page.pulls.map(({ number }) => number), pageSize };
   }
 }
 
@@ -91,25 +92,35 @@ interface PageData<Node> {
   node: { pullRequests: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: Node[] } } | null;
 }
 
-async function readPage<Node>(
+async function readPage<Node extends { number: number }>(
   ctx: Pick<Context, "upstream">,
   repository: MirroredRepository,
   document: string,
   page: { after: string | null; first: number },
   read: { priority: Priority; signal?: AbortSignal },
-): Promise<{ pulls: Node[]; next: string | null; seenAt: Date; cost: number | null }> {
+): Promise<{ pulls: Node[]; left: number[]; next: string | null; seenAt: Date; cost: number | null }> {
   const variables = { id: repository.nodeId, ...page };
   const { data, errors, seenAt, cost } = await ctx.upstream.graphql<PageData<Node>>(document, variables, {
     ...read,
     repository: repository.id,
   });
-  // A null may mean "not allowed" as well as "none", so an answer with an error in it is no fact.
-  if (errors.length > 0 || !data.node)
+  // A null may mean "not allowed" as well as "none", so what has an error in it is no fact.
+  const faulty = new Set(
+    errors.map(({ path }) => (path[2] === "nodes" ? data.node?.pullRequests.nodes[Number(path[3])] : null)),
+  );
+  if (!data.node || [...faulty].some((node) => node == null))
     throw new PullsNotShownError(
       `Upstream's GraphQL does not show the pull requests of ${repository.fullName}: ${errors[0]?.message ?? "no such node"}`,
     );
   const { pageInfo, nodes } = data.node.pullRequests;
-  return { pulls: nodes, next: pageInfo.hasNextPage ? pageInfo.endCursor : null, seenAt, cost };
+  const left = nodes.filter((node) => faulty.has(node)).map(({ number }) => number);
+  return {
+    pulls: nodes.filter((node) => !faulty.has(node)),
+    left,
+    next: pageInfo.hasNextPage ? pageInfo.endCursor : null,
+    seenAt,
+    cost,
+  };
 }
 
 type ShownPulls = Pick<PullDetailsPage, "pulls" | "seenAt">;
@@ -156,12 +167,28 @@ export async function fetchAndStorePullDetails(
   signal?: AbortSignal,
 ): Promise<void> {
   const read = { priority, ...(signal ? { signal } : {}) };
+  if (numbers.length === 0) return;
+  await graphqlOrRest(
+    ctx,
+    () => fetchByGraphql(ctx, repository, numbers, read),
+    () => fetchAndStorePullsByRest(ctx, repository, numbers, priority),
+  );
+}
+
+async function fetchByGraphql(
+  ctx: Context,
+  repository: MirroredRepository,
+  numbers: readonly number[],
+  read: { priority: Priority; signal?: AbortSignal },
+): Promise<void> {
+  const { priority } = read;
   for (let left = numbers; left.length > 0; ) {
     const sizes = { repositoryId: repository.id, query: "single pulls", atMost: left.length } as const;
     try {
       left = await inBearableSize(ctx, sizes, async (size) => {
         const page = await readSinglePulls<Pull>(ctx, repository, left.slice(0, size), PULL_FIELDS, read);
         await storePullDetails(ctx, repository, page, priority);
+        await fetchAndStorePullsByRest(ctx, repository, page.inPart, priority);
         return left.slice(size);
       });
     } catch (error) {

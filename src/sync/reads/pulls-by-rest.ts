@@ -21,10 +21,11 @@ export async function fetchAndStorePullsByRest(
 ): Promise<void> {
   for (const number of numbers) {
     try {
-      await fetchAndStorePull(ctx, repository, number, priority);
-      await readReviewLists(ctx, repository, [number], priority);
+      const outcome = await fetchAndStorePull(ctx, repository, number, priority);
+      if (outcome === "merged") await readReviewLists(ctx, repository, [number], priority);
     } catch (error) {
-      if (verdictOn(error).kind !== "failed") throw error;
+      const verdict = verdictOn(error);
+      if (verdict.kind !== "failed" || verdict.cause !== "unavailable") throw error;
       ctx.log.warn({ repository: repository.fullName, number, err: error }, "A pull request is read later");
       const now = ctx.clock.now();
       const mark: Mark = {
@@ -40,20 +41,24 @@ export async function fetchAndStorePullsByRest(
   }
 }
 
-/** Reads and stores one pull request as REST shows it alone: with its sizes, its merger and its mergeability. */
+/**
+ * Reads and stores one pull request as REST shows it alone: with its sizes, its merger and its mergeability. "kept":
+ * upstream does not show it, which proves nothing.
+ */
 export async function fetchAndStorePull(
   ctx: Context,
   repository: MirroredRepository,
   number: number,
   priority: Priority,
-): Promise<void> {
+): Promise<"merged" | "deleted" | "kept"> {
   const wanted = { kind: "pull_request", repositoryId: repository.id, key: number } as const;
   const path = `/repositories/${repository.id}/pulls/${number}`;
-  const { observed } = await readAnew(ctx, wanted, repository, path, priority);
+  const { observed, outcome } = await readAnew(ctx, wanted, repository, path, priority);
   let marks: Mark[] = [];
   await whileMirrored(ctx, repository, async (tx) => {
     marks = marksForTies(await mergeObserved(tx, observed), ctx.clock.now());
     await storeMarks(tx, marks);
   });
   await enqueueMarks(ctx, marks);
+  return outcome;
 }

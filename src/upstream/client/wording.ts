@@ -28,6 +28,13 @@ export function isDuplicateHook(status: number, body: string): boolean {
   return status === 422 && body.includes("already exists");
 }
 
+/** A server that is older than a field or a type of our documents. graphql-ruby's words. */
+export function isLackInSchema(message: string): boolean {
+  return /doesn't exist on type|isn't a defined input type|no such type .* can't be|doesn't accept argument/i.test(
+    message,
+  );
+}
+
 /** GraphQL reports that it ran out of time with status 200 and without a type. */
 export function isTimeoutMessage(message: string): boolean {
   return /something went wrong while executing your query|couldn't respond to your request in time/i.test(message);

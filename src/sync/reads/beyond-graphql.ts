@@ -1,0 +1,50 @@
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { GraphqlTooHeavyError, UpstreamRefusedError } from "../../upstream/client/errors.ts";
+import { isLackInSchema } from "../../upstream/client/wording.ts";
+import { PullsNotShownError } from "./graphql-pulls.ts";
+
+/** What was learnt of a server is believed for so long: it may have been upgraded since. */
+const BELIEVED = "24 hours";
+/** What a server that is old, or has its GraphQL switched off, cannot tell of pull requests. */
+const PULL_DETAILS = "details of pull requests by GraphQL";
+
+/**
+ * Reads details of pull requests by GraphQL, or by REST where GraphQL cannot give them: it is forbidden or off, or too heavy
+ * even one by one, or the server is older than a field. What the server lacks is asked for once a day, for all repositories.
+ */
+export async function graphqlOrRest<Value>(
+  ctx: Pick<Context, "db" | "clock" | "log">,
+  byGraphql: () => Promise<Value>,
+  byRest: () => Promise<Value>,
+): Promise<Value> {
+  if (await isLacking(ctx)) return await byRest();
+  try {
+    return await byGraphql();
+  } catch (error) {
+    const isLack = error instanceof UpstreamRefusedError && saysLack(error);
+    const isRefused = error instanceof UpstreamRefusedError || error instanceof PullsNotShownError;
+    if (!isRefused && !(error instanceof GraphqlTooHeavyError)) throw error;
+    ctx.log.warn({ reason: error.message }, "Details of pull requests are read by REST");
+    if (isLack) await learnLack(ctx, error.message);
+  }
+  return await byRest();
+}
+
+/** There is no such address, or no such field: the server is the same for every repository. */
+function saysLack({ status, message }: UpstreamRefusedError): boolean {
+  return status === 404 || status === 410 || isLackInSchema(message);
+}
+
+async function isLacking({ db, clock }: Pick<Context, "db" | "clock">): Promise<boolean> {
+  const lacking = await db.count(sql`
+    select from upstream_lacks
+      where what = ${PULL_DETAILS} and learnt_at > ${clock.now()}::timestamptz - ${BELIEVED}::interval`);
+  return lacking > 0;
+}
+
+async function learnLack({ db, clock }: Pick<Context, "db" | "clock">, reason: string): Promise<void> {
+  await db.query(sql`
+    insert into upstream_lacks (what, reason, learnt_at) values (${PULL_DETAILS}, ${reason}, ${clock.now()})
+      on conflict (what) do update set reason = excluded.reason, learnt_at = excluded.learnt_at`);
+}

@@ -1,0 +1,191 @@
+/** A copy goes live by what upstream shows of the repository, and says what it does not show. */
+import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { loadStatus } from "../../src/health/status.ts";
+import type { FaultSettings } from "../../src/simulator/faults.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import type { Issue } from "../../src/simulator/records.ts";
+import { backfill } from "../../src/sync/backfill/backfill.ts";
+import { catchUp } from "../../src/sync/catch-up/catch-up.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { wakeRested } from "../../src/sync/problems/wake.ts";
+import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
+import { withUpstream } from "../support/changed-upstream.ts";
+import { compare } from "../support/comparison.ts";
+import { openWorld } from "../support/world.ts";
+
+const signal = new AbortController().signal;
+const HOUR = 3_600_000;
+
+/** A mirror that has copied nothing of its repositories. */
+async function openUncopied(repositories = 1) {
+  const world = await openWorld({
+    simulator: { worldOptions: { mergeableDelayMs: 0 } },
+    fill: ({ world: upstream }) =>
+      void generateWorld(upstream, { seed: 5, repositories, issues: 12, pulls: 24, commentsPerIssue: 1 }),
+    workers: false,
+  });
+  const { ctx, simulator } = world;
+  const names = [...simulator.world.repositories.values()].map((one) => simulator.world.fullName(one));
+  await addSelections(ctx, names.slice(0, repositories));
+  await resolveSelections(ctx);
+  const rows = await ctx.db.query<{ id: string }>(sql`
+    select repository_id as id from repository_syncs order by repository_id`);
+  const ids = rows.map(({ id }) => Number(id));
+  const status = async () => (await loadStatus(ctx, async () => [])).repositories;
+  const pulls = [...simulator.world.issues.values()].filter((row) => row.pull);
+  /** As a queue does: a few times within seconds, and then no more. */
+  const copy = async (repositoryId = ids[0] ?? 0) => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await backfill(ctx, { repositoryId }, signal);
+      } catch (error) {
+        if (tries === 6) throw error;
+      }
+    }
+  };
+  return { world, ctx, simulator, names, ids, pulls, status, copy };
+}
+
+const numbersOf = (pulls: readonly Issue[]) => pulls.map(({ number }) => number);
+
+test.each<{ what: string; faults: (pulls: readonly Issue[]) => FaultSettings }>([
+  { what: "is off", faults: () => ({ http: [{ match: "POST /graphql", kind: "status", status: 404 }] }) },
+  {
+    what: "is forbidden",
+    faults: () => ({ http: [{ match: "POST /graphql", kind: "refusal", as: "permission" }] }),
+  },
+  {
+    what: "lacks a field, as an older server's does",
+    faults: () => ({ graphql: { lacks: [{ type: "PullRequestReview", field: "fullDatabaseId" }] } }),
+  },
+  {
+    what: "runs out of time however little is asked",
+    faults: (pulls) => ({ graphql: { timeoutPulls: numbersOf(pulls) } }),
+  },
+  { what: "numbers pull requests no more", faults: () => ({ graphql: { timeoutAtWork: 0 } }) },
+  {
+    what: "fails at a field of some pull requests",
+    faults: (pulls) => ({ graphql: { failPulls: numbersOf(pulls.slice(3, 6)) } }),
+  },
+  {
+    what: "gives some up for the work that they are",
+    faults: () => ({ graphql: { resourceLimitAtWork: 9 } }),
+  },
+])("where GraphQL $what, a copy becomes live with what REST shows", async ({ faults }) => {
+  const { world, simulator, pulls, status, copy } = await openUncopied();
+  await using _ = world;
+  simulator.setFaults(faults(pulls));
+  await copy();
+  expect(await status()).toMatchObject([{ state: "live", problem: null }]);
+  expect((await compare(world.ctx, simulator, world.first)).differences).toEqual([]);
+
+  // A catch-up goes on in the same way.
+  world.advance(60_000);
+  await catchUp(world.ctx, { repositoryId: pulls[0]?.repository.id ?? 0 }, signal);
+  expect(await status()).toMatchObject([{ state: "live", problem: null }]);
+});
+
+test("what an older server lacks is asked once, and not again for the next repository", async () => {
+  const { world, ctx, simulator, ids, copy, status } = await openUncopied(2);
+  await using _ = world;
+  simulator.setFaults({ graphql: { lacks: [{ type: "PullRequestReview", field: "fullDatabaseId" }] } });
+  const refused: string[] = [];
+  const listening = withUpstream(ctx, {
+    graphql: async (document, variables, options) => {
+      try {
+        return await ctx.upstream.graphql(document, variables, options);
+      } catch (error) {
+        refused.push(String(error));
+        throw error;
+      }
+    },
+  });
+  await backfill(listening, { repositoryId: ids[0] ?? 0 }, signal);
+  await backfill(listening, { repositoryId: ids[1] ?? 0 }, signal);
+  expect(refused).toEqual([expect.stringContaining("Field 'fullDatabaseId' doesn't exist")]);
+  expect((await status()).map(({ state }) => state)).toEqual(["live", "live"]);
+
+  // After a day the server may have been upgraded.
+  simulator.setFaults({});
+  world.advance(25 * HOUR);
+  await copy(ids[1]);
+  expect(await ctx.db.query(sql`select what from upstream_lacks`)).toHaveLength(1);
+});
+
+test("a token without the permission for pull requests mirrors issues, and the status names what is missing until it comes", async () => {
+  const { world, ctx, simulator, ids, status, copy } = await openUncopied();
+  await using _ = world;
+  simulator.setFaults({
+    http: [
+      { match: "GET /repositories/\\d+/pulls", kind: "refusal", as: "permission" },
+      { match: "POST /graphql", kind: "refusal", as: "permission" },
+    ],
+  });
+  await copy();
+  const [shown] = await status();
+  expect(shown?.state).toBe("live");
+  expect(shown?.problem).toMatch(/its pulls are missing: .*403.*Resource not accessible/);
+  expect(shown?.problem).toMatch(/its review comments are missing/);
+  expect(await ctx.db.query(sql`select count(*)::int as count from issues`)).toEqual([{ count: 36 }]);
+
+  // A catch-up asks for what is there, and confirms it.
+  world.advance(20_000);
+  await catchUp(ctx, { repositoryId: ids[0] ?? 0 }, signal);
+  expect(await status()).toMatchObject([{ state: "live", problem: shown?.problem }]);
+
+  // Once the permission is there, what was missing is copied whole.
+  simulator.setFaults({});
+  world.advance(2 * HOUR);
+  await wakeRested(ctx);
+  expect(await ctx.queues.catchUp.getJobCounts("waiting", "prioritized")).not.toEqual({ waiting: 0, prioritized: 0 });
+  await catchUp(ctx, { repositoryId: ids[0] ?? 0 }, signal);
+  await copy();
+  expect(await status()).toMatchObject([{ state: "live", problem: null }]);
+  expect((await compare(ctx, simulator, world.first)).differences).toEqual([]);
+  await ctx.queues.catchUp.obliterate({ force: true });
+  await wakeRested(ctx);
+  expect(await ctx.queues.catchUp.count()).toBe(0);
+});
+
+test("a repository that shows neither issues nor pull requests does not become live, and says why", async () => {
+  const { world, simulator, status, copy } = await openUncopied();
+  await using _ = world;
+  simulator.setFaults({
+    http: [{ match: "GET /repositories/\\d+/(issues|pulls)", kind: "refusal", as: "permission" }],
+  });
+  await copy();
+  const [shown] = await status();
+  expect(shown?.state).toBe("backfilling");
+  expect(shown?.problem).toMatch(/its copy fails: Upstream shows neither issues nor pull requests: .*403/);
+});
+
+test("issues that are off leave pull requests, and a repository that is hidden meanwhile pauses", async () => {
+  const { world, simulator, ids, status, copy } = await openUncopied();
+  await using _ = world;
+  simulator.setFaults({ http: [{ match: "GET /repositories/\\d+/issues$", kind: "status", status: 410 }] });
+  await copy();
+  const [shown] = await status();
+  expect([shown?.state, shown?.problem]).toEqual([
+    "live",
+    expect.stringMatching(/its issues are missing: Upstream does not show/),
+  ]);
+
+  simulator.setFaults({ http: [{ match: `GET /repositories/${ids[0]}`, kind: "refusal", as: "absent" }] });
+  world.advance(60_000);
+  await catchUp(world.ctx, { repositoryId: ids[0] ?? 0 }, signal).catch(() => undefined);
+  expect((await status())[0]?.state).toBe("paused");
+});
+
+test("a spent quota of GraphQL holds up the details alone, and not the lists", async () => {
+  const { world, ctx, ids } = await openUncopied();
+  await using _ = world;
+  const spent = withUpstream(ctx, {
+    graphql: async () => {
+      throw new QuotaSpentError("graphql", new Date(ctx.clock.now().getTime() + HOUR));
+    },
+  });
+  await expect(backfill(spent, { repositoryId: ids[0] ?? 0 }, signal)).rejects.toThrow(QuotaSpentError);
+  const rows = await ctx.db.query(sql`select phase from backfill_phases where finished_at is null`);
+  expect(rows).toEqual([{ phase: "reviews" }]);
+});
