@@ -159,16 +159,15 @@ export class Again {
   }
 
   #reply({ headers }: Exchange, { way, body, taken }: Ready, home: Standing): Reply {
-    const own = ["X-GitHub-Request-Id", this.#requestIds.next()];
-    const fresh = this.#freshness(way, home);
     const unchanged = isUnchanged(way.validators, headers);
     // GitHub docs: a 304 is free to those who are authorised.
     if (unchanged && way.credential !== null) this.#quota.undo(taken);
     (unchanged ? way.tallies.unchanged : way.tallies.whole).count += 1;
-    const quota = Object.entries(quotaHeaders(this.#quota.figuresOf(taken), way.bucket)).flat();
-    return unchanged
-      ? { status: 304, headers: way.headers.concat(own, fresh, quota), body: null }
-      : { status: 200, headers: way.headersWithBody.concat(own, fresh, quota), body };
+    const head = (unchanged ? way.headers : way.headersWithBody).concat(this.#freshness(way, home));
+    head.push("X-GitHub-Request-Id", this.#requestIds.next());
+    const quota = quotaHeaders(this.#quota.figuresOf(taken), way.bucket);
+    for (const name in quota) head.push(name, quota[name] ?? "");
+    return unchanged ? { status: 304, headers: head, body: null } : { status: 200, headers: head, body };
   }
 
   #freshness(way: Remembered, { confirmedAt }: Standing): readonly string[] {

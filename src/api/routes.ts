@@ -90,7 +90,7 @@ export function openApi(
       { method: "POST", path: "/graphql", handle: query },
       { method: "POST", path: "/api/graphql", handle: query },
       ...description({ ...ctx, requestIds }, REST_OPERATIONS),
-      ...restRoutes((exchange, match) => rest.handle(exchange, match)),
+      ...restRoutes((exchange, matched) => rest.handle(exchange, matched)),
     ],
     otherwise: (exchange) => rest.handle(exchange, null),
     failure: (error, path) => failureReply({ ...ctx, requestIds }, error, path),
@@ -109,12 +109,12 @@ export function openApi(
 }
 
 /** Each operation at `/` and at `/api/v3`; below a repository by its name and by its id. */
-function restRoutes(handle: (exchange: Exchange, match: Match) => Promise<Reply>): Route[] {
+function restRoutes(handle: (exchange: Exchange, matched: () => Match) => Promise<Reply>): Route[] {
   const at = (path: string, operation: Operation, match: (exchange: Exchange, params: Params) => Match): Route[] =>
     [path, ENTERPRISE_PREFIX + path, ...(path === "/" ? [ENTERPRISE_PREFIX] : [])].map((whole) => ({
       method: operation.method,
       path: whole,
-      handle: (exchange, params) => handle(exchange, match(exchange, params)),
+      handle: (exchange, params) => handle(exchange, () => match(exchange, params)),
     }));
   return REST_OPERATIONS.flatMap(({ path, route }) =>
     route.run.of === "service"

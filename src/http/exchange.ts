@@ -23,7 +23,8 @@ export class Exchange {
     this.#response = response;
     this.#trustedProxies = trustedProxies;
     this.method = request.method ?? "GET";
-    this.target = (request.url ?? "/").replace(ORIGIN, "") || "/";
+    const url = request.url ?? "/";
+    this.target = url.startsWith("/") ? url : url.replace(ORIGIN, "") || "/";
     const at = this.target.indexOf("?");
     this.path = at < 0 ? this.target : this.target.slice(0, at);
     this.search = at < 0 ? "" : this.target.slice(at + 1);

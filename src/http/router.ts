@@ -65,7 +65,7 @@ export class Router {
     const route = node.routes.get(method) ?? (method === "HEAD" ? node.routes.get("GET") : undefined);
     if (!route) return null;
     const params: Record<string, string> = {};
-    for (const [at, name] of route.names.entries()) params[name] = values[at] ?? "";
+    for (let at = 0; at < values.length; at++) params[route.names[at] ?? ""] = values[at] ?? "";
     return { handle: route.handle, params };
   }
 }

@@ -3,31 +3,42 @@ import { compressed, type Encoding, encodingOf } from "./encoding.ts";
 import type { Exchange } from "./exchange.ts";
 import { type Headers, isFlat, type Outlet, type Reply } from "./reply.ts";
 
-/** Writes a reply to the socket. @param isLast the connection is closed behind it */
-export async function send(exchange: Exchange, response: ServerResponse, reply: Reply, isLast: boolean): Promise<void> {
+/** Writes a reply to the socket; a promise, where that takes time. @param isLast the connection is closed behind it */
+export function send(
+  exchange: Exchange,
+  response: ServerResponse,
+  reply: Reply,
+  isLast: boolean,
+): Promise<void> | undefined {
   const { status, body } = reply;
   const head = flat(reply.headers);
   if (isLast) head.push("Connection", "close");
   if (reply.stream) {
     response.writeHead(status, head);
-    return await stream(response, reply.stream);
+    return stream(response, reply.stream);
   }
   if (body === null) {
     if (exchange.method !== "HEAD" && status !== 204 && status !== 304) head.push("Content-Length", "0");
     response.writeHead(status, head).end();
-    return;
+    return undefined;
   }
   const encoding = encodingFor(exchange, reply);
   if (exchange.method === "HEAD") {
     // How long the body is once it is compressed is not known.
     if (encoding === null) head.push("Content-Length", String(Buffer.byteLength(body)));
     response.writeHead(status, head).end();
-    return;
+    return undefined;
   }
-  const bytes = encoding === null ? body : await compressed(body, encoding, "once");
-  if (encoding !== null) head.push("Content-Encoding", encoding);
-  head.push("Content-Length", String(Buffer.byteLength(bytes)));
-  response.writeHead(status, head).end(bytes);
+  const whole = (bytes: string | Buffer) => {
+    head.push("Content-Length", String(Buffer.byteLength(bytes)));
+    response.writeHead(status, head).end(bytes);
+  };
+  if (encoding === null) {
+    whole(body);
+    return undefined;
+  }
+  head.push("Content-Encoding", encoding);
+  return compressed(body, encoding, "once").then(whole);
 }
 
 /** A reply to a request that was never whole, as it goes over the wire. The connection is closed behind it. */

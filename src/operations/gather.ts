@@ -66,7 +66,7 @@ export class Gather<Key, Value> {
     try {
       const values = await this.#answer(round.map(({ key }) => key));
       // No type can say that there are as many values as keys: `answer` promises it.
-      for (const [at, { resolve }] of round.entries()) resolve(values[at] as Value);
+      for (let at = 0; at < round.length; at++) round[at]?.resolve(values[at] as Value);
     } catch (error) {
       for (const { reject } of round) reject(error);
     } finally {

@@ -73,17 +73,15 @@ export class Rest {
     return this.#markdown.close();
   }
 
-  /** Whatever is wrong with a request is a reply, too; an error is our own. @param match null: we serve no such operation */
-  async handle(exchange: Exchange, match: Match | null): Promise<Reply> {
+  /** Whatever is wrong with a request is a reply, too; an error is our own. @param matched null: we serve no such operation */
+  handle(exchange: Exchange, matched: (() => Match) | null): Promise<Reply> {
     const { meter, again, forms } = this.#parts;
-    const { method, headers } = exchange;
-    const { path } = pathInApi(exchange);
-    const isAnother = match !== null && endsInNumber(match, path) && isServiceWord(exchange.method, path);
-    const served = isAnother ? null : match;
     return again.answer(exchange, async (learnt) => {
-      const route = served ? forms.get(served.route) : serviceRoute(method, path);
+      const { method, headers } = exchange;
+      const match = served(exchange, matched);
+      const route = match ? forms.get(match.route) : serviceRoute(method, pathInApi(exchange).path);
       const metered = meter.begin(route ?? "other", method, headers["user-agent"]);
-      const reply = await this.#answer(exchange, served, { metered, learnt });
+      const reply = await this.#answer(exchange, match, { metered, learnt });
       meter.end(metered, reply.status);
       return reply;
     });
@@ -249,6 +247,13 @@ function sourceOf({ stream, headers, isKept }: Answer): Source {
   if (!stream) return isKept ? "kept" : "mirror";
   const outcome = headers?.["X-Cache"];
   return outcome === undefined || outcome === "miss" ? "forwarded" : "cache";
+}
+
+/** Null: we do not serve it. A word of the service's own may stand where we expect a number. */
+function served(exchange: Exchange, matched: (() => Match) | null): Match | null {
+  const match = matched === null ? null : matched();
+  const { path } = pathInApi(exchange);
+  return match !== null && endsInNumber(match, path) && isServiceWord(exchange.method, path) ? null : match;
 }
 
 /** Whether the path ends where we expect a number. */

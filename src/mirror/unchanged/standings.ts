@@ -40,7 +40,9 @@ export class StandingsReader implements AsyncDisposable {
     this.#idle = [...this.#all];
     this.#questions = new Gather(
       async (lists) => {
-        const standings = await this.#find(new Set(lists.flatMap((ids) => [...ids])));
+        const asked = new Set<number>();
+        for (const ids of lists) for (const id of ids) asked.add(id);
+        const standings = await this.#find(asked);
         return lists.map(() => standings);
       },
       { atOnce: CONNECTIONS, patienceMs: null },
