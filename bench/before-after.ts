@@ -3,8 +3,10 @@ import { pathToFileURL } from "node:url";
 import type * as CorpusModule from "./corpus.ts";
 import type * as CorpusWebModule from "./corpus-web.ts";
 import { inTurn } from "./corpus-web.ts";
-import { type IssuePage, issuePages, issueRequest, JSON_TYPE } from "./issue-query.ts";
-import { PAGE, READ_SIZE, randomPages } from "./list.ts";
+import type * as IssueQueryModule from "./issue-query.ts";
+import { type IssuePage, issueRequest, JSON_TYPE } from "./issue-query.ts";
+import type * as ListModule from "./list.ts";
+import { PAGE, READ_SIZE } from "./list.ts";
 import { getRequest, type Loader, openLoader, postRequest } from "./load.ts";
 import { ROUNDS } from "./measure.ts";
 import { randomIssues } from "./one.ts";
@@ -28,10 +30,13 @@ const FORWARDED = {
 };
 
 /** The web process of one checkout, as callers meet it. */
-interface Subject {
+interface Subject extends Pages {
   server: ServerProcess;
   headers: Record<string, string>;
 }
+
+/** Pages behind the cursors of a checkout, which others may not know. */
+type Pages = Pick<typeof ListModule, "randomPages"> & Pick<typeof IssueQueryModule, "issuePages">;
 
 type Corpus = CorpusModule.Corpus;
 
@@ -48,7 +53,7 @@ const questions: Record<string, (subject: Subject, corpus: Corpus) => Promise<Si
       randomIssues(corpus).map(({ ours }) => getRequest(server.url, ours, headers)),
       AT_ONCE,
     ),
-  list: async ({ server, headers }, corpus) =>
+  list: async ({ server, headers, randomPages }, corpus) =>
     inTurn(
       server,
       randomPages(corpus).map(({ ours }) => getRequest(server.url, ours, headers)),
@@ -69,7 +74,7 @@ const questions: Record<string, (subject: Subject, corpus: Corpus) => Promise<Si
     const requests = [getRequest(server.url, samePage(corpus), known)];
     return { server, requests, status: 304, connections: CONNECTIONS };
   },
-  "graphql/any": async ({ server, headers }, corpus) => {
+  "graphql/any": async ({ server, headers, issuePages }, corpus) => {
     const asked = (page: IssuePage, way: number) => Buffer.concat([issueRequest(page), Buffer.from(" ".repeat(way))]);
     const pages = issuePages(corpus, 700);
     const requests = Array.from({ length: 8 }, (_, way) =>
@@ -108,6 +113,9 @@ async function openCheckout(folder: string, resources: AsyncDisposableStack) {
   const at = (file: string) => pathToFileURL(resolve(folder, "bench", file)).href;
   const { openCorpus } = (await import(at("corpus.ts"))) as typeof CorpusModule;
   const { startCorpusWeb } = (await import(at("corpus-web.ts"))) as typeof CorpusWebModule;
+  const { randomPages } = (await import(at("list.ts"))) as typeof ListModule;
+  const { issuePages } = (await import(at("issue-query.ts"))) as typeof IssueQueryModule;
+  const pages: Pages = { randomPages, issuePages };
   const corpus = await openCorpus(READ_SIZE);
   // The checkouts' own may differ, and deliveries are signed here.
   const env = { WEBHOOK_SECRET: SECRET };
@@ -115,7 +123,11 @@ async function openCheckout(folder: string, resources: AsyncDisposableStack) {
   resources.use(direct.server);
   const proxied = await startCorpusWeb(corpus, { ...env, TRUSTED_PROXIES: "loopback" });
   resources.use(proxied.server);
-  return { corpus, direct, proxied: { ...proxied, headers: { ...proxied.headers, ...FORWARDED } } };
+  return {
+    corpus,
+    direct: { ...direct, ...pages },
+    proxied: { ...proxied, ...pages, headers: { ...proxied.headers, ...FORWARDED } },
+  };
 }
 
 /** What each side's answers cost, turn by turn. */
