@@ -1,6 +1,7 @@
 /**
  * Each parameter of an operation and each argument of the schema gets values that nobody should send. The list of
- * parameters is what the web process describes, so a new one is covered by itself.
+ * parameters is what the web process describes, so a new one is covered by itself. Here a part of the values is asked,
+ * and by the proof `corpus` all.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
@@ -16,6 +17,11 @@ beforeAll(async () => {
   usual = await usualIn(world);
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
+
+/** Every fourth, from another one on for each `from`: all parameters and all values are met, and not each with each. */
+function someOf<T>(all: readonly T[], from = 0): T[] {
+  return all.filter((_, at) => (at + from) % 4 === 0);
+}
 
 /** What went wrong, in words, by what was asked. */
 async function faultsOf(asked: readonly Fuzz[]): Promise<string[]> {
@@ -37,21 +43,21 @@ async function faultsOf(asked: readonly Fuzz[]): Promise<string[]> {
 }
 
 describe("REST", () => {
-  test.each(Object.entries(IN_ADDRESSES))(
-    "%s as any parameter is answered, and not with a fault of ours",
-    async (_, value) => {
+  test.each(Object.entries(IN_ADDRESSES).map(([what, value], at) => ({ what, value, at })))(
+    "$what as a parameter is answered, and not with a fault of ours",
+    async ({ value, at }) => {
       const { body: described } = await askAt(world.url, "GET", "/-/openapi.json");
       const reads = nastyReads(described, usual, value);
       expect(reads.length).toBeGreaterThan(100);
-      expect(await faultsOf(reads)).toEqual([]);
+      expect(await faultsOf(someOf(reads, at))).toEqual([]);
     },
   );
 });
 
 describe("GraphQL", () => {
-  test("nasty values as any argument of any field are answered, and not with a fault of ours", async () => {
+  test("nasty values as an argument of any field are answered, and not with a fault of ours", async () => {
     const queries = nastyQueries(apiSchema(), usual);
     expect(queries.length).toBeGreaterThan(500);
-    expect(await faultsOf(queries)).toEqual([]);
+    expect(await faultsOf(someOf(queries))).toEqual([]);
   });
 });

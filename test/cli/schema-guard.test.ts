@@ -6,6 +6,7 @@ import { NOWHERE, testEnvironment } from "../support/config.ts";
 import { openTestDatabase, testRedis } from "../support/database.ts";
 import { startProgram } from "../support/program.ts";
 import { Run, Tain } from "./tain.ts";
+import { tain } from "./tain-on.ts";
 
 const SENTENCE = `This is Tain ${VERSION}; the database has been migrated for 99.0.0 and later: start 99.0.0 or later, or restore a backup from before that migration`;
 
@@ -49,7 +50,7 @@ test("no command works with a database that was migrated beyond it; each says wh
     ["token", "revoke", "0123456789ab"],
   ];
   for (const command of commands) {
-    const { code, stdout, stderr } = await new Run(command, env).exited;
+    const { code, stdout, stderr } = await tain(command, env);
     expect({ command, code, stdout, stderr }).toEqual({ command, code: 1, stdout: "", stderr: `tain: ${SENTENCE}\n` });
   }
   const release = startProgram("db/migrate.ts", env);
@@ -67,11 +68,11 @@ test("beside a newer schema that does not shut this version out, commands work a
 });
 
 test("`tain up` goes on beside a newer schema, ends with a sentence once a migration shuts it out, and does not start again", async () => {
-  await using tain = await Tain.open();
-  await migrateFor(VERSION, tain.env.DATABASE_URL);
-  const run = tain.start(["up"]);
+  await using home = await Tain.open();
+  await migrateFor(VERSION, home.env.DATABASE_URL);
+  const run = home.start(["up"]);
   await run.said(/what is there already is served at/);
-  await migrateFor("99.0.0", tain.env.DATABASE_URL);
+  await migrateFor("99.0.0", home.env.DATABASE_URL);
   const { code, stderr } = await run.exited;
   expect(code).toBe(1);
   expect(stderr).toContain(SENTENCE);
@@ -79,7 +80,7 @@ test("`tain up` goes on beside a newer schema, ends with a sentence once a migra
   expect(stderr).not.toContain("starting it again");
 
   const begun = performance.now();
-  const again = await tain.run(["up"]);
+  const again = await home.run(["up"]);
   expect(again).toMatchObject({ code: 1, stderr: `tain: ${SENTENCE}\n` });
   expect(performance.now() - begun).toBeLessThan(30_000); // It does not wait for the simulator, which has a minute to start.
 });

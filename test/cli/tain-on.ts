@@ -6,15 +6,8 @@ import { type Ended, Run } from "./tain.ts";
 // biome-ignore lint/suspicious/noExplicitAny: documents are JSON, and tests look into them as programs do.
 type Answered = Ended & { json: any };
 
-/**
- * Runs `tain` on the stores and the upstream of a world, in this process: a process of its own spends half a second of
- * processor time on loading. `env` adds to the settings or overrides them.
- */
-export async function tainOn(
-  world: TestWorld,
-  args: readonly string[],
-  env: NodeJS.ProcessEnv = {},
-): Promise<Answered> {
+/** Runs `tain` in this process: a process of its own spends half a second of processor time on loading. */
+export async function tain(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Ended> {
   const said = { stdout: "", stderr: "" };
   const listener = (stream: keyof typeof said) => ({
     write: (text: string) => {
@@ -22,7 +15,17 @@ export async function tainOn(
     },
   });
   const streams = { stdout: listener("stdout"), stderr: listener("stderr") };
-  return answered(args, { code: await main(args, environmentOf(world, env), streams), ...said });
+  const code = await main(args, env, streams);
+  return { code, ...said };
+}
+
+/** Runs `tain` on the stores and the upstream of a world. `env` adds to the settings or overrides them. */
+export async function tainOn(
+  world: TestWorld,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<Answered> {
+  return answered(args, await tain(args, environmentOf(world, env)));
 }
 
 /** The same as a process of its own, which must end by itself: once for each command. */

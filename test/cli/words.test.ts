@@ -10,6 +10,7 @@ import { readNames, readPatterns } from "../../src/cli/repositories/patterns.ts"
 import { token } from "../../src/cli/token.ts";
 import { writes } from "../../src/cli/writes.ts";
 import { inherited } from "../support/config.ts";
+import { tain as tainHere } from "./tain-on.ts";
 
 const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
@@ -19,17 +20,14 @@ interface Ended {
   stderr: string;
 }
 
+const HERE: NodeJS.ProcessEnv = { ...inherited, TAIN_HOME: "/nonexistent/tain" };
+
 /** Without stores: what is asked here must not need any. */
 function tain(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
   return new Promise((resolve) => {
-    execFile(
-      process.execPath,
-      [main, ...args],
-      { env: { ...inherited, TAIN_HOME: "/nonexistent/tain", ...env } },
-      (error, stdout, stderr) => {
-        resolve({ code: typeof error?.code === "number" ? error.code : error ? -1 : 0, stdout, stderr });
-      },
-    );
+    execFile(process.execPath, [main, ...args], { env: { ...HERE, ...env } }, (error, stdout, stderr) => {
+      resolve({ code: typeof error?.code === "number" ? error.code : error ? -1 : 0, stdout, stderr });
+    });
   });
 }
 
@@ -45,7 +43,7 @@ test.each([
   [["status", "--frob"], "tain status has no option --frob; it has --json and --help"],
   [["add", "demo"], "demo is neither owner/name nor owner/*: the owner is missing, or the name"],
 ])("tain %j is answered with what was wrong and what would be right, and status 2", async (args, message) => {
-  expect(await tain(args)).toEqual({ code: 2, stdout: "", stderr: `tain: ${message}\n` });
+  expect(await tainHere(args, HERE)).toEqual({ code: 2, stdout: "", stderr: `tain: ${message}\n` });
 });
 
 const command: Command = {
@@ -180,14 +178,14 @@ test("every command has help that says what it takes and which options it has", 
     "writes",
     "doctor",
   ]);
-  const helps = await Promise.all(names.map(async (name) => ({ name, help: await tain([name, "--help"]) })));
+  const helps = await Promise.all(names.map(async (name) => ({ name, help: await tainHere([name, "--help"], HERE) })));
   for (const { name, help } of helps) {
     expect(help, name).toMatchObject({ code: 0, stderr: "" });
     expect(help.stdout).toMatch(new RegExp(`^Usage: tain ${name} `));
     for (const option of ["--json", "--help"]) expect(help.stdout).toContain(`  ${option} `);
   }
-  expect((await tain(["help", "add"])).stdout).toBe((await tain(["add", "-h"])).stdout);
-  expect((await tain(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  expect((await tainHere(["help", "add"], HERE)).stdout).toBe((await tainHere(["add", "-h"], HERE)).stdout);
+  expect((await tainHere(["--version"], HERE)).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
 test("before the first start a command says how to begin", async () => {

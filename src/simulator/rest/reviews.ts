@@ -76,9 +76,10 @@ function commentsOf(call: RepositoryCall): { path: string; body: string; line?: 
 }
 
 export function submitPending(call: RepositoryCall): Answer {
+  const by = contributor(call);
   const review = findReview(call);
   const event = required(oneOf(call.body, "event", EVENTS), "event");
-  submitReview(call.world, contributor(call), review, STATES[event], text(call.body, "body"));
+  submitReview(call.world, by, review, STATES[event], text(call.body, "body"));
   return ok(reviewView(call.view, review));
 }
 
