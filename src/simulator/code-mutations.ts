@@ -1,9 +1,13 @@
 /** Changes of what hangs on code, by name: see `mutations.ts`. */
 import * as checks from "./changes/checks.ts";
+import * as refs from "./changes/refs.ts";
+import * as releases from "./changes/releases.ts";
+import { resolveThread } from "./changes/threads.ts";
 import { commitOf } from "./commits.ts";
 import type { Arguments } from "./mutation-arguments.ts";
-import { CHECK_CONCLUSIONS, CHECK_STATUSES, STATUS_STATES } from "./records-code.ts";
+import { CHECK_CONCLUSIONS, CHECK_STATUSES, STATUS_STATES, type Tag } from "./records-code.ts";
 import { runView, statusView, suiteView } from "./views/check.ts";
+import { releaseView } from "./views/release.ts";
 import type { View } from "./views/view.ts";
 import type { World } from "./world.ts";
 
@@ -21,6 +25,12 @@ function shaOf(world: World, given: Arguments): string {
       : repository.branches.get(given.optional("ref") ?? repository.defaultBranch));
   if (sha === undefined || !commitOf(world, repository, sha)) throw new Error(`There is no commit ${sha}`);
   return sha;
+}
+
+function tagOf(world: World, given: Arguments): Tag {
+  const tag = world.code.of(given.repository()).tags.get(given.text("name"));
+  if (!tag) throw new Error(`There is no tag ${given.text("name")}`);
+  return tag;
 }
 
 function runEdit(given: Arguments): checks.RunEdit {
@@ -61,6 +71,58 @@ export const CODE_MUTATIONS: Readonly<Record<string, Mutation>> = {
   rerequestCheckRun: (world, by, given) => checks.rerequestRun(world, by, given.row("run", world.code.checkRuns)),
   rerequestCheckSuite: (world, by, given) =>
     checks.rerequestSuite(world, by, given.row("suite", world.code.checkSuites)),
+  /** Several at once are one push: with more than three nobody hears of it. */
+  createTags: (world, by, given) => {
+    const sha = shaOf(world, given);
+    const message = given.optional("message");
+    const names = given.text("names").split(",");
+    refs.createTags(
+      world,
+      by,
+      given.repository(),
+      names.map((name) => ({ name, sha, ...(message === undefined ? {} : { message }) })),
+    );
+    return { sha };
+  },
+  deleteTag: (world, by, given) => refs.deleteTag(world, by, given.repository(), tagOf(world, given)),
+  moveTag: (world, by, given) => refs.moveTag(world, by, given.repository(), tagOf(world, given), shaOf(world, given)),
+  deleteBranch: (world, by, given) => refs.deleteBranch(world, by, given.repository(), given.text("ref")),
+  /** The branch `branch`, to `sha`, forward or not. */
+  moveBranch: (world, by, given) =>
+    refs.moveBranch(world, by, given.repository(), given.text("branch"), { sha: given.text("sha"), force: true }),
+  createRelease: (world, by, given, view) => {
+    const more = given.picked("name", "body", "draft", "prerelease", "makeLatest", "targetCommitish");
+    const input = { repository: given.repository(), tagName: given.text("tagName"), ...more };
+    return releaseView(view, releases.createRelease(world, by, input));
+  },
+  editRelease: (world, by, given, view) => {
+    const release = given.row("release", world.code.releases);
+    const edit = given.picked("tagName", "name", "body", "draft", "prerelease", "makeLatest", "targetCommitish");
+    releases.editRelease(world, by, release, edit);
+    return releaseView(view, release);
+  },
+  deleteRelease: (world, by, given) => releases.deleteRelease(world, by, given.row("release", world.code.releases)),
+  addReleaseAsset: (world, by, given, view) => {
+    const release = given.row("release", world.code.releases);
+    const more = given.picked("label", "contentType", "size", "downloads");
+    releases.addAsset(world, by, release, { name: given.text("name"), ...more });
+    return releaseView(view, release);
+  },
+  downloadReleaseAsset: (world, _by, given) => {
+    const release = given.row("release", world.code.releases);
+    const asset = release.assets.find(({ name }) => name === given.text("name"));
+    if (!asset) throw new Error(`There is no asset ${given.text("name")}`);
+    releases.download(world, release, asset.id);
+  },
+  /** The thread that the review comment `comment` began. */
+  resolveThread: (world, by, given) => {
+    const { id, issue } = given.row("comment", world.reviewComments);
+    resolveThread(world, by, issue, id, true);
+  },
+  unresolveThread: (world, by, given) => {
+    const { id, issue } = given.row("comment", world.reviewComments);
+    resolveThread(world, by, issue, id, false);
+  },
   createStatus: (world, by, given, view) => {
     const state = given.choice("state", STATUS_STATES);
     if (!state) throw new Error("state is missing");

@@ -1,5 +1,5 @@
 import type { Repository } from "./records.ts";
-import type { CheckApp, CheckRun, CheckSuite, Commit, CommitStatus } from "./records-code.ts";
+import type { CheckApp, CheckRun, CheckSuite, Commit, CommitStatus, Release, Tag } from "./records-code.ts";
 
 /** What a repository has beside its issues. */
 export interface CodeRows {
@@ -11,11 +11,17 @@ export interface CodeRows {
   readonly suites: Map<string, readonly CheckSuite[]>;
   /** By sha, ascending by id. */
   readonly statuses: Map<string, readonly CommitStatus[]>;
+  /** By name. */
+  readonly tags: Map<string, Tag>;
+  readonly releases: Map<number, Release>;
 }
 
 /** The rows that hang on code. A repository has none until something is pushed, said or asked of it. */
 export class Code {
   readonly checkSuites = new Map<number, CheckSuite>();
+  readonly releases = new Map<number, Release>();
+  /** Threads of reviews that are resolved, by the id of their first comment, and who did it. */
+  readonly resolvedThreads = new Map<number, number>();
   readonly checkRuns = new Map<number, CheckRun>();
   /** By slug: the Apps that are installed, and those that a check was made by. */
   readonly apps = new Map<string, CheckApp>();
@@ -24,7 +30,14 @@ export class Code {
   of({ id }: Repository): CodeRows {
     let rows = this.#rows.get(id);
     if (!rows) {
-      rows = { commits: new Map(), trunk: null, suites: new Map(), statuses: new Map() };
+      rows = {
+        commits: new Map(),
+        trunk: null,
+        suites: new Map(),
+        statuses: new Map(),
+        tags: new Map(),
+        releases: new Map(),
+      };
       this.#rows.set(id, rows);
     }
     return rows;
@@ -34,6 +47,7 @@ export class Code {
   forget({ id }: Repository): void {
     const rows = this.#rows.get(id);
     this.#rows.delete(id);
+    for (const release of rows?.releases.keys() ?? []) this.releases.delete(release);
     for (const suite of [...(rows?.suites.values() ?? [])].flat()) {
       this.checkSuites.delete(suite.id);
       for (const run of suite.runs) this.checkRuns.delete(run.id);

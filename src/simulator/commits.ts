@@ -34,7 +34,8 @@ export function commitOf(world: World, repository: Repository, sha: string): Com
 export function shaNamed(world: World, repository: Repository, ref: string): string | undefined {
   if (SHA.test(ref)) return commitOf(world, repository, ref) && ref;
   const [, kind, name = ref] = /^(?:refs\/)?(heads|tags)\/(.+)$/.exec(ref) ?? [];
-  return kind === "tags" ? undefined : (repository.branches.get(name) ?? repository.branches.get(ref));
+  const branch = repository.branches.get(ref) ?? (kind === "tags" ? undefined : repository.branches.get(name));
+  return branch ?? (kind === "heads" ? undefined : world.code.of(repository).tags.get(name)?.sha);
 }
 
 /** A sha that nobody made may still be named, by a review of what is gone: then the commit is made up. */
@@ -108,13 +109,38 @@ export function pushedCommit(
   put(world, repository, { ...made, message: push.message ?? made.message, parents });
 }
 
-/** The commit that lands a pull request. */
-export function mergedCommit(world: World, by: number, issue: PullIssue, before: string, sha: string): void {
+/** A commit with words and parents of its own. */
+export function broughtCommit(
+  world: World,
+  by: number,
+  repository: Repository,
+  made: Pick<Commit, "sha" | "message" | "parents">,
+): void {
+  put(world, repository, { ...derived(made.sha, by, world.now()), ...made });
+}
+
+/** The commit that lands a pull request: of two parents only if it is a merge. */
+export function mergedCommit(
+  world: World,
+  by: number,
+  issue: PullIssue,
+  landed: {
+    readonly before: string;
+    readonly sha: string;
+    readonly method?: "merge" | "squash" | "rebase";
+    readonly title?: string;
+    readonly message?: string;
+  },
+): void {
   const { repository, pull } = issue;
+  const { before, sha, method = "merge" } = landed;
   trunkOf(world, repository);
   if (!world.code.of(repository).commits.has(before))
     put(world, repository, derived(before, by, timeOfHead(repository)));
-  put(world, repository, mergeOf(issue, sha, by, world.now(), [before, pull.head.sha]));
+  const merge = mergeOf(issue, sha, by, world.now(), method === "merge" ? [before, pull.head.sha] : [before]);
+  const title = method === "merge" ? merge.message.split("\n")[0] : `${issue.title} (#${issue.number})`;
+  const message = `${landed.title ?? title}\n\n${landed.message ?? (method === "merge" ? issue.title : "")}`.trimEnd();
+  put(world, repository, { ...merge, message });
 }
 
 /** How many commits are known to lie between them. */

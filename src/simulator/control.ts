@@ -7,6 +7,7 @@ import { SettableClock } from "./clock.ts";
 import { createApp, deleteApp, editApp, editInstallation, install, shownApp, uninstall } from "./control-apps.ts";
 import type { FaultSettings } from "./faults.ts";
 import { isJsonObject, trusted } from "./json.ts";
+import type { BuildOptions } from "./live/builds.ts";
 import { mutate } from "./mutations.ts";
 import type { Permissions } from "./permissions.ts";
 import { type Bucket, callerOf } from "./quota.ts";
@@ -16,7 +17,7 @@ import type { Simulator } from "./running.ts";
 import { summary, wholeState } from "./state.ts";
 import type { TokenInput } from "./tokens.ts";
 import { openView, type View } from "./views/view.ts";
-import type { World } from "./world.ts";
+import { isPull, type World } from "./world.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 type ControlRoute = (control: Control, body: Json, query: URLSearchParams, rest: string) => unknown;
@@ -172,6 +173,18 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
     simulator.startLive({ ...body, ratePerSecond, seed: typeof seed === "number" ? seed : 1 });
   },
   "DELETE live": ({ simulator }) => ({ count: simulator.stopLive() }),
+  /** `{repository, pulls?, …}`: the newest open pull requests of it, at most so many; see `BuildOptions`. */
+  "POST builds": ({ simulator }, body) => {
+    const repository = named(simulator.world, String(body.repository));
+    if (!repository) throw new ControlError(`There is no repository ${body.repository}`);
+    const open = [...repository.rows.pullsByCreated.descending()]
+      .filter(isPull)
+      .filter(({ state }) => state === "open");
+    const pulls = open.slice(0, numberOr(body.pulls, open.length));
+    const options = trusted<Partial<BuildOptions>>(body);
+    simulator.startBuilds({ tickMs: 50, ...options, seed: numberOr(body.seed, 1), pulls });
+    return { pulls: pulls.map(({ number }) => number) };
+  },
   "POST mutate": (control, body) => mutate(control.simulator.world, control.view(), body),
   "POST quiet": async ({ simulator }) => {
     await simulator.quiet();

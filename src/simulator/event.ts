@@ -1,5 +1,5 @@
 import type { Comment, Issue, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
-import type { CheckRun, CheckSuite, CommitStatus } from "./records-code.ts";
+import type { CheckRun, CheckSuite, CommitStatus, Release } from "./records-code.ts";
 
 type EventName =
   | "issues"
@@ -15,6 +15,10 @@ type EventName =
   | "check_run"
   | "check_suite"
   | "status"
+  | "create"
+  | "delete"
+  | "release"
+  | "pull_request_review_thread"
   | "ping";
 
 /**
@@ -40,6 +44,11 @@ export interface WorldEvent {
   readonly checkRun?: CheckRun;
   readonly checkSuite?: CheckSuite;
   readonly status?: CommitStatus;
+  readonly release?: Release;
+  /** What was made or deleted; `push` tells where to. */
+  readonly ref?: { readonly name: string; readonly type: "branch" | "tag" };
+  /** The thread of a review: the id of its first comment. */
+  readonly thread?: number;
   /** Only this App hears it, whatever it subscribed to: the id. */
   readonly onlyApp?: number;
   /** Only the keys that changed, `{from: old}` each. */
@@ -49,5 +58,11 @@ export interface WorldEvent {
   /** Repository transfer: the owner it came from. */
   readonly ownerFromId?: number;
   /** Pushes and `synchronize`. */
-  readonly push?: { readonly ref: string; readonly before: string; readonly after: string; readonly deleted?: boolean };
+  readonly push?: {
+    readonly ref: string;
+    readonly before: string;
+    readonly after: string;
+    readonly deleted?: boolean;
+    readonly forced?: boolean;
+  };
 }

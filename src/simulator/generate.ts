@@ -5,6 +5,7 @@
  * The result is a function of the world's own seed (ids, shas), of `seed` and of `until`.
  */
 import * as faker from "./faker.ts";
+import { addCode, type CodeSizes } from "./generate-code.ts";
 import {
   addComment,
   addIssue,
@@ -30,6 +31,8 @@ export interface GenerateOptions extends TalkOptions {
   readonly people?: number;
   /** Login of the organisation that owns the first repository. Default `octo-works`. */
   readonly organization?: string;
+  /** With checks, statuses, branches, tags and releases: how many. Default: none of them. */
+  readonly code?: CodeSizes;
   /** The last moment of the history, in seconds. Default: the world's now. */
   readonly until?: Seconds;
 }
@@ -76,6 +79,7 @@ export function generateWorld(world: World, options: GenerateOptions): Generated
     const repository = addRepository(world, random, people, at, options.repositories, until);
     repositories.push(repository);
     fillRepository(world, random, people, repository, { issues, pulls: ownPulls }, options, until);
+    if (options.code) addCode(world, repository, options.code, options.seed + at, until);
     // Archived only once it is full: nothing happens in it afterwards.
     if (at === 3) repository.archived = true;
   }

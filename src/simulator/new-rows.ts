@@ -37,7 +37,9 @@ export type IdKind =
   | "installation"
   | "checkSuite"
   | "checkRun"
-  | "status";
+  | "status"
+  | "release"
+  | "asset";
 
 /** Fields that have no default, and any others to set. */
 type New<T, Required extends keyof T> = Pick<T, Required> & Partial<Omit<T, "rows">>;

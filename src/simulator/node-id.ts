@@ -17,7 +17,9 @@ export type NodeKind =
   | "PullRequestReviewComment"
   | "CheckSuite"
   | "CheckRun"
-  | "StatusContext";
+  | "StatusContext"
+  | "Release"
+  | "ReleaseAsset";
 
 const PREFIXES: Readonly<Record<NodeKind, string>> = {
   User: "U",
@@ -35,6 +37,8 @@ const PREFIXES: Readonly<Record<NodeKind, string>> = {
   CheckSuite: "CS",
   CheckRun: "CR",
   StatusContext: "SC",
+  Release: "RE",
+  ReleaseAsset: "RA",
 };
 
 function isKind(text: string): text is NodeKind {

@@ -89,6 +89,9 @@ function namesFor(path: string, level: Level): string[] {
     case "git":
     case "compare":
     case "contents":
+    case "branches":
+    case "tags":
+    case "releases":
       return ["contents"];
     case "collaborators":
       return ["metadata"];
@@ -119,10 +122,14 @@ export function permissionOfEvent(event: string): readonly string[] {
     case "pull_request":
     case "pull_request_review":
     case "pull_request_review_comment":
+    case "pull_request_review_thread":
       return ["pull_requests"];
     case "milestone":
       return ["issues", "pull_requests"];
     case "push":
+    case "create":
+    case "delete":
+    case "release":
       return ["contents"];
     case "check_run":
     case "check_suite":

@@ -115,3 +115,47 @@ export interface CommitStatus {
   readonly updatedAt: Seconds;
   deleted: boolean;
 }
+
+export interface Tag {
+  readonly name: string;
+  /** The commit that it names. */
+  readonly sha: string;
+  /** An annotated tag is an object of its own. */
+  readonly object: {
+    readonly sha: string;
+    readonly message: string;
+    readonly taggerId: number;
+    readonly at: Seconds;
+  } | null;
+}
+
+export interface Release {
+  readonly id: number;
+  readonly repository: Repository;
+  readonly authorId: number;
+  tagName: string;
+  targetCommitish: string;
+  name: string | null;
+  body: string | null;
+  draft: boolean;
+  prerelease: boolean;
+  /** Null: the newest is; true: this one, until another is made so; false: never. */
+  makeLatest: boolean | null;
+  /** When its commit was made. */
+  createdAt: Seconds;
+  updatedAt: Seconds;
+  publishedAt: Seconds | null;
+  assets: readonly ReleaseAsset[];
+  deleted: boolean;
+}
+
+export interface ReleaseAsset {
+  readonly id: number;
+  readonly name: string;
+  readonly label: string | null;
+  readonly contentType: string;
+  readonly size: number;
+  readonly downloads: number;
+  readonly uploaderId: number;
+  readonly createdAt: Seconds;
+}

@@ -1,6 +1,6 @@
 import type { Clock } from "./clock.ts";
 import type { Comment, Issue, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
-import type { CheckRun, CheckSuite, CommitStatus } from "./records-code.ts";
+import type { CheckRun, CheckSuite, CommitStatus, Release } from "./records-code.ts";
 
 export type Row =
   | Repository
@@ -12,7 +12,8 @@ export type Row =
   | ReviewComment
   | CheckSuite
   | CheckRun
-  | CommitStatus;
+  | CommitStatus
+  | Release;
 
 /**
  * Reads from a replica that is `ms` behind. A row that changed since then is shown as it was. A row that was created

@@ -1,5 +1,6 @@
 import type { Access } from "./access.ts";
 import type { FaultSettings, Faults } from "./faults.ts";
+import type { BuildOptions, Builds } from "./live/builds.ts";
 import type { Live, LiveOptions } from "./live/live.ts";
 import type { Repository } from "./records.ts";
 import type { Service } from "./rest/call.ts";
@@ -20,6 +21,8 @@ export interface Simulator extends Service, AsyncDisposable {
   startLive(options: LiveOptions): Live;
   /** Ends it; says how many changes it made. */
   stopLive(): number;
+  /** Starts builds that progress by the clock, in place of others; they end with the simulator. */
+  startBuilds(options: BuildOptions): Builds;
   /** Ends when no webhook is on its way. */
   quiet(): Promise<void>;
   close(): Promise<void>;

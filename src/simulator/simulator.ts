@@ -9,6 +9,7 @@ import { type Clock, SettableClock } from "./clock.ts";
 import { Control } from "./control.ts";
 import { type FaultSettings, Faults } from "./faults.ts";
 import { HttpApi } from "./http-api.ts";
+import { type BuildOptions, type Builds, startBuilds } from "./live/builds.ts";
 import { type Live, startLive } from "./live/live.ts";
 import { Meter } from "./meter.ts";
 import { Quota, type QuotaOptions } from "./quota.ts";
@@ -58,6 +59,7 @@ export async function openSimulator(options: SimulatorOptions = {}): Promise<Sim
   const faults = new Faults(seed);
   let url = "";
   let live: Live | null = null;
+  let builds: Builds | null = null;
   const webhooks = new Webhooks(world, apps, faults, () => ({ apiUrl: url, htmlUrl }), options.webhooks);
   const service: Service = {
     world,
@@ -108,9 +110,17 @@ export async function openSimulator(options: SimulatorOptions = {}): Promise<Sim
       live = null;
       return count;
     },
+    startBuilds(buildOptions: BuildOptions) {
+      builds?.stop();
+      const started = startBuilds(world, buildOptions);
+      started.done.catch((error: unknown) => console.error("simulator: the builds ended", error));
+      builds = started;
+      return started;
+    },
     quiet: () => webhooks.quiet(),
     async close() {
       simulator.stopLive();
+      builds?.stop();
       api.close();
       await webhooks.close();
       server.closeAllConnections();

@@ -106,6 +106,8 @@ export class World {
     checkSuite: 48_000_000_000,
     checkRun: 53_000_000_000,
     status: 38_000_000_000,
+    release: 210_000_000,
+    asset: 250_000_000,
   };
 
   constructor(options: WorldOptions = {}) {

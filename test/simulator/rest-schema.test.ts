@@ -28,12 +28,15 @@ async function furnish(it: Simulated) {
   const remark = await mutate(it, { op: "createReviewComment", number: 2, body: "rc" });
   const run = await mutate(it, { op: "createCheckRun", number: 2, name: "build", conclusion: "success" });
   await mutate(it, { op: "createStatus", number: 2, state: "success" });
-  return { comment: comment.id, review: review.id, remark: remark.id, run };
+  await mutate(it, { op: "createTags", names: "v1", message: "First" });
+  const release = await mutate(it, { op: "createRelease", tagName: "v1", name: "One", body: "b" });
+  await mutate(it, { op: "addReleaseAsset", release: release.id, name: "a.tgz" });
+  return { comment: comment.id, review: review.id, remark: remark.id, run, release: release.id };
 }
 
 test("every answer has the shape that the service's description gives it", async () => {
   await using it = await openSimulated();
-  const { comment, review, remark, run } = await furnish(it);
+  const { comment, review, remark, run, release } = await furnish(it);
   const hook = (await addedHook(it, "http://127.0.0.1:9/")).id;
   await it.ask("POST", `/repos/octo/demo/hooks/${hook}/pings`);
   await it.simulator.quiet();
@@ -84,6 +87,20 @@ test("every answer has the shape that the service's description gives it", async
     const name = below === "pulls" || below === "branches-where-head" ? "{commit_sha}" : "{ref}";
     await check(`${demo}/commits/${sha}/${below}`, `${repo}/commits/${name}/${below}`);
   }
+  await check(`${demo}/branches`, `${repo}/branches`);
+  await check(`${demo}/branches/topic`, `${repo}/branches/{branch}`);
+  await check(`${demo}/git/ref/heads/topic`, `${repo}/git/ref/{ref}`);
+  await check(`${demo}/git/matching-refs/heads`, `${repo}/git/matching-refs/{ref}`);
+  await check(`${demo}/tags`, `${repo}/tags`);
+  await check(
+    `${demo}/git/tags/${(await it.get(`${demo}/git/ref/tags/v1`)).body.object.sha}`,
+    `${repo}/git/tags/{tag_sha}`,
+  );
+  await check(`${demo}/releases`, `${repo}/releases`);
+  await check(`${demo}/releases/latest`, `${repo}/releases/latest`);
+  await check(`${demo}/releases/tags/v1`, `${repo}/releases/tags/{tag}`);
+  await check(`${demo}/releases/${release}`, `${repo}/releases/{release_id}`);
+  await check(`${demo}/releases/${release}/assets`, `${repo}/releases/{release_id}/assets`);
   await check(`${demo}/commits`, `${repo}/commits`);
   await check(`${demo}/commits/topic`, `${repo}/commits/{ref}`);
   await check(`${demo}/git/commits/${sha}`, `${repo}/git/commits/{commit_sha}`);
@@ -97,8 +114,14 @@ test("every webhook has the shape that the service's description gives it", asyn
   await using it = await openSimulated();
   await using receiver = await openReceiver();
   await addedHook(it, receiver.url);
-  const { comment, review, remark } = await furnish(it);
+  const { comment, review, remark, release } = await furnish(it);
   for (const op of [
+    { op: "resolveThread", comment: remark },
+    { op: "unresolveThread", comment: remark },
+    { op: "editRelease", release, body: "b2", prerelease: true },
+    { op: "editRelease", release, draft: true },
+    { op: "deleteRelease", release },
+    { op: "deleteTag", name: "v1" },
     { op: "editIssue", number: 1, title: "t2", labels: [], assignees: [], milestone: null },
     { op: "editIssue", number: 1, state: "closed" },
     { op: "editIssue", number: 1, state: "open" },
@@ -120,6 +143,7 @@ test("every webhook has the shape that the service's description gives it", asyn
     { op: "editComment", comment, body: "c2" },
     { op: "deleteComment", comment },
     { op: "mergePull", number: 2 },
+    { op: "deleteBranch", ref: "topic" },
     { op: "editLabel", label: "bug", name: "defect" },
     { op: "deleteLabel", label: "defect" },
     { op: "editMilestone", milestone: 1, title: "v2" },
@@ -146,6 +170,6 @@ test("every webhook has the shape that the service's description gives it", asyn
     const schema = webhookSchema(description, name);
     for (const problem of problemsOf(description, schema, payload)) wrong.add(`${name} ${problem}`);
   }
-  expect(names.size).toBe(58);
+  expect(names.size).toBe(69);
   expect([...wrong].toSorted()).toEqual([]);
 });

@@ -159,7 +159,9 @@ test("a pull request tells its life", async () => {
     { op: "mergePull", number: 1 },
   );
   expect(receiver.names()).toEqual([
+    "create",
     "push",
+    "create",
     "push",
     "pull_request.opened",
     "pull_request.ready_for_review",
@@ -212,7 +214,7 @@ test("a pull request tells its life", async () => {
     state: "closed",
     merged_by: { login: "octo" },
   });
-  const push = heard[0]?.payload;
+  const push = heard[1]?.payload;
   expect(push).toMatchObject({
     ref: "refs/heads/next",
     repository: { created_at: expect.any(Number), pushed_at: expect.any(Number), owner: { name: "octo" } },

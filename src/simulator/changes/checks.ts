@@ -10,7 +10,7 @@ import type {
   CommitStatus,
   StatusState,
 } from "../records-code.ts";
-import { invalid, Refusal } from "../refusal.ts";
+import { invalid } from "../refusal.ts";
 import { isPull, type World } from "../world.ts";
 
 const RUNS_OF_A_NAME = 1_000;
@@ -47,7 +47,13 @@ function suiteFor(world: World, repository: Repository, app: CheckApp, headSha: 
 }
 
 /** Another suite beside those that the App has of the commit, as each run of a workflow has one. */
-export function createSuite(world: World, repository: Repository, app: CheckApp, headSha: string): CheckSuite {
+export function createSuite(
+  world: World,
+  repository: Repository,
+  app: CheckApp,
+  headSha: string,
+  at = world.now(),
+): CheckSuite {
   const { suites, commits } = world.code.of(repository);
   const suite: CheckSuite = {
     id: world.nextId("checkSuite"),
@@ -58,8 +64,8 @@ export function createSuite(world: World, repository: Repository, app: CheckApp,
     before: commits.get(headSha)?.parents?.[0] ?? null,
     status: "queued",
     conclusion: null,
-    createdAt: world.now(),
-    updatedAt: world.now(),
+    createdAt: at,
+    updatedAt: at,
     runs: [],
     deleted: false,
   };
@@ -99,13 +105,24 @@ export interface RunInput extends RunEdit {
   readonly name: string;
   /** Default: the App's newest of the commit. */
   readonly suite?: CheckSuite;
+  /** When it was made. Default: now. */
+  readonly at?: number;
 }
 
 /** Tells `created`; a run that is made completed tells `completed` as well. */
 export function createCheckRun(world: World, by: number, input: RunInput): CheckRun {
-  const { repository, app, headSha, name } = input;
-  const suite = input.suite ?? suiteFor(world, repository, app, headSha);
-  const now = world.now();
+  const suite = input.suite ?? suiteFor(world, input.repository, input.app, input.headSha);
+  const wasCompleted = suite.status === "completed";
+  const run = addCheckRun(world, { ...input, suite });
+  tellRun(world, by, run, "created");
+  if (run.status === "completed") tellRun(world, by, run, "completed");
+  if (suite.status === "completed" && !wasCompleted) tellSuite(world, by, suite, "completed");
+  return run;
+}
+
+/** Puts a run in its place and tells nobody: for worlds that are generated. */
+export function addCheckRun(world: World, input: RunInput & { readonly suite: CheckSuite }): CheckRun {
+  const { suite, name, at = world.now() } = input;
   const run: CheckRun = {
     id: world.nextId("checkRun"),
     suite,
@@ -114,22 +131,18 @@ export function createCheckRun(world: World, by: number, input: RunInput): Check
     detailsUrl: input.detailsUrl ?? null,
     status: input.conclusion ? "completed" : (input.status ?? "queued"),
     conclusion: input.conclusion ?? null,
-    startedAt: input.startedAt ?? now,
-    completedAt: input.conclusion ? (input.completedAt ?? now) : null,
+    startedAt: input.startedAt ?? at,
+    completedAt: input.conclusion ? (input.completedAt ?? at) : null,
     output: input.output ?? { title: null, summary: null, text: null },
     annotations: input.annotations ?? [],
-    createdAt: now,
+    createdAt: at,
     deleted: false,
   };
   world.changing(suite);
   suite.runs = [...bounded(world, suite, name), run];
   world.code.checkRuns.set(run.id, run);
   world.lag.created(run);
-  const wasCompleted = suite.status === "completed" && suite.runs.length > 1;
-  sum(world, suite);
-  tellRun(world, by, run, "created");
-  if (run.status === "completed") tellRun(world, by, run, "completed");
-  if (suite.status === "completed" && !wasCompleted) tellSuite(world, by, suite, "completed");
+  sum(suite, at);
   return run;
 }
 
@@ -164,7 +177,7 @@ export function editCheckRun(world: World, by: number, run: CheckRun, edit: RunE
   run.externalId = edit.externalId ?? run.externalId;
   run.output = edit.output ?? run.output;
   if (edit.annotations?.length) run.annotations = [...run.annotations, ...edit.annotations];
-  sum(world, suite);
+  sum(suite, world.now());
   if (status === "completed" && !wasCompleted) tellRun(world, by, run, "completed");
   if (suite.status === "completed" && !suiteWasCompleted) tellSuite(world, by, suite, "completed");
 }
@@ -204,9 +217,9 @@ const BY_WEIGHT: readonly CheckConclusion[] = [
   "skipped",
 ];
 
-function sum(world: World, suite: CheckSuite): void {
+function sum(suite: CheckSuite, at: number): void {
   const runs = latestRuns(suite);
-  suite.updatedAt = world.now();
+  suite.updatedAt = at;
   if (runs.every((run) => run.status === "completed")) {
     suite.status = "completed";
     suite.conclusion = BY_WEIGHT.find((one) => runs.some((run) => run.conclusion === one)) ?? null;
@@ -223,18 +236,25 @@ export interface StatusInput {
   readonly context?: string;
   readonly description?: string | null;
   readonly targetUrl?: string | null;
+  /** When it was said. Default: now. */
+  readonly at?: number;
 }
 
 export function createStatus(world: World, by: number, input: StatusInput): CommitStatus {
-  const { repository, sha, state, context = "default" } = input;
+  const status = addStatus(world, by, input);
+  world.emit({ event: "status", action: null, repository: input.repository, senderId: by, status });
+  return status;
+}
+
+/** Puts a status in its place and tells nobody: for worlds that are generated. */
+export function addStatus(world: World, by: number, input: StatusInput): CommitStatus {
+  const { repository, sha, state, context = "default", at = world.now() } = input;
   const { statuses } = world.code.of(repository);
   const before = statuses.get(sha) ?? [];
   if (before.filter((one) => sameContext(one.context, context)).length >= STATUSES_OF_A_CONTEXT) {
     const message = "This SHA and context has reached the maximum number of statuses.";
     throw invalid({ resource: "Status", code: "custom", message });
   }
-  if (context === "")
-    throw new Refusal(422, "Validation Failed", [{ resource: "Status", code: "custom", message: "context is empty" }]);
   const status: CommitStatus = {
     id: world.nextId("status"),
     repository,
@@ -244,13 +264,12 @@ export function createStatus(world: World, by: number, input: StatusInput): Comm
     description: input.description ?? null,
     targetUrl: input.targetUrl ?? null,
     creatorId: by,
-    createdAt: world.now(),
-    updatedAt: world.now(),
+    createdAt: at,
+    updatedAt: at,
     deleted: false,
   };
   statuses.set(sha, [...before, status]);
   world.lag.created(status);
-  world.emit({ event: "status", action: null, repository, senderId: by, status });
   return status;
 }
 

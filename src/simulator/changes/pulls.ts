@@ -1,4 +1,4 @@
-import { mergedCommit, pushedCommit, settledLength } from "../commits.ts";
+import { broughtCommit, history, mergedCommit, NO_SHA, pushedCommit, settledLength } from "../commits.ts";
 import type { NewPull } from "../new-rows.ts";
 import type { Issue, PullEnd, PullIssue, Repository } from "../records.ts";
 import { checkBody, checkTitle, invalid, Refusal } from "../refusal.ts";
@@ -12,19 +12,23 @@ export function pushBranch(
   repository: Repository,
   ref: string,
   sha = world.newSha(),
+  forced = false,
 ): string {
-  const before = repository.branches.get(ref) ?? "0".repeat(40);
+  const before = repository.branches.get(ref) ?? NO_SHA;
+  const isFirst = repository.branches.size === 0;
   pushedCommit(world, by, repository, { ref, before, sha });
   setBranch(world, repository, ref, sha);
-  world.emit({
-    event: "push",
-    action: null,
-    repository,
-    senderId: by,
-    push: { ref: `refs/heads/${ref}`, before, after: sha },
-  });
+  const push = { ref: `refs/heads/${ref}`, before, after: sha, forced };
+  if (before === NO_SHA && !isFirst)
+    world.emit({ event: "create", action: null, repository, senderId: by, ref: { name: ref, type: "branch" } });
+  world.emit({ event: "push", action: null, repository, senderId: by, push });
   for (const candidate of openPullsFrom(world, repository, ref)) synchronize(world, by, candidate, sha);
   return sha;
+}
+
+/** Its branch is gone: what was proposed from it is closed. */
+export function closePullsFrom(world: World, by: number, repository: Repository, ref: string): void {
+  for (const open of openPullsFrom(world, repository, ref)) editIssue(world, by, open, { state: "closed" });
 }
 
 function setBranch(world: World, repository: Repository, ref: string, sha: string): void {
@@ -203,8 +207,29 @@ function forgetMergeable(pull: PullIssue["pull"]): void {
   pull.mergeCommitSha = null;
 }
 
+/** The base branch is merged into the head, if there is anything new in it. */
+export function updatePullBranch(world: World, by: number, issue: PullIssue): void {
+  const { repository, pull } = issue;
+  const tip = repository.branches.get(pull.base.ref);
+  const head = world.repositories.get(pull.head.repositoryId ?? 0);
+  if (!head || issue.state === "closed") throw new Refusal(422, "The pull request has no branch to update.");
+  const known = [...history(world, repository, pull.head.sha)].some(({ sha }) => sha === tip);
+  if (tip === undefined || known || tip === pull.base.sha)
+    throw new Refusal(422, "There are no new commits on the base branch.");
+  const message = `Merge branch '${pull.base.ref}' into ${pull.head.ref}`;
+  const sha = world.newSha();
+  broughtCommit(world, by, head, { sha, message, parents: [pull.head.sha, tip] });
+  pushBranch(world, by, head, pull.head.ref, sha);
+}
+
+export interface MergeOptions {
+  readonly method?: "merge" | "squash" | "rebase";
+  readonly title?: string;
+  readonly message?: string;
+}
+
 /** Lands it: base branch moves, the pull request closes as merged, its author becomes a contributor. */
-export function mergePull(world: World, by: number, issue: PullIssue): void {
+export function mergePull(world: World, by: number, issue: PullIssue, options: MergeOptions = {}): void {
   const { repository, pull } = issue;
   if (issue.state === "closed" || pull.draft) throw new Refusal(405, "Pull Request is not mergeable");
   world.changing(issue);
@@ -220,7 +245,7 @@ export function mergePull(world: World, by: number, issue: PullIssue): void {
   pull.mergedById = by;
   pull.mergeCommitSha = sha;
   if (issue.authorId !== null) repository.contributorIds.add(issue.authorId);
-  mergedCommit(world, by, issue, before, sha);
+  mergedCommit(world, by, issue, { before, sha, ...options });
   setBranch(world, repository, pull.base.ref, sha);
   world.bump(issue);
   world.emit({

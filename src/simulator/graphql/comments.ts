@@ -2,7 +2,7 @@
 import type { Comment, Review, ReviewComment } from "../records.ts";
 import { timeOrNull } from "../views/view.ts";
 import { isPull } from "../world.ts";
-import { issuePage, pathOf, seen } from "./call.ts";
+import { actor, issuePage, pathOf, seen } from "./call.ts";
 import { commit } from "./commits.ts";
 import { arraySource, connection } from "./connection.ts";
 import { writtenFields } from "./issues.ts";
@@ -68,8 +68,12 @@ export const threadFields: Fields<ReviewThread> = {
   startDiffSide: (row) => row.root.startSide,
   subjectType: (row) => row.root.subjectType.toUpperCase(),
   isOutdated: (row) => row.root.subjectType === "line" && row.root.line === null,
-  isResolved: () => false,
-  isCollapsed: (row) => row.root.subjectType === "line" && row.root.line === null,
-  resolvedBy: () => null,
+  isResolved: (row, _, call) => call.world.code.resolvedThreads.has(row.id),
+  isCollapsed: (row, _, call) =>
+    call.world.code.resolvedThreads.has(row.id) || (row.root.subjectType === "line" && row.root.line === null),
+  resolvedBy: (row, _, call) => {
+    const user = actor(call, call.world.code.resolvedThreads.get(row.id) ?? null);
+    return user?.type === "User" ? user : null;
+  },
   comments: (row, args, call, info) => connection(call, info, args, arraySource(row.comments, { keyOf: () => null })),
 };

@@ -102,7 +102,7 @@ export const commitFields: Fields<Commit> = {
   checkSuites: (row, args, call, info) => suitesConnection(call, info, args, row),
 };
 
-function gitActor(call: Call, userId: number | null, at: number) {
+export function gitActor(call: Call, userId: number | null, at: number) {
   const { name, email, date } = signature(call.view, userId, at);
   const user = actor(call, userId);
   return { name, email, date, user: user?.type === "User" ? user : null, avatarId: userId ?? 0 };

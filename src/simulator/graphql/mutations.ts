@@ -4,13 +4,14 @@ import { type Kind, kindOf } from "../access.ts";
 import { createComment, deleteComment, editComment } from "../changes/comments.ts";
 import { createIssue, deleteIssue, editIssue, type IssueEdit, transferIssue } from "../changes/issues.ts";
 import { createPull, editPull, mergePull, type PullEdit, setDraft } from "../changes/pulls.ts";
+import { resolveThread } from "../changes/threads.ts";
 import type { Comment, Issue, Label, Milestone, PullIssue, Repository, StateReason, User } from "../records.ts";
 import { Refusal } from "../refusal.ts";
 import { mayPush, mayTriage } from "../tokens.ts";
 import { isPull } from "../world.ts";
 import { type Call, forbidden, typedError } from "./call.ts";
 import { encodeCursor } from "./cursor.ts";
-import { nodeOfKind } from "./nodes.ts";
+import { nodeOfKind, threadById } from "./nodes.ts";
 import type { Fields } from "./resolvers.ts";
 
 /** What every input may carry; it comes back in the payload. */
@@ -265,6 +266,12 @@ export const mutationFields: Fields<undefined> = {
       return { pullRequest, actor: call.viewer };
     },
   ),
+  resolveReviewThread: mutation<Input & { readonly threadId: string }>((call, input) =>
+    resolve(call, input.threadId, true),
+  ),
+  unresolveReviewThread: mutation<Input & { readonly threadId: string }>((call, input) =>
+    resolve(call, input.threadId, false),
+  ),
   convertPullRequestToDraft: mutation<Input & { readonly pullRequestId: string }>((call, input) =>
     draft(call, input.pullRequestId, true),
   ),
@@ -314,6 +321,14 @@ export const mutationFields: Fields<undefined> = {
     return { assignable };
   }),
 };
+
+/** For those who may push, and for the author of the pull request. */
+function resolve(call: Call, id: string, resolved: boolean): object {
+  const thread = threadById(call, id);
+  requireAuthorship(call, thread.issue, thread.issue.authorId);
+  resolveThread(call.world, call.viewer.id, thread.issue, thread.id, resolved);
+  return { thread };
+}
 
 function draft(call: Call, id: string, value: boolean): object {
   const pullRequest = pullById(call, id);

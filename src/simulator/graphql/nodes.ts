@@ -4,10 +4,11 @@ import { kindOf } from "../access.ts";
 import { type NodeKind, parseNodeId } from "../node-id.ts";
 import type { Issue } from "../records.ts";
 import type { Row } from "../replica-lag.ts";
+import { mayPush } from "../tokens.ts";
 import { isPull } from "../world.ts";
 import { type Call, notFound, requireEither, requireRead, seen } from "./call.ts";
 import { repositoryOf } from "./resolvers.ts";
-import { parseThreadNodeId, reviewThreads } from "./review-thread.ts";
+import { parseThreadNodeId, type ReviewThread, reviewThreads } from "./review-thread.ts";
 
 /** Throws NOT_FOUND for what is unknown, gone or not to be seen by the caller: all look alike. */
 export function nodeById(call: Call, id: string): object {
@@ -23,6 +24,7 @@ function checked(call: Call, id: string, row: object | null): object {
   if (!row || (repository && !call.caller.roleOf(repository))) throw notFound(`a node with the global id of '${id}'`);
   const issue = issueOf(row);
   if (issue) requireRead(call, issue.repository, kindOf(issue));
+  else if (repository && "tagName" in row) requireRead(call, repository, "contents");
   else if (repository && ("suite" in row || "headSha" in row)) requireRead(call, repository, "checks");
   else if (repository && repository !== row) requireEither(call, repository);
   return row;
@@ -43,6 +45,18 @@ export function nodeOfKind<Wanted extends object>(call: Call, id: string, ...kin
     id,
     find(call, id, (row) => (row && !row.deleted ? row : null)),
   ) as Wanted;
+}
+
+/** The thread to change. */
+export function threadById(call: Call, id: string): ReviewThread {
+  const isThread = (row: object): row is ReviewThread => "root" in row;
+  const row = checked(
+    call,
+    id,
+    find(call, id, (one) => (one && !one.deleted ? one : null)),
+  );
+  if (!isThread(row)) throw notFound(`a node with the global id of '${id}'`);
+  return row;
 }
 
 function find(call: Call, id: string, see: <T extends Row>(row: T | undefined) => T | null): object | null {
@@ -86,6 +100,11 @@ function find(call: Call, id: string, see: <T extends Row>(row: T | undefined) =
       return see(world.code.checkRuns.get(parsed.id));
     case "CheckSuite":
       return see(world.code.checkSuites.get(parsed.id));
+    case "Release": {
+      const release = see(world.code.releases.get(parsed.id));
+      return release && (!release.draft || mayPush(call.caller.roleOf(release.repository))) ? release : null;
+    }
+    case "ReleaseAsset":
     case "StatusContext":
       // No client was seen to ask for one by its id, and nothing keeps them by it.
       return null;

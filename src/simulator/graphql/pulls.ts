@@ -7,6 +7,7 @@ import { commit, pullCodeFields } from "./commits.ts";
 import { arraySource, connection } from "./connection.ts";
 import { pullState } from "./issue-lists.ts";
 import { sharedFields } from "./issues.ts";
+import { endRef } from "./refs.ts";
 import type { Fields } from "./resolvers.ts";
 import { reviewThreads } from "./review-thread.ts";
 
@@ -74,6 +75,8 @@ export const pullFields: Fields<PullIssue> = {
   baseRefName: (row) => row.pull.base.ref,
   baseRefOid: (row) => row.pull.base.sha,
   baseRepository: (row) => row.repository,
+  baseRef: (row, _, call) => endRef(call, row.pull.base),
+  headRef: (row, _, call) => endRef(call, row.pull.head),
   headRefName: (row) => row.pull.head.ref,
   headRefOid: (row) => row.pull.head.sha,
   headRepository: (row, _, call) => headRepository(call, row),

@@ -16,6 +16,7 @@ import {
 } from "./call.ts";
 import { arraySource, connection, type Key } from "./connection.ts";
 import { issuesSource, pullsSource } from "./issue-lists.ts";
+import { repositoryCodeFields } from "./refs.ts";
 import type { Fields } from "./resolvers.ts";
 
 const PERMISSIONS: Readonly<Record<RepositoryRole, string>> = {
@@ -78,7 +79,7 @@ export const repositoryFields: Fields<Repository> = {
   createdAt: (row) => time(row.createdAt),
   updatedAt: (row) => time(row.updatedAt),
   pushedAt: (row) => timeOrNull(row.pushedAt),
-  defaultBranchRef: (row) => (row.branches.size === 0 ? null : { name: row.defaultBranch, prefix: "refs/heads/" }),
+  ...repositoryCodeFields,
   primaryLanguage: (row) => (row.language === null ? null : { name: row.language }),
   licenseInfo: (row) =>
     row.licenseKey === null

@@ -26,7 +26,9 @@ export function typeNameOf(row: unknown): string {
   if ("color" in row) return "Label";
   if ("dueOn" in row) return "Milestone";
   if ("issue" in row && "body" in row) return "IssueComment";
-  if ("oid" in row) return "Commit";
+  if ("tagName" in row) return "Release";
+  if ("contentType" in row) return "ReleaseAsset";
+  if ("oid" in row) return "object" in row ? "Tag" : "Commit";
   throw new TypeError("A row of no type of the schema");
 }
 

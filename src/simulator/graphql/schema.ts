@@ -21,6 +21,7 @@ import { makeUpTheRest, typeOf } from "./made-up.ts";
 import { mutationFields } from "./mutations.ts";
 import { nodeById } from "./nodes.ts";
 import { pullFields } from "./pulls.ts";
+import * as refs from "./refs.ts";
 import { labelFields, milestoneFields, repositoryFields } from "./repositories.ts";
 import type { Fields } from "./resolvers.ts";
 import { type Found, searchIssues, searchRepositories } from "./search.ts";
@@ -114,10 +115,14 @@ const FIELDS: Readonly<Record<string, Fields<never>>> = {
   StatusCheckRollup: checks.rollupFields,
   Status: checks.statusFields,
   StatusContext: checks.contextFields,
-  CheckSuite: checks.suiteFields,
+  CheckSuite: { ...checks.suiteFields, branch: refs.suiteBranch },
   CheckRun: checks.runFields,
   CheckAnnotation: checks.annotationFields,
   App: checks.appFields,
+  Ref: refs.refFields,
+  Tag: refs.tagFields,
+  Release: refs.releaseFields,
+  ReleaseAsset: refs.assetFields,
 };
 
 /**

@@ -1,14 +1,18 @@
 import type { Act } from "./act.ts";
+import { CODE_ACTS } from "./code-acts.ts";
 import { ISSUE_ACTS } from "./issue-acts.ts";
 import { PULL_ACTS } from "./pull-acts.ts";
 import { REPOSITORY_ACTS } from "./repository-acts.ts";
 import type { Stage } from "./stage.ts";
 
-const ACTS = { ...ISSUE_ACTS, ...PULL_ACTS, ...REPOSITORY_ACTS } satisfies Record<string, Act>;
+const ACTS = { ...ISSUE_ACTS, ...PULL_ACTS, ...REPOSITORY_ACTS, ...CODE_ACTS } satisfies Record<string, Act>;
 
 export type LiveKind = keyof typeof ACTS;
 
-/** What can happen, and how often in comparison. `deleteUser` happens only when asked for: it may take an account that a token belongs to. */
+/**
+ * What can happen, and how often in comparison. `deleteUser` happens only when asked for: it may take an account that a token
+ * belongs to. What machines do happens only when asked for, too: most worlds are about people.
+ */
 export const FREQUENCIES = {
   open: 14,
   openPull: 5,
@@ -42,6 +46,10 @@ export const FREQUENCIES = {
   renameRepository: 0.05,
   transferRepository: 0.02,
   deleteUser: 0,
+  startBuild: 0,
+  advanceBuild: 0,
+  reportStatus: 0,
+  release: 0,
 } as const satisfies Record<keyof typeof ACTS, number>;
 
 // Object.keys answers `string[]` for every object.

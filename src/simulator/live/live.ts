@@ -14,7 +14,7 @@ export interface LiveOptions {
   /** Steps a second. 0: no timer, only `step()`. */
   readonly ratePerSecond: number;
   readonly seed: number;
-  /** Only these. Default: all but `deleteUser`, as often as they happen in real repositories. */
+  /** Only these. Default: as often as they happen in real repositories, and none of those that happen only when asked for. */
   readonly kinds?: readonly LiveKind[];
 }
 

@@ -2,13 +2,31 @@
 import * as checks from "./checks.ts";
 import * as code from "./code.ts";
 import * as commits from "./commits.ts";
-import * as repositories from "./repositories.ts";
+import { putUpdateBranch } from "./pulls.ts";
+import * as refs from "./refs.ts";
+import * as releases from "./releases.ts";
 import { inRepository, type Route } from "./router.ts";
 import * as statuses from "./statuses.ts";
 
 export const CODE_ROUTES: readonly Route[] = [
-  inRepository("POST", "/git/refs", "git/refs#create-a-reference", repositories.postRef),
-  inRepository("GET", "/git/ref/heads/*branch", "git/refs#get-a-reference", repositories.getRef),
+  inRepository("POST", "/git/refs", "git/refs#create-a-reference", refs.postRef),
+  inRepository("PATCH", "/git/refs/*ref", "git/refs#update-a-reference", refs.patchRef),
+  inRepository("DELETE", "/git/refs/*ref", "git/refs#delete-a-reference", refs.deleteRef),
+  inRepository("GET", "/git/ref/*ref", "git/refs#get-a-reference", refs.getRef),
+  inRepository("GET", "/git/matching-refs/*ref", "git/refs#list-matching-references", refs.listMatchingRefs),
+  inRepository("GET", "/git/tags/:sha", "git/tags#get-a-tag", refs.getTagObject),
+  inRepository("GET", "/branches", "branches/branches#list-branches", refs.listBranches),
+  inRepository("GET", "/branches/*branch", "branches/branches#get-a-branch", refs.getBranch),
+  inRepository("GET", "/tags", "repos/repos#list-repository-tags", refs.listTags),
+  inRepository("GET", "/releases", "releases/releases#list-releases", releases.listReleases),
+  inRepository("POST", "/releases", "releases/releases#create-a-release", releases.postRelease, { content: true }),
+  inRepository("GET", "/releases/latest", "releases/releases#get-the-latest-release", releases.getLatest),
+  inRepository("GET", "/releases/tags/*tag", "releases/releases#get-a-release-by-tag-name", releases.getByTag),
+  inRepository("GET", "/releases/assets/:id", "releases/assets#get-a-release-asset", releases.getAsset),
+  inRepository("GET", "/releases/:id", "releases/releases#get-a-release", releases.getRelease),
+  inRepository("PATCH", "/releases/:id", "releases/releases#update-a-release", releases.patchRelease),
+  inRepository("DELETE", "/releases/:id", "releases/releases#delete-a-release", releases.removeRelease),
+  inRepository("GET", "/releases/:id/assets", "releases/assets#list-release-assets", releases.listAssets),
 
   inRepository("GET", "/git/blobs/:sha", "git/blobs#get-a-blob", code.getBlob),
   inRepository("GET", "/git/commits/:sha", "git/commits#get-a-commit-object", commits.getGitCommit),
@@ -77,4 +95,5 @@ export const CODE_ROUTES: readonly Route[] = [
   ),
   inRepository("GET", "/pulls/:number/commits", "pulls/pulls#list-commits-on-a-pull-request", commits.listPullCommits),
   inRepository("GET", "/pulls/:number/files", "pulls/pulls#list-pull-requests-files", commits.listPullFiles),
+  inRepository("PUT", "/pulls/:number/update-branch", "pulls/pulls#update-a-pull-request-branch", putUpdateBranch),
 ];

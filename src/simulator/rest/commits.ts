@@ -26,7 +26,7 @@ export function commitNamed(call: RepositoryCall, ref: string): Commit {
   return commit;
 }
 
-function needCommits(repository: Repository): void {
+export function needCommits(repository: Repository): void {
   if (repository.branches.size === 0) throw new Refusal(409, "Git Repository is empty.");
 }
 

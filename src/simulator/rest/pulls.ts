@@ -5,6 +5,7 @@ import {
   mergePull,
   removeRequestedReviewers,
   requestReviewers,
+  updatePullBranch,
 } from "../changes/pulls.ts";
 import type { Issue, PullIssue, Repository } from "../records.ts";
 import { invalid, Refusal } from "../refusal.ts";
@@ -143,14 +144,39 @@ export function patchPull(call: RepositoryCall): Answer {
   return ok(fullPull(call.view, issue));
 }
 
+const MERGE_METHODS = ["merge", "squash", "rebase"] as const;
+
 export function putMerge(call: RepositoryCall): Answer {
   const by = needPush(call);
   const issue = pullToWrite(call);
   const sha = text(call.body, "sha");
+  const method = oneOf(call.body, "merge_method", MERGE_METHODS) ?? "merge";
+  const { allowMergeCommit, allowSquashMerge, allowRebaseMerge } = call.repository;
+  const allowed = { merge: allowMergeCommit, squash: allowSquashMerge, rebase: allowRebaseMerge };
+  const words = { merge: "Merge commits are", squash: "Squash merges are", rebase: "Rebase merges are" };
+  if (!allowed[method]) throw new Refusal(405, `${words[method]} not allowed on this repository.`);
   if (sha !== undefined && sha !== issue.pull.head.sha)
     throw new Refusal(409, "Head branch was modified. Review and try the merge again.");
-  mergePull(call.world, by, issue);
+  const title = text(call.body, "commit_title");
+  const message = text(call.body, "commit_message");
+  mergePull(call.world, by, issue, {
+    method,
+    ...(title === undefined ? {} : { title }),
+    ...(message === undefined ? {} : { message }),
+  });
   return ok({ sha: issue.pull.mergeCommitSha, merged: true, message: "Pull Request successfully merged" });
+}
+
+/** Brings the base branch into the head: in the background, so the answer says only that it will be done. */
+export function putUpdateBranch(call: RepositoryCall): Answer {
+  const by = needPush(call);
+  const issue = pullToWrite(call);
+  const expected = text(call.body, "expected_head_sha");
+  if (expected !== undefined && expected !== issue.pull.head.sha)
+    throw new Refusal(422, "expected head sha didn’t match current head ref.");
+  updatePullBranch(call.world, by, issue);
+  const url = `${call.view.apiUrl}/repos/${call.world.fullName(call.repository)}/pulls/${issue.number}`;
+  return { status: 202, body: { message: "Updating pull request branch.", url }, headers: { Location: url } };
 }
 
 export function getMerge(call: RepositoryCall): Answer {

@@ -1,4 +1,3 @@
-import { pushBranch } from "../changes/pulls.ts";
 import {
   archiveRepository,
   createRepository,
@@ -7,18 +6,16 @@ import {
   renameRepository,
   setVisibility,
 } from "../changes/repositories.ts";
-import type { Repository, Visibility } from "../records.ts";
-import { invalid, Refusal } from "../refusal.ts";
+import type { Visibility } from "../records.ts";
+import { Refusal } from "../refusal.ts";
 import { fullRepository } from "../views/repository.ts";
 import { flag, oneOf, required, text, textOrNull, texts } from "./body.ts";
 import {
   type Answer,
   type Call,
-  contributor,
   created,
   NO_CONTENT,
   needAdmin,
-  needPush,
   notFound,
   ok,
   type RepositoryCall,
@@ -105,35 +102,4 @@ export function putTopics(call: RepositoryCall): Answer {
   const topics = required(texts(call.body, "names"), "names").map((name) => name.toLowerCase());
   editRepository(call.world, by, call.repository, { topics });
   return ok({ names: call.repository.topics });
-}
-
-/** Makes a branch: all of git that pull requests need. */
-export function postRef(call: RepositoryCall): Answer {
-  contributor(call);
-  const by = needPush(call);
-  const ref = required(text(call.body, "ref"), "ref");
-  const sha = required(text(call.body, "sha"), "sha");
-  const branch = /^refs\/heads\/(.+)$/.exec(ref)?.[1];
-  if (!branch) throw new Refusal(422, "Reference name must start with 'refs/heads/'.");
-  if (!/^[0-9a-f]{40}$/.test(sha)) throw invalid({ resource: "Reference", field: "sha", code: "invalid" });
-  if (call.repository.branches.has(branch)) throw new Refusal(422, "Reference already exists");
-  pushBranch(call.world, by, call.repository, branch, sha);
-  return created(refView(call, call.repository, branch, sha));
-}
-
-export function getRef(call: RepositoryCall): Answer {
-  const branch = call.params.branch ?? "";
-  const sha = call.repository.branches.get(branch);
-  if (!sha) throw notFound();
-  return ok(refView(call, call.repository, branch, sha));
-}
-
-function refView(call: RepositoryCall, repository: Repository, branch: string, sha: string) {
-  const base = `${call.view.apiUrl}/repos/${call.world.fullName(repository)}/git`;
-  return {
-    ref: `refs/heads/${branch}`,
-    node_id: Buffer.from(`03:Ref${repository.id}:refs/heads/${branch}`).toString("base64"),
-    url: `${base}/refs/heads/${branch}`,
-    object: { sha, type: "commit", url: `${base}/commits/${sha}` },
-  };
 }

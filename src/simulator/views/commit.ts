@@ -65,7 +65,7 @@ export function gitCommitView(view: View, repository: Repository, commit: Commit
 }
 
 /** simple-commit, as suites and pushes have it. */
-export function headCommit(view: View, commit: Commit): Json {
+export function headCommit(view: View, commit: Commit) {
   const { date: _left, ...author } = signature(view, commit.authorId, commit.authoredAt);
   const { date: _out, ...committer } = signature(view, commit.committerId, commit.committedAt);
   return {

@@ -1,9 +1,15 @@
+import { commitOf, NO_SHA } from "../commits.ts";
 import type { WorldEvent } from "../event.ts";
-import type { Issue, Repository, Review } from "../records.ts";
+import { filesOfCommit } from "../files.ts";
+import { reviewThreads, threadNodeId } from "../graphql/review-thread.ts";
+import type { Issue, PullIssue, Repository, Review } from "../records.ts";
+import type { Commit } from "../records-code.ts";
 import { payloadRun, payloadStatus, payloadSuite } from "../views/check.ts";
 import { commentView, reviewCommentView, reviewView } from "../views/comment.ts";
+import { headCommit } from "../views/commit.ts";
 import { issueView, labelView, milestoneView } from "../views/issue.ts";
 import { fullPull, pullSummary } from "../views/pull.ts";
+import { releaseView } from "../views/release.ts";
 import { repositorySummary } from "../views/repository.ts";
 import { organization, simpleUser } from "../views/user.ts";
 import { type Json, time, type View } from "../views/view.ts";
@@ -61,6 +67,20 @@ function subject(view: View, event: WorldEvent): Json {
       return event.checkSuite ? { check_suite: payloadSuite(view, event.checkSuite) } : {};
     case "status":
       return event.status ? payloadStatus(view, event.status) : {};
+    case "create":
+      return {
+        ...refPart(event),
+        master_branch: event.repository.defaultBranch,
+        description: event.repository.description,
+      };
+    case "delete":
+      return refPart(event);
+    case "release":
+      return event.release ? { release: releaseView(view, event.release), ...changes(view, event) } : {};
+    case "pull_request_review_thread":
+      return issue && isPull(issue)
+        ? { thread: threadPart(view, issue, event.thread), pull_request: pullSummary(view, issue) }
+        : {};
     case "public":
     case "ping":
       return {};
@@ -122,33 +142,18 @@ function payloadReview(view: View, review: Review): Json {
   return { ...reviewView(view, review), state: review.state.toLowerCase(), updated_at: time(review.updatedAt) };
 }
 
+/** Commits that one push tells of. */
+const COMMITS_TOLD = 2_048;
+
 function pushPart(view: View, event: WorldEvent): Json {
   const { push, repository } = event;
   if (!push) return {};
   const page = `${view.htmlUrl}/${view.world.fullName(repository)}`;
   const sender = view.world.user(event.senderId);
-  const created = /^0+$/.test(push.before);
-  const commit = {
-    id: push.after,
-    tree_id: push.after,
-    distinct: true,
-    message: "Update",
-    timestamp: time(view.world.now()),
-    url: `${page}/commit/${push.after}`,
-    author: {
-      name: sender.name ?? sender.login,
-      email: `${sender.login}@users.noreply.github.com`,
-      username: sender.login,
-    },
-    committer: {
-      name: sender.name ?? sender.login,
-      email: `${sender.login}@users.noreply.github.com`,
-      username: sender.login,
-    },
-    added: [],
-    removed: [],
-    modified: ["README.md"],
-  };
+  const created = push.before === NO_SHA;
+  const isTag = push.ref.startsWith("refs/tags/");
+  const named = push.deleted ? undefined : commitOf(view.world, repository, tagged(view, event) ?? push.after);
+  const commits = named && !isTag ? pushedCommits(view, repository, named, push.before) : [];
   return {
     ref: push.ref,
     before: push.before,
@@ -156,12 +161,62 @@ function pushPart(view: View, event: WorldEvent): Json {
     pusher: { name: sender.login, email: `${sender.login}@users.noreply.github.com` },
     created,
     deleted: push.deleted ?? false,
-    forced: false,
+    forced: push.forced ?? false,
     base_ref: null,
     compare: `${page}/compare/${push.before.slice(0, 12)}...${push.after.slice(0, 12)}`,
-    commits: push.deleted ? [] : [commit],
-    head_commit: push.deleted ? null : commit,
+    commits,
+    head_commit: named ? pushedCommit(view, repository, named) : null,
   };
+}
+
+/** The commit behind a tag, annotated or not. */
+function tagged(view: View, { push, repository }: WorldEvent): string | undefined {
+  const name = /^refs\/tags\/(.+)$/.exec(push?.ref ?? "")?.[1];
+  return name === undefined ? undefined : view.world.code.of(repository).tags.get(name)?.sha;
+}
+
+/** Oldest first. A new branch tells its last commit alone. */
+function pushedCommits(view: View, repository: Repository, head: Commit, before: string): Json[] {
+  const found: Json[] = [];
+  for (let at: Commit | undefined = head; at && at.sha !== before && found.length < COMMITS_TOLD; ) {
+    found.push(pushedCommit(view, repository, at));
+    const parent: string | undefined = before === NO_SHA ? undefined : at.parents?.[0];
+    at = parent === undefined ? undefined : view.world.code.of(repository).commits.get(parent);
+  }
+  return found.reverse();
+}
+
+function pushedCommit(view: View, repository: Repository, commit: Commit): Json {
+  const files = filesOfCommit(commit);
+  const named = (...statuses: readonly string[]) =>
+    files.filter(({ status }) => statuses.includes(status)).map(({ filename }) => filename);
+  const { author, committer, ...rest } = headCommit(view, commit);
+  return {
+    ...rest,
+    distinct: true,
+    url: `${view.htmlUrl}/${view.world.fullName(repository)}/commit/${commit.sha}`,
+    author: { ...author, ...username(view, commit.authorId) },
+    committer: { ...committer, ...username(view, commit.committerId) },
+    added: named("added"),
+    removed: named("removed"),
+    modified: named("modified", "renamed"),
+  };
+}
+
+function username(view: View, userId: number | null): Json {
+  const user = userId === null ? undefined : view.world.users.get(userId);
+  return user ? { username: user.login } : {};
+}
+
+function refPart({ ref }: WorldEvent): Json {
+  return { ref: ref?.name, ref_type: ref?.type, pusher_type: "user" };
+}
+
+function threadPart(view: View, issue: PullIssue, id: number | undefined): Json {
+  const thread = reviewThreads(issue).find((one) => one.id === id);
+  return thread
+    ? { node_id: threadNodeId(thread), comments: thread.comments.map((one) => reviewCommentView(view, one)) }
+    : {};
 }
 
 /** In pushes times of the repository are epoch seconds and the owner has a name. */
