@@ -135,12 +135,21 @@ async function countMarks(ctx: Context): Promise<number> {
 
 async function settle(simulator: Simulator, ctx: Context): Promise<void> {
   await simulator.quiet();
+  // Twice in a row: queues are counted one after the other, and work may have gone to one that was counted already.
+  let idle = 0;
   await until("the mirror has nothing left to do", async () => {
-    const counts = await queueCounts(ctx);
-    const isBusy = Object.values(counts).some(({ waiting, active }) => waiting + active > 0);
-    const rows = await ctx.db.query<{ pending: number }>(
-      sql`select count(*)::int as pending from deliveries where status = 'pending'`,
-    );
-    return !isBusy && rows[0]?.pending === 0;
+    // Deliveries first: one that has been applied may have left work in a queue.
+    const isBusy = (await hasPending(ctx)) || (await hasJobs(ctx));
+    idle = isBusy ? 0 : idle + 1;
+    return idle === 2;
   });
+}
+
+async function hasPending({ db }: Context): Promise<boolean> {
+  return (await db.count(sql`select from deliveries where status = 'pending' limit 1`)) > 0;
+}
+
+async function hasJobs(ctx: Context): Promise<boolean> {
+  const counts = await queueCounts(ctx);
+  return Object.values(counts).some(({ waiting, active }) => waiting + active > 0);
 }
