@@ -31,14 +31,27 @@ export function send(
   }
   const whole = (bytes: string | Buffer) => {
     head.push("Content-Length", String(Buffer.byteLength(bytes)));
-    response.writeHead(status, head).end(bytes);
-  };
-  if (encoding === null) {
-    whole(body);
+    response.writeHead(status, head);
+    if (bytes.length > WRITTEN_AT_ONCE) return write(response, typeof bytes === "string" ? Buffer.from(bytes) : bytes);
+    response.end(bytes);
     return undefined;
-  }
+  };
+  if (encoding === null) return whole(body);
   head.push("Content-Encoding", encoding);
   return compressed(body, encoding, "once").then(whole);
+}
+
+/** Goes to the socket at once. More would hold the event loop for as long as the reader takes it. */
+const WRITTEN_AT_ONCE = 1024 * 1024;
+
+/** Writes a whole body, as fast as it is read. */
+async function write(response: ServerResponse, bytes: Buffer): Promise<void> {
+  let at = 0;
+  for (; bytes.length - at > WRITTEN_AT_ONCE; at += WRITTEN_AT_ONCE) {
+    if (response.write(bytes.subarray(at, at + WRITTEN_AT_ONCE))) continue;
+    if ((await drained(response, null)) === "gone") return;
+  }
+  response.end(bytes.subarray(at));
 }
 
 /** A reply to a request that was never whole, as it goes over the wire. The connection is closed behind it. */
@@ -78,12 +91,13 @@ async function stream(response: ServerResponse, write: (outlet: Outlet) => Promi
   }
 }
 
-async function drained(response: ServerResponse, withinMs: number): ReturnType<Outlet["drained"]> {
+/** @param withinMs null: however long it takes */
+async function drained(response: ServerResponse, withinMs: number | null): ReturnType<Outlet["drained"]> {
   if (response.closed) return "gone";
   const { promise, resolve } = Promise.withResolvers<Awaited<ReturnType<Outlet["drained"]>>>();
   const onDrain = () => resolve("drained");
   const onClose = () => resolve("gone");
-  const timer = setTimeout(() => resolve("unread"), withinMs);
+  const timer = withinMs === null ? undefined : setTimeout(() => resolve("unread"), withinMs);
   response.once("drain", onDrain).once("close", onClose);
   const outcome = await promise;
   clearTimeout(timer);

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { Agent, fetch } from "undici";
+import type { Holds } from "../support/insides.ts";
 import { startProgram } from "../support/program.ts";
-import type { Holds } from "./loop-holds.ts";
 
 /** One request of the corpus. */
 export interface Fuzz {
@@ -25,11 +25,11 @@ export interface MeasuredWeb {
 
 /** A web process as it is started in production, which tells for how long each request holds its event loop. */
 export async function startMeasuredWeb(env: NodeJS.ProcessEnv, token: string): Promise<MeasuredWeb> {
-  const flags = ["--import", fileURLToPath(new URL("./loop-holds.ts", import.meta.url))];
+  const flags = ["--import", fileURLToPath(new URL("../support/insides.ts", import.meta.url))];
   const web = startProgram("src/web.ts", { ...env, LOG_LEVEL: "info" }, [], { nodeFlags: flags });
   // No type can say what a line of the log holds.
   const { address } = (await web.said("Listening")) as unknown as { address: string };
-  const { port } = (await web.said("Loop holds")) as unknown as { port: number };
+  const { port } = (await web.said("Insides")) as unknown as { port: number };
   const dispatcher = new Agent({ bodyTimeout: 0, headersTimeout: 0 });
   const holds = async () => (await (await fetch(`http://127.0.0.1:${port}`, { dispatcher })).json()) as Holds;
   return {

@@ -20,6 +20,16 @@ export function typedError(type: ErrorType, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { type } });
 }
 
+/** A field that must have a value has none: its row is broken, or the field is. In graphql-js's words. */
+export class MissingValueError extends GraphQLError {
+  readonly field: string;
+
+  constructor(field: string) {
+    super(`Cannot return null for non-nullable field ${field}.`);
+    this.field = field;
+  }
+}
+
 /** The token that was shown was not given what the field takes. The service says by `saml_failure` that it is only that. */
 export function notGiven(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { type: "FORBIDDEN", saml_failure: false } });

@@ -25,6 +25,7 @@ import { type Count, GraphqlCall } from "./call.ts";
 import { cursorsOf, namesUnmirrored } from "./forward/beyond.ts";
 import { forwardWhole, knowsAllNamed, mayBeForwarded } from "./forward/forward.ts";
 import { notAskedOfUpstream, perhapsUpstreams, type Whole } from "./forward/unknown.ts";
+import { MissingValues } from "./missing-values.ts";
 import { parseQuery, type Query } from "./parse.ts";
 import { bugIn, quotaSpentText, type Result, resultOf, resultText, wentWrongText } from "./result.ts";
 import { Documents, openValidation } from "./run/documents.ts";
@@ -110,6 +111,7 @@ export class Graphql {
   readonly #answers: Kept<KeptAnswer>;
   readonly #texts: Kept<IssueTexts>;
   readonly #counts = new Kept<Count>({ maxBytes: MAX_COUNT_BYTES, bytesOf: () => BYTES_PER_COUNT });
+  readonly #missing: MissingValues;
   readonly #streams: Streams;
 
   constructor(parts: GraphqlParts) {
@@ -117,6 +119,7 @@ export class Graphql {
     const keptBytes = parts.ctx.config.pageCacheBytes / 2;
     this.#answers = openAnswers(keptBytes);
     this.#texts = openIssueTexts(keptBytes);
+    this.#missing = new MissingValues(parts.ctx);
     this.#streams = new Streams(parts.ctx, { ...parts, schema: this.#schema, plans: this.#plans });
   }
 
@@ -303,6 +306,7 @@ export class Graphql {
           }),
         );
     if (call.beyond?.signal.aborted) return null;
+    this.#missing.note(result.errors, progress.requestId);
     progress.freshness = await freshnessOf(ctx, call);
     if (call.met && plan && result.errors.length === 0 && plan.isKeepable) {
       const shown = [...call.shownRepositories];
@@ -324,6 +328,7 @@ export class Graphql {
       return wentWrongText(requestId, ctx.clock.now());
     };
     const format = (result: Result) => {
+      this.#missing.note(result.errors, requestId);
       const bug = bugIn(result.errors);
       return bug ? failed(bug.originalError ?? bug) : resultText(result);
     };

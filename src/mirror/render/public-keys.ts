@@ -13,7 +13,7 @@ export type Closeness = "mirror" | "writer" | "reader" | "stranger";
  * The keys of upstream's JSON that are there for everybody who sees the resource, by GitHub's OpenAPI, in whichever object they
  * stand. Any other may be there only because of who read it, also one that upstream adds tomorrow.
  */
-const PUBLIC: ReadonlySet<string> = new Set(
+export const PUBLIC: ReadonlySet<string> = new Set(
   `
   +1 -1 _links active_lock_reason additions admin allow_forking archive_url archived archived_at assignee
   assignees assignees_url author_association auto_merge avatar_url base bio blobs_url blocked_by blocking blog
@@ -42,7 +42,7 @@ const PUBLIC: ReadonlySet<string> = new Set(
   state state_reason status statuses statuses_url sub_issues_summary subject_type submitted_at subscribers_count
   subscribers_url subscription_url subscriptions_url svn_url tags_url teams_url template_repository text
   text_matches timeline_url title topics total total_blocked_by total_blocking total_count trees_url triage
-  twitter_username type updated_at url user user_view_type value visibility watchers watchers_count
+  twitter_username type updated_at url user user_view_type visibility watchers watchers_count
   web_commit_signoff_required website_url
 `
     .trim()

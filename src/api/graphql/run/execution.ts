@@ -5,7 +5,7 @@
  */
 import { type GraphQLAbstractType, GraphQLError, locatedError } from "graphql";
 import type { Pace } from "../../../operations/pace.ts";
-import { resourceLimit } from "../errors.ts";
+import { MissingValueError, resourceLimit } from "../errors.ts";
 import { concreteType, type Form, type Plan, type PlannedField, type PlannedSelection } from "./plan.ts";
 import { flat, isIterable, isPromise, isShared, leafText, propertyOf } from "./values.ts";
 
@@ -14,6 +14,8 @@ const MAX_VALUES = 5_000_000;
 const MAX_CHARACTERS = 16 * 1024 * 1024;
 /** A selection is looked at so many fields at a time before the pace is asked. */
 const FIELDS_AT_ONCE = 32;
+/** Or so much text: a field may be as long as a thousand others. */
+const TEXT_AT_ONCE = 64 * 1024;
 /** So many fields of a selection ask for something, and then their statements are made. Each takes some 0.2 ms. */
 const ASKED_AT_ONCE = 64;
 
@@ -166,7 +168,8 @@ class Execution {
     try {
       for (let index = first; index < fields.length; index++) {
         const asked = (parts?.length ?? 0) / 2;
-        if (index % FIELDS_AT_ONCE === 0 && index > first && (this.#isOver(text) || asked > ASKED_AT_ONCE))
+        const isStep = index % FIELDS_AT_ONCE === 0 || text.length > TEXT_AT_ONCE;
+        if (isStep && index > first && (this.#isOver(text) || asked > ASKED_AT_ONCE))
           return this.#afterTurn(parts, text, (part) => this.#fieldsFrom(index, { ...begun, text: "", parts: [part] }));
         const field = fields[index];
         if (!field) break;
@@ -375,7 +378,7 @@ class Execution {
 /** @throws GraphQLError where there must be something: what holds the field is null then, and the rest is shown */
 function nothing({ isRequired }: Form, { info: { parentType, fieldName } }: PlannedField): string {
   if (!isRequired) return "null";
-  throw new GraphQLError(`Cannot return null for non-nullable field ${parentType}.${fieldName}.`);
+  throw new MissingValueError(`${parentType}.${fieldName}`);
 }
 
 /** Nobody waits for these any more; that one of them fails is no news. */

@@ -1,6 +1,7 @@
 /**
  * Is loaded into a web process before its program (`--import`), and tells on a port of its own for how long the event loop
- * was held since it was last asked. The product has no such thing.
+ * was held since it was last asked, or at `/memory` what is in memory and no garbage (with `--expose-gc`). The product has no
+ * such thing.
  *
  * A hold is what happens between two turns of the loop in which timers run. It is measured in processor time of the main
  * thread: while others have the processor the clock goes on, and nothing holds the loop. All work of a turn counts as one
@@ -9,6 +10,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { isMainThread } from "node:worker_threads";
+
+/** Null: the process was not started to be asked that. */
+const collect: (() => void) | null = globalThis.gc ?? null;
 
 /** What happened since it was last asked. */
 export interface Holds {
@@ -25,7 +29,7 @@ function cpuMs(): number {
   return (user + system) / 1_000;
 }
 
-function serveHolds(): void {
+function serve(): void {
   let turn = { cpuMs: cpuMs(), at: performance.now() };
   let asked = turn.cpuMs;
   let worst = { heldMs: 0, lateMs: 0 };
@@ -38,7 +42,12 @@ function serveHolds(): void {
     turn = now;
   };
   setInterval(look, 1).unref();
-  const server = createServer((_request, response) => {
+  const server = createServer(({ url }, response) => {
+    if (url === "/memory" && collect) {
+      collect();
+      response.end(JSON.stringify(process.memoryUsage()));
+      return;
+    }
     look();
     response.end(JSON.stringify({ ...worst, cpuMs: turn.cpuMs - asked } satisfies Holds));
     worst = { heldMs: 0, lateMs: 0 };
@@ -47,9 +56,9 @@ function serveHolds(): void {
   server.listen(0, "127.0.0.1", () => {
     // No type can say that a server that listens to a port has one.
     const { port } = server.address() as AddressInfo;
-    console.log(JSON.stringify({ level: 30, msg: "Loop holds", port }));
+    console.log(JSON.stringify({ level: 30, msg: "Insides", port }));
   });
   server.unref();
 }
 
-if (isMainThread) serveHolds();
+if (isMainThread) serve();
