@@ -11,6 +11,8 @@ import { greeting } from "../../src/cli/up/greeting.ts";
 import { SETTINGS } from "../../src/config/settings.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
+import { tain } from "../cli/tain-on.ts";
+import { inherited } from "../support/config.ts";
 import { openTestDatabase } from "../support/database.ts";
 import { until } from "../support/patience.ts";
 import { openWorld } from "../support/world.ts";
@@ -94,8 +96,10 @@ const helps = new Map<string, Promise<string>>();
 function helpOf(name: string): Promise<string> {
   let help = helps.get(name);
   if (!help) {
-    const args = ["src/cli/main.ts", name, "--help"];
-    help = run(process.execPath, args, { cwd: projectRoot }).then(({ stdout }) => stdout);
+    help = tain([name, "--help"], inherited).then(({ code, stdout }) => {
+      expect({ name, code }).toEqual({ name, code: 0 });
+      return stdout;
+    });
     helps.set(name, help);
   }
   return help;

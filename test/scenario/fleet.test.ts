@@ -44,7 +44,9 @@ async function openFleet({ as, largeFleet }: { as: "token" | "App"; largeFleet?:
     simulator: { worldOptions: { mergeableDelayMs: 0 } },
     env: as === "App" ? { UPSTREAM_TOKEN: "", APP_ID: "4711", APP_PRIVATE_KEY } : {},
     fill: ({ world: upstream, apps }) => {
-      const filled = generateWorld(upstream, { seed: 9, repositories: FLEET, issues: FLEET * 4, pulls: FLEET * 2 });
+      // With the token each kind of change needs a repository of its own.
+      const size = as === "App" && !isLarge ? FLEET / 2 : FLEET;
+      const filled = generateWorld(upstream, { seed: 9, repositories: size, issues: size * 4, pulls: size * 2 });
       const account = upstream.user(filled.repositories[0]?.ownerId ?? 0).login;
       const keys = [String(pair.publicKey.export({ type: "spki", format: "pem" }))];
       apps.create({ id: 4711, slug: "mirror", events: ["issues", "label"], installations: [{ account }], keys });
