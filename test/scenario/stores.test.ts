@@ -89,10 +89,12 @@ test(
 
     for (const [name, program] of Object.entries(programs))
       expect(program.hasExited, `${name}: ${JSON.stringify(program.lines.slice(-5))}`).toBe(false);
-    // Two Redis outages, two of Postgres; the worker has two connections to Redis.
+    // Two Redis outages, two of Postgres; the worker has two connections to Redis. A job whose lock has ended, on a machine
+    // that is slow, is told by itself.
+    const most = (line: string) => (line.includes("takes it over") ? all.size : line.includes("Refreshes") ? 10 : 6);
     for (const [name, program] of Object.entries(programs)) {
       for (const [line, count] of Object.entries(tallied(program)))
-        expect(count, `${name} says ${line}`).toBeLessThanOrEqual(line.includes("Refreshes") ? 10 : 6);
+        expect(count, `${name} says ${line}`).toBeLessThanOrEqual(most(line));
     }
     console.info(
       `acknowledged ${acknowledged.size}, applied or ignored ${acknowledgedApplied} of them; refused and redelivered ${new Set(refused.map(({ guid }) => guid)).size}`,
