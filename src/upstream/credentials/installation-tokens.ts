@@ -1,5 +1,6 @@
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { seal, sealingKey, unseal } from "../../config/sealing.ts";
 import { withPatience } from "../../operations/redis.ts";
 import type { Stores } from "../../stores.ts";
 
@@ -47,7 +48,7 @@ export class InstallationTokens {
     this.#make = make;
     this.#upstreamNow = upstreamNow;
     const { appId, appPrivateKey, redisPrefix } = ctx.config;
-    this.#key = Buffer.from(hkdfSync("sha256", appPrivateKey ?? "", "", "tain installation tokens", 32));
+    this.#key = sealingKey(appPrivateKey ?? "", "tain installation tokens");
     this.#space = `${redisPrefix}:app:${appId}:installation`;
   }
 
@@ -113,24 +114,14 @@ export class InstallationTokens {
 
   async #write(installationId: number, token: InstallationToken): Promise<void> {
     const keptMs = Math.max(1_000, Math.round(this.#leftMs(token)));
-    const sealed = this.#seal(installationId, token);
+    const sealed = seal(this.#key, String(installationId), JSON.stringify(token)).toString("base64");
     await this.#redis(() => this.#ctx.redis.set(this.#tokenKey(installationId), sealed, "PX", keptMs));
-  }
-
-  #seal(installationId: number, token: InstallationToken): string {
-    const nonce = randomBytes(12);
-    const cipher = createCipheriv("aes-256-gcm", this.#key, nonce).setAAD(Buffer.from(String(installationId)));
-    const sealed = Buffer.concat([cipher.update(JSON.stringify(token), "utf8"), cipher.final()]);
-    return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString("base64");
   }
 
   /** Null if another key of the App sealed it, or if it is damaged. Then a new token takes its place. */
   #open(installationId: number, text: string): InstallationToken | null {
-    const bytes = Buffer.from(text, "base64");
     try {
-      const decipher = createDecipheriv("aes-256-gcm", this.#key, bytes.subarray(0, 12));
-      decipher.setAAD(Buffer.from(String(installationId))).setAuthTag(bytes.subarray(12, 28));
-      return JSON.parse(Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString("utf8"));
+      return JSON.parse(unseal(this.#key, String(installationId), Buffer.from(text, "base64")));
     } catch (error) {
       this.#ctx.log.info({ installationId, err: error }, "A shared token cannot be read");
       return null;
