@@ -12,7 +12,7 @@ export function requireOf(
   target: HookTarget,
   { event, repositoryId, payload }: Pick<Delivery, "event" | "repositoryId" | "payload">,
 ): void {
-  const isOf = repositoryId === null ? mayConcernNone(target, event) : concerns(target, repositoryId, payload);
+  const isOf = repositoryId === null ? mayConcernNone(target, event, payload) : concerns(target, repositoryId, payload);
   if (isOf) return;
   throw new DeliveryFault(
     400,
@@ -20,9 +20,24 @@ export function requireOf(
   );
 }
 
-/** Only an App hears of its installations. What else concerns no repository (a ping) changes nothing. */
-function mayConcernNone({ type }: HookTarget, event: string): boolean {
-  return type === "integration" || !event.startsWith("installation");
+/**
+ * Only an App hears of its installations, and a repository's hook of nothing beyond its repository but itself. Others are told
+ * of what an organization's hook brings, so it has to be of that organization.
+ */
+function mayConcernNone({ type, id }: HookTarget, event: string, payload: Buffer): boolean {
+  switch (type) {
+    case "integration":
+      return true;
+    case "organization": {
+      const { organization } = parsedObject(payload.toString("utf8"));
+      return !event.startsWith("installation") && (!isObject(organization) || organization.id === id);
+    }
+    case "repository":
+      if (event.startsWith("installation")) return false;
+      return event === "ping" || !isObject(parsedObject(payload.toString("utf8")).organization);
+    default:
+      return type satisfies never;
+  }
 }
 
 function concerns({ type, id }: HookTarget, repositoryId: number, payload: Buffer): boolean {

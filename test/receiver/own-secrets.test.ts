@@ -56,6 +56,11 @@ describe("what it signs of anything else is refused in words", () => {
     ["a repository of another organisation", sending(ORGANIZATION, owned(9, 71))],
     ["a repository that its owner is not named of", sending(ORGANIZATION, of(9))],
     ["an organisation beside its own", sending(ORGANIZATION, owned(9, 70, 71))],
+    [
+      "an organisation, by a repository's secret",
+      { event: "member_added", ...sending(A, { organization: { id: 70 } }) },
+    ],
+    ["another organisation itself", { event: "member_added", ...sending(ORGANIZATION, { organization: { id: 71 } }) }],
     ["a repository outside of all installations", sending(APP, of(11))],
   ])("%s", async (_, sent) => {
     const answer = await world.deliver(sent);
