@@ -12,6 +12,7 @@ import { openInboxWorker } from "./inbox.ts";
 import { openMaintenanceWorker } from "./maintenance.ts";
 import { openRefreshWorker } from "./refresh.ts";
 import { openRepositoryWorkers } from "./repositories.ts";
+import { openTargetsWorker } from "./targets.ts";
 import type { WorkerContext } from "./worker.ts";
 
 /** Every queue's worker; `resources` closes them: running jobs finish or stop where they can go on, waiting ones stay queued. */
@@ -23,6 +24,7 @@ export function openWorkers(ctx: WorkerContext, resources: AsyncDisposableStack)
     openBurstsWorker(ctx, batches),
     openRefreshWorker(ctx),
     ...openRepositoryWorkers(ctx),
+    openTargetsWorker(ctx),
     openMaintenanceWorker(ctx),
   ];
   resources.defer(async () => {

@@ -1,5 +1,7 @@
 import type { Worker } from "bullmq";
 import { pruneWrites } from "../src/api/trace/writes.ts";
+import { pruneSent } from "../src/events/sent.ts";
+import { wakeDue } from "../src/events/wake.ts";
 import { dispatchPending } from "../src/inbox/dispatch.ts";
 import { pruneDeliveries } from "../src/inbox/prune.ts";
 import type { MaintenanceTask } from "../src/queues/jobs.ts";
@@ -25,13 +27,14 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
       const task = job.name;
       switch (task) {
         case "dispatch":
-          return Promise.all([dispatchPending(ctx), dispatchMarks(ctx), wakeRested(ctx)]);
+          return Promise.all([dispatchPending(ctx), dispatchMarks(ctx), wakeRested(ctx), wakeDue(ctx)]);
         case "prune":
           return Promise.all([
             pruneDeliveries(ctx, signal),
             pruneValidators(ctx, signal),
             pruneBodies(ctx),
             pruneWrites(ctx, signal),
+            pruneSent(ctx, signal),
           ]);
         case "select":
           return resolveSelections(ctx);

@@ -48,3 +48,10 @@ grant update (last_used_at) on api_tokens to tain_web;
 grant insert on writes to tain_web;
 grant update (ended_at, outcome, status, upstream_request_id) on writes to tain_web;
 grant select (id) on writes to tain_web;
+
+-- It registers targets and asks for what is to be sent to them. It sends nothing itself.
+grant select, insert, update, delete on targets to tain_web;
+grant select, delete on target_cursors to tain_web;
+grant select, insert on target_asks to tain_web;
+grant select on target_deliveries, events to tain_web;
+grant execute on function sent_payload(bigint, bigint) to tain_web;

@@ -14,7 +14,8 @@ import type { ForwardCache } from "./forward/cache/cache.ts";
 import type { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 import type { Page } from "./page.ts";
 
-export interface ApiContext extends Pick<Context, "config" | "db" | "redis" | "clock" | "random" | "log" | "metrics"> {
+export interface ApiContext
+  extends Pick<Context, "config" | "db" | "redis" | "queues" | "clock" | "random" | "log" | "metrics"> {
   mirror: MirrorReader;
   /** What upstream answered to what is only passed on; null: nothing of it is kept. */
   forwarded: ForwardCache | null;

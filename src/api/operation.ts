@@ -12,6 +12,8 @@ export interface Operation {
   bucket?: "search";
   /** What it reads says at once how the repository stands. */
   learnsStanding?: true;
+  /** What it shows is not upstream's but our own, and no page of it is kept. */
+  isOurs?: true;
   /** Below a repository: `run` is given one that the caller may see, and in which they have the right that it takes. */
   run:
     | { of: "service"; with: (call: Call) => Promise<Answer> }

@@ -22,6 +22,7 @@ const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
   audit: async () => (await import("./repositories/audit.ts")).audit,
   deliveries: async () => (await import("./deliveries/deliveries.ts")).deliveries,
   hooks: async () => (await import("./hooks/hooks.ts")).hooks,
+  targets: async () => (await import("./targets/targets.ts")).targets,
   token: async () => (await import("./token.ts")).token,
   writes: async () => (await import("./writes.ts")).writes,
   doctor: async () => (await import("./doctor/doctor.ts")).doctor,

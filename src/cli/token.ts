@@ -27,7 +27,8 @@ const create: Command = {
     },
     permissions: {
       takes: "KINDS",
-      about: "only these kinds: metadata, issues, pull_requests, each with :read or :write, comma separated",
+      about:
+        "only these kinds: metadata, issues, pull_requests, each with :read or :write, and hooks:write, comma separated",
     },
     limit: { takes: "N", about: "requests and points an hour of its own, or off (default: its user's common quota)" },
     expires: { takes: "WHEN", about: "a date (2027-01-31), or how long it is for (30d, 12h); default: never" },
@@ -43,7 +44,8 @@ that takes its name is not let in.
 
 With --permissions it is answered as upstream answers a fine-grained token that was given the
 same: --permissions issues:write,pull_requests:read. Who may write reads, too, and the
-repositories themselves (metadata:read) are always shown. What is public is public.`,
+repositories themselves (metadata:read) are always shown. What is public is public. With
+hooks:write it registers hooks here, which hear of everything that happens in its repositories.`,
   run: runCreate,
 };
 

@@ -1,6 +1,7 @@
 import { appId, privateKey, secret, secrets, tokens } from "./secrets.ts";
 import {
   allowance,
+  allowedTargets,
   apiUrl,
   bodiesSize,
   count,
@@ -184,6 +185,20 @@ export const SETTINGS = {
     read: span,
     default: "7d",
     about: "How long settled deliveries are kept in the inbox.",
+  },
+  targetsAllowed: {
+    name: "TARGETS_ALLOWED",
+    read: allowedTargets,
+    default: "",
+    about:
+      "Where events may be sent although it is not on the public Internet, or on another port than 80, 443, 8080 and 8443: host names, addresses or networks (`10.0.0.0/8`), comma separated.",
+  },
+  targetsRetryForMs: {
+    name: "TARGETS_RETRY_FOR",
+    read: span,
+    default: "3d",
+    about:
+      "How long an event is tried again that its target does not accept. Then it is given up; a target that accepted nothing in that time is disabled instead.",
   },
   writeRetentionMs: {
     name: "WRITE_RETENTION",

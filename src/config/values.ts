@@ -52,6 +52,28 @@ export function proxies(text: string): string[] {
   return parts;
 }
 
+/** What targets may be although it is not public: host names, and networks with their bits. */
+export interface AllowedTargets {
+  names: ReadonlySet<string>;
+  networks: readonly (readonly [string, number])[];
+}
+
+export function allowedTargets(text: string): AllowedTargets {
+  const names = new Set<string>();
+  const networks: (readonly [string, number])[] = [];
+  for (const part of partsOf(text)) {
+    const [address = "", bits, ...more] = part.split("/");
+    const family = isIP(address);
+    const most = family === 6 ? 128 : 32;
+    if (family !== 0 && more.length === 0 && (bits === undefined || whole(bits) <= most))
+      networks.push([address, bits === undefined ? most : whole(bits)]);
+    else if (bits === undefined && /^[a-z0-9_]([a-z0-9._-]*[a-z0-9])?$/i.test(part) && !/^[\d.]+$/.test(part))
+      names.add(part.toLowerCase());
+    else throw new Error(`holds what is neither a host's name, an address nor a network: ${part}`);
+  }
+  return { names, networks };
+}
+
 /** Digits only: `Number` would also take 0x50, 1e3 and 8080.0. */
 function whole(text: string): number {
   return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;

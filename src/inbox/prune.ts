@@ -4,7 +4,8 @@ import type { Context } from "../context.ts";
 const BATCH_SIZE = 1_000;
 
 /**
- * Deletes settled deliveries older than `DELIVERY_RETENTION`; pending ones are never deleted. Answers how many went.
+ * Deletes settled deliveries older than `DELIVERY_RETENTION`, with what the ordered log says of them. Pending ones are never
+ * deleted, nor what a target still has to hear of. A disabled target is waited for as long again. Answers how many went.
  *
  * Short statements on rows that nobody else holds: arriving deliveries never wait for it, and two at once share the work.
  */
@@ -16,8 +17,13 @@ export async function pruneDeliveries(
   let pruned = 0;
   while (!signal?.aborted) {
     const count = await db.count(sql`with doomed as (
-        select id from deliveries where received_at < ${before} and status <> 'pending'
+        select id from deliveries d where received_at < ${before} and status <> 'pending' and not exists (
+            select from events e join target_cursors c on c.repository_id = e.repository_id
+              and e.id > c.done_id and e.id <= c.wanted_id join targets t on t.id = c.target_id and t.active
+            where e.delivery_id = d.id and (t.disabled_at is null or t.disabled_at >= ${before}))
           order by received_at limit ${BATCH_SIZE} for update skip locked
+      ), forgotten as (
+        delete from events using doomed where events.delivery_id = doomed.id
       ) delete from deliveries using doomed where deliveries.id = doomed.id`);
     pruned += count;
     if (count < BATCH_SIZE) break;

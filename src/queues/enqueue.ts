@@ -1,5 +1,12 @@
 import type { JobsOptions } from "bullmq";
-import { BURST_SIZE, type InboxJob, type MaintenanceTask, type RefreshJob, type RepositoryJob } from "./jobs.ts";
+import {
+  BURST_SIZE,
+  type InboxJob,
+  type MaintenanceTask,
+  type RefreshJob,
+  type RepositoryJob,
+  type TargetJob,
+} from "./jobs.ts";
 import { refreshId } from "./open-jobs.ts";
 import { type Asking, asking } from "./queues.ts";
 
@@ -108,6 +115,19 @@ export async function enqueueRefreshes(ctx: Asking, asks: { job: RefreshJob; del
     opts: { delay: delayMs, deduplication: { id: refreshId(job), keepLastIfActive: true } },
   }));
   await asking(ctx, () => ctx.queues.refresh.addBulk(jobs));
+}
+
+/**
+ * Wakes targets for which something waits. Woken during its turn, a target has another turn after it: what was just written
+ * may have come too late for the running one.
+ */
+export async function enqueueTargets(ctx: Asking, targetIds: readonly number[]): Promise<void> {
+  const jobs: { name: string; data: TargetJob; opts: JobsOptions }[] = targetIds.map((targetId) => ({
+    name: "send",
+    data: { targetId },
+    opts: { deduplication: { id: String(targetId), keepLastIfActive: true } },
+  }));
+  await addAll(ctx, ctx.queues.targets, jobs);
 }
 
 /** Asks for a maintenance task now, beside its schedule. A task that waits already gets no second job. */

@@ -41,6 +41,11 @@ export interface RefreshJob {
   key: number;
 }
 
+export interface TargetJob {
+  /** `targets.id` */
+  targetId: number;
+}
+
 export const MAINTENANCE_TASKS = [
   "dispatch",
   "prune",

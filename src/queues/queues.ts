@@ -2,7 +2,7 @@ import { type JobsOptions, Queue } from "bullmq";
 import type { Redis } from "ioredis";
 import { reasonOf } from "../operations/failure.ts";
 import type { Stores } from "../stores.ts";
-import type { BurstJob, DeliveryJob, InboxJob, MaintenanceTask, RefreshJob, RepositoryJob } from "./jobs.ts";
+import type { BurstJob, DeliveryJob, InboxJob, MaintenanceTask, RefreshJob, RepositoryJob, TargetJob } from "./jobs.ts";
 
 export interface Queues {
   inbox: Queue<InboxJob>;
@@ -12,6 +12,7 @@ export interface Queues {
   catchUp: Queue<RepositoryJob>;
   audit: Queue<RepositoryJob>;
   refresh: Queue<RefreshJob>;
+  targets: Queue<TargetJob>;
   maintenance: Queue<Record<string, never>, void, MaintenanceTask>;
 }
 
@@ -24,6 +25,7 @@ export const QUEUE_NAMES = {
   catchUp: "catch-up",
   audit: "audit",
   refresh: "refresh",
+  targets: "targets",
   maintenance: "maintenance",
 } as const satisfies Record<keyof Queues, string>;
 
@@ -54,6 +56,8 @@ const OPTIONS: Record<keyof Queues, JobsOptions> = {
   catchUp: { ...KEPT, attempts: 8, backoff: BACKOFF },
   audit: { ...KEPT, attempts: 3, backoff: BACKOFF },
   refresh: { ...KEPT, attempts: 8, backoff: BACKOFF },
+  // What waits for a target stands in Postgres, and is looked for there every two seconds.
+  targets: { ...KEPT, attempts: 1, removeOnComplete: true },
   // Asked for again by the scheduler within seconds anyway.
   maintenance: {
     attempts: 1,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Permission } from "../../src/api/callers/kinds.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
-import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 import { EACH_GIVEN, GIVEN, type Given } from "./app-tokens.ts";
 import { pathOf, type Target, targetOf } from "./targets.ts";
@@ -65,7 +65,7 @@ describe.each(EACH_GIVEN)("given %s", (name) => {
     );
 
   test("each read of a private repository has the same answer", async () => {
-    const reads = REST_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method === "GET");
+    const reads = MIRROR_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method === "GET");
     for (const { path } of reads) {
       const [mine, upstreams] = await both("GET", `/repos/${hidden.fullName}${pathOf(path, hidden)}`);
       expect([mine?.status, withoutViewer(mine?.text ?? "")], path).toEqual([

@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
 import type { Fields, Json } from "../../src/json.ts";
 import type { Kind } from "../../src/mirror/store/resource.ts";
 import { removeSelection } from "../../src/sync/following/removal.ts";
@@ -87,7 +87,7 @@ async function readPaths(fullName: string): Promise<string[]> {
     [/^\/milestones\/:number/, `/milestones/${milestone?.number}`],
     [/^\/assignees\/:assignee/, `/assignees/${fullName.split("/")[0]}`],
   ];
-  return REST_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method === "GET").map(
+  return MIRROR_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method === "GET").map(
     ({ path }) => {
       const [form, value] = values.find(([form]) => form.test(path)) ?? [/^\/$/, ""];
       return `${at}${path.replace(form, String(value))}`;

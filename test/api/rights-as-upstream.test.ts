@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
 import type { TokenInput } from "../../src/simulator/tokens.ts";
 import { askAt } from "../support/asking.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
@@ -34,7 +34,7 @@ const TOKENS: [string, Omit<TokenInput, "login" | "token">][] = [
 ];
 
 const NOT_SIMULATED = new Set(["/assignees", "/assignees/:assignee", "/milestones/:number/labels"]);
-const reads = REST_OPERATIONS.filter(
+const reads = MIRROR_OPERATIONS.filter(
   ({ path, route }) => route.run.of === "repository" && route.method === "GET" && !NOT_SIMULATED.has(path),
 );
 const READ = `query($owner: String!, $name: String!, $issue: Int!, $pull: Int!) { repository(owner: $owner, name: $name) {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 import { EACH_GIVEN, GIVEN, type Given, isGiven as has, mintTokens } from "./app-tokens.ts";
 import { pathOf, type Target, targetOf } from "./targets.ts";
@@ -45,7 +45,7 @@ afterAll(() => world?.[Symbol.asyncDispose]());
 const get = (name: keyof typeof tokens, path: string) => world.get(path, { token: tokens[name] });
 const below = (path: string) => `/repos/${hidden.fullName}${path}`;
 
-const reads = REST_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method === "GET");
+const reads = MIRROR_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method === "GET");
 
 /** GitHub docs, "Permissions required for fine-grained personal access tokens": any one of these. */
 function takenBy(path: string): string[] {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
-import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { askAt } from "../support/asking.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
@@ -86,7 +86,7 @@ describe("a caller with a token of upstream's", () => {
     const fine = "github_pat_of_a_person";
     world.upstream.tokens.create({ token: fine, kind: "fine-grained", login: "fine", repositories: [hidden] });
     const [org = ""] = open.split("/");
-    const reads = REST_OPERATIONS.filter(({ route }) => route.method === "GET" && !route.isFree).map(
+    const reads = MIRROR_OPERATIONS.filter(({ route }) => route.method === "GET" && !route.isFree).map(
       ({ path, route }) => (route.run.of === "repository" ? `/repos/${open}${path === "/" ? "" : path}` : path),
     );
     const paths = reads.map((path) =>

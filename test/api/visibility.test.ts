@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createApiToken, revokeApiTokens } from "../../src/api/callers/tokens.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
-import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { storeTransfer } from "../../src/mirror/store/transfers.ts";
 import type { Answered } from "../support/asking.ts";
 import { store } from "../support/mirrored.ts";
@@ -92,7 +92,7 @@ const sees: Record<string, boolean> = {
 };
 const isRefused = (caller: string) => caller === "a revoked token" || caller === "a token of nobody";
 const callers = Object.keys(sees);
-const operations = REST_OPERATIONS.filter(({ route }) => route.run.of === "repository");
+const operations = MIRROR_OPERATIONS.filter(({ route }) => route.run.of === "repository");
 const reads = operations.filter(({ route }) => route.method === "GET").map(({ path }) => path);
 const writes = operations.filter(({ route }) => route.method !== "GET").map(({ path, route }) => [route.method, path]);
 
@@ -165,7 +165,7 @@ describe.each(callers)("%s", (caller) => {
 });
 
 /** What no repository is above: each must keep quiet about a hidden one, in its rows, its counts and its errors. */
-const elsewhere = REST_OPERATIONS.filter(({ route }) => route.run.of === "service" && route.method === "GET");
+const elsewhere = MIRROR_OPERATIONS.filter(({ route }) => route.run.of === "service" && route.method === "GET");
 
 describe.each(callers)("%s, elsewhere", (caller) => {
   test.each(elsewhere.map(({ path }) => path))("GET %s", async (path) => {

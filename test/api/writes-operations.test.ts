@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { createComment } from "../../src/simulator/changes/comments.ts";
 import { pushBranch } from "../../src/simulator/changes/pulls.ts";
 import type { PullIssue, Repository } from "../../src/simulator/records.ts";
@@ -298,7 +298,7 @@ test("a deleted milestone is off its issues at once; when they were changed, ups
 });
 
 test("every write that is served was among them", () => {
-  const served = REST_OPERATIONS.filter(({ route }) => route.method !== "GET").map(
+  const served = MIRROR_OPERATIONS.filter(({ route }) => route.method !== "GET").map(
     ({ path, route }) => `${route.method} /repos/{}/{}${path.replace(/:\w+/g, "{}")}`,
   );
   expect(served.filter((one) => !described.has(one)).sort()).toEqual([]);

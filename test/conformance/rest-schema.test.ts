@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { loadHistory } from "../../src/simulator/histories.ts";
 import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
 import { answerSchema, BLANK, problemsOf, readDescription } from "../simulator/openapi.ts";
@@ -19,7 +19,7 @@ const UNDESCRIBED: Record<string, string> = {
 const described = new Map(Object.keys(description.paths).map((path) => [path.replace(/\{[^}]*\}/g, "{}"), path]));
 
 /** Every read that we serve, with where the service describes it. */
-const reads = REST_OPERATIONS.filter(({ route }) => route.method === "GET").map(({ path, route }) => {
+const reads = MIRROR_OPERATIONS.filter(({ route }) => route.method === "GET").map(({ path, route }) => {
   const isBelow = route.run.of === "repository";
   const below = path === "/" && isBelow ? "" : path;
   const form = (isBelow ? "/repos/{}/{}" : "") + below.replace(/:\w+/g, "{}");

@@ -15,7 +15,7 @@ import {
   isObjectType,
   isUnionType,
 } from "graphql";
-import { REST_OPERATIONS } from "../../src/api/rest/operations.ts";
+import { MIRROR_OPERATIONS } from "../../src/api/rest/operations.ts";
 import { pathOf } from "../api/targets.ts";
 import { markOf, type Place } from "./places.ts";
 
@@ -49,7 +49,7 @@ export function addressesOf({ targets, formerName }: Place): string[] {
 
 /** Every read below the repository, which is named by `address`. */
 export function readsOf(place: Place, address: string): Question[] {
-  return REST_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method === "GET").flatMap(
+  return MIRROR_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method === "GET").flatMap(
     ({ path }) =>
       Object.entries(place.targets)
         .filter(([of]) => of === "issue" || OF_EITHER.test(path))
@@ -78,7 +78,7 @@ export function readsAbove({ name, targets, repository }: Place, owner: { login:
     "/search/repositories": [markOf(name, "home"), `repo:${fullName}`],
     "/search/labels": [`named-${name}`, markOf(name, "tag")],
   };
-  return REST_OPERATIONS.filter(({ route }) => route.run.of === "service" && route.method === "GET").flatMap(
+  return MIRROR_OPERATIONS.filter(({ route }) => route.run.of === "service" && route.method === "GET").flatMap(
     ({ path }) => {
       const values: Record<string, string> = { ":id": String(owner.id), ":login": owner.login };
       const at = path.replace(/:\w+/g, (one) => values[one] ?? one);
@@ -97,7 +97,7 @@ export function readsAbove({ name, targets, repository }: Place, owner: { login:
 
 /** Every write below the repository, with nothing to write. */
 export function writesOf(place: Place, address: string): Question[] {
-  return REST_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method !== "GET").flatMap(
+  return MIRROR_OPERATIONS.filter(({ route }) => route.run.of === "repository" && route.method !== "GET").flatMap(
     ({ path, route }) =>
       Object.entries(place.targets)
         .filter(([of]) => of === "issue" || OF_EITHER.test(path))

@@ -4,7 +4,13 @@ const LEVELS = ["read", "write"] as const;
 type Level = (typeof LEVELS)[number];
 
 /** What a token may be given beside the repositories themselves, in the words of the service's fine-grained permissions. */
-export const PERMISSIONS = ["issues:read", "issues:write", "pull_requests:read", "pull_requests:write"] as const;
+export const PERMISSIONS = [
+  "issues:read",
+  "issues:write",
+  "pull_requests:read",
+  "pull_requests:write",
+  "hooks:write",
+] as const;
 export type Permission = (typeof PERMISSIONS)[number];
 
 /** What a token may do by kind. Null: nothing; who writes reads, too. */
@@ -13,14 +19,21 @@ export interface Kinds {
   pulls: Level | null;
   /** Whether it reads what is neither, such as code and checks. */
   rest: boolean;
+  /** Whether it registers hooks here, which hear of all that happens. Never without being named. */
+  hooks: boolean;
 }
 
 /** `permissions` null: every kind, to write if `canWrite`. Pure. */
 export function kindsOf(permissions: readonly string[] | null, canWrite: boolean): Kinds {
   const all = canWrite ? "write" : "read";
-  if (permissions === null) return { issues: all, pulls: all, rest: true };
+  if (permissions === null) return { issues: all, pulls: all, rest: true, hooks: false };
   const given = (name: string) => LEVELS.findLast((level) => permissions.includes(`${name}:${level}`)) ?? null;
-  return { issues: given("issues"), pulls: given("pull_requests"), rest: false };
+  return {
+    issues: given("issues"),
+    pulls: given("pull_requests"),
+    rest: false,
+    hooks: permissions.includes("hooks:write"),
+  };
 }
 
 /** Whether they may write what takes this right. What may be either's takes one of the two. Pure. */

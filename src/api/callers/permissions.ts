@@ -15,6 +15,11 @@ export function mayWrite(caller: User, repositoryId: number, right: Right): bool
   return mayWriteKind(token.kinds, right) && isFor(token, repositoryId);
 }
 
+/** Whether one of our own tokens may register hooks of a repository; null: of a whole organization. */
+export function mayHook(token: ApiToken, repositoryId: number | null): boolean {
+  return token.kinds.hooks && (repositoryId === null ? token.repositories === "all" : isFor(token, repositoryId));
+}
+
 function isFor({ repositories }: ApiToken, repositoryId: number): boolean {
   return repositories === "all" || repositories.includes(repositoryId);
 }

@@ -27,7 +27,8 @@ export interface FaultOptions {
 export interface FieldFault {
   value?: string;
   resource: string;
-  field: string;
+  /** Absent: the fault is in none by itself. */
+  field?: string;
   code: "invalid" | "missing" | "missing_field" | "already_exists" | "unprocessable" | "custom";
   message?: string;
 }

@@ -47,6 +47,7 @@ function mayBeKept(call: Call, { route }: Match): boolean {
   return (
     route.run.of === "repository" &&
     route.method === "GET" &&
+    !route.isOurs &&
     !call.isFresh &&
     call.media.patch === null &&
     // The sort `long-running` depends on the time of day.

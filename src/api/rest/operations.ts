@@ -5,6 +5,7 @@ import { getOrganization, getUser, listOrganizationRepositories, listUserReposit
 import { listNotifications, listReceivedEvents } from "./activity.ts";
 import { checkAssignee, listAssignees } from "./assignees.ts";
 import * as comments from "./comments.ts";
+import { HOOK_OPERATIONS } from "./hooks/hook-operations.ts";
 import { getIssue, listIssueLabels, listIssues } from "./issues.ts";
 import { listIssuesAcross, listOrganizationIssues, listOwnIssues } from "./issues-across.ts";
 import { getLabel, getMilestone, listLabels, listMilestoneLabels, listMilestones } from "./labels.ts";
@@ -18,10 +19,10 @@ const DOCS = "https://docs.github.com/rest";
 const SEARCH: Pick<Operation, "bucket"> = { bucket: "search" };
 
 /**
- * Every REST operation that we serve. After what answers it stands its page in the service's documentation; before it,
+ * Every REST operation on what is mirrored. After what answers it stands its page in the service's documentation; before it,
  * below a repository, the right that it takes (GitHub docs, "Permissions required for fine-grained personal access tokens").
  */
-export const REST_OPERATIONS: readonly ServedOperation[] = [
+export const MIRROR_OPERATIONS: readonly ServedOperation[] = [
   service("/", getRoot, "meta/meta#github-api-root"),
   service("/meta", getMeta, "meta/meta#get-github-meta-information"),
   service("/versions", getVersions, "meta/meta#get-all-api-versions"),
@@ -123,6 +124,9 @@ export const REST_OPERATIONS: readonly ServedOperation[] = [
   below("/topics", "metadata", getTopics, "repos/repos#get-all-repository-topics"),
   ...WRITE_OPERATIONS,
 ];
+
+/** Every REST operation that we serve. Hooks are our own. */
+export const REST_OPERATIONS: readonly ServedOperation[] = [...MIRROR_OPERATIONS, ...HOOK_OPERATIONS];
 
 function service(
   path: string,

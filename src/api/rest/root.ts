@@ -55,8 +55,10 @@ export async function getVersions(): Promise<Answer> {
 }
 
 /** The service's own maxims stay its own; this is one of ours. */
+export const ZEN = "A mirror shows what is there.";
+
 export async function getZen(): Promise<Answer> {
-  return ok("A mirror shows what is there.", { contentType: "text/plain;charset=utf-8" });
+  return ok(ZEN, { contentType: "text/plain;charset=utf-8" });
 }
 
 export async function getMeta({ ctx, api }: Call): Promise<Answer> {

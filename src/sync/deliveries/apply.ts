@@ -2,6 +2,8 @@ import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
 import type { Context } from "../../context.ts";
+import { hasTargets, recordEvents, type Told } from "../../events/log.ts";
+import { wake } from "../../events/wake.ts";
 import { settleDeliveries, type Taken, takeDeliveries } from "../../inbox/settle.ts";
 import { afterLag, type Mark, marksForMergeability, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
@@ -16,9 +18,9 @@ import { pauseWithin } from "../following/pause.ts";
 import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
 import { tryAgain } from "../problems/problems.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
-import type { Ask } from "./events.ts";
+import { type Ask, FOLLOWED_EVENTS } from "./events.ts";
 import { meterSettled } from "./metering.ts";
-import { InvalidPayloadError } from "./payload.ts";
+import { InvalidPayloadError, ownerOf } from "./payload.ts";
 import { type Parsed, parse, read, type Shown } from "./read.ts";
 import { observeCounts } from "./review-comment-counts.ts";
 
@@ -39,11 +41,15 @@ export async function applyDeliveries(
   deliveryIds: readonly string[],
 ): Promise<Map<string, Applied | InvalidPayloadError>> {
   const outcomes = new Map<string, Applied | InvalidPayloadError>();
-  const { marks, selects, open } = await ctx.db.transaction(async (tx) => {
-    const [open, named] = await together([takeDeliveries(tx, deliveryIds), findNamed(tx, deliveryIds)]);
+  const { marks, selects, targets, open } = await ctx.db.transaction(async (tx) => {
+    const [open, named, isTold] = await together([
+      takeDeliveries(tx, deliveryIds),
+      findNamed(tx, deliveryIds),
+      hasTargets(tx),
+    ]);
     for (const id of deliveryIds) outcomes.set(id, "known");
     for (const { id, payload } of open) if (payload === null) outcomes.delete(id);
-    const { applied, ignored, invalid } = await readAll(ctx, tx, open, named);
+    const { applied, ignored, invalid, told } = await readAll(ctx, tx, open, named);
     const shown = await ownOf(
       tx,
       applied.map((one) => one.shown),
@@ -71,21 +77,23 @@ export async function applyDeliveries(
     await storeMarks(tx, marks);
 
     for (const { transfer } of shown) if (transfer) await storeTransfer(tx, transfer.from, transfer.to);
-    const told = applied.flatMap(({ taken, shown }) =>
+    const changed = applied.flatMap(({ taken, shown }) =>
       LIFE_EVENTS.has(taken.event) ? (shown.repositoryId ?? []) : [],
     );
-    if (told.length > 0) await tryAgain(tx, { repositoryIds: told });
+    if (changed.length > 0) await tryAgain(tx, { repositoryIds: changed });
     if (deleted.length > 0) await pauseWithin(ctx, tx, deleted, { from: FOLLOWED, problem: TOLD_DELETED });
     for (const { taken, shown } of applied)
       if (shown.installed) await noteInstallation(tx, shown.installed, taken.receivedAt);
 
     for (const { id, ignored } of settled) outcomes.set(id, ignored === null ? "applied" : "ignored");
     for (const { id, error } of invalid) outcomes.set(id, error);
-    return { marks, selects: shown.some(({ installed }) => installed !== null), open };
+    const targets = isTold && told.length > 0 ? await recordEvents(tx, told) : [];
+    return { marks, targets, selects: shown.some(({ installed }) => installed !== null), open };
   });
   meterSettled(ctx, open, outcomes);
   if (selects) await select(ctx);
   await enqueueMarks(ctx, marks);
+  await wake(ctx, targets);
   return outcomes;
 }
 
@@ -117,6 +125,8 @@ interface Readings {
   applied: { id: string; taken: Taken; shown: Shown }[];
   ignored: { id: string; ignored: string }[];
   invalid: { id: string; error: InvalidPayloadError }[];
+  /** What others are told of: all that was applied, and what the mirror does not follow. In the order of receipt. */
+  told: Told[];
 }
 
 /** @param named the mirrored repositories among those that the receiver read in the payloads */
@@ -126,7 +136,7 @@ async function readAll(
   open: readonly Taken[],
   named: ReadonlySet<number>,
 ): Promise<Readings> {
-  const readings: Readings = { applied: [], ignored: [], invalid: [] };
+  const readings: Readings = { applied: [], ignored: [], invalid: [], told: [] };
   const collect = <One>(id: string, make: () => One): One | undefined => {
     try {
       return make();
@@ -144,10 +154,18 @@ async function readAll(
   for (const one of parsed) {
     const { id } = one.taken;
     const shown = collect(id, () => read(config, one, mirrored));
+    if (shown === undefined) continue;
     if (typeof shown === "string") readings.ignored.push({ id, ignored: shown });
-    else if (shown) readings.applied.push({ id, taken: one.taken, shown });
+    else readings.applied.push({ id, taken: one.taken, shown });
+    if (typeof shown !== "string" || isUnfollowed(one))
+      readings.told.push({ deliveryId: id, repositoryId: one.repository?.id ?? null, ownerId: ownerOf(one.payload) });
   }
   return readings;
+}
+
+/** Nothing of it can be read here. A ping is about our own hook. */
+function isUnfollowed({ taken: { event } }: Parsed): boolean {
+  return event !== "ping" && !(event in FOLLOWED_EVENTS);
 }
 
 /** The mirrored repositories that only the parsed payloads name: the receiver does not parse every payload. */

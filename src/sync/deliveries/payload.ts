@@ -1,4 +1,4 @@
-import { type Fields, isObject, type Json, objectOf, textOf } from "../../json.ts";
+import { type Fields, isObject, type Json, numberOf, objectOf, textOf } from "../../json.ts";
 import type { Sighting } from "../../mirror/store/observation.ts";
 
 /** A delivery is signed by upstream and yet says something that cannot be. Trying again will not help. */
@@ -28,4 +28,9 @@ export type PayloadRepository = NonNullable<Sighting["repository"]>;
 export function repositoryOf({ repository }: Payload): PayloadRepository | null {
   const { id, full_name: fullName, html_url: htmlUrl } = objectOf(repository);
   return typeof id === "number" && typeof fullName === "string" ? { id, fullName, htmlUrl: textOf(htmlUrl) } : null;
+}
+
+/** Upstream's id of the account that an event belongs to: its repository's owner, or its organization. Null: it names none. */
+export function ownerOf({ repository, organization }: Payload): number | null {
+  return numberOf(objectOf(objectOf(repository).owner).id) ?? numberOf(objectOf(organization).id);
 }

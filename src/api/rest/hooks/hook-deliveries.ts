@@ -1,0 +1,59 @@
+import { askAgain } from "../../../events/asks.ts";
+import { findSent, listSent } from "../../../events/sent.ts";
+import { wake } from "../../../events/wake.ts";
+import { ok } from "../../call.ts";
+import { ApiFault, notFound } from "../../dialect/fault.ts";
+import { choice, pageSize } from "../../dialect/query.ts";
+import { numberParam } from "../page.ts";
+import { sentInFullView, sentView } from "./hook-view.ts";
+import { type HookOperation, requireTarget } from "./hooks.ts";
+
+/** The newest first. A cursor names the delivery behind which its page begins, so what arrives meanwhile moves nothing. */
+export const listDeliveries: HookOperation = async (call, place) => {
+  const { id } = await requireTarget(call, place);
+  const { query } = call;
+  const status = choice(query, "status", "Hook", ["all", "success", "failure"]);
+  const before = cursorIn(query.get("cursor"));
+  const limit = pageSize(query);
+  const isAccepted = status === "all" ? null : status === "success";
+  const found = await listSent(call.ctx, id, { limit: limit + 1, before, isAccepted });
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  const links: string[] = [];
+  const link = (rel: string, cursor: string | null) => {
+    const asked = new URLSearchParams([...query].filter(([name]) => name !== "cursor"));
+    if (cursor !== null) asked.set("cursor", cursor);
+    const search = asked.size > 0 ? `?${asked}` : "";
+    links.push(`<${place.address}/${id}/deliveries${search}>; rel="${rel}"`);
+  };
+  if (found.length > limit && last) link("next", `v1_${last.id}`);
+  if (before !== null) link("first", null);
+  return ok(JSON.stringify(page.map(sentView)), { link: links.join(", ") || null });
+};
+
+function cursorIn(text: string | null): number | null {
+  if (text === null || text === "") return null;
+  const id = text.startsWith("v1_") ? numberParam(text.slice(3)) : null;
+  if (id === null) throw new ApiFault(400, "Invalid cursor");
+  return id;
+}
+
+export const getDelivery: HookOperation = async (call, place) => {
+  const { id } = await requireTarget(call, place);
+  const sent = await findSent(call.ctx, id, deliveryIn(call.params.delivery));
+  if (!sent) throw notFound();
+  return ok(sentInFullView(sent));
+};
+
+export const resendDelivery: HookOperation = async (call, place) => {
+  const { id } = await requireTarget(call, place);
+  if (!(await askAgain(call.ctx, id, deliveryIn(call.params.delivery)))) throw notFound();
+  await wake(call.ctx, [id]);
+  return { status: 202, body: "{}", isUncached: true };
+};
+
+function deliveryIn(text: string | undefined): number {
+  const id = numberParam(text);
+  if (id === null) throw notFound();
+  return id;
+}

@@ -1,0 +1,65 @@
+import type { Operation, ServedOperation } from "../../operation.ts";
+import * as deliveries from "./hook-deliveries.ts";
+import { organizationPlace, repositoryPlace } from "./hook-place.ts";
+import * as hooks from "./hooks.ts";
+
+const DOCS = "https://docs.github.com/rest";
+
+/** Below `/repos/{owner}/{repo}/hooks`: hooks that live in this mirror. */
+const OF_REPOSITORIES: [Operation["method"], string, hooks.HookOperation, string][] = [
+  ["GET", "", hooks.listHooks, "repos/webhooks#list-repository-webhooks"],
+  ["POST", "", hooks.createHook, "repos/webhooks#create-a-repository-webhook"],
+  ["GET", "/:id", hooks.getHook, "repos/webhooks#get-a-repository-webhook"],
+  ["PATCH", "/:id", hooks.changeHook, "repos/webhooks#update-a-repository-webhook"],
+  ["DELETE", "/:id", hooks.removeHook, "repos/webhooks#delete-a-repository-webhook"],
+  ["GET", "/:id/config", hooks.getConfig, "repos/webhooks#get-a-webhook-configuration-for-a-repository"],
+  ["PATCH", "/:id/config", hooks.changeConfig, "repos/webhooks#update-a-webhook-configuration-for-a-repository"],
+  ["POST", "/:id/pings", hooks.pingHook, "repos/webhooks#ping-a-repository-webhook"],
+  ["POST", "/:id/tests", hooks.testHook, "repos/webhooks#test-the-push-repository-webhook"],
+  ["GET", "/:id/deliveries", deliveries.listDeliveries, "repos/webhooks#list-deliveries-for-a-repository-webhook"],
+  [
+    "GET",
+    "/:id/deliveries/:delivery",
+    deliveries.getDelivery,
+    "repos/webhooks#get-a-delivery-for-a-repository-webhook",
+  ],
+  [
+    "POST",
+    "/:id/deliveries/:delivery/attempts",
+    deliveries.resendDelivery,
+    "repos/webhooks#redeliver-a-delivery-for-a-repository-webhook",
+  ],
+];
+
+/** The same below `/orgs/{org}/hooks`, where there is no test. */
+const OF_ORGANIZATIONS = OF_REPOSITORIES.filter(([, path]) => path !== "/:id/tests");
+
+/** Where the service describes the organization's, by what it describes of a repository's. */
+function ofOrganization(docs: string): string {
+  return docs
+    .replace("repos/webhooks", "orgs/webhooks")
+    .replace("repository-webhooks", "organization-webhooks")
+    .replace("a-repository-webhook", "an-organization-webhook")
+    .replace("for-a-repository", "for-an-organization");
+}
+
+export const HOOK_OPERATIONS: readonly ServedOperation[] = [
+  ...OF_REPOSITORIES.map(([method, path, operation, docs]) => ({
+    path: `/hooks${path}`,
+    route: {
+      ...{ method, docs: `${DOCS}/${docs}`, isFree: false, isOurs: true },
+      run: {
+        of: "repository",
+        takes: "metadata",
+        with: async (call) => operation(call, await repositoryPlace(call)),
+      },
+    } satisfies Operation,
+  })),
+  ...OF_ORGANIZATIONS.map(([method, path, operation, docs]) => ({
+    path: `/orgs/:org/hooks${path}`,
+    route: {
+      ...{ method, docs: `${DOCS}/${ofOrganization(docs)}`, isFree: false, isOurs: true },
+      run: { of: "service", with: async (call) => operation(call, await organizationPlace(call)) },
+    } satisfies Operation,
+  })),
+];

@@ -1,0 +1,92 @@
+import type { Scope } from "../../../events/target.ts";
+import type { Fields, Json } from "../../../json.ts";
+import { findUser, findUserByLogin } from "../../../mirror/read/users.ts";
+import { UpstreamRefusedError, UpstreamUnavailableError } from "../../../upstream/client/errors.ts";
+import { type Call, isRead, type RepositoryCall } from "../../call.ts";
+import { mayHook, notAccessible } from "../../callers/permissions.ts";
+import { ApiFault, notFound } from "../../dialect/fault.ts";
+import { readFault } from "../../forward/upstream-for-callers.ts";
+import { showToAll } from "../accounts.ts";
+import { getRepository } from "../repositories.ts";
+
+/** Whose hooks are worked on, by a caller who may administer them. */
+export interface HookPlace {
+  scope: Scope & { kind: "repository" | "organization" };
+  /** Without a slash at its end. */
+  address: string;
+  /** The organization's login; null below a repository. */
+  login: string | null;
+  /** What a ping tells of it, and of who asked for the ping. */
+  about: () => Promise<Fields>;
+}
+
+/** @throws ApiFault 404 or 403, as upstream answers, to a caller who may not administer the repository */
+export async function repositoryPlace(call: RepositoryCall): Promise<HookPlace> {
+  const { id, fullName } = call.repository;
+  await requireAdmin(call, `/repositories/${id}/hooks`, id);
+  const about = async () => ({ repository: await repositoryIn(call), ...(await senderOf(call)) });
+  return { scope: { kind: "repository", id }, address: `${call.api}/repos/${fullName}/hooks`, login: null, about };
+}
+
+/** @throws ApiFault 404 or 403, as upstream answers, to a caller who may not administer the organization */
+export async function organizationPlace(call: Call): Promise<HookPlace> {
+  const account = await findUserByLogin(call.ctx.db, call.params.org ?? "");
+  if (account?.type !== "Organization") throw notFound();
+  await requireAdmin(call, `/orgs/${account.login}/hooks`, null);
+  const { id, login } = account;
+  const about = async () => ({ organization: { login, id }, ...(await senderOf(call)) });
+  return { scope: { kind: "organization", id }, address: `${call.api}/orgs/${login}/hooks`, login, about };
+}
+
+async function repositoryIn(call: RepositoryCall): Promise<Json> {
+  const { body } = await getRepository(call);
+  return JSON.parse(String(body));
+}
+
+/** The keys of an account that is embedded (GitHub's OpenAPI, simple-user). */
+const SENDER_KEYS = [
+  ...["login", "id", "node_id", "avatar_url", "gravatar_id", "url", "html_url", "followers_url", "following_url"],
+  ...["gists_url", "starred_url", "subscriptions_url", "organizations_url", "repos_url", "events_url"],
+  ...["received_events_url", "type", "site_admin"],
+];
+
+async function senderOf(call: Call): Promise<Fields> {
+  const user = call.caller.kind === "user" ? await findUser(call.ctx.db, call.caller.userId) : null;
+  if (!user) return {};
+  const all: Fields = JSON.parse(await showToAll(call, user));
+  return { sender: Object.fromEntries(SENDER_KEYS.flatMap((key) => (key in all ? [[key, all[key] ?? null]] : []))) };
+}
+
+/**
+ * A hook hears of everything that happens, so it is for those who may register one at upstream: upstream is asked with their
+ * token. A token of ours has to be given `hooks:write`.
+ */
+async function requireAdmin(call: Call, path: string, repositoryId: number | null): Promise<void> {
+  const { caller } = call;
+  // Upstream does not tell strangers that there are hooks.
+  if (caller.kind !== "user") throw notFound();
+  if (caller.by.of === "own") {
+    if (mayHook(caller.by.token, repositoryId)) return;
+    const permission = repositoryId === null ? "organization_hooks" : "repository_hooks";
+    throw new ApiFault(403, notAccessible(caller), {
+      headers: { "X-Accepted-GitHub-Permissions": `${permission}=${isRead(call.method) ? "read" : "write"}` },
+    });
+  }
+  try {
+    if (isRead(call.method)) {
+      const answer = await caller.by.get(`${path}?per_page=1`);
+      if (answer.kind === "ok") return;
+      throw answer.kind === "missing" ? new ApiFault(answer.status, answer.message) : notFound();
+    }
+    // Nothing says what a token may write but a write. This one has no address, so upstream refuses it, to those who may
+    // register hooks as invalid, and to all others as it refuses everything.
+    const probe = await caller.by.write({ method: "POST", path, body: '{"name":"web","config":{}}' });
+    if (probe.status === 422) return;
+    const { message } = JSON.parse(probe.body || "{}") as { message?: unknown };
+    throw new ApiFault(probe.status < 400 ? 404 : probe.status, typeof message === "string" ? message : "Not Found");
+  } catch (error) {
+    if (error instanceof UpstreamRefusedError) throw new ApiFault(error.status, "Not Found", { cause: error });
+    if (!(error instanceof UpstreamUnavailableError)) throw error;
+    throw readFault(error, { now: call.ctx.clock.now(), isLate: false, whose: "your" });
+  }
+}

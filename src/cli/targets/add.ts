@@ -1,0 +1,86 @@
+import { readFile } from "node:fs/promises";
+import { faultOf } from "../../events/address-guard.ts";
+import { createTarget, type Scope } from "../../events/target.ts";
+import { findId } from "../../upstream/hooks/hooks.ts";
+import { type Command, CommandError, type Given, UsageError } from "../command.ts";
+import { newSecret } from "../instance.ts";
+import { type OpenedInstance, openInstance } from "../open-instance.ts";
+import type { Output } from "../output.ts";
+import { reasonOf } from "../reason.ts";
+import { findMatches, readPatterns } from "../repositories/patterns.ts";
+
+export const add: Command = {
+  name: "targets add",
+  summary: "send events to an address",
+  takes: "URL",
+  flags: { form: "send a form with the field payload, as old consumers want it, and not JSON" },
+  values: {
+    for: { takes: "NAME", about: "only those of owner/name, or of 'owner/*' (default: of everything mirrored)" },
+    events: { takes: "LIST", about: "only these, comma separated: issues,pull_request (default: all)" },
+    "secret-file": { takes: "FILE", about: "the secret that requests are signed with (default: a new one is made)" },
+  },
+  about: `
+Sends every event to the address from now on, as upstream sent it, once the mirror shows what it
+tells. Prints the secret that requests are signed with; it is shown this once.`,
+  run: runAdd,
+};
+
+async function runAdd({ words, flags, values, env, resources }: Given, output: Output): Promise<number> {
+  const [url, ...others] = words;
+  if (url === undefined || others.length > 0)
+    throw new UsageError("tain targets add needs to know where to send: one address, such as https://ci.example/hook");
+  const events = (values.get("events") ?? "*").split(",").map((each) => each.trim());
+  const odd = events.find((each) => !/^(\*|[a-z_]+)$/.test(each));
+  if (odd !== undefined)
+    throw new UsageError(`--events names ${JSON.stringify(odd)}, which is no event: write such as issues,pull_request`);
+  const given = values.get("for");
+  const [pattern] = given === undefined ? [] : readPatterns("targets add --for", [given]);
+  const file = values.get("secret-file");
+  const secret = file === undefined ? newSecret() : await readSecret(file);
+  const opened = await openInstance(env, resources);
+  const { ctx } = opened;
+  requireSealing(opened);
+  const fault = faultOf(ctx.config.targetsAllowed, url);
+  if (fault === "malformed")
+    throw new UsageError(`${url} is no address of a web server, such as https://ci.example/hook`);
+  if (fault === "unreachable")
+    throw new CommandError(
+      `${url} is not on the public Internet, or on another port than 80, 443, 8080 and 8443: name its host in TARGETS_ALLOWED, for this command and for the workers`,
+    );
+  const target = await createTarget(ctx, {
+    scope: await scopeOf(opened, pattern),
+    madeBy: "operator",
+    ...{ url, contentType: flags.has("form") ? "form" : "json", insecureSsl: false, secret, events, active: true },
+  });
+  output.document({ id: target.id, secret: file === undefined ? secret : null });
+  // Alone on its line of stdout, so that a script can take it.
+  if (file === undefined) output.line(secret);
+  output.note(`tain: target ${target.id} hears of ${pattern ?? "everything"} from now on`);
+  return 0;
+}
+
+/** A made-up WEBHOOK_SECRET would seal what no worker can open. @throws CommandError */
+function requireSealing({ hasWebhookSecret }: OpenedInstance): void {
+  if (!hasWebhookSecret)
+    throw new CommandError("Secrets are kept encrypted by a key made of WEBHOOK_SECRET: set it as the workers have it");
+}
+
+async function readSecret(file: string): Promise<string> {
+  try {
+    const text = (await readFile(file, "utf8")).trim();
+    if (text !== "") return text;
+  } catch (cause) {
+    throw new CommandError(`${file} cannot be read: ${reasonOf(cause)}`, { cause });
+  }
+  throw new CommandError(`${file} is empty: write the secret into it`);
+}
+
+async function scopeOf({ ctx }: OpenedInstance, pattern: string | undefined): Promise<Scope> {
+  if (pattern === undefined) return { kind: "everything", id: 0 };
+  const [owner = "", name = ""] = pattern.split("/");
+  if (name === "*") return { kind: "organization", id: await findId(ctx.upstream, `/users/${owner}`) };
+  const [match] = await findMatches(ctx, pattern);
+  if (!match)
+    throw new CommandError(`${pattern} is not mirrored, so there is nothing to send: \`tain add ${pattern}\` first`);
+  return { kind: "repository", id: match.id };
+}

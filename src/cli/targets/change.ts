@@ -1,0 +1,71 @@
+import { askAgain } from "../../events/asks.ts";
+import { changeTarget, removeTarget } from "../../events/target.ts";
+import { wake } from "../../events/wake.ts";
+import { type Command, CommandError, type Given, UsageError } from "../command.ts";
+import { openInstance } from "../open-instance.ts";
+import type { Output } from "../output.ts";
+
+export const enable: Command = {
+  name: "targets enable",
+  summary: "send to a disabled target again, from where it stopped",
+  takes: "ID",
+  about: `
+A target that accepts nothing for TARGETS_RETRY_FOR is disabled. Enabled, it is sent what has waited
+since, in order. Deliveries are kept for it for DELIVERY_RETENTION from when it was disabled.`,
+  async run({ words, env, resources }: Given, output: Output): Promise<number> {
+    const [id = 0] = readIds("targets enable", words, 1);
+    const { ctx } = await openInstance(env, resources);
+    if (!(await changeTarget(ctx, id, { active: true }))) throw missing(id);
+    await wake(ctx, [id]);
+    output.document({ id });
+    output.line(`Target ${id} is sent to again`);
+    return 0;
+  },
+};
+
+export const remove: Command = {
+  name: "targets remove",
+  summary: "send no more events to a target, and forget it",
+  takes: "ID",
+  about: "Deletes the target with the record of what was sent to it. What waits for it is not sent.",
+  async run({ words, env, resources }: Given, output: Output): Promise<number> {
+    const [id = 0] = readIds("targets remove", words, 1);
+    const { ctx } = await openInstance(env, resources);
+    if (!(await removeTarget(ctx, id))) throw missing(id);
+    output.document({ id });
+    output.line(`Target ${id} is removed`);
+    return 0;
+  },
+};
+
+export const resend: Command = {
+  name: "targets resend",
+  summary: "make a request of a target once more, with the same GUID",
+  takes: "ID DELIVERY",
+  about: "DELIVERY is the id that the hooks API lists, at /repos/owner/name/hooks/ID/deliveries.",
+  async run({ words, env, resources }: Given, output: Output): Promise<number> {
+    const [id = 0, delivery = 0] = readIds("targets resend", words, 2);
+    const { ctx } = await openInstance(env, resources);
+    if (!(await askAgain(ctx, id, delivery)))
+      throw new CommandError(`Target ${id} was sent no delivery ${delivery}, or its payload is no longer kept`);
+    await wake(ctx, [id]);
+    output.document({ id, delivery });
+    output.line(`Delivery ${delivery} is sent to target ${id} again`);
+    return 0;
+  },
+};
+
+function missing(id: number): CommandError {
+  return new CommandError(`There is no target ${id}: \`tain targets list\` lists them`);
+}
+
+/** @throws UsageError */
+function readIds(command: string, words: readonly string[], count: number): number[] {
+  if (words.length !== count || words.some((word) => !/^[1-9]\d{0,14}$/.test(word)))
+    throw new UsageError(
+      count === 1
+        ? `tain ${command} needs a target's id, a number: \`tain targets list\` shows it`
+        : `tain ${command} needs a target's id and a delivery's, both numbers`,
+    );
+  return words.map(Number);
+}

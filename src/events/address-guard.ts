@@ -1,0 +1,106 @@
+import { type LookupAddress, type LookupOptions, lookup as systemLookup } from "node:dns";
+import { Resolver } from "node:dns/promises";
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
+import type { AllowedTargets } from "../config/values.ts";
+
+/** A target's address leads where nothing may be sent. The message says why, in words for its owner. */
+export class TargetRefusedError extends Error {
+  override name = "TargetRefusedError";
+}
+
+/** Ports on which the public offers HTTP. Any other may be a database, a mail server or a printer. */
+const PORTS: ReadonlySet<string> = new Set(["", "80", "443", "8080", "8443"]);
+
+/** The part of IPv6 that is given out to the public; all else is local, reserved, or leads to an IPv4 address. */
+const GLOBAL_V6 = ipaddr.IPv6.parseCIDR("2000::/3");
+
+/** Whether an address belongs to a host of the public Internet. Pure. */
+export function isPublic(address: string): boolean {
+  if (!ipaddr.isValid(address)) return false;
+  const parsed = ipaddr.parse(address);
+  // The library names every range that is not for everybody, among them those that wrap an IPv4 address.
+  if (parsed.range() !== "unicast") return false;
+  return parsed.kind() === "ipv4" || parsed.match(GLOBAL_V6);
+}
+
+/** Whether the operator allows an address although it is not public. Pure. */
+function isAllowed({ networks }: AllowedTargets, address: string): boolean {
+  if (!ipaddr.isValid(address)) return false;
+  const parsed = ipaddr.parse(address);
+  return networks.some(([network, bits]) => {
+    const range = ipaddr.parse(network);
+    return range.kind() === parsed.kind() && parsed.match(range, bits);
+  });
+}
+
+/** The host of a URL, without the brackets of IPv6 and a dot at its end. Pure. */
+export function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
+}
+
+/** Whether an address may be registered, as far as that is seen without asking for its name. Null: it may. Pure. */
+export function faultOf(allowed: AllowedTargets, text: string): "malformed" | "unreachable" | null {
+  const url = URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") return "malformed";
+  const host = hostOf(url);
+  if (allowed.names.has(host)) return null;
+  if (isIP(host) !== 0) {
+    if (isAllowed(allowed, host)) return null;
+    if (!isPublic(host)) return "unreachable";
+  } else if (!host.includes(".") || /(^|\.)(localhost|local|internal)$/.test(host)) return "unreachable";
+  return PORTS.has(url.port) ? null : "unreachable";
+}
+
+/** Asks for the addresses of a name. */
+export type Resolve = (name: string) => Promise<LookupAddress[]>;
+
+/** Not by the system's own lookup: that takes one of four threads, and a dead name server would hold them all. */
+const RESOLVER = { timeout: 2_000, tries: 2 };
+
+async function resolvePublicly(name: string): Promise<LookupAddress[]> {
+  const resolver = new Resolver(RESOLVER);
+  const [four, six] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+  const found = [
+    ...(four.status === "fulfilled" ? four.value.map((address) => ({ address, family: 4 })) : []),
+    ...(six.status === "fulfilled" ? six.value.map((address) => ({ address, family: 6 })) : []),
+  ];
+  if (found.length === 0 && four.status === "rejected") throw four.reason;
+  return found;
+}
+
+type Found = (error: Error | null, addresses: LookupAddress[] | string, family?: number) => void;
+
+/**
+ * Decides at each connect, by the address that the name has at that moment: what it had before says nothing. The name that
+ * an operator allowed is looked up as the machine does, with its own list of hosts.
+ */
+export function guardedLookup(allowed: AllowedTargets, resolve: Resolve = resolvePublicly) {
+  return (name: string, options: LookupOptions, found: Found): void => {
+    if (allowed.names.has(name.replace(/\.$/, ""))) {
+      systemLookup(name, options, found);
+      return;
+    }
+    resolve(name).then(
+      (addresses) => {
+        const fit = addresses.filter(({ address }) => isPublic(address) || isAllowed(allowed, address));
+        const [first] = fit;
+        if (!first) found(refusalOf(name), []);
+        else if (options.all) found(null, fit);
+        else found(null, first.address, first.family);
+      },
+      (error: Error) => found(error, []),
+    );
+  };
+}
+
+/** @throws TargetRefusedError for an address without a name, of which no connect would ask */
+export function requireAdmitted(allowed: AllowedTargets, url: string): void {
+  if (faultOf(allowed, url) !== null) throw refusalOf(URL.parse(url)?.host ?? "");
+}
+
+function refusalOf(host: string): TargetRefusedError {
+  return new TargetRefusedError(
+    `${host} is not reachable over the public Internet, and TARGETS_ALLOWED does not name it`,
+  );
+}

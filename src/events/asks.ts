@@ -1,0 +1,57 @@
+import { randomUUID } from "node:crypto";
+import { sql } from "../../db/sql.ts";
+import type { Context } from "../context.ts";
+
+/** A request that somebody asked for: a ping, a test, or a delivery once more. It is tried once. */
+export interface Ask {
+  id: string;
+  guid: string;
+  event: string;
+  action: string | null;
+  repositoryId: number | null;
+  deliveryId: string | null;
+  /** Null: the delivery holds it. */
+  payload: Buffer | null;
+  redelivery: boolean;
+}
+
+/** Asks for something to be sent to a target: a document of our own making, or what a delivery holds. */
+export async function askFor(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  targetId: number,
+  { event, payload, deliveryId, repositoryId }: Pick<Ask, "event" | "payload" | "deliveryId" | "repositoryId">,
+): Promise<void> {
+  await db.query(sql`insert into target_asks (target_id, guid, event, repository_id, delivery_id, payload,
+      redelivery, asked_at)
+    values (${targetId}, ${randomUUID()}, ${event}, ${repositoryId}, ${deliveryId}, ${payload}, false, ${clock.now()})`);
+}
+
+/** Asks for a request to be made once more, with the same GUID. False: there was none, or its payload is no longer kept. */
+export async function askAgain(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  targetId: number,
+  sentId: number,
+): Promise<boolean> {
+  const asked = await db.count(sql`insert into target_asks (target_id, guid, event, action, repository_id, delivery_id,
+      payload, redelivery, asked_at)
+    select target_id, guid, event, action, repository_id, delivery_id,
+        case when delivery_id is null then sent_payload(target_id, id) end, true, ${clock.now()}
+      from target_deliveries where target_id = ${targetId} and id = ${sentId} and sent_payload(target_id, id) is not null`);
+  return asked > 0;
+}
+
+/** Takes the next one of a target, for this process alone, until it is settled or `HELD_MS` are over. */
+export async function takeAsk(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  targetId: number,
+  heldMs: number,
+): Promise<Ask | null> {
+  const now = clock.now();
+  const [ask] = await db.prepared<Ask>(sql`
+    update target_asks set held_until = ${new Date(now.getTime() + heldMs)}
+      where id = (select id from target_asks where target_id = ${targetId}
+          and (held_until is null or held_until <= ${now}) order by id limit 1 for update skip locked)
+      returning id, guid, event, action, repository_id::float8 as "repositoryId", delivery_id as "deliveryId", payload,
+        redelivery`);
+  return ask ?? null;
+}

@@ -1,0 +1,107 @@
+import { sql } from "../../db/sql.ts";
+import type { Context } from "../context.ts";
+
+/** An event that a target is to hear of. */
+export interface NextEvent {
+  id: number;
+  deliveryId: string;
+  guid: string;
+  event: string;
+  action: string | null;
+}
+
+/** The events of one repository that wait for a target, held by one turn alone. */
+export interface HeldCursor {
+  targetId: number;
+  repositoryId: number;
+  /** Names the turn: what another has taken over is not ours to move. */
+  heldBy: string;
+  doneId: number;
+  wantedId: number;
+  /** How often the next event has failed, and since when. */
+  attempts: number;
+  firstTriedAt: Date | null;
+}
+
+/** An attempt takes ten seconds at most; then the cursor is held anew. A killed process holds it for the rest of this. */
+export const HELD_MS = 20_000;
+
+/** Takes the cursor of a target that is furthest behind and may be tried now; null: none may. */
+export async function takeCursor(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  targetId: number,
+  heldBy: string,
+): Promise<HeldCursor | null> {
+  const now = clock.now();
+  const [row] = await db.prepared<Omit<HeldCursor, "targetId" | "heldBy">>(sql`
+    update target_cursors set held_until = ${new Date(now.getTime() + HELD_MS)}, held_by = ${heldBy}
+      where (target_id, repository_id) = (select target_id, repository_id from target_cursors
+        where target_id = ${targetId} and wanted_id > done_id and (retry_at is null or retry_at <= ${now})
+          and (held_until is null or held_until <= ${now}) order by done_id limit 1 for update skip locked)
+      returning repository_id::float8 as "repositoryId", done_id::float8 as "doneId", wanted_id::float8 as "wantedId",
+        attempts, first_tried_at as "firstTriedAt"`);
+  return row ? { ...row, targetId, heldBy } : null;
+}
+
+const EVENTS_READ = 50;
+
+/** The next events, in order. Whether the target wants each of them is for the caller to say. */
+export async function nextEvents(
+  { db }: Pick<Context, "db">,
+  { repositoryId, doneId, wantedId }: HeldCursor,
+): Promise<NextEvent[]> {
+  return await db.prepared<NextEvent>(sql`
+    select id::float8 as id, delivery_id as "deliveryId", guid, event, action from events
+      where repository_id = ${repositoryId} and id > ${doneId} and id <= ${wantedId} order by id limit ${EVENTS_READ}`);
+}
+
+const OURS = ({ targetId, repositoryId, heldBy }: HeldCursor) =>
+  sql`target_id = ${targetId} and repository_id = ${repositoryId} and held_by = ${heldBy}`;
+
+/** What a cursor's next step is once an event was tried. */
+export type Step =
+  /** The event is over: accepted, not wanted, or given up. */
+  | { to: "next"; doneId: number }
+  /** Not before then once more. */
+  | { to: "again"; retryAt: Date }
+  /** The target is disabled. The event waits, and counts anew once it is enabled. */
+  | { to: "rest" };
+
+/** The statement that takes a step; it answers the cursor where it goes on, and nothing where another turn holds it. */
+export function stepOf(cursor: HeldCursor, step: Step, now: Date) {
+  const ours = OURS(cursor);
+  const returning = sql`returning done_id::float8 as "doneId", wanted_id::float8 as "wantedId"`;
+  switch (step.to) {
+    case "next":
+      return sql`update target_cursors set done_id = greatest(done_id, ${step.doneId}), attempts = 0,
+        first_tried_at = null, retry_at = null, held_until = ${new Date(now.getTime() + HELD_MS)} where ${ours} ${returning}`;
+    case "again":
+      return sql`update target_cursors set attempts = attempts + 1, first_tried_at = coalesce(first_tried_at, ${now}),
+        retry_at = ${step.retryAt}, held_until = null, held_by = null where ${ours} ${returning}`;
+    case "rest":
+      return sql`update target_cursors set attempts = 0, first_tried_at = null, retry_at = null, held_until = null,
+        held_by = null where ${ours} ${returning}`;
+    default:
+      throw new Error(`There is no step ${step satisfies never}`);
+  }
+}
+
+/** Gives a cursor back. Answers whether events wait: some may have been written while it was held. */
+export async function releaseCursor({ db }: Pick<Context, "db">, cursor: HeldCursor): Promise<boolean> {
+  const [row] = await db.prepared<{ waits: boolean }>(sql`
+    update target_cursors set held_until = null, held_by = null where ${OURS(cursor)} returning wanted_id > done_id as waits`);
+  return row?.waits ?? false;
+}
+
+/** The targets for which something waits that may be tried now, and that nobody is at. */
+export async function dueTargets({ db, clock }: Pick<Context, "db" | "clock">): Promise<number[]> {
+  const now = clock.now();
+  const rows = await db.query<{ id: number }>(sql`
+    select t.id::float8 as id from targets t where
+      (t.active and t.disabled_at is null and exists (select from target_cursors c where c.target_id = t.id
+        and c.wanted_id > c.done_id and (c.retry_at is null or c.retry_at <= ${now})
+        and (c.held_until is null or c.held_until <= ${now})))
+      or exists (select from target_asks a where a.target_id = t.id and (a.held_until is null or a.held_until <= ${now}))
+    order by t.id`);
+  return rows.map(({ id }) => id);
+}

@@ -1,0 +1,101 @@
+import type { Queries, Transaction } from "../../db/database.ts";
+import { sql } from "../../db/sql.ts";
+import { together } from "../../db/together.ts";
+import type { Context } from "../context.ts";
+
+/** A delivery that is settled in the same transaction, and what it concerns. */
+export interface Told {
+  deliveryId: string;
+  /** Null: no repository. */
+  repositoryId: number | null;
+  /** The owner that the payload names. Of a repository that we know, the stored owner counts. */
+  ownerId: number | null;
+}
+
+/** Stands in `events.repository_id` for what concerns no repository. */
+const NO_REPOSITORY = 0;
+
+/** Whether anybody wants to hear of anything. */
+export async function hasTargets(queries: Queries): Promise<boolean> {
+  const [row] = await queries.prepared<{ any: boolean }>(sql`select exists (select from targets where active) as any`);
+  return row?.any ?? false;
+}
+
+/**
+ * Writes what was settled into the ordered log, and answers the targets that have to be woken after the commit. Readers ask
+ * Postgres how repositories stand, so a read that begins after the commit shows what the event tells.
+ *
+ * It takes a lock per repository until the commit, so that a cursor that has passed a place never misses an earlier one.
+ * Call it last: then writers of one repository wait for each other only there.
+ */
+export async function recordEvents(tx: Transaction, told: readonly Told[]): Promise<number[]> {
+  const repositoryIds = told.map(({ repositoryId }) => repositoryId ?? NO_REPOSITORY);
+  const ids = told.map(({ deliveryId }) => deliveryId);
+  const owners = told.map(({ ownerId }) => ownerId);
+  const written = () =>
+    tx.prepared(sql`
+      insert into events (repository_id, guid, delivery_id, event, action, owner_id, received_at)
+        select x.repository_id, d.guid, d.id, d.event, d.action, coalesce(r.owner_id, x.owner_id), d.received_at
+          from unnest(${sql.array(ids, "uuid")}, ${sql.array(repositoryIds, "bigint")}, ${sql.array(owners, "bigint")})
+            as x(id, repository_id, owner_id)
+          join deliveries d on d.id = x.id left join repositories r on r.id = x.repository_id
+        on conflict (repository_id, guid) do nothing`);
+  const [, , woken] = await together([lock(tx, repositoryIds), written(), place(tx, repositoryIds)]);
+  return woken;
+}
+
+/** Places what waits although nothing holds it up any more: a delivery before it has failed for good. Answers whom to wake. */
+export async function placeHeld({ db }: Pick<Context, "db">): Promise<number[]> {
+  const held = await db.query<{ repository_id: string }>(
+    sql`select distinct repository_id from events where id is null order by repository_id limit ${MOST_HELD}`,
+  );
+  if (held.length === 0) return [];
+  const repositoryIds = held.map(({ repository_id }) => Number(repository_id));
+  return await db.transaction(async (tx) => {
+    const [, woken] = await together([lock(tx, repositoryIds), place(tx, repositoryIds)]);
+    return woken;
+  });
+}
+
+/** Of one call; the scheduler asks again within seconds. */
+const MOST_HELD = 1_000;
+
+/** In one order, so that two transactions with the same repositories never wait for each other in a circle. */
+async function lock(tx: Transaction, repositoryIds: readonly number[]): Promise<void> {
+  await tx.prepared(sql`select pg_advisory_xact_lock(key) from (
+    select distinct hashtextextended('tain events ' || id, 0) as key
+      from unnest(${sql.array(repositoryIds, "bigint")}) as x(id) order by key) keys`);
+}
+
+/**
+ * Gives events their places in the order of receipt. Deliveries are applied in batches, side by side, so a later one may be
+ * settled first: it waits for those that came before it. A statement of its own: it has to see what the lock's holder before
+ * us has written.
+ */
+async function place(tx: Transaction, repositoryIds: readonly number[]): Promise<number[]> {
+  const rows = await tx.prepared<{ target_id: string }>(sql`
+    with ready as (
+      select e.repository_id, e.guid from events e
+        where e.id is null and e.repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[]) and not exists (
+          select from deliveries p where p.status = 'pending' and p.received_at <= e.received_at
+            and coalesce(p.repository_id, ${NO_REPOSITORY}) = e.repository_id
+            and (p.received_at, p.id) < (e.received_at, e.delivery_id))
+        order by e.received_at, e.delivery_id
+    ), placed as (
+      update events e set id = r.place from (select *, nextval('event_place') as place from ready) r
+        where e.repository_id = r.repository_id and e.guid = r.guid
+        returning e.repository_id, e.id, e.event, e.owner_id
+    ), wanted as (
+      insert into target_cursors (target_id, repository_id, done_id, wanted_id)
+        select t.id, p.repository_id, min(p.id) - 1, max(p.id) from placed p
+          join targets t on t.active and t.events && array['*', p.event] and (t.scope = 'everything'
+            or (t.scope = 'repository' and t.scope_id = p.repository_id)
+            or (t.scope = 'organization' and t.scope_id = p.owner_id))
+          group by t.id, p.repository_id order by t.id, p.repository_id
+        on conflict (target_id, repository_id) do update set wanted_id = excluded.wanted_id,
+          done_id = case when target_cursors.wanted_id > target_cursors.done_id
+            then target_cursors.done_id else excluded.done_id end
+        returning target_id, coalesce(old.wanted_id > old.done_id, false) as was_pending
+    ) select distinct target_id from wanted where not was_pending`);
+  return rows.map(({ target_id }) => Number(target_id));
+}

@@ -1,0 +1,125 @@
+import { Agent, type Dispatcher } from "undici";
+import type { Context } from "../context.ts";
+import { guardedLookup, type Resolve, requireAdmitted, TargetRefusedError } from "./address-guard.ts";
+import type { TargetRequest } from "./request.ts";
+
+/** GitHub gives a target ten seconds, from the connect to the answer. */
+const TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** What of an answer is kept, to show it to the target's owner. */
+const KEPT_BYTES = 4_096;
+/** A longer answer is cut off, and its connection closed. */
+const MOST_BYTES = 65_536;
+const MOST_HEADER_BYTES = 16_384;
+
+/** What came of one request. */
+export interface Outcome {
+  /** "OK", or what went wrong, in the service's words. */
+  status: string;
+  /** 502: it could not be reached; 504: it took too long. */
+  statusCode: number;
+  /** Why it could not be reached, in words for its owner; null: it answered. */
+  reason: string | null;
+  headers: Record<string, string>;
+  /** The beginning of the answer's body; null: there was none. */
+  body: string | null;
+  /** Not before then it wants to be asked again, in ms from now; null: it does not say. */
+  retryAfterMs: number | null;
+}
+
+export function isAccepted({ statusCode, reason }: Pick<Outcome, "statusCode" | "reason">): boolean {
+  return reason === null && statusCode >= 200 && statusCode < 300;
+}
+
+/** Makes requests of targets. Each connection is judged by the address that it leads to; redirects are not followed. */
+export class TargetClient {
+  readonly #ctx: Pick<Context, "config" | "clock">;
+  readonly #checked: Agent;
+  readonly #unchecked: Agent;
+
+  constructor(ctx: Pick<Context, "config" | "clock">, resolve?: Resolve) {
+    this.#ctx = ctx;
+    const lookup = guardedLookup(ctx.config.targetsAllowed, resolve);
+    const open = (rejectUnauthorized: boolean) =>
+      new Agent({
+        connect: { lookup, timeout: CONNECT_TIMEOUT_MS, rejectUnauthorized },
+        allowH2: false,
+        pipelining: 1,
+        headersTimeout: TIMEOUT_MS,
+        bodyTimeout: TIMEOUT_MS,
+        maxHeaderSize: MOST_HEADER_BYTES,
+      });
+    this.#checked = open(true);
+    this.#unchecked = open(false);
+  }
+
+  /** Never throws for what a target does. */
+  async post(to: { url: string; insecureSsl: boolean }, { headers, body }: TargetRequest): Promise<Outcome> {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    try {
+      requireAdmitted(this.#ctx.config.targetsAllowed, to.url);
+      const { origin, pathname, search } = new URL(to.url);
+      const agent = to.insecureSsl ? this.#unchecked : this.#checked;
+      const answer = await agent.request({ origin, path: pathname + search, method: "POST", headers, body, signal });
+      return await this.#heard(answer);
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      return failureOf(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#checked.destroy(), this.#unchecked.destroy()]);
+  }
+
+  async #heard({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<Outcome> {
+    const isGood = statusCode >= 200 && statusCode < 300;
+    return {
+      status: isGood ? "OK" : `Invalid HTTP Response: ${statusCode}`,
+      statusCode,
+      reason: null,
+      headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value].flat().join(", ")])),
+      body: await beginningOf(body),
+      retryAfterMs: waitOf(headers["retry-after"], this.#ctx.clock.now()),
+    };
+  }
+}
+
+/** The status has said what came of the request, so a body that breaks off changes nothing. */
+async function beginningOf(body: Dispatcher.ResponseData["body"]): Promise<string | null> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const part of body) {
+      const bytes = Buffer.from(part);
+      if (length < KEPT_BYTES) parts.push(bytes.subarray(0, KEPT_BYTES - length));
+      length += bytes.length;
+      if (length > MOST_BYTES) break;
+    }
+  } catch {
+    // What came before it broke off is kept.
+  }
+  // Postgres text holds no NUL.
+  return length === 0 ? null : Buffer.concat(parts).toString("utf8").replaceAll("\0", "\ufffd");
+}
+
+/** How long a `Retry-After` asks to wait: seconds, or a date. Pure. */
+export function waitOf(header: string | string[] | undefined, now: Date): number | null {
+  const [text = ""] = [header].flat();
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? null : Math.max(0, at - now.getTime());
+}
+
+function failureOf(error: Error): Outcome {
+  const nothing = { headers: {}, body: null, retryAfterMs: null };
+  const cause = error.cause instanceof Error ? error.cause : error;
+  const reason = cause instanceof TargetRefusedError ? cause.message : `${cause.name}: ${cause.message}`;
+  const isLate = error.name === "TimeoutError" || /^UND_ERR_(HEADERS|BODY)_TIMEOUT$/.test(codeOf(error));
+  if (isLate) return { ...nothing, status: "timed out", statusCode: 504, reason: "it did not answer within 10 s" };
+  return { ...nothing, status: "failed to connect to host", statusCode: 502, reason };
+}
+
+function codeOf(error: Error): string {
+  return "code" in error && typeof error.code === "string" ? error.code : "";
+}

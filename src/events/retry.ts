@@ -1,0 +1,23 @@
+import { type Backoff, waitAfterMs } from "../operations/backoff.ts";
+import type { HeldCursor, Step } from "./cursors.ts";
+import type { Outcome } from "./post.ts";
+
+/** After some eleven failures an event is tried once an hour. */
+const BACKOFF: Backoff = { firstMs: 2_000, longestMs: 3_600_000 };
+
+/**
+ * What follows when a target has not accepted an event. It is tried again for `retryForMs`. Then, if the target has accepted
+ * others meanwhile, the event is given up; if it has accepted nothing, the target is at fault and rests. Pure.
+ */
+export function afterFailure(
+  { attempts, firstTriedAt }: Pick<HeldCursor, "attempts" | "firstTriedAt">,
+  { retryAfterMs }: Pick<Outcome, "retryAfterMs">,
+  at: { eventId: number; now: Date; acceptedAt: Date | null; retryForMs: number; random: () => number },
+): Step {
+  const { now, acceptedAt, retryForMs } = at;
+  if (firstTriedAt !== null && now.getTime() - firstTriedAt.getTime() >= retryForMs)
+    return acceptedAt !== null && acceptedAt > firstTriedAt ? { to: "next", doneId: at.eventId } : { to: "rest" };
+  const askedMs = Math.min(retryAfterMs ?? 0, retryForMs);
+  const waitMs = Math.max(waitAfterMs(attempts + 1, BACKOFF, at.random), askedMs);
+  return { to: "again", retryAt: new Date(now.getTime() + waitMs) };
+}

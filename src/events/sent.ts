@@ -1,0 +1,112 @@
+import { type Sql, sql } from "../../db/sql.ts";
+import type { Context } from "../context.ts";
+import type { Outcome } from "./post.ts";
+import type { TargetRequest } from "./request.ts";
+import type { Target } from "./target.ts";
+
+/** One request that was made of a target. */
+export interface Sent {
+  id: number;
+  guid: string;
+  event: string;
+  action: string | null;
+  repositoryId: number | null;
+  deliveredAt: Date;
+  redelivery: boolean;
+  durationMs: number;
+  status: string;
+  statusCode: number;
+}
+
+export interface SentInFull extends Sent {
+  url: string;
+  requestHeaders: Record<string, string>;
+  responseHeaders: Record<string, string>;
+  responseBody: string | null;
+  /** Null: it is no longer kept. */
+  payload: Buffer | null;
+}
+
+/** What is noted of a request beside its outcome. */
+export interface Sending {
+  guid: string;
+  event: string;
+  action: string | null;
+  repositoryId: number | null;
+  deliveryId: string | null;
+  /** Of what no delivery holds. */
+  payload: Buffer | null;
+  redelivery: boolean;
+  sentAt: Date;
+  durationMs: number;
+}
+
+/** A statement that notes a request, to stand in a `with` beside what follows from its outcome. */
+export function noteSent(
+  { id, url }: Pick<Target, "id" | "url">,
+  sending: Sending,
+  { headers }: Pick<TargetRequest, "headers">,
+  { status, statusCode, reason, headers: answered, body }: Outcome,
+): Sql {
+  const { guid, event, action, repositoryId, deliveryId, payload, redelivery, sentAt, durationMs } = sending;
+  return sql`insert into target_deliveries (target_id, guid, event, action, repository_id, delivery_id, payload,
+      delivered_at, redelivery, duration_ms, status, status_code, url, request_headers, response_headers, response_body)
+    values (${id}, ${guid}, ${event}, ${action}, ${repositoryId}, ${deliveryId}, ${payload}, ${sentAt}, ${redelivery},
+      ${Math.round(durationMs)}, ${status}, ${statusCode}, ${url}, ${JSON.stringify(headers)}, ${JSON.stringify(answered)},
+      ${body ?? reason})`;
+}
+
+const COLUMNS = sql`id::float8 as id, guid, event, action, repository_id::float8 as "repositoryId",
+  delivered_at as "deliveredAt", redelivery, duration_ms as "durationMs", status, status_code as "statusCode"`;
+
+/** Of one target, the newest first. `before`: only those behind this one; `isAccepted`: only those, or the others. */
+export async function listSent(
+  { db }: Pick<Context, "db">,
+  targetId: number,
+  { limit, before = null, isAccepted = null }: { limit: number; before?: number | null; isAccepted?: boolean | null },
+): Promise<Sent[]> {
+  return await db.query<Sent>(sql`select ${COLUMNS} from target_deliveries where target_id = ${targetId}
+      and (${before}::bigint is null or id < ${before})
+      and (${isAccepted}::boolean is null or (status_code between 200 and 399) = ${isAccepted})
+    order by id desc limit ${limit}`);
+}
+
+/** The last of each of these targets, by its id. */
+export async function lastSent(
+  { db }: Pick<Context, "db">,
+  targetIds: readonly number[],
+): Promise<Map<number, Pick<Sent, "status" | "statusCode">>> {
+  const rows = await db.query<{ targetId: number } & Pick<Sent, "status" | "statusCode">>(sql`
+    select t.id::float8 as "targetId", s.status, s.status_code as "statusCode"
+      from unnest(${targetIds}::bigint[]) as t(id) cross join lateral
+        (select status, status_code from target_deliveries where target_id = t.id order by id desc limit 1) s`);
+  return new Map(rows.map(({ targetId, ...last }) => [targetId, last]));
+}
+
+export async function findSent({ db }: Pick<Context, "db">, targetId: number, id: number): Promise<SentInFull | null> {
+  const [row] = await db.query<SentInFull>(sql`select ${COLUMNS}, url, request_headers as "requestHeaders",
+      response_headers as "responseHeaders", response_body as "responseBody",
+      sent_payload(target_id, id) as payload
+    from target_deliveries where target_id = ${targetId} and id = ${id}`);
+  return row ?? null;
+}
+
+const BATCH_SIZE = 1_000;
+
+/** Forgets requests that were made before `DELIVERY_RETENTION`. Answers how many went. */
+export async function pruneSent(
+  { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
+  signal?: AbortSignal,
+): Promise<number> {
+  const before = new Date(clock.now().getTime() - config.deliveryRetentionMs);
+  let pruned = 0;
+  while (!signal?.aborted) {
+    const count = await db.count(sql`with doomed as (
+        select target_id, id from target_deliveries where delivered_at < ${before}
+          order by delivered_at limit ${BATCH_SIZE} for update skip locked
+      ) delete from target_deliveries s using doomed where s.target_id = doomed.target_id and s.id = doomed.id`);
+    pruned += count;
+    if (count < BATCH_SIZE) break;
+  }
+  return pruned;
+}

@@ -1,0 +1,161 @@
+import { sql } from "../../db/sql.ts";
+import { seal, sealingKey, unseal } from "../config/sealing.ts";
+import type { Context } from "../context.ts";
+
+/** What a target hears of, by upstream's id. */
+export interface Scope {
+  kind: "repository" | "organization" | "everything";
+  /** 0 for everything. */
+  id: number;
+}
+
+/** What its owner says of a target. */
+export interface TargetConfig {
+  url: string;
+  contentType: "json" | "form";
+  insecureSsl: boolean;
+  /** Null: requests are not signed. */
+  secret: string | null;
+  /** `*` is all. */
+  events: readonly string[];
+  active: boolean;
+}
+
+/** Where events are sent. */
+export interface Target extends Omit<TargetConfig, "secret"> {
+  id: number;
+  scope: Scope;
+  madeBy: "api" | "operator";
+  /** Encrypted; null: it has none. */
+  sealedSecret: Buffer | null;
+  createdAt: Date;
+  updatedAt: Date;
+  /** To the minute; null: it never accepted a request. */
+  acceptedAt: Date | null;
+  /** It accepted nothing for long: nothing is sent, and what happens meanwhile waits. */
+  disabledAt: Date | null;
+  problem: string | null;
+}
+
+interface TargetRow extends Omit<Target, "id" | "scope"> {
+  id: string;
+  scope: Scope["kind"];
+  scopeId: string;
+}
+
+const COLUMNS = sql`id, scope, scope_id as "scopeId", made_by as "madeBy", url, content_type as "contentType",
+  insecure_ssl as "insecureSsl", secret as "sealedSecret", events, active, created_at as "createdAt",
+  updated_at as "updatedAt", accepted_at as "acceptedAt", disabled_at as "disabledAt", problem`;
+
+function targetOf({ id, scope, scopeId, ...rest }: TargetRow): Target {
+  return { ...rest, id: Number(id), scope: { kind: scope, id: Number(scopeId) } };
+}
+
+/** Those of one scope, or all of them; the oldest first. */
+export async function listTargets({ db }: Pick<Context, "db">, scope?: Scope): Promise<Target[]> {
+  const within = scope ? sql`where scope = ${scope.kind} and scope_id = ${scope.id}` : sql``;
+  const rows = await db.query<TargetRow>(sql`select ${COLUMNS} from targets ${within} order by id`);
+  return rows.map(targetOf);
+}
+
+/** `scope`: only if it is of that one. */
+export async function findTarget({ db }: Pick<Context, "db">, id: number, scope?: Scope): Promise<Target | null> {
+  const [row] = await db.prepared<TargetRow>(sql`select ${COLUMNS} from targets where id = ${id}`);
+  const target = row ? targetOf(row) : null;
+  const isOf = !scope || (target?.scope.kind === scope.kind && target.scope.id === scope.id);
+  return isOf ? target : null;
+}
+
+export async function createTarget(
+  { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
+  { scope, madeBy, ...given }: TargetConfig & { scope: Scope; madeBy: Target["madeBy"] },
+): Promise<Target> {
+  const now = clock.now();
+  const [row] = await db.query<TargetRow>(sql`
+    insert into targets (scope, scope_id, made_by, url, content_type, insecure_ssl, secret, events, active, created_at,
+        updated_at)
+      values (${scope.kind}, ${scope.id}, ${madeBy}, ${given.url}, ${given.contentType}, ${given.insecureSsl},
+        ${sealed(config, given.secret)}, ${given.events}, ${given.active}, ${now}, ${now}) returning ${COLUMNS}`);
+  if (!row) throw new Error("A target was not stored");
+  return targetOf(row);
+}
+
+/**
+ * Changes what is given, and leaves the rest. Enabling a disabled target sends what has waited. After a pause that its owner
+ * wished, nothing has waited. Null: there is no such target.
+ */
+export async function changeTarget(
+  { db, clock, config }: Pick<Context, "db" | "clock" | "config">,
+  id: number,
+  change: Partial<TargetConfig>,
+): Promise<Target | null> {
+  const { url = null, contentType = null, insecureSsl = null, events = null, active = null } = change;
+  return await db.transaction(async (tx) => {
+    // Before the target's own row, as all others lock them: so nobody waits in a circle.
+    if (active === true)
+      await tx.query(sql`delete from target_cursors where target_id = ${id}
+        and exists (select from targets where id = ${id} and not active)`);
+    const secret = change.secret === undefined ? sql`secret` : sql`${sealed(config, change.secret)}::bytea`;
+    const enabled = active === true;
+    const [row] = await tx.query<TargetRow>(sql`update targets set url = coalesce(${url}, url),
+        content_type = coalesce(${contentType}, content_type), insecure_ssl = coalesce(${insecureSsl}::boolean, insecure_ssl),
+        secret = ${secret}, events = coalesce(${events}::text[], events), active = coalesce(${active}::boolean, active),
+        disabled_at = case when ${enabled} then null else disabled_at end,
+        problem = case when ${enabled} then null else problem end, updated_at = ${clock.now()}
+      where id = ${id} returning ${COLUMNS}`);
+    return row ? targetOf(row) : null;
+  });
+}
+
+/** With everything that is known of what was sent to it. Answers whether there was one. */
+export async function removeTarget({ db }: Pick<Context, "db">, id: number): Promise<boolean> {
+  return await db.transaction(async (tx) => {
+    // First, as above.
+    await tx.query(sql`delete from target_cursors where target_id = ${id}`);
+    return (await tx.count(sql`delete from targets where id = ${id}`)) > 0;
+  });
+}
+
+/** A secret cannot be read with any WEBHOOK_SECRET that is set. */
+export class SealedSecretError extends Error {
+  override name = "SealedSecretError";
+}
+
+const PURPOSE = "tain targets";
+
+function sealed({ webhookSecrets }: Context["config"], secret: string | null): Buffer | null {
+  return secret === null ? null : seal(sealingKey(webhookSecrets[0] ?? "", PURPOSE), PURPOSE, secret);
+}
+
+/**
+ * What requests to the target are signed with; null: nothing. What an older WEBHOOK_SECRET sealed is sealed anew, so that
+ * the older one can be dropped.
+ * @throws SealedSecretError
+ */
+export async function secretOf(
+  { db, config }: Pick<Context, "db" | "config">,
+  { id, sealedSecret }: Pick<Target, "id" | "sealedSecret">,
+): Promise<string | null> {
+  if (sealedSecret === null) return null;
+  for (const [at, webhookSecret] of config.webhookSecrets.entries()) {
+    const secret = tryUnseal(webhookSecret, sealedSecret);
+    if (secret === null) continue;
+    if (at > 0)
+      await db.query(
+        sql`update targets set secret = ${sealed(config, secret)} where id = ${id} and secret = ${sealedSecret}`,
+      );
+    return secret;
+  }
+  throw new SealedSecretError(
+    "Its secret was encrypted with a WEBHOOK_SECRET that is no longer set: set that one beside the present one, or give the target its secret again",
+  );
+}
+
+function tryUnseal(webhookSecret: string, sealedSecret: Buffer): string | null {
+  try {
+    return unseal(sealingKey(webhookSecret, PURPOSE), PURPOSE, sealedSecret);
+  } catch {
+    // Another key's: whoever asks tries the next one, and says so when none is left.
+    return null;
+  }
+}

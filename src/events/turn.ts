@@ -1,0 +1,236 @@
+import { randomUUID } from "node:crypto";
+import { sql } from "../../db/sql.ts";
+import type { Context } from "../context.ts";
+import { takeAsk } from "./asks.ts";
+import {
+  HELD_MS,
+  type HeldCursor,
+  type NextEvent,
+  nextEvents,
+  releaseCursor,
+  type Step,
+  stepOf,
+  takeCursor,
+} from "./cursors.ts";
+import { isAccepted, type Outcome, type TargetClient } from "./post.ts";
+import { type Message, requestTo, type TargetRequest } from "./request.ts";
+import { afterFailure } from "./retry.ts";
+import { noteSent, type Sending } from "./sent.ts";
+import { findTarget, SealedSecretError, secretOf, type Target } from "./target.ts";
+
+/** The repositories whose events a target is told of at once. Within each they come one after the other. */
+const LANES = 4;
+/** Then others have their turn. */
+const TURN_MS = 5_000;
+
+type Telling = Pick<Context, "config" | "db" | "clock" | "random" | "log">;
+
+/** One turn of one target, on its way. */
+interface Turn {
+  name: string;
+  isOver: () => boolean;
+  accepted: number;
+  /** When the first event that failed is tried again. */
+  retryAt: Date | null;
+}
+
+/**
+ * Sends a target what waits for it: first what was asked for, then the events, in order within each repository. Answers
+ * whether there is more that it could be sent now.
+ *
+ * Everything stands in Postgres: a process that dies leaves its cursors to others once `HELD_MS` are over, and at most the
+ * event that it was just sending is sent twice.
+ */
+export async function sendTo(
+  ctx: Telling,
+  client: TargetClient,
+  targetId: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const begun = performance.now();
+  const turn: Turn = {
+    name: randomUUID(),
+    isOver: () => signal.aborted || performance.now() - begun > TURN_MS,
+    accepted: 0,
+    retryAt: null,
+  };
+  await sendAsked(ctx, client, targetId, turn);
+  await Promise.all(Array.from({ length: LANES }, () => runLane(ctx, client, targetId, turn)));
+  if (turn.retryAt && turn.accepted === 0) await postpone(ctx, targetId, turn.retryAt);
+  return turn.isOver();
+}
+
+async function sendAsked(ctx: Telling, client: TargetClient, targetId: number, turn: Turn): Promise<void> {
+  while (!turn.isOver()) {
+    const ask = await takeAsk(ctx, targetId, HELD_MS);
+    const target = ask && (await findTarget(ctx, targetId));
+    if (!ask || !target) return;
+    const payload = ask.payload ?? (await payloadOf(ctx, ask.deliveryId));
+    const drop = sql`delete from target_asks where id = ${ask.id}`;
+    if (payload === null) {
+      await ctx.db.query(drop);
+      continue;
+    }
+    const tried = await tryOnce(ctx, client, target, { ...ask, eventId: null, payload });
+    if (tried === null) return;
+    await note(ctx, target, tried, { ...ask, ...timesOf(tried) }, drop);
+  }
+}
+
+async function runLane(ctx: Telling, client: TargetClient, targetId: number, turn: Turn): Promise<void> {
+  while (!turn.isOver()) {
+    // As its owner wants it now.
+    const target = await findTarget(ctx, targetId);
+    if (!target?.active || target.disabledAt !== null) return;
+    const cursor = await takeCursor(ctx, targetId, turn.name);
+    if (!cursor) return;
+    const isLeft = await sendNext(ctx, client, { target, cursor, turn });
+    if (!isLeft) await releaseCursor(ctx, cursor);
+    if (turn.retryAt && turn.accepted === 0) return;
+  }
+}
+
+/** Sends the next events of one repository. Answers whether the cursor is given back already. */
+async function sendNext(
+  ctx: Telling,
+  client: TargetClient,
+  { target, cursor, turn }: { target: Target; cursor: HeldCursor; turn: Turn },
+): Promise<boolean> {
+  for (const event of await nextEvents(ctx, cursor)) {
+    if (turn.isOver()) return false;
+    const isWanted = target.events.includes("*") || target.events.includes(event.event);
+    const payload = isWanted ? await payloadOf(ctx, event.deliveryId) : null;
+    if (isWanted && payload === null)
+      ctx.log.warn({ targetId: target.id, guid: event.guid }, "An event's payload is no longer kept: it is not sent");
+    const step =
+      payload === null
+        ? await take(ctx, cursor, { to: "next", doneId: event.id })
+        : await sendOne(ctx, client, { target, cursor, turn }, event, payload);
+    if (step !== "next") return true;
+  }
+  return false;
+}
+
+async function sendOne(
+  ctx: Telling,
+  client: TargetClient,
+  { target, cursor, turn }: { target: Target; cursor: HeldCursor; turn: Turn },
+  event: NextEvent,
+  payload: Buffer,
+): Promise<Step["to"] | "lost"> {
+  const tried = await tryOnce(ctx, client, target, { ...event, eventId: event.id, payload });
+  if (tried === null) return take(ctx, cursor, { to: "rest" });
+  const { outcome } = tried;
+  const now = ctx.clock.now();
+  const isGood = isAccepted(outcome);
+  const step: Step = isGood
+    ? { to: "next", doneId: event.id }
+    : afterFailure(cursor, outcome, {
+        eventId: event.id,
+        now,
+        // What this turn has accepted may not be noted yet.
+        acceptedAt: turn.accepted > 0 ? now : target.acceptedAt,
+        retryForMs: ctx.config.targetsRetryForMs,
+        random: ctx.random,
+      });
+  // Before the cursor is given back, or another lane would try once more.
+  if (step.to === "rest") await disable(ctx, target, problemOf(cursor, outcome));
+  const sending = {
+    ...event,
+    repositoryId: cursor.repositoryId || null,
+    payload: null,
+    redelivery: cursor.attempts > 0,
+  };
+  const moved = await note(ctx, target, tried, { ...sending, ...timesOf(tried) }, stepOf(cursor, step, now));
+  if (isGood) turn.accepted += 1;
+  else if (step.to === "again") turn.retryAt ??= step.retryAt;
+  else if (step.to === "next")
+    ctx.log.error({ targetId: target.id, guid: event.guid, status: outcome.status }, "An event is given up");
+  return follow(cursor, step, moved);
+}
+
+interface Tried {
+  request: TargetRequest;
+  outcome: Outcome;
+  sentAt: Date;
+  durationMs: number;
+}
+
+const timesOf = ({ sentAt, durationMs }: Tried) => ({ sentAt, durationMs });
+
+/** Null: it cannot be signed, so the target is disabled. */
+async function tryOnce(ctx: Telling, client: TargetClient, target: Target, message: Message): Promise<Tried | null> {
+  let secret: string | null;
+  try {
+    secret = await secretOf(ctx, target);
+  } catch (error) {
+    if (!(error instanceof SealedSecretError)) throw error;
+    await disable(ctx, target, error.message);
+    return null;
+  }
+  const request = await requestTo(target, secret, message);
+  const sentAt = ctx.clock.now();
+  const begun = performance.now();
+  const outcome = await client.post(target, request);
+  return { request, outcome, sentAt, durationMs: performance.now() - begun };
+}
+
+/** Notes a request together with what follows from it: a process that dies has done both or neither. */
+async function note(
+  ctx: Telling,
+  target: Target,
+  { request, outcome, sentAt }: Tried,
+  sending: Sending,
+  follows: ReturnType<typeof sql>,
+): Promise<MovedCursor | undefined> {
+  const accepted = isAccepted(outcome)
+    ? sql`, accepted as (update targets set accepted_at = ${sentAt} where id = ${target.id}
+        and (accepted_at is null or accepted_at < ${new Date(sentAt.getTime() - ACCEPTED_GRAIN_MS)}))`
+    : sql``;
+  const [moved] = await ctx.db.query<MovedCursor>(
+    sql`with noted as (${noteSent(target, sending, request, outcome)})${accepted} ${follows}`,
+  );
+  return moved;
+}
+
+/** So that a busy target's row is not written with each request. */
+const ACCEPTED_GRAIN_MS = 60_000;
+
+interface MovedCursor {
+  doneId: number;
+  wantedId: number;
+}
+
+async function take(ctx: Telling, cursor: HeldCursor, step: Step): Promise<Step["to"] | "lost"> {
+  const [moved] = await ctx.db.query<MovedCursor>(stepOf(cursor, step, ctx.clock.now()));
+  return follow(cursor, step, moved);
+}
+
+/** "lost": another turn has the cursor, or the target is gone. */
+function follow(cursor: HeldCursor, step: Step, moved: MovedCursor | undefined): Step["to"] | "lost" {
+  if (!moved) return "lost";
+  Object.assign(cursor, moved, { attempts: 0, firstTriedAt: null });
+  return step.to;
+}
+
+/** A target that is away is asked about one repository, not about each of them. */
+async function postpone({ db, clock }: Telling, targetId: number, retryAt: Date): Promise<void> {
+  await db.query(sql`update target_cursors set retry_at = ${retryAt} where target_id = ${targetId}
+    and wanted_id > done_id and (retry_at is null or retry_at <= ${clock.now()}) and held_by is null`);
+}
+
+async function disable({ db, clock, log }: Telling, { id }: Target, problem: string): Promise<void> {
+  await db.query(sql`update targets set disabled_at = ${clock.now()}, problem = ${problem}
+    where id = ${id} and disabled_at is null`);
+  log.error({ targetId: id, problem }, "A target is disabled");
+}
+
+function problemOf({ firstTriedAt }: HeldCursor, { status, reason }: Outcome): string {
+  const since = firstTriedAt?.toISOString() ?? "it was made";
+  return `It has accepted nothing since ${since}. At last: ${reason ?? status}`;
+}
+
+async function payloadOf({ db }: Telling, deliveryId: string | null): Promise<Buffer | null> {
+  const [row] = await db.prepared<{ payload: Buffer }>(sql`select payload from deliveries where id = ${deliveryId}`);
+  return row?.payload ?? null;
+}

@@ -1,0 +1,23 @@
+import { sql } from "../../db/sql.ts";
+import type { Context } from "../context.ts";
+
+/** How much waits for a target. */
+export interface Waiting {
+  /** Repositories of which it has not heard all. */
+  repositories: number;
+  /** When the oldest event that waits was received; null: none waits. */
+  oldestAt: Date | null;
+  /** When the next one is tried that has failed; null: none has. */
+  retryAt: Date | null;
+}
+
+/** By the targets' ids; only those for which something waits. */
+export async function waitingFor({ db }: Pick<Context, "db">): Promise<Map<number, Waiting>> {
+  const rows = await db.query<Waiting & { id: number }>(sql`
+    select c.target_id::float8 as id, count(*)::int as repositories, min(e.received_at) as "oldestAt",
+        min(c.retry_at) as "retryAt"
+      from target_cursors c left join lateral (select received_at from events
+        where repository_id = c.repository_id and id > c.done_id and id <= c.wanted_id order by id limit 1) e on true
+      where c.wanted_id > c.done_id group by c.target_id`);
+  return new Map(rows.map(({ id, ...waiting }) => [id, waiting]));
+}

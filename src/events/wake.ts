@@ -1,0 +1,28 @@
+import type { Context } from "../context.ts";
+import { reasonOf } from "../operations/failure.ts";
+import { enqueueTargets } from "../queues/enqueue.ts";
+import { QueueUnavailableError } from "../queues/queues.ts";
+import { dueTargets } from "./cursors.ts";
+import { placeHeld } from "./log.ts";
+
+/** Wakes targets. With Redis away nothing is lost: what waits stands in Postgres, and `wakeDue` finds it. */
+export async function wake(
+  ctx: Pick<Context, "queues" | "redis" | "log">,
+  targetIds: readonly number[],
+): Promise<void> {
+  if (targetIds.length === 0) return;
+  try {
+    await enqueueTargets(ctx, targetIds);
+  } catch (error) {
+    if (!(error instanceof QueueUnavailableError)) throw error;
+    ctx.log.debug({ targetIds, reason: reasonOf(error) }, "Targets could not be woken; they will be found");
+  }
+}
+
+/** Wakes every target for which something waits that may be tried now. Answers how many. */
+export async function wakeDue(ctx: Pick<Context, "db" | "clock" | "queues" | "redis">): Promise<number> {
+  await placeHeld(ctx);
+  const due = await dueTargets(ctx);
+  await enqueueTargets(ctx, due);
+  return due.length;
+}

@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { openTargetServer } from "../events/target-server.ts";
+import { type ToldRepository, tell } from "../events/tell.ts";
+import { until } from "../support/patience.ts";
+import { openWorld } from "../support/world.ts";
+import { tainOn } from "./tain-on.ts";
+
+test("an operator adds a target, sees what is wrong with it, sends again, enables and removes it", async () => {
+  await using world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 1, pulls: 0 }),
+    env: { TARGETS_ALLOWED: "127.0.0.1" },
+  });
+  await using server = await openTargetServer();
+  await world.mirror(world.first);
+  const tain = (...args: string[]) => tainOn(world, ["targets", ...args], { TARGETS_ALLOWED: "127.0.0.1" });
+  const repository = (await world.get(`/repos/${world.first}`)).body as ToldRepository;
+
+  expect((await tain("list")).stdout).toBe("There are no targets: `tain targets add URL` makes one\n");
+  const refused = await tainOn(world, ["targets", "add", server.url]);
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("name its host in TARGETS_ALLOWED")]);
+  const added = await tain("add", server.url, "--for", world.first, "--events", "star", "--json");
+  expect(added.json).toEqual({ id: expect.any(Number), secret: expect.stringMatching(/^[0-9a-f]{48}$/) });
+  const id = String(added.json.id);
+
+  await tell(world, { event: "star", payload: { action: "created", repository } });
+  await server.hears(1);
+  expect(server.heard[0]?.headers["x-hub-signature-256"]).toMatch(/^sha256=/);
+  await until("it is noted", async () => (await tain("list", "--json")).json.targets[0].lastStatus === "OK");
+  const listed = await tain("list");
+  expect(listed.stdout).not.toContain(added.json.secret);
+  const [head = "", line = ""] = listed.stdout.split("\n");
+  expect(head).toMatch(/^ID +FOR +SENDS TO +EVENTS +MADE BY +STATE +LAST ANSWER +WAITS$/);
+  expect(line).toMatch(new RegExp(`^${id} +${world.first} +${server.url} +star +operator +on +OK +-$`));
+  expect(await tain("check")).toMatchObject({ code: 0, stdout: "Nothing is wrong with 1 target\n" });
+
+  // As the worker would, were the setting taken back.
+  const checked = await tainOn(world, ["targets", "check"]);
+  expect([checked.code, checked.stdout]).toEqual([1, expect.stringContaining("TARGETS_ALLOWED does not name it")]);
+  expect(await tain("enable", id)).toMatchObject({ code: 0, stdout: `Target ${id} is sent to again\n` });
+  expect((await tain("resend", id, "999")).code).toBe(1);
+  expect((await tain("remove", id)).code).toBe(0);
+  expect(await tain("remove", id)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`There is no target ${id}`),
+  });
+});

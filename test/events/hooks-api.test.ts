@@ -1,0 +1,228 @@
+import { verify } from "@octokit/webhooks-methods";
+import { Octokit } from "octokit";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createApiToken } from "../../src/api/callers/tokens.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { askAt } from "../support/asking.ts";
+import { until } from "../support/patience.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+import { openTargetServer, type TargetServer } from "./target-server.ts";
+import { type ToldRepository, tell } from "./tell.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are picked from, not trusted
+type Body = any;
+
+let world: TestWorld;
+let server: TargetServer;
+let octokit: Octokit;
+let owner: string;
+let repo: string;
+let path: string;
+let repository: ToldRepository;
+
+const ADMIN = "ghp_admin";
+const READER = "ghp_reader";
+
+beforeAll(async () => {
+  world = await openWorld({
+    fill: (simulator) => {
+      generateWorld(simulator.world, { seed: 7, repositories: 1, issues: 3, pulls: 0 });
+      simulator.tokens.create({ token: ADMIN, login: "an-admin", repositories: "all" });
+      simulator.tokens.create({ token: READER, login: "a-reader", repositories: "all", write: false });
+    },
+    env: { TARGETS_ALLOWED: "127.0.0.1", AUTH_MODE: "both" },
+  });
+  await world.mirror(world.first);
+  [owner = "", repo = ""] = world.first.split("/");
+  path = `/repos/${world.first}/hooks`;
+  repository = (await world.get(`/repos/${world.first}`)).body as ToldRepository;
+  server = await openTargetServer();
+  octokit = new Octokit({ auth: ADMIN, baseUrl: world.url, retry: { enabled: false }, throttle: { enabled: false } });
+});
+afterAll(async () => {
+  await server?.[Symbol.asyncDispose]();
+  await world?.[Symbol.asyncDispose]();
+});
+
+const ask = (method: string, at: string, body?: object, token: string | null = ADMIN) =>
+  askAt(world.url, method, at, { token, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+
+test("a hook lives through octokit: made and pinged, listed, delivered to, changed, sent again, removed", async () => {
+  const secret = "of the hook alone";
+  const config = { url: server.url, content_type: "json", secret };
+  const made = await octokit.rest.repos.createWebhook({ owner, repo, events: ["star"], config });
+  const { id: hook_id } = made.data;
+  const url = `${world.url}${path}/${hook_id}`;
+  expect(made).toMatchObject({ status: 201, headers: { location: url, etag: expect.any(String) } });
+  const shown = { content_type: "json", insecure_ssl: "0", secret: "********", url: server.url };
+  expect(made.data).toEqual({
+    ...{ type: "Repository", id: hook_id, name: "web", active: true, events: ["star"], config: shown },
+    ...{ updated_at: expect.stringMatching(/^[\d-]+T[\d:]+Z$/), created_at: expect.stringMatching(/^[\d-]+T[\d:]+Z$/) },
+    ...{ url, test_url: `${url}/test`, ping_url: `${url}/pings`, deliveries_url: `${url}/deliveries` },
+    last_response: { code: null, status: "unused", message: null },
+  });
+
+  await until("the ping arrives", async () => server.pings.length === 1);
+  const [ping] = server.pings;
+  expect(ping?.payload).toMatchObject({ hook_id, hook: { id: hook_id }, repository: { id: repository.id } });
+  expect(ping?.payload.sender).toMatchObject({ login: "an-admin" });
+  expect(ping?.body).not.toContain(secret);
+  await expect(verify(secret, ping?.body ?? "", String(ping?.headers["x-hub-signature-256"]))).resolves.toBe(true);
+
+  const guid = await tell(world, { event: "star", payload: { action: "created", repository } });
+  await server.hears(1);
+  await tell(world, { event: "watch", payload: { action: "started", repository } });
+  const sent = () => octokit.rest.repos.listWebhookDeliveries({ owner, repo, hook_id });
+  await until("both are noted", async () => (await sent()).data.length === 2);
+  const [star, first] = (await sent()).data;
+  expect(first).toMatchObject({ event: "ping", status: "OK", status_code: 200, redelivery: false });
+  expect(star).toMatchObject({ guid, event: "star", action: "created", repository_id: repository.id, url: "" });
+  const delivery_id = star?.id ?? 0;
+  const whole = await octokit.rest.repos.getWebhookDelivery({ owner, repo, hook_id, delivery_id });
+  expect(whole.data).toMatchObject({
+    ...{ url: server.url, request: { payload: { action: "created", repository: { id: repository.id } } } },
+    response: { payload: null, headers: expect.any(Object) },
+  });
+
+  expect((await octokit.rest.repos.redeliverWebhookDelivery({ owner, repo, hook_id, delivery_id })).status).toBe(202);
+  await server.hears(2);
+  expect(server.heard.map((heard) => heard.guid)).toEqual([guid, guid]);
+  await until("it is noted", async () => (await sent()).data.length === 3);
+  expect((await sent()).data[0]).toMatchObject({ guid, redelivery: true });
+  const paged = await ask("GET", `${path}/${hook_id}/deliveries?per_page=2`);
+  const next = /<([^>]+)>; rel="next"/.exec(paged.headers.get("link") ?? "")?.[1] ?? "";
+  expect(new URL(next).searchParams.get("cursor")).toBe(`v1_${delivery_id}`);
+  const rest = await ask("GET", next.slice(world.url.length));
+  expect(rest.body.map(({ event }: Body) => event)).toEqual(["ping"]);
+
+  const { data: patched } = await octokit.rest.repos.updateWebhook({ owner, repo, hook_id, add_events: ["watch"] });
+  expect(patched).toMatchObject({ events: ["star", "watch"], config: { secret: "********" } });
+  expect(patched.last_response).toEqual({ code: 200, status: "active", message: "OK" });
+  // GitHub docs: a config without the secret removes it; that of /config keeps what it does not name.
+  await octokit.rest.repos.updateWebhookConfigForRepo({ owner, repo, hook_id, content_type: "form" });
+  const kept = await octokit.rest.repos.getWebhookConfigForRepo({ owner, repo, hook_id });
+  expect(kept.data).toEqual({ ...shown, content_type: "form" });
+  const dropped = await octokit.rest.repos.updateWebhook({ owner, repo, hook_id, config: { url: server.url } });
+  expect(dropped.data.config).toEqual({ content_type: "form", insecure_ssl: "0", url: server.url });
+
+  expect((await octokit.rest.repos.listWebhooks({ owner, repo })).data.map(({ id }) => id)).toEqual([hook_id]);
+  expect((await octokit.rest.repos.pingWebhook({ owner, repo, hook_id })).status).toBe(204);
+  expect((await octokit.rest.repos.testPushWebhook({ owner, repo, hook_id })).status).toBe(204);
+  await until("the ping arrives", async () => server.pings.length === 2);
+  expect((await octokit.rest.repos.deleteWebhook({ owner, repo, hook_id })).status).toBe(204);
+  expect((await ask("GET", `${path}/${hook_id}`)).status).toBe(404);
+  expect((await octokit.rest.repos.listWebhooks({ owner, repo })).data).toEqual([]);
+  // Upstream knows of none of this.
+  expect((await askAt(world.simulator.url, "GET", path, { token: ADMIN })).body).toEqual([]);
+});
+
+const hook = (config: object = {}, more: object = {}) => ({
+  config: { url: "https://ci.example/hook", ...config },
+  ...more,
+});
+const custom = (message: string, field?: string) => ({
+  resource: "Hook",
+  code: "custom",
+  message,
+  ...(field && { field }),
+});
+
+test.each<[string, object, object]>([
+  ["no address", { config: {} }, { resource: "Hook", code: "missing_field", field: "url" }],
+  ["no URL", hook({ url: "ci.example" }), custom("The URL you've entered is not valid.")],
+  [
+    "an address of the machine itself",
+    hook({ url: "http://localhost:3000/" }),
+    custom("url is not supported because it isn't reachable over the public Internet (localhost)", "url"),
+  ],
+  [
+    "an address of the inside",
+    hook({ url: "http://169.254.169.254/latest" }),
+    custom("url is not supported because it isn't reachable over the public Internet (169.254.169.254)", "url"),
+  ],
+  ["an unknown key", hook({ "content-type": "json" }), custom("Invalid config attribute: content-type")],
+  ["another name", hook({}, { name: "cli" }), { resource: "Hook", code: "invalid", field: "name" }],
+  ["another form", hook({ content_type: "xml" }), { resource: "Hook", code: "invalid", field: "content_type" }],
+  ["what is no event", hook({}, { events: ["Push!"] }), { resource: "Hook", code: "invalid", field: "events" }],
+])("a hook with %s is refused as the service words it", async (_, body, fault) => {
+  const answer = await ask("POST", path, body);
+  expect(answer.status).toBe(422);
+  expect(answer.body).toMatchObject({ message: "Validation Failed", errors: [fault] });
+});
+
+test("what is no JSON, or no boolean, is refused; the defaults are the service's; a second hook alike is refused", async () => {
+  expect((await askAt(world.url, "POST", path, { token: ADMIN, body: "{" })).status).toBe(400);
+  expect((await ask("POST", path, hook({}, { active: "yes" }))).body.message).toContain("is not a boolean");
+  const made = await ask("POST", path, hook({ insecure_ssl: 1 }, { active: false }));
+  expect(made.body).toMatchObject({ events: ["push"], active: false });
+  expect(made.body.config).toEqual({ content_type: "form", insecure_ssl: "1", url: "https://ci.example/hook" });
+  const second = await ask("POST", path, hook({ insecure_ssl: "1" }, { events: ["push", "issues"] }));
+  expect(second.status).toBe(422);
+  expect(second.body.errors).toEqual([custom("Hook already exists on this repository")]);
+  expect((await ask("POST", path, hook({ insecure_ssl: "1" }, { events: ["issues"] }))).status).toBe(201);
+  for (const { id } of (await ask("GET", path)).body) expect((await ask("DELETE", `${path}/${id}`)).status).toBe(204);
+});
+
+test("hooks are for those who may administer the repository at upstream, and for tokens of ours that were given them", async () => {
+  const { ctx } = world;
+  const userId = (await world.get("/user")).body as { id: number };
+  const make = (permissions: ("hooks:write" | "issues:write")[] | null, repositoryIds?: number[]) =>
+    createApiToken(ctx, {
+      ...{ userId: userId.id, canWrite: true, permissions },
+      scope: repositoryIds ? { repositoryIds, ownerIds: [] } : null,
+    });
+  const given = await make(["hooks:write"]);
+  const full = await make(null);
+  const elsewhere = await make(["hooks:write", "issues:write"], [repository.id + 1_000_000]);
+  const statuses = async (token: string | null) => [
+    (await ask("GET", path, undefined, token)).status,
+    (await ask("POST", path, hook(), token)).status,
+  ];
+  expect(await statuses(null)).toEqual([404, 404]);
+  expect(await statuses(READER)).toEqual(
+    (await upstreamStatuses(READER)).map((status) => expect.toSatisfy((one) => one === status)),
+  );
+  expect(await statuses(full)).toEqual([403, 403]);
+  for (const status of await statuses(elsewhere)) expect([403, 404]).toContain(status);
+  expect(await statuses(given)).toEqual([200, 201]);
+  const [{ id }] = (await ask("GET", path, undefined, given)).body;
+  expect((await ask("DELETE", `${path}/${id}`, undefined, READER)).status).toBeGreaterThanOrEqual(403);
+  expect((await ask("DELETE", `${path}/${id}`, undefined, given)).status).toBe(204);
+});
+
+async function upstreamStatuses(token: string): Promise<number[]> {
+  const asked = (method: string, body?: string) =>
+    askAt(world.simulator.url, method, path, { token, ...(body === undefined ? {} : { body }) });
+  return [
+    (await asked("GET")).status,
+    (await asked("POST", JSON.stringify(hook({ url: "https://other.example/" })))).status,
+  ];
+}
+
+test("a hook of an organization hears of its repositories, and is shown without test and last response", async () => {
+  const { ctx } = world;
+  const login = repository.full_name.split("/")[0] ?? "";
+  const { body } = await world.get(`/users/${login}`);
+  const isOrganization = (body as Body).type === "Organization";
+  const token = await createApiToken(ctx, { userId: (body as Body).id, canWrite: false, permissions: ["hooks:write"] });
+  const made = await ask(
+    "POST",
+    `/orgs/${login}/hooks`,
+    { name: "web", ...hook({ url: server.url }, { events: ["*"] }) },
+    token,
+  );
+  expect(made.status).toBe(isOrganization ? 201 : 404);
+  if (!isOrganization) return;
+  expect(Object.keys(made.body)).toEqual(
+    "type id name active events config updated_at created_at url ping_url deliveries_url".split(" "),
+  );
+  const before = server.heard.length;
+  const guid = await tell(world, { event: "star", payload: { action: "deleted", repository } });
+  await server.hears(before + 1);
+  expect(server.heard.at(-1)).toMatchObject({ guid });
+  expect(server.heard.at(-1)?.headers["x-github-hook-installation-target-type"]).toBe("organization");
+  expect((await ask("POST", `/orgs/${login}/hooks`, hook(), token)).body.errors).toEqual([
+    { resource: "Hook", code: "missing_field", field: "name" },
+  ]);
+  expect((await ask("GET", `/repos/${world.first}/hooks/${made.body.id}`, undefined, token)).status).toBe(404);
+});

@@ -1,0 +1,319 @@
+import { createHmac } from "node:crypto";
+import { verify } from "@octokit/webhooks-methods";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { listSent } from "../../src/events/sent.ts";
+import { changeTarget, createTarget, findTarget, removeTarget, type TargetConfig } from "../../src/events/target.ts";
+import { wakeDue } from "../../src/events/wake.ts";
+import { replayDeliveries } from "../../src/inbox/deliveries.ts";
+import { pruneDeliveries } from "../../src/inbox/prune.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import { until } from "../support/patience.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+import { openTargetServer, type TargetServer } from "./target-server.ts";
+import { type ToldRepository, tell } from "./tell.ts";
+
+/** `READS=5000` asks as often. */
+const READS = Number(process.env.READS ?? 25);
+
+const SECRET = "a secret of the target's";
+
+let world: TestWorld;
+let repositories: ToldRepository[];
+const opened: TargetServer[] = [];
+const made: number[] = [];
+
+beforeAll(async () => {
+  world = await openWorld({
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 2, issues: 3, pulls: 0 }),
+    env: { TARGETS_ALLOWED: "127.0.0.1", TARGETS_RETRY_FOR: "1h" },
+  });
+  const state = (await (await fetch(`${world.simulator.url}/-/state`)).json()) as {
+    repositories: { full_name: string }[];
+  };
+  await world.mirror(...state.repositories.map(({ full_name }) => full_name));
+  repositories = await Promise.all(
+    state.repositories.map(async ({ full_name }) => {
+      const { body } = await world.get(`/repos/${full_name}`);
+      return body as ToldRepository;
+    }),
+  );
+});
+afterAll(() => world?.[Symbol.asyncDispose]());
+afterEach(async () => {
+  for (const id of made.splice(0)) await removeTarget(world.ctx, id);
+  for (const server of opened.splice(0)) await server[Symbol.asyncDispose]();
+});
+
+const at = (index: number): ToldRepository => {
+  const repository = repositories[index];
+  if (!repository) throw new Error(`Upstream has no repository ${index}`);
+  return repository;
+};
+
+async function openServer(): Promise<TargetServer> {
+  const server = await openTargetServer();
+  opened.push(server);
+  return server;
+}
+
+async function register(
+  url: string,
+  given: Partial<TargetConfig> & { repository?: ToldRepository } = {},
+): Promise<number> {
+  const { repository, ...config } = given;
+  const { id } = await createTarget(world.ctx, {
+    scope: repository ? { kind: "repository", id: repository.id } : { kind: "everything", id: 0 },
+    madeBy: "operator",
+    ...{ url, contentType: "json", insecureSsl: false, secret: SECRET, events: ["*"], active: true },
+    ...config,
+  });
+  made.push(id);
+  return id;
+}
+
+/** An event that the mirror does not follow, and one that it does. */
+const starred = (repository: ToldRepository, number = 0) =>
+  tell(world, { event: "star", payload: { action: "created", number, repository } });
+
+async function renamed(repository: ToldRepository, title: string): Promise<string> {
+  const { body } = await world.get(`/repos/${repository.full_name}/issues/1`);
+  const issue = {
+    ...(body as object),
+    title,
+    updated_at: new Date(world.ctx.clock.now().getTime() + 3_600_000).toISOString(),
+  };
+  return tell(world, { event: "issues", payload: { action: "edited", issue, changes: {}, repository } });
+}
+
+test("an event arrives as upstream sent it, with its GUID, the hook's headers and both signatures", async () => {
+  const server = await openServer();
+  const id = await register(server.url, { repository: at(0) });
+  // What other writers of JSON would write differently.
+  const payload = { action: "created", text: "a/b \u2028 ü", number: 1.0, repository: at(0) };
+  const guid = await tell(world, { event: "star", payload });
+  await server.hears(1);
+  const [heard] = server.heard;
+  expect(heard).toMatchObject({ event: "star", guid, body: JSON.stringify(payload) });
+  expect(heard?.headers).toMatchObject({
+    accept: "*/*",
+    "content-type": "application/json",
+    "user-agent": expect.stringMatching(/^GitHub-Hookshot\//),
+    "x-github-hook-id": String(id),
+    "x-github-hook-installation-target-id": String(at(0).id),
+    "x-github-hook-installation-target-type": "repository",
+    "x-hub-signature": `sha1=${createHmac("sha1", SECRET)
+      .update(heard?.body ?? "")
+      .digest("hex")}`,
+  });
+  await expect(verify(SECRET, heard?.body ?? "", String(heard?.headers["x-hub-signature-256"]))).resolves.toBe(true);
+});
+
+test("a target that asks for a form gets one, and is signed what it gets", async () => {
+  const server = await openServer();
+  await register(server.url, { contentType: "form" });
+  await starred(at(0));
+  await server.hears(1);
+  const [heard] = server.heard;
+  expect(heard?.headers["content-type"]).toBe("application/x-www-form-urlencoded");
+  expect(heard?.payload).toMatchObject({ action: "created" });
+  await expect(verify(SECRET, heard?.body ?? "", String(heard?.headers["x-hub-signature-256"]))).resolves.toBe(true);
+});
+
+test("a target without a secret is sent no signature, and one hears only of its repository and its events", async () => {
+  const [one, other] = [await openServer(), await openServer()];
+  await register(one.url, { repository: at(0), events: ["issues"], secret: null });
+  await register(other.url);
+  await starred(at(0));
+  await renamed(at(1), "elsewhere");
+  await renamed(at(0), "here");
+  await Promise.all([one.hears(1), other.hears(3)]);
+  expect(one.heard.map(({ event, payload }) => [event, payload.repository.id])).toEqual([["issues", at(0).id]]);
+  expect(Object.keys(one.heard[0]?.headers ?? {}).filter((name) => name.includes("signature"))).toEqual([]);
+});
+
+test("the events of a repository arrive in order, while another target is dead, another slow and another refuses", async () => {
+  const [live, slow, refusing] = [await openServer(), await openServer(), await openServer()];
+  slow.answer = () => "never";
+  refusing.answer = (_, reply) => reply.writeHead(500).end("no");
+  await register(live.url);
+  await register(slow.url);
+  await register(refusing.url);
+  await register("http://127.0.0.1:9/nobody");
+  for (let number = 0; number < 20; number++) await Promise.all([starred(at(0), number), starred(at(1), number)]);
+  await live.hears(40);
+  for (const { id } of repositories.slice(0, 2)) {
+    const numbers = live.heard
+      .filter(({ payload }) => payload.repository.id === id)
+      .map(({ payload }) => payload.number);
+    expect(numbers).toEqual(Array.from({ length: 20 }, (_, number) => number));
+  }
+  // Each of the others still waits with the first event of each repository, and was asked no more than that.
+  expect(new Set(slow.heard.map(({ payload }) => payload.number))).toEqual(new Set([0]));
+  expect(new Set(refusing.heard.map(({ payload }) => payload.number))).toEqual(new Set([0]));
+});
+
+test("a target that failed is tried again with the same GUID until it accepts, and then hears the rest in order", async () => {
+  const server = await openServer();
+  server.answer = (_, reply) => reply.writeHead(503, { "retry-after": "600" }).end("later");
+  const id = await register(server.url, { repository: at(0) });
+  const guids = [await starred(at(0), 1), await starred(at(0), 2)];
+  await server.hears(1);
+  await until("the failure is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length === 1);
+  world.advance(599_000);
+  expect(await wakeDue(world.ctx)).toBe(0);
+  server.answer = null;
+  world.advance(2_000);
+  await wakeDue(world.ctx);
+  await server.hears(3);
+  expect(server.heard.map(({ guid }) => guid)).toEqual([guids[0], guids[0], guids[1]]);
+  await until("all is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length === 3);
+  expect(await listSent(world.ctx, id, { limit: 9 })).toMatchObject([
+    { status: "OK", statusCode: 200, redelivery: false },
+    { status: "OK", statusCode: 200, redelivery: true },
+    { status: "Invalid HTTP Response: 503", statusCode: 503, redelivery: false },
+  ]);
+});
+
+test("a target that accepts nothing for long is disabled with its problem, and goes on where it stopped once enabled", async () => {
+  const server = await openServer();
+  server.answer = (_, reply) => reply.writeHead(410).end("gone");
+  const id = await register(server.url, { repository: at(0) });
+  await starred(at(0), 1);
+  await server.hears(1);
+  await until("the failure is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length === 1);
+  world.advance(3_601_000);
+  await wakeDue(world.ctx);
+  await until("it is disabled", async () => (await findTarget(world.ctx, id))?.disabledAt !== null);
+  expect((await findTarget(world.ctx, id))?.problem).toMatch(
+    /^It has accepted nothing since .*Invalid HTTP Response: 410$/,
+  );
+  await starred(at(0), 2);
+  await world.settle();
+  expect(server.heard).toHaveLength(2);
+  server.answer = null;
+  await changeTarget(world.ctx, id, { active: true });
+  await wakeDue(world.ctx);
+  await server.hears(4);
+  expect(server.heard.slice(2).map(({ payload }) => payload.number)).toEqual([1, 2]);
+});
+
+test("an event that a target alone does not take is given up after its time, and the rest goes on", async () => {
+  const server = await openServer();
+  server.answer = ({ payload }, reply) => (payload.number === 13 ? reply.writeHead(422).end() : undefined);
+  const id = await register(server.url);
+  await starred(at(0), 13);
+  await starred(at(0), 14);
+  await until("the failure is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length >= 1);
+  await starred(at(1), 1);
+  await until("the other is accepted", async () => (await findTarget(world.ctx, id))?.acceptedAt !== null);
+  world.advance(3_601_000);
+  await wakeDue(world.ctx);
+  await until("the next one is heard", async () => server.heard.some(({ payload }) => payload.number === 14));
+  expect((await findTarget(world.ctx, id))?.problem).toBeNull();
+});
+
+test("an event is told once: though two hooks brought it, it came again, or was applied again", async () => {
+  const server = await openServer();
+  await register(server.url);
+  const guid = await starred(at(0), 1);
+  await world.settle();
+  await tell(world, { event: "star", payload: { action: "created", number: 1, repository: at(0) }, guid, hookId: 2 });
+  await tell(world, { event: "star", payload: { action: "created", number: 1, repository: at(0) }, guid });
+  const rows = await world.ctx.db.query<{ id: string }>(sql`select id from deliveries where guid = ${guid}`);
+  await replayDeliveries(
+    world.ctx,
+    rows.map(({ id }) => id),
+  );
+  await world.settle();
+  await starred(at(0), 2);
+  await server.hears(2);
+  expect(server.heard.map(({ payload }) => payload.number)).toEqual([1, 2]);
+});
+
+test("whoever asks at the moment of the delivery sees at least what it tells, by REST and GraphQL, in any process", async () => {
+  const server = await openServer();
+  const webs = [world.url, await world.openSibling()];
+  const { id, full_name } = at(0);
+  const [owner, name] = full_name.split("/");
+  const headers = { authorization: `token ${world.token}`, "user-agent": "test" };
+  const rest = async (web: string) =>
+    ((await (await fetch(`${web}/repos/${full_name}/issues/1`, { headers })).json()) as { title: string }).title;
+  const query = `{ repository(owner: "${owner}", name: "${name}") { issue(number: 1) { title } } }`;
+  const graphql = async (web: string) => {
+    const answer = await fetch(`${web}/graphql`, { method: "POST", headers, body: JSON.stringify({ query }) });
+    return ((await answer.json()) as { data: { repository: { issue: { title: string } } } }).data.repository.issue
+      .title;
+  };
+  const behind: string[] = [];
+  let asked = 0;
+  server.answer = async ({ payload }, reply) => {
+    const told = Number(payload.issue.title);
+    const seen = await Promise.all(webs.flatMap((web) => [rest(web), graphql(web)]));
+    asked += seen.length;
+    for (const title of seen) if (!(Number(title) >= told)) behind.push(`${title} after ${told}`);
+    reply.end();
+  };
+  await register(server.url, { repository: at(0), events: ["issues"] });
+  const { body: issue } = await world.get(`/repos/${full_name}/issues/1`);
+  const begun = world.ctx.clock.now().getTime();
+  for (let number = 1; number <= READS; number++) {
+    const updated_at = `${new Date(begun + number * 1_000).toISOString().slice(0, 19)}Z`;
+    const payload = {
+      action: "edited",
+      issue: { ...(issue as object), title: `${number}`, updated_at },
+      changes: {},
+      repository: at(0),
+    };
+    await tell(world, { event: "issues", payload });
+  }
+  await until("all are heard", async () => asked === READS * 4);
+  expect(behind).toEqual([]);
+  expect(server.heard.map(({ payload }) => [payload.repository.id, payload.issue.title])).toEqual(
+    Array.from({ length: READS }, (_, number) => [id, `${number + 1}`]),
+  );
+});
+
+test("with Redis emptied nothing is lost: what waits stands in Postgres", async () => {
+  const server = await openServer();
+  await register(server.url);
+  await world.ctx.queues.targets.pause();
+  await starred(at(0), 1);
+  await until(
+    "it waits",
+    async () => (await world.ctx.db.query(sql`select from target_cursors where wanted_id > done_id`)).length === 1,
+  );
+  await world.ctx.queues.targets.obliterate({ force: true });
+  await wakeDue(world.ctx);
+  await server.hears(1);
+});
+
+test("what a target still has to hear of is not pruned, and is once it has heard it", async () => {
+  const server = await openServer();
+  server.answer = (_, reply) => reply.writeHead(500).end();
+  const id = await register(server.url, { repository: at(0) });
+  const guid = await starred(at(0), 1);
+  await server.hears(1);
+  await until("the failure is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length === 1);
+  const kept = async () => (await world.ctx.db.query(sql`select from deliveries where guid = ${guid}`)).length;
+  const week = { ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + 8 * 86_400_000) } };
+  await pruneDeliveries(week);
+  expect(await kept()).toBe(1);
+  server.answer = null;
+  world.advance(60_000);
+  await wakeDue(world.ctx);
+  await server.hears(2);
+  await until("it is noted", async () => (await listSent(world.ctx, id, { limit: 9 })).length === 2);
+  await pruneDeliveries(week);
+  expect(await kept()).toBe(0);
+  expect(await world.ctx.db.query(sql`select from events where guid = ${guid}`)).toEqual([]);
+});
+
+test("without any target nothing is written into the log", async () => {
+  await world.settle();
+  const count = async () => (await world.ctx.db.query<{ n: number }>(sql`select count(*)::int as n from events`))[0]?.n;
+  const before = await count();
+  await starred(at(0), 1);
+  await world.settle();
+  expect(await count()).toBe(before);
+});
