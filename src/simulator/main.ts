@@ -10,6 +10,7 @@ import { setFlagsFromString } from "node:v8";
 import type { AppInput } from "./apps.ts";
 import { SettableClock } from "./clock.ts";
 import { generateWorld } from "./generate.ts";
+import type { CodeSizes } from "./generate-code.ts";
 import { loadHistory } from "./histories.ts";
 import { trusted } from "./json.ts";
 import type { QuotaLimits } from "./quota.ts";
@@ -23,6 +24,7 @@ const USAGE = `Usage: node src/simulator/main.ts [options]     (each option also
   --repositories N    generate a world with so many repositories
   --issues N          … and so many issues
   --pulls N           … and so many pull requests (default: half as many)
+  --code JSON         … with check runs, branches and releases in each, e.g. {"branches":300,"releases":200}; {} is a few
   --history FILE      load a real history (.json or .json.gz); may be given with a generated world
   --live RATE         changes a second, from the start
   --token T           default: a random one
@@ -40,6 +42,7 @@ const OPTIONS = [
   "repositories",
   "issues",
   "pulls",
+  "code",
   "history",
   "live",
   "token",
@@ -68,13 +71,21 @@ const pulls = given.pulls === undefined ? undefined : numberOf("pulls", 0);
 const live = numberOf("live", 0);
 const limits = readLimits(given.limits);
 const apps = readApps(given.apps);
+const code = readCode(given.code);
 if (problems.length > 0) {
   console.error(`Cannot start the simulator:\n  ${problems.join("\n  ")}\n${USAGE}`);
   process.exit(1);
 }
 
 const world = new World({ seed, clock: new SettableClock() });
-if (repositories > 0) generateWorld(world, { seed, repositories, issues, ...(pulls === undefined ? {} : { pulls }) });
+if (repositories > 0)
+  generateWorld(world, {
+    seed,
+    repositories,
+    issues,
+    ...(pulls === undefined ? {} : { pulls }),
+    ...(code ? { code } : {}),
+  });
 if (given.history) await loadHistory(world, given.history);
 
 const token = given.token ?? `ghp_${randomBytes(18).toString("hex")}`;
@@ -146,6 +157,16 @@ function readLimits(text: string | undefined): Partial<QuotaLimits> {
   } catch (error) {
     problems.push(`--limits should be JSON: ${reasonOf(error)}`);
     return {};
+  }
+}
+
+function readCode(text: string | undefined): CodeSizes | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return trusted<CodeSizes>(JSON.parse(text));
+  } catch (error) {
+    problems.push(`--code should be JSON: ${reasonOf(error)}`);
+    return undefined;
   }
 }
 

@@ -50,6 +50,16 @@ test("commits of a pull request go from the base to the head, and a push adds on
   expect((await it.get(`${DEMO}/commits/${after[0].sha}/pulls`)).body[0].number).toBe(number);
   const compared = (await it.get(`${DEMO}/compare/main...topic`)).body;
   expect([compared.status, compared.ahead_by]).toEqual(["ahead", after.length]);
+  await it.mutate("pushToPull", { number });
+  await it.mutate("pushToPull", { number });
+  const pageOf = (at: number) => it.get(`${DEMO}/compare/main...topic?per_page=1&page=${at}`);
+  const [first, second, last] = [await pageOf(1), await pageOf(2), await pageOf(after.length + 2)];
+  expect([first, second, last].map(rels)).toEqual([
+    ["last", "next", "first"],
+    ["last", "next", "first", "prev"],
+    ["last", "first", "prev"],
+  ]);
+  expect([first.body, second.body].map(({ files }) => files === undefined)).toEqual([false, true]);
 });
 
 test("files of a pull request add up to its counters, and pages of them say where the next is", async () => {

@@ -10,7 +10,7 @@ import { pullSummary } from "../views/pull.ts";
 import { repositoryPage, repositoryUrl } from "../views/view.ts";
 import { isPull } from "../world.ts";
 import { type Answer, notFound, ok, type RepositoryCall, seenPull } from "./call.ts";
-import { paged, pageNumber, pageSize } from "./pagination.ts";
+import { link, paged, pageNumber, pageSize } from "./pagination.ts";
 
 const COMMITS_OF_A_PULL = 250;
 const FILES = 3_000;
@@ -162,8 +162,19 @@ export function compareCommits(call: RepositoryCall): Answer {
       ? { files: fileViews(view, repository, head.sha, [...files.values()].slice(0, FILES_AT_ONCE)) }
       : {}),
   };
-  const { links = [] } = paged(call, { rows: ahead, size: ahead.length }, () => null);
-  return ok(body, { lastModified: head.committedAt, ...(isPaged ? { links } : {}) });
+  const links = isPaged ? comparedLinks(call, page, Math.max(1, Math.ceil(ahead.length / size))) : [];
+  return ok(body, { lastModified: head.committedAt, links });
+}
+
+/** Here the last page comes first, and both ends are told on every page. */
+function comparedLinks(call: RepositoryCall, page: number, last: number): string[] {
+  if (last === 1) return [];
+  const at = (number: number, rel: string) => link(call, { page: String(number) }, rel);
+  const links = [at(last, "last")];
+  if (page < last) links.push(at(page + 1, "next"));
+  links.push(at(1, "first"));
+  if (page > 1) links.push(at(page - 1, "prev"));
+  return links;
 }
 
 /** `user:branch` names a branch of a fork; what it has is compared as if it were here. */
