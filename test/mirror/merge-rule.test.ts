@@ -32,13 +32,16 @@ const history = fc
     });
   });
 
-/** Sightings of a history: webhooks without `closed_by`, whole reads, and partial ones, each somewhat late. */
+/**
+ * Sightings of a history, each somewhat late: webhooks without `closed_by`, whole reads, and partial ones. A webhook of the
+ * other side of a pull request tells the time as well.
+ */
 const sightings = (versions: Version[]) =>
   fc.array(
     fc
       .record({
         version: fc.nat({ max: versions.length - 1 }),
-        kind: fc.constantFrom("webhook", "read", "partial"),
+        kind: fc.constantFrom("webhook", "read", "partial", "other side"),
         lateMs: fc.nat({ max: 60_000 }),
       })
       .map(({ version, kind, lateMs }): Observation => {
@@ -46,14 +49,14 @@ const sightings = (versions: Version[]) =>
         const { closed_by, updated_at, ...shown } = fields;
         return {
           fields:
-            kind === "read" ? fields : kind === "webhook" ? { ...shown, updated_at: updated_at as string } : shown,
+            kind === "read" ? fields : kind === "partial" ? shown : { ...shown, updated_at: updated_at as string },
           stamp: {
             updatedAt: START + second * 1_000,
             seenAt: START + second * 1_000 + lateMs,
-            read: kind !== "webhook",
+            read: kind === "read" || kind === "partial",
           },
           deleted: false,
-          extent: kind === "partial" ? "part" : "whole",
+          extent: kind === "partial" || kind === "other side" ? "part" : "whole",
         };
       }),
     { maxLength: 12 },
@@ -443,4 +446,25 @@ test("a read that a lagging replica may have answered does not make a repository
   const soon = repositorySeen(PUBLIC, { updatedAt: 1, seenAt: 2, read: true });
   soon.stamp.seenAt += REPLICA_LAG_MS;
   expect(fold(closed.next, soon).outcome).toBe("known");
+});
+
+test("the other side of a pull request moves a row's time, and no key that it does not show", () => {
+  const at = (second: number, seenAt: number, read: boolean) => ({ updatedAt: START + second * 1_000, seenAt, read });
+  const time = (second: number) => new Date(START + second * 1_000).toISOString();
+  const told = (second: number): Observation => ({
+    fields: { title: `${second}`, updated_at: time(second) },
+    stamp: at(second, START + second * 1_000, false),
+    deleted: false,
+    extent: "part",
+  });
+  const whole: Observation = {
+    fields: { title: "1", closed_by: null, updated_at: time(1) },
+    stamp: at(1, START + 1_000, true),
+    deleted: false,
+    extent: "whole",
+  };
+  const moved = run([whole, told(5)]);
+  expect(moved).toMatchObject({ fields: { title: "5", closed_by: null, updated_at: time(5) }, stamp: told(5).stamp });
+  // What it did not show is known as of before.
+  expect(moved?.keyStamps.closed_by).toEqual(whole.stamp);
 });

@@ -174,6 +174,22 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "deliveries",
+    proves:
+      "In a lively hour of 10,000 deliveries, a third of them about pull requests, a delivery costs hardly anything, also where some are lost.",
+    minutes: 40,
+    commands: [
+      { args: ["test", "test/scenario/delivery-cost.test.ts", "-t", "lively hour"], env: { DELIVERIES: "10000" } },
+    ],
+    figures: (lines) =>
+      printed(lines, "delivery-cost").flatMap((line) => [
+        atLeast(`deliveries, ${line.weather}`, numberAt(line, "deliveries"), 8_000),
+        atMost(`requests for each, ${line.weather}`, numberAt(line, "requestsPerDelivery"), 0.02),
+        atMost(`points for each, ${line.weather}`, numberAt(line, "pointsPerDelivery"), 0.02),
+        atMost(`fields that differ at the end, ${line.weather}`, numberAt(line, "differences"), 0),
+      ]),
+  },
+  {
     name: "upkeep",
     proves: "With five million rows of 1,000 repositories, upkeep reads what has changed, and not what there is.",
     minutes: 15,

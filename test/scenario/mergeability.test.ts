@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
+import { storeMarks } from "../../src/mirror/store/marks.ts";
 import { pushToPull } from "../../src/simulator/changes/pulls.ts";
 import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -7,6 +8,8 @@ import { mutate } from "../../src/simulator/mutations.ts";
 import type { PullIssue, Repository } from "../../src/simulator/records.ts";
 import { openView } from "../../src/simulator/views/view.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
+import { backfill } from "../../src/sync/backfill/backfill.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { Refreshes } from "../../src/sync/refresh/refresh.ts";
 import { compare } from "../support/comparison.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
@@ -164,6 +167,9 @@ test("a merge commit that a list does not show yet is asked for where all else i
   await world.ctx.db.query(sql`update pull_requests set merge_commit_sha = null,
       document = jsonb_set(document::jsonb, '{merge_commit_sha}', 'null')::json where number = ${one?.number ?? null}`);
   expect((await differences()).length).toBe(1);
+  await world.ctx.db.query(sql`
+    insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
+      values ('mergeability', ${repository.id}, ${repository.id}, ${world.ctx.clock.now()}, ${world.ctx.clock.now()})`);
   world.advance(60_000);
   await new Refreshes(world.ctx).refresh({ kind: "mergeability", repositoryId: repository.id, key: repository.id });
   expect(await differences()).toEqual([]);
@@ -211,4 +217,50 @@ test("a repository whose pull requests upstream does not show any more is not as
   await world.settleMarks();
   const rows = await world.ctx.db.query(sql`select * from refresh_marks where kind = 'mergeability'`);
   expect(rows).toEqual([]);
+});
+
+test("what is due of several repositories at one moment is asked for a point, and what cannot be asked delays no other", async () => {
+  await using world = await openWorld({
+    workers: false,
+    simulator: { worldOptions: { mergeableDelayMs: 0 } },
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 11, repositories: 3, issues: 6, pulls: PULLS }),
+  });
+  const { ctx, simulator } = world;
+  const repositories = [...simulator.world.repositories.values()].filter(({ fork }) => !fork);
+  await addSelections(
+    ctx,
+    repositories.map((one) => simulator.world.fullName(one)),
+  );
+  await resolveSelections(ctx);
+  for (const { id } of repositories) await backfill(ctx, { repositoryId: id }, new AbortController().signal);
+  const ids = repositories.filter((one) => openPulls(one).length > 0).map(({ id }) => id);
+  expect(ids.length).toBeGreaterThan(1);
+  const doubt = async () => {
+    await ctx.db.query(sql`update pull_requests set mergeable = null,
+      detail = jsonb_set(detail::jsonb, '{mergeable}', 'null')::json where state = 'open'`);
+    await ctx.db.query(sql`delete from refresh_marks`);
+    const now = ctx.clock.now();
+    await storeMarks(
+      ctx.db,
+      ids.map((id) => ({ kind: "mergeability", repositoryId: id, key: id, askedAt: now, notBefore: now })),
+    );
+    world.advance(60_000);
+    simulator.meter.reset();
+  };
+  const refreshes = new Refreshes(ctx);
+  const askAll = () =>
+    Promise.all(ids.map((id) => refreshes.refresh({ kind: "mergeability", repositoryId: id, key: id })));
+  await doubt();
+  expect((await askAll()).toSorted()).toEqual([...Array(ids.length - 1).fill("kept"), "merged"]);
+  expect(simulator.meter.read()).toMatchObject({ points: 1 });
+  expect(await ctx.db.query(sql`select from refresh_marks`)).toEqual([]);
+
+  await doubt();
+  const [away] = ids;
+  await ctx.db.query(sql`update repository_syncs set state = 'gone' where repository_id = ${away ?? null}`);
+  await askAll();
+  expect(await ctx.db.query(sql`select from refresh_marks`)).toEqual([]);
+  const unknown = await ctx.db.query<{ id: number }>(sql`
+    select distinct repository_id::float8 as id from pull_requests where mergeable is null and state = 'open'`);
+  expect(unknown.map(({ id }) => id)).toEqual([away]);
 });

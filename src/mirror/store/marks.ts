@@ -36,14 +36,22 @@ export function marksForTies(merged: Merged[], askedAt: Date): Mark[] {
 }
 
 /** How long upstream is given to work out whether a pull request can be merged before it is asked again. */
-export const MERGEABILITY_WAIT_MS = 15_000;
+const MERGEABILITY_WAIT_MS = 15_000;
+/** Marks that one question answers for many become due together, at these moments: 120 an hour cost a token 120 points. */
+const ROUND_MS = 30_000;
+
+/** The first such moment after `moment` and what has to be waited for. */
+export function nextRound(moment: Date, waitMs: number): Date {
+  const earliest = moment.getTime() + Math.max(waitMs, MERGEABILITY_WAIT_MS);
+  return new Date(Math.ceil(earliest / ROUND_MS) * ROUND_MS);
+}
 
 /** For a row of `pull_requests`: upstream has still to say whether it can be merged, or the merge commit. */
 export const IS_MERGEABILITY_UNKNOWN = sql`id is not null and state = 'open' and deleted_at is null
   and (mergeable is null or (mergeable and merge_commit_sha is null))`;
 
 /** Of a representation, whatever its state: it shows that upstream has not said all of that yet. */
-export function lacksMergeability({ mergeable, merge_commit_sha }: Fields): boolean {
+function lacksMergeability({ mergeable, merge_commit_sha }: Fields): boolean {
   return mergeable === null || merge_commit_sha === null;
 }
 
@@ -65,8 +73,13 @@ export async function marksForMergeability(db: Queries, seen: readonly Seen[], a
 }
 
 export function mergeabilityMark(repositoryId: number, askedAt: Date): Mark {
-  const notBefore = new Date(askedAt.getTime() + MERGEABILITY_WAIT_MS);
-  return { kind: "mergeability", repositoryId, key: repositoryId, askedAt, notBefore };
+  return {
+    kind: "mergeability",
+    repositoryId,
+    key: repositoryId,
+    askedAt,
+    notBefore: nextRound(askedAt, MERGEABILITY_WAIT_MS),
+  };
 }
 
 /** Stores marks in the transaction of their cause, so that no loss of the queue forgets them. */

@@ -25,7 +25,7 @@ export interface Observation {
   /**
    * - whole: one of upstream's representations of the resource; each leaves some keys out.
    * - single: the fullest representation, the answer to a request for this resource alone. A missing key is gone.
-   * - part: seen through a related resource. Its stamp is not that of the whole.
+   * - part: seen through a related resource. Its stamp is that of the whole only if `updated_at` is among its fields.
    */
   extent: "whole" | "single" | "part";
   /**
@@ -71,14 +71,15 @@ export function writtenAt(answeredAt: Date): Date {
 export const FRESH_MS = 5_000;
 
 /**
- * Keys of a repository that move without its `updated_at`, in nearly every delivery. Asking upstream at each tie would
- * cost a request a delivery. So the last seen value stands until the next read of the repository. Late deliveries say
- * nothing about these keys.
+ * Keys of a repository or milestone that move without its `updated_at`, in nearly every delivery. Asking upstream at each
+ * tie would cost a request a delivery. So the last seen value stands until the next catch-up reads it. Late deliveries
+ * say nothing about these keys.
  */
 export const VOLATILE: ReadonlySet<string> = new Set([
   "pushed_at",
   "open_issues_count",
   "open_issues",
+  "closed_issues",
   "stargazers_count",
   "watchers_count",
   "watchers",
@@ -108,12 +109,18 @@ function isTooLittle({ extent, fields }: Observation): boolean {
   return extent === "part" && !("title" in fields);
 }
 
-function firstSeen({ fields, stamp, deleted, extent }: Observation): Stored {
+function firstSeen(seen: Observation): Stored {
+  const { fields, stamp, deleted } = seen;
   const deletedAt = deleted ? stamp.seenAt : null;
-  if (extent !== "part") return { fields, stamp, keyStamps: {}, deletedAt };
+  if (tellsTime(seen)) return { fields, stamp, keyStamps: {}, deletedAt };
   // Any sight of the whole is better than this one, but only key by key.
   const keyStamps = Object.fromEntries(Object.keys(fields).map((key) => [key, stamp]));
   return { fields, stamp: { ...stamp, updatedAt: 0 }, keyStamps, deletedAt };
+}
+
+/** Whether its stamp is that of the resource itself. */
+function tellsTime({ extent, fields }: Observation): boolean {
+  return extent !== "part" || "updated_at" in fields;
 }
 
 /** A tombstone stands until a read that cannot be a stale replica's shows the resource alive. */
@@ -129,7 +136,7 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
   if (repeats(stored, seen)) return { outcome: "known" };
   const fields: Fields = { ...stored.fields };
   const keyStamps: Record<string, Stamp> = { ...stored.keyStamps };
-  const isNewer = seen.extent !== "part" && order(seen, stored.stamp) === "newer";
+  const isNewer = tellsTime(seen) && order(seen, stored.stamp) === "newer";
   const stamp = isNewer ? seen.stamp : stored.stamp;
   let hasChanged = false;
   let isTied = false;

@@ -94,7 +94,10 @@ function sharedSeen({ kind, id, fields }: Shared, at: Sighting): Seen {
   };
 }
 
-/** A pull request is seen from two sides; these keys mean the same on both. Their `updated_at`s are not the same. */
+/**
+ * A pull request is seen from two sides; these keys mean the same on both. `updated_at` is each side's own, and a read shows it.
+ * A change moves both to one second (in a recorded history, 106 of 109), so what a webhook says of one is believed of the other.
+ */
 const COMMON_KEYS = [
   "number",
   "title",
@@ -116,7 +119,7 @@ const COMMON_KEYS = [
 
 function projections(main: Seen): Seen[] {
   if (main.deleted) return [];
-  const common = picked(main.fields, ...COMMON_KEYS);
+  const common = picked(main.fields, ...COMMON_KEYS, ...(main.stamp.read ? [] : ["updated_at"]));
   if (main.kind === "issue" && isPullRequest(main.fields))
     return [{ ...main, kind: "pull_request", fields: common, extent: "part" }];
   if (main.kind !== "pull_request") return [];

@@ -1,6 +1,7 @@
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { enqueueBackfill, enqueueCatchUp } from "../../queues/enqueue.ts";
 import { CredentialUnusableError } from "../../upstream/client/errors.ts";
@@ -94,8 +95,13 @@ async function catchUpNow(ctx: Context, repositoryId: number, signal: AbortSigna
     if (lacking.due) return await copyMissing(ctx, repositoryId);
     const heardSince = new Date(startedAt.getTime() - HEARD_MS);
     const works: Record<Exclude<Part, "reviews">, () => Promise<void>> = {
-      labels: () => readWhole(ctx, repository, "label", `labels?${PER_PAGE}`, signal),
-      milestones: () => readWhole(ctx, repository, "milestone", `milestones?state=all&${PER_PAGE}`, signal),
+      labels: () =>
+        readWhole(ctx, repository, { kind: "label", list: `labels?${PER_PAGE}`, conditional: true }, signal),
+      milestones: async () => {
+        const conditional = !(await wereMilestonesPushed(ctx, repositoryId));
+        const list = `milestones?state=all&${PER_PAGE}`;
+        await readWhole(ctx, repository, { kind: "milestone", list, conditional }, signal);
+      },
       "issue comments": () => follow(ctx, repository, COMMENTS, signal),
       "review comments": () => follow(ctx, repository, REVIEW_COMMENTS, signal),
       issues: () => follow(ctx, repository, ISSUES, signal),
@@ -174,14 +180,28 @@ async function isBackfilled(ctx: Pick<Context, "db">, repositoryId: number): Pro
 async function readWhole(
   ctx: Context,
   repository: MirroredRepository,
-  kind: Kind,
-  list: string,
+  { kind, list, conditional }: { kind: Kind; list: string; conditional: boolean },
   signal: AbortSignal,
 ): Promise<void> {
   for (let path: string | null = `/repositories/${repository.id}/${list}`; path !== null; ) {
     await beforePage(ctx, repository, signal);
-    path = (await fetchAndStorePage(ctx, repository, kind, path, "catch-up")).next;
+    path = (await fetchAndStorePage(ctx, repository, kind, path, "catch-up", { conditional })).next;
   }
+}
+
+/**
+ * Whether a webhook has changed a milestone since the last catch-up. Its counters move without `updated_at`. If a webhook that
+ * took one back was lost, upstream's list is unchanged, and our row is wrong.
+ */
+async function wereMilestonesPushed({ db }: Pick<Context, "db">, repositoryId: number): Promise<boolean> {
+  const lag = sql`${`${REPLICA_LAG_MS} milliseconds`}::interval`;
+  const pushed = await db.count(sql`
+    select from milestones m join repository_syncs s using (repository_id)
+      where m.repository_id = ${repositoryId} and m.deleted_at is null
+        and ((not m.seen_by_read and m.seen_at > s.confirmed_at - ${lag}) or exists (
+          select from json_each(m.key_stamps::json) as k(key, stamp) where not (stamp ->> 2)::boolean
+            and to_timestamp((stamp ->> 1)::float8 / 1000) > s.confirmed_at - ${lag})) limit 1`);
+  return pushed > 0;
 }
 
 async function follow(

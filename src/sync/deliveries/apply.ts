@@ -5,11 +5,17 @@ import type { Context } from "../../context.ts";
 import { hasTargets, recordEvents, type Told } from "../../events/log.ts";
 import { wake } from "../../events/wake.ts";
 import { settleDeliveries, type Taken, takeDeliveries } from "../../inbox/settle.ts";
-import { afterLag, type Mark, marksForMergeability, marksForTies, storeMarks } from "../../mirror/store/marks.ts";
+import {
+  type Mark,
+  type MarkKey,
+  marksForMergeability,
+  marksForTies,
+  nextRound,
+  storeMarks,
+} from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import type { Stored } from "../../mirror/store/merge-rule.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Seen } from "../../mirror/store/observation.ts";
-import type { ResourceKey } from "../../mirror/store/resource.ts";
 import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { enqueueTask } from "../../queues/enqueue.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
@@ -55,21 +61,22 @@ export async function applyDeliveries(
       applied.map((one) => one.shown),
     );
 
+    const asks = await openAsks(
+      tx,
+      shown.flatMap((one) => one.asks),
+    );
     const { seen, shapes } = joinObserved(shown.flatMap(({ observed }) => observed));
     const observed = { seen: [...seen, ...(await observeCounts(tx, seen, ctx.clock.now()))], shapes };
     const settled = [...applied.map(({ id }) => ({ id, ignored: null })), ...ignored];
     const [merged] = await together([mergeObserved(tx, observed), settleDeliveries(tx, settled, ctx.clock.now())]);
 
     const askedAt = ctx.clock.now();
-    const stored = new Map(merged.map((one) => [keyOf(one), one.stored]));
-    const asked = shown
-      .flatMap(({ asks }) => asks)
-      .filter((ask) => isOpen(stored.get(keyOf(ask)), ask))
-      .map((ask) => askedSince(heardAt(stored, ask, askedAt), ask));
+    const asked = asks.map((ask) => askedSince(askedAt, ask));
     const unknown = await marksForMergeability(tx, observed.seen, askedAt);
     const deleted = shown.flatMap(({ deletedRepositoryId: id }) => id ?? []);
     const marks = [
-      ...marksForTies(merged, askedAt),
+      // A read before that could not settle them, and one round may bring many.
+      ...marksForTies(merged, askedAt).map((tie) => askedSince(askedAt, tie)),
       ...asked,
       ...unknown,
       ...deleted.map((id) => deletionMark(id, askedAt)),
@@ -184,30 +191,17 @@ async function findNamed(tx: Transaction, deliveryIds: readonly string[]): Promi
   return new Set(rows.map(({ repository_id }) => Number(repository_id)));
 }
 
-function keyOf({ kind, repositoryId, key }: ResourceKey): string {
-  return `${kind} ${repositoryId}/${key}`;
-}
-
-/**
- * Not once upstream has been seen at the moment of the event or after it: most events come more than once, by several
- * webhooks or sent again.
- */
-function isOpen(stored: Stored | undefined, { of }: Ask): boolean {
-  if (!stored || !of || !(of.field in stored.fields)) return true;
-  const known = stored.keyStamps[of.field] ?? stored.stamp;
-  // Payloads show it, too.
-  const isSeen = known.read || of.field === "updated_at";
-  return !(isSeen && known.updatedAt >= of.updatedAt);
-}
-
-/** `updated_at` counts whole seconds: a change with the same value may have come so much later. */
-const GRAIN_MS = 1_000;
-
-/** When it was known to have happened, maybe by an earlier webhook. Upstream's replicas lag behind that moment. */
-function heardAt(stored: ReadonlyMap<string, Stored | undefined>, ask: Ask, now: Date): Date {
-  const subject = stored.get(keyOf({ ...ask, kind: "pull_request" })) ?? stored.get(keyOf({ ...ask, kind: "issue" }));
-  if (!ask.of || !subject || !(subject.stamp.updatedAt >= ask.of.updatedAt)) return now;
-  return new Date(Math.min(now.getTime(), subject.stamp.seenAt + GRAIN_MS));
+/** Those that are to be asked. To be called before what was observed is merged. */
+async function openAsks(tx: Transaction, asks: readonly Ask[]): Promise<Ask[]> {
+  const doubtful = asks.filter(({ ifPlainIssue }) => ifPlainIssue);
+  if (doubtful.length === 0) return [...asks];
+  const repositoryIds = doubtful.map(({ repositoryId }) => repositoryId);
+  const numbers = doubtful.map(({ key }) => key);
+  const rows = await tx.prepared<{ issue: string }>(sql`
+    select x.r || '/' || x.n as issue from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(numbers, "integer")}) as x(r, n)
+      join issues i on i.repository_id = x.r and i.number = x.n and i.id is not null and not i.is_pull_request`);
+  const plain = new Set(rows.map(({ issue }) => issue));
+  return asks.filter(({ ifPlainIssue, repositoryId, key }) => !ifPlainIssue || plain.has(`${repositoryId}/${key}`));
 }
 
 /** Upstream's answer decides whether the repository is gone, so it is asked at once. */
@@ -215,8 +209,8 @@ function deletionMark(id: number, askedAt: Date): Mark {
   return { kind: "repository", repositoryId: 0, key: id, askedAt, notBefore: askedAt };
 }
 
-function askedSince(askedAt: Date, { kind, repositoryId, key }: ResourceKey): Mark {
-  return { kind, repositoryId, key, askedAt, notBefore: afterLag(askedAt) };
+function askedSince(askedAt: Date, { kind, repositoryId, key }: MarkKey): Mark {
+  return { kind, repositoryId, key, askedAt, notBefore: nextRound(askedAt, REPLICA_LAG_MS) };
 }
 
 /** Asks for what is to be mirrored at once; the scheduler asks within a minute anyway. */

@@ -1,20 +1,22 @@
 import { isObject, type Json, objectOf } from "../../json.ts";
-import { lacksMergeability } from "../../mirror/store/marks.ts";
 import { type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
 import { InvalidRepresentationError, keyIn } from "../../mirror/store/representation.ts";
 import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
+import { strip } from "../../mirror/store/template.ts";
 import type { Payload } from "./payload.ts";
 
-/** A resource that changed in more than the payload shows. */
-export interface Ask extends ResourceKey {
-  /** The field known to have changed and not shown, and `updated_at` since, in ms; absent: the field is unknown. */
-  of?: { field: "updated_at" | "closed_by" | "mergeable"; updatedAt: number };
-}
-
-/** How an event is read: what it shows, and what it does not show though it has changed. */
+/**
+ * How an event is read: what it shows, and what upstream has to be asked for because no payload and no list of the next
+ * catch-up shows it. `docs/quota.md` has a table of what each event leaves open, and who answers it.
+ */
 interface FollowedEvent {
   observe: (payload: Payload, at: Sighting) => Observed[];
   ask?: (payload: Payload) => Omit<Ask, "repositoryId">[];
+}
+
+export interface Ask extends ResourceKey {
+  /** Only if the mirror knows it as an issue that is no pull request. */
+  ifPlainIssue?: boolean;
 }
 
 /** The events that the mirror follows. Every payload shows its repository and its people beside that. */
@@ -24,41 +26,35 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
       // A transferred issue is gone here; its new repository hears of it as opened.
       const isGone = payload.action === "deleted" || payload.action === "transferred";
       return [
-        ...one("issue", payload.issue, at, isGone),
+        ...withCloser(one("issue", payload.issue, at, isGone), payload, at),
         ...optional("label", payload.label, at),
         ...optional("milestone", payload.milestone, at),
       ];
     },
-    // Payloads have no `closed_by`, and some leave the state out. An issue that was transferred here brings comments along,
-    // and no event tells of those.
+    // Some payloads leave the state out. An issue that was transferred here brings comments along, and no event tells of those.
     ask: (payload) => {
-      const key = keyIn("issue", payload.issue);
       const isPart =
         objectOf(payload.issue).state === undefined ||
         (isObject(payload.changes) && isObject(payload.changes.old_issue));
-      if (isPart) return [{ kind: "issue", key }];
-      return movesState(payload) ? [{ kind: "issue", key, of: fieldOf("closed_by", payload.issue) }] : [];
+      const { id: milestone } = objectOf(objectOf(payload.issue).milestone);
+      // An issue that is gone is counted in its milestone no more, and shows it as it was.
+      const isCounted =
+        (payload.action === "deleted" || payload.action === "transferred") && typeof milestone === "number";
+      return [
+        ...(isPart ? [{ kind: "issue" as const, key: keyIn("issue", payload.issue) }] : []),
+        ...(isCounted ? [{ kind: "milestone" as const, key: milestone }] : []),
+      ];
     },
   },
   pull_request: {
     observe: (payload, at) => [
-      ...one("pull_request", payload.pull_request, at),
+      ...withCloser(one("pull_request", payload.pull_request, at), payload, at),
       ...optional("label", payload.label, at),
       ...optional("milestone", payload.milestone, at),
     ],
-    ask: (payload) => {
-      const key = keyIn("pull_request", payload.pull_request);
-      // The event shows one side of the pull request.
-      const side = fieldOf(movesState(payload) ? "closed_by" : "updated_at", payload.pull_request);
-      // Upstream works out mergeability later. If the payload says so, all such pull requests of a repository are asked
-      // about together. A new pull request is read nevertheless: the event shows less of its repositories than a read
-      // does.
-      const hasMoved = payload.action === "synchronize" || payload.action === "reopened";
-      const isUnsettled =
-        payload.action === "opened" || (hasMoved && !lacksMergeability(objectOf(payload.pull_request)));
-      const pull = { kind: "pull_request" as const, key, of: fieldOf("mergeable", payload.pull_request) };
-      return [{ kind: "issue" as const, key, of: side }, ...(isUnsettled ? [pull] : [])];
-    },
+    // An issue that was made a pull request loses keys that the event does not name.
+    ask: ({ action, pull_request: pull }) =>
+      action === "opened" ? [{ kind: "issue", key: keyIn("pull_request", pull), ifPlainIssue: true }] : [],
   },
   issue_comment: {
     observe: (payload, at) => [
@@ -68,11 +64,6 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
   },
   pull_request_review: {
     observe: (payload, at) => [...one("pull_request", payload.pull_request, at), ...one("review", payload.review, at)],
-    // A dismissal moves `updated_at` on both sides of the pull request, and the event shows one side.
-    ask: ({ action, pull_request: pull }) =>
-      action === "dismissed"
-        ? [{ kind: "issue", key: keyIn("pull_request", pull), of: fieldOf("updated_at", pull) }]
-        : [],
   },
   pull_request_review_comment: {
     observe: (payload, at) => [
@@ -91,12 +82,19 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
   public: { observe: () => [] },
 };
 
-function movesState({ action }: Payload): boolean {
-  return action === "closed" || action === "reopened";
-}
-
-function fieldOf(field: NonNullable<Ask["of"]>["field"], subject: Json | undefined): NonNullable<Ask["of"]> {
-  return { field, updatedAt: isObject(subject) ? Date.parse(String(subject.updated_at)) : Number.NaN };
+/**
+ * Payloads leave out who closed an issue or pull request, and are sent because that person did it: the sender. Who has
+ * reopened it is nowhere, and what `closed_by` says then is left to the next catch-up.
+ */
+function withCloser(observed: Observed[], { action, sender }: Payload, { api }: Sighting): Observed[] {
+  if (action !== "closed" || !isObject(sender)) return observed;
+  const { fields, shapes } = strip({ closed_by: sender }, { api });
+  return observed.map((each) => ({
+    seen: each.seen.map((one) =>
+      one.kind === "issue" && one.fields.state === "closed" ? { ...one, fields: { ...one.fields, ...fields } } : one,
+    ),
+    shapes: new Map([...each.shapes, ...shapes]),
+  }));
 }
 
 /** Without these nothing could ask for it again, and GraphQL could not show it. */

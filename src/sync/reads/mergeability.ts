@@ -2,54 +2,15 @@ import type { Queries, Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { IS_MERGEABILITY_UNKNOWN, MERGEABILITY_WAIT_MS, mergeabilityMark } from "../../mirror/store/marks.ts";
+import { IS_MERGEABILITY_UNKNOWN } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { enqueueMarks, postponeMarks, settleMarks } from "../refresh/marks.ts";
 import { graphqlOrRest } from "./beyond-graphql.ts";
 import { type Mergeability, PullsNotShownError, readSinglePulls } from "./graphql-pulls.ts";
 import { inBearableSize } from "./graphql-sizes.ts";
 import { MERGEABILITY_FIELDS, observeMergeability } from "./pull-observations.ts";
 import { fetchAndStorePull } from "./pulls-by-rest.ts";
-
-/** Upstream never computes some. After this long since the last reason to ask, we stop until the next reason. */
-const PATIENCE_MS = 5 * 60_000;
-
-/**
- * Asks again about a repository's open pull requests whose mergeability is unknown. Those that stay unknown are asked
- * about again, each time after three times as long, until `PATIENCE_MS` is over.
- */
-export async function refreshMergeability(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
-  const mark =
-    (await ctx.reads.mark({ kind: "mergeability", repositoryId, key: repositoryId })) ??
-    mergeabilityMark(repositoryId, ctx.clock.now());
-  const repository = await ctx.reads.repository(repositoryId);
-  if (!repository || repository.state === "gone") {
-    await settleMarks(ctx.db, [mark]);
-    return "unknown";
-  }
-  const startedAt = ctx.clock.now();
-  try {
-    await fetchAndStoreMergeability(ctx, repository, { heardSince: null, priority: "refresh" });
-  } catch (error) {
-    if (!(error instanceof PullsNotShownError)) throw error;
-    // Catch-ups and audits find out why, and give a new reason to ask when it is over.
-    ctx.log.warn({ repository: repository.fullName, reason: error.message }, "Upstream does not show pull requests");
-    await settleMarks(ctx.db, [mark]);
-    return "kept";
-  }
-  const age = startedAt.getTime() - mark.askedAt.getTime();
-  if (age >= PATIENCE_MS || (await isMergeabilityKnown(ctx.db, repositoryId))) {
-    await settleMarks(ctx.db, [mark]);
-    return "merged";
-  }
-  const notBefore = new Date(startedAt.getTime() + Math.max(2 * age, MERGEABILITY_WAIT_MS));
-  const postponed = [{ ...mark, notBefore }];
-  await postponeMarks(ctx.db, postponed);
-  await enqueueMarks(ctx, postponed);
-  return "kept";
-}
 
 /** Which open pull requests to ask about, and how. */
 interface Asking {

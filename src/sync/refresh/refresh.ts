@@ -23,10 +23,11 @@ import { endOrPause } from "../following/pause.ts";
 import { RemovedError, refuseRemoved } from "../following/while-mirrored.ts";
 import { failAlone } from "../problems/isolated.ts";
 import { endProblem, findProblems, nameOf, type Problem, type Subject, tryAgain } from "../problems/problems.ts";
-import { refreshMergeability } from "../reads/mergeability.ts";
 import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
 import { pathOf, readAnew } from "../reads/read-anew.ts";
+import { GoneNodes } from "./gone-nodes.ts";
 import { enqueueMarks, lockMarks, postponeMarks, settleMarks } from "./marks.ts";
+import { refreshMergeability } from "./mergeability.ts";
 
 /** "unknown": the mirror does not know where to ask; "kept": upstream says nothing from which anything could be concluded. */
 type Outcome = "merged" | "deleted" | "kept" | "unknown";
@@ -50,6 +51,7 @@ export class Refreshes {
   readonly #ctx: Context;
   readonly #stores: Batches<Refreshed, "stored">;
   readonly #problems: Gather<MarkKey, Troubles>;
+  readonly #gone: GoneNodes;
 
   constructor(ctx: Context) {
     this.#ctx = ctx;
@@ -57,6 +59,7 @@ export class Refreshes {
       await enqueueMarks(ctx, await store(ctx, batch));
       return batch.map(() => "stored");
     });
+    this.#gone = new GoneNodes(ctx);
     this.#problems = new Gather((keys) => findTroubles(ctx, keys));
   }
 
@@ -102,6 +105,10 @@ export class Refreshes {
       return "unknown";
     }
     const startedAt = ctx.clock.now();
+    if (await this.#gone.isGone(wanted)) {
+      await this.#stores.add({ observed: joinObserved([]), mark, startedAt });
+      return "deleted";
+    }
     const { observed, outcome, isAbsent, missing } = await readAnew(ctx, wanted, repository, path, "refresh");
     if (missing !== undefined) await endOrPause(ctx, wanted.key, { from: ["live", "paused"], problem: missing });
     if (isAbsent && (await wasSeenLately(ctx, observed, startedAt))) {

@@ -1,0 +1,213 @@
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { IS_MERGEABILITY_UNKNOWN, MARK_COLUMNS, type Mark, nextRound } from "../../mirror/store/marks.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
+import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import { RemovedError, whileMirrored } from "../following/while-mirrored.ts";
+import { rests } from "../problems/problems.ts";
+import { graphqlOrRest } from "../reads/beyond-graphql.ts";
+import { type Mergeability, PullsNotShownError } from "../reads/graphql-pulls.ts";
+import { fetchAndStoreMergeability } from "../reads/mergeability.ts";
+import { MERGEABILITY_FIELDS, observeMergeability } from "../reads/pull-observations.ts";
+import { enqueueMarks, postponeMarks, settleMarks } from "./marks.ts";
+
+/** Upstream never computes some. After this long since the last reason to ask, we stop until the next reason. */
+const PATIENCE_MS = 5 * 60_000;
+/** If the process that asks ends meanwhile, another asks after this time. */
+const TAKEN_MS = 60_000;
+/** Clocks differ a little: a job that comes this early is not in vain. */
+const EARLY_MS = 1_000;
+/** A repository with more is asked about by itself, by sizes that were learnt. */
+const MOST_OF_ONE = 100;
+
+/**
+ * Asks about the open pull requests whose mergeability is unknown, of all repositories whose marks are due: for a point,
+ * however many they are. Those that stay unknown are asked about again, each time after three times as long, until
+ * `PATIENCE_MS` is over.
+ *
+ * Marks become due at common moments. The first job of such a moment takes them all, and the others find nothing to do.
+ */
+export async function refreshMergeability(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
+  const startedAt = ctx.clock.now();
+  const taken = await takeDue(ctx, startedAt);
+  const mark = taken.find((one) => one.repositoryId === repositoryId);
+  if (!mark) return "kept";
+  const byId = new Map(taken.map((one) => [one.repositoryId, one]));
+  const gone: Mark[] = [];
+  const open: MirroredRepository[] = [];
+  await Promise.all(
+    taken.map(async (one) => {
+      const repository = await ctx.reads.repository(one.repositoryId);
+      if (repository && repository.state !== "gone") open.push(repository);
+      else gone.push(one);
+    }),
+  );
+  await settleMarks(ctx.db, gone);
+  const unknown = await findUnknown(ctx, open);
+  const alone = open.filter(({ id }) => (unknown.get(id)?.length ?? 0) > MOST_OF_ONE);
+  const together = open.filter((one) => !alone.includes(one));
+  for (const ids of await ctx.upstream.groups(together.map(({ id }) => id)))
+    alone.push(
+      ...(await askTogether(
+        ctx,
+        together.filter(({ id }) => ids.includes(id)),
+        unknown,
+      )),
+    );
+  const failed = new Set<number>();
+  // Its own first: what fails is told of the repository that the job is about. Another's mark stays taken, and its own job tells.
+  for (const repository of alone.sort((a, b) => Number(b.id === repositoryId) - Number(a.id === repositoryId))) {
+    try {
+      if (!(await askAlone(ctx, repository))) await settleMarks(ctx.db, [byId.get(repository.id) ?? mark]);
+    } catch (error) {
+      if (repository.id === repositoryId) throw error;
+      failed.add(repository.id);
+      ctx.log.debug({ repositoryId: repository.id, err: error }, "Mergeability is asked for again by another job");
+    }
+  }
+
+  const left = await findUnknown(ctx, open);
+  const isOver = ({ repositoryId: id, askedAt }: Mark) =>
+    (left.get(id)?.length ?? 0) === 0 || startedAt.getTime() - askedAt.getTime() >= PATIENCE_MS;
+  const asked = open.flatMap(({ id }) => (failed.has(id) ? [] : (byId.get(id) ?? [])));
+  await settleMarks(ctx.db, asked.filter(isOver));
+  const postponed = asked
+    .filter((one) => !isOver(one))
+    .map((one) => ({ ...one, notBefore: nextRound(startedAt, 2 * (startedAt.getTime() - one.askedAt.getTime())) }));
+  await postponeMarks(ctx.db, postponed);
+  await enqueueMarks(ctx, postponed);
+  if (gone.includes(mark)) return "unknown";
+  return isOver(mark) ? "merged" : "kept";
+}
+
+/** Of two jobs that do this at once, one takes each mark. What is left alone for a while is left out. */
+async function takeDue(ctx: Context, now: Date): Promise<Mark[]> {
+  const key = sql`m.repository_id::text`;
+  return await ctx.db.query<Mark>(sql`
+    with due as (select kind, repository_id, key from refresh_marks m
+      where m.kind = 'mergeability' and m.not_before <= ${new Date(now.getTime() + EARLY_MS)}
+        and not ${rests(ctx, "refresh", key)} and not ${rests(ctx, "refresh", sql`'mergeability-' || ${key} || '-' || ${key}`)}
+      order by m.kind, m.repository_id, m.key for update skip locked)
+    update refresh_marks m set not_before = ${new Date(now.getTime() + TAKEN_MS)} from due d
+      where m.kind = d.kind and m.repository_id = d.repository_id and m.key = d.key
+      returning ${MARK_COLUMNS}`);
+}
+
+interface Unknown {
+  repositoryId: number;
+  nodeId: string | null;
+}
+
+/** The pull requests of each that upstream has still to say it of; of none more than are asked about together, and one. */
+async function findUnknown(
+  { db }: Pick<Context, "db">,
+  repositories: readonly MirroredRepository[],
+): Promise<Map<number, Unknown[]>> {
+  const ids = repositories.map(({ id }) => id);
+  const rows = await db.query<Unknown>(sql`
+    select x.id::float8 as "repositoryId", p.node_id as "nodeId" from unnest(${ids}::bigint[]) as x(id)
+      cross join lateral (select node_id from pull_requests
+        where repository_id = x.id and ${IS_MERGEABILITY_UNKNOWN} order by number limit ${MOST_OF_ONE + 1}) p`);
+  return Map.groupBy(rows, ({ repositoryId }) => repositoryId);
+}
+
+/** GitHub docs: `nodes` takes a hundred ids; without connections a query is a point, however many of them it has. */
+const IDS_A_FIELD = 100;
+/** So many pull requests at once were never too heavy. */
+const PULLS_A_QUERY = 250;
+
+/** Asks about all of these with one credential. Answers the repositories that have to be asked about alone. */
+async function askTogether(
+  ctx: Context,
+  repositories: readonly MirroredRepository[],
+  unknown: ReadonlyMap<number, readonly Unknown[]>,
+): Promise<MirroredRepository[]> {
+  const alone: MirroredRepository[] = [];
+  const asked = repositories.flatMap((repository): Asked[] =>
+    (unknown.get(repository.id) ?? []).map(({ nodeId }) => ({ repository, nodeId })),
+  );
+  for (let start = 0; start < asked.length; start += PULLS_A_QUERY) {
+    const some = asked.slice(start, start + PULLS_A_QUERY);
+    const of = [...new Set(some.map(({ repository }) => repository))];
+    alone.push(
+      ...(await graphqlOrRest(
+        ctx,
+        () => askSome(ctx, of, some),
+        async () => of,
+      )),
+    );
+  }
+  return [...new Set(alone)];
+}
+
+interface Asked {
+  repository: MirroredRepository;
+  nodeId: string | null;
+}
+
+/** The same in one query. */
+async function askSome(
+  ctx: Context,
+  repositories: readonly MirroredRepository[],
+  asked: readonly Asked[],
+): Promise<readonly MirroredRepository[]> {
+  const ids = asked.flatMap(({ nodeId }) => nodeId ?? []);
+  if (ids.length < asked.length) return repositories;
+  const { pulls, seenAt, unclear } = await readPulls(ctx, repositories[0], ids);
+  // A null may mean "not allowed" as well as "none": asked about alone, each repository answers for itself.
+  if (unclear) return repositories;
+  for (const repository of repositories) {
+    const own = pulls.filter((pull) => pull.repository.databaseId === repository.id);
+    try {
+      await whileMirrored(ctx, repository, (tx) =>
+        mergeObserved(tx, observeMergeability(ctx, repository, own, seenAt)),
+      );
+    } catch (error) {
+      // Its mark goes with it.
+      if (!(error instanceof RemovedError)) throw error;
+    }
+  }
+  return [];
+}
+
+interface PullNode extends Mergeability {
+  repository: { databaseId: number };
+}
+
+/** `unclear`: some are null for another reason than that they are gone. */
+async function readPulls(
+  ctx: Context,
+  first: MirroredRepository | undefined,
+  ids: readonly string[],
+): Promise<{ pulls: PullNode[]; seenAt: Date; unclear: boolean }> {
+  const groups = Array.from({ length: Math.ceil(ids.length / IDS_A_FIELD) }, (_, at) =>
+    ids.slice(at * IDS_A_FIELD, (at + 1) * IDS_A_FIELD),
+  );
+  const document = `query(${groups.map((_, at) => `$i${at}: [ID!]!`).join(", ")}) { ${RATE_LIMIT}
+    ${groups.map((_, at) => `n${at}: nodes(ids: $i${at}) { ... on PullRequest { repository { databaseId } ${MERGEABILITY_FIELDS} } }`).join("\n")} }`;
+  const variables = Object.fromEntries(groups.map((group, at) => [`i${at}`, group]));
+  const { data, errors, seenAt } = await ctx.upstream.graphql<Record<string, (PullNode | null)[] | null>>(
+    document,
+    variables,
+    { priority: "refresh", ...(first ? { repository: first.id } : {}) },
+  );
+  const pulls = groups.flatMap((_, at) => data[`n${at}`] ?? []).filter((one) => one?.repository !== undefined);
+  return {
+    pulls: pulls.filter((one) => one !== null),
+    seenAt,
+    unclear: errors.some(({ type }) => type !== "NOT_FOUND"),
+  };
+}
+
+/** False: upstream does not show its pull requests. Catch-ups and audits find out why, and give a new reason to ask. */
+async function askAlone(ctx: Context, repository: MirroredRepository): Promise<boolean> {
+  try {
+    await fetchAndStoreMergeability(ctx, repository, { heardSince: null, priority: "refresh" });
+    return true;
+  } catch (error) {
+    if (!(error instanceof PullsNotShownError)) throw error;
+    ctx.log.warn({ repository: repository.fullName, reason: error.message }, "Upstream does not show pull requests");
+    return false;
+  }
+}

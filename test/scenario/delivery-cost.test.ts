@@ -1,0 +1,293 @@
+/** What upstream is asked because of its own webhooks, by its own meter: one token, the real limits, replicas that lag. */
+import type { Job } from "bullmq";
+import { expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { MARK_COLUMNS, type Mark } from "../../src/mirror/store/marks.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import type { WorldEvent } from "../../src/simulator/event.ts";
+import type { FaultSettings } from "../../src/simulator/faults.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import type { MeterReading } from "../../src/simulator/meter.ts";
+import { backfill } from "../../src/sync/backfill/backfill.ts";
+import { catchUp, scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
+import { sweep } from "../../src/sync/catch-up/sweep.ts";
+import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { Refreshes } from "../../src/sync/refresh/refresh.ts";
+import { QuotaSpentError } from "../../src/upstream/client/errors.ts";
+import { LONG_TEST_MS } from "../support/bounds.ts";
+import { compare } from "../support/comparison.ts";
+import { printFigures } from "../support/figures.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+const SECOND = 1_000;
+const MINUTE = 60_000;
+const HOUR = 3_600_000;
+/** GitHub's replicas were seen 1-10 s late. */
+const LAG_MS = 4_000;
+const signal = new AbortController().signal;
+/** `DELIVERIES=10000 npm test -- test/scenario/delivery-cost` plays a whole hour, in all weathers. */
+const DELIVERIES = Number(process.env.DELIVERIES ?? 150);
+const wantsHour = process.env.DELIVERIES !== undefined;
+/** How many repositories there are. */
+const SIZE = wantsHour ? 12 : 4;
+
+interface Organisation {
+  world: TestWorld;
+  /** How many deliveries of followed events were applied, and how many of them are about pull requests. */
+  applied(): Promise<{ all: number; aboutPulls: number }>;
+  /** Lets time pass; then what is due is done, as workers and the scheduler do it. */
+  pass(ms: number): Promise<void>;
+  /** How many marks are left. */
+  doubts(): Promise<number>;
+  /** What the catch-ups and sweeps cost that the schedule asked for. */
+  upkeep: Cost;
+  differences(): Promise<string[]>;
+}
+
+interface Cost {
+  rest: number;
+  points: number;
+}
+
+async function openOrganisation(faults: FaultSettings): Promise<Organisation> {
+  const world = await openWorld({
+    workers: false,
+    fill: ({ world: upstream }) =>
+      void generateWorld(upstream, {
+        seed: 23,
+        repositories: SIZE,
+        issues: SIZE * 20,
+        pulls: SIZE * 8,
+        people: 20,
+      }),
+  });
+  const { ctx, simulator } = world;
+  const refreshes = new Refreshes(ctx);
+  const upkeep = { rest: 0, points: 0 };
+  const advance = (ms: number) => {
+    (simulator.world.clock as SettableClock).advance(ms);
+    world.advance(ms);
+  };
+  const apply = async () => {
+    await simulator.quiet();
+    for (let some = 128; some === 128; ) {
+      const rows = await ctx.db.query<{ id: string }>(
+        sql`select id from deliveries where status = 'pending' order by received_at limit 128`,
+      );
+      some = rows.length;
+      if (some > 0)
+        await applyDeliveries(
+          ctx,
+          rows.map(({ id }) => id),
+        );
+    }
+  };
+  /** As a queue does: what has to wait for quota is tried again after the reset. */
+  const persist = async (run: () => Promise<unknown>): Promise<void> => {
+    for (let tries = 1; tries <= 5; tries++) {
+      try {
+        return void (await run());
+      } catch (error) {
+        if (!(error instanceof QuotaSpentError)) throw error;
+        advance(Math.max(SECOND, error.resetAt.getTime() - ctx.clock.now().getTime()));
+      }
+    }
+    throw new Error("The quota stays spent");
+  };
+  const refresh = async () => {
+    const due = await ctx.db.query<Mark>(
+      sql`select ${MARK_COLUMNS} from refresh_marks m where m.not_before <= ${ctx.clock.now()} order by m.not_before`,
+    );
+    // As many as a worker takes at once.
+    for (let start = 0; start < due.length; start += 32)
+      await Promise.all(due.slice(start, start + 32).map((mark) => persist(() => refreshes.refresh(mark))));
+  };
+  const copy = async () => {
+    for (const { queue, run } of [
+      { queue: ctx.queues.backfill, run: backfill },
+      { queue: ctx.queues.catchUp, run: catchUp },
+    ])
+      for (const job of (await queue.getJobs(["waiting", "prioritized"])) as Job<{ repositoryId: number }>[]) {
+        await job.remove();
+        await persist(() => run(ctx, job.data, signal));
+      }
+  };
+  const measured = async (act: () => Promise<unknown>) => {
+    const before = costOf(simulator.meter.read());
+    await act();
+    const after = costOf(simulator.meter.read());
+    upkeep.rest += after.rest - before.rest;
+    upkeep.points += after.points - before.points;
+  };
+  const schedule: [everyMs: number, task: () => Promise<unknown>][] = [
+    [ctx.config.sweepIntervalMs / 4, () => measured(() => persist(() => sweep(ctx)).then(copy))],
+    [ctx.config.catchUpIntervalMs, () => measured(() => scheduleCatchUps(ctx).then(copy))],
+  ];
+  let now = 0;
+  const pass = async (ms: number) => {
+    advance(ms);
+    await apply();
+    await refresh();
+    const before = now;
+    now += ms;
+    for (const [everyMs, task] of schedule)
+      if (Math.floor(now / everyMs) !== Math.floor(before / everyMs)) await task();
+  };
+
+  const repositories = [...simulator.world.repositories.values()].filter(({ fork }) => !fork);
+  const names = repositories.map((one) => simulator.world.fullName(one));
+  await addSelections(ctx, names);
+  await resolveSelections(ctx);
+  await copy();
+  await world.listen(...names);
+  const doubts = () => ctx.db.count(sql`select from refresh_marks`);
+  while ((await doubts()) > 0) await pass(30 * SECOND);
+  for (let minute = 0; minute < 10; minute++) await pass(MINUTE);
+  // A new hour, so that the first copy is not paid for out of it.
+  advance(HOUR);
+  await pass(MINUTE);
+  simulator.setFaults(faults);
+  simulator.meter.reset();
+  Object.assign(upkeep, { rest: 0, points: 0 });
+  return {
+    world,
+    upkeep,
+    pass,
+    doubts,
+    applied: async () => {
+      const [row] = await ctx.db.query<{ all: number; aboutPulls: number }>(sql`
+        select count(*)::int as all, count(*) filter (where event like 'pull_request%')::int as "aboutPulls"
+          from deliveries where status = 'applied'`);
+      return row ?? { all: 0, aboutPulls: 0 };
+    },
+    differences: async () => {
+      const all: string[] = [];
+      for (const one of repositories) {
+        const { differences } = await compare(
+          ctx,
+          simulator,
+          simulator.world.fullName(one),
+          // A new contributor becomes one in everything that they ever wrote, and no question of this test shows that.
+          (_kind, path) => path === "author_association",
+        );
+        all.push(...differences);
+      }
+      return all;
+    },
+  };
+}
+
+function costOf({ callers }: MeterReading): Cost {
+  const buckets = Object.values(callers).flatMap(Object.entries);
+  const sum = (of: (bucket: string) => boolean, unit: "charged" | "points") =>
+    buckets.reduce((total, [bucket, tally]) => total + (of(bucket) ? tally[unit] : 0), 0);
+  return {
+    rest: sum((bucket) => bucket !== "graphql", "charged"),
+    points: sum((bucket) => bucket === "graphql", "points"),
+  };
+}
+
+/** By route, what was charged; GraphQL in points. */
+function routesOf({ routes }: MeterReading): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(routes)
+      .map(([route, { charged, points }]) => [route, points || charged] as const)
+      .filter(([, cost]) => cost > 0),
+  );
+}
+
+test.skipIf(!wantsHour)(
+  "what one delivery costs, alone, by its event and action (DELIVERIES=600)",
+  async () => {
+    const organisation = await openOrganisation({ lagMs: LAG_MS });
+    await using world = organisation.world;
+    const { simulator } = world;
+    let told: string[] = [];
+    simulator.world.onEvent(({ event, action }: WorldEvent) => told.push([event, action].filter(Boolean).join(".")));
+    const live = simulator.startLive({ ratePerSecond: 0, seed: 5 });
+    const costs = new Map<string, { times: number; rest: number; points: number; routes: Record<string, number> }>();
+    for (let step = 0; step < DELIVERIES / 3; step++) {
+      told = [];
+      simulator.meter.reset();
+      const before = { ...organisation.upkeep };
+      live.step();
+      for (let wait = 15 * SECOND; wait === 15 * SECOND || (await organisation.doubts()) > 0; wait *= 2)
+        await organisation.pass(wait);
+      const what = [...new Set(told.filter((name) => !name.startsWith("push")))].sort().join(" + ");
+      const known = costs.get(what) ?? { times: 0, rest: 0, points: 0, routes: {} };
+      const { rest, points } = costOf(simulator.meter.read());
+      known.times += 1;
+      known.rest += rest - (organisation.upkeep.rest - before.rest);
+      known.points += points - (organisation.upkeep.points - before.points);
+      if (organisation.upkeep.rest === before.rest)
+        for (const [route, cost] of Object.entries(routesOf(simulator.meter.read())))
+          known.routes[route] = (known.routes[route] ?? 0) + cost;
+      costs.set(what, known);
+    }
+    for (const [what, cost] of costs)
+      if (cost.rest + cost.points > 0) printFigures("delivery-alone", { what, ...cost });
+    await organisation.pass(5 * MINUTE);
+    await organisation.pass(5 * MINUTE);
+    expect(await organisation.differences()).toEqual([]);
+  },
+  LONG_TEST_MS,
+);
+
+test.each([
+  { weather: "calm", faults: { lagMs: LAG_MS } },
+  { weather: "5 % lost", faults: { lagMs: LAG_MS, seed: 3, webhooks: { drop: 0.05 } } },
+])(
+  "a lively hour of an organisation, $weather: next to nothing is asked because of deliveries, and every change is exact",
+  async ({ weather, faults }) => {
+    const organisation = await openOrganisation(faults);
+    await using world = organisation.world;
+    const { simulator } = world;
+    const live = simulator.startLive({ ratePerSecond: 0, seed: 11 });
+    const perSecond = 10_000 / 3_600;
+    const before = await organisation.applied();
+    for (let owed = 0; simulator.webhooks.tally.sent < DELIVERIES; ) {
+      owed += perSecond;
+      const sent = simulator.webhooks.tally.sent;
+      while (simulator.webhooks.tally.sent - sent < owed && simulator.webhooks.tally.sent < DELIVERIES) {
+        live.step();
+        await simulator.quiet();
+      }
+      owed -= simulator.webhooks.tally.sent - sent;
+      await organisation.pass(SECOND);
+    }
+    const deliveries = await organisation.applied();
+    const all = deliveries.all - before.all;
+    for (let wait = 30 * SECOND; (await organisation.doubts()) > 0 && wait < HOUR; wait *= 2)
+      await organisation.pass(wait);
+    const reading = simulator.meter.read();
+    const total = costOf(reading);
+    const because = {
+      rest: total.rest - organisation.upkeep.rest,
+      points: total.points - organisation.upkeep.points,
+    };
+    for (let interval = 0; interval < 2; interval++) await organisation.pass(5 * MINUTE);
+    for (let wait = 30 * SECOND; (await organisation.doubts()) > 0 && wait < HOUR; wait *= 2)
+      await organisation.pass(wait);
+    const differences = await organisation.differences();
+    printFigures("delivery-cost", {
+      weather,
+      deliveries: all,
+      aboutPulls: (deliveries.aboutPulls - before.aboutPulls) / all,
+      because,
+      upkeep: organisation.upkeep,
+      requestsPerDelivery: because.rest / all,
+      pointsPerDelivery: because.points / all,
+      limited: reading.primaryLimited + reading.secondaryLimited,
+      routes: routesOf(reading),
+      differences: differences.length,
+    });
+    expect(differences).toEqual([]);
+    expect(reading.primaryLimited + reading.secondaryLimited).toBe(0);
+    // A minute is too short to gather much in.
+    const most = wantsHour ? 0.02 : 0.1;
+    expect(because.rest / all).toBeLessThanOrEqual(most);
+    expect(because.points / all).toBeLessThanOrEqual(most);
+  },
+  LONG_TEST_MS,
+);
