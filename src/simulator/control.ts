@@ -109,6 +109,7 @@ const ROUTES: Readonly<Record<string, ControlRoute>> = {
     struck: Object.fromEntries(simulator.faults.struck),
     webhooks: simulator.faults.webhooks,
     lagMs: simulator.faults.lagMs,
+    lagDrawn: simulator.faults.lagDrawn,
   }),
   "POST faults": ({ simulator }, body) => simulator.setFaults(trusted<FaultSettings>(body)),
   "POST limits": ({ simulator }, body) => {

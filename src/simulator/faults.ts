@@ -44,6 +44,8 @@ export interface FaultSettings {
   readonly graphql?: GraphqlFaults;
   /** Reads show the state of this long ago. */
   readonly lagMs?: number;
+  /** Each request is answered by another replica, which is behind by up to `lagMs`. */
+  readonly lagDrawn?: boolean;
 }
 
 const HTTP_KINDS = [
@@ -60,6 +62,7 @@ export class Faults {
   webhooks: WebhookFaults = {};
   graphql: GraphqlFaults = {};
   lagMs = 0;
+  lagDrawn = false;
   /** How often each kind struck since it was last set: `{"status 502": 3}`. */
   readonly struck = new Map<string, number>();
   #http: { fault: HttpFault; match: RegExp | null; left: number }[] = [];
@@ -93,6 +96,7 @@ export class Faults {
     this.webhooks = settings.webhooks ?? {};
     this.graphql = settings.graphql ?? {};
     this.lagMs = settings.lagMs ?? 0;
+    this.lagDrawn = settings.lagDrawn ?? false;
     this.struck.clear();
   }
 

@@ -93,6 +93,7 @@ export class HttpApi {
   }
 
   async #answer(exchange: Exchange): Promise<void> {
+    this.#service.world.lag.draw(this.#faults.lagDrawn ? this.#faults.random : null);
     const { request } = exchange;
     if (!request.headers["user-agent"]?.trim()) {
       this.#responder.plain(exchange, 403, "text/html", FORBIDDEN_AGENT);

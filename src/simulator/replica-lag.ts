@@ -1,4 +1,5 @@
 import type { Clock } from "./clock.ts";
+import type { Random } from "./random.ts";
 import type { Comment, Issue, Label, Milestone, Repository, Review, ReviewComment } from "./records.ts";
 import type { CheckRun, CheckSuite, CommitStatus, Release } from "./records-code.ts";
 
@@ -16,11 +17,13 @@ export type Row =
   | Release;
 
 /**
- * Reads from a replica that is `ms` behind. A row that changed since then is shown as it was. A row that was created
+ * Reads from a replica that is `ms` behind, or, once `draw` was called, from one that is as far behind as was drawn for the request. A row that changed since then is shown as it was. A row that was created
  * since then is not shown. Nothing is kept while `ms` is 0.
  */
 export class ReplicaLag {
   ms = 0;
+  /** By how much the replica of the present request is less behind than `ms`. */
+  #ahead = 0;
   readonly #clock: Clock;
   /** Oldest first: until `until`, the row reads as `was` (null: not there yet). */
   #sweepAt = 10_000;
@@ -28,6 +31,11 @@ export class ReplicaLag {
 
   constructor(clock: Clock) {
     this.#clock = clock;
+  }
+
+  /** Another request begins. Each replica is as far behind as it may be, or less: then reads go back in time. */
+  draw(random: Random | null): void {
+    this.#ahead = random === null || this.ms === 0 ? 0 : random.int(0, this.ms);
   }
 
   changing(row: Row): void {
@@ -46,16 +54,16 @@ export class ReplicaLag {
     const versions = this.#versions.get(row);
     if (!versions) return row;
     const now = this.#clock.now();
-    const version = versions.find((one) => one.until > now);
+    const version = versions.find((one) => one.until - this.#ahead > now);
     // A row's versions are copies of it, and so of its type.
     if (version) return version.was as T | null;
-    this.#versions.delete(row);
+    if (versions.every((one) => one.until <= now)) this.#versions.delete(row);
     return row;
   }
 
   /** Whether something that happened at `at` (epoch milliseconds) has not reached the replica. */
   pending(at: number): boolean {
-    return this.ms > 0 && at + this.ms > this.#clock.now();
+    return this.ms > 0 && at + this.ms - this.#ahead > this.#clock.now();
   }
 
   #keep(row: Row, was: Row | null): void {

@@ -233,6 +233,25 @@ test("a read that a lagging replica may have answered does not overrule a delive
   expect(next(stored, later)?.fields.title).toBe("old");
 });
 
+test("of two reads that contradict each other within the lag of replicas the later is not final either", () => {
+  const fresh = issue({ title: "new" }, { read: true, seenAt: START + 60_000 });
+  const lagging = issue({ title: "old" }, { read: true, seenAt: START + 61_000 });
+  const after = fold(run([fresh]), lagging);
+  expect(after.outcome).toBe("tied");
+  // The later is shown until upstream is asked again, and then a read that no lag explains decides.
+  const shown = after.outcome === "tied" ? (after.next ?? undefined) : undefined;
+  expect(shown?.fields.title).toBe("old");
+  const settling = issue({ title: "new" }, { read: true, seenAt: START + 61_000 + REPLICA_LAG_MS + 1 });
+  expect(fold(shown, settling)).toMatchObject({ outcome: "merged", next: { fields: { title: "new" } } });
+});
+
+test("reads that no lag can explain do not contradict each other, and neither do figures that upstream works out when it is asked", () => {
+  const at = (fields: Fields, seenAt: number) => issue(fields, { read: true, seenAt: START + seenAt });
+  expect(fold(run([at({ title: "one" }, 0)]), at({ title: "two" }, REPLICA_LAG_MS + 1)).outcome).toBe("merged");
+  expect(fold(run([at({ mergeable: null }, 0)]), at({ mergeable: true }, 1_000)).outcome).toBe("merged");
+  expect(fold(run([at({ title: "one" }, 0)]), at({ title: "one" }, 1_000)).outcome).toBe("known");
+});
+
 test("a key that was not sent is kept, and one that was sent as null is not", () => {
   const stored = run([issue({ title: "a", closed_by: "x", milestone: "m" }, { read: true })]);
   const after = next(stored, issue({ title: "b", milestone: null }, { updatedAt: START + 1_000 }));

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { type Context, openContext } from "../../src/context.ts";
+import { MERGEABILITY } from "../../src/mirror/store/merge-rule.ts";
 import type { MeterReading } from "../../src/simulator/meter.ts";
 import { audit } from "../../src/sync/audit/audit.ts";
-import { MERGEABILITY } from "../../src/sync/audit/comparison.ts";
 import { driftCount } from "../../src/sync/audit/report.ts";
 import { backfill, restartBackfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp } from "../../src/sync/catch-up/catch-up.ts";

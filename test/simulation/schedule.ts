@@ -165,6 +165,7 @@ function lastWeather(random: Random, faults: ReadonlySet<FaultKind>): FaultSetti
       delayMs: random.int(500, 2_000),
     },
     lagMs: faults.has("lag") ? random.int(0, MAX_LAG_MS) : 0,
+    lagDrawn: true,
   };
 }
 
@@ -199,5 +200,5 @@ function weatherOf(random: Random, faults: ReadonlySet<FaultKind>): FaultSetting
   add(strength("slow", 0.2), { kind: "slow", delayMs: random.int(20, 800) });
   if (strength("timeout", 1) > 0.9) http.push({ kind: "slow", delayMs: 16_000, times: 1 });
   const lagMs = Math.round(strength("lag", MAX_LAG_MS));
-  return { http, webhooks, lagMs };
+  return { http, webhooks, lagMs, lagDrawn: true };
 }

@@ -59,6 +59,20 @@ test("faults that make no sense are refused", async () => {
   }
 });
 
+test("where each request is answered by another replica, reads go back in time, and no further than the lag", async () => {
+  await using it = await openSimulated({ faults: { lagMs: 2_000, lagDrawn: true } });
+  it.clock.advance(2_000);
+  const issue = it.issue("old");
+  it.clock.advance(2_000);
+  editIssue(it.simulator.world, it.owner.id, issue, { title: "new" });
+  it.clock.advance(1_000);
+  const titles: string[] = [];
+  for (let reads = 0; reads < 30; reads++) titles.push((await it.get(`${REST}/issues/1`)).body.title);
+  expect(titles.join(" ")).toMatch(/new (new )*old/);
+  it.clock.advance(1_000);
+  for (let reads = 0; reads < 10; reads++) expect((await it.get(`${REST}/issues/1`)).body.title).toBe("new");
+});
+
 test("a replica that lags shows the older version, no new rows, and rows that are gone", async () => {
   await using it = await openSimulated({ faults: { lagMs: 2_000 } });
   const { world } = it.simulator;

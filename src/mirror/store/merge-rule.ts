@@ -88,6 +88,14 @@ export const VOLATILE: ReadonlySet<string> = new Set([
   "size",
 ]);
 
+/** Keys of a pull request that upstream works out only when it is asked. So two reads may differ though nothing has changed. */
+export const MERGEABILITY: ReadonlySet<string> = new Set([
+  "mergeable",
+  "rebaseable",
+  "mergeable_state",
+  "merge_commit_sha",
+]);
+
 /** Folds an observation into what is stored, never backwards. */
 export function fold(stored: Stored | undefined, seen: Observation): Folded {
   if (!stored)
@@ -161,7 +169,9 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
     const isLater = seen.stamp.seenAt > known.seenAt;
     const isShown = access ? access === "closes" : VOLATILE.has(key) ? !seen.isLate : isFresh(seen.stamp);
     const wins = verdict === "newer" || (verdict === "tied" && !isSame && isLater && isShown);
-    if (verdict === "tied" && !isSame && !VOLATILE.has(key)) isTied = true;
+    const isInDoubt =
+      verdict === "tied" || (key in stored.fields && mayLagBehind(seen, known) && !MERGEABILITY.has(key));
+    if (isInDoubt && !isSame && !VOLATILE.has(key)) isTied = true;
     // Webhooks embed shared resources with fewer keys than reads; the shape that upstream serves is that of a read.
     const isShapeKnown = wins || (verdict === "tied" && !known.read);
     const isReshaped =
@@ -219,6 +229,16 @@ function isFresh({ read, updatedAt, seenAt }: Stamp): boolean {
 function order({ stamp, overrules }: Observation, known: Stamp): "newer" | "older" | "tied" {
   if (overrules && stamp.read && stamp.seenAt > known.seenAt + REPLICA_LAG_MS) return "newer";
   return compare(stamp, known);
+}
+
+/**
+ * A read of the same second of `updated_at` as the one before it, so soon after it that a replica may lag behind what that
+ * one showed. The later is shown, and where they contradict each other upstream is asked again. A read that began earlier
+ * than the known one changes nothing: our own writes count as seen later than they were, and lagging reads follow them.
+ */
+function mayLagBehind({ stamp }: Observation, known: Stamp): boolean {
+  const isClose = stamp.seenAt > known.seenAt && stamp.seenAt <= known.seenAt + REPLICA_LAG_MS;
+  return stamp.read && known.read && stamp.updatedAt === known.updatedAt && isClose;
 }
 
 /** From the fewest who may see a repository to the most. */

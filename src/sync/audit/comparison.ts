@@ -4,7 +4,7 @@ import { sql } from "../../../db/sql.ts";
 import { renderDocuments } from "../../mirror/render/rendering.ts";
 import { SharedRows } from "../../mirror/render/shared-rows.ts";
 import { findStored } from "../../mirror/store/merge.ts";
-import { fold, VOLATILE } from "../../mirror/store/merge-rule.ts";
+import { fold, MERGEABILITY, VOLATILE } from "../../mirror/store/merge-rule.ts";
 import type { Observed, Seen } from "../../mirror/store/observation.ts";
 import { type Kind, resourceOf, resources } from "../../mirror/store/resource.ts";
 import { sameValue } from "../../mirror/store/template.ts";
@@ -43,14 +43,6 @@ export async function compareWithStored(
   }
   return { drift, isEqual };
 }
-
-/** Upstream works these out only when it is asked. */
-export const MERGEABILITY: ReadonlySet<string> = new Set([
-  "mergeable",
-  "rebaseable",
-  "mergeable_state",
-  "merge_commit_sha",
-]);
 
 function compareOne(seen: Seen, known: Parameters<typeof fold>[0]): { found: Drift | null; same: boolean } {
   const { kind, key } = seen;

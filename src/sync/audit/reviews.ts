@@ -4,12 +4,13 @@ import { parseStored } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { marksForMergeability, storeMarks } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
+import { MERGEABILITY } from "../../mirror/store/merge-rule.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
 import { PAGE_SIZE } from "../reads/pages.ts";
 import { marksForUnclear, type PullsPlace, pullDetailsOf, readPullDetails } from "../reads/pull-details.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
-import { compareWithStored, MERGEABILITY, overruling } from "./comparison.ts";
+import { compareWithStored, overruling } from "./comparison.ts";
 import { auditUnmet, settledBefore } from "./gone.ts";
 import { type AuditedPage, auditPage } from "./page.ts";
 
