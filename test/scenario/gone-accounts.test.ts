@@ -58,6 +58,38 @@ test.each([
   expect(reads.merges).toBeLessThanOrEqual(3 + Math.ceil(PULLS / 16));
 });
 
+test.each([
+  ["the ghost", GHOST_ID],
+  ["null", null],
+])("an account that merged, and was deleted since, is shown as %s after the next audit", async (_name, shownAs) => {
+  await using world = await openCopied(() => true);
+  const { ctx, simulator } = world;
+  const someone = [...simulator.world.users.values()].find(({ type, id }) => type === "User" && id !== GHOST_ID);
+  const merged = [...simulator.world.issues.values()].filter(isPull).filter(({ pull }) => pull.mergedAt !== null);
+  const [pull] = merged;
+  if (!pull || !someone) throw new Error("No pull request was merged");
+  pull.pull.mergedById = someone.id;
+  const rows = await ctx.db.query<{ id: string }>(sql`select repository_id as id from repository_syncs`);
+  const repositoryId = Number(rows[0]?.id);
+  const { signal } = new AbortController();
+  const check = async () => {
+    world.advance(60_000);
+    await audit(ctx, { repositoryId, repair: true, signal });
+    await world.settleMarks();
+  };
+  await check();
+  expect(await differences(world)).toEqual([]);
+  // Upstream tells nobody that an account is gone: not by a webhook, nor by a time.
+  pull.pull.mergedById = shownAs;
+  expect(await differences(world)).not.toEqual([]);
+  await check();
+  expect(await differences(world)).toEqual([]);
+  // And it is read once, not at each audit.
+  const before = singleReads(world).merges;
+  await check();
+  expect(singleReads(world).merges).toBe(before);
+});
+
 test("where they are shown now so and now so, each is read", async () => {
   await using world = await openCopied((place) => place % 2 === 0);
   expect(await differences(world)).toEqual([]);

@@ -104,11 +104,15 @@ function withoutMergeability(seen: Seen): Seen {
   return { ...seen, fields: Object.fromEntries(known) };
 }
 
-/** Keeps those that REST never read alone. Such a read has said all: upstream may show nowhere who merged. */
+/**
+ * Keeps those of which REST has not said yet what it shows for an account that is gone: those that it never read alone, and those
+ * of which we still show an account. Such a read has said all: upstream may show nowhere who merged.
+ */
 async function notYetClear(ctx: Context, repository: MirroredRepository, numbers: number[]): Promise<number[]> {
   const rows = await ctx.db.query<{ number: number }>(sql`
     select number from pull_requests
-      where repository_id = ${repository.id} and number = any(${numbers}) and detail -> 'merged_by' is null`);
+      where repository_id = ${repository.id} and number = any(${numbers}) and (detail -> 'merged_by' is null
+        or merged_by_id is not null and merged_by_id not in (select id from users where login = 'ghost'))`);
   return rows.map((row) => row.number);
 }
 
