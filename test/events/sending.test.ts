@@ -8,6 +8,7 @@ import { wakeDue } from "../../src/events/wake.ts";
 import { replayDeliveries } from "../../src/inbox/deliveries.ts";
 import { pruneDeliveries } from "../../src/inbox/prune.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
+import { PATIENCE_MS, TEST_MS } from "../support/bounds.ts";
 import { until } from "../support/patience.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { openTargetServer, type TargetServer } from "./target-server.ts";
@@ -15,6 +16,7 @@ import { type ToldRepository, tell } from "./tell.ts";
 
 /** `READS=5000` asks as often. */
 const READS = Number(process.env.READS ?? 25);
+const READ_MS = Math.max(PATIENCE_MS, 1_000 * READS);
 
 const SECRET = "a secret of the target's";
 
@@ -231,7 +233,9 @@ test("an event is told once: though two hooks brought it, it came again, or was 
   expect(server.heard.map(({ payload }) => payload.number)).toEqual([1, 2]);
 });
 
-test("whoever asks at the moment of the delivery sees at least what it tells, by REST and GraphQL, in any process", async () => {
+test("whoever asks at the moment of the delivery sees at least what it tells, by REST and GraphQL, in any process", {
+  timeout: READ_MS + TEST_MS - PATIENCE_MS,
+}, async () => {
   const server = await openServer();
   const webs = [world.url, await world.openSibling()];
   const { id, full_name } = at(0);
@@ -267,7 +271,7 @@ test("whoever asks at the moment of the delivery sees at least what it tells, by
     };
     await tell(world, { event: "issues", payload });
   }
-  await until("all are heard", async () => asked === READS * 4);
+  await until("all are heard", async () => asked === READS * 4, READ_MS);
   expect(behind).toEqual([]);
   expect(server.heard.map(({ payload }) => [payload.repository.id, payload.issue.title])).toEqual(
     Array.from({ length: READS }, (_, number) => [id, `${number + 1}`]),
