@@ -9,6 +9,7 @@ import { QUEUE_NAMES } from "../src/queues/queues.ts";
 import { scheduleAudits } from "../src/sync/audit/schedule.ts";
 import { scheduleCatchUps } from "../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../src/sync/catch-up/sweep.ts";
+import { markChecksDue } from "../src/sync/checks/due.ts";
 import { checkDeliveries } from "../src/sync/deliveries/missed.ts";
 import { resolveSelections } from "../src/sync/following/selection.ts";
 import { wakeRested } from "../src/sync/problems/wake.ts";
@@ -37,7 +38,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
             pruneSent(ctx, signal),
           ]);
         case "select":
-          return resolveSelections(ctx);
+          return Promise.all([resolveSelections(ctx), markChecksDue(ctx)]);
         case "schedule-catch-up":
           return scheduleCatchUps(ctx);
         case "sweep":

@@ -20,6 +20,12 @@ export type ResourceKind =
   | "pull_request"
   | "issue_comment"
   | "review"
-  | "review_comment";
-/** "mergeability": whether the open pull requests of a repository can be merged, where it is not known. */
-export type MarkKind = ResourceKind | "mergeability";
+  | "review_comment"
+  | "check_run"
+  | "check_suite"
+  | "status";
+/**
+ * - mergeability: whether the open pull requests of a repository can be merged, where it is not known.
+ * - checks: the check runs and statuses of a repository's heads, where they are not known.
+ */
+export type MarkKind = ResourceKind | "mergeability" | "checks";

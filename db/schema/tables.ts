@@ -195,3 +195,51 @@ export const pullRequestReviewComments = table("pull_request_review_comments", {
   updated_at: "timestamptz",
   ...observed,
 });
+
+/** One row is one check run: one job of one App on one commit. */
+export const checkRuns = table("check_runs", {
+  repository_id: "bigint",
+  id: "bigint",
+  node_id: "text?",
+  head_sha: "text",
+  check_suite_id: "bigint?",
+  app_id: "bigint?",
+  name: "text",
+  status: "text",
+  conclusion: "text?",
+  started_at: "timestamptz?",
+  completed_at: "timestamptz?",
+  progress: "bigint",
+  ...observed,
+});
+
+/** One row is one check suite: the check runs of one App for one push. */
+export const checkSuites = table("check_suites", {
+  repository_id: "bigint",
+  id: "bigint",
+  node_id: "text?",
+  head_sha: "text",
+  head_branch: "text?",
+  app_id: "bigint?",
+  status: "text?",
+  conclusion: "text?",
+  created_at: "timestamptz?",
+  updated_at: "timestamptz?",
+  ...observed,
+});
+
+/** One row is one status that was said of one commit; the newest of each context counts. */
+export const commitStatuses = table("commit_statuses", {
+  repository_id: "bigint",
+  id: "bigint",
+  node_id: "text?",
+  sha: "text?",
+  context: "text",
+  state: "text",
+  description: "text?",
+  target_url: "text?",
+  creator_id: "bigint?",
+  created_at: "timestamptz",
+  updated_at: "timestamptz",
+  ...observed,
+});

@@ -1,3 +1,4 @@
+import type { MirrorPart } from "../config/parts.ts";
 import type { Params } from "../http/router.ts";
 import type { Right } from "../mirror/read/sight.ts";
 import type { Answer, Call, RepositoryCall } from "./call.ts";
@@ -14,6 +15,8 @@ export interface Operation {
   learnsStanding?: true;
   /** What it shows is not upstream's but our own, and no page of it is kept. */
   isOurs?: true;
+  /** It is served only where this is mirrored; elsewhere the request is passed on as if we served no such operation. */
+  part?: MirrorPart;
   /** Below a repository: `run` is given one that the caller may see, and in which they have the right that it takes. */
   run:
     | { of: "service"; with: (call: Call) => Promise<Answer> }

@@ -9,6 +9,7 @@ import {
   httpUrl,
   oneOf,
   origins,
+  parts,
   path,
   patterns,
   port,
@@ -108,6 +109,13 @@ export const SETTINGS = {
     required: true,
     about:
       "The REST address of the service to mirror: `https://api.github.com`, or `https://HOST/api/v3` for an enterprise server.",
+  },
+  mirror: {
+    name: "MIRROR",
+    read: parts,
+    default: "",
+    about:
+      "What to mirror of every repository beside issues and pull requests, comma separated: `checks` (check runs, check suites and commit statuses of the heads of open pull requests and of the default branch). It costs quota (docs/quota.md). `tain add owner/name --mirror checks` says so of one repository. Unset: what is not mirrored is passed on.",
   },
   upstreamTokens: {
     name: "UPSTREAM_TOKEN",

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { resolve } from "node:path";
+import { MIRROR_PARTS, type MirrorPart } from "./parts.ts";
 
 // Each reader answers a setting's value, or throws an Error whose message goes on where the setting's name ends.
 
@@ -36,6 +37,16 @@ export function origins(text: string): "*" | string[] {
       throw new Error(`holds what is no origin: ${part} (write *, none, or e.g. https://app.example)`);
     return url.origin;
   });
+}
+
+/** What to mirror beside issues and pull requests; none is the empty list. */
+export function parts(text: string): MirrorPart[] {
+  const named = partsOf(text).map((part) => {
+    const known = MIRROR_PARTS.find((one) => one === part);
+    if (!known) throw new Error(`names what cannot be mirrored: ${part} (there is ${MIRROR_PARTS.join(", ")})`);
+    return known;
+  });
+  return [...new Set(named)];
 }
 
 const NETWORK_NAMES = ["loopback", "linklocal", "uniquelocal"];

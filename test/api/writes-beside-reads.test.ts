@@ -18,7 +18,7 @@ function readMeanwhile(kind: "issue" | "pull_request", list: string): void {
   const write = ctx.upstream.write.bind(ctx.upstream);
   vi.spyOn(ctx.upstream, "write").mockImplementationOnce(async (...request) => {
     const answer = await write(...request);
-    const mirrored = { ...repository, nodeId: null, htmlUrl: null, state: "live" } as const;
+    const mirrored = { ...repository, nodeId: null, htmlUrl: null, state: "live", mirrors: [] } as const;
     await fetchAndStorePage(ctx, mirrored, kind, `/repositories/${repository.id}/${list}`, "catch-up");
     return answer;
   });

@@ -106,6 +106,7 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "audit_pages",
     "audits",
     "backfill_phases",
+    "checked_commits",
     "events",
     "graphql_sizes",
     "hook_checks",

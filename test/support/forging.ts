@@ -10,7 +10,7 @@ import type { TestWorld } from "./world.ts";
  * @param headers beside the usual ones
  */
 export async function forge(
-  world: TestWorld,
+  world: Pick<TestWorld, "ctx" | "url" | "settle">,
   event: string,
   payload: object | string,
   { secret = world.ctx.config.webhookSecrets[0] ?? "", headers = {} }: { secret?: string; headers?: object } = {},

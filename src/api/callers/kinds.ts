@@ -46,6 +46,8 @@ export function mayWriteKind({ issues, pulls }: Kinds, right: Right): boolean {
     case "issues or pulls":
       return issues === "write" || pulls === "write";
     case "metadata":
+    case "checks":
+    case "statuses":
       return false;
     default:
       throw new Error(`There is no right ${right satisfies never}`);

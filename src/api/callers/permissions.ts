@@ -1,4 +1,4 @@
-import type { Right } from "../../mirror/read/sight.ts";
+import { type Right, type Sight, sees } from "../../mirror/read/sight.ts";
 import type { Closeness } from "../../mirror/render/public-keys.ts";
 import type { Caller, User } from "./caller.ts";
 import { mayWriteKind, writesAll } from "./kinds.ts";
@@ -22,6 +22,12 @@ export function mayHook(token: ApiToken, repositoryId: number | null): boolean {
 
 function isFor({ repositories }: ApiToken, repositoryId: number): boolean {
   return repositories === "all" || repositories.includes(repositoryId);
+}
+
+/** Whether it is known that upstream shows the caller what hangs on the commits of a repository. */
+export function readsCode(caller: Caller, sight: Sight, repository: { id: number; isPrivate: boolean }): boolean {
+  const isUnknown = caller.kind === "user" && caller.by.of === "upstream" && caller.by.known.code === "unknown";
+  return !isUnknown && sees(sight, repository, "checks");
 }
 
 /** What upstream says to a token that was not given what a request takes. */

@@ -144,7 +144,7 @@ function tokenOf(id: string, row: TokenRow): ApiToken {
   const quotaName = hourlyLimit === null ? `u${userId}` : `t${id}`;
   const rights = classOfRights("own", [kinds, repositories]);
   const payer: Recognised = { kind: "user", quotaName, hourlyLimit, class: rights, scopes: null };
-  const sight = sightIn(repositories, { issues: kinds.issues !== null, pulls: kinds.pulls !== null });
+  const sight = sightIn(repositories, { issues: kinds.issues !== null, pulls: kinds.pulls !== null, code: kinds.rest });
   return { id, userId, kinds, repositories, sight, payer };
 }
 

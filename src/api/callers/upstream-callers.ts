@@ -28,6 +28,12 @@ const ASK_AGAIN_MS = 5_000;
 /** An App's tokens: of an installation or of Actions (`ghs_`), and of a user (`ghu_`). */
 const APPS = /^gh[su]_/;
 
+/**
+ * Where a token reads what hangs on commits (checks, statuses): wherever it sees a repository, in public ones, or upstream alone
+ * knows. A fine-grained token and an App's may lack the permission, and upstream tells of it only by refusing.
+ */
+type CodeSight = "all" | "public" | "unknown";
+
 /** A caller that upstream knows by a token of its own. */
 export interface UpstreamCaller {
   userId: number;
@@ -37,6 +43,7 @@ export interface UpstreamCaller {
   isApps: boolean;
   /** The private ones among the mirrored repositories that upstream shows to this token, and what of each. */
   rights: ReadonlyMap<number, RepositoryRights>;
+  code: CodeSight;
   sight: Sight;
   payer: Recognised;
 }
@@ -165,9 +172,11 @@ export class UpstreamCallers {
     const rights = await askRights({ db: this.#ctx.db, upstream: this.upstream.identity }, token);
     const isApps = profile === null || APPS.test(token);
     const tag = [answer.headers.etag].flat()[0];
-    const scopes = [answer.headers["x-oauth-scopes"]].flat()[0] ?? null;
+    const scopes = [answer.headers["x-oauth-scopes"]].flat()[0] ?? (isSame ? known.caller.payer.scopes : null);
+    const code = isApps ? "unknown" : codeSight(scopes);
+    const sight = sightByKind(rights, { code: code === "all" });
     return {
-      caller: { userId, profile, isApps, rights, sight: sightByKind(rights), payer: payerOf(userId, rights, scopes) },
+      caller: { userId, profile, isApps, rights, code, sight, payer: payerOf(userId, { rights, code, scopes }) },
       etag: isSame ? etag : (tag ?? null),
       confirmedAt: now,
       askAgainAt: 0,
@@ -204,9 +213,18 @@ export class UpstreamCallers {
   }
 }
 
-function payerOf(userId: number, rights: ReadonlyMap<number, RepositoryRights>, scopes: string | null): Recognised {
-  const rightsClass = classOfRights("upstream", [...rights]);
-  return { kind: "user", quotaName: `u${userId}`, hourlyLimit: null, class: rightsClass, scopes };
+function payerOf(
+  userId: number,
+  { rights, code, scopes }: Pick<UpstreamCaller, "rights" | "code"> & { scopes: string | null },
+): Recognised {
+  const ofClass = classOfRights("upstream", [...rights, code]);
+  return { kind: "user", quotaName: `u${userId}`, hourlyLimit: null, class: ofClass, scopes };
+}
+
+/** By the scopes of a classic or OAuth token; others have none. Pure. */
+function codeSight(scopes: string | null): CodeSight {
+  if (scopes === null) return "unknown";
+  return scopes.split(/,\s*/).includes("repo") ? "all" : "public";
 }
 
 function requireId(value: Json): number {

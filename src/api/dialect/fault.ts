@@ -47,6 +47,15 @@ export class UnmirroredFault extends ApiFault {
   override name = "UnmirroredFault";
 }
 
+/** The mirror holds something of the kind, and not this, or not for certain: upstream is asked as for what is not mirrored at all. */
+export class NotHeldFault extends ApiFault {
+  override name = "NotHeldFault";
+}
+
+export function notHeld(): NotHeldFault {
+  return new NotHeldFault(404, "Not Found");
+}
+
 export function unmirrored(fault: FieldFault): UnmirroredFault {
   return new UnmirroredFault(422, "Validation Failed", { errors: [fault] });
 }

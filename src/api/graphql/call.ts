@@ -35,7 +35,12 @@ export type NodeKind =
   | "Team"
   | "PullRequestCommit"
   | "RepositoryTopic"
-  | "ProjectCard";
+  | "ProjectCard"
+  | "StatusCheckRollup"
+  | "CheckRun"
+  | "CheckSuite"
+  | "App"
+  | "StatusContext";
 
 /** A resource as REST shows it, on its way to be shown by GraphQL. */
 export interface Node {

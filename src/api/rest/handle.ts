@@ -12,7 +12,7 @@ import { apiAddress, pathInApi } from "../dialect/addresses.ts";
 import { bodyText } from "../dialect/body.ts";
 import { inForm } from "../dialect/body-form.ts";
 import { asBytes } from "../dialect/elements.ts";
-import { ApiFault, UnmirroredFault } from "../dialect/fault.ts";
+import { ApiFault, NotHeldFault, UnmirroredFault } from "../dialect/fault.ts";
 import { wantsNoCache } from "../dialect/freshness.ts";
 import { scopeHeaders, serverHeaders } from "../dialect/identity.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
@@ -110,8 +110,8 @@ export class Rest {
       const passed = await this.#asApp(exchange, body);
       if (passed) metered.source = "forwarded";
       if (passed) return passedReply(requestId, { ...passed, headers: { ...progress.identity, ...passed.headers } });
-      const { call, served } = await this.#open(exchange, match, { progress, body, learnt });
-      const answer = await this.#run(call, served);
+      const { call, served, asked } = await this.#open(exchange, match, { progress, body, learnt });
+      const answer = await this.#run(call, served, asked);
       metered.source = sourceOf(answer);
       return await replyTo(this.#parts, { exchange, call, answer, progress });
     } catch (error) {
@@ -148,7 +148,7 @@ export class Rest {
     exchange: Exchange,
     match: Match | null,
     { progress, body, learnt }: { progress: Progress; body: string; learnt: Standings | undefined },
-  ): Promise<{ call: Call; served: Match | null }> {
+  ): Promise<{ call: Call; served: Match | null; asked: URLSearchParams }> {
     const { ctx, quota } = this.#parts;
     const { method, headers } = exchange;
     const version = apiVersion(headers["x-github-api-version"]);
@@ -193,7 +193,7 @@ export class Rest {
       body,
       gone: exchange.gone,
     };
-    return { call, served };
+    return { call, served, asked };
   }
 
   /** A caller whose credential is none is shown a stranger's figures, of which that takes nothing. */
@@ -218,18 +218,24 @@ export class Rest {
     if (isSpent) throw quotaSpent(caller, progress.requestId, ctx.clock.now());
   }
 
-  async #run(call: Call, match: Match | null): Promise<Answer> {
+  /** @param asked the whole query, of which a call has what its operation knows */
+  async #run(call: Call, match: Match | null, asked: URLSearchParams): Promise<Answer> {
     const { ctx, pages } = this.#parts;
     const { passThrough: passes } = ctx.config;
-    if (match) {
-      const render = async () => this.#formed(call, await run(call, match));
-      return await keptOrRendered(pages, call, match, render).catch(async (error: unknown) => {
-        const mayAsk = error instanceof UnmirroredFault && passes && isRead(call.method);
-        const answer = mayAsk ? await passThrough(call) : null;
-        if (!answer) throw error;
-        return answer;
-      });
-    }
+    if (!match) return await this.#passed(call);
+    const render = async () => this.#formed(call, await run(call, match));
+    return await keptOrRendered(pages, call, match, render).catch(async (error: unknown) => {
+      if (error instanceof NotHeldFault) return await this.#passed({ ...call, query: asked });
+      const mayAsk = error instanceof UnmirroredFault && passes && isRead(call.method);
+      const answer = mayAsk ? await passThrough(call) : null;
+      if (!answer) throw error;
+      return answer;
+    });
+  }
+
+  /** @throws ApiFault that says that it is not served, where upstream is not asked */
+  async #passed(call: Call): Promise<Answer> {
+    const { passThrough: passes } = this.#parts.ctx.config;
     const answer = (passes ? await passThrough(call) : null) ?? (passes === "all" ? await readByMirror(call) : null);
     if (!answer) throw notServed(call);
     return answer;

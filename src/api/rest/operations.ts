@@ -4,6 +4,7 @@ import type { Operation, ServedOperation } from "../operation.ts";
 import { getOrganization, getUser, listOrganizationRepositories, listUserRepositories } from "./accounts.ts";
 import { listNotifications, listReceivedEvents } from "./activity.ts";
 import { checkAssignee, listAssignees } from "./assignees.ts";
+import * as checks from "./checks.ts";
 import * as comments from "./comments.ts";
 import { HOOK_OPERATIONS } from "./hooks/hook-operations.ts";
 import { getIssue, listIssueLabels, listIssues } from "./issues.ts";
@@ -17,6 +18,27 @@ import { WRITE_OPERATIONS } from "./writes/write-operations.ts";
 
 const DOCS = "https://docs.github.com/rest";
 const SEARCH: Pick<Operation, "bucket"> = { bucket: "search" };
+
+/** What is served where checks are mirrored. */
+const CHECK_OPERATIONS: readonly (readonly [string, Right, (call: RepositoryCall) => Promise<Answer>, string])[] = [
+  ["/commits/:ref/check-runs", "checks", checks.listCheckRuns, "checks/runs#list-check-runs-for-a-git-reference"],
+  [
+    "/commits/:ref/check-suites",
+    "checks",
+    checks.listCheckSuites,
+    "checks/suites#list-check-suites-for-a-git-reference",
+  ],
+  [
+    "/commits/:ref/status",
+    "statuses",
+    checks.getCombinedStatus,
+    "commits/statuses#get-the-combined-status-for-a-specific-reference",
+  ],
+  ["/commits/:ref/statuses", "statuses", checks.listStatuses, "commits/statuses#list-commit-statuses-for-a-reference"],
+  ["/check-runs/:id", "checks", checks.getCheckRun, "checks/runs#get-a-check-run"],
+  ["/check-suites/:id", "checks", checks.getCheckSuite, "checks/suites#get-a-check-suite"],
+  ["/check-suites/:id/check-runs", "checks", checks.listSuiteRuns, "checks/runs#list-check-runs-in-a-check-suite"],
+];
 
 /**
  * Every REST operation on what is mirrored. After what answers it stands its page in the service's documentation; before it,
@@ -126,7 +148,11 @@ export const MIRROR_OPERATIONS: readonly ServedOperation[] = [
 ];
 
 /** Every REST operation that we serve. Hooks are our own. */
-export const REST_OPERATIONS: readonly ServedOperation[] = [...MIRROR_OPERATIONS, ...HOOK_OPERATIONS];
+export const REST_OPERATIONS: readonly ServedOperation[] = [
+  ...MIRROR_OPERATIONS,
+  ...CHECK_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "checks" })),
+  ...HOOK_OPERATIONS,
+];
 
 function service(
   path: string,
@@ -144,7 +170,7 @@ function below(
   takes: Right,
   run: (call: RepositoryCall) => Promise<Answer>,
   docs: string,
-  more: Pick<Operation, "learnsStanding"> = {},
+  more: Pick<Operation, "learnsStanding" | "part"> = {},
 ): ServedOperation {
   const route = { method: "GET", docs: `${DOCS}/${docs}`, isFree: false, ...more } as const;
   return { path, route: { ...route, run: { of: "repository", takes, with: run } } };

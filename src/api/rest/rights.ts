@@ -10,6 +10,8 @@ const PERMISSIONS: Record<Right, readonly string[]> = {
   issues: ["issues"],
   pulls: ["pull_requests"],
   "issues or pulls": ["issues", "pull_requests"],
+  checks: ["checks"],
+  statuses: ["statuses"],
 };
 
 /** @throws ApiFault 403 that names the permissions that the operation takes */

@@ -4,7 +4,8 @@ import { findOldestConfirmation } from "../../mirror/read/confirmations.ts";
 import { findRenamedRepository, type ShownRepository } from "../../mirror/read/shown-repository.ts";
 import { sees } from "../../mirror/read/sight.ts";
 import { type Answer, type Call, isRead, moved, type RepositoryCall } from "../call.ts";
-import { notFound } from "../dialect/fault.ts";
+import { readsCode } from "../callers/permissions.ts";
+import { notFound, notHeld } from "../dialect/fault.ts";
 import { refreshShown } from "../dialect/freshness.ts";
 import type { Match, Operation } from "../operation.ts";
 import { numberParam } from "./page.ts";
@@ -26,11 +27,12 @@ export async function run(call: Call, { route, repository: named }: Match): Prom
   const ahead = await runAhead(call, named, route);
   if (ahead) return ahead;
   const found = await findNamed(call, named);
-  if (found === null) throw notFound();
+  if (found === null) throw route.part ? notHeld() : notFound();
   call.met.add(found.repository.id);
   const path = `/repositories/${found.repository.id}${named.rest}`;
   if (found.isMoved) return moved(call, path);
   const below: RepositoryCall = { ...call, repository: found.repository, takes, path };
+  requirePart(below, route);
   requireRight(below, takes);
   const refreshed = call.isFresh ? await refreshShown(below, named.rest) : null;
   if (refreshed && "shown" in refreshed) return refreshed.shown;
@@ -45,13 +47,14 @@ export async function run(call: Call, { route, repository: named }: Match): Prom
 async function runAhead(
   call: Call,
   { fullName, rest }: { fullName: string | null; rest: string },
-  { run: operation, learnsStanding }: Operation,
+  { run: operation, learnsStanding, part }: Operation,
 ): Promise<Answer | null> {
   if (fullName === null || !isRead(call.method) || call.isFresh || operation.of !== "repository") return null;
   const { repositories } = call.ctx.mirror;
   const recalled = repositories.recall(fullName, call.sight);
   // Where the caller lacks the right it is refused once the repository is known for certain.
   if (!recalled || !sees(call.sight, recalled.repository, operation.takes)) return null;
+  if (!isServed(call, recalled.repository, part)) return null;
   const { repository } = recalled;
   const met = new Set([repository.id]);
   const path = `/repositories/${repository.id}${rest}`;
@@ -70,6 +73,19 @@ async function runAhead(
   if (answer.status === "rejected") throw answer.reason;
   for (const id of met) call.met.add(id);
   return { confirmedAt: confirmed.value.confirmedAt, ...answer.value };
+}
+
+/** @throws NotHeldFault where upstream has to be asked */
+function requirePart(call: RepositoryCall, { part }: Operation): void {
+  if (!isServed(call, call.repository, part)) throw notHeld();
+}
+
+/** Whether the part of the repository is mirrored, and nobody but upstream needs to say whether the caller sees it. */
+function isServed({ caller, sight }: Call, repository: ShownRepository, part: Operation["part"]): boolean {
+  if (!part) return true;
+  if (!repository.mirrors.includes(part)) return false;
+  // Our own tokens are refused in our own words.
+  return readsCode(caller, sight, repository) || (caller.kind === "user" && caller.by.of === "own");
 }
 
 /** The repository that has this name now, if it is the known one and operations would see nothing different. */

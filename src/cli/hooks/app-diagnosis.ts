@@ -4,7 +4,6 @@ import { type AppAtUpstream, type AppHook, readApp, readAppHook } from "../../up
 import type { SentDelivery } from "../../upstream/hooks/hooks.ts";
 import { listOf } from "../command.ts";
 import { arrivalFindings, failureFinding, type HookFinding } from "./diagnosis.ts";
-import { FOLLOWED_EVENTS } from "./repository-hooks.ts";
 
 /** The permissions that an account has to grant a mirror. GitHub docs: metadata always comes with the others. */
 export const NEEDED_PERMISSIONS = ["metadata", "issues", "pull_requests"] as const;
@@ -34,9 +33,15 @@ export function diagnoseApp({
   app,
   hook,
   address,
+  wantedEvents,
   sent,
   arrived,
-}: ExaminedApp & { address: string; sent: readonly SentDelivery[] | null; arrived: readonly string[] }): HookFinding[] {
+}: ExaminedApp & {
+  address: string;
+  wantedEvents: readonly string[];
+  sent: readonly SentDelivery[] | null;
+  arrived: readonly string[];
+}): HookFinding[] {
   const mends = "`tain hooks register app` mends it";
   const findings: HookFinding[] = [];
   if (!hook || hook.url !== address)
@@ -63,7 +68,7 @@ export function diagnoseApp({
       says: `The App does not ask for the permission to read ${listOf(unseen.map(inWords))}`,
       todo: `Add it ${PAGE}; then each account has to accept it`,
     });
-  const missing = FOLLOWED_EVENTS.filter((event) => !app.events.includes(event));
+  const missing = wantedEvents.filter((event) => !app.events.includes(event));
   if (missing.length > 0)
     findings.push({
       level: "problem",

@@ -7,7 +7,7 @@ import { openInstance } from "../open-instance.ts";
 import { type Output, styled } from "../output.ts";
 import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
 import { diagnose, type HookFinding, permissionFinding } from "./diagnosis.ts";
-import { FOLLOWED_EVENTS, needAddress, orRefusal } from "./repository-hooks.ts";
+import { needAddress, orRefusal, wantedEvents } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
 
 export const check: Command = {
@@ -55,7 +55,13 @@ async function checkAppHook(ctx: Context, address: string): Promise<Checked> {
   if ("refusal" in asked) return { repository: APP_TARGET, hookId: null, findings: [appRefusal(asked.error)] };
   const sent = await recentDeliveries(ctx.upstream, APP_DELIVERIES);
   const taken = (sent ?? []).filter(({ status }) => status === "OK").map(({ guid }) => guid);
-  const findings = diagnoseApp({ ...asked.found, address, sent, arrived: await arrivedFrom(ctx, null, taken) });
+  const findings = diagnoseApp({
+    ...asked.found,
+    address,
+    wantedEvents: await wantedEvents(ctx, null),
+    sent,
+    arrived: await arrivedFrom(ctx, null, taken),
+  });
   return { repository: APP_TARGET, hookId: null, findings };
 }
 
@@ -66,6 +72,7 @@ async function checkHook(ctx: Context, repository: string, address: string): Pro
   const sent = hook && (await recentDeliveries(ctx.upstream, `${hook.path}/deliveries`));
   const taken = (sent ?? []).filter(({ status }) => status === "OK").map(({ guid }) => guid);
   const arrived = hook ? await arrivedFrom(ctx, hook.id, taken) : [];
-  const findings = diagnose({ fullName: repository, address, hook, wantedEvents: FOLLOWED_EVENTS, sent, arrived });
+  const events = await wantedEvents(ctx, repository);
+  const findings = diagnose({ fullName: repository, address, hook, wantedEvents: events, sent, arrived });
   return { repository, hookId: hook?.id ?? null, findings };
 }

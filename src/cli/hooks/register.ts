@@ -10,7 +10,7 @@ import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
 import { type HookFinding, permissionFinding, problem } from "./diagnosis.ts";
 import { ownSecret } from "./own-secret.ts";
 import { PING_WAIT_MS, type Proof, proveAppHook, provePing } from "./proof.ts";
-import { FOLLOWED_EVENTS, needAddress } from "./repository-hooks.ts";
+import { needAddress, wantedEvents } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
 
 export const register: Command = {
@@ -65,7 +65,13 @@ async function registerApp(ctx: Context, address: string): Promise<Registered> {
   const result = { repository: APP_TARGET, hookId: null };
   try {
     await writeAppHook(ctx.upstream, { url: address, secret: await ownSecret(ctx, APP_TARGET) });
-    const [finding] = diagnoseApp({ ...(await examineApp(ctx)), address, sent: null, arrived: [] });
+    const [finding] = diagnoseApp({
+      ...(await examineApp(ctx)),
+      address,
+      wantedEvents: await wantedEvents(ctx, null),
+      sent: null,
+      arrived: [],
+    });
     if (finding?.level === "problem") return { ...result, ping: null, finding };
     return { ...result, ...(await proveAppHook(ctx, address)) };
   } catch (error) {
@@ -77,7 +83,8 @@ async function registerApp(ctx: Context, address: string): Promise<Registered> {
 async function registerOne(ctx: Context, repository: string, address: string): Promise<Registered> {
   try {
     const secret = await ownSecret(ctx, repository);
-    const wanted = { fullName: repository, url: address, secret, events: FOLLOWED_EVENTS };
+    const events = await wantedEvents(ctx, repository);
+    const wanted = { fullName: repository, url: address, secret, events };
     const hook = await placeRepositoryHook(ctx.upstream, wanted);
     return { repository, hookId: hook.id, ...(await provePing(ctx, hook, { repository, address })) };
   } catch (error) {

@@ -15,7 +15,7 @@ import { type HookFinding, problem } from "./diagnosis.ts";
 import { ownSecret } from "./own-secret.ts";
 import { proveAppHook, provePing } from "./proof.ts";
 import type { Registered } from "./register.ts";
-import { FOLLOWED_EVENTS, needAddress } from "./repository-hooks.ts";
+import { needAddress, wantedEvents } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
 
 export const rotate: Command = {
@@ -129,7 +129,8 @@ async function rotateOne(
       await writeAppHook(ctx.upstream, { url: address, secret });
       return () => proveAppHook(ctx, address);
     }
-    const wanted = { fullName: target, url: address, secret, events: FOLLOWED_EVENTS };
+    const events = await wantedEvents(ctx, target);
+    const wanted = { fullName: target, url: address, secret, events };
     const hook = await placeRepositoryHook(ctx.upstream, wanted);
     hookId = hook.id;
     return () => provePing(ctx, hook, { repository: target, address });

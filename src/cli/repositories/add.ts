@@ -1,8 +1,11 @@
 import { sql } from "../../../db/sql.ts";
+import type { MirrorPart } from "../../config/parts.ts";
+import { parts } from "../../config/values.ts";
 import type { Context } from "../../context.ts";
+import { wishForParts } from "../../sync/following/parts.ts";
 import { addSelections, resolveSelections } from "../../sync/following/selection.ts";
 import { tryAgain } from "../../sync/problems/problems.ts";
-import type { Command, Given } from "../command.ts";
+import { type Command, type Given, UsageError } from "../command.ts";
 import { reachableAddress, registerHook } from "../hooks/repository-hooks.ts";
 import { openInstance } from "../open-instance.ts";
 import { type Output, styled, table } from "../output.ts";
@@ -18,6 +21,12 @@ those to come. Each is looked up at upstream at once, also when it failed just n
 copy is queued; its
 webhook is registered where upstream can reach us (PUBLIC_URL). What cannot be found is
 kept as a wish and tried again; the exit code is 1 then. \`tain backfill\` follows the copies.`,
+  values: {
+    mirror: {
+      takes: "PARTS",
+      about: "what to mirror beside issues and pull requests, e.g. checks; none takes it back",
+    },
+  },
   run: runAdd,
 };
 
@@ -30,11 +39,13 @@ interface Added {
   problem: string | null;
 }
 
-async function runAdd({ words, env, resources }: Given, output: Output): Promise<number> {
+async function runAdd({ words, values, env, resources }: Given, output: Output): Promise<number> {
   const patterns = readPatterns("add", words);
+  const wishedParts = readParts(values.get("mirror"));
   const opened = await openInstance(env, resources);
   const { ctx } = opened;
   await addSelections(ctx, patterns);
+  if (wishedParts) for (const pattern of patterns) await wishForParts(ctx, pattern, wishedParts);
   await tryAgain(ctx.db, { task: "select", keys: patterns });
   for (const pattern of patterns)
     await tryAgain(ctx.db, { repositoryIds: (await findMatches(ctx, pattern)).map(({ id }) => id) });
@@ -53,6 +64,16 @@ async function runAdd({ words, env, resources }: Given, output: Output): Promise
   ]);
   output.line(table(["REPOSITORY", "ID", "STATE", "WEBHOOK", "PROBLEM"], rows));
   return added.every(({ repository }) => repository !== null) ? 0 : 1;
+}
+
+/** Null: nothing is said of it. @throws UsageError */
+function readParts(text: string | undefined): MirrorPart[] | null {
+  if (text === undefined) return null;
+  try {
+    return text === "none" ? [] : parts(text);
+  } catch (error) {
+    throw new UsageError(`--mirror ${error instanceof Error ? error.message : error}`);
+  }
 }
 
 async function reportOn(ctx: Context, pattern: string, webhookUrl: string | null): Promise<Added[]> {

@@ -1,6 +1,7 @@
 import type { Database } from "../../../db/database.ts";
 import type { SyncState } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
+import type { MirrorPart } from "../../config/parts.ts";
 import { Gather } from "../../operations/gather.ts";
 import { MARK_COLUMNS, type Mark, type MarkKey } from "../store/marks.ts";
 
@@ -11,6 +12,8 @@ export interface MirroredRepository {
   fullName: string;
   htmlUrl: string | null;
   state: SyncState;
+  /** What is mirrored beside issues and pull requests. */
+  mirrors: readonly MirrorPart[];
 }
 
 /** The number of comments on an issue, by upstream's own count. */
@@ -49,7 +52,7 @@ export class JobReads {
 
 async function findRepositories(db: Database, ids: readonly number[]): Promise<(MirroredRepository | null)[]> {
   const repositories = await db.prepared<MirroredRepository>(sql`
-    select r.id::float8 as id, r.node_id as "nodeId", r.full_name as "fullName", r.html_url as "htmlUrl", s.state
+    select r.id::float8 as id, r.node_id as "nodeId", r.full_name as "fullName", r.html_url as "htmlUrl", s.state, s.mirrors
       from repositories r join repository_syncs s on s.repository_id = r.id
       where r.id = any(${sql.array([...new Set(ids)], "bigint")}::bigint[])`);
   const found = new Map(repositories.map((one) => [one.id, one]));

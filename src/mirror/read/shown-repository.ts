@@ -1,5 +1,6 @@
 import type { Database } from "../../../db/database.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
+import type { MirrorPart } from "../../config/parts.ts";
 import { type Sight, visible } from "./sight.ts";
 
 /** A repository that is mirrored and exists, as far as requests below it need it. */
@@ -15,6 +16,8 @@ export interface ShownRepository {
   updatedAt: Date | null;
   /** When upstream last confirmed what the mirror holds of it, by our clock; null: not since it was first copied. */
   confirmedAt: Date | null;
+  /** What is mirrored of it beside issues and pull requests. */
+  mirrors: readonly MirrorPart[];
 }
 
 export interface RepositoryDocument extends ShownRepository {
@@ -25,7 +28,8 @@ export interface RepositoryDocument extends ShownRepository {
 /** A `ShownRepository`, of a repository `r` and its row `s` of `repository_syncs`. */
 export const SHOWN_COLUMNS = sql`r.id::float8 as id, r.node_id as "nodeId", r.name, r.full_name as "fullName",
   r.html_url as "htmlUrl", r.owner_id::float8 as "ownerId", r.private as "isPrivate",
-  r.has_issues is not false as "hasIssues", r.updated_at as "updatedAt", s.confirmed_at as "confirmedAt"`;
+  r.has_issues is not false as "hasIssues", r.updated_at as "updatedAt", s.confirmed_at as "confirmedAt",
+  coalesce(s.mirrors, '{}') as mirrors`;
 /** Repositories `r` that are mirrored and exist. */
 export const MIRRORED_REPOSITORIES = {
   tables: sql`repositories r join repository_syncs s on s.repository_id = r.id and s.state <> 'gone'`,

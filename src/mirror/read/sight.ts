@@ -1,10 +1,10 @@
 import { type Sql, sql } from "../../../db/sql.ts";
 
 /**
- * What a token may be given in a repository: the repository itself, its issues, its pull requests. Labels, milestones
- * and the people who may be assigned come with either of the last two.
+ * What a token may be given in a repository: the repository itself, its issues, its pull requests, its check runs and suites, its
+ * commit statuses. Labels, milestones and the people who may be assigned come with either of issues and pull requests.
  */
-export type Right = "metadata" | "issues" | "pulls" | "issues or pulls";
+export type Right = "metadata" | "issues" | "pulls" | "issues or pulls" | "checks" | "statuses";
 
 /** Private repositories, by id. */
 type Ids = "all" | readonly number[];
@@ -18,23 +18,28 @@ export type Sight = Readonly<Record<Right, Ids>>;
 
 /** Every right in these repositories. */
 export function wholeSight(ids: Ids): Sight {
-  return sightIn(ids, { issues: true, pulls: true });
+  return sightIn(ids, { issues: true, pulls: true, code: true });
 }
 
 const NONE: Ids = [];
 
-/** The same rights in each of these repositories: to see it, and of the rest what is given. */
-export function sightIn(ids: Ids, { issues, pulls }: { issues: boolean; pulls: boolean }): Sight {
+/** The same rights in each of these repositories: to see it, and of the rest what is given. `code`: what hangs on commits, too. */
+export function sightIn(ids: Ids, { issues, pulls, code }: { issues: boolean; pulls: boolean; code: boolean }): Sight {
   return {
     metadata: ids,
     issues: issues ? ids : NONE,
     pulls: pulls ? ids : NONE,
     "issues or pulls": issues || pulls ? ids : NONE,
+    checks: code ? ids : NONE,
+    statuses: code ? ids : NONE,
   };
 }
 
-/** Sight by what is given in each repository beside the repository itself. */
-export function sightByKind(given: ReadonlyMap<number, { issues: boolean; pulls: boolean }>): Sight {
+/** Sight by what is given in each repository beside the repository itself, and in all of them of what hangs on commits. */
+export function sightByKind(
+  given: ReadonlyMap<number, { issues: boolean; pulls: boolean }>,
+  { code }: { code: boolean },
+): Sight {
   const lists = new Map<string, number[]>();
   // Equal lists are one list, so comparing them costs nothing.
   const where = (test: (kinds: { issues: boolean; pulls: boolean }) => boolean) => {
@@ -46,6 +51,8 @@ export function sightByKind(given: ReadonlyMap<number, { issues: boolean; pulls:
     issues: where(({ issues }) => issues),
     pulls: where(({ pulls }) => pulls),
     "issues or pulls": where(({ issues, pulls }) => issues || pulls),
+    checks: code ? where(() => true) : NONE,
+    statuses: code ? where(() => true) : NONE,
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Fields, Json } from "../../json.ts";
+import { type Fields, isObject, type Json } from "../../json.ts";
 import type { Observation, Stamp } from "./merge-rule.ts";
 import { InvalidRepresentationError, keyIn, requireNumberIn, requireObject, requireString } from "./representation.ts";
 import { isPullRequest, type Kind, type ResourceKey, resourceOf } from "./resource.ts";
@@ -43,6 +43,8 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
       : homeOf(resource, at);
   const { fields, shared, shapes } = strip(resource, home);
   if (kind === "review") unifyReview(fields);
+  // Webhooks show the whole suite of a check run, reads its id.
+  if (kind === "check_run" && isObject(fields.check_suite)) fields.check_suite = { id: fields.check_suite.id ?? null };
 
   const seen = shared.map((found) => sharedSeen(found, at));
   const main: Seen = {
@@ -143,8 +145,9 @@ function unifyReview(fields: Fields): void {
 }
 
 function stampOf(kind: Kind, fields: Fields, at: Sighting): Stamp {
-  const updatedAt =
-    resourceOf(kind).isVersioned && typeof fields.updated_at === "string" ? Date.parse(fields.updated_at) : 0;
+  const { isVersioned, progressOf } = resourceOf(kind);
+  if (progressOf) return { updatedAt: progressOf(fields), seenAt: at.seenAt.getTime(), read: at.read };
+  const updatedAt = isVersioned && typeof fields.updated_at === "string" ? Date.parse(fields.updated_at) : 0;
   return { updatedAt: Number.isNaN(updatedAt) ? 0 : updatedAt, seenAt: at.seenAt.getTime(), read: at.read };
 }
 
@@ -164,6 +167,9 @@ function requireColumns({ kind, fields }: Seen): void {
     issue_comment: ["created_at", "updated_at"],
     review: ["state"],
     review_comment: ["created_at", "updated_at"],
+    check_run: ["head_sha", "name", "status"],
+    check_suite: ["head_sha"],
+    status: ["url", "context", "state", "created_at", "updated_at"],
   };
   for (const key of needed[kind] ?? []) {
     if (fields[key] === undefined || fields[key] === null)

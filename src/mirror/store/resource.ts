@@ -1,7 +1,7 @@
 import type { ResourceKind } from "../../../db/schema/states.ts";
 import type { Table } from "../../../db/schema/table.ts";
 import * as tables from "../../../db/schema/tables.ts";
-import { type Fields, type Json, objectOf } from "../../json.ts";
+import { type Fields, type Json, numberOf, objectOf } from "../../json.ts";
 import { referenceId } from "./template.ts";
 
 export type Kind = ResourceKind;
@@ -27,6 +27,8 @@ export interface Resource {
   hasBody: boolean;
   /** Whether its `updated_at` can order two observations. Embedded users and labels have none. */
   isVersioned: boolean;
+  /** Orders two observations where upstream sends no `updated_at`; stored in the column `progress`. */
+  progressOf?: (fields: Fields) => number;
 }
 
 const NONE: ReadonlySet<string> = new Set();
@@ -104,6 +106,15 @@ const RESOURCES: Readonly<Record<Kind, Resource>> = {
       user_id: referenceId(fields.user),
     }),
   }),
+  check_run: resource("check_run", tables.checkRuns, {
+    columns: ({ check_suite, app }) => ({ check_suite_id: idOf(check_suite), app_id: idOf(app) }),
+    isVersioned: false,
+    progressOf: progressOfRun,
+  }),
+  check_suite: resource("check_suite", tables.checkSuites, { columns: ({ app }) => ({ app_id: idOf(app) }) }),
+  status: resource("status", tables.commitStatuses, {
+    columns: ({ url, creator }) => ({ sha: shaInAddress(url), creator_id: referenceId(creator) }),
+  }),
   user: resource("user", tables.users, { isVersioned: false }),
   label: resource("label", tables.labels, { isVersioned: false }),
   milestone: resource("milestone", tables.milestones, {
@@ -154,6 +165,27 @@ export function isPullRequest(fields: Fields): boolean {
   return (
     typeof objectOf(fields.pull_request).url === "string" || typeof objectOf(fields.pull_request).html_url === "string"
   );
+}
+
+function idOf(value: Json | undefined): number | null {
+  return numberOf(objectOf(value).id);
+}
+
+/** The steps of a check run. It never goes back: a rerun is a run of its own. Others (waiting, requested) come before the last two. */
+const RUN_STEPS = ["in_progress", "completed"];
+/** More than any time in ms: a later step counts for more than a later time. */
+const STEP = 1e14;
+
+/** An App may end a run before it began, by what it says, so times are compared only within a step. Pure. */
+function progressOfRun({ status, started_at, completed_at }: Fields): number {
+  const step = RUN_STEPS.indexOf(String(status)) + 1;
+  const since = Date.parse(String(step === RUN_STEPS.length ? completed_at : started_at));
+  return step * STEP + (Number.isNaN(since) ? 0 : since);
+}
+
+/** `…/statuses/6dcb09b` → `6dcb09b`: upstream names the commit of a status by address alone. */
+function shaInAddress(address: Json | undefined): string | null {
+  return (typeof address === "string" && /\/statuses\/([0-9a-f]+)$/.exec(address)?.[1]) || null;
 }
 
 /** `…/issues/5` → 5: upstream names the parent of a comment or review by address alone. */

@@ -2,7 +2,7 @@ import { type PgType, type Sql, sql, storableText, type Value } from "../../../d
 import type { Fields, Json } from "../../json.ts";
 import type { Stamp, Stored } from "./merge-rule.ts";
 import type { Seen } from "./observation.ts";
-import { type Kind, type Resource, type ResourceKey, resources } from "./resource.ts";
+import { type Kind, type Resource, type ResourceKey, resourceOf, resources } from "./resource.ts";
 import { literalOf } from "./template.ts";
 
 /** The stored resource, with the revision of its row. A new revision shows that the row has changed. */
@@ -84,7 +84,7 @@ export function selectKnown(asked: ReadonlyMap<Kind, readonly ResourceKey[]>): S
       select ${sql.script(`'${resource.kind}'`)} as kind, x.r::text as r, x.k::text as k, t.document,
           ${resource.detailKeys.size > 0 ? sql`t.detail` : sql`null::json`} as detail,
           ${resource.hasBody ? sql`t.body` : sql`null`} as body, t.key_stamps,
-          ${resource.isVersioned ? ms(sql`t.updated_at`) : sql`0::float8`} as updated_ms,
+          ${resource.isVersioned ? ms(sql`t.updated_at`) : resource.progressOf ? sql`t.progress::float8` : sql`0::float8`} as updated_ms,
           ${ms(sql`t.seen_at`)} as seen_ms, t.seen_by_read, ${ms(sql`t.deleted_at`)} as deleted_ms,
           t.revision::text as revision
         from unnest(${sql.array(repositoryIds, "bigint")}, ${sql.array(own, "bigint")}) as x(r, k)
@@ -102,7 +102,7 @@ export function knownOf(row: KnownRow): Known {
     { updatedAt, seenAt, read },
   ]);
   // The `updated_at` of a row that was only seen in part is not its own. Then no key has the row's stamp.
-  const isWhole = fields.updated_at !== undefined;
+  const isWhole = fields.updated_at !== undefined || resourceOf(row.kind).progressOf !== undefined;
   const stored = {
     fields,
     stamp: { updatedAt: isWhole ? (row.updated_ms ?? 0) : 0, seenAt: row.seen_ms, read: row.seen_by_read },
@@ -152,6 +152,7 @@ function columnsOf(resource: Resource, { seen, stored }: Row): Record<string, Js
   if ("repository_id" in resource.table.columns) columns.repository_id = seen.repositoryId;
   // Only a part was seen; the column cannot be null, and the stamp is the nearest truth.
   if (columns.updated_at === null && resource.isVersioned) columns.updated_at = partialUpdatedAt(stored);
+  if (resource.progressOf) columns.progress = stored.stamp.updatedAt;
   if (resource.hasBody) {
     const body = stored.fields.body;
     columns.body = typeof body === "string" ? storableText(literalOf(body)) : null;

@@ -1,6 +1,7 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
+import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
 import { hasTargets, recordEvents, type Told } from "../../events/log.ts";
 import { wake } from "../../events/wake.ts";
@@ -20,11 +21,14 @@ import { storeTransfer } from "../../mirror/store/transfers.ts";
 import { enqueueTask } from "../../queues/enqueue.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
 import { noteInstallation } from "../following/installation.ts";
+import { findParts } from "../following/parts.ts";
 import { pauseWithin } from "../following/pause.ts";
 import { FOLLOWED, findMirrored, TOLD_DELETED } from "../following/state.ts";
 import { tryAgain } from "../problems/problems.ts";
 import { enqueueMarks } from "../refresh/marks.ts";
-import { type Ask, FOLLOWED_EVENTS } from "./events.ts";
+import { hearChecks } from "./checks-heard.ts";
+import { FOLLOWED_EVENTS } from "./events.ts";
+import type { Ask } from "./followed-event.ts";
 import { meterSettled } from "./metering.ts";
 import { InvalidPayloadError, ownerOf } from "./payload.ts";
 import { type Parsed, parse, read, type Shown } from "./read.ts";
@@ -55,7 +59,7 @@ export async function applyDeliveries(
     ]);
     for (const id of deliveryIds) outcomes.set(id, "known");
     for (const { id, payload } of open) if (payload === null) outcomes.delete(id);
-    const { applied, ignored, invalid, told } = await readAll(ctx, tx, open, named);
+    const { applied, ignored, invalid, told, parts } = await readAll(ctx, tx, open, named);
     const shown = await ownOf(
       tx,
       applied.map((one) => one.shown),
@@ -73,12 +77,14 @@ export async function applyDeliveries(
     const askedAt = ctx.clock.now();
     const asked = asks.map((ask) => askedSince(askedAt, ask));
     const unknown = await marksForMergeability(tx, observed.seen, askedAt);
+    const unread = await hearChecks(tx, { seen: observed.seen, shown, parts, askedAt });
     const deleted = shown.flatMap(({ deletedRepositoryId: id }) => id ?? []);
     const marks = [
       // A read before that could not settle them, and one round may bring many.
       ...marksForTies(merged, askedAt).map((tie) => askedSince(askedAt, tie)),
       ...asked,
       ...unknown,
+      ...unread,
       ...deleted.map((id) => deletionMark(id, askedAt)),
     ];
     await storeMarks(tx, marks);
@@ -127,6 +133,9 @@ async function ownOf(tx: Transaction, shown: readonly Shown[]): Promise<Shown[]>
   });
 }
 
+/** What is mirrored of repositories beside issues and pull requests, by their ids. */
+type Parts = ReadonlyMap<number, readonly MirrorPart[]>;
+
 /** What was read of deliveries. Deliveries with an impossible payload are left as they are. */
 interface Readings {
   applied: { id: string; taken: Taken; shown: Shown }[];
@@ -134,16 +143,12 @@ interface Readings {
   invalid: { id: string; error: InvalidPayloadError }[];
   /** What others are told of: all that was applied, and what the mirror does not follow. In the order of receipt. */
   told: Told[];
+  parts: Parts;
 }
 
 /** @param named the mirrored repositories among those that the receiver read in the payloads */
-async function readAll(
-  { config }: Context,
-  tx: Transaction,
-  open: readonly Taken[],
-  named: ReadonlySet<number>,
-): Promise<Readings> {
-  const readings: Readings = { applied: [], ignored: [], invalid: [], told: [] };
+async function readAll({ config }: Context, tx: Transaction, open: readonly Taken[], named: Parts): Promise<Readings> {
+  const readings: Omit<Readings, "parts"> = { applied: [], ignored: [], invalid: [], told: [] };
   const collect = <One>(id: string, make: () => One): One | undefined => {
     try {
       return make();
@@ -157,7 +162,7 @@ async function readAll(
   const parsed = open
     .filter(({ payload }) => payload !== null)
     .flatMap((taken) => collect(taken.id, () => parse(taken)) ?? []);
-  const mirrored = named.union(await findUnnamed(tx, parsed));
+  const mirrored = new Map([...named, ...(await findUnnamed(tx, parsed))]);
   for (const one of parsed) {
     const { id } = one.taken;
     const shown = collect(id, () => read(config, one, mirrored));
@@ -167,28 +172,29 @@ async function readAll(
     if (typeof shown !== "string" || isUnfollowed(one))
       readings.told.push({ deliveryId: id, repositoryId: one.repository?.id ?? null, ownerId: ownerOf(one.payload) });
   }
-  return readings;
+  return { ...readings, parts: mirrored };
 }
 
-/** Nothing of it can be read here. A ping is about our own hook. */
+/** Nothing of it can be read here, or only where a part is mirrored. A ping is about our own hook. */
 function isUnfollowed({ taken: { event } }: Parsed): boolean {
-  return event !== "ping" && !(event in FOLLOWED_EVENTS);
+  const followed = FOLLOWED_EVENTS[event];
+  return event !== "ping" && (!followed || followed.part !== undefined);
 }
 
 /** The mirrored repositories that only the parsed payloads name: the receiver does not parse every payload. */
-async function findUnnamed(tx: Transaction, parsed: readonly Parsed[]): Promise<Set<number>> {
+async function findUnnamed(tx: Transaction, parsed: readonly Parsed[]): Promise<Parts> {
   const ids = parsed.flatMap(({ taken, repository }) =>
     repository && repository.id !== taken.repositoryId ? [Number(repository.id)] : [],
   );
-  return ids.length === 0 ? new Set() : await findMirrored(tx, ids);
+  return ids.length === 0 ? new Map() : await findParts(tx, ids);
 }
 
 /** The mirrored repositories among those that the receiver read in the payloads. */
-async function findNamed(tx: Transaction, deliveryIds: readonly string[]): Promise<Set<number>> {
-  const rows = await tx.prepared<{ repository_id: string }>(sql`
-    select repository_id from repository_syncs where state <> 'gone'
+async function findNamed(tx: Transaction, deliveryIds: readonly string[]): Promise<Parts> {
+  const rows = await tx.prepared<{ id: number; mirrors: MirrorPart[] }>(sql`
+    select repository_id::float8 as id, mirrors from repository_syncs where state <> 'gone'
       and repository_id in (select repository_id from deliveries where id = any(${sql.array(deliveryIds, "uuid")}::uuid[]))`);
-  return new Set(rows.map(({ repository_id }) => Number(repository_id)));
+  return new Map(rows.map(({ id, mirrors }) => [id, mirrors]));
 }
 
 /** Those that are to be asked. To be called before what was observed is merged. */

@@ -1,23 +1,11 @@
 import { isObject, type Json, objectOf } from "../../json.ts";
 import { type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
 import { InvalidRepresentationError, keyIn } from "../../mirror/store/representation.ts";
-import type { Kind, ResourceKey } from "../../mirror/store/resource.ts";
+import type { Kind } from "../../mirror/store/resource.ts";
 import { strip } from "../../mirror/store/template.ts";
+import { CHECK_EVENTS } from "./check-events.ts";
+import type { FollowedEvent } from "./followed-event.ts";
 import type { Payload } from "./payload.ts";
-
-/**
- * How an event is read: what it shows, and what upstream has to be asked for because no payload and no list of the next
- * catch-up shows it. `docs/quota.md` has a table of what each event leaves open, and who answers it.
- */
-interface FollowedEvent {
-  observe: (payload: Payload, at: Sighting) => Observed[];
-  ask?: (payload: Payload) => Omit<Ask, "repositoryId">[];
-}
-
-export interface Ask extends ResourceKey {
-  /** Only if the mirror knows it as an issue that is no pull request. */
-  ifPlainIssue?: boolean;
-}
 
 /** The events that the mirror follows. Every payload shows its repository and its people beside that. */
 export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
@@ -80,6 +68,7 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
       payload.action === "transferred" ? [{ kind: "repository", key: keyIn("repository", payload.repository) }] : [],
   },
   public: { observe: () => [] },
+  ...CHECK_EVENTS,
 };
 
 /**

@@ -1,3 +1,4 @@
+import type { MirrorPart } from "../../config/parts.ts";
 import type { Config } from "../../config.ts";
 import type { Taken } from "../../inbox/settle.ts";
 import { isObject, type Json } from "../../json.ts";
@@ -6,7 +7,8 @@ import { type Observed, observe, type Sighting } from "../../mirror/store/observ
 import { InvalidRepresentationError, keyIn } from "../../mirror/store/representation.ts";
 import type { IssuePlace } from "../../mirror/store/transfers.ts";
 import { type Installed, installedBy } from "../following/installation.ts";
-import { type Ask, FOLLOWED_EVENTS } from "./events.ts";
+import { FOLLOWED_EVENTS } from "./events.ts";
+import type { Ask } from "./followed-event.ts";
 import { InvalidPayloadError, type Payload, type PayloadRepository, parsePayload, repositoryOf } from "./payload.ts";
 import { mismatch } from "./shapes.ts";
 
@@ -22,6 +24,8 @@ export interface Shown {
   transfer: { from: IssuePlace; to: IssuePlace } | null;
   /** An installation of the App that may have changed what is to be mirrored. */
   installed: Installed | null;
+  /** The branch of its repository that was moved, such as `refs/heads/main`. */
+  movedRef: string | null;
 }
 
 /** A delivery with its payload read. */
@@ -44,10 +48,14 @@ export function parse(taken: Taken): Parsed {
 
 /**
  * What a delivery shows; a text: why nothing is done with it. Pure.
- * @param mirrored ids of repositories, among them the delivery's if it is mirrored
+ * @param mirrored what is mirrored of repositories by their ids, among them the delivery's if it is mirrored
  * @throws InvalidPayloadError when the payload cannot be what its event says
  */
-export function read(config: Config, parsed: Parsed, mirrored: ReadonlySet<number>): Shown | string {
+export function read(
+  config: Config,
+  parsed: Parsed,
+  mirrored: ReadonlyMap<number, readonly MirrorPart[]>,
+): Shown | string {
   const { event } = parsed.taken;
   try {
     return event === "installation" || event === "installation_repositories"
@@ -66,6 +74,7 @@ const NOTHING: Shown = {
   deletedRepositoryId: null,
   transfer: null,
   installed: null,
+  movedRef: null,
 };
 
 function readInstallation({ appId }: Config, { taken: { event }, payload }: Parsed): Shown | string {
@@ -74,7 +83,11 @@ function readInstallation({ appId }: Config, { taken: { event }, payload }: Pars
   return installed === null ? "it names no installation" : { ...NOTHING, installed };
 }
 
-function readFollowed(config: Config, parsed: Parsed, mirrored: ReadonlySet<number>): Shown | string {
+function readFollowed(
+  config: Config,
+  parsed: Parsed,
+  mirrored: ReadonlyMap<number, readonly MirrorPart[]>,
+): Shown | string {
   const { taken, payload, repository } = parsed;
   const followed = FOLLOWED_EVENTS[taken.event];
   if (!followed) return `the mirror does not follow ${taken.event} events`;
@@ -85,7 +98,10 @@ function readFollowed(config: Config, parsed: Parsed, mirrored: ReadonlySet<numb
     );
   }
   const repositoryId = repository.id;
-  if (!mirrored.has(repositoryId)) return "its repository is not mirrored";
+  const parts = mirrored.get(repositoryId);
+  if (!parts) return "its repository is not mirrored";
+  if (followed.part && !parts.includes(followed.part))
+    return `${taken.event} events are followed only where ${followed.part} are mirrored`;
   const strange = mismatch(taken.event, payload);
   if (strange !== null) return strange;
   const at: Sighting = {
@@ -95,7 +111,8 @@ function readFollowed(config: Config, parsed: Parsed, mirrored: ReadonlySet<numb
     read: false,
     isLate: taken.receivedAt.getTime() - happenedAt(payload) > FRESH_MS,
   };
-  const observed = [...observeAround(payload, at), ...followed.observe(payload, at)];
+  const around = followed.hasOtherRepository ? [] : observeAround(payload, at);
+  const observed = [...around, ...followed.observe(payload, at)];
   const asks = (followed.ask?.(payload) ?? []).map((key) => ({
     ...key,
     // A repository and its former owner are known apart from what lies in it.
@@ -110,6 +127,7 @@ function readFollowed(config: Config, parsed: Parsed, mirrored: ReadonlySet<numb
     asks: [...asks, ...gone.map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key }))],
     deletedRepositoryId: taken.event === "repository" && payload.action === "deleted" ? repositoryId : null,
     transfer: taken.event === "issues" ? transferOf(payload, repositoryId) : null,
+    movedRef: followed.movedRef?.(payload) ?? null,
   };
 }
 

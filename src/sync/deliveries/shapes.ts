@@ -24,6 +24,11 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   milestone: { own: ["milestone"] },
   repository: { own: [], actions: REPOSITORY_ACTIONS },
   public: { own: [], actions: [] },
+  check_run: { own: ["check_run"] },
+  check_suite: { own: ["check_suite"] },
+  status: { own: ["sha", "commit", "name"] },
+  workflow_job: { own: ["workflow_job", "deployment"] },
+  push: { own: ["ref", "commits"] },
 };
 
 /**

@@ -10,6 +10,7 @@ import { eachAlone } from "../problems/isolated.ts";
 import { forgetProblems } from "../problems/problems.ts";
 import { beginMirroring, type Reason } from "./begin.ts";
 import { followInstallations } from "./installations.ts";
+import { settleParts } from "./parts.ts";
 import { forgetRemovals } from "./state.ts";
 
 /**
@@ -62,6 +63,7 @@ export async function resolveSelections(ctx: Context): Promise<void> {
       work: (wish) => resolve(ctx, wish),
     },
   );
+  await settleParts(ctx);
   // An App's quota that is spent is no reason to fail where tokens go on.
   const held = waiting ?? (ctx.config.upstreamTokens.length === 0 ? installed : null);
   if (held) throw held;

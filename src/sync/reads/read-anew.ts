@@ -157,6 +157,13 @@ export async function pathOf(
       return `${below}/issues/comments/${key}`;
     case "review_comment":
       return `${below}/pulls/comments/${key}`;
+    case "check_run":
+      return `${below}/check-runs/${key}`;
+    case "check_suite":
+      return `${below}/check-suites/${key}`;
+    case "status":
+      // Upstream shows statuses by their commit alone, and never changes one.
+      return null;
     case "milestone": {
       const number = await numberIn(ctx, "milestones", "number", repositoryId, key);
       return number === null ? null : `${below}/milestones/${number}`;

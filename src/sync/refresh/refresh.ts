@@ -19,6 +19,7 @@ import { enqueueCatchUp } from "../../queues/enqueue.ts";
 import { refreshId } from "../../queues/open-jobs.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import type { Priority } from "../../upstream/client/upstream.ts";
+import { refreshChecks } from "../checks/refresh.ts";
 import { endOrPause } from "../following/pause.ts";
 import { RemovedError, refuseRemoved } from "../following/while-mirrored.ts";
 import { failAlone } from "../problems/isolated.ts";
@@ -71,7 +72,9 @@ export class Refreshes {
     try {
       const outcome = isResource(wanted)
         ? await this.#refreshResource(wanted)
-        : await refreshMergeability(ctx, wanted.repositoryId);
+        : wanted.kind === "checks"
+          ? await refreshChecks(ctx, wanted.repositoryId)
+          : await refreshMergeability(ctx, wanted.repositoryId);
       for (const { subject, problem } of [own, whole]) if (problem) await endProblem(ctx, subject, problem);
       return outcome;
     } catch (error) {
@@ -159,7 +162,7 @@ async function findTroubles(ctx: Context, keys: readonly MarkKey[]): Promise<Tro
 }
 
 function isResource(wanted: MarkKey): wanted is ResourceKey {
-  return wanted.kind !== "mergeability";
+  return wanted.kind !== "mergeability" && wanted.kind !== "checks";
 }
 
 /**

@@ -13,7 +13,6 @@ export class BeyondMirrorError extends Error {
  * be assigned are here since the mirror has a part of them.
  */
 const NEVER_MIRRORED: Readonly<Record<string, readonly string[]>> = {
-  Commit: ["statusCheckRollup"],
   PullRequest: ["baseRef", "reviewDecision"],
   Ref: ["branchProtectionRule"],
   License: ["nickname"],

@@ -4,6 +4,7 @@ import type { Order } from "../../../mirror/read/connections/order.ts";
 import { actorOf, type Node } from "../call.ts";
 import { pullMerging } from "../mutate/pull-merging.ts";
 import { ownsRepositories } from "./accounts.ts";
+import { rollupOf } from "./checks.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import { comment, enumValue, onceRead, requireRepository, rest, type TypeResolvers, upper } from "./fields.ts";
 import { pullReactionGroups, reactionGroups } from "./reactions.ts";
@@ -97,6 +98,8 @@ export const pullRequest: TypeResolvers = {
     return owner && ownsRepositories(owner) ? owner : null;
   },
   isCrossRepository: ({ rest: { head }, repositoryId }) => objectOf(objectOf(head).repo).id !== repositoryId,
+  statusCheckRollup: ({ rest: { head }, repositoryId }, _args, call, info) =>
+    rollupOf(call, info, repositoryId, objectOf(head).sha),
   reviewRequests: (node, args: PageArguments, _call, info) => reviewRequests(node, args, info),
   latestReviews,
   reviews: (

@@ -5,6 +5,7 @@ import { typedError } from "../errors.ts";
 import { commitOfPull } from "../mutate/pull-merging.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { accountNamed, accountResolvers, ownsRepositories } from "./accounts.ts";
+import { checkResolvers } from "./checks.ts";
 import type { TypeResolvers } from "./fields.ts";
 import { issue, pullRequest } from "./issues.ts";
 import { label, milestone } from "./labels-milestones.ts";
@@ -24,6 +25,7 @@ export const typeResolvers: Record<string, TypeResolvers> = {
   Label: label,
   Milestone: milestone,
   ...reviewResolvers,
+  ...checkResolvers,
 };
 
 /** More than these ids at once are refused. */

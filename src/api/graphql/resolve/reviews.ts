@@ -5,6 +5,7 @@ import { latestReviews as latestReviewSource, reviewComments } from "../../../mi
 import { actorOf, type GraphqlCall, type Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
+import { rollupOf } from "./checks.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import {
   comment,
@@ -124,7 +125,7 @@ export const reviewResolvers: Record<string, TypeResolvers> = {
   Commit: {
     ...ofRepository,
     oid: rest("oid"),
-    statusCheckRollup: notMirrored,
+    statusCheckRollup: ({ repositoryId, rest: { oid } }, _args, call, info) => rollupOf(call, info, repositoryId, oid),
     abbreviatedOid: ({ rest: { oid } }) => String(oid).slice(0, 7),
     url: (node, _args, call) => commitPage(node, call),
     commitUrl: (node, _args, call) => commitPage(node, call),

@@ -1,0 +1,185 @@
+/** What commits show of their checks and statuses. */
+
+import { type Json, objectOf } from "../../../json.ts";
+import { findCheckedHeads, findRollups, type Rollup } from "../../../mirror/read/checks.ts";
+import type { StoredDocument } from "../../../mirror/render/rendering.ts";
+import { notAccessible, readsCode } from "../../callers/permissions.ts";
+import { actorOf, type GraphqlCall, type Node } from "../call.ts";
+import { notGiven } from "../errors.ts";
+import type { FieldInfo } from "../run/plan.ts";
+import { selects } from "../run/selections.ts";
+import { type Connection, heldConnection, type PageArguments } from "./connection.ts";
+import {
+  databaseId,
+  enumValue,
+  ofRepository,
+  onceRead,
+  requireRepository,
+  rest,
+  type TypeResolvers,
+  upper,
+} from "./fields.ts";
+
+/** A commit that is asked about. */
+interface Place {
+  repositoryId: number;
+  sha: string;
+}
+
+/** A rollup on its way to be shown. */
+interface RollupNode extends Node {
+  sha: string;
+  rollup: Rollup;
+}
+
+/** Failures of any kind. Neutral and skipped runs pass what depends on them. */
+const FAILED = new Set(["FAILURE", "CANCELLED", "TIMED_OUT", "ACTION_REQUIRED", "STARTUP_FAILURE", "STALE"]);
+const PASSED = new Set(["SUCCESS", "NEUTRAL", "SKIPPED"]);
+
+/**
+ * The rollup of a commit; null: it has neither check runs nor statuses. Upstream answers of commits whose checks are not followed.
+ * @throws GraphQLError FORBIDDEN to those who may not read it
+ */
+export async function rollupOf(
+  call: GraphqlCall,
+  info: FieldInfo,
+  repositoryId: number,
+  oid: Json | undefined,
+): Promise<Node | null> {
+  const { rest: repository } = await requireRepository(call, repositoryId);
+  const { caller, sight } = call;
+  if (!readsCode(caller, sight, { id: repositoryId, isPrivate: repository.private === true })) {
+    if (caller.by.of === "own") throw notGiven(notAccessible(caller));
+    return lacking(call);
+  }
+  const sha = String(oid);
+  const place = { repositoryId, sha };
+  const head = await call
+    .loader<Place, Awaited<ReturnType<typeof findCheckedHeads>>[number]>("checked heads", (places) =>
+      findCheckedHeads(call.db, places),
+    )
+    .load(place);
+  if (!head?.runs) return lacking(call);
+  const withDocuments = selects(info, ({ name }) => name.value === "nodes" || name.value === "edges");
+  const rollup = await call
+    .loader<Place, Rollup>(`rollups ${withDocuments}`, (places) => findRollups(call.db, places, { withDocuments }))
+    .load(place);
+  if (rollup.runs.length + rollup.statuses.length === 0) return null;
+  const node: RollupNode = { kind: "StatusCheckRollup", repositoryId, rest: {}, sha, rollup };
+  return node;
+}
+
+function lacking(call: GraphqlCall): null {
+  call.lacks();
+  return null;
+}
+
+const runStates = ({ runs }: Rollup): string[] =>
+  runs.map(({ status, conclusion }) => (status === "completed" ? conclusion : status)?.toUpperCase() ?? "COMPLETED");
+const statusStates = ({ statuses }: Rollup): string[] => statuses.map(({ state }) => state.toUpperCase());
+
+/** Failure beats pending beats success. What an error of a status counts for is not known. Pure. */
+function stateOf(rollup: Rollup): "FAILURE" | "PENDING" | "SUCCESS" | "ERROR" {
+  const states = [...runStates(rollup), ...statusStates(rollup)];
+  if (states.some((state) => FAILED.has(state))) return "FAILURE";
+  if (states.includes("ERROR")) return "ERROR";
+  return states.every((state) => PASSED.has(state)) ? "SUCCESS" : "PENDING";
+}
+
+function countsOf(states: readonly string[]): { state: string; count: number }[] {
+  return [...Map.groupBy(states, (state) => state)].map(([state, { length }]) => ({ state, count: length }));
+}
+
+/** The runs first, then the statuses, each in the order in which they were made. */
+async function contextNodes(call: GraphqlCall, { repositoryId, rollup }: RollupNode): Promise<Node[]> {
+  const documents = (rows: readonly { document: string }[]): StoredDocument[] =>
+    rows.map(({ document }) => ({ repositoryId, document }));
+  const [runs, statuses] = await Promise.all([
+    call.unfold("CheckRun", documents(rollup.runs)),
+    call.unfold("StatusContext", documents(rollup.statuses)),
+  ]);
+  return [...runs, ...statuses];
+}
+
+function contexts(node: RollupNode, args: PageArguments, call: GraphqlCall, info: FieldInfo): object {
+  const { rollup } = node;
+  const counted = {
+    totalCount: () => rollup.runs.length + rollup.statuses.length,
+    checkRunCount: rollup.runs.length,
+    statusContextCount: rollup.statuses.length,
+    checkRunCountsByState: countsOf(runStates(rollup)),
+    statusContextCountsByState: countsOf(statusStates(rollup)),
+  };
+  const placeOf = (_node: Node, at: number) => String(at).padStart(6, "0");
+  // The bounds are judged at once, the rows loaded once they are asked for.
+  const empty = heldConnection(info, args, [], { keyOf: placeOf });
+  let loading: Promise<Connection> | null = null;
+  const loaded = () => {
+    loading ??= contextNodes(call, node).then((held) => heldConnection(info, args, held, { keyOf: placeOf }));
+    return loading;
+  };
+  return {
+    ...empty,
+    ...counted,
+    nodes: async () => (await loaded()).nodes(),
+    edges: async () => (await loaded()).edges(),
+    pageInfo: async () => (await loaded()).pageInfo(),
+  };
+}
+
+const commitOf = ({ repositoryId }: Node, sha: Json | undefined): Node | null =>
+  typeof sha === "string" ? { kind: "Commit", repositoryId, rest: { oid: sha } } : null;
+
+export const checkResolvers: Record<string, TypeResolvers> = {
+  StatusCheckRollup: {
+    // No type can say that the field above answers such nodes alone.
+    state: (node, _args, call) => {
+      const state = stateOf((node as RollupNode).rollup);
+      // Nobody has written down what upstream makes of it.
+      if (state === "ERROR") call.lacks();
+      return state;
+    },
+    commit: (node) => commitOf(node, (node as RollupNode).sha),
+    contexts: (node, args: PageArguments, call, info) => contexts(node as RollupNode, args, call, info),
+  },
+  CheckRun: {
+    ...ofRepository,
+    id: onceRead("node_id"),
+    databaseId,
+    name: rest("name"),
+    status: upper("status"),
+    conclusion: upper("conclusion"),
+    startedAt: rest("started_at"),
+    completedAt: rest("completed_at"),
+    detailsUrl: rest("details_url"),
+    title: ({ rest: { output } }) => objectOf(output).title ?? null,
+    summary: ({ rest: { output } }) => objectOf(output).summary ?? null,
+    text: ({ rest: { output } }) => objectOf(output).text ?? null,
+    checkSuite: ({ repositoryId, rest: { check_suite, app } }) => ({
+      kind: "CheckSuite",
+      repositoryId,
+      rest: { id: objectOf(check_suite).id ?? null, app: app ?? null },
+    }),
+  },
+  CheckSuite: {
+    databaseId,
+    app: ({ repositoryId, rest: { app } }) =>
+      app === null ? null : { kind: "App", repositoryId, rest: objectOf(app) },
+    workflowRun: ({ rest: { app } }, _args, call) => {
+      const { slug } = objectOf(app);
+      // REST's check runs do not tell the workflow that they are of.
+      return slug === undefined || slug === "github-actions" ? lacking(call) : null;
+    },
+  },
+  App: { id: onceRead("node_id"), databaseId, name: rest("name"), slug: onceRead("slug") },
+  StatusContext: {
+    id: onceRead("node_id"),
+    commit: (node) => commitOf(node, /\/statuses\/([0-9a-f]+)$/.exec(String(node.rest.url))?.[1]),
+    context: rest("context"),
+    createdAt: rest("created_at"),
+    creator: ({ rest: { creator } }) => actorOf(creator),
+    description: rest("description"),
+    state: ({ rest: { state } }) => enumValue(state),
+    targetUrl: rest("target_url"),
+  },
+};

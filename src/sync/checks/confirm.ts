@@ -1,0 +1,196 @@
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
+import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
+import { PullsNotShownError } from "../reads/graphql-pulls.ts";
+import { headsOf } from "./heads.ts";
+
+/** Nothing says that a check run has begun, or of those of which webhooks were lost: heads that wait are asked about so often. */
+const WAITING_MS = 5 * 60_000;
+/** The others. */
+const QUIET_MS = 60 * 60_000;
+/** Rows of commits that are nobody's head are kept so long after they were last seen. */
+const KEPT_MS = 24 * 3_600_000;
+const PRUNED_AT_ONCE = 1_000;
+
+/** Of a repository `r` with its row `s` of `repository_syncs`: upstream has to be asked again about all of its heads. */
+export function confirmationDue(now: Date) {
+  const waiting = sql`exists (select from ${headsOf(sql`r.id`)} where
+    exists (select from check_runs t where t.repository_id = r.id and t.head_sha = h.sha and t.status <> 'completed'
+      and t.deleted_at is null)
+    or exists (select from commit_statuses t where t.repository_id = r.id and t.sha = h.sha and t.state = 'pending'
+      and t.deleted_at is null))`;
+  return sql`(s.checks_confirmed_at is null or s.checks_confirmed_at <= ${new Date(now.getTime() - QUIET_MS)}
+    or (s.checks_confirmed_at <= ${new Date(now.getTime() - WAITING_MS)} and ${waiting}))`;
+}
+
+export async function isConfirmationDue(ctx: Pick<Context, "db" | "clock">, repositoryId: number): Promise<boolean> {
+  return (
+    (await ctx.db.count(sql`
+      select from repositories r join repository_syncs s on s.repository_id = r.id
+        where r.id = ${repositoryId} and ${confirmationDue(ctx.clock.now())}`)) > 0
+  );
+}
+
+interface Counts {
+  totalCount: number;
+  checkRunCount: number;
+  statusContextCount: number;
+  checkRunCountsByState: { state: string; count: number }[] | null;
+  statusContextCountsByState: { state: string; count: number }[] | null;
+}
+
+interface Head {
+  headRefOid: string;
+  statusCheckRollup: { contexts: Counts } | null;
+}
+
+interface Shown {
+  pullRequests: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: (Head | null)[] };
+}
+
+const SUMMARY = `statusCheckRollup { contexts { totalCount checkRunCount statusContextCount
+  checkRunCountsByState { state count } statusContextCountsByState { state count } } }`;
+/** A hundred pull requests for a point; less where that is too heavy for upstream. */
+const QUERY = `query($id: ID!, $first: Int!, $after: String) { ${RATE_LIMIT} node(id: $id) { ... on Repository {
+  pullRequests(states: OPEN, first: $first, after: $after) { pageInfo { hasNextPage endCursor }
+    nodes { headRefOid ${SUMMARY} } } } } }`;
+const MOST = 100;
+
+/**
+ * Asks upstream how many checks the heads of open pull requests have in each state. Heads that have as many here are confirmed, and the others are to be
+ * read, and are answered: a webhook was lost. What is nobody's head is forgotten after a while.
+ * @throws PullsNotShownError when upstream's GraphQL does not show the repository
+ */
+export async function confirmHeads(ctx: Context, repository: MirroredRepository): Promise<string[]> {
+  const startedAt = ctx.clock.now();
+  const heads = new Map<string, Counts | null>();
+  for (let after: string | null = null, most = MOST, isLast = false; !isLast; ) {
+    let shown: Shown;
+    try {
+      shown = await ask(ctx, repository, most, after);
+    } catch (error) {
+      if (!(error instanceof GraphqlTooHeavyError) || most === 1) throw error;
+      most = Math.floor(most / 2);
+      continue;
+    }
+    for (const head of shown.pullRequests.nodes)
+      if (head) heads.set(head.headRefOid, head.statusCheckRollup?.contexts ?? null);
+    after = shown.pullRequests.pageInfo.endCursor;
+    isLast = !shown.pullRequests.pageInfo.hasNextPage;
+  }
+  const differing = await store(ctx, repository, { heads, startedAt });
+  await forgetOthers(ctx, repository.id);
+  return differing;
+}
+
+async function ask(ctx: Context, repository: MirroredRepository, first: number, after: string | null): Promise<Shown> {
+  const { data, errors } = await ctx.upstream.graphql<{ node: Shown | null }>(
+    QUERY,
+    { id: repository.nodeId, first, after },
+    { priority: "catch-up", repository: repository.id },
+  );
+  const [fault] = errors;
+  if (fault || !data.node)
+    throw new PullsNotShownError(
+      `Upstream's GraphQL does not show the checks of ${repository.fullName}: ${fault?.message ?? "no such node"}`,
+    );
+  return data.node;
+}
+
+interface Asked {
+  heads: ReadonlyMap<string, Counts | null>;
+  startedAt: Date;
+}
+
+async function store(ctx: Context, repository: MirroredRepository, { heads, startedAt }: Asked): Promise<string[]> {
+  return await whileMirrored(ctx, repository, async (tx) => {
+    const ours = await countOurs(tx, repository.id, [...heads.keys()]);
+    const settled = [...heads].map(([sha, theirs]) => ({ sha, isSame: saysSame(theirs, ours.get(sha) ?? NONE) }));
+    // Rows that webhooks brought since the question may be newer than its answer: they are no reason to read anew.
+    // No event has just said that they are heads: every replica knows of them.
+    const heardAt = new Date(startedAt.getTime() - REPLICA_LAG_MS);
+    await tx.query(sql`
+      insert into checked_commits (repository_id, sha, heard_at, read_at)
+        select ${repository.id}, x.sha, ${heardAt}::timestamptz, case when x."isSame" then ${startedAt}::timestamptz end
+          from json_to_recordset(${JSON.stringify(settled)}::json) as x(sha text, "isSame" boolean) order by x.sha
+        on conflict (repository_id, sha) do update set read_at = excluded.read_at`);
+    await tx.query(sql`
+      update repository_syncs set checks_confirmed_at = ${startedAt} where repository_id = ${repository.id}`);
+    tx.touch([repository.id]);
+    return settled.filter(({ isSame }) => !isSame).map(({ sha }) => sha);
+  });
+}
+
+type Tally = { runs: ReadonlyMap<string, number>; statuses: ReadonlyMap<string, number> };
+const NONE: Tally = { runs: new Map(), statuses: new Map() };
+
+/** Of each suite and name the last run, and of each context the last status, by state: as upstream counts them. */
+async function countOurs(
+  tx: Pick<Context["db"], "query">,
+  repositoryId: number,
+  shas: readonly string[],
+): Promise<Map<string, Tally>> {
+  const rows = await tx.query<{ sha: string; kind: "runs" | "statuses"; state: string; count: number }>(sql`
+    select sha, 'runs' as kind, state, count(*)::integer as count from (
+        select distinct on (t.head_sha, t.check_suite_id, t.name) t.head_sha as sha,
+            upper(case when t.status = 'completed' then t.conclusion else t.status end) as state
+          from check_runs t where t.repository_id = ${repositoryId} and t.head_sha = any(${shas}::text[]) and t.deleted_at is null
+          order by t.head_sha, t.check_suite_id, t.name, t.id desc) runs group by 1, 3
+    union all select sha, 'statuses', state, count(*)::integer from (
+        select distinct on (t.sha, lower(t.context)) t.sha, upper(t.state) as state
+          from commit_statuses t where t.repository_id = ${repositoryId} and t.sha = any(${shas}::text[]) and t.deleted_at is null
+          order by t.sha, lower(t.context), t.id desc) statuses group by 1, 3`);
+  const ours = new Map<string, Tally>();
+  for (const [sha, some] of Map.groupBy(rows, (row) => row.sha)) {
+    const tally = (kind: "runs" | "statuses") =>
+      new Map(some.filter((row) => row.kind === kind).map(({ state, count }) => [state, count]));
+    ours.set(sha, { runs: tally("runs"), statuses: tally("statuses") });
+  }
+  return ours;
+}
+
+/** Whether upstream's counts are ours. What it does not count by state may be anything, unless there is none. Pure. */
+function saysSame(theirs: Counts | null, ours: Tally): boolean {
+  const isSame = (total: number, states: Counts["checkRunCountsByState"], own: ReadonlyMap<string, number>) => {
+    if (total === 0) return own.size === 0;
+    const shown = (states ?? []).filter(({ count }) => count > 0);
+    return shown.length === own.size && shown.every(({ state, count }) => own.get(state) === count);
+  };
+  if (theirs === null) return ours.runs.size === 0 && ours.statuses.size === 0;
+  return (
+    isSame(theirs.checkRunCount, theirs.checkRunCountsByState, ours.runs) &&
+    isSame(theirs.statusContextCount, theirs.statusContextCountsByState, ours.statuses)
+  );
+}
+
+/** Takes away what is nobody's head any more, and the validators that would say it is here. */
+async function forgetOthers(ctx: Pick<Context, "db" | "clock">, repositoryId: number): Promise<void> {
+  const until = new Date(ctx.clock.now().getTime() - KEPT_MS);
+  const isHead = sql`exists (select from ${headsOf(sql`${repositoryId}::bigint`)} where h.sha = t.sha)`;
+  await ctx.db.transaction(async (tx) => {
+    const gone = await tx.query<{ sha: string }>(sql`
+      select sha from (
+          select t.head_sha as sha, max(t.seen_at) as seen_at from check_runs t where t.repository_id = ${repositoryId} group by 1
+          union all select t.head_sha, max(t.seen_at) from check_suites t where t.repository_id = ${repositoryId} group by 1
+          union all select t.sha, max(t.seen_at) from commit_statuses t where t.repository_id = ${repositoryId} and t.sha is not null group by 1
+          union all select t.sha, t.heard_at from checked_commits t where t.repository_id = ${repositoryId}) t
+        where not ${isHead} group by sha having max(seen_at) < ${until} order by sha limit ${PRUNED_AT_ONCE}`);
+    if (gone.length === 0) return;
+    const shas = gone.map(({ sha }) => sha);
+    const paths = shas.map((sha) => `/repositories/${repositoryId}/commits/${sha}/%`);
+    await tx.query(sql`delete from validators where path like any(${paths}::text[])`);
+    for (const [table, column] of [
+      ["check_runs", "head_sha"],
+      ["check_suites", "head_sha"],
+      ["commit_statuses", "sha"],
+      ["checked_commits", "sha"],
+    ] as const)
+      await tx.query(sql`
+        delete from ${sql.identifier(table)}
+          where repository_id = ${repositoryId} and ${sql.identifier(column)} = any(${shas}::text[])`);
+  });
+}

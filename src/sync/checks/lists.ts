@@ -1,0 +1,126 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { type Json, objectOf } from "../../json.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { marksForTies, storeMarks } from "../../mirror/store/marks.ts";
+import { mergeObserved } from "../../mirror/store/merge.ts";
+import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
+import { joinObserved, type Observed, observe, type Seen } from "../../mirror/store/observation.ts";
+import { InvalidRepresentationError, keyIn, requireList } from "../../mirror/store/representation.ts";
+import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
+import { pages } from "../../upstream/client/pagination.ts";
+import type { Priority } from "../../upstream/client/upstream.ts";
+import { forgetValidators, saveValidator, type Validator } from "../../upstream/conditional/validators.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
+import { PAGE_SIZE, sightingOf } from "../reads/pages.ts";
+import { tombstonesOf } from "../reads/read-anew.ts";
+
+/** A list that hangs on a commit. */
+export type CheckList = "check_run" | "check_suite" | "status";
+
+interface ReadOfList {
+  list: CheckList;
+  sha: string;
+  priority: Priority;
+  /** Our rows are known not to be what upstream has, so that it has not changed since says nothing. */
+  anew?: boolean;
+}
+
+const PER_PAGE = `per_page=${PAGE_SIZE}`;
+const LISTS: Record<
+  CheckList,
+  { path: (sha: string) => string; rows: (body: Json) => Json; column: string; table: string }
+> = {
+  check_run: {
+    path: (sha) => `commits/${sha}/check-runs?filter=all&${PER_PAGE}`,
+    rows: (body) => objectOf(body).check_runs ?? null,
+    table: "check_runs",
+    column: "head_sha",
+  },
+  check_suite: {
+    path: (sha) => `commits/${sha}/check-suites?${PER_PAGE}`,
+    rows: (body) => objectOf(body).check_suites ?? null,
+    table: "check_suites",
+    column: "head_sha",
+  },
+  status: {
+    path: (sha) => `commits/${sha}/statuses?${PER_PAGE}`,
+    rows: (body) => body,
+    table: "commit_statuses",
+    column: "sha",
+  },
+};
+
+/**
+ * Reads one list of a commit and stores it, with `remember` in the same transaction. What upstream does not list any more is
+ * gone. "absent": upstream shows the mirror no such commit, or no such list.
+ * @throws RemovedError when the repository is removed meanwhile
+ */
+export async function readCheckList(
+  ctx: Context,
+  repository: MirroredRepository,
+  { list, sha, priority, anew = false }: ReadOfList,
+  remember: (tx: Transaction, startedAt: Date) => Promise<void> = async () => {},
+): Promise<"read" | "absent"> {
+  const { path, rows: rowsIn } = LISTS[list];
+  const first = `/repositories/${repository.id}/${path(sha)}`;
+  const startedAt = ctx.clock.now();
+  const observed: Observed[] = [];
+  const validators: Validator[] = [];
+  let isWhole = true;
+  try {
+    for await (const page of pages(ctx.upstream, first, { priority, conditional: !anew, anew })) {
+      if (page.kind === "moved" || page.kind === "missing") return "absent";
+      isWhole &&= page.kind === "ok";
+      if (page.kind !== "ok") continue;
+      const at = sightingOf(ctx, repository, page.seenAt);
+      const rows = requireList(page.path, rowsIn(page.body));
+      for (const row of rows) {
+        if (list !== "status" && objectOf(row).head_sha !== sha)
+          throw new InvalidRepresentationError(`Upstream answers ${page.path} with what is of another commit`);
+        observed.push(overruling(observe(list, row, at), list, keyIn(list, row)));
+      }
+      if (page.validator) validators.push({ ...page.validator, next: page.links.next ?? null });
+    }
+  } catch (error) {
+    // Upstream words it so of a commit that it does not know.
+    if (error instanceof UpstreamRefusedError && error.status === 422) return "absent";
+    throw error;
+  }
+  await whileMirrored(ctx, repository, async (tx) => {
+    const met = joinObserved(observed);
+    const gone = isWhole ? await findUnlisted(ctx, tx, repository.id, { list, sha, startedAt, met: met.seen }) : [];
+    const merged = await mergeObserved(tx, joinObserved([met, ...gone]));
+    await storeMarks(tx, marksForTies(merged, startedAt));
+    for (const validator of validators) {
+      await forgetValidators(tx, validator);
+      await saveValidator(tx, validator);
+    }
+    await remember(tx, startedAt);
+    tx.touch([repository.id]);
+  });
+  return "read";
+}
+
+/** A list is read to be compared: see `merge-rule.ts`. */
+function overruling({ seen, shapes }: Observed, list: CheckList, key: number): Observed {
+  const isOfList = (one: Seen) => one.kind === list && one.key === key;
+  return { seen: seen.map((one) => (isOfList(one) ? { ...one, overrules: true } : one)), shapes };
+}
+
+/** Tombstones of what was seen of the commit before every replica knew of it, and is not listed. */
+async function findUnlisted(
+  ctx: Pick<Context, "clock">,
+  tx: Transaction,
+  repositoryId: number,
+  { list, sha, startedAt, met }: { list: CheckList; sha: string; startedAt: Date; met: readonly Seen[] },
+): Promise<Observed[]> {
+  const { table, column } = LISTS[list];
+  const listed = met.filter(({ kind }) => kind === list).map(({ key }) => key);
+  const rows = await tx.query<{ id: number }>(sql`
+    select t.id::float8 as id from ${sql.identifier(table)} t where t.repository_id = ${repositoryId}
+      and ${sql.identifier(`t.${column}`)} = ${sha} and t.deleted_at is null and not t.id = any(${listed}::bigint[])
+      and t.seen_at < ${new Date(startedAt.getTime() - REPLICA_LAG_MS)} order by t.id`);
+  return rows.map(({ id }) => tombstonesOf(ctx, { kind: list, repositoryId, key: id }));
+}

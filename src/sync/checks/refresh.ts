@@ -1,0 +1,125 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { objectOf, textOf } from "../../json.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { afterLag } from "../../mirror/store/marks.ts";
+import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
+import { saveValidator } from "../../upstream/conditional/validators.ts";
+import { checksMark } from "../deliveries/checks-heard.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
+import { enqueueMarks, postponeMarks, settleMarks } from "../refresh/marks.ts";
+import { confirmHeads, isConfirmationDue } from "./confirm.ts";
+import { areChecksRead, findUnreadHeads, type UnreadHead } from "./heads.ts";
+import { type CheckList, readCheckList } from "./lists.ts";
+
+/** What upstream does not show for so long is asked for again only at the next confirmation of all heads. */
+const PATIENCE_MS = 5 * 60_000;
+/** GraphQL sums up a hundred heads for a point, and most of many have nothing to read. */
+const MANY = 20;
+
+/**
+ * Reads what is not known of the checks of a repository's heads. A head that was read before every replica knew of it is read once
+ * more. Now and then, and where many are unread, upstream is asked first which heads differ.
+ */
+export async function refreshChecks(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
+  const now = ctx.clock.now();
+  const mark =
+    (await ctx.reads.mark({ kind: "checks", repositoryId, key: repositoryId })) ?? checksMark(repositoryId, now);
+  const repository = await ctx.reads.repository(repositoryId);
+  if (!repository || repository.state === "gone" || !repository.mirrors.includes("checks")) {
+    await settleMarks(ctx.db, [mark]);
+    return "unknown";
+  }
+  const isDue =
+    (await isConfirmationDue(ctx, repositoryId)) || (await findUnreadHeads(ctx.db, repositoryId)).length > MANY;
+  const defaultHead = await findDefaultHead(ctx, repository, { again: isDue });
+  const differing = new Set(isDue ? await confirmHeads(ctx, repository) : []);
+  const unread = await findUnreadHeads(ctx.db, repositoryId);
+  for (const head of unread) await readHead(ctx, repository, head, { anew: differing.has(head.sha) });
+  // No list of pull requests sums it up. Unchanged its lists cost nothing.
+  if (isDue && defaultHead !== null && !unread.some(({ sha }) => sha === defaultHead))
+    await readHead(ctx, repository, { sha: defaultHead, runs: true, statuses: true, suites: true }, { anew: false });
+  const age = now.getTime() - mark.askedAt.getTime();
+  if (age >= PATIENCE_MS || (await areChecksRead(ctx.db, repositoryId))) {
+    await settleMarks(ctx.db, [mark]);
+    return "merged";
+  }
+  const postponed = [{ ...mark, notBefore: new Date(Math.max(now.getTime() + 2 * age, afterLag(now).getTime())) }];
+  await postponeMarks(ctx.db, postponed);
+  await enqueueMarks(ctx, postponed);
+  return "kept";
+}
+
+/** Reads of one head what is not known. A commit that upstream does not show stays unread, and callers are passed on. */
+async function readHead(
+  ctx: Context,
+  repository: MirroredRepository,
+  { sha, runs, statuses, suites }: UnreadHead,
+  { anew }: { anew: boolean },
+): Promise<void> {
+  const read = (list: CheckList, remember?: (tx: Transaction, startedAt: Date) => Promise<void>) =>
+    readCheckList(ctx, repository, { list, sha, priority: "refresh", anew }, remember);
+  if (
+    suites &&
+    (await read("check_suite", (tx, at) => noteRead(tx, repository, sha, "suites_read_at", at))) === "absent"
+  )
+    return;
+  if (statuses && (await read("status")) === "absent") return;
+  // Last, since it says that all is here.
+  if (runs) await read("check_run", (tx, at) => noteRead(tx, repository, sha, "read_at", at));
+}
+
+async function noteRead(
+  tx: Transaction,
+  { id }: MirroredRepository,
+  sha: string,
+  column: "read_at" | "suites_read_at",
+  startedAt: Date,
+): Promise<void> {
+  const at = sql.identifier(column);
+  await tx.query(sql`
+    insert into checked_commits (repository_id, sha, heard_at, ${at}) values (${id}, ${sha}, ${startedAt}, ${startedAt})
+    on conflict (repository_id, sha) do update set ${at} = excluded.${at}`);
+}
+
+/** The head of the default branch, asked for if it is not known, or again. An empty repository has none. */
+async function findDefaultHead(
+  ctx: Context,
+  repository: MirroredRepository,
+  { again }: { again: boolean },
+): Promise<string | null> {
+  const [row] = await ctx.db.query<{ branch: string | null; known: string | null }>(sql`
+    select r.default_branch as branch,
+        (select d.sha from checked_commits d where d.repository_id = r.id and d.is_default_head limit 1) as known
+      from repositories r where r.id = ${repository.id}`);
+  if (!row?.branch || (row.known !== null && !again)) return row?.known ?? null;
+  const path = `/repositories/${repository.id}/git/ref/heads/${row.branch.split("/").map(encodeURIComponent).join("/")}`;
+  const startedAt = ctx.clock.now();
+  try {
+    const answer = await ctx.upstream.get(path, { priority: "refresh", conditional: row.known !== null });
+    if (answer.kind !== "ok") return row.known;
+    const sha = textOf(objectOf(objectOf(answer.body).object).sha);
+    const { validator } = answer;
+    await whileMirrored(ctx, repository, async (tx) => {
+      if (sha !== null) await noteDefaultHead(tx, repository, sha, startedAt);
+      if (validator) await saveValidator(tx, validator);
+    });
+    return sha;
+  } catch (error) {
+    // Of an empty repository.
+    if (!(error instanceof UpstreamRefusedError && error.status === 409)) throw error;
+    return null;
+  }
+}
+
+/** Replaces the head of the default branch. */
+async function noteDefaultHead(tx: Transaction, { id }: MirroredRepository, sha: string, heardAt: Date): Promise<void> {
+  await tx.query(sql`
+    insert into checked_commits (repository_id, sha, is_default_head, heard_at) values (${id}, ${sha}, true, ${heardAt})
+    on conflict (repository_id, sha) do update set is_default_head = true`);
+  await tx.query(sql`
+    update checked_commits set is_default_head = false
+      where repository_id = ${id} and sha <> ${sha} and is_default_head`);
+  tx.touch([id]);
+}

@@ -1,0 +1,77 @@
+import { isObject, numberOf, objectOf, textOf } from "../../json.ts";
+import { type Observed, observe, type Sighting } from "../../mirror/store/observation.ts";
+import { InvalidRepresentationError, requireObject, requireString } from "../../mirror/store/representation.ts";
+import type { FollowedEvent } from "./followed-event.ts";
+import type { Payload } from "./payload.ts";
+
+/** The events about checks and commit statuses, which are followed where those are mirrored. */
+export const CHECK_EVENTS = {
+  check_run: {
+    part: "checks",
+    observe: ({ check_run: run }, at) => {
+      const { check_suite: suite } = objectOf(run);
+      return [
+        observe("check_run", run ?? null, at),
+        ...(isObject(suite) && suite.head_sha !== undefined ? [partOf("check_suite", suite, at)] : []),
+      ];
+    },
+  },
+  check_suite: { part: "checks", observe: ({ check_suite: suite }, at) => [partOf("check_suite", suite, at)] },
+  status: { part: "checks", observe: (payload, at) => [observeStatus(payload, at)] },
+  // No event of a check run says that it has begun; of a job of Actions this one does.
+  workflow_job: { part: "checks", observe: ({ workflow_job: job }, at) => observeJob(job, at) },
+  push: {
+    part: "checks",
+    hasOtherRepository: true,
+    observe: () => [],
+    movedRef: ({ ref }) => textOf(ref),
+  },
+} satisfies Record<string, FollowedEvent>;
+
+/** A sight of what is known from reads already: webhooks leave keys out that each read has. */
+function partOf(kind: "check_run" | "check_suite", value: Payload[string] | undefined, at: Sighting): Observed {
+  const observed = observe(kind, value ?? null, at);
+  const seen = observed.seen.map((one) => (one.kind === kind ? { ...one, extent: "part" as const } : one));
+  return { ...observed, seen };
+}
+
+/**
+ * The payload has the status without its address, its creator and its global id. The first two are told by what stands beside it;
+ * a read has to show the third.
+ */
+function observeStatus(payload: Payload, at: Sighting): Observed {
+  const { id, sha, state, description, target_url, context, avatar_url, sender } = payload;
+  if (typeof sha !== "string" || !at.repository) throw new InvalidRepresentationError("This status came without sha");
+  const url = `${at.api}/repos/${at.repository.fullName}/statuses/${sha}`;
+  return observe(
+    "status",
+    {
+      url,
+      avatar_url: avatar_url ?? objectOf(sender).avatar_url ?? null,
+      id: id ?? null,
+      state: state ?? null,
+      description: description ?? null,
+      target_url: target_url ?? null,
+      context: context ?? null,
+      created_at: inSeconds(requireString("status", payload, "created_at")),
+      updated_at: inSeconds(requireString("status", payload, "updated_at")),
+      ...(isObject(sender) && { creator: sender }),
+    },
+    at,
+  );
+}
+
+/** `2019-05-15T15:20:41+00:00` → `2019-05-15T15:20:41Z`, as REST has it. */
+function inSeconds(moment: string): string {
+  const at = new Date(moment);
+  return Number.isNaN(at.getTime()) ? moment : at.toISOString().replace(/\.\d+Z$/, "Z");
+}
+
+/** A job is shown as a check run, whose id stands in its address. What is not known yet is not learnt from it. */
+function observeJob(value: Payload[string] | undefined, at: Sighting): Observed[] {
+  const { check_run_url, status, started_at, head_sha, name } = objectOf(value);
+  const id = numberOf(Number(/\/check-runs\/(\d+)$/.exec(textOf(check_run_url) ?? "")?.[1]));
+  if (status !== "in_progress" || !Number.isSafeInteger(id)) return [];
+  const run = { id, head_sha: head_sha ?? null, name: name ?? null, status, started_at: started_at ?? null };
+  return [partOf("check_run", requireObject("check_run", run), at)];
+}

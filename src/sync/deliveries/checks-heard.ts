@@ -1,0 +1,61 @@
+import type { Transaction } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import type { MirrorPart } from "../../config/parts.ts";
+import type { Mark } from "../../mirror/store/marks.ts";
+import type { Seen } from "../../mirror/store/observation.ts";
+import { HAS_UNREAD_CHECKS } from "../checks/heads.ts";
+import type { Shown } from "./read.ts";
+
+/** What deliveries have shown, once it is merged. */
+interface Heard {
+  seen: readonly Seen[];
+  shown: readonly Shown[];
+  parts: ReadonlyMap<number, readonly MirrorPart[]>;
+  askedAt: Date;
+}
+
+/**
+ * Notes the commits of which deliveries say that they are heads now, or that something of their checks is not known. Answers one
+ * mark for each repository of which checks have to be read.
+ */
+export async function hearChecks(tx: Transaction, { seen, shown, parts, askedAt }: Heard): Promise<Mark[]> {
+  const own = (repositoryId: number | null) =>
+    repositoryId !== null && (parts.get(repositoryId)?.includes("checks") ?? false);
+  const moved = shown.flatMap(({ repositoryId, movedRef }) =>
+    repositoryId !== null && movedRef !== null && own(repositoryId) ? [{ r: repositoryId, ref: movedRef }] : [],
+  );
+  const suites = seen.flatMap(({ kind, repositoryId, key, fields: { head_sha: sha } }) =>
+    kind === "check_suite" && typeof sha === "string" && own(repositoryId) ? [{ r: repositoryId, id: key, sha }] : [],
+  );
+  const about = seen.filter(
+    ({ kind, repositoryId }) => (kind === "pull_request" || kind === "status") && own(repositoryId),
+  );
+  const ids = new Set([...moved, ...suites].map(({ r }) => r).concat(about.map(({ repositoryId }) => repositoryId)));
+  if (ids.size === 0) return [];
+  if (moved.length > 0)
+    await tx.query(sql`
+      update checked_commits c set is_default_head = false
+        from repositories r, json_to_recordset(${JSON.stringify(moved)}::json) as x(r bigint, ref text)
+        where c.repository_id = x.r and c.is_default_head and r.id = x.r and x.ref = 'refs/heads/' || r.default_branch`);
+  if (suites.length > 0)
+    await tx.query(sql`
+      update checked_commits c set suites_read_at = null
+        from json_to_recordset(${JSON.stringify(suites)}::json) as x(r bigint, id bigint, sha text)
+        where c.repository_id = x.r and c.sha = x.sha and c.suites_read_at is not null
+          and not exists (select from check_suites s where s.repository_id = x.r and s.id = x.id)`);
+  await tx.query(sql`
+    insert into checked_commits (repository_id, sha, heard_at)
+      select distinct p.repository_id, p.head_sha, ${askedAt}::timestamptz from pull_requests p
+        where p.repository_id = any(${[...ids]}::bigint[]) and p.number = any(${about.map(({ key }) => key)}::bigint[])
+          and p.state = 'open' and p.deleted_at is null and p.head_sha <> '' order by 1, 2
+      on conflict do nothing`);
+  const unread = await tx.query<{ id: number }>(sql`
+    select r.id::float8 as id from repositories r where r.id = any(${[...ids]}::bigint[]) and ${HAS_UNREAD_CHECKS} order by 1`);
+  tx.touch(unread.map(({ id }) => id));
+  return unread.map(({ id }) => checksMark(id, askedAt));
+}
+
+/** Asked at once: until then callers are answered by upstream. */
+export function checksMark(repositoryId: number, askedAt: Date): Mark {
+  return { kind: "checks", repositoryId, key: repositoryId, askedAt, notBefore: askedAt };
+}

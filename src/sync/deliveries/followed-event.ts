@@ -1,0 +1,24 @@
+import type { MirrorPart } from "../../config/parts.ts";
+import type { Observed, Sighting } from "../../mirror/store/observation.ts";
+import type { ResourceKey } from "../../mirror/store/resource.ts";
+import type { Payload } from "./payload.ts";
+
+export interface Ask extends ResourceKey {
+  /** Only if the mirror knows it as an issue that is no pull request. */
+  ifPlainIssue?: boolean;
+}
+
+/**
+ * How an event is read: what it shows, and what upstream has to be asked for because no payload and no list of the next
+ * catch-up shows it. `docs/quota.md` has a table of what each event leaves open, and who answers it.
+ */
+export interface FollowedEvent {
+  observe: (payload: Payload, at: Sighting) => Observed[];
+  ask?: (payload: Payload) => Omit<Ask, "repositoryId">[];
+  /** It is read only where this is mirrored. */
+  part?: MirrorPart;
+  /** Its repository has keys and values that no other representation has: it is not observed. */
+  hasOtherRepository?: true;
+  /** The branch that it says was moved, such as `refs/heads/main`. */
+  movedRef?: (payload: Payload) => string | null;
+}

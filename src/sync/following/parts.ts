@@ -1,0 +1,51 @@
+import type { Queries } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import type { MirrorPart } from "../../config/parts.ts";
+import type { Context } from "../../context.ts";
+
+/** Says of a wish what is to be mirrored of its repositories beside what `MIRROR` says. */
+export async function wishForParts(
+  { db }: Pick<Context, "db">,
+  pattern: string,
+  parts: readonly MirrorPart[],
+): Promise<void> {
+  await db.query(sql`
+    update selections set mirrors = ${parts.length > 0 ? parts : null} where pattern = ${pattern.toLowerCase()}`);
+}
+
+/**
+ * Brings what is mirrored of each repository to what the setting and the wishes say. What was known of checks is forgotten where
+ * they are not mirrored any more: no webhook of theirs is applied from then on.
+ */
+export async function settleParts({ db, config }: Pick<Context, "db" | "config">): Promise<void> {
+  await db.transaction(async (tx) => {
+    const changed = await tx.query<{ id: number }>(sql`
+      update repository_syncs s set mirrors = w.mirrors
+        from (select r.id, array(select distinct part from (
+              select unnest(${config.mirror}::text[]) as part
+              union all select unnest(l.mirrors) from selections l
+                where l.pattern in (lower(r.full_name), split_part(lower(r.full_name), '/', 1) || '/*')) p order by part) as mirrors
+            from repositories r) w
+        where s.repository_id = w.id and s.mirrors <> w.mirrors returning s.repository_id::float8 as id`);
+    if (changed.length === 0) return;
+    const ids = changed.map(({ id }) => id);
+    await tx.query(sql`
+      delete from checked_commits c using repository_syncs s where s.repository_id = c.repository_id
+        and s.repository_id = any(${ids}::bigint[]) and not 'checks' = any(s.mirrors)`);
+    await tx.query(sql`
+      update repository_syncs set checks_confirmed_at = null
+        where repository_id = any(${ids}::bigint[]) and not 'checks' = any(mirrors)`);
+    tx.touch(ids);
+  });
+}
+
+/** What is mirrored beside issues and pull requests, of those of these repositories that are mirrored. */
+export async function findParts(
+  queries: Queries,
+  repositoryIds: readonly number[],
+): Promise<Map<number, readonly MirrorPart[]>> {
+  const rows = await queries.prepared<{ id: number; mirrors: MirrorPart[] }>(sql`
+    select repository_id::float8 as id, mirrors from repository_syncs
+      where repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[]) and state <> 'gone'`);
+  return new Map(rows.map(({ id, mirrors }) => [id, mirrors]));
+}

@@ -1,0 +1,86 @@
+import { expect, test } from "vitest";
+import { checkApp, createCheckRun, createStatus, editCheckRun } from "../../src/simulator/changes/checks.ts";
+import { pushToPull } from "../../src/simulator/changes/pulls.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import type { PullIssue } from "../../src/simulator/records.ts";
+import { isPull } from "../../src/simulator/world.ts";
+import { markChecksDue } from "../../src/sync/checks/due.ts";
+import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { askAt, rebased } from "../support/asking.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { openWorld } from "../support/world.ts";
+
+// The same as `checks.test.ts` shows part by part, against an upstream that has checks of its own: each answer is upstream's.
+
+const ROLLUP = `query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) {
+  pullRequest(number: $number) { statusCheckRollup { state contexts(first: 50) { totalCount checkRunCount statusContextCount
+    nodes { __typename ... on CheckRun { id databaseId name status conclusion startedAt completedAt detailsUrl title summary }
+      ... on StatusContext { id context state description targetUrl createdAt creator { login } } } } } } } }`;
+
+test("checks of a pull request are answered as upstream answers them, from the first copy through a push and a lost webhook", async () => {
+  await using world = await openWorld({
+    env: { MIRROR: "checks" },
+    fill: ({ world: filled }) => void generateWorld(filled, { seed: 7, repositories: 1, issues: 3, pulls: 6 }),
+  });
+  const { simulator, ctx, token, first } = world;
+  const [owner = "", name = ""] = first.split("/");
+  const repository = simulator.world.repositoryByName(owner, name)?.repository;
+  if (!repository) throw new Error("The generated repository is not there");
+  const pulls = [...repository.rows.issuesByCreated.ascending()].filter((one): one is PullIssue => isPull(one));
+  const pull = pulls.find(({ state }) => state === "open");
+  if (!pull) throw new Error("No pull request is open");
+  const by = repository.ownerId;
+  const app = checkApp(simulator.world, "linter");
+  const build = (conclusion?: "success" | "failure") =>
+    createCheckRun(simulator.world, by, {
+      ...{ repository, app, headSha: pull.pull.head.sha, name: "build" },
+      ...(conclusion && { conclusion }),
+    });
+
+  const pass = async (ms: number) => {
+    await world.settle();
+    world.advance(ms);
+    await markChecksDue(ctx);
+    await ctx.queues.refresh.clean(0, 1_000, "delayed");
+    await dispatchMarks(ctx);
+    await world.settle();
+  };
+  const expectSame = async () => {
+    const sha = pull.pull.head.sha;
+    for (const path of [`/commits/${sha}/check-runs`, `/commits/${sha}/statuses`, `/commits/${sha}/status`]) {
+      const ours = await askAt(world.url, "GET", `/repos/${first}${path}`, { token });
+      const theirs = await askAt(simulator.url, "GET", `/repos/${first}${path}`, { token: UPSTREAM_TOKEN });
+      expect(ours.headers.has("x-tain-passed-through"), path).toBe(false);
+      const shown = rebased(theirs.text, simulator.url, world.url);
+      // The simulator shows more of the repository here than the service says that it does.
+      const isCombined = path.endsWith("/status");
+      expect(ours.body, path).toEqual(isCombined ? { ...(shown as object), repository: ours.body.repository } : shown);
+    }
+    const body = JSON.stringify({ query: ROLLUP, variables: { owner, name, number: pull.number } });
+    const ours = await askAt(world.url, "POST", "/graphql", { token, body });
+    const theirs = await askAt(simulator.url, "POST", "/graphql", { token: UPSTREAM_TOKEN, body });
+    expect(ours.body).toEqual(theirs.body);
+  };
+
+  build("failure");
+  createStatus(simulator.world, by, { repository, sha: pull.pull.head.sha, state: "pending", context: "ci" });
+  await world.mirror(first);
+  await world.listen(first);
+  await pass(60_000);
+  await expectSame();
+
+  pushToPull(simulator.world, by, pull);
+  const run = build();
+  await pass(30_000);
+  await expectSame();
+  editCheckRun(simulator.world, by, run, { conclusion: "success" });
+  createStatus(simulator.world, by, { repository, sha: pull.pull.head.sha, state: "success", context: "ci" });
+  await pass(30_000);
+  await expectSame();
+
+  // A rerun whose webhooks are all lost.
+  simulator.setFaults({ webhooks: { fail: 1 } });
+  build("failure");
+  await pass(2 * 3_600_000);
+  await expectSame();
+});

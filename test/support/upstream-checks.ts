@@ -1,0 +1,156 @@
+import { createHash } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** A check run, a suite or a status, as upstream shows it; addresses begin with the relay's. */
+type Shown = Record<string, unknown> & { id: number };
+
+/** What upstream has of one commit. */
+interface Checks {
+  runs: Shown[];
+  suites: Shown[];
+  statuses: Shown[];
+}
+
+/**
+ * Stands between the mirror and a simulated upstream, and answers what hangs on commits from what a test puts there, with the
+ * service's own shapes. Everything else goes on to upstream.
+ */
+export interface CheckedUpstream extends AsyncDisposable {
+  url: string;
+  /** Where all else is asked. */
+  target: string;
+  of(sha: string): Checks;
+  /** The head of the default branch. */
+  defaultHead: string;
+  /** By the number of open pull requests: their heads, for GraphQL's sums. */
+  heads: () => string[];
+  /** What was asked about commits, `200 /commits/…`; sums as `sums`. */
+  asked: string[];
+  /** Answers no check of any commit, as to a token without the permission. */
+  isHidden: boolean;
+}
+
+const LIST =
+  /^\/(?:repos\/[^/]+\/[^/]+|repositories\/\d+)\/(?:commits\/([^/]+)\/(check-runs|check-suites|statuses|status)|check-runs\/(\d+)|git\/ref\/heads\/(.+))$/;
+
+export async function openCheckedUpstream(): Promise<CheckedUpstream> {
+  const commits = new Map<string, Checks>();
+  const upstream = {
+    url: "",
+    target: "",
+    asked: [],
+    defaultHead: "d".repeat(40),
+    heads: () => [],
+    isHidden: false,
+  } as {
+    -readonly [K in "url" | "target" | "asked" | "defaultHead" | "heads" | "isHidden"]: CheckedUpstream[K];
+  };
+  const of = (sha: string) => commits.getOrInsertComputed(sha, () => ({ runs: [], suites: [], statuses: [] }));
+
+  const send = (request: IncomingMessage, response: ServerResponse, status: number, body: unknown) => {
+    const text = JSON.stringify(body);
+    const etag = `"${createHash("sha256").update(text).digest("hex")}"`;
+    const isKnown = request.headers["if-none-match"] === etag;
+    const headers = { "content-type": "application/json; charset=utf-8", etag, "x-oauth-scopes": "repo" };
+    response.writeHead(isKnown ? 304 : status, headers).end(isKnown ? undefined : text);
+    return isKnown ? 304 : status;
+  };
+  const answerOf = (path: string): [number, unknown] | null => {
+    const [, sha = "", list, runId, branch] = LIST.exec(path) ?? [];
+    if (upstream.isHidden && (list || runId)) return [404, { message: "Not Found" }];
+    if (branch) return [200, { ref: `refs/heads/${branch}`, object: { type: "commit", sha: upstream.defaultHead } }];
+    const all = [...commits.values()];
+    const run = runId && all.flatMap(({ runs }) => runs).find(({ id }) => id === Number(runId));
+    if (runId) return run ? [200, run] : [404, { message: "Not Found" }];
+    const { runs, suites, statuses } = of(sha);
+    switch (list) {
+      case "check-runs":
+        return [200, { total_count: runs.length, check_runs: runs.toSorted((a, b) => b.id - a.id) }];
+      case "check-suites":
+        return [200, { total_count: suites.length, check_suites: suites }];
+      case "statuses":
+        return [200, statuses.toSorted((a, b) => b.id - a.id)];
+      case "status":
+        return [200, { state: "of upstream", statuses: [], sha }];
+      default:
+        return null;
+    }
+  };
+  const sums = (sha: string) => {
+    const { runs, statuses } = of(sha);
+    if (runs.length + statuses.length === 0) return null;
+    const count = (states: unknown[]) =>
+      [...Map.groupBy(states, String)].map(([state, { length }]) => ({ state: state.toUpperCase(), count: length }));
+    const last = <One>(rows: One[], key: (row: One) => string) => [
+      ...new Map(rows.map((row) => [key(row), row])).values(),
+    ];
+    const lastRuns = last(runs, (run) => JSON.stringify([run.name, run.check_suite]));
+    const lastStatuses = last(statuses, ({ context }) => String(context).toLowerCase());
+    return {
+      contexts: {
+        totalCount: lastRuns.length + lastStatuses.length,
+        checkRunCount: lastRuns.length,
+        statusContextCount: lastStatuses.length,
+        checkRunCountsByState: count(lastRuns.map(({ status, conclusion }) => conclusion ?? status)),
+        statusContextCountsByState: count(lastStatuses.map(({ state }) => state)),
+      },
+    };
+  };
+
+  async function relay(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+    const body = Buffer.concat(chunks).toString();
+    const path = request.url ?? "/";
+    const own = request.method === "GET" ? answerOf(new URL(path, "http://upstream").pathname) : null;
+    if (own) {
+      const status = send(request, response, own[0], own[1]);
+      upstream.asked.push(
+        `${status} ${path.replace(/^\/(repos\/[^/]+\/[^/]+|repositories\/\d+)/, "").replace(/\?.*/, "")}`,
+      );
+      return;
+    }
+    if (body.includes("checkRunCountsByState") && body.includes("states: OPEN")) {
+      upstream.asked.push("sums");
+      const node = {
+        pullRequests: {
+          pageInfo: { hasNextPage: false, endCursor: null },
+          nodes: upstream.heads().map((sha) => ({ headRefOid: sha, statusCheckRollup: sums(sha) })),
+        },
+      };
+      send(request, response, 200, { data: { node } });
+      return;
+    }
+    const { host: _, connection: __, "content-length": ___, "transfer-encoding": ____, ...headers } = request.headers;
+    const answer = await fetch(`${upstream.target}${path}`, {
+      method: request.method ?? "GET",
+      headers: { ...(headers as Record<string, string>), "accept-encoding": "identity" },
+      body: body === "" ? null : body,
+      redirect: "manual",
+    });
+    const text = (await answer.text()).replaceAll(upstream.target, upstream.url);
+    const bare = [...answer.headers].filter(
+      ([name]) => !["connection", "keep-alive", "content-length", "transfer-encoding"].includes(name),
+    );
+    response
+      .writeHead(
+        answer.status,
+        Object.fromEntries(bare.map(([name, value]) => [name, value.replaceAll(upstream.target, upstream.url)])),
+      )
+      .end(text);
+  }
+
+  const server = createServer((request, response) => {
+    relay(request, response).catch((error: Error) => response.destroy(error));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  upstream.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return Object.assign(upstream, {
+    of,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  });
+}
