@@ -331,11 +331,16 @@ function decoded(segment: string): string {
   }
 }
 
+/** No text holds half a character, and no address either. What the service makes of one is unconfirmed. */
+function wellFormed(_key: string, value: unknown): unknown {
+  return typeof value === "string" ? value.toWellFormed() : value;
+}
+
 function readJson(text: string, pattern: string): Record<string, unknown> {
   if (text === "") return {};
   let json: unknown;
   try {
-    json = JSON.parse(text);
+    json = JSON.parse(text, wellFormed);
   } catch (error) {
     if (error instanceof SyntaxError) throw new Refusal(400, "Problems parsing JSON");
     throw error;

@@ -3,6 +3,7 @@ import { sql } from "../../db/sql.ts";
 import { askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { connectTo } from "../support/database.ts";
+import { until } from "../support/patience.ts";
 import { countStatements } from "../support/statements.ts";
 import { type ApiWorld, openApiWorld } from "./api-world.ts";
 
@@ -425,7 +426,8 @@ test("a query that runs out of time: 502, as the service says it, and the next o
   } finally {
     await blocker.end();
   }
-  expect((await viewer()).body.data.viewer.login).toBe("mirror-owner");
+  // Its time is short, and a machine that is busy may need more for one.
+  await until("the next one is answered", async () => (await viewer()).body.data?.viewer.login === "mirror-owner");
 });
 
 test("lists by label: any of the argument's, all of the filter's; labels and milestones by their text", async () => {

@@ -105,7 +105,7 @@ export const plants: readonly Plant[] = [
     property: 2,
     does: "A webhook that ties leaves no mark, so upstream is not asked.",
     file: "src/sync/deliveries/apply.ts",
-    replaces: [["      ...marksForTies(merged, askedAt),\n      ...asked,", "      ...asked,"]],
+    replaces: [["      ...marksForTies(merged, askedAt).map((tie) => askedSince(askedAt, tie)),\n", ""]],
     tests: ["test/scenario/lifecycle.test.ts"],
   },
   {
@@ -419,14 +419,12 @@ export const plants: readonly Plant[] = [
     tests: ["test/api/graphql.test.ts"],
   },
   {
-    name: "told-twice-asked-twice",
+    name: "every-new-pull-is-asked",
     property: 14,
-    does: "A webhook that repeats what is known has upstream asked once more.",
+    does: "Each pull request that is opened has its issue read, though its webhook tells all.",
     file: "src/sync/deliveries/apply.ts",
-    replaces: [
-      ["return !(isSeen && known.updatedAt >= of.updatedAt);", "return isSeen || known.updatedAt < of.updatedAt;"],
-    ],
-    tests: ["test/workers/delivery-batches.test.ts"],
+    replaces: [["!ifPlainIssue || plain.has(", "key > 0 || plain.has("]],
+    tests: ["test/scenario/delivery-cost.test.ts"],
   },
   {
     name: "any-import-goes",

@@ -33,6 +33,8 @@ export interface Observation {
    * `updated_at` there. Otherwise a row with a later `updated_at` than upstream ever had would stay wrong.
    */
   overrules?: boolean;
+  /** We worked it out of our own rows: no replica was asked. */
+  isOurs?: boolean;
   /** It was pushed long after its event: `VOLATILE` keys may have changed since. */
   isLate?: boolean;
 }
@@ -236,9 +238,9 @@ function order({ stamp, overrules }: Observation, known: Stamp): "newer" | "olde
  * one showed. The later is shown, and where they contradict each other upstream is asked again. A read that began earlier
  * than the known one changes nothing: our own writes count as seen later than they were, and lagging reads follow them.
  */
-function mayLagBehind({ stamp }: Observation, known: Stamp): boolean {
+function mayLagBehind({ stamp, isOurs }: Observation, known: Stamp): boolean {
   const isClose = stamp.seenAt > known.seenAt && stamp.seenAt <= known.seenAt + REPLICA_LAG_MS;
-  return stamp.read && known.read && stamp.updatedAt === known.updatedAt && isClose;
+  return stamp.read && !isOurs && known.read && stamp.updatedAt === known.updatedAt && isClose;
 }
 
 /** From the fewest who may see a repository to the most. */
