@@ -143,13 +143,14 @@ export function mergedCommit(
   put(world, repository, { ...merge, message });
 }
 
-/** How many commits are known to lie between them. */
+/** How many commits are known to lie between them. Parents that were made up for a sha may lead in a circle: it ends there. */
 export function settledLength(world: World, repository: Repository, head: string, base: string): number {
-  let length = 0;
-  for (let sha: string | undefined = head; sha !== undefined && sha !== base; length++) {
+  const between = new Set<string>();
+  for (let sha: string | undefined = head; sha !== undefined && sha !== base && !between.has(sha); ) {
+    between.add(sha);
     sha = world.code.of(repository).commits.get(sha)?.parents?.[0];
   }
-  return length;
+  return between.size;
 }
 
 function trunkOf(world: World, repository: Repository): string {

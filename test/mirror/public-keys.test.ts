@@ -5,7 +5,7 @@ import { readDescription } from "../simulator/openapi.ts";
 
 /** What the mirror holds, whole and embedded. */
 const MIRRORED =
-  "full-repository minimal-repository repository repo-search-result-item issue issue-search-result-item pull-request pull-request-simple label label-search-result-item milestone issue-comment pull-request-review pull-request-review-comment review-comment simple-user public-user private-user organization-simple organization-full team";
+  "full-repository minimal-repository repository repo-search-result-item issue issue-search-result-item pull-request pull-request-simple label label-search-result-item milestone issue-comment pull-request-review pull-request-review-comment review-comment simple-user public-user private-user organization-simple organization-full team check-run check-suite status combined-commit-status";
 
 /** Below these the keys are an organisation's own words. */
 const OWN_WORDS = ["issue_field_values", "custom_properties"];
@@ -34,7 +34,7 @@ const HELD_BACK = `
   dependency_graph_enabled_for_new_repositories secret_scanning_enabled_for_new_repositories
   secret_scanning_push_protection_enabled_for_new_repositories
   secret_scanning_push_protection_custom_link_enabled secret_scanning_push_protection_custom_link
-  deploy_keys_enabled_for_repositories
+  deploy_keys_enabled_for_repositories required
 `;
 
 const { schemas = {} } = readDescription().components;

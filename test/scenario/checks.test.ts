@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql } from "../../db/sql.ts";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
 import type { Fields } from "../../src/json.ts";
-import { queueCounts } from "../../src/queues/counts.ts";
 import { editPull, pushToPull } from "../../src/simulator/changes/pulls.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { PullIssue, Repository } from "../../src/simulator/records.ts";
 import { isPull } from "../../src/simulator/world.ts";
@@ -14,8 +14,8 @@ import { type ApiWorld, openApiWorld } from "../api/api-world.ts";
 import { askAt } from "../support/asking.ts";
 import { UPSTREAM_TOKEN } from "../support/config.ts";
 import { forge } from "../support/forging.ts";
-import { until } from "../support/patience.ts";
 import { type CheckedUpstream, openCheckedUpstream } from "../support/upstream-checks.ts";
+import { untilIdle } from "../support/world.ts";
 
 // Checks and statuses from the webhook to the answer. Upstream's own answers about commits are put there by each test.
 
@@ -113,19 +113,17 @@ async function deliver(event: string, payload: Fields): Promise<string | null | 
   return (await forge({ ctx, url, settle }, event, { ...payload, repository: shownRepository }))?.reason;
 }
 
-/** Waits until the workers have nothing to do that is due. */
-async function settle(): Promise<void> {
-  await until("the mirror has nothing left to do", async () => {
-    const counts = await queueCounts(world.ctx);
-    const isBusy = Object.values(counts).some(({ waiting, active }) => waiting + active > 0);
-    const rows = await world.ctx.db.query(sql`select from deliveries where status = 'pending' limit 1`);
-    return !isBusy && rows.length === 0;
-  });
+const settle = () => untilIdle(world.ctx);
+
+/** Time passes here and at upstream. */
+function advance(ms: number): void {
+  world.advance(ms);
+  (world.upstream.world.clock as SettableClock).advance(ms);
 }
 
 /** Lets the scheduler's next round come after so long, and all that it asks for be done. */
 async function pass(ms: number): Promise<void> {
-  world.advance(ms);
+  advance(ms);
   await markChecksDue(world.ctx);
   await world.ctx.queues.refresh.clean(0, 1_000, "delayed");
   await dispatchMarks(world.ctx);
@@ -139,6 +137,8 @@ async function newHead(): Promise<{ sha: string; number: number }> {
   const sha = nextSha();
   const number = pulls[next++ % pulls.length]?.number ?? 0;
   const pull = pullAt(number);
+  // Of two changes within a second nobody could tell which is the later.
+  advance(2_000);
   pushToPull(world.upstream.world, pull.repository.ownerId, pull, sha);
   await tell("synchronize", number);
   return { sha, number };
@@ -266,7 +266,7 @@ test("events that come late, twice and out of order change nothing", async () =>
 test("two ends of a run that contradict each other ask upstream, which is right", async () => {
   const { sha } = await readHead((sha) => run(sha, 550, DONE));
   upstream.of(sha).runs.splice(0, 1, run(sha, 550, { ...DONE, conclusion: "neutral" }));
-  world.advance(1_000);
+  advance(1_000);
   await deliver("check_run", { action: "completed", check_run: run(sha, 550, { ...DONE, conclusion: "failure" }) });
   // Ties are asked about at common moments, once no replica can lag.
   await pass(60_000);

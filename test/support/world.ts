@@ -135,6 +135,11 @@ async function countMarks(ctx: Context): Promise<number> {
 
 async function settle(simulator: Simulator, ctx: Context): Promise<void> {
   await simulator.quiet();
+  await untilIdle(ctx);
+}
+
+/** Waits until the workers have nothing to do that is due. */
+export async function untilIdle(ctx: Pick<Context, "db" | "queues" | "redis">): Promise<void> {
   // Twice in a row: queues are counted one after the other, and work may have gone to one that was counted already.
   let idle = 0;
   await until("the mirror has nothing left to do", async () => {
@@ -145,11 +150,11 @@ async function settle(simulator: Simulator, ctx: Context): Promise<void> {
   });
 }
 
-async function hasPending({ db }: Context): Promise<boolean> {
+async function hasPending({ db }: Pick<Context, "db">): Promise<boolean> {
   return (await db.count(sql`select from deliveries where status = 'pending' limit 1`)) > 0;
 }
 
-async function hasJobs(ctx: Context): Promise<boolean> {
+async function hasJobs(ctx: Pick<Context, "queues" | "redis">): Promise<boolean> {
   const counts = await queueCounts(ctx);
   return Object.values(counts).some(({ waiting, active }) => waiting + active > 0);
 }

@@ -318,6 +318,13 @@ test("a body beyond the bound is given up before it fills the memory", async () 
   await expect(world.upstream.get("/user", caller)).rejects.toMatchObject({ outage: "unreadable" });
 });
 
+test("an answer whose headers are too long is none that can be read", async () => {
+  await using world = await openUpstreamWorld((_, response) =>
+    json(response, 200, {}, { location: `/${"x".repeat(100_000)}` }),
+  );
+  await expect(world.upstream.get("/user", caller)).rejects.toMatchObject({ outage: "unreadable" });
+});
+
 test("an answer that never begins, and one that never ends, are given up", async () => {
   await using world = await openUpstreamWorld(() => {}, {
     limits: { headersTimeoutMs: 100, bodyTimeoutMs: 100, totalTimeoutMs: 1_500 },

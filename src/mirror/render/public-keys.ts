@@ -19,7 +19,7 @@ export const PUBLIC: ReadonlySet<string> = new Set(
   archive_url archived archived_at assignee assignees assignees_url author author_association auto_merge
   avatar_url base before bio blobs_url blocked_by blocking blog body body_html body_text branches_url
   changed_files check_runs_url check_suite checks client_id clone_url closed_at closed_by closed_issues
-  code_of_conduct collaborators_url color comments comments_url commit_id commit_message commit_title commits
+  code_of_conduct collaborators_url color comments comments_url commit_id commit_message commit_title commit_url commits
   commits_url committer company compare_url completed completed_at conclusion confused contents contents_url
   context contributors_url created_at creator default default_branch deletions deployment deployments
   deployments_url description details_url diff_hunk diff_url disabled downloads_url draft due_on email
@@ -47,7 +47,7 @@ export const PUBLIC: ReadonlySet<string> = new Set(
   subject_type submitted_at subscribers_count subscribers_url subscription_url subscriptions_url summary svn_url
   tags_url target_url task teams_url template_repository text text_matches timeline_url timestamp title topics
   total total_blocked_by total_blocking total_count transient_environment tree_id trees_url triage
-  twitter_username type updated_at url user user_view_type value visibility watchers watchers_count
+  twitter_username type updated_at url user user_view_type visibility watchers watchers_count
   web_commit_signoff_required website_url
 `
     .trim()

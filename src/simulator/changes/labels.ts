@@ -67,18 +67,18 @@ export function deleteLabel(world: World, by: number, label: Label): void {
 function checkLabel(world: World, repository: Repository, fields: LabelEdit, own?: Label): void {
   if (fields.name !== undefined) {
     if (fields.name.trim() === "") throw invalid({ resource: "Label", code: "missing_field", field: "name" });
+    // github/docs#32156 shows the answer.
+    if ([...fields.name].length > 50) throw tooLong("name", 50);
     const same = world.labelByName(repository, fields.name);
     if (same && same !== own) throw invalid({ resource: "Label", code: "already_exists", field: "name" });
   }
   if (fields.color !== undefined && !/^[0-9a-f]{6}$/i.test(fields.color)) {
     throw invalid({ resource: "Label", code: "invalid", field: "color" });
   }
-  if (fields.description && [...fields.description].length > 100) {
-    throw invalid({
-      resource: "Label",
-      code: "custom",
-      field: "description",
-      message: "description is too long (maximum is 100 characters)",
-    });
-  }
+  if (fields.description && [...fields.description].length > 100) throw tooLong("description", 100);
+}
+
+function tooLong(field: string, most: number): Error {
+  const message = `${field} is too long (maximum is ${most} characters)`;
+  return invalid({ resource: "Label", code: "custom", field, message });
 }

@@ -172,6 +172,7 @@ function outageOf(error: unknown): Outage | null {
     // The packed body ends too early.
     case "Z_BUF_ERROR":
       return "interrupted";
+    case "UND_ERR_HEADERS_OVERFLOW":
     case "UND_ERR_RES_EXCEEDED_MAX_SIZE":
     case "ERR_BUFFER_TOO_LARGE":
     case "Z_DATA_ERROR":
