@@ -419,12 +419,12 @@ export const plants: readonly Plant[] = [
     tests: ["test/api/graphql.test.ts"],
   },
   {
-    name: "every-new-pull-is-asked",
+    name: "every-closing-is-asked",
     property: 14,
-    does: "Each pull request that is opened has its issue read, though its webhook tells all.",
-    file: "src/sync/deliveries/apply.ts",
-    replaces: [["!ifPlainIssue || plain.has(", "key > 0 || plain.has("]],
-    tests: ["test/scenario/delivery-cost.test.ts"],
+    does: "Each issue that is closed is read, though its webhook tells all.",
+    file: "src/sync/deliveries/events.ts",
+    replaces: [["...(isPart ? [", "...(isPart || payload.action === 'closed' ? ["]],
+    tests: ["test/workers/delivery-batches.test.ts"],
   },
   {
     name: "any-import-goes",
