@@ -68,9 +68,12 @@ async function lock(tx: Transaction, repositoryIds: readonly number[]): Promise<
 }
 
 /**
- * Gives events their places in the order of receipt. Deliveries are applied in batches, side by side, so a later one may be
- * settled first: it waits for those that came before it. A statement of its own: it has to see what the lock's holder before
- * us has written.
+ * Gives events their places in the order of receipt, and answers whom to wake: not a target that a turn holds, which looks again,
+ * nor one that waits to try again. A turn passes over a cursor while we have it locked, so that something waits does not mean
+ * that somebody is at it.
+ *
+ * Deliveries are applied in batches, side by side, so a later one may be settled first: it waits for those that came before it. A
+ * statement of its own: it has to see what the lock's holder before us has written.
  */
 async function place(tx: Transaction, repositoryIds: readonly number[]): Promise<number[]> {
   const rows = await tx.prepared<{ target_id: string }>(sql`
@@ -95,7 +98,9 @@ async function place(tx: Transaction, repositoryIds: readonly number[]): Promise
         on conflict (target_id, repository_id) do update set wanted_id = excluded.wanted_id,
           done_id = case when target_cursors.wanted_id > target_cursors.done_id
             then target_cursors.done_id else excluded.done_id end
-        returning target_id, coalesce(old.wanted_id > old.done_id, false) as was_pending
-    ) select distinct target_id from wanted where not was_pending`);
+        returning target_id, coalesce(old.wanted_id > old.done_id
+          and (old.held_by is not null or old.retry_at is not null), false) as is_seen_to
+    ) select distinct w.target_id from wanted w join targets t on t.id = w.target_id
+        where not w.is_seen_to and t.disabled_at is null`);
   return rows.map(({ target_id }) => Number(target_id));
 }

@@ -286,6 +286,21 @@ test("with Redis emptied nothing is lost: what waits stands in Postgres", async 
   await server.hears(1);
 });
 
+test("an event wakes its target, though others wait that nobody sends", async () => {
+  const server = await openServer();
+  await register(server.url);
+  await world.ctx.queues.targets.pause();
+  await starred(at(0), 1);
+  await until(
+    "it waits",
+    async () => (await world.ctx.db.query(sql`select from target_cursors where wanted_id > done_id`)).length === 1,
+  );
+  await world.ctx.queues.targets.obliterate({ force: true });
+  await starred(at(0), 2);
+  await server.hears(2);
+  expect(server.heard.map(({ payload }) => payload.number)).toEqual([1, 2]);
+});
+
 test("what a target still has to hear of is not pruned, and is once it has heard it", async () => {
   const server = await openServer();
   server.answer = (_, reply) => reply.writeHead(500).end();
