@@ -33,7 +33,7 @@ export class Metrics {
     return this.#once(name, () => new Histogram(options));
   }
 
-  /** `set` is called whenever somebody reads the figures, to bring up to date what is not counted all the time. */
+  /** Calls `set` before each reading, for figures that are not counted all the time. */
   beforeScrape(set: () => void | Promise<void>): void {
     this.#beforeScrape.push(set);
   }

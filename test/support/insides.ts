@@ -1,7 +1,7 @@
 /**
- * Is loaded into a web process before its program (`--import`), and tells on a port of its own for how long the event loop
- * was held since it was last asked, or at `/memory` what is in memory and no garbage (with `--expose-gc`). The product has no
- * such thing.
+ * A web process loads this before its program (`--import`). On a port of its own it tells for how long the event loop was held
+ * since it was last asked. At `/memory` it tells what is in memory and no garbage (with `--expose-gc`). The product has no such
+ * thing.
  *
  * A hold is what happens between two turns of the loop in which timers run. It is measured in processor time of the main
  * thread: while others have the processor the clock goes on, and nothing holds the loop. All work of a turn counts as one

@@ -25,7 +25,7 @@ interface StatusState extends Stored {
   state: string;
 }
 
-/** The commits among these, by hash, that are heads now and of which something is here for certain. */
+/** What of each of these commits is here for certain; null: the mirror knows it as no head. */
 export async function findCheckedHeads(
   db: Database,
   heads: readonly { repositoryId: number; sha: string }[],

@@ -11,10 +11,7 @@ const AT_ONCE = 1_000;
 /** What upstream does not show is asked for again with the confirmation of all heads, and not before. */
 const UNREAD_MS = 15 * 60_000;
 
-/**
- * Asks for the checks of repositories that have heads of which they are not read, or were not confirmed for a while: whatever
- * webhooks were lost.
- */
+/** Asks for checks that were not read or not confirmed for a while. So a lost webhook is made up for. */
 export async function markChecksDue(
   ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
 ): Promise<void> {

@@ -14,10 +14,7 @@ interface Heard {
   askedAt: Date;
 }
 
-/**
- * Notes the commits of which deliveries say that they are heads now, or that something of their checks is not known. Answers one
- * mark for each repository of which checks have to be read.
- */
+/** Notes the commits that deliveries call heads, or whose checks they leave open. Answers a mark for each repository to read. */
 export async function hearChecks(tx: Transaction, { seen, shown, parts, askedAt }: Heard): Promise<Mark[]> {
   const own = (repositoryId: number | null) =>
     repositoryId !== null && (parts.get(repositoryId)?.includes("checks") ?? false);
