@@ -1,8 +1,9 @@
 import { createHmac, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { listen } from "../db/announcement.ts";
 import { openDatabase } from "../db/database.ts";
 import { createApiToken } from "../src/api/callers/tokens.ts";
-import { listenForChanges } from "../src/mirror/store/announcement.ts";
+import { announcedChange } from "../src/mirror/store/announcement.ts";
 import { openCorpus } from "./corpus.ts";
 import { benchRedis, openBenchDatabase } from "./databases.ts";
 import { alternate, type Benchmark, median, ROUNDS } from "./measure.ts";
@@ -50,8 +51,10 @@ export const benchmark: Benchmark = {
     // Polling would take the cores from the processes that are waited for.
     let tell = () => {};
     references.use(
-      await listenForChanges(database.url, {
-        onChange: () => tell(),
+      await listen(database.url, {
+        onText: (text) => {
+          if (announcedChange(text)) tell();
+        },
         onLost: (error) => {
           throw error;
         },

@@ -54,5 +54,7 @@ grant select (id) on writes to tain_web;
 grant select, insert, update, delete on targets to tain_web;
 grant select, delete on target_cursors to tain_web;
 grant select, insert on target_asks to tain_web;
-grant select on target_deliveries, events to tain_web;
+grant select on target_deliveries, events, event_log to tain_web;
+grant select on sequence event_place to tain_web;
 grant execute on function sent_payload(bigint, bigint) to tain_web;
+grant execute on function event_payloads(bigint[], bigint) to tain_web;

@@ -25,6 +25,7 @@ import type { Match, Operation } from "./operation.ts";
 import { openPages } from "./page.ts";
 import { Rest } from "./rest/handle.ts";
 import { REST_OPERATIONS } from "./rest/operations.ts";
+import { Announcements } from "./streams/announcements.ts";
 
 /** How long a query of GraphQL may take. GitHub gives up after as long. */
 const GRAPHQL_TIMEOUT_MS = 10_000;
@@ -75,7 +76,8 @@ export function openApi(
   const ctx: ApiContext = { ...given, upstream, mirror, reads, unshownAccounts, forwarded };
   const requestIds = new RequestIds();
   const callers = new Callers(ctx, quota);
-  const changes = new ChangeStreams(ctx);
+  const announcements = new Announcements(ctx);
+  const changes = new ChangeStreams(announcements);
   const pages = openPages(ctx.config.pageCacheBytes);
   const meter = new ApiMeter(ctx.metrics);
   ctx.metrics.watchPool("reads", reads);
@@ -95,7 +97,7 @@ export function openApi(
     otherwise: (exchange) => rest.handle(exchange, null),
     failure: (error, path) => failureReply({ ...ctx, requestIds }, error, path),
     adapt: corsRule(ctx.config.corsOrigins),
-    stop: () => changes[Symbol.asyncDispose](),
+    stop: () => announcements[Symbol.asyncDispose](),
     async close() {
       await rest.close();
       await forwarded?.close();

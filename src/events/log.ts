@@ -1,4 +1,5 @@
-import type { Queries, Transaction } from "../../db/database.ts";
+import { announce } from "../../db/announcement.ts";
+import type { Transaction } from "../../db/database.ts";
 import { sql } from "../../db/sql.ts";
 import { together } from "../../db/together.ts";
 import type { Context } from "../context.ts";
@@ -15,11 +16,14 @@ export interface Told {
 /** Stands in `events.repository_id` for what concerns no repository. */
 const NO_REPOSITORY = 0;
 
-/** Whether anybody wants to hear of anything. */
-export async function hasTargets(queries: Queries): Promise<boolean> {
-  const [row] = await queries.prepared<{ any: boolean }>(sql`select exists (select from targets where active) as any`);
-  return row?.any ?? false;
-}
+/** What committed transactions tell when they have added to the log. */
+const EVENTS_TOLD = "events";
+
+/**
+ * The key of an advisory lock; any constant will do. What gives out places holds it, shared, until its end. So it can be known
+ * when every place up to some number is taken or never will be.
+ */
+const PLACING = 7_241_949;
 
 /**
  * Writes what was settled into the ordered log, and answers the targets that have to be woken after the commit. Readers ask
@@ -40,7 +44,12 @@ export async function recordEvents(tx: Transaction, told: readonly Told[]): Prom
             as x(id, repository_id, owner_id)
           join deliveries d on d.id = x.id left join repositories r on r.id = x.repository_id
         on conflict (repository_id, guid) do nothing`);
-  const [, , woken] = await together([lock(tx, repositoryIds), written(), place(tx, repositoryIds)]);
+  const [, , woken] = await together([
+    lock(tx, repositoryIds),
+    written(),
+    place(tx, repositoryIds),
+    announce(tx, [EVENTS_TOLD]),
+  ]);
   return woken;
 }
 
@@ -52,7 +61,7 @@ export async function placeHeld({ db }: Pick<Context, "db">): Promise<number[]> 
   if (held.length === 0) return [];
   const repositoryIds = held.map(({ repository_id }) => Number(repository_id));
   return await db.transaction(async (tx) => {
-    const [, woken] = await together([lock(tx, repositoryIds), place(tx, repositoryIds)]);
+    const [, woken] = await together([lock(tx, repositoryIds), place(tx, repositoryIds), announce(tx, [EVENTS_TOLD])]);
     return woken;
   });
 }
@@ -62,7 +71,7 @@ const MOST_HELD = 1_000;
 
 /** In one order, so that two transactions with the same repositories never wait for each other in a circle. */
 async function lock(tx: Transaction, repositoryIds: readonly number[]): Promise<void> {
-  await tx.prepared(sql`select pg_advisory_xact_lock(key) from (
+  await tx.prepared(sql`select pg_advisory_xact_lock_shared(${PLACING}), pg_advisory_xact_lock(key) from (
     select distinct hashtextextended('tain events ' || id, 0) as key
       from unnest(${sql.array(repositoryIds, "bigint")}) as x(id) order by key) keys`);
 }

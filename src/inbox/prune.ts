@@ -23,7 +23,10 @@ export async function pruneDeliveries(
             where e.delivery_id = d.id and (t.disabled_at is null or t.disabled_at >= ${before}))
           order by received_at limit ${BATCH_SIZE} for update skip locked
       ), forgotten as (
-        delete from events using doomed where events.delivery_id = doomed.id
+        delete from events using doomed where events.delivery_id = doomed.id returning events.id
+      ), noted as (
+        insert into event_log (pruned_id) select max(id) from forgotten having max(id) is not null
+          on conflict (is_one) do update set pruned_id = greatest(event_log.pruned_id, excluded.pruned_id)
       ) delete from deliveries using doomed where deliveries.id = doomed.id`);
     pruned += count;
     if (count < BATCH_SIZE) break;

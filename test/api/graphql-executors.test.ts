@@ -22,6 +22,7 @@ import { openIssueTexts } from "../../src/api/graphql/run/issue-texts.ts";
 import { Plans } from "../../src/api/graphql/run/plan.ts";
 import { apiSchema } from "../../src/api/graphql/schema.ts";
 import { ChangeStreams } from "../../src/api/graphql/subscribe/change-streams.ts";
+import { Announcements } from "../../src/api/streams/announcements.ts";
 import { wholeSight } from "../../src/mirror/read/sight.ts";
 import { openMirrorReader } from "../../src/mirror/reader.ts";
 import { Kept } from "../../src/mirror/unchanged/kept.ts";
@@ -256,7 +257,8 @@ afterAll(() => world?.[Symbol.asyncDispose]());
 test(`the mirror's own schema answers the same by both: ${SEEDS} queries`, async () => {
   const schema = apiSchema();
   const { ctx, userId } = world;
-  await using changes = new ChangeStreams(ctx);
+  await using announcements = new Announcements(ctx);
+  const changes = new ChangeStreams(announcements);
   const payer = { kind: "user" as const, quotaName: "u", hourlyLimit: null, class: "", scopes: null };
   const sight = wholeSight("all");
   const token = { id: "t", userId, kinds: kindsOf(null, true), repositories: "all" as const, sight, payer };

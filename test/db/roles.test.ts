@@ -107,6 +107,7 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "audits",
     "backfill_phases",
     "checked_commits",
+    "event_log",
     "events",
     "graphql_sizes",
     "hook_checks",

@@ -1,7 +1,8 @@
 /** Changes are told to those who listen. With nobody to hear them, commits do not wait for each other. */
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { announceChanges, type Change, listenForChanges } from "../../src/mirror/store/announcement.ts";
+import { listen as listenOn } from "../../db/announcement.ts";
+import { announceChanges, announcedChange, type Change } from "../../src/mirror/store/announcement.ts";
 import { connectTo } from "../support/database.ts";
 import { openMirror, type TestMirror } from "../support/mirror.ts";
 import { eventually } from "../support/patience.ts";
@@ -64,8 +65,8 @@ async function heard(): Promise<string[]> {
 
 async function listen(): Promise<{ numbers: number[]; stop(): Promise<void> }> {
   const numbers: number[] = [];
-  const listening = await listenForChanges(mirror.ctx.config.databaseUrl, {
-    onChange: ({ number }) => numbers.push(number),
+  const listening = await listenOn(mirror.ctx.config.databaseUrl, {
+    onText: (heard) => numbers.push(announcedChange(heard)?.number ?? 0),
     onLost: (error) => {
       throw error;
     },

@@ -1,6 +1,5 @@
-import pg from "pg";
+import { announce } from "../../../db/announcement.ts";
 import type { Transaction } from "../../../db/database.ts";
-import { sql } from "../../../db/sql.ts";
 
 /** An issue or pull request that a committed transaction has changed, deleted or stored for the first time. */
 export interface Change {
@@ -9,68 +8,17 @@ export interface Change {
   number: number;
 }
 
-const CHANNEL = "tain_changes";
-/** The keys of two advisory locks; any constants will do. All listeners hold the first, shared. */
-const LISTENING = 7_241_947;
-/** Transactions that have looked for listeners hold this one, shared. A listener that begins waits for them. */
-const WRITING = 7_241_948;
-
-/**
- * Tells listeners in every process, once the transaction is committed. A transaction that tells makes all others that tell
- * wait for its commit, so it does so only where somebody listens. To look for them is to try their lock, and to give it back in
- * the same moment: two that look at once may each take the other for a listener, and tell nobody. What Postgres knows
- * of all locks would be sure, and takes milliseconds to ask for.
- */
-export async function announceChanges(tx: Transaction, changes: Change[]): Promise<void> {
-  if (changes.length === 0) return;
-  const texts = new Set(changes.map(({ repositoryId, kind, number }) => `${repositoryId} ${kind} ${number}`));
-  await tx.prepared(sql`
-    with heard as materialized (
-      select case
-        when not pg_try_advisory_xact_lock_shared(${WRITING}) then true
-        when pg_try_advisory_lock(${LISTENING}) then not pg_advisory_unlock(${LISTENING})
-        else true end as is_heard)
-    select pg_notify(${CHANNEL}, change) from unnest(${[...texts]}::text[]) as x(change), heard where is_heard`);
+/** Tells listeners in every process, once the transaction is committed. */
+export async function announceChanges(tx: Transaction, changes: readonly Change[]): Promise<void> {
+  await announce(
+    tx,
+    changes.map(({ repositoryId, kind, number }) => `${repositoryId} ${kind} ${number}`),
+  );
 }
 
-/** Listens on its own connection until it is disposed of. `onLost`: it broke, and later changes are not told. */
-export async function listenForChanges(
-  databaseUrl: string,
-  { onChange, onLost }: { onChange: (change: Change) => void; onLost: (error: Error) => void },
-): Promise<AsyncDisposable> {
-  const client = new pg.Client({
-    connectionString: databaseUrl,
-    application_name: "tain subscriptions",
-    keepAlive: true,
-  });
-  let isOver = false;
-  const lost = (error: Error) => {
-    if (isOver) return;
-    isOver = true;
-    onLost(error);
-  };
-  client.on("error", lost);
-  client.on("end", () => lost(new Error("The connection to Postgres was closed")));
-  client.on("notification", ({ payload = "" }) => {
-    const [repositoryId, name, number] = payload.split(" ");
-    const kind = name === "issue" ? name : "pull_request";
-    onChange({ repositoryId: Number(repositoryId), kind, number: Number(number) });
-  });
-  await client.connect();
-  try {
-    await client.query(`listen ${CHANNEL}`);
-    await client.query("select pg_advisory_lock_shared($1)", [LISTENING]);
-    // Who has looked before sees nobody, and commits before this is granted. Who looks meanwhile finds it taken.
-    await client.query("select pg_advisory_lock($1), pg_advisory_unlock($1)", [WRITING]);
-  } catch (error) {
-    isOver = true;
-    await client.end();
-    throw error;
-  }
-  return {
-    [Symbol.asyncDispose]: async () => {
-      isOver = true;
-      await client.end();
-    },
-  };
+/** The change that an announcement tells of; null: it is about something else. Pure. */
+export function announcedChange(text: string): Change | null {
+  const [repositoryId, kind, number] = text.split(" ");
+  if (kind !== "issue" && kind !== "pull_request") return null;
+  return { repositoryId: Number(repositoryId), kind, number: Number(number) };
 }

@@ -3,7 +3,7 @@ import { sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
 import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
-import { hasTargets, recordEvents, type Told } from "../../events/log.ts";
+import { recordEvents, type Told } from "../../events/log.ts";
 import { wake } from "../../events/wake.ts";
 import { settleDeliveries, type Taken, takeDeliveries } from "../../inbox/settle.ts";
 import {
@@ -52,11 +52,7 @@ export async function applyDeliveries(
 ): Promise<Map<string, Applied | InvalidPayloadError>> {
   const outcomes = new Map<string, Applied | InvalidPayloadError>();
   const { marks, selects, targets, open } = await ctx.db.transaction(async (tx) => {
-    const [open, named, isTold] = await together([
-      takeDeliveries(tx, deliveryIds),
-      findNamed(tx, deliveryIds),
-      hasTargets(tx),
-    ]);
+    const [open, named] = await together([takeDeliveries(tx, deliveryIds), findNamed(tx, deliveryIds)]);
     for (const id of deliveryIds) outcomes.set(id, "known");
     for (const { id, payload } of open) if (payload === null) outcomes.delete(id);
     const { applied, ignored, invalid, told, parts } = await readAll(ctx, tx, open, named);
@@ -100,7 +96,7 @@ export async function applyDeliveries(
 
     for (const { id, ignored } of settled) outcomes.set(id, ignored === null ? "applied" : "ignored");
     for (const { id, error } of invalid) outcomes.set(id, error);
-    const targets = isTold && told.length > 0 ? await recordEvents(tx, told) : [];
+    const targets = told.length > 0 ? await recordEvents(tx, told) : [];
     return { marks, targets, selects: shown.some(({ installed }) => installed !== null), open };
   });
   meterSettled(ctx, open, outcomes);

@@ -32,6 +32,7 @@ export const MIRROR_TABLES = [
   "checked_commits",
   "deliveries",
   "events",
+  "event_log",
   "targets",
   "target_cursors",
   "target_asks",

@@ -1,5 +1,5 @@
-import { type Change, listenForChanges } from "../../../mirror/store/announcement.ts";
-import type { ApiContext } from "../../call.ts";
+import { announcedChange, type Change } from "../../../mirror/store/announcement.ts";
+import type { Announcements } from "../../streams/announcements.ts";
 
 /**
  * A stream that is not read fast enough is ended. Its reader subscribes again and starts from the state at that time.
@@ -9,12 +9,12 @@ const MAX_WAITING = 1_000;
 /** The changes that one subscriber waits for. Each number is told once, however often it changed while nobody read. */
 class Stream implements AsyncIterableIterator<Change> {
   readonly #wanted: Pick<Change, "repositoryId" | "kind">;
-  readonly #onEnd: (stream: Stream) => void;
+  readonly #onEnd: () => void;
   readonly #waiting = new Map<number, Change>();
   #isOver = false;
   #wake: (() => void) | null = null;
 
-  constructor(wanted: Pick<Change, "repositoryId" | "kind">, onEnd: (stream: Stream) => void) {
+  constructor(wanted: Pick<Change, "repositoryId" | "kind">, onEnd: () => void) {
     this.#wanted = wanted;
     this.#onEnd = onEnd;
   }
@@ -29,7 +29,7 @@ class Stream implements AsyncIterableIterator<Change> {
   end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#onEnd(this);
+    this.#onEnd();
     this.#wake?.();
   }
 
@@ -57,67 +57,27 @@ class Stream implements AsyncIterableIterator<Change> {
   }
 }
 
-/** The changes for all subscribers of this process, over one connection. It is open while there are subscribers. */
-export class ChangeStreams implements AsyncDisposable {
-  readonly #ctx: Pick<ApiContext, "config" | "log">;
-  readonly #streams = new Set<Stream>();
-  #listening: Promise<AsyncDisposable> | null = null;
-  #isOver = false;
+/** The changes that subscribers of this process wait for. */
+export class ChangeStreams {
+  readonly #announcements: Announcements;
 
-  constructor(ctx: Pick<ApiContext, "config" | "log">) {
-    this.#ctx = ctx;
+  constructor(announcements: Announcements) {
+    this.#announcements = announcements;
   }
 
   /** Whatever is committed after this has answered is told. @throws when Postgres cannot be reached */
   async open(wanted: Pick<Change, "repositoryId" | "kind">): Promise<AsyncIterableIterator<Change>> {
-    const stream = new Stream(wanted, (ended) => this.#forget(ended));
-    if (this.#isOver) {
-      stream.end();
-      return stream;
-    }
-    this.#streams.add(stream);
-    this.#listening ??= listenForChanges(this.#ctx.config.databaseUrl, {
-      onChange: (change) => {
-        for (const one of this.#streams) one.tell(change);
+    const leaving = new DisposableStack();
+    const stream = new Stream(wanted, () => leaving.dispose());
+    const joined = await this.#announcements.join({
+      onText: (text) => {
+        const change = announcedChange(text);
+        if (change) stream.tell(change);
       },
-      onLost: (error) => {
-        this.#ctx.log.warn({ err: error }, "Subscriptions are ended: the connection that tells of changes is lost");
-        this.#listening = null;
-        this.#endAll();
-      },
+      onEnd: () => stream.end(),
     });
-    try {
-      await this.#listening;
-      return stream;
-    } catch (error) {
-      this.#listening = null;
-      this.#endAll();
-      throw error;
-    }
-  }
-
-  /** Ends all streams. One that is opened later is over from its beginning. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#isOver = true;
-    this.#endAll();
-    await this.#close();
-  }
-
-  #endAll(): void {
-    for (const stream of [...this.#streams]) stream.end();
-  }
-
-  #forget(stream: Stream): void {
-    this.#streams.delete(stream);
-    if (this.#streams.size > 0) return;
-    this.#close().catch((error: unknown) => this.#ctx.log.warn({ err: error }, "A connection was not closed in order"));
-  }
-
-  async #close(): Promise<void> {
-    const listening = this.#listening;
-    this.#listening = null;
-    // If the connection could not be opened, the subscriber has got the error.
-    const open = await listening?.catch(() => null);
-    await open?.[Symbol.asyncDispose]();
+    if (leaving.disposed) joined[Symbol.dispose]();
+    else leaving.use(joined);
+    return stream;
   }
 }

@@ -1,0 +1,77 @@
+import { listen } from "../../../db/announcement.ts";
+import type { ApiContext } from "../call.ts";
+
+/** Who listens to what committed transactions tell. */
+export interface Listener {
+  onText: (text: string) => void;
+  /** Nothing more is heard: the connection is lost, or the process ends. */
+  onEnd: () => void;
+}
+
+/** What committed transactions tell, for all streams of this process, over one connection. It is open while there are listeners. */
+export class Announcements implements AsyncDisposable {
+  readonly #ctx: Pick<ApiContext, "config" | "log">;
+  readonly #listeners = new Set<Listener>();
+  #listening: Promise<AsyncDisposable> | null = null;
+  #isOver = false;
+
+  constructor(ctx: Pick<ApiContext, "config" | "log">) {
+    this.#ctx = ctx;
+  }
+
+  /**
+   * Whatever is committed after this has answered is heard, until the answer is disposed of.
+   * @throws when Postgres cannot be reached
+   */
+  async join(listener: Listener): Promise<Disposable> {
+    if (this.#isOver) {
+      listener.onEnd();
+      return { [Symbol.dispose]: () => {} };
+    }
+    this.#listeners.add(listener);
+    this.#listening ??= listen(this.#ctx.config.databaseUrl, {
+      onText: (text) => {
+        for (const one of this.#listeners) one.onText(text);
+      },
+      onLost: (error) => {
+        this.#ctx.log.warn({ err: error }, "Streams are ended: the connection that tells of changes is lost");
+        this.#listening = null;
+        this.#endAll();
+      },
+    });
+    try {
+      await this.#listening;
+      return { [Symbol.dispose]: () => this.#forget(listener) };
+    } catch (error) {
+      this.#listening = null;
+      this.#endAll();
+      throw error;
+    }
+  }
+
+  /** Ends all streams. One that is opened later is over from its beginning. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
+    this.#endAll();
+    await this.#close();
+  }
+
+  #endAll(): void {
+    const ended = [...this.#listeners];
+    this.#listeners.clear();
+    for (const { onEnd } of ended) onEnd();
+  }
+
+  #forget(listener: Listener): void {
+    if (!this.#listeners.delete(listener) || this.#listeners.size > 0) return;
+    this.#close().catch((error: unknown) => this.#ctx.log.warn({ err: error }, "A connection was not closed in order"));
+  }
+
+  async #close(): Promise<void> {
+    const listening = this.#listening;
+    this.#listening = null;
+    // If the connection could not be opened, the listener has got the error.
+    const open = await listening?.catch(() => null);
+    await open?.[Symbol.asyncDispose]();
+  }
+}
