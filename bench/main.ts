@@ -36,6 +36,8 @@ if (values.help) {
   process.stdout.write(USAGE);
   process.exit(0);
 }
+if (values["cpu-prof"] !== undefined) process.env.BENCH_CPU_PROF = values["cpu-prof"];
+if (values["heap-prof"] !== undefined) process.env.BENCH_HEAP_PROF = values["heap-prof"];
 const asked = (values.only ?? []).flatMap((one) => one.split(","));
 if (values.before !== undefined) {
   if (asked.includes("exchanges")) await compareExchanges(resolve(values.before), resolve(import.meta.dirname, ".."));
@@ -49,8 +51,6 @@ if (unknown.length > 0) {
   process.stderr.write(`There is no benchmark ${unknown.join(", ")}: ${known.join(", ")}\n`);
   process.exit(2);
 }
-if (values["cpu-prof"] !== undefined) process.env.BENCH_CPU_PROF = values["cpu-prof"];
-if (values["heap-prof"] !== undefined) process.env.BENCH_HEAP_PROF = values["heap-prof"];
 
 for (const name of asked.length === 0 ? names : known.filter((one) => asked.includes(one))) {
   const { benchmark, trial } = (await import(`./${name}.ts`)) as { benchmark: Benchmark; trial?: Trial };

@@ -16,38 +16,40 @@ const DOCS = "https://docs.github.com/rest/using-the-rest-api/getting-started-wi
 const HELD_BY_SERVICE: ReadonlySet<string> = new Set(["diff", "patch", "sha", "star"]);
 const ANY = new Set(["*/*", "application/*", "application/json"]);
 
-/**
- * Several types may be given, separated by commas. The first that says more than "JSON" counts, whatever its weight.
- * @throws ApiFault 415 if we answer in none of them
- */
-export function mediaType(accept: string | string[] | undefined): MediaType {
-  const { params, isUnknown } = read(accept);
-  if (isUnknown) {
-    const message = `Unsupported 'Accept' header: '${[accept].flat().join(", ")}'. Must accept 'application/json'.`;
-    throw new ApiFault(415, message, { documentationUrl: `${DOCS}#media-types` });
+/** An `Accept` header as it was read. */
+export interface Accepted extends MediaType {
+  /** It asks for what only the service holds: commits, moments of starring, or a type that is not of the dialect. */
+  isServicesAlone: boolean;
+  /** No type of the dialect is in it. */
+  isUnknown: boolean;
+}
+
+/** Several types may be given, separated by commas. The first that says more than "JSON" counts, whatever its weight. */
+export function readAccept(accept: string | undefined = ""): Accepted {
+  const types = accept.split(",").map((one) => one.replace(/;.*/s, "").trim().toLowerCase());
+  const read: Accepted = { form: null, patch: null, isServicesAlone: false, isUnknown: types.some(Boolean) };
+  for (const type of types) {
+    const match = OURS.exec(type);
+    if (match || ANY.has(type)) read.isUnknown = false;
+    const param = match?.[1];
+    if (param === undefined) continue;
+    if (isBodyForm(param)) read.form ??= param;
+    if (param === "diff" || param === "patch") read.patch ??= param;
+    if (HELD_BY_SERVICE.has(param)) read.isServicesAlone = true;
   }
-  return {
-    form: params.find((param): param is BodyForm => ["raw", "text", "html", "full"].includes(param ?? "")) ?? null,
-    patch: params.find((param): param is "diff" | "patch" => param === "diff" || param === "patch") ?? null,
-  };
+  read.isServicesAlone ||= read.isUnknown;
+  return read;
 }
 
-/** Whether it asks for what only the service holds: commits, moments of starring, or a type that is not of the dialect. */
-export function isServicesAlone(accept: string | string[] | undefined): boolean {
-  const { params, isUnknown } = read(accept);
-  return isUnknown || params.some((param) => param !== undefined && HELD_BY_SERVICE.has(param));
+/** @throws ApiFault 415 if we answer in none of its types */
+export function mediaType({ form, patch, isUnknown }: Accepted, accept: string | undefined): MediaType {
+  if (!isUnknown) return { form, patch };
+  const message = `Unsupported 'Accept' header: '${accept}'. Must accept 'application/json'.`;
+  throw new ApiFault(415, message, { documentationUrl: `${DOCS}#media-types` });
 }
 
-function read(accept: string | string[] | undefined): { params: (string | undefined)[]; isUnknown: boolean } {
-  const types = [accept ?? ""]
-    .flat()
-    .join(",")
-    .split(",")
-    .map((one) => one.replace(/;.*/s, "").trim().toLowerCase())
-    .filter(Boolean);
-  const matches = types.map((type) => OURS.exec(type)).filter((match) => match !== null);
-  const isUnknown = types.length > 0 && matches.length === 0 && !types.some((type) => ANY.has(type));
-  return { params: matches.map(([, param]) => param), isUnknown };
+function isBodyForm(param: string): param is BodyForm {
+  return param === "raw" || param === "text" || param === "html" || param === "full";
 }
 
 /** `X-GitHub-Media-Type`, which says how the request was understood. */

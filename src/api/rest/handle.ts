@@ -16,7 +16,7 @@ import { ApiFault, NotHeldFault, UnmirroredFault } from "../dialect/fault.ts";
 import { wantsNoCache } from "../dialect/freshness.ts";
 import { scopeHeaders, serverHeaders } from "../dialect/identity.ts";
 import { MarkdownRenderer } from "../dialect/markdown-renderer.ts";
-import { isServicesAlone, mediaType } from "../dialect/media-type.ts";
+import { mediaType, readAccept } from "../dialect/media-type.ts";
 import { knownQuery } from "../dialect/query.ts";
 import { agentMissing, dialectReply, hasAgent } from "../dialect/reply.ts";
 import type { RequestIds } from "../dialect/request-id.ts";
@@ -132,9 +132,9 @@ export class Rest {
     const { ctx, callers } = this.#parts;
     const { method, headers, address, search } = exchange;
     const { path, isEnterprise } = pathInApi(exchange);
-    if (!ctx.config.passThrough || headers.authorization === undefined || !isSafePath(path)) return null;
+    if (!ctx.config.passThrough || headers.authorization === undefined) return null;
     const send = callers.asApp({ authorization: headers.authorization, address, path });
-    if (!send) return null;
+    if (!send || !isSafePath(path)) return null;
     const asked = { method, path: search === "" ? path : `${path}?${search}`, headers, body, gone: exchange.gone };
     const { upstreamUrl } = ctx.config;
     return forward(
@@ -160,10 +160,11 @@ export class Rest {
       throw new ApiFault(401, "Must authenticate to access this API.", { documentationUrl: DOCS });
     if (match) progress.docs = match.route.docs;
     await this.#pay(caller, match, progress);
-    const isPassed = ctx.config.passThrough && isRead(method) && mayBePassed(caller) && isServicesAlone(headers.accept);
+    const accepted = readAccept(headers.accept);
+    const isPassed = ctx.config.passThrough && isRead(method) && mayBePassed(caller) && accepted.isServicesAlone;
     const served = isPassed ? null : match;
     // What is only passed on is upstream's to understand.
-    if (served || !ctx.config.passThrough) progress.media = mediaType(headers.accept);
+    if (served || !ctx.config.passThrough) progress.media = mediaType(accepted, headers.accept);
     const { path, isEnterprise } = pathInApi(exchange);
     if (!isSafePath(path)) throw new ApiFault(404, "Not Found");
     const asked = new URLSearchParams(exchange.search);

@@ -70,8 +70,8 @@ export async function replyTo(
     return passedReply(requestId, { ...answer, headers: { ...quotaHeaders(figures, bucket), ...headers } });
   const form = page && call.method === "GET" && !isLaidOut(agent) ? keptForm(page, exchange) : null;
   // What names no other page needs no memory of its own.
-  const isPlain = new URLSearchParams(exchange.search).size === call.query.size;
-  if (page && form && isPlain) {
+  const isPlain = () => new URLSearchParams(exchange.search).size === call.query.size;
+  if (page && form && isPlain()) {
     const { "X-GitHub-Request-Id": _, ...common } = commonHeaders(requestId);
     again.remember(exchange, {
       metered,
