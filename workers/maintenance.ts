@@ -11,6 +11,7 @@ import { scheduleCatchUps } from "../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../src/sync/catch-up/sweep.ts";
 import { markChecksDue } from "../src/sync/checks/due.ts";
 import { checkDeliveries } from "../src/sync/deliveries/missed.ts";
+import { moveSubscriptions } from "../src/sync/following/hook-subscriptions.ts";
 import { resolveSelections } from "../src/sync/following/selection.ts";
 import { wakeRested } from "../src/sync/problems/wake.ts";
 import { dispatchMarks } from "../src/sync/refresh/marks.ts";
@@ -23,7 +24,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
   return openWorker<Record<string, never>, MaintenanceTask>(
     ctx,
     QUEUE_NAMES.maintenance,
-    { concurrency: 7 },
+    { concurrency: 8 },
     (job, signal) => {
       const task = job.name;
       switch (task) {
@@ -39,6 +40,8 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
           ]);
         case "select":
           return Promise.all([resolveSelections(ctx), markChecksDue(ctx)]);
+        case "subscribe":
+          return moveSubscriptions(ctx, signal);
         case "schedule-catch-up":
           return scheduleCatchUps(ctx);
         case "sweep":

@@ -1,7 +1,7 @@
-import { FOLLOWED_EVENTS } from "../../src/cli/hooks/repository-hooks.ts";
 import type { Context } from "../../src/context.ts";
 import { enqueueBackfill } from "../../src/queues/enqueue.ts";
 import { restartBackfill } from "../../src/sync/backfill/backfill.ts";
+import { FOLLOWED_EVENTS } from "../../src/sync/following/hook-subscriptions.ts";
 import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
 import { ensureRepositoryHook } from "../../src/upstream/hooks/hooks.ts";
 import { waitFor } from "../history.ts";

@@ -1,6 +1,7 @@
 import { Agent, type Dispatcher } from "undici";
 import type { Context } from "../context.ts";
 import { guardedLookup, type Resolve, requireAdmitted, TargetRefusedError } from "./address-guard.ts";
+import { PayloadRoom } from "./payload.ts";
 import type { TargetRequest } from "./request.ts";
 
 /** GitHub gives a target ten seconds, from the connect to the answer. */
@@ -36,6 +37,8 @@ export class TargetClient {
   readonly #ctx: Pick<Context, "config" | "clock">;
   readonly #checked: Agent;
   readonly #unchecked: Agent;
+  /** For the payloads of this process that are under way. */
+  readonly room = new PayloadRoom();
 
   constructor(ctx: Pick<Context, "config" | "clock">, resolve?: Resolve) {
     this.#ctx = ctx;

@@ -1,5 +1,6 @@
 import { createHmac } from "node:crypto";
 import { sign } from "@octokit/webhooks-methods";
+import type { Config } from "../config.ts";
 import { VERSION } from "../version.ts";
 import type { Target } from "./target.ts";
 
@@ -10,7 +11,7 @@ export interface Message {
   guid: string;
   /** Its place in the ordered log; null for what stands in none. */
   eventId: number | null;
-  /** The JSON document, byte for byte as upstream sent it. */
+  /** The JSON document, byte for byte as upstream sent it, unless the target wants addresses of the mirror. */
   payload: Buffer;
 }
 
@@ -23,10 +24,12 @@ const TYPES = { json: "application/json", form: "application/x-www-form-urlencod
 
 /** The request that tells a target of something, as the service sends it (its documentation: "Delivery headers"). */
 export async function requestTo(
-  { id, scope, contentType }: Pick<Target, "id" | "scope" | "contentType">,
+  { config }: { config: Pick<Config, "upstreamUrl"> },
+  { id, scope, contentType, rewriteTo }: Pick<Target, "id" | "scope" | "contentType" | "rewriteTo">,
   secret: string | null,
-  { event, guid, eventId, payload }: Message,
+  { event, guid, eventId, payload: original }: Message,
 ): Promise<TargetRequest> {
+  const payload = rewriteTo === null ? original : rewritten(original, { from: config.upstreamUrl, to: rewriteTo });
   const body =
     contentType === "json"
       ? payload
@@ -57,4 +60,18 @@ export async function requestTo(
     },
     body,
   };
+}
+
+/** A key whose value is an address, and the quote that begins the value. What people wrote has its quotes escaped, so it is no key. */
+const ADDRESS = /("(?:[a-z_]*_url|url|href)"\s*:\s*")([^"\\]*)/g;
+
+/** A payload whose addresses of upstream's API lead to the mirror's. All else stays byte for byte. Pure. */
+export function rewritten(payload: Buffer, { from, to }: { from: string; to: string }): Buffer {
+  const text = payload.toString("utf8");
+  const moved = text.replace(ADDRESS, (all, key: string, address: string) => {
+    if (!address.startsWith(from)) return all;
+    const rest = address.slice(from.length);
+    return rest === "" || "/{?#".includes(rest.charAt(0)) ? key + to + rest : all;
+  });
+  return moved === text ? payload : Buffer.from(moved);
 }

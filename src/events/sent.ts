@@ -71,6 +71,23 @@ export async function listSent(
     order by id desc limit ${limit}`);
 }
 
+/**
+ * The id behind which the page begins that ends just before `than`; null: that is the first page. `exists`: whether anything is
+ * newer than `than`.
+ */
+export async function pageBefore(
+  { db }: Pick<Context, "db">,
+  targetId: number,
+  { than, limit, isAccepted = null }: { than: number; limit: number; isAccepted?: boolean | null },
+): Promise<{ exists: boolean; before: number | null }> {
+  const newer = await db.query<{
+    id: number;
+  }>(sql`select id::float8 as id from target_deliveries where target_id = ${targetId}
+      and id > ${than} and (${isAccepted}::boolean is null or (status_code between 200 and 399) = ${isAccepted})
+    order by id limit ${limit + 1}`);
+  return { exists: newer.length > 0, before: newer[limit]?.id ?? null };
+}
+
 /** The last of each of these targets, by its id. */
 export async function lastSent(
   { db }: Pick<Context, "db">,

@@ -19,6 +19,8 @@ export interface TargetConfig {
   /** `*` is all. */
   events: readonly string[];
   active: boolean;
+  /** The mirror's API address, to stand for upstream's; null: what upstream sent is sent, byte for byte. */
+  rewriteTo: string | null;
 }
 
 /** Where events are sent. */
@@ -44,7 +46,7 @@ interface TargetRow extends Omit<Target, "id" | "scope"> {
 }
 
 const COLUMNS = sql`id, scope, scope_id as "scopeId", made_by as "madeBy", url, content_type as "contentType",
-  insecure_ssl as "insecureSsl", secret as "sealedSecret", events, active, created_at as "createdAt",
+  insecure_ssl as "insecureSsl", secret as "sealedSecret", events, active, rewrite_to as "rewriteTo", created_at as "createdAt",
   updated_at as "updatedAt", accepted_at as "acceptedAt", disabled_at as "disabledAt", problem`;
 
 function targetOf({ id, scope, scopeId, ...rest }: TargetRow): Target {
@@ -72,10 +74,11 @@ export async function createTarget(
 ): Promise<Target> {
   const now = clock.now();
   const [row] = await db.query<TargetRow>(sql`
-    insert into targets (scope, scope_id, made_by, url, content_type, insecure_ssl, secret, events, active, created_at,
-        updated_at)
+    insert into targets (scope, scope_id, made_by, url, content_type, insecure_ssl, secret, events, active, rewrite_to,
+        created_at, updated_at)
       values (${scope.kind}, ${scope.id}, ${madeBy}, ${given.url}, ${given.contentType}, ${given.insecureSsl},
-        ${sealed(config, given.secret)}, ${given.events}, ${given.active}, ${now}, ${now}) returning ${COLUMNS}`);
+        ${sealed(config, given.secret)}, ${given.events}, ${given.active}, ${given.rewriteTo},
+        ${now}, ${now}) returning ${COLUMNS}`);
   if (!row) throw new Error("A target was not stored");
   return targetOf(row);
 }
@@ -96,10 +99,11 @@ export async function changeTarget(
       await tx.query(sql`delete from target_cursors where target_id = ${id}
         and exists (select from targets where id = ${id} and not active)`);
     const secret = change.secret === undefined ? sql`secret` : sql`${sealed(config, change.secret)}::bytea`;
+    const rewriteTo = change.rewriteTo === undefined ? sql`rewrite_to` : sql`${change.rewriteTo}`;
     const enabled = active === true;
     const [row] = await tx.query<TargetRow>(sql`update targets set url = coalesce(${url}, url),
         content_type = coalesce(${contentType}, content_type), insecure_ssl = coalesce(${insecureSsl}::boolean, insecure_ssl),
-        secret = ${secret}, events = coalesce(${events}::text[], events), active = coalesce(${active}::boolean, active),
+        secret = ${secret}, rewrite_to = ${rewriteTo}, events = coalesce(${events}::text[], events), active = coalesce(${active}::boolean, active),
         disabled_at = case when ${enabled} then null else disabled_at end,
         problem = case when ${enabled} then null else problem end, updated_at = ${clock.now()}
       where id = ${id} returning ${COLUMNS}`);

@@ -12,6 +12,7 @@ import {
   stepOf,
   takeCursor,
 } from "./cursors.ts";
+import { type HeldPayload, openPayload } from "./payload.ts";
 import { isAccepted, type Outcome, type TargetClient } from "./post.ts";
 import { type Message, requestTo, type TargetRequest } from "./request.ts";
 import { afterFailure } from "./retry.ts";
@@ -30,6 +31,8 @@ interface Turn {
   name: string;
   isOver: () => boolean;
   accepted: number;
+  /** There was no room for a payload: the scheduler looks again within seconds. */
+  isCrowded: boolean;
   /** When the first event that failed is tried again. */
   retryAt: Date | null;
 }
@@ -52,6 +55,7 @@ export async function sendTo(
     name: randomUUID(),
     isOver: () => signal.aborted || performance.now() - begun > TURN_MS,
     accepted: 0,
+    isCrowded: false,
     retryAt: null,
   };
   await sendAsked(ctx, client, targetId, turn);
@@ -65,13 +69,15 @@ async function sendAsked(ctx: Telling, client: TargetClient, targetId: number, t
     const ask = await takeAsk(ctx, targetId, HELD_MS);
     const target = ask && (await findTarget(ctx, targetId));
     if (!ask || !target) return;
-    const payload = ask.payload ?? (await payloadOf(ctx, ask.deliveryId));
+    const opened = ask.payload ? own(ask.payload) : await openPayload(ctx, client.room, ask.deliveryId);
+    if (opened === "crowded") return;
     const drop = sql`delete from target_asks where id = ${ask.id}`;
-    if (payload === null) {
+    if (opened === "gone") {
       await ctx.db.query(drop);
       continue;
     }
-    const tried = await tryOnce(ctx, client, target, { ...ask, eventId: null, payload });
+    using payload = opened;
+    const tried = await tryOnce(ctx, client, target, { ...ask, eventId: null, payload: payload.bytes });
     if (tried === null) return;
     await note(ctx, target, tried, { ...ask, ...timesOf(tried) }, drop);
   }
@@ -86,7 +92,7 @@ async function runLane(ctx: Telling, client: TargetClient, targetId: number, tur
     if (!cursor) return;
     const isLeft = await sendNext(ctx, client, { target, cursor, turn });
     if (!isLeft) await releaseCursor(ctx, cursor);
-    if (turn.retryAt && turn.accepted === 0) return;
+    if (turn.isCrowded || (turn.retryAt && turn.accepted === 0)) return;
   }
 }
 
@@ -99,14 +105,19 @@ async function sendNext(
   for (const event of await nextEvents(ctx, cursor)) {
     if (turn.isOver()) return false;
     const isWanted = target.events.includes("*") || target.events.includes(event.event);
-    const payload = isWanted ? await payloadOf(ctx, event.deliveryId) : null;
-    if (isWanted && payload === null)
-      ctx.log.warn({ targetId: target.id, guid: event.guid }, "An event's payload is no longer kept: it is not sent");
-    const step =
-      payload === null
-        ? await take(ctx, cursor, { to: "next", doneId: event.id })
-        : await sendOne(ctx, client, { target, cursor, turn }, event, payload);
-    if (step !== "next") return true;
+    const opened = isWanted ? await openPayload(ctx, client.room, event.deliveryId) : "gone";
+    if (opened === "crowded") {
+      turn.isCrowded = true;
+      return false;
+    }
+    if (opened === "gone") {
+      if (isWanted)
+        ctx.log.warn({ targetId: target.id, guid: event.guid }, "An event's payload is no longer kept: it is not sent");
+      if ((await take(ctx, cursor, { to: "next", doneId: event.id })) !== "next") return true;
+      continue;
+    }
+    using payload = opened;
+    if ((await sendOne(ctx, client, { target, cursor, turn }, event, payload.bytes)) !== "next") return true;
   }
   return false;
 }
@@ -168,7 +179,7 @@ async function tryOnce(ctx: Telling, client: TargetClient, target: Target, messa
     await disable(ctx, target, error.message);
     return null;
   }
-  const request = await requestTo(target, secret, message);
+  const request = await requestTo(ctx, target, secret, message);
   const sentAt = ctx.clock.now();
   const begun = performance.now();
   const outcome = await client.post(target, request);
@@ -230,7 +241,7 @@ function problemOf({ firstTriedAt }: HeldCursor, { status, reason }: Outcome): s
   return `It has accepted nothing since ${since}. At last: ${reason ?? status}`;
 }
 
-async function payloadOf({ db }: Telling, deliveryId: string | null): Promise<Buffer | null> {
-  const [row] = await db.prepared<{ payload: Buffer }>(sql`select payload from deliveries where id = ${deliveryId}`);
-  return row?.payload ?? null;
+/** What an ask carries itself was made here, and is small. */
+function own(bytes: Buffer): HeldPayload {
+  return { bytes, [Symbol.dispose]: () => {} };
 }

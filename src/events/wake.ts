@@ -1,6 +1,6 @@
 import type { Context } from "../context.ts";
 import { reasonOf } from "../operations/failure.ts";
-import { enqueueTargets } from "../queues/enqueue.ts";
+import { enqueueTargets, enqueueTask } from "../queues/enqueue.ts";
 import { QueueUnavailableError } from "../queues/queues.ts";
 import { dueTargets } from "./cursors.ts";
 import { placeHeld } from "./log.ts";
@@ -25,4 +25,13 @@ export async function wakeDue(ctx: Pick<Context, "db" | "clock" | "queues" | "re
   const due = await dueTargets(ctx);
   await enqueueTargets(ctx, due);
   return due.length;
+}
+
+/** What targets want has changed, so our hooks at upstream may have to send something else. The scheduler asks within a minute anyway. */
+export async function wantsChanged(ctx: Pick<Context, "queues" | "redis">): Promise<void> {
+  try {
+    await enqueueTask(ctx, "subscribe");
+  } catch (error) {
+    if (!(error instanceof QueueUnavailableError)) throw error;
+  }
 }

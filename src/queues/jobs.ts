@@ -50,6 +50,7 @@ export const MAINTENANCE_TASKS = [
   "dispatch",
   "prune",
   "select",
+  "subscribe",
   "schedule-catch-up",
   "sweep",
   "check-deliveries",

@@ -8,6 +8,8 @@ function intervals(config: Local["config"]): Record<MaintenanceTask, number> {
     dispatch: 2_000,
     // Asks upstream about every `owner/*`, so it is not free.
     select: 60_000,
+    // Asked for at once when a target changes. Costs nothing at upstream while nothing has.
+    subscribe: 60_000,
     "schedule-catch-up": config.catchUpIntervalMs,
     // As often as the repositories whose webhooks were lost lately are to be asked.
     sweep: Math.ceil(config.sweepIntervalMs / 4),

@@ -111,6 +111,7 @@ test("each table is granted or withheld on purpose, so that a new one is not for
     "events",
     "graphql_sizes",
     "hook_checks",
+    "hook_subscriptions",
     "installation_repositories",
   ];
   const followed = [

@@ -2,6 +2,8 @@ import { verify } from "@octokit/webhooks-methods";
 import { Octokit } from "octokit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createApiToken } from "../../src/api/callers/tokens.ts";
+import { registerHook } from "../../src/cli/hooks/repository-hooks.ts";
+import { changeTarget, createTarget, findTarget, listTargets, removeTarget } from "../../src/events/target.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { askAt } from "../support/asking.ts";
 import { until } from "../support/patience.ts";
@@ -47,6 +49,10 @@ afterAll(async () => {
 const ask = (method: string, at: string, body?: object, token: string | null = ADMIN) =>
   askAt(world.url, method, at, { token, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
 
+function linkOf({ headers }: { headers: Headers }, rel: string): URL | null {
+  return URL.parse(new RegExp(`<([^>]+)>; rel="${rel}"`).exec(headers.get("link") ?? "")?.[1] ?? "");
+}
+
 test("a hook lives through octokit: made and pinged, listed, delivered to, changed, sent again, removed", async () => {
   const secret = "of the hook alone";
   const config = { url: server.url, content_type: "json", secret };
@@ -90,10 +96,18 @@ test("a hook lives through octokit: made and pinged, listed, delivered to, chang
   await until("it is noted", async () => (await sent()).data.length === 3);
   expect((await sent()).data[0]).toMatchObject({ guid, redelivery: true });
   const paged = await ask("GET", `${path}/${hook_id}/deliveries?per_page=2`);
-  const next = /<([^>]+)>; rel="next"/.exec(paged.headers.get("link") ?? "")?.[1] ?? "";
-  expect(new URL(next).searchParams.get("cursor")).toBe(`v1_${delivery_id}`);
-  const rest = await ask("GET", next.slice(world.url.length));
+  const next = linkOf(paged, "next");
+  expect(next?.searchParams.get("cursor")).toBe(`v1_${delivery_id}`);
+  const rest = await ask("GET", `${next?.pathname}${next?.search}`);
   expect(rest.body.map(({ event }: Body) => event)).toEqual(["ping"]);
+  expect(linkOf(rest, "prev")?.search).toBe("?per_page=2");
+  const last = await ask("GET", `${path}/${hook_id}/deliveries?per_page=1&cursor=v1_${delivery_id}`);
+  expect(linkOf(last, "next")).toBeNull();
+  const middle = await ask("GET", `${path}/${hook_id}/deliveries${linkOf(last, "prev")?.search}`);
+  expect(middle.body.map(({ id }: Body) => id)).toEqual([delivery_id]);
+  const newest = await ask("GET", `${path}/${hook_id}/deliveries${linkOf(middle, "prev")?.search}`);
+  expect(newest.body).toMatchObject([{ redelivery: true }]);
+  expect(linkOf(newest, "prev")).toBeNull();
 
   const { data: patched } = await octokit.rest.repos.updateWebhook({ owner, repo, hook_id, add_events: ["watch"] });
   expect(patched).toMatchObject({ events: ["star", "watch"], config: { secret: "********" } });
@@ -225,4 +239,77 @@ test("a hook of an organization hears of its repositories, and is shown without 
     { resource: "Hook", code: "missing_field", field: "name" },
   ]);
   expect((await ask("GET", `/repos/${world.first}/hooks/${made.body.id}`, undefined, token)).status).toBe(404);
+});
+
+test("our hook at upstream sends what targets want beside what the mirror follows, and no more once they are gone", async () => {
+  const { ctx, simulator } = world;
+  for (const { id } of await listTargets(ctx)) await removeTarget(ctx, id);
+  expect(await registerHook(ctx, { id: repository.id, owner, name: repo }, `${world.url}/webhooks`)).toBeNull();
+  const ours = () => {
+    const hook = [...simulator.world.hooks.values()].find(({ url }) => url === `${world.url}/webhooks`);
+    if (!hook) throw new Error("Upstream has no hook of ours");
+    return hook.events;
+  };
+  const own = [...ours()].sort();
+  expect(own).not.toContain("star");
+  const widened = (...events: string[]) =>
+    until(
+      `upstream sends ${events.join()}`,
+      async () => ours().toSorted().join() === [...own, ...events].sort().join(),
+    );
+  const first = await ask("POST", path, hook({ url: server.url }, { events: ["star", "issues"] }));
+  await widened("star");
+  const { id } = await createTarget(ctx, {
+    ...{ scope: { kind: "everything", id: 0 }, madeBy: "operator", url: "https://ci.example/", contentType: "json" },
+    ...{ insecureSsl: false, secret: null, events: ["fork"], active: true, rewriteTo: null },
+  });
+  await ask("PATCH", `${path}/${first.body.id}`, { add_events: ["watch"] });
+  await widened("star", "watch", "fork");
+  // What upstream does not have for repositories does not keep the others from theirs.
+  await changeTarget(ctx, id, { events: ["organization"] });
+  await ask("PATCH", `${path}/${first.body.id}`, { remove_events: ["watch"] });
+  await until("upstream sends everything", async () => ours().join() === "*");
+  await removeTarget(ctx, id);
+  await ask("PATCH", `${path}/${first.body.id}`, { active: false });
+  await widened();
+  await ask("PATCH", `${path}/${first.body.id}`, { active: true, events: ["*"] });
+  await until("upstream sends everything", async () => ours().join() === "*");
+  expect((await ask("DELETE", `${path}/${first.body.id}`)).status).toBe(204);
+  await widened();
+});
+
+test("a hook that asks for it is sent addresses of the mirror, and all else byte for byte", async () => {
+  const made = await ask(
+    "POST",
+    path,
+    hook({ url: server.url, content_type: "json", rewrite_urls: "1" }, { events: ["star"] }),
+  );
+  expect(made.body.config).toMatchObject({ rewrite_urls: "1" });
+  const api = world.ctx.config.upstreamUrl;
+  const payload = (at: string) => ({
+    action: "created",
+    text: `{"url":"${api}/said by a person"}`,
+    url: `${at}/repos/a/b`,
+    statuses_url: `${at}/repos/a/b/statuses/{sha}`,
+    html_url: `${api}.example/a`,
+    _links: { self: { href: at } },
+    body: `${api}/repos/a/b`,
+    number: 1.5,
+    repository,
+  });
+  const before = server.heard.length;
+  const guid = await tell(world, { event: "star", payload: payload(api) });
+  await server.hears(before + 1);
+  expect(server.heard.at(-1)).toMatchObject({ guid, body: JSON.stringify(payload(world.url)) });
+  const heard = server.heard.at(-1);
+  await until("it is noted", async () => (await ask("GET", `${path}/${made.body.id}/deliveries`)).body.length === 2);
+  const [{ id }] = (await ask("GET", `${path}/${made.body.id}/deliveries`)).body;
+  const shown = await ask("GET", `${path}/${made.body.id}/deliveries/${id}`);
+  expect(JSON.stringify(shown.body.request.payload)).toBe(heard?.body);
+  expect((await ask("PATCH", `${path}/${made.body.id}/config`, { rewrite_urls: 0 })).body).not.toHaveProperty(
+    "rewrite_urls",
+  );
+  expect(await findTarget(world.ctx, made.body.id)).toMatchObject({ rewriteTo: null });
+  expect((await ask("PATCH", `${path}/${made.body.id}/config`, { rewrite_urls: "yes" })).status).toBe(422);
+  expect((await ask("DELETE", `${path}/${made.body.id}`)).status).toBe(204);
 });

@@ -17,7 +17,7 @@ test("workers that are killed in the middle lose nothing, keep the order, and se
   const allowed = { TARGETS_ALLOWED: "127.0.0.1" };
   await createTarget(mirror.ctx, {
     ...{ scope: { kind: "everything", id: 0 }, madeBy: "operator", url: server.url, contentType: "json" },
-    ...{ insecureSsl: false, secret: null, events: ["*"], active: true },
+    ...{ insecureSsl: false, secret: null, events: ["*"], active: true, rewriteTo: null },
   });
   const repositories = [1, 2].map((id) => ({ id, full_name: `octo/demo-${id}`, owner: { id: 9 } }));
   let worker: ChildProcess | null = null;

@@ -8,12 +8,14 @@ import { wakeDue } from "../../src/events/wake.ts";
 import { pruneDeliveries } from "../../src/inbox/prune.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import { PATIENCE_MS, TEST_MS } from "../support/bounds.ts";
+import { printFigures } from "../support/figures.ts";
 import { until } from "../support/patience.ts";
+import { startProgram } from "../support/program.ts";
 import { openWorld, type TestWorld } from "../support/world.ts";
 import { openTargetServer, type TargetServer } from "./target-server.ts";
 import { type ToldRepository, tell } from "./tell.ts";
 
-/** `READS=5000` asks as often. */
+/** `READS=20000` tells of as many changes, and asks two processes about each, one of them a process of the system's own. */
 const READS = Number(process.env.READS ?? 25);
 const READ_MS = Math.max(PATIENCE_MS, 1_000 * READS);
 
@@ -66,7 +68,7 @@ async function register(
   const { id } = await createTarget(world.ctx, {
     scope: repository ? { kind: "repository", id: repository.id } : { kind: "everything", id: 0 },
     madeBy: "operator",
-    ...{ url, contentType: "json", insecureSsl: false, secret: SECRET, events: ["*"], active: true },
+    ...{ url, contentType: "json", insecureSsl: false, secret: SECRET, events: ["*"], active: true, rewriteTo: null },
     ...config,
   });
   made.push(id);
@@ -231,7 +233,7 @@ test("whoever asks at the moment of the delivery sees at least what it tells, by
   timeout: READ_MS + TEST_MS - PATIENCE_MS,
 }, async () => {
   const server = await openServer();
-  const webs = [world.url, await world.openSibling()];
+  const webs = [world.url, process.env.READS ? await startWeb() : await world.openSibling()];
   const { id, full_name } = at(0);
   const [owner, name] = full_name.split("/");
   const headers = { authorization: `token ${world.token}`, "user-agent": "test" };
@@ -266,11 +268,17 @@ test("whoever asks at the moment of the delivery sees at least what it tells, by
     await tell(world, { event: "issues", payload });
   }
   await until("all are heard", async () => asked === READS * 4, READ_MS);
+  printFigures("read after event", { events: READS, reads: asked, behind: behind.length });
   expect(behind).toEqual([]);
   expect(server.heard.map(({ payload }) => [payload.repository.id, payload.issue.title])).toEqual(
     Array.from({ length: READS }, (_, number) => [id, `${number + 1}`]),
   );
 });
+
+async function startWeb(): Promise<string> {
+  const web = startProgram("src/web.ts", { ...world.env, LOG_LEVEL: "info" });
+  return String((await web.said("Listening")).address);
+}
 
 test("with Redis emptied nothing is lost: what waits stands in Postgres", async () => {
   const server = await openServer();

@@ -258,6 +258,7 @@ describe("schedules", () => {
       "schedule-audits",
       "schedule-catch-up",
       "select",
+      "subscribe",
       "sweep",
     ]);
     expect(await upsertSchedules(world.ctx)).toEqual([]);

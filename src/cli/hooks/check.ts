@@ -1,5 +1,6 @@
 import type { Context } from "../../context.ts";
 import { arrivedFrom } from "../../inbox/arrivals.ts";
+import { wantedEvents } from "../../sync/following/hook-subscriptions.ts";
 import { APP_DELIVERIES } from "../../upstream/hooks/app-hook.ts";
 import { listRepositoryHooks, recentDeliveries } from "../../upstream/hooks/hooks.ts";
 import type { Command, Given } from "../command.ts";
@@ -7,7 +8,7 @@ import { openInstance } from "../open-instance.ts";
 import { type Output, styled } from "../output.ts";
 import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
 import { diagnose, type HookFinding, permissionFinding } from "./diagnosis.ts";
-import { needAddress, orRefusal, wantedEvents } from "./repository-hooks.ts";
+import { needAddress, orRefusal } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
 
 export const check: Command = {

@@ -1,7 +1,7 @@
 import type { Context } from "../../context.ts";
+import { noteSubscription, placeSubscribed, wantedEvents } from "../../sync/following/hook-subscriptions.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { writeAppHook } from "../../upstream/hooks/app-hook.ts";
-import { placeRepositoryHook } from "../../upstream/hooks/hooks.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import { type Output, spanOf, styled } from "../output.ts";
@@ -10,7 +10,7 @@ import { appRefusal, diagnoseApp, examineApp } from "./app-diagnosis.ts";
 import { type HookFinding, permissionFinding, problem } from "./diagnosis.ts";
 import { ownSecret } from "./own-secret.ts";
 import { PING_WAIT_MS, type Proof, proveAppHook, provePing } from "./proof.ts";
-import { needAddress, wantedEvents } from "./repository-hooks.ts";
+import { needAddress } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
 
 export const register: Command = {
@@ -84,8 +84,9 @@ async function registerOne(ctx: Context, repository: string, address: string): P
   try {
     const secret = await ownSecret(ctx, repository);
     const events = await wantedEvents(ctx, repository);
-    const wanted = { fullName: repository, url: address, secret, events };
-    const hook = await placeRepositoryHook(ctx.upstream, wanted);
+    const hook = await placeSubscribed(ctx, { fullName: repository, url: address, secret, events });
+    const [match] = await findMatches(ctx, repository);
+    if (match) await noteSubscription(ctx, { repositoryId: match.id, url: address, events });
     return { repository, hookId: hook.id, ...(await provePing(ctx, hook, { repository, address })) };
   } catch (error) {
     if (!(error instanceof UpstreamRefusedError)) throw error;

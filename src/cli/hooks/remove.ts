@@ -1,8 +1,9 @@
+import { forgetSubscription } from "../../sync/following/hook-subscriptions.ts";
 import { deleteRepositoryHook, listRepositoryHooks } from "../../upstream/hooks/hooks.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import type { Output } from "../output.ts";
-import { readNames } from "../repositories/patterns.ts";
+import { findMatches, readNames } from "../repositories/patterns.ts";
 import { needAddress, orRefusal } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets } from "./targets.ts";
 
@@ -30,6 +31,8 @@ async function runRemove({ words, env, resources }: Given, output: Output): Prom
   for (const repository of await hookTargets(ctx, names)) {
     const asked = await orRefusal(async () => {
       const ours = (await listRepositoryHooks(ctx.upstream, repository)).filter(({ url }) => url === address);
+      const [match] = await findMatches(ctx, repository);
+      if (match) await forgetSubscription(ctx, match.id);
       for (const hook of ours) await deleteRepositoryHook(ctx.upstream, hook);
       return ours.map(({ id }) => id);
     });

@@ -1,39 +1,12 @@
 import { sql } from "../../../db/sql.ts";
 import { hookSecret } from "../../config/hook-secrets.ts";
-import type { MirrorPart } from "../../config/parts.ts";
 import type { Context } from "../../context.ts";
+import { noteSubscription, placeSubscribed, wantedEvents } from "../../sync/following/hook-subscriptions.ts";
 import { findOrigin, SIMULATOR } from "../../sync/following/origin.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { findInstallations } from "../../upstream/credentials/installations.ts";
-import { ensureRepositoryHook } from "../../upstream/hooks/hooks.ts";
 import { CommandError } from "../command.ts";
 import type { OpenedInstance } from "../open-instance.ts";
-
-/** The events that the mirror reads of every repository; others would be accepted and ignored. */
-export const FOLLOWED_EVENTS = [
-  "issues",
-  "issue_comment",
-  "label",
-  "milestone",
-  "public",
-  "pull_request",
-  "pull_request_review",
-  "pull_request_review_comment",
-  "repository",
-] as const;
-
-/** Those that it reads beside them where a part is mirrored. */
-const PART_EVENTS: Record<MirrorPart, readonly string[]> = {
-  checks: ["check_run", "check_suite", "push", "status", "workflow_job"],
-};
-
-/** The events that the hook of a repository is to send, or that of the App (null), by what is mirrored. */
-export async function wantedEvents({ db }: Pick<Context, "db">, fullName: string | null): Promise<string[]> {
-  const rows = await db.query<{ part: MirrorPart }>(sql`
-    select distinct unnest(s.mirrors) as part from repository_syncs s join repositories r on r.id = s.repository_id
-      where s.state <> 'gone' and (${fullName}::text is null or lower(r.full_name) = lower(${fullName})) order by 1`);
-  return [...new Set([...FOLLOWED_EVENTS, ...rows.flatMap(({ part }) => PART_EVENTS[part])])];
-}
 
 export interface MirroredName {
   id: number;
@@ -55,16 +28,18 @@ export async function findMirroredNames({ db }: Pick<Context, "db">): Promise<Mi
  * @throws what `upstream` throws when it cannot be asked at all
  */
 export async function registerHook(
-  ctx: Pick<Context, "upstream" | "config" | "db">,
+  ctx: Pick<Context, "upstream" | "config" | "db" | "clock">,
   { id, owner, name }: MirroredName,
   url: string,
 ): Promise<string | null> {
   if (ctx.config.appId !== null && (await findInstallations(ctx.db, [id])).get(id)) return null;
   const secret = hookSecret(ctx.config.webhookSecrets[0] ?? "", { type: "repository", id });
   const fullName = `${owner}/${name}`;
-  const hook = { fullName, url, secret, events: await wantedEvents(ctx, fullName) };
-  const asked = await orRefusal(() => ensureRepositoryHook(ctx.upstream, hook));
-  return "refusal" in asked ? asked.refusal : null;
+  const events = await wantedEvents(ctx, fullName);
+  const asked = await orRefusal(() => placeSubscribed(ctx, { fullName, url, secret, events }));
+  if ("refusal" in asked) return asked.refusal;
+  await noteSubscription(ctx, { repositoryId: id, url, events });
+  return null;
 }
 
 /**

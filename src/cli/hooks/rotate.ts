@@ -3,9 +3,10 @@ import { sign } from "@octokit/webhooks-methods";
 import { fetch } from "undici";
 import { type HookTarget, hookSecret } from "../../config/hook-secrets.ts";
 import type { Context } from "../../context.ts";
+import { placeSubscribed, wantedEvents } from "../../sync/following/hook-subscriptions.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { writeAppHook } from "../../upstream/hooks/app-hook.ts";
-import { listRepositoryHooks, placeRepositoryHook } from "../../upstream/hooks/hooks.ts";
+import { listRepositoryHooks } from "../../upstream/hooks/hooks.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
 import { newSecret } from "../instance.ts";
 import { openInstance } from "../open-instance.ts";
@@ -15,7 +16,7 @@ import { type HookFinding, problem } from "./diagnosis.ts";
 import { ownSecret } from "./own-secret.ts";
 import { proveAppHook, provePing } from "./proof.ts";
 import type { Registered } from "./register.ts";
-import { needAddress, wantedEvents } from "./repository-hooks.ts";
+import { needAddress } from "./repository-hooks.ts";
 import { APP_TARGET, hookTargets, readTargets } from "./targets.ts";
 
 export const rotate: Command = {
@@ -130,8 +131,7 @@ async function rotateOne(
       return () => proveAppHook(ctx, address);
     }
     const events = await wantedEvents(ctx, target);
-    const wanted = { fullName: target, url: address, secret, events };
-    const hook = await placeRepositoryHook(ctx.upstream, wanted);
+    const hook = await placeSubscribed(ctx, { fullName: target, url: address, secret, events });
     hookId = hook.id;
     return () => provePing(ctx, hook, { repository: target, address });
   };

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { faultOf } from "../../events/address-guard.ts";
 import { createTarget, type Scope } from "../../events/target.ts";
+import { wantsChanged } from "../../events/wake.ts";
 import { findId } from "../../upstream/hooks/hooks.ts";
 import { type Command, CommandError, type Given, UsageError } from "../command.ts";
 import { newSecret } from "../instance.ts";
@@ -13,7 +14,10 @@ export const add: Command = {
   name: "targets add",
   summary: "send events to an address",
   takes: "URL",
-  flags: { form: "send a form with the field payload, as old consumers want it, and not JSON" },
+  flags: {
+    form: "send a form with the field payload, as old consumers want it, and not JSON",
+    "rewrite-urls": "let addresses of upstream's API in what is sent lead to the mirror (PUBLIC_URL)",
+  },
   values: {
     for: { takes: "NAME", about: "only those of owner/name, or of 'owner/*' (default: of everything mirrored)" },
     events: { takes: "LIST", about: "only these, comma separated: issues,pull_request (default: all)" },
@@ -51,7 +55,9 @@ async function runAdd({ words, flags, values, env, resources }: Given, output: O
     scope: await scopeOf(opened, pattern),
     madeBy: "operator",
     ...{ url, contentType: flags.has("form") ? "form" : "json", insecureSsl: false, secret, events, active: true },
+    rewriteTo: flags.has("rewrite-urls") ? apiOf(opened) : null,
   });
+  await wantsChanged(ctx);
   output.document({ id: target.id, secret: file === undefined ? secret : null });
   // Alone on its line of stdout, so that a script can take it.
   if (file === undefined) output.line(secret);
@@ -63,6 +69,13 @@ async function runAdd({ words, flags, values, env, resources }: Given, output: O
 function requireSealing({ hasWebhookSecret }: OpenedInstance): void {
   if (!hasWebhookSecret)
     throw new CommandError("Secrets are kept encrypted by a key made of WEBHOOK_SECRET: set it as the workers have it");
+}
+
+/** @throws CommandError */
+function apiOf({ ctx, instance }: OpenedInstance): string {
+  const api = ctx.config.publicUrl ?? instance?.apiUrl;
+  if (api) return api;
+  throw new CommandError("--rewrite-urls needs the address by which targets reach the mirror: set PUBLIC_URL");
 }
 
 async function readSecret(file: string): Promise<string> {

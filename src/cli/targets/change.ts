@@ -1,6 +1,6 @@
 import { askAgain } from "../../events/asks.ts";
 import { changeTarget, removeTarget } from "../../events/target.ts";
-import { wake } from "../../events/wake.ts";
+import { wake, wantsChanged } from "../../events/wake.ts";
 import { type Command, CommandError, type Given, UsageError } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import type { Output } from "../output.ts";
@@ -32,6 +32,7 @@ export const remove: Command = {
     const [id = 0] = readIds("targets remove", words, 1);
     const { ctx } = await openInstance(env, resources);
     if (!(await removeTarget(ctx, id))) throw missing(id);
+    await wantsChanged(ctx);
     output.document({ id });
     output.line(`Target ${id} is removed`);
     return 0;

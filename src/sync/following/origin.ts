@@ -45,6 +45,7 @@ export const MIRROR_TABLES = [
   "audit_pages",
   "sweeps",
   "hook_checks",
+  "hook_subscriptions",
   "upkeep",
   "problems",
   "graphql_sizes",

@@ -38,26 +38,34 @@ export function readConfigBody(call: Call): Partial<TargetConfig> {
   return readConfig(call, objectIn(call.body === "" ? "{}" : call.body));
 }
 
-const KEYS = ["url", "content_type", "secret", "insecure_ssl"];
+/** `rewrite_urls` is ours: "1" has addresses of the API lead to the mirror. */
+const KEYS = ["url", "content_type", "secret", "insecure_ssl", "rewrite_urls"];
 
-function readConfig({ ctx }: Call, config: Fields): Partial<TargetConfig> {
+function readConfig({ ctx, api }: Call, config: Fields): Partial<TargetConfig> {
   const odd = Object.keys(config).find((key) => !KEYS.includes(key));
   if (odd !== undefined) throw invalidHook({ code: "custom", message: `Invalid config attribute: ${odd}` });
-  const { url, content_type, secret, insecure_ssl } = config;
+  const { url, content_type, secret, insecure_ssl, rewrite_urls } = config;
   if (url !== undefined) requireUrl(ctx.config.targetsAllowed, url);
   if (content_type !== undefined && content_type !== "json" && content_type !== "form")
     throw invalidHook({ field: "content_type", code: "invalid" });
   if (secret !== undefined && secret !== null && typeof secret !== "string")
     throw invalidHook({ field: "secret", code: "invalid" });
-  const insecure = insecure_ssl === undefined ? undefined : String(insecure_ssl);
-  if (insecure !== undefined && insecure !== "0" && insecure !== "1")
-    throw invalidHook({ field: "insecure_ssl", code: "invalid" });
+  const insecure = switchIn("insecure_ssl", insecure_ssl);
+  const rewrites = switchIn("rewrite_urls", rewrite_urls);
   return {
     ...(typeof url === "string" ? { url } : {}),
     ...(content_type === undefined ? {} : { contentType: content_type }),
     ...(secret === undefined ? {} : { secret: secret || null }),
-    ...(insecure === undefined ? {} : { insecureSsl: insecure === "1" }),
+    ...(insecure === undefined ? {} : { insecureSsl: insecure }),
+    ...(rewrites === undefined ? {} : { rewriteTo: rewrites ? api : null }),
   };
+}
+
+/** The service takes "1" and 1 alike. @throws ApiFault 422 */
+function switchIn(field: string, value: Json | undefined): boolean | undefined {
+  const text = value === undefined ? undefined : String(value);
+  if (text !== undefined && text !== "0" && text !== "1") throw invalidHook({ field, code: "invalid" });
+  return text === undefined ? undefined : text === "1";
 }
 
 function requireUrl(allowed: Parameters<typeof faultOf>[0], url: Json): void {

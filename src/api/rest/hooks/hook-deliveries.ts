@@ -1,5 +1,6 @@
 import { askAgain } from "../../../events/asks.ts";
-import { findSent, listSent } from "../../../events/sent.ts";
+import { rewritten } from "../../../events/request.ts";
+import { findSent, listSent, pageBefore } from "../../../events/sent.ts";
 import { wake } from "../../../events/wake.ts";
 import { ok } from "../../call.ts";
 import { ApiFault, notFound } from "../../dialect/fault.ts";
@@ -27,7 +28,11 @@ export const listDeliveries: HookOperation = async (call, place) => {
     links.push(`<${place.address}/${id}/deliveries${search}>; rel="${rel}"`);
   };
   if (found.length > limit && last) link("next", `v1_${last.id}`);
-  if (before !== null) link("first", null);
+  if (before !== null) {
+    const previous = await pageBefore(call.ctx, id, { than: page[0]?.id ?? before - 1, limit, isAccepted });
+    if (previous.exists) link("prev", previous.before === null ? null : `v1_${previous.before}`);
+    link("first", null);
+  }
   return ok(JSON.stringify(page.map(sentView)), { link: links.join(", ") || null });
 };
 
@@ -39,10 +44,12 @@ function cursorIn(text: string | null): number | null {
 }
 
 export const getDelivery: HookOperation = async (call, place) => {
-  const { id } = await requireTarget(call, place);
+  const { id, rewriteTo } = await requireTarget(call, place);
   const sent = await findSent(call.ctx, id, deliveryIn(call.params.delivery));
   if (!sent) throw notFound();
-  return ok(sentInFullView(sent));
+  const isMoved = rewriteTo !== null && sent.payload !== null;
+  const addresses = { from: call.ctx.config.upstreamUrl, to: rewriteTo ?? "" };
+  return ok(sentInFullView(isMoved ? { ...sent, payload: rewritten(sent.payload ?? Buffer.of(), addresses) } : sent));
 };
 
 export const resendDelivery: HookOperation = async (call, place) => {

@@ -21,10 +21,11 @@ export function hookView(target: Target, place: HookPlace, last: LastSent): Fiel
 }
 
 /** The secret itself is shown to nobody. Pure. */
-export function configView({ contentType, insecureSsl, sealedSecret, url }: Target): Fields {
+export function configView({ contentType, insecureSsl, rewriteTo, sealedSecret, url }: Target): Fields {
   return {
     content_type: contentType,
     insecure_ssl: insecureSsl ? "1" : "0",
+    ...(rewriteTo === null ? {} : { rewrite_urls: "1" }),
     ...(sealedSecret === null ? {} : { secret: "********" }),
     url,
   };

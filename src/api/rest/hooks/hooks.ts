@@ -10,7 +10,7 @@ import {
   type Target,
   type TargetConfig,
 } from "../../../events/target.ts";
-import { wake } from "../../../events/wake.ts";
+import { wake, wantsChanged } from "../../../events/wake.ts";
 import { type Answer, type Call, ok } from "../../call.ts";
 import { notFound } from "../../dialect/fault.ts";
 import { numberedLink } from "../../dialect/link.ts";
@@ -40,11 +40,12 @@ export const listHooks: HookOperation = async (call, place) => {
 export const createHook: HookOperation = async (call, place) => {
   const { name, events = ["push"], active = true, ...body } = readHookBody(call);
   if (place.login !== null && name === undefined) throw invalidHook({ field: "name", code: "missing_field" });
-  const { url, contentType = "form", insecureSsl = false, secret = null } = body;
+  const { url, contentType = "form", insecureSsl = false, secret = null, rewriteTo = null } = body;
   if (url === undefined) throw invalidHook({ field: "url", code: "missing_field" });
-  const config: TargetConfig = { url, contentType, insecureSsl, secret, events, active };
+  const config: TargetConfig = { url, contentType, insecureSsl, secret, events, active, rewriteTo };
   await requireNew(call, place, config, null);
   const target = await createTarget(call.ctx, { scope: place.scope, madeBy: "api", ...config });
+  await wantsChanged(call.ctx);
   await ping(call, place, target);
   return {
     status: 201,
@@ -95,6 +96,7 @@ async function changed(call: Call, place: HookPlace, before: Target, change: Par
   await requireNew(call, place, { ...before, ...change }, before.id);
   const target = await changeTarget(call.ctx, before.id, change);
   if (!target) throw notFound();
+  if (change.events || change.active !== undefined) await wantsChanged(call.ctx);
   if (change.active) await wake(call.ctx, [target.id]);
   return target;
 }
@@ -107,6 +109,7 @@ async function shown(call: Call, place: HookPlace, target: Target): Promise<Answ
 export const removeHook: HookOperation = async (call, place) => {
   const { id } = await requireTarget(call, place);
   await removeTarget(call.ctx, id);
+  await wantsChanged(call.ctx);
   return NO_CONTENT;
 };
 

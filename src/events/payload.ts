@@ -1,0 +1,104 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { sql } from "../../db/sql.ts";
+import type { Context } from "../context.ts";
+
+/** Payloads up to this size are bounded by how many are under way at once: 64 targets with four repositories each, so 64 MiB. */
+const SMALL_BYTES = 256 * 1_024;
+/** What larger ones hold together. Upstream sends none above 25 MB. */
+const MOST_BYTES = 64 * 1_024 * 1_024;
+/** A cursor is held for 20 seconds, and an attempt may take ten of them. */
+const PATIENCE_MS = 5_000;
+
+/** A payload in memory, until it is disposed of. */
+export interface HeldPayload extends Disposable {
+  bytes: Buffer;
+}
+
+/** Bounds what large payloads under way hold of a process's memory. Small ones never wait behind them. */
+export class PayloadRoom {
+  readonly #mostBytes: number;
+  readonly #patienceMs: number;
+  #heldBytes = 0;
+  /** Those that wait for room, in order. */
+  readonly #waiting: { bytes: number; enter: () => void }[] = [];
+
+  constructor({ mostBytes = MOST_BYTES, patienceMs = PATIENCE_MS } = {}) {
+    this.#mostBytes = mostBytes;
+    this.#patienceMs = patienceMs;
+  }
+
+  /** What is held now, in bytes. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** Waits for room. One that is larger than all of it goes alone. Null: there was none in time. */
+  async take(bytes: number): Promise<Disposable | null> {
+    if (bytes <= SMALL_BYTES) return { [Symbol.dispose]: () => {} };
+    if (this.#waiting.length > 0 || !this.#fits(bytes)) {
+      if (!(await this.#entered(bytes))) return null;
+    } else this.#heldBytes += bytes;
+    let isHeld = true;
+    return {
+      [Symbol.dispose]: () => {
+        if (!isHeld) return;
+        isHeld = false;
+        this.#heldBytes -= bytes;
+        this.#admit();
+      },
+    };
+  }
+
+  #fits(bytes: number): boolean {
+    return this.#heldBytes === 0 || this.#heldBytes + bytes <= this.#mostBytes;
+  }
+
+  /** Whether it was its turn in time. */
+  async #entered(bytes: number): Promise<boolean> {
+    const ended = new AbortController();
+    const entered = Promise.withResolvers<boolean>();
+    const one = { bytes, enter: () => entered.resolve(true) };
+    this.#waiting.push(one);
+    const late = delay(this.#patienceMs, false, { signal: ended.signal }).catch(() => false);
+    const isIn = await Promise.race([entered.promise, late]);
+    ended.abort();
+    if (isIn) return true;
+    const at = this.#waiting.indexOf(one);
+    // It was let in at the same moment.
+    if (at < 0) return true;
+    this.#waiting.splice(at, 1);
+    // What waits behind it may fit.
+    this.#admit();
+    return false;
+  }
+
+  #admit(): void {
+    for (let next = this.#waiting[0]; next && this.#fits(next.bytes); next = this.#waiting[0]) {
+      this.#waiting.shift();
+      this.#heldBytes += next.bytes;
+      next.enter();
+    }
+  }
+}
+
+/** What a delivery holds. "gone": it is no longer kept. "crowded": there is no room for it now. */
+export async function openPayload(
+  { db }: Pick<Context, "db">,
+  room: PayloadRoom,
+  deliveryId: string | null,
+): Promise<HeldPayload | "gone" | "crowded"> {
+  const [row] = await db.prepared<{ bytes: number; payload: Buffer | null }>(sql`select octet_length(payload) as bytes,
+    case when octet_length(payload) <= ${SMALL_BYTES} then payload end as payload from deliveries where id = ${deliveryId}`);
+  if (!row) return "gone";
+  const held = await room.take(row.bytes);
+  if (!held) return "crowded";
+  const bytes = row.payload ?? (await readLarge(db, deliveryId));
+  if (bytes) return { bytes, [Symbol.dispose]: () => held[Symbol.dispose]() };
+  held[Symbol.dispose]();
+  return "gone";
+}
+
+async function readLarge(db: Context["db"], deliveryId: string | null): Promise<Buffer | null> {
+  const [row] = await db.prepared<{ payload: Buffer }>(sql`select payload from deliveries where id = ${deliveryId}`);
+  return row?.payload ?? null;
+}

@@ -1,0 +1,135 @@
+import type { Queries } from "../../../db/database.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
+import { hookSecret } from "../../config/hook-secrets.ts";
+import type { MirrorPart } from "../../config/parts.ts";
+import type { Context } from "../../context.ts";
+import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
+import { placeRepositoryHook } from "../../upstream/hooks/hooks.ts";
+import { eachAlone } from "../problems/isolated.ts";
+
+/** The events that the mirror reads of every repository. */
+export const FOLLOWED_EVENTS = [
+  "issues",
+  "issue_comment",
+  "label",
+  "milestone",
+  "public",
+  "pull_request",
+  "pull_request_review",
+  "pull_request_review_comment",
+  "repository",
+] as const;
+
+/** Those that it reads beside them where a part is mirrored. */
+const PART_EVENTS: Record<MirrorPart, readonly string[]> = {
+  checks: ["check_run", "check_suite", "push", "status", "workflow_job"],
+};
+
+const EVERYTHING = "*";
+
+/** What targets want of a repository `r`: those of its own, of its owner, and of everything. */
+const WANTED_OF_R: Sql = sql`array(select distinct e from targets t, unnest(t.events) e where t.active and (t.scope = 'everything'
+  or (t.scope = 'repository' and t.scope_id = r.id) or (t.scope = 'organization' and t.scope_id = r.owner_id)) order by e)`;
+
+/** What a hook has to send: what the mirror follows, and what targets want beside that. Pure. */
+function unionOf(parts: readonly MirrorPart[], targets: readonly string[]): string[] {
+  if (targets.includes(EVERYTHING)) return [EVERYTHING];
+  return [...new Set([...FOLLOWED_EVENTS, ...parts.flatMap((part) => PART_EVENTS[part]), ...targets])];
+}
+
+interface Wanting {
+  mirrors: MirrorPart[];
+  targets: string[];
+}
+
+/** The events that the hook of a repository is to send, or that of the App (null), by what is mirrored and what targets want. */
+export async function wantedEvents({ db }: { db: Queries }, fullName: string | null): Promise<string[]> {
+  const rows = await db.query<Wanting>(sql`
+    select s.mirrors, ${WANTED_OF_R} as targets from repository_syncs s join repositories r on r.id = s.repository_id
+      where s.state <> 'gone' and (${fullName}::text is null or lower(r.full_name) = lower(${fullName}))`);
+  const targets = rows.flatMap((row) => row.targets);
+  return unionOf(
+    rows.flatMap(({ mirrors }) => mirrors),
+    // An App has to name each of its events on its page.
+    fullName === null ? targets.filter((event) => event !== EVERYTHING) : targets,
+  );
+}
+
+/** A hook of ours at upstream, as it was last told to be. */
+export interface Subscription {
+  repositoryId: number;
+  url: string;
+  events: readonly string[];
+}
+
+/** To be called once upstream has taken it. */
+export async function noteSubscription(
+  { db, clock }: Pick<Context, "db" | "clock">,
+  { repositoryId, url, events }: Subscription,
+): Promise<void> {
+  await db.query(sql`insert into hook_subscriptions (repository_id, url, events, asked_at)
+      values (${repositoryId}, ${url}, ${events}, ${clock.now()})
+    on conflict (repository_id) do update set url = excluded.url, events = excluded.events, asked_at = excluded.asked_at`);
+}
+
+/** Our hook there is gone by our own will, so nothing makes it again. */
+export async function forgetSubscription({ db }: Pick<Context, "db">, repositoryId: number): Promise<void> {
+  await db.query(sql`delete from hook_subscriptions where repository_id = ${repositoryId}`);
+}
+
+interface Moved extends Subscription {
+  fullName: string;
+  wanted: string[];
+}
+
+async function findMoved({ db }: Pick<Context, "db">): Promise<Moved[]> {
+  const rows = await db.query<Omit<Moved, "wanted"> & Wanting>(sql`
+    select h.repository_id::float8 as "repositoryId", h.url, h.events, r.full_name as "fullName", s.mirrors,
+        ${WANTED_OF_R} as targets
+      from hook_subscriptions h join repository_syncs s using (repository_id) join repositories r on r.id = h.repository_id
+      where s.state <> 'gone' order by h.asked_at, h.repository_id`);
+  return rows
+    .map(({ mirrors, targets, ...row }) => ({ ...row, wanted: unionOf(mirrors, targets) }))
+    .filter(({ events, wanted }) => new Set(events).symmetricDifference(new Set(wanted)).size > 0);
+}
+
+/**
+ * Widens and narrows the hooks that we registered at upstream to what the mirror and the targets want now. A hook that upstream
+ * refuses keeps its problem, is tried again later, and delays no other. Answers how many were changed.
+ * @throws QuotaSpentError, CredentialRejectedError at the end, when some have to wait
+ */
+export async function moveSubscriptions(ctx: Context, signal?: AbortSignal): Promise<number> {
+  let changed = 0;
+  const waiting = await eachAlone(ctx, await findMoved(ctx), {
+    subjectOf: ({ repositoryId }) => ({ task: "hook", key: `${repositoryId}/events`, repositoryId }),
+    signal,
+    work: async ({ repositoryId, fullName, url, wanted }) => {
+      const secret = hookSecret(ctx.config.webhookSecrets[0] ?? "", { type: "repository", id: repositoryId });
+      await placeSubscribed(ctx, { fullName, url, secret, events: wanted });
+      await noteSubscription(ctx, { repositoryId, url, events: wanted });
+      changed += 1;
+    },
+  });
+  if (waiting) throw waiting;
+  return changed;
+}
+
+/**
+ * Makes the repository's hook at upstream send these events. Targets may want what upstream does not know, or what it has for
+ * organisations alone: then it sends all that it has, so that one such wish does not keep the others from theirs.
+ * @throws UpstreamRefusedError as `placeRepositoryHook` does
+ */
+export async function placeSubscribed(
+  { upstream }: Pick<Context, "upstream">,
+  hook: Parameters<typeof placeRepositoryHook>[1],
+): Promise<{ id: number; path: string }> {
+  try {
+    return await placeRepositoryHook(upstream, hook);
+  } catch (error) {
+    const isOwn = hook.events.every((event) => OWN_EVENTS.has(event));
+    if (!(error instanceof UpstreamRefusedError) || error.status !== 422 || isOwn) throw error;
+    return await placeRepositoryHook(upstream, { ...hook, events: [EVERYTHING] });
+  }
+}
+
+const OWN_EVENTS: ReadonlySet<string> = new Set([EVERYTHING, ...FOLLOWED_EVENTS, ...Object.values(PART_EVENTS).flat()]);
