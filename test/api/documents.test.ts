@@ -41,3 +41,17 @@ test("a difference of types hides no other one", async () => {
     "differing arguments",
   );
 });
+
+test("what is remembered of documents is bounded by the length of all their texts", async () => {
+  const textOf = (one: number, length: number) =>
+    `{ node { ... on Issue { ${`a${one}: title `.repeat(length / 10)}} } }`;
+  const short = textOf(0, 100);
+  const first = await documents.read(short);
+  expect(await documents.read(short)).toBe(first);
+  for (let one = 1; one < 20; one++) await documents.read(textOf(one, 20_000));
+  expect(await documents.read(short)).not.toBe(first);
+  const long = textOf(1, 100_000);
+  const again = await documents.read(textOf(2, 100));
+  await documents.read(long);
+  expect(await documents.read(textOf(2, 100))).toBe(again);
+});

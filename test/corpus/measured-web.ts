@@ -34,16 +34,21 @@ export async function startMeasuredWeb(env: NodeJS.ProcessEnv, token: string): P
   const holds = async () => (await (await fetch(`http://127.0.0.1:${port}`, { dispatcher })).json()) as Holds;
   return {
     async ask({ name, method, path, body, headers = {} }) {
-      await holds();
-      const answer = await fetch(address + path, {
-        method,
-        headers: { "User-Agent": "test", Authorization: `Bearer ${token}`, ...headers },
-        body: body ?? null,
-        redirect: "manual",
-        dispatcher,
-      });
-      const text = await answer.text();
-      return { name, status: answer.status, text, ...(await holds()) };
+      try {
+        await holds();
+        const answer = await fetch(address + path, {
+          method,
+          headers: { "User-Agent": "test", Authorization: `Bearer ${token}`, ...headers },
+          body: body ?? null,
+          redirect: "manual",
+          dispatcher,
+        });
+        const text = await answer.text();
+        return { name, status: answer.status, text, ...(await holds()) };
+      } catch (cause) {
+        const state = web.hasExited ? `has ended: ${JSON.stringify(web.lines.slice(-20))}` : "goes on";
+        throw new Error(`No answer to ${name}; the web process ${state}`, { cause });
+      }
     },
   };
 }

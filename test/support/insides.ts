@@ -53,6 +53,8 @@ function serve(): void {
     worst = { heldMs: 0, lateMs: 0 };
     asked = turn.cpuMs;
   });
+  // The test may be silent for long.
+  server.keepAliveTimeout = 0;
   server.listen(0, "127.0.0.1", () => {
     // No type can say that a server that listens to a port has one.
     const { port } = server.address() as AddressInfo;

@@ -28,12 +28,15 @@ type Settings = Pick<
   | "rateLimitSearchAnonymous"
 >;
 
-/** What is served, for people to read: the description and GraphQL's schema as one page of HTML. Pure. */
-export function descriptionPage(
+/**
+ * What is served, for people to read: the description and GraphQL's schema as one page of HTML. Pure. In pieces, each of which
+ * is made in a few milliseconds.
+ */
+export function* descriptionPage(
   description: Description,
   schema: GraphQLSchema,
   { api, host, ...settings }: { api: string; host: string } & Settings,
-): string {
+): Iterable<string> {
   const { info } = description;
   const groups = groupsOf(description);
   const contents = [
@@ -43,7 +46,7 @@ export function descriptionPage(
     ...groups.map(({ tag, operations }) => [`rest-${tag}`, `REST: ${tag} (${operations.length})`]),
     ["graphql", "GraphQL"],
   ];
-  return `<!doctype html>
+  yield `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -66,8 +69,10 @@ ${contents.map(([id = "", title = ""]) => `<li><a href="#${escaped(id)}">${escap
 ${use(api, host)}
 ${callers(settings)}
 ${answers(settings)}
-${groups.map((group) => restGroup(group, description)).join("\n")}
-${graphql(schema)}
+`;
+  for (const group of groups) yield* restGroup(group, description);
+  yield* graphql(schema);
+  yield `
 </main>
 </body>
 </html>
@@ -161,11 +166,12 @@ function groupsOf({ tags, paths }: Description): Group[] {
     .filter(({ operations }) => operations.length > 0);
 }
 
-function restGroup({ tag, operations }: Group, description: Description): string {
-  return `<section id="rest-${escaped(tag)}">
+function* restGroup({ tag, operations }: Group, description: Description): Iterable<string> {
+  yield `<section id="rest-${escaped(tag)}">
 <h2>REST: ${escaped(tag)}</h2>
-${operations.map((one) => restOperation(one, description)).join("\n")}
-</section>`;
+`;
+  for (const one of operations) yield `${restOperation(one, description)}\n`;
+  yield "</section>\n";
 }
 
 function restOperation({ method, path, operation }: Group["operations"][number], description: Description): string {
@@ -253,7 +259,7 @@ function anchorOf(operationId: string): string {
   return operationId.replace(/[^\w-]+/g, "-");
 }
 
-function graphql(schema: GraphQLSchema): string {
+function* graphql(schema: GraphQLSchema): Iterable<string> {
   const types = Object.values(schema.getTypeMap()).filter(
     (type) => !isIntrospectionType(type) && !isSpecifiedScalarType(type),
   );
@@ -262,21 +268,20 @@ function graphql(schema: GraphQLSchema): string {
     `<details id="type-${escaped(type.name)}"${isOpen ? " open" : ""}>
 <summary><code class="path">${escaped(type.name)}</code></summary>
 ${code(printType(type))}
-</details>`;
+</details>
+`;
   const others = types.filter(({ name }) => !roots.includes(name)).sort((a, b) => (a.name < b.name ? -1 : 1));
-  return `<section id="graphql">
+  yield `<section id="graphql">
 <h2>GraphQL</h2>
 <p><code>POST /graphql</code> with <code>query</code>, <code>variables</code> and <code>operationName</code>: a strict subset of the
 service's schema, so whatever runs here runs there. It needs a token, costs points by the service's formula (ask
 <code>rateLimit</code>), and says everything of itself by introspection. Subscriptions are server-sent events
 (<code>Accept: text/event-stream</code>) and experimental; the service has none.</p>
-${types
-  .filter(({ name }) => roots.includes(name))
-  .map((type) => shown(type, true))
-  .join("\n")}
-<h3>Types</h3>
-${others.map((type) => shown(type, false)).join("\n")}
-</section>`;
+`;
+  for (const type of types) if (roots.includes(type.name)) yield shown(type, true);
+  yield "<h3>Types</h3>\n";
+  for (const type of others) yield shown(type, false);
+  yield "</section>";
 }
 
 function code(text: string): string {

@@ -42,7 +42,12 @@ export function description(
   const page = once(async () => {
     const whole = await described();
     await giveWay();
-    return descriptionPage(whole, apiSchema(), { ...config, api: ADDRESS, host: HOST });
+    let text = "";
+    for (const piece of descriptionPage(whole, apiSchema(), { ...config, api: ADDRESS, host: HOST })) {
+      text += piece;
+      await giveWay();
+    }
+    return text;
   });
   return [
     {

@@ -1,5 +1,6 @@
 /** A long list of JSON is worked on element by element: whole, it would hold the event loop for as long as it is. */
 import type { Json } from "../../json.ts";
+import { joinedBytes } from "../../operations/joining.ts";
 import type { Pace } from "../../operations/pace.ts";
 
 /** A list, or the results of a search: what stands before its elements. */
@@ -21,21 +22,12 @@ export function asBytes(text: string | Buffer): Buffer {
 }
 
 /** Texts as one, in UTF-8. */
-export async function joined(
+export function joined(
   texts: readonly (string | Buffer)[],
   { before, between, behind }: Frame,
   pace: Pace,
 ): Promise<Buffer> {
-  const parts = [before, ...texts.flatMap((text, at) => (at === 0 ? [text] : [between, text])), behind];
-  const sizes = parts.map((part) => Buffer.byteLength(part));
-  // Its memory is taken as it is filled: at once, 100 MB of it would take long.
-  const whole = Buffer.allocUnsafeSlow(sizes.reduce((sum, size) => sum + size, 0));
-  let at = 0;
-  for (const part of parts) {
-    if (pace.isOver()) await pace.turn();
-    at += typeof part === "string" ? whole.write(part, at) : part.copy(whole, at);
-  }
-  return whole;
+  return joinedBytes([before, ...texts.flatMap((text, at) => (at === 0 ? [text] : [between, text])), behind], pace);
 }
 
 /**
@@ -70,10 +62,7 @@ export function indented(json: Buffer, pace: Pace): Promise<Buffer> {
   return mapElements(
     json,
     pace,
-    (element, depth) => {
-      const text = JSON.stringify(element, null, 2).replaceAll("\n", lineAt(depth));
-      return depth === 0 ? `${text}\n` : text;
-    },
+    (element, depth) => (depth === 0 ? `${JSON.stringify(element, null, 2)}\n` : indentedBy(depth, element)),
     ({ before, behind }) => {
       const empty = JSON.stringify(JSON.parse(before + behind), null, 2);
       const at = empty.lastIndexOf("]");
@@ -85,6 +74,16 @@ export function indented(json: Buffer, pace: Pace): Promise<Buffer> {
       };
     },
   );
+}
+
+/** As it stands within so many lists, without these. To search a long text for the ends of its lines takes longer. */
+function indentedBy(depth: number, element: Json): string {
+  let nested = element;
+  for (let level = 0; level < depth; level++) nested = [nested];
+  const text = JSON.stringify(nested, null, 2);
+  // For each list a bracket and the end of its line, and on the next line the blanks.
+  const [before, behind] = depth === 1 ? ["[\n  ", "\n]"] : ["[\n  [\n    ", "\n  ]\n]"];
+  return text.slice(before.length, text.length - behind.length);
 }
 
 /** Where the comma or the bracket stands that ends the element. */

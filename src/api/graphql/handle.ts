@@ -8,6 +8,7 @@ import { findConfirmation } from "../../mirror/read/confirmations.ts";
 import { Kept } from "../../mirror/unchanged/kept.ts";
 import { Reading } from "../../mirror/unchanged/reading.ts";
 import type { Standings } from "../../mirror/unchanged/standings.ts";
+import { sendable } from "../../operations/joining.ts";
 import type { ApiContext } from "../call.ts";
 import { type Callers, sightOf, type User } from "../callers/caller.ts";
 import type { CallerQuota, QuotaFigures } from "../callers/quota.ts";
@@ -308,12 +309,13 @@ export class Graphql {
     if (call.beyond?.signal.aborted) return null;
     this.#missing.note(result.errors, progress.requestId);
     progress.freshness = await freshnessOf(ctx, call);
+    const body = await sendable(resultText(result), pace);
     if (call.met && plan && result.errors.length === 0 && plan.isKeepable) {
       const shown = [...call.shownRepositories];
-      const make = () => ({ bytes: ownBytes(resultText(result)), encoded: new Map(), points: cost.points, shown });
+      const make = () => ({ bytes: ownBytes(body), encoded: new Map(), points: cost.points, shown });
       this.#answers.keep(key, make, { shown: [...new Set([PEOPLE, ...call.met, ...shown])], before });
     }
-    return this.#reply(progress, result);
+    return this.#reply(progress, result, body);
   }
 
   async #subscribe(
@@ -350,9 +352,9 @@ export class Graphql {
   }
 
   /** What a query came to, unless a bug of ours is in it. @throws what Postgres refused */
-  #reply(progress: Progress, result: Result): Reply {
+  #reply(progress: Progress, result: Result, body: string | Buffer = resultText(result)): Reply {
     const bug = bugIn(result.errors);
-    if (!bug) return reply(progress, 200, resultText(result));
+    if (!bug) return reply(progress, 200, body);
     if (isPostgresOutage(bug.originalError)) throw bug.originalError;
     if (isPostgresCancelled(bug.originalError)) return this.#late(progress);
     const { ctx } = this.#parts;

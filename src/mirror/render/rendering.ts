@@ -1,4 +1,5 @@
 import { type Fields, type Json, parseStored } from "../../json.ts";
+import { joinedBytes } from "../../operations/joining.ts";
 import type { Pace } from "../../operations/pace.ts";
 import { CUT, type Cut, type Piece, type Reference, reference, referenceOf, takeApart } from "../store/template.ts";
 import type { Reading } from "../unchanged/reading.ts";
@@ -87,7 +88,8 @@ export async function renderList(
   }
   parts.push("]");
   const rest = Buffer.from(parts.join(""), "latin1");
-  return lists.length === 0 ? rest : Buffer.concat([...lists, rest]);
+  if (lists.length === 0) return rest;
+  return audience.pace ? joinedBytes([...lists, rest], audience.pace) : Buffer.concat([...lists, rest]);
 }
 
 /** A millisecond's work, roughly. */

@@ -5,8 +5,13 @@ import { Threads, ThreadsBusyError, TooMuchWorkError } from "../../../operations
 import { resourceLimit } from "../errors.ts";
 import { parsed, readDocument } from "./validation.ts";
 
-/** Longer documents are not remembered. */
-const MAX_REMEMBERED_CHARACTERS = 64 * 1024;
+/**
+ * The texts of all documents that are remembered. What was read of them takes 100 to 400 times as much memory, and the longest
+ * pause of the process, while its garbage is collected, grows with what stays in memory.
+ */
+const MAX_REMEMBERED_CHARACTERS = 256 * 1024;
+/** Longer documents are not remembered: some would push out all others. */
+const LONGEST_REMEMBERED = MAX_REMEMBERED_CHARACTERS / 8;
 /** Longer documents are validated by a thread: this long a one can take 10 ms, and one of 20,000 tokens a second. */
 const MAX_CHARACTERS_AT_ONCE = 4_000;
 
@@ -29,7 +34,11 @@ export function openValidation(): Threads<string, Fault[]> {
 export class Documents {
   readonly #schema: GraphQLSchema;
   readonly #validation: Threaded | null;
-  readonly #known = new LRUCache<string, DocumentNode>({ max: 500 });
+  readonly #known = new LRUCache<string, DocumentNode>({
+    maxSize: MAX_REMEMBERED_CHARACTERS,
+    maxEntrySize: LONGEST_REMEMBERED,
+    sizeCalculation: (_, text) => text.length,
+  });
   /** By the digest of their texts. */
   readonly #tooMuch = new LRUCache<string, true>({ max: 10_000 });
   /** The same text may be sent by many at once. */
@@ -47,7 +56,7 @@ export class Documents {
     if (known) return known;
     const validation = text.length > MAX_CHARACTERS_AT_ONCE ? this.#validation : null;
     const document = await (validation ? this.#readLong(text, validation) : readDocument(this.#schema, text));
-    if ("kind" in document && text.length <= MAX_REMEMBERED_CHARACTERS) this.#known.set(text, document);
+    if ("kind" in document) this.#known.set(text, document);
     return document;
   }
 

@@ -90,6 +90,21 @@ const META_FIELDS: ReadonlyMap<string, GraphQLField<unknown, unknown>> = new Map
 
 /** How many plans of one operation are kept, one for each choice of its `@skip` and `@include`. */
 const MAX_CHOICES = 16;
+/** How many fields all plans have that are kept, at some 400 bytes each: a short document may select 20,000. */
+const MAX_FIELDS = 100_000;
+
+/** Counts the fields that were planned. */
+interface Tally {
+  fields: number;
+}
+
+interface PlanParts {
+  /** Unlike that of any other plan of the process'. */
+  name: string;
+  prepared: Prepared;
+  chosen: Readonly<Record<string, boolean>>;
+  tally: Tally;
+}
 
 /** The plan of a query under one choice of what is skipped and included. */
 export class Plan {
@@ -102,14 +117,14 @@ export class Plan {
   readonly isSerial: boolean;
   readonly #name: string;
   readonly #chosen: Readonly<Record<string, boolean>>;
+  readonly #tally: Tally;
   #slots = 0;
 
-  /** @param options.name unlike that of any other plan of the process' */
   constructor(
     schema: GraphQLSchema,
     rootType: GraphQLObjectType,
     operation: OperationDefinitionNode,
-    { name, prepared, chosen }: { name: string; prepared: Prepared; chosen: Readonly<Record<string, boolean>> },
+    { name, prepared, chosen, tally }: PlanParts,
   ) {
     this.schema = schema;
     this.fragments = prepared.fragments;
@@ -117,6 +132,7 @@ export class Plan {
     this.isSerial = operation.operation === "mutation";
     this.#name = name;
     this.#chosen = chosen;
+    this.#tally = tally;
     this.root = this.#selection(rootType, [operation.selectionSet]);
   }
 
@@ -178,6 +194,7 @@ export class Plan {
     if (!definition && fieldName !== "__typename")
       throw new Error(`A document was validated with an unknown field: ${parentType}.${fieldName}`);
     const slot = this.#slots++;
+    this.#tally.fields += 1;
     const selected = { fieldNodes: nodes, fragments: this.fragments };
     // The variables of `@skip` and `@include` are the plan's own.
     const hasView =
@@ -224,7 +241,9 @@ export class Plan {
 /** Keeps the plans of documents for as long as the documents are kept. */
 export class Plans {
   readonly #schema: GraphQLSchema;
-  readonly #known = new WeakMap<OperationDefinitionNode, Planned>();
+  #known = new WeakMap<OperationDefinitionNode, Planned>();
+  /** Of the plans that are kept, as far as they were needed. */
+  #tally: Tally = { fields: 0 };
   #made = 0;
 
   constructor(schema: GraphQLSchema) {
@@ -237,6 +256,10 @@ export class Plans {
     operation: OperationDefinitionNode,
     variables: VariableValues,
   ): Plan | null {
+    if (this.#tally.fields > MAX_FIELDS) {
+      this.#known = new WeakMap();
+      this.#tally = { fields: 0 };
+    }
     let planned = this.#known.get(operation);
     if (!planned) {
       planned = prepare(definitions, operation);
@@ -259,6 +282,7 @@ export class Plans {
         name: String(this.#made++),
         prepared: planned,
         chosen,
+        tally: this.#tally,
       });
       if (planned.plans.size < MAX_CHOICES) planned.plans.set(name, plan);
     }
