@@ -15,6 +15,7 @@ export class Gather<Key, Value> {
   readonly #atOnce: number;
   readonly #most: number;
   readonly #patienceMs: number | null;
+  readonly #waitFor: (() => Promise<unknown>) | null;
   #asked: Question<Key, Value>[] = [];
   #underWay = 0;
 
@@ -23,6 +24,7 @@ export class Gather<Key, Value> {
    * @param options.atOnce how many rounds may be under way; questions that arrive meanwhile wait for the next round
    * @param options.most the most questions of a round
    * @param options.patienceMs a longer round may never end, so the next begins beside it. Null: every round ends
+   * @param options.waitFor what has to be over before the first round after a pause begins; it never fails
    */
   constructor(
     answer: (keys: Key[]) => Promise<readonly Value[]>,
@@ -30,18 +32,23 @@ export class Gather<Key, Value> {
       atOnce = 1,
       most = 500,
       patienceMs = PATIENCE_MS,
-    }: { atOnce?: number; most?: number; patienceMs?: number | null } = {},
+      waitFor = null,
+    }: { atOnce?: number; most?: number; patienceMs?: number | null; waitFor?: (() => Promise<unknown>) | null } = {},
   ) {
     this.#answer = answer;
     this.#atOnce = atOnce;
     this.#most = most;
     this.#patienceMs = patienceMs;
+    this.#waitFor = waitFor;
   }
 
   ask(key: Key): Promise<Value> {
     return new Promise((resolve, reject) => {
       this.#asked.push({ key, resolve, reject });
-      if (this.#asked.length === 1) setImmediate(() => this.#begin());
+      if (this.#asked.length > 1) return;
+      const begin = () => setImmediate(() => this.#begin());
+      if (this.#waitFor) void this.#waitFor().then(begin);
+      else begin();
     });
   }
 

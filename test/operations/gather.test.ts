@@ -56,3 +56,23 @@ test("a round takes no more questions than it may, and as many rounds run at onc
   expect(await Promise.all(asked)).toEqual([1, 2, 3, 4, 5]);
   expect(rounds).toHaveLength(3);
 });
+
+test("the first round waits for what may still bring a question", async () => {
+  const rounds: number[][] = [];
+  const ready = Promise.withResolvers<void>();
+  const gather = new Gather(
+    async (keys: number[]) => {
+      rounds.push(keys);
+      return keys;
+    },
+    { waitFor: () => ready.promise },
+  );
+  const first = gather.ask(1);
+  await nextTurn();
+  const second = gather.ask(2);
+  await nextTurn();
+  expect(rounds).toEqual([]);
+  ready.resolve();
+  expect(await Promise.all([first, second])).toEqual([1, 2]);
+  expect(rounds).toEqual([[1, 2]]);
+});

@@ -8,6 +8,7 @@ import type { WorldEvent } from "../../src/simulator/event.ts";
 import type { FaultSettings } from "../../src/simulator/faults.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { MeterReading } from "../../src/simulator/meter.ts";
+import { audit } from "../../src/sync/audit/audit.ts";
 import { backfill } from "../../src/sync/backfill/backfill.ts";
 import { catchUp, scheduleCatchUps } from "../../src/sync/catch-up/catch-up.ts";
 import { sweep } from "../../src/sync/catch-up/sweep.ts";
@@ -38,6 +39,8 @@ interface Organisation {
   applied(): Promise<{ all: number; aboutPulls: number }>;
   /** Lets time pass; then what is due is done, as workers and the scheduler do it. */
   pass(ms: number): Promise<void>;
+  /** Audits every repository, as once in a while, and answers how many fields were not upstream's before. */
+  audit(): Promise<number>;
   /** How many marks are left. */
   doubts(): Promise<number>;
   /** What the catch-ups and sweeps cost that the schedule asked for. */
@@ -142,6 +145,20 @@ async function openOrganisation(faults: FaultSettings): Promise<Organisation> {
   await copy();
   await world.listen(...names);
   const doubts = () => ctx.db.count(sql`select from refresh_marks`);
+  const differences = async () => {
+    const all: string[] = [];
+    for (const one of repositories) {
+      const { differences } = await compare(
+        ctx,
+        simulator,
+        simulator.world.fullName(one),
+        // A new contributor becomes one in everything that they ever wrote, and no question of this test shows that.
+        (_kind, path) => path === "author_association",
+      );
+      all.push(...differences);
+    }
+    return all;
+  };
   while ((await doubts()) > 0) await pass(30 * SECOND);
   for (let minute = 0; minute < 10; minute++) await pass(MINUTE);
   // A new hour, so that the first copy is not paid for out of it.
@@ -155,26 +172,18 @@ async function openOrganisation(faults: FaultSettings): Promise<Organisation> {
     upkeep,
     pass,
     doubts,
+    audit: async () => {
+      const wrong = (await differences()).length;
+      for (const { id } of repositories) await persist(() => audit(ctx, { repositoryId: id, repair: true, signal }));
+      return wrong;
+    },
     applied: async () => {
       const [row] = await ctx.db.query<{ all: number; aboutPulls: number }>(sql`
         select count(*)::int as all, count(*) filter (where event like 'pull_request%')::int as "aboutPulls"
           from deliveries where status = 'applied'`);
       return row ?? { all: 0, aboutPulls: 0 };
     },
-    differences: async () => {
-      const all: string[] = [];
-      for (const one of repositories) {
-        const { differences } = await compare(
-          ctx,
-          simulator,
-          simulator.world.fullName(one),
-          // A new contributor becomes one in everything that they ever wrote, and no question of this test shows that.
-          (_kind, path) => path === "author_association",
-        );
-        all.push(...differences);
-      }
-      return all;
-    },
+    differences,
   };
 }
 
@@ -235,11 +244,11 @@ test.skipIf(!wantsHour)(
 );
 
 test.each([
-  { weather: "calm", faults: { lagMs: LAG_MS } },
-  { weather: "5 % lost", faults: { lagMs: LAG_MS, seed: 3, webhooks: { drop: 0.05 } } },
+  { weather: "calm", faults: { lagMs: LAG_MS }, isLossy: false },
+  { weather: "5 % lost", faults: { lagMs: LAG_MS, seed: 3, webhooks: { drop: 0.05 } }, isLossy: true },
 ])(
   "a lively hour of an organisation, $weather: next to nothing is asked because of deliveries, and every change is exact",
-  async ({ weather, faults }) => {
+  async ({ weather, faults, isLossy }) => {
     const organisation = await openOrganisation(faults);
     await using world = organisation.world;
     const { simulator } = world;
@@ -269,6 +278,8 @@ test.each([
     for (let interval = 0; interval < 2; interval++) await organisation.pass(5 * MINUTE);
     for (let wait = 30 * SECOND; (await organisation.doubts()) > 0 && wait < HOUR; wait *= 2)
       await organisation.pass(wait);
+    // Nobody tells of a deletion whose webhook was lost, and a count that fits hides it: an audit finds it.
+    const leftToAudits = isLossy ? await organisation.audit() : 0;
     const differences = await organisation.differences();
     printFigures("delivery-cost", {
       weather,
@@ -280,12 +291,13 @@ test.each([
       pointsPerDelivery: because.points / all,
       limited: reading.primaryLimited + reading.secondaryLimited,
       routes: routesOf(reading),
+      leftToAudits,
       differences: differences.length,
     });
     expect(differences).toEqual([]);
     expect(reading.primaryLimited + reading.secondaryLimited).toBe(0);
     // A minute is too short to gather much in.
-    const most = wantsHour ? 0.02 : 0.1;
+    const most = wantsHour ? 0.02 : 0.05;
     expect(because.rest / all).toBeLessThanOrEqual(most);
     expect(because.points / all).toBeLessThanOrEqual(most);
   },

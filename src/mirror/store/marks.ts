@@ -17,11 +17,13 @@ export interface Mark extends MarkKey {
   /** The newest reason to ask; only a read that begins later, by more than upstream's replicas lag, settles it. */
   askedAt: Date;
   notBefore: Date;
+  /** The keys of the resource that are in doubt. Without: anything of it may be. */
+  keys?: readonly string[] | null;
 }
 
 /** A `Mark`, of a row `m` of `refresh_marks`. */
 export const MARK_COLUMNS = sql`m.kind, m.repository_id::float8 as "repositoryId", m.key::float8 as key,
-  m.asked_at as "askedAt", m.not_before as "notBefore"`;
+  m.asked_at as "askedAt", m.not_before as "notBefore", case when m.keys_at >= m.asked_at then m.keys end as keys`;
 
 /** The time after which every replica shows what was true at `moment`. */
 export function afterLag(moment: Date): Date {
@@ -32,7 +34,7 @@ export function afterLag(moment: Date): Date {
 export function marksForTies(merged: Merged[], askedAt: Date): Mark[] {
   return merged
     .filter(({ outcome }) => outcome === "tied")
-    .map(({ kind, repositoryId, key }) => ({ kind, repositoryId, key, askedAt, notBefore: askedAt }));
+    .map(({ kind, repositoryId, key, tied }) => ({ kind, repositoryId, key, askedAt, notBefore: askedAt, keys: tied }));
 }
 
 /** How long upstream is given to work out whether a pull request can be merged before it is asked again. */
@@ -88,25 +90,29 @@ export async function storeMarks(db: Queries, marks: readonly Mark[]): Promise<v
     db,
     marks,
     (x) => sql`
-      insert into refresh_marks (kind, repository_id, key, asked_at, not_before)
-        select distinct on (kind, r, k) kind, r, k, a, n from ${x} order by kind, r, k, n
+      insert into refresh_marks as m (kind, repository_id, key, asked_at, not_before, keys, keys_at)
+        select distinct on (kind, r, k) kind, r, k, a, n, s, a from ${x} order by kind, r, k, s nulls first, n
         on conflict (kind, repository_id, key) do update
-          set asked_at = greatest(refresh_marks.asked_at, excluded.asked_at),
-            not_before = least(refresh_marks.not_before, excluded.not_before)`,
+          set asked_at = greatest(m.asked_at, excluded.asked_at),
+            not_before = least(m.not_before, excluded.not_before),
+            keys = case when m.keys_at >= m.asked_at and m.keys is not null and excluded.keys is not null
+              then array(select distinct unnest(m.keys || excluded.keys)) end,
+            keys_at = greatest(m.asked_at, excluded.asked_at)`,
   );
 }
 
 /** Runs a statement with the marks as its table `x`: kind, repository, key, and when they were asked and are due. Does nothing without any. */
 export async function withMarks(db: Queries, marks: readonly Mark[], statement: (x: Sql) => Sql): Promise<void> {
   if (marks.length === 0) return;
-  const rows = marks.map(({ kind, repositoryId, key, askedAt, notBefore }) => ({
+  const rows = marks.map(({ kind, repositoryId, key, askedAt, notBefore, keys }) => ({
     kind,
     r: repositoryId,
     k: key,
     a: askedAt,
     n: notBefore,
+    s: keys ?? null,
   }));
   const x = sql`json_to_recordset(${JSON.stringify(rows)}::json)
-    as x(kind text, r bigint, k bigint, a timestamptz, n timestamptz)`;
+    as x(kind text, r bigint, k bigint, a timestamptz, n timestamptz, s text[])`;
   await db.prepared(statement(x));
 }

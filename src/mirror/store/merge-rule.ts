@@ -51,12 +51,12 @@ export interface Stored {
 /**
  * - merged: `next` holds something new and is to be stored.
  * - known: the stored row says the same or something newer.
- * - tied: the two contradict each other and only upstream can tell; `next` may still hold other new keys.
+ * - tied: the two contradict each other in `keys` and only upstream can tell; `next` may still hold other new keys.
  */
 export type Folded =
   | { outcome: "merged"; next: Stored }
   | { outcome: "known" }
-  | { outcome: "tied"; next: Stored | null };
+  | { outcome: "tied"; next: Stored | null; keys: readonly string[] };
 
 /** A read may be answered by a replica that is this much behind a delivery. GitHub's replicas were seen 1-10 s late. */
 export const REPLICA_LAG_MS = 10_000;
@@ -89,6 +89,9 @@ export const VOLATILE: ReadonlySet<string> = new Set([
   "forks",
   "size",
 ]);
+
+/** Keys that depend on who asks. A payload shows them as to a stranger, so it contradicts no read. */
+const VIEWERS: ReadonlySet<string> = new Set(["user_view_type"]);
 
 /** Keys of a pull request that upstream works out only when it is asked. So two reads may differ though nothing has changed. */
 export const MERGEABILITY: ReadonlySet<string> = new Set([
@@ -149,7 +152,7 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
   const isNewer = tellsTime(seen) && order(seen, stored.stamp) === "newer";
   const stamp = isNewer ? seen.stamp : stored.stamp;
   let hasChanged = false;
-  let isTied = false;
+  const tied: string[] = [];
   const isAllThereIs = seen.extent === "single" || hasBecomePull(stored, seen);
 
   if (isNewer) {
@@ -173,7 +176,7 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
     const wins = verdict === "newer" || (verdict === "tied" && !isSame && isLater && isShown);
     const isInDoubt =
       verdict === "tied" || (key in stored.fields && mayLagBehind(seen, known) && !MERGEABILITY.has(key));
-    if (isInDoubt && !isSame && !VOLATILE.has(key)) isTied = true;
+    if (isInDoubt && !isSame && !VOLATILE.has(key) && !VIEWERS.has(key)) tied.push(key);
     // Webhooks embed shared resources with fewer keys than reads; the shape that upstream serves is that of a read.
     const isShapeKnown = wins || (verdict === "tied" && !known.read);
     const isReshaped =
@@ -195,7 +198,7 @@ function foldKeys(stored: Stored, seen: Observation): Folded {
   }
 
   const next: Stored = { fields, stamp, keyStamps, deletedAt: null };
-  if (isTied) return { outcome: "tied", next: hasChanged ? next : null };
+  if (tied.length > 0) return { outcome: "tied", next: hasChanged ? next : null, keys: tied };
   return hasChanged ? { outcome: "merged", next } : { outcome: "known" };
 }
 

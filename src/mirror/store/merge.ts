@@ -10,6 +10,8 @@ import { type Known, type KnownRow, knownOf, layoutFor, type Row, recordset, sel
 
 export interface Merged extends ResourceKey {
   outcome: Folded["outcome"];
+  /** Of a tied one: the keys that contradict each other. */
+  tied: readonly string[];
   /** What is stored of it now; undefined where there is nothing. */
   stored: Stored | undefined;
 }
@@ -80,8 +82,13 @@ function foldKnown(
     const rows: Row[] = [];
     for (const [key, group] of groups.get(resource.kind) ?? []) {
       const before = known.get(resource.kind)?.get(key);
-      const { outcome, next } = foldAll(before?.stored, group);
-      merged.set(`${resource.kind} ${key}`, { ...identity(first(group)), outcome, stored: next ?? before?.stored });
+      const { outcome, next, tied } = foldAll(before?.stored, group);
+      merged.set(`${resource.kind} ${key}`, {
+        ...identity(first(group)),
+        outcome,
+        tied,
+        stored: next ?? before?.stored,
+      });
       if (next) rows.push({ key, seen: first(group), group, stored: next, before });
     }
     return { resource, rows };
@@ -127,15 +134,20 @@ async function takeRows(
   };
 }
 
-function foldAll(stored: Stored | undefined, group: Seen[]): { outcome: Folded["outcome"]; next: Stored | null } {
+function foldAll(
+  stored: Stored | undefined,
+  group: Seen[],
+): Pick<Merged, "outcome" | "tied"> & { next: Stored | null } {
   let current = stored;
+  const tied = new Set<string>();
   let outcome: Folded["outcome"] = "known";
   for (const seen of group) {
     const folded = fold(current, seen);
     if (folded.outcome !== "known") outcome = outcome === "tied" ? "tied" : folded.outcome;
+    if (folded.outcome === "tied") for (const key of folded.keys) tied.add(key);
     if (folded.outcome !== "known" && folded.next) current = folded.next;
   }
-  return { outcome, next: current === stored ? null : (current ?? null) };
+  return { outcome, tied: [...tied], next: current === stored ? null : (current ?? null) };
 }
 
 function groupByKind<One extends ResourceKey>(seen: readonly One[]): Map<Kind, Groups<One>> {

@@ -211,8 +211,8 @@ function deletionMark(id: number, askedAt: Date): Mark {
   return { kind: "repository", repositoryId: 0, key: id, askedAt, notBefore: askedAt };
 }
 
-function askedSince(askedAt: Date, { kind, repositoryId, key }: MarkKey): Mark {
-  return { kind, repositoryId, key, askedAt, notBefore: nextRound(askedAt, REPLICA_LAG_MS) };
+function askedSince(askedAt: Date, { kind, repositoryId, key, keys }: MarkKey & Pick<Mark, "keys">): Mark {
+  return { kind, repositoryId, key, keys: keys ?? null, askedAt, notBefore: nextRound(askedAt, REPLICA_LAG_MS) };
 }
 
 /** Asks for what is to be mirrored at once; the scheduler asks within a minute anyway. */

@@ -100,7 +100,7 @@ function withField({ seen, shapes }: Observed, kind: Seen["kind"], key: string, 
 }
 
 /** Upstream works it out only once it is asked; until then it is unknown, which REST spells null. */
-function mergeabilityView({
+export function mergeabilityView({
   number,
   state,
   mergeable,

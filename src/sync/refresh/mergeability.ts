@@ -3,14 +3,13 @@ import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { IS_MERGEABILITY_UNKNOWN, MARK_COLUMNS, type Mark, nextRound } from "../../mirror/store/marks.ts";
 import { mergeObserved } from "../../mirror/store/merge.ts";
-import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { RemovedError, whileMirrored } from "../following/while-mirrored.ts";
 import { rests } from "../problems/problems.ts";
-import { graphqlOrRest } from "../reads/beyond-graphql.ts";
 import { type Mergeability, PullsNotShownError } from "../reads/graphql-pulls.ts";
 import { fetchAndStoreMergeability } from "../reads/mergeability.ts";
-import { MERGEABILITY_FIELDS, observeMergeability } from "../reads/pull-observations.ts";
+import { observeMergeability } from "../reads/pull-observations.ts";
 import { enqueueMarks, postponeMarks, settleMarks } from "./marks.ts";
+import type { NodeQuestions } from "./node-questions.ts";
 
 /** Upstream never computes some. After this long since the last reason to ask, we stop until the next reason. */
 const PATIENCE_MS = 5 * 60_000;
@@ -28,33 +27,19 @@ const MOST_OF_ONE = 100;
  *
  * Marks become due at common moments. The first job of such a moment takes them all, and the others find nothing to do.
  */
-export async function refreshMergeability(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
+export async function refreshMergeability(
+  ctx: Context,
+  nodes: NodeQuestions,
+  repositoryId: number,
+): Promise<"merged" | "kept" | "unknown"> {
   const startedAt = ctx.clock.now();
-  const taken = await takeDue(ctx, startedAt);
+  const { taken, open, gone, unknown } = await nodes.prepare(() => prepare(ctx, startedAt));
   const mark = taken.find((one) => one.repositoryId === repositoryId);
   if (!mark) return "kept";
   const byId = new Map(taken.map((one) => [one.repositoryId, one]));
-  const gone: Mark[] = [];
-  const open: MirroredRepository[] = [];
-  await Promise.all(
-    taken.map(async (one) => {
-      const repository = await ctx.reads.repository(one.repositoryId);
-      if (repository && repository.state !== "gone") open.push(repository);
-      else gone.push(one);
-    }),
-  );
-  await settleMarks(ctx.db, gone);
-  const unknown = await findUnknown(ctx, open);
   const alone = open.filter(({ id }) => (unknown.get(id)?.length ?? 0) > MOST_OF_ONE);
   const together = open.filter((one) => !alone.includes(one));
-  for (const ids of await ctx.upstream.groups(together.map(({ id }) => id)))
-    alone.push(
-      ...(await askTogether(
-        ctx,
-        together.filter(({ id }) => ids.includes(id)),
-        unknown,
-      )),
-    );
+  alone.push(...(await askTogether(ctx, nodes, together, unknown)));
   const failed = new Set<number>();
   // Its own first: what fails is told of the repository that the job is about. Another's mark stays taken, and its own job tells.
   for (const repository of alone.sort((a, b) => Number(b.id === repositoryId) - Number(a.id === repositoryId))) {
@@ -79,6 +64,22 @@ export async function refreshMergeability(ctx: Context, repositoryId: number): P
   await enqueueMarks(ctx, postponed);
   if (gone.includes(mark)) return "unknown";
   return isOver(mark) ? "merged" : "kept";
+}
+
+/** What is due, and what there is to ask. */
+async function prepare(ctx: Context, now: Date) {
+  const taken = await takeDue(ctx, now);
+  const gone: Mark[] = [];
+  const open: MirroredRepository[] = [];
+  await Promise.all(
+    taken.map(async (one) => {
+      const repository = await ctx.reads.repository(one.repositoryId);
+      if (repository && repository.state !== "gone") open.push(repository);
+      else gone.push(one);
+    }),
+  );
+  await settleMarks(ctx.db, gone);
+  return { taken, open, gone, unknown: await findUnknown(ctx, open) };
 }
 
 /** Of two jobs that do this at once, one takes each mark. What is left alone for a while is left out. */
@@ -112,92 +113,46 @@ async function findUnknown(
   return Map.groupBy(rows, ({ repositoryId }) => repositoryId);
 }
 
-/** GitHub docs: `nodes` takes a hundred ids; without connections a query is a point, however many of them it has. */
-const IDS_A_FIELD = 100;
-/** So many pull requests at once were never too heavy. */
-const PULLS_A_QUERY = 250;
-
-/** Asks about all of these with one credential. Answers the repositories that have to be asked about alone. */
+/** Asks about all of these with one question. Answers the repositories that have to be asked about alone. */
 async function askTogether(
   ctx: Context,
+  nodes: NodeQuestions,
   repositories: readonly MirroredRepository[],
   unknown: ReadonlyMap<number, readonly Unknown[]>,
 ): Promise<MirroredRepository[]> {
   const alone: MirroredRepository[] = [];
-  const asked = repositories.flatMap((repository): Asked[] =>
-    (unknown.get(repository.id) ?? []).map(({ nodeId }) => ({ repository, nodeId })),
-  );
-  for (let start = 0; start < asked.length; start += PULLS_A_QUERY) {
-    const some = asked.slice(start, start + PULLS_A_QUERY);
-    const of = [...new Set(some.map(({ repository }) => repository))];
-    alone.push(
-      ...(await graphqlOrRest(
-        ctx,
-        () => askSome(ctx, of, some),
-        async () => of,
-      )),
-    );
-  }
-  return [...new Set(alone)];
-}
-
-interface Asked {
-  repository: MirroredRepository;
-  nodeId: string | null;
-}
-
-/** The same in one query. */
-async function askSome(
-  ctx: Context,
-  repositories: readonly MirroredRepository[],
-  asked: readonly Asked[],
-): Promise<readonly MirroredRepository[]> {
-  const ids = asked.flatMap(({ nodeId }) => nodeId ?? []);
-  if (ids.length < asked.length) return repositories;
-  const { pulls, seenAt, unclear } = await readPulls(ctx, repositories[0], ids);
-  // A null may mean "not allowed" as well as "none": asked about alone, each repository answers for itself.
-  if (unclear) return repositories;
-  for (const repository of repositories) {
-    const own = pulls.filter((pull) => pull.repository.databaseId === repository.id);
-    try {
-      await whileMirrored(ctx, repository, (tx) =>
-        mergeObserved(tx, observeMergeability(ctx, repository, own, seenAt)),
+  await Promise.all(
+    repositories.map(async (repository) => {
+      const answers = await Promise.all(
+        (unknown.get(repository.id) ?? []).map(({ nodeId }) =>
+          nodeId === null ? "unclear" : nodes.ask({ repositoryId: repository.id, nodeId, about: "mergeability" }),
+        ),
       );
-    } catch (error) {
-      // Its mark goes with it.
-      if (!(error instanceof RemovedError)) throw error;
-    }
-  }
-  return [];
+      // A null may mean "not allowed" as well as "none": asked about alone, the repository answers for itself.
+      if (answers.includes("unclear")) return void alone.push(repository);
+      const shown = answers.filter((answer) => typeof answer === "object");
+      // Asked about together, they are answered at one time; the earliest is right for all.
+      const seenAt = new Date(Math.min(...shown.map((answer) => answer.seenAt.getTime())));
+      // One that was transferred answers for another repository. `nodes` was asked for these fields.
+      const own = shown
+        .map(({ node }) => node as unknown as PullNode)
+        .filter((pull) => pull.repository?.databaseId === repository.id);
+      if (own.length === 0) return;
+      try {
+        await whileMirrored(ctx, repository, (tx) =>
+          mergeObserved(tx, observeMergeability(ctx, repository, own, seenAt)),
+        );
+      } catch (error) {
+        // Its mark goes with it.
+        if (!(error instanceof RemovedError)) throw error;
+      }
+    }),
+  );
+  return alone;
 }
 
 interface PullNode extends Mergeability {
-  repository: { databaseId: number };
-}
-
-/** `unclear`: some are null for another reason than that they are gone. */
-async function readPulls(
-  ctx: Context,
-  first: MirroredRepository | undefined,
-  ids: readonly string[],
-): Promise<{ pulls: PullNode[]; seenAt: Date; unclear: boolean }> {
-  const groups = Array.from({ length: Math.ceil(ids.length / IDS_A_FIELD) }, (_, at) =>
-    ids.slice(at * IDS_A_FIELD, (at + 1) * IDS_A_FIELD),
-  );
-  const document = `query(${groups.map((_, at) => `$i${at}: [ID!]!`).join(", ")}) { ${RATE_LIMIT}
-    ${groups.map((_, at) => `n${at}: nodes(ids: $i${at}) { ... on PullRequest { repository { databaseId } ${MERGEABILITY_FIELDS} } }`).join("\n")} }`;
-  const variables = Object.fromEntries(groups.map((group, at) => [`i${at}`, group]));
-  const { data, errors, seenAt } = await ctx.upstream.graphql<Record<string, (PullNode | null)[] | null>>(
-    document,
-    variables,
-    { priority: "refresh", ...(first ? { repository: first.id } : {}) },
-  );
-  const pulls = groups.flatMap((_, at) => data[`n${at}`] ?? []).filter((one) => one?.repository !== undefined);
-  return {
-    pulls: pulls.filter((one) => one !== null),
-    seenAt,
-    unclear: errors.some(({ type }) => type !== "NOT_FOUND"),
-  };
+  repository?: { databaseId: number };
 }
 
 /** False: upstream does not show its pull requests. Catch-ups and audits find out why, and give a new reason to ask. */

@@ -1,3 +1,4 @@
+import { sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
@@ -12,7 +13,7 @@ import {
 import { findStored, mergeObserved } from "../../mirror/store/merge.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
 import { joinObserved, type Observed, type Seen } from "../../mirror/store/observation.ts";
-import type { ResourceKey } from "../../mirror/store/resource.ts";
+import { type ResourceKey, resourceOf } from "../../mirror/store/resource.ts";
 import { Batches } from "../../operations/batches.ts";
 import { Gather } from "../../operations/gather.ts";
 import { enqueueCatchUp } from "../../queues/enqueue.ts";
@@ -26,9 +27,10 @@ import { failAlone } from "../problems/isolated.ts";
 import { endProblem, findProblems, nameOf, type Problem, type Subject, tryAgain } from "../problems/problems.ts";
 import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
 import { pathOf, readAnew } from "../reads/read-anew.ts";
-import { GoneNodes } from "./gone-nodes.ts";
 import { enqueueMarks, lockMarks, postponeMarks, settleMarks } from "./marks.ts";
 import { refreshMergeability } from "./mergeability.ts";
+import { type NodeQuestion, NodeQuestions } from "./node-questions.ts";
+import { observeValues } from "./node-values.ts";
 
 /** "unknown": the mirror does not know where to ask; "kept": upstream says nothing from which anything could be concluded. */
 type Outcome = "merged" | "deleted" | "kept" | "unknown";
@@ -52,7 +54,7 @@ export class Refreshes {
   readonly #ctx: Context;
   readonly #stores: Batches<Refreshed, "stored">;
   readonly #problems: Gather<MarkKey, Troubles>;
-  readonly #gone: GoneNodes;
+  readonly #nodes: NodeQuestions;
 
   constructor(ctx: Context) {
     this.#ctx = ctx;
@@ -60,7 +62,7 @@ export class Refreshes {
       await enqueueMarks(ctx, await store(ctx, batch));
       return batch.map(() => "stored");
     });
-    this.#gone = new GoneNodes(ctx);
+    this.#nodes = new NodeQuestions(ctx);
     this.#problems = new Gather((keys) => findTroubles(ctx, keys));
   }
 
@@ -74,7 +76,7 @@ export class Refreshes {
         ? await this.#refreshResource(wanted)
         : wanted.kind === "checks"
           ? await refreshChecks(ctx, wanted.repositoryId)
-          : await refreshMergeability(ctx, wanted.repositoryId);
+          : await refreshMergeability(ctx, this.#nodes, wanted.repositoryId);
       for (const { subject, problem } of [own, whole]) if (problem) await endProblem(ctx, subject, problem);
       return outcome;
     } catch (error) {
@@ -97,20 +99,31 @@ export class Refreshes {
   async #refreshResource(wanted: ResourceKey): Promise<Outcome> {
     const ctx = this.#ctx;
     const repositoryId = wanted.kind === "repository" ? wanted.key : wanted.repositoryId;
-    const [mark, known] = await Promise.all([
-      ctx.reads.mark(wanted),
-      repositoryId === 0 ? null : ctx.reads.repository(repositoryId),
-    ]);
+    const { mark, known, path, question } = await this.#nodes.prepare(async () => {
+      const [mark, known] = await Promise.all([
+        ctx.reads.mark(wanted),
+        repositoryId === 0 ? null : ctx.reads.repository(repositoryId),
+      ]);
+      const path = known?.state === "gone" ? null : await pathOf(ctx, wanted);
+      return { mark, known, path, question: path === null ? null : await questionOf(ctx, wanted, mark) };
+    });
     const repository = wanted.kind === "repository" ? null : known;
-    const path = known?.state === "gone" ? null : await pathOf(ctx, wanted);
     if (path === null) {
       if (mark) await settleMarks(ctx.db, [mark]);
       return "unknown";
     }
     const startedAt = ctx.clock.now();
-    if (await this.#gone.isGone(wanted)) {
+    const answer = question ? await this.#nodes.ask(question) : "unclear";
+    if (answer === "gone" && question?.about === "existence") {
       await this.#stores.add({ observed: joinObserved([]), mark, startedAt });
       return "deleted";
+    }
+    if (repository && mark?.keys && typeof answer === "object" && question?.about === "values") {
+      const observed = observeValues(ctx, repository, wanted, { ...answer, inDoubt: mark.keys });
+      if (observed) {
+        await this.#stores.add({ observed, mark, startedAt });
+        return "merged";
+      }
     }
     const { observed, outcome, isAbsent, missing } = await readAnew(ctx, wanted, repository, path, "refresh");
     if (missing !== undefined) await endOrPause(ctx, wanted.key, { from: ["live", "paused"], problem: missing });
@@ -159,6 +172,25 @@ async function findTroubles(ctx: Context, keys: readonly MarkKey[]): Promise<Tro
   );
   const troubleOf = (subject: Subject) => ({ subject, problem: problems.get(nameOf(subject)) ?? null });
   return subjects.map(({ own, whole }) => ({ own: troubleOf(own), whole: troubleOf(whole) }));
+}
+
+/**
+ * What GraphQL can be asked for, together with all others: whether it shows what was said to be deleted, and the values of which
+ * two observations contradict each other. Null: REST alone tells.
+ */
+async function questionOf(
+  { db }: Pick<Context, "db">,
+  { kind, repositoryId, key }: ResourceKey,
+  mark: Mark | null,
+): Promise<NodeQuestion | null> {
+  if (repositoryId === 0) return null;
+  const { table, keyColumn } = resourceOf(kind);
+  const [row] = await db.query<{ nodeId: string | null; isDeleted: boolean }>(sql`
+    select node_id as "nodeId", deleted_at is not null as "isDeleted" from ${sql.identifier(table.name)}
+      where repository_id = ${repositoryId} and ${sql.identifier(keyColumn)} = ${key}`);
+  if (!row?.nodeId) return null;
+  if (row.isDeleted) return { repositoryId, nodeId: row.nodeId, about: "existence" };
+  return mark?.keys ? { repositoryId, nodeId: row.nodeId, about: "values" } : null;
 }
 
 function isResource(wanted: MarkKey): wanted is ResourceKey {

@@ -1,0 +1,134 @@
+import type { Context } from "../../context.ts";
+import { isObject, type Json } from "../../json.ts";
+import { Gather } from "../../operations/gather.ts";
+import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
+import { graphqlOrRest } from "../reads/beyond-graphql.ts";
+import { MERGEABILITY_FIELDS } from "../reads/pull-observations.ts";
+import { VALUES } from "./node-values.ts";
+
+/**
+ * - existence: whether upstream still shows what a webhook said to be deleted.
+ * - mergeability: whether a pull request can be merged.
+ * - values: the keys that contradictions are mostly about.
+ */
+type About = "existence" | "mergeability" | "values";
+
+/** Something about one resource of a repository. */
+export interface NodeQuestion {
+  repositoryId: number;
+  nodeId: string;
+  about: About;
+}
+
+/** "gone": upstream knows nothing of this id. "unclear": GraphQL does not say, or not all of it. */
+export type NodeAnswer = { node: Record<string, Json>; seenAt: Date } | "gone" | "unclear";
+
+const SELECTIONS: Readonly<Record<About, string>> = {
+  existence: "__typename",
+  mergeability: `... on PullRequest { repository { databaseId } ${MERGEABILITY_FIELDS} }`,
+  values: VALUES,
+};
+
+/** GitHub docs: `nodes` takes a hundred ids. */
+const IDS_A_FIELD = 100;
+/** Without pages of connections a query is a point, and so many pull requests at once were never too heavy. */
+const IDS_A_QUERY = 250;
+/** Questions that keep coming are not waited for without end. */
+const TURNS = 10;
+
+/**
+ * Asks upstream about single resources by their global ids: what is asked at one time is one query, for a point, whatever it is
+ * about. Marks become due at common moments, so that they meet here.
+ */
+export class NodeQuestions {
+  readonly #preparing = new Set<Promise<unknown>>();
+  readonly #gather: Gather<NodeQuestion, NodeAnswer>;
+
+  constructor(ctx: Pick<Context, "db" | "clock" | "log" | "upstream">) {
+    this.#gather = new Gather((asked) => answerAll(ctx, asked), {
+      most: 4 * IDS_A_QUERY,
+      patienceMs: null,
+      waitFor: () => this.#prepared(),
+    });
+  }
+
+  /** Finds out whether there is a question. Questions that are found meanwhile wait for this one. */
+  async prepare<Value>(work: () => Promise<Value>): Promise<Value> {
+    const working = work();
+    this.#preparing.add(working);
+    try {
+      return await working;
+    } finally {
+      this.#preparing.delete(working);
+    }
+  }
+
+  ask(question: NodeQuestion): Promise<NodeAnswer> {
+    return this.#gather.ask(question);
+  }
+
+  async #prepared(): Promise<void> {
+    for (let turn = 0; turn < TURNS && this.#preparing.size > 0; turn++) await Promise.allSettled(this.#preparing);
+  }
+}
+
+async function answerAll(
+  ctx: Pick<Context, "db" | "clock" | "log" | "upstream">,
+  asked: readonly NodeQuestion[],
+): Promise<NodeAnswer[]> {
+  const answers = new Map<NodeQuestion, NodeAnswer>();
+  for (const ids of await ctx.upstream.groups([...new Set(asked.map(({ repositoryId }) => repositoryId))])) {
+    const own = asked.filter(({ repositoryId }) => ids.includes(repositoryId));
+    for (let start = 0; start < own.length; start += IDS_A_QUERY) {
+      const some = own.slice(start, start + IDS_A_QUERY);
+      const told = await graphqlOrRest(
+        ctx,
+        () => query(ctx, some),
+        async () => some.map((): NodeAnswer => "unclear"),
+      );
+      for (const [at, question] of some.entries()) answers.set(question, told[at] ?? "unclear");
+    }
+  }
+  return asked.map((question) => answers.get(question) ?? "unclear");
+}
+
+/** A list of ids in a query, under its alias. */
+interface Field {
+  alias: string;
+  about: About;
+  questions: readonly NodeQuestion[];
+}
+
+async function query({ upstream }: Pick<Context, "upstream">, asked: readonly NodeQuestion[]): Promise<NodeAnswer[]> {
+  const fields = fieldsOf(asked);
+  const declared = fields.map(({ alias }) => `$${alias}: [ID!]!`).join(", ");
+  const document = `query(${declared}) { ${RATE_LIMIT}
+    ${fields.map(({ alias, about }) => `${alias}: nodes(ids: $${alias}) { ${SELECTIONS[about]} }`).join("\n")} }`;
+  const variables = Object.fromEntries(
+    fields.map(({ alias, questions }) => [alias, questions.map(({ nodeId }) => nodeId)]),
+  );
+  const { data, errors, seenAt } = await upstream.graphql<Record<string, Json[] | null>>(document, variables, {
+    priority: "refresh",
+    ...(asked[0] ? { repository: asked[0].repositoryId } : {}),
+  });
+  const answers = new Map<NodeQuestion, NodeAnswer>();
+  for (const { alias, questions } of fields)
+    for (const [at, question] of questions.entries()) {
+      const node = data[alias]?.[at];
+      const faults = errors.filter(({ path }) => path[0] === alias && (path[1] === at || path[1] === undefined));
+      // A null without this error may mean that we may not see it.
+      const isGone = node === null && faults.length > 0 && faults.every(({ type }) => type === "NOT_FOUND");
+      answers.set(question, isGone ? "gone" : isObject(node) && faults.length === 0 ? { node, seenAt } : "unclear");
+    }
+  return asked.map((question) => answers.get(question) ?? "unclear");
+}
+
+function fieldsOf(asked: readonly NodeQuestion[]): Field[] {
+  return [...Map.groupBy(asked, ({ about }) => about)].flatMap(([about, questions]) =>
+    Array.from({ length: Math.ceil(questions.length / IDS_A_FIELD) }, (_, at) => ({
+      alias: `${about}${at}`,
+      about,
+      questions: questions.slice(at * IDS_A_FIELD, (at + 1) * IDS_A_FIELD),
+    })),
+  );
+}

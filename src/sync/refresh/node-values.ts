@@ -1,0 +1,120 @@
+import type { Context } from "../../context.ts";
+import { type Fields, type Json, objectOf, textOf } from "../../json.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { joinObserved, type Observed } from "../../mirror/store/observation.ts";
+import type { ResourceKey } from "../../mirror/store/resource.ts";
+import { strip } from "../../mirror/store/template.ts";
+import type { Mergeability } from "../reads/graphql-pulls.ts";
+import { sightingOf } from "../reads/pages.ts";
+import { MERGEABILITY_FIELDS, mergeabilityView } from "../reads/pull-observations.ts";
+
+const DISCUSSED =
+  "title body state locked activeLockReason closedAt updatedAt authorAssociation comments { totalCount }";
+
+/** What contradictions are mostly about, as far as GraphQL shows it without a page of a connection: so it is a point for all. */
+export const VALUES = `__typename
+  ... on Issue { ${DISCUSSED} stateReason(enableDuplicate: true) }
+  ... on PullRequest { ${DISCUSSED} ${MERGEABILITY_FIELDS} isDraft merged mergedAt mergeCommit { oid } }
+  ... on IssueComment { body authorAssociation updatedAt }
+  ... on PullRequestReviewComment { body authorAssociation updatedAt }
+  ... on PullRequestReview { body state authorAssociation updatedAt }
+  ... on Label { name color description url }`;
+
+/**
+ * The values of one resource in REST's words, as a part of it. Null: the keys in doubt are not all among them, or another kind
+ * of resource has the id.
+ */
+export function observeValues(
+  ctx: Pick<Context, "config">,
+  repository: MirroredRepository,
+  { kind, repositoryId, key }: ResourceKey,
+  { node, seenAt, inDoubt }: { node: Fields; seenAt: Date; inDoubt: readonly string[] },
+): Observed | null {
+  const at = sightingOf(ctx, repository, seenAt);
+  const values = valuesOf(kind, node, `${ctx.config.upstreamUrl}/repos/${repository.fullName}`);
+  if (!values || !inDoubt.every((one) => one in values)) return null;
+  const { fullName, htmlUrl } = repository;
+  const { fields } = strip(values, { api: at.api, fullName, htmlUrl: htmlUrl ?? undefined });
+  // Labels have no time of their own, and reviews are not ordered by theirs.
+  const updatedAt = kind === "label" || kind === "review" ? Number.NaN : Date.parse(String(node.updatedAt));
+  const stamp = { updatedAt: Number.isNaN(updatedAt) ? 0 : updatedAt, seenAt: seenAt.getTime(), read: true };
+  const seen = { kind, repositoryId, key, fields, stamp, deleted: false, extent: "part" as const, overrules: true };
+  return joinObserved([{ seen: [seen], shapes: new Map() }]);
+}
+
+function valuesOf(kind: ResourceKey["kind"], node: Fields, address: string): Fields | null {
+  switch (node.__typename) {
+    case "Issue":
+      return kind === "issue" ? { ...discussed(node), state_reason: lower(node.stateReason) } : null;
+    case "PullRequest":
+      if (kind === "issue") return { ...discussed(node), draft: shown(node.isDraft) };
+      return kind === "pull_request" ? { ...discussed(node), ...pullValues(node) } : null;
+    case "IssueComment":
+      return kind === "issue_comment" ? written(node) : null;
+    case "PullRequestReviewComment":
+      return kind === "review_comment" ? written(node) : null;
+    case "PullRequestReview":
+      return kind === "review"
+        ? { ...written(node), state: shown(node.state), updated_at: shown(node.updatedAt) }
+        : null;
+    case "Label":
+      return kind === "label" ? labelValues(node, address) : null;
+    default:
+      return null;
+  }
+}
+
+function discussed(node: Fields): Fields {
+  return {
+    ...written(node),
+    title: shown(node.title),
+    state: node.state === "OPEN" ? "open" : "closed",
+    locked: shown(node.locked),
+    active_lock_reason: lockReason(node.activeLockReason),
+    closed_at: shown(node.closedAt),
+    comments: shown(objectOf(node.comments).totalCount),
+  };
+}
+
+/** GraphQL shows no text as "", which REST may spell null. */
+function written({ body, authorAssociation }: Fields): Fields {
+  return { author_association: shown(authorAssociation), ...(body ? { body } : {}) };
+}
+
+function pullValues(node: Fields): Fields {
+  const merge = textOf(objectOf(node.mergeCommit).oid);
+  // `VALUES` asks for all of its fields.
+  const { number: _number, ...mergeability } = mergeabilityView(node as unknown as Mergeability);
+  return {
+    draft: shown(node.isDraft),
+    merged: shown(node.merged),
+    merged_at: shown(node.mergedAt),
+    ...(node.state === "OPEN" ? mergeability : {}),
+    ...(node.state === "MERGED" && merge !== null ? { merge_commit_sha: merge } : {}),
+  };
+}
+
+/** Both addresses of a label end in its name. */
+function labelValues({ name, color, description, url }: Fields, address: string): Fields | null {
+  const [, ending] = /\/labels\/([^/]+)$/.exec(textOf(url) ?? "") ?? [];
+  if (ending === undefined) return null;
+  return {
+    name: shown(name),
+    color: shown(color),
+    description: shown(description),
+    url: `${address}/labels/${ending}`,
+  };
+}
+
+function lower(word: Json | undefined): Json {
+  return textOf(word)?.toLowerCase() ?? null;
+}
+
+/** `TOO_HEATED` → `too heated`; only one of REST's words has a hyphen. */
+function lockReason(word: Json | undefined): Json {
+  return word === "OFF_TOPIC" ? "off-topic" : (textOf(word)?.toLowerCase().replaceAll("_", " ") ?? null);
+}
+
+function shown(value: Json | undefined): Json {
+  return value ?? null;
+}

@@ -1,0 +1,178 @@
+/** What contradicts itself within one second is asked of upstream once, together with all else that is due, for a point. */
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import type { Context } from "../../src/context.ts";
+import { MARK_COLUMNS, type Mark } from "../../src/mirror/store/marks.ts";
+import { deleteComment } from "../../src/simulator/changes/comments.ts";
+import { editIssue, lockIssue, unlockIssue } from "../../src/simulator/changes/issues.ts";
+import { editLabel } from "../../src/simulator/changes/labels.ts";
+import { dismissReview } from "../../src/simulator/changes/reviews.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import type { Issue, Repository } from "../../src/simulator/records.ts";
+import { backfill } from "../../src/sync/backfill/backfill.ts";
+import { applyDeliveries } from "../../src/sync/deliveries/apply.ts";
+import { addSelections, resolveSelections } from "../../src/sync/following/selection.ts";
+import { Refreshes } from "../../src/sync/refresh/refresh.ts";
+import { UpstreamRefusedError } from "../../src/upstream/client/errors.ts";
+import { withUpstream } from "../support/changed-upstream.ts";
+import { compare } from "../support/comparison.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+const MINUTE = 60_000;
+let world: TestWorld;
+let repository: Repository;
+let by: number;
+let issues: Issue[];
+
+beforeAll(async () => {
+  world = await openWorld({
+    workers: false,
+    simulator: { worldOptions: { mergeableDelayMs: 0 } },
+    fill: ({ world: upstream }) => void generateWorld(upstream, { seed: 7, repositories: 1, issues: 12, pulls: 24 }),
+  });
+  const { ctx, simulator } = world;
+  const [first] = [...simulator.world.repositories.values()].filter(({ fork }) => !fork);
+  if (!first) throw new Error("The generated repository is not there");
+  repository = first;
+  by = repository.ownerId;
+  issues = [...simulator.world.issues.values()].filter((one) => one.repository === repository && !one.deleted);
+  await addSelections(ctx, [world.first]);
+  await resolveSelections(ctx);
+  await backfill(ctx, { repositoryId: repository.id }, new AbortController().signal);
+  await world.listen(world.first);
+});
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+beforeEach(async () => {
+  await refreshAll(world.ctx);
+  pass(MINUTE);
+  world.simulator.meter.reset();
+});
+
+function pass(ms: number): void {
+  (world.simulator.world.clock as SettableClock).advance(ms);
+  world.advance(ms);
+}
+
+async function apply(): Promise<void> {
+  await world.simulator.quiet();
+  const rows = await world.ctx.db.query<{ id: string }>(sql`
+    select id from deliveries where status = 'pending' order by received_at`);
+  const outcomes = await applyDeliveries(
+    world.ctx,
+    rows.map(({ id }) => id),
+  );
+  expect([...outcomes.values()].filter((one) => typeof one !== "string")).toEqual([]);
+}
+
+async function marks(): Promise<Mark[]> {
+  return await world.ctx.db.query<Mark>(sql`select ${MARK_COLUMNS} from refresh_marks m order by m.kind, m.key`);
+}
+
+/** All that is in doubt, at the moments at which it is due. */
+async function refreshAll(ctx: Context): Promise<void> {
+  const refreshes = new Refreshes(ctx);
+  for (let round = 0; round < 5; round++) {
+    pass(MINUTE);
+    await Promise.all((await marks()).map((mark) => refreshes.refresh(mark)));
+  }
+}
+
+const differences = async () => (await compare(world.ctx, world.simulator, world.first)).differences;
+
+function plain(count: number): Issue[] {
+  const found = issues.filter(({ pull, locked }) => !pull && !locked).slice(0, count);
+  if (found.length < count) throw new Error(`The world has fewer than ${count} unlocked issues`);
+  return found;
+}
+
+/** Changes none of which moves the time of what it changes. */
+function changeWithoutTime(): void {
+  const upstream = world.simulator.world;
+  const [locked] = plain(1);
+  const comment = [...upstream.comments.values()].find((one) => !one.deleted && one.issue !== locked);
+  const label = [...upstream.labels.values()].find((one) => one.repository === repository && !one.deleted);
+  const review = [...upstream.reviews.values()].find(
+    ({ state, deleted }) => ["APPROVED", "CHANGES_REQUESTED"].includes(state) && !deleted,
+  );
+  if (!locked || !comment || !label || !review) throw new Error("The world lacks something to change");
+  lockIssue(upstream, by, locked, "off-topic");
+  deleteComment(upstream, by, comment);
+  editLabel(upstream, by, label, { name: `${label.name} of old & new` });
+  dismissReview(upstream, by, review);
+}
+
+test("contradictions and deletions that are due at one moment are one question, for a point", async () => {
+  changeWithoutTime();
+  await apply();
+  const doubts = await marks();
+  expect(doubts.map(({ kind }) => kind)).toEqual(expect.arrayContaining(["issue", "issue_comment", "label", "review"]));
+  expect(doubts.find(({ kind, keys }) => kind === "issue" && keys?.includes("locked"))?.keys).toEqual(
+    expect.arrayContaining(["locked", "active_lock_reason"]),
+  );
+  await refreshAll(world.ctx);
+  expect(await marks()).toEqual([]);
+  expect(world.simulator.meter.read()).toMatchObject({ points: 1, charged: 1 });
+  expect(await differences()).toEqual([]);
+});
+
+test("what GraphQL refuses, or does not tell for certain, REST tells", async () => {
+  const { upstream } = world.ctx;
+  const refusal = new UpstreamRefusedError(403, "GraphQL is not for this token", null);
+  for (const graphql of [
+    () => Promise.reject(refusal),
+    async (...asked: Parameters<typeof upstream.graphql>) => {
+      const answer = await upstream.graphql<Record<string, unknown>>(...asked);
+      const data = Object.fromEntries(
+        Object.entries(answer.data).map(([alias, nodes]) => [
+          alias,
+          Array.isArray(nodes) ? nodes.map(() => null) : nodes,
+        ]),
+      );
+      return { ...answer, data, errors: [] };
+    },
+  ]) {
+    changeWithoutTime();
+    await apply();
+    // The same client, whose answers no type can tell from those of the true one.
+    await refreshAll(withUpstream(world.ctx, { graphql: graphql as typeof upstream.graphql }));
+    expect(await marks()).toEqual([]);
+    expect(await differences()).toEqual([]);
+  }
+});
+
+test("a contradiction that GraphQL does not show whole is read by REST", async () => {
+  const upstream = world.simulator.world;
+  const [issue] = plain(1);
+  const label = [...upstream.labels.values()].find(
+    (one) => one.repository === repository && !one.deleted && !issue?.labelIds.includes(one.id),
+  );
+  if (!issue || !label) throw new Error("The world lacks something to change");
+  editIssue(upstream, by, issue, { labelIds: [label.id], title: "in one second" });
+  lockIssue(upstream, by, issue, "too heated");
+  editIssue(upstream, by, issue, { labelIds: [] });
+  unlockIssue(upstream, by, issue);
+  await apply();
+  const [doubt] = await marks();
+  expect(doubt?.keys).toEqual(expect.arrayContaining(["labels", "locked"]));
+  await refreshAll(world.ctx);
+  expect(await marks()).toEqual([]);
+  expect(world.simulator.meter.read().charged).toBeGreaterThan(1);
+  expect(await differences()).toEqual([]);
+});
+
+test("a reason to ask that names no keys puts all of them in doubt, also from a process that knows none", async () => {
+  const [issue] = plain(1);
+  if (!issue) throw new Error("No issue is left");
+  lockIssue(world.simulator.world, by, issue);
+  await apply();
+  expect((await marks()).map(({ keys }) => keys !== null)).toEqual([true]);
+  // As an older Tain stores a mark.
+  await world.ctx.db.query(sql`
+    update refresh_marks set asked_at = asked_at + interval '1 second'`);
+  expect((await marks()).map(({ keys }) => keys)).toEqual([null]);
+  await refreshAll(world.ctx);
+  expect(await marks()).toEqual([]);
+  expect(world.simulator.meter.read().points).toBe(0);
+});
