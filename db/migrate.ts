@@ -1,8 +1,10 @@
 import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import pg from "pg";
 import { MIGRATIONS, readMigration } from "./migrations.ts";
 import { grantRoles } from "./roles.ts";
 import { APPLIED, type Applied, fitOf, SchemaTooNewError } from "./schema-fit.ts";
+import { postgresTooOld, UnfitStoreError } from "./unfit.ts";
 
 /** Any constant will do; it names the lock among the other advisory locks of the database. */
 const LOCK = 7_241_946;
@@ -25,7 +27,7 @@ const RECORD = `
  * transaction. Many processes may call it at once: an advisory lock lets one work, and the others find it done. If a newer
  * Tain has migrated the database and this one may work beside it, there is nothing to do. Then the roles are granted what
  * they need of it. Answers what an operator should know: what is missing of the roles, or null.
- * @throws SchemaTooNewError when this Tain must not work with the database
+ * @throws UnfitStoreError when this Tain must not work with the database
  */
 export async function migrate(databaseUrl: string): Promise<string | null> {
   const migrations = await Promise.all(MIGRATIONS.map(async (one) => ({ ...one, ...(await readMigration(one)) })));
@@ -33,6 +35,7 @@ export async function migrate(databaseUrl: string): Promise<string | null> {
   await client.connect();
   try {
     await client.query("select pg_advisory_lock($1)", [LOCK]);
+    await prepareServer(client);
     await client.query(RECORD);
     const { rows: applied } = await client.query<Applied>(APPLIED.compiled().text);
     const fit = fitOf(applied);
@@ -68,6 +71,16 @@ async function apply(
   }
 }
 
+/** Gives an older Postgres what the migrations take from 18. @throws StoreTooOldError */
+async function prepareServer(client: pg.Client): Promise<void> {
+  const asked = "select current_setting('server_version_num')::integer as version";
+  const { rows } = await client.query<{ version: number }>(asked);
+  const version = rows[0]?.version ?? 0;
+  const refusal = postgresTooOld(version);
+  if (refusal) throw refusal;
+  if (version < 180_000) await client.query(await readFile(new URL("uuidv7.sql", import.meta.url), "utf8"));
+}
+
 if (import.meta.main) {
   const { DATABASE_URL_FILE: file } = process.env;
   const url = process.env.DATABASE_URL || (file && readFileSync(file, "utf8").trim());
@@ -81,7 +94,7 @@ if (import.meta.main) {
     const missing = await migrate(url);
     if (missing !== null) console.error(missing);
   } catch (error) {
-    if (!(error instanceof SchemaTooNewError)) throw error;
+    if (!(error instanceof UnfitStoreError)) throw error;
     console.error(error.message);
     process.exitCode = 1;
   }

@@ -2,25 +2,18 @@ import { isOlder, VERSION } from "../src/version.ts";
 import type { Limits, Queries } from "./database.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import { sql } from "./sql.ts";
+import { postgresTooOld, UnfitStoreError } from "./unfit.ts";
 
-/** The database has been migrated beyond what this Tain works with. The message says what is wrong and what would be right. */
-export class SchemaTooNewError extends Error {
+/** The database has been migrated beyond what this Tain works with. */
+export class SchemaTooNewError extends UnfitStoreError {
   override name = "SchemaTooNewError";
-  readonly fault: string;
-  readonly remedy: string;
-
-  constructor(fault: string, remedy: string) {
-    super(`${fault}: ${remedy}`);
-    this.fault = fault;
-    this.remedy = remedy;
-  }
 }
 
 /**
  * How the schema of the database fits this code. "same": it is this code's. "newer": this code may work beside it. "missing":
  * migrations have to run first. An error: this code must not work with it.
  */
-export type SchemaFit = "same" | "newer" | "missing" | SchemaTooNewError;
+export type SchemaFit = "same" | "newer" | "missing" | UnfitStoreError;
 
 /** A row of `schema_migrations`, as far as every Tain reads it. */
 export interface Applied {
@@ -29,20 +22,27 @@ export interface Applied {
   oldestTain: string | null;
 }
 
+interface OnServer {
+  /** As in `server_version_num`. */
+  onServer: number;
+}
+
 /**
  * Reads what was applied. Each older Tain reads the table in this very way, so its columns `version` and `oldest_tain` keep
  * their names and meanings for good. Through JSON the statement also runs where the column is not there yet.
  */
 export const APPLIED = sql`
-  select version, to_jsonb(m) ->> 'oldest_tain' as "oldestTain" from schema_migrations m`;
+  select version, to_jsonb(m) ->> 'oldest_tain' as "oldestTain",
+    current_setting('server_version_num')::integer as "onServer" from schema_migrations m`;
 
-/** How the database's schema fits this code now. @throws what the database throws when it cannot be asked */
+/** How the database and its schema fit this code now. @throws what the database throws when it cannot be asked */
 export async function schemaFit(db: Queries, limits?: Limits): Promise<SchemaFit> {
-  const applied = await db.query<Applied>(APPLIED, limits).catch((error: { code?: string }): Applied[] => {
+  const applied = await db.query<Applied & OnServer>(APPLIED, limits).catch((error: { code?: string }) => {
     if (error.code === "42P01") return []; // No such table: nothing was ever migrated.
     throw error;
   });
-  return fitOf(applied);
+  const [first] = applied;
+  return (first && postgresTooOld(first.onServer)) ?? fitOf(applied);
 }
 
 /** Pure. `known` are the numbers of the migrations that the Tain of this `version` has. */

@@ -86,9 +86,7 @@ function libc() {
 /** @param {AbortSignal} signal */
 async function install(signal) {
   say("installing dependencies (once for each package-lock.json)");
-  // The npm that started us, so that a chosen version of npm stays chosen.
-  const own = process.env.npm_execpath;
-  const [command, ...prefix] = own && basename(own) === "npm-cli.js" ? [process.execPath, own] : ["npm"];
+  const [command, ...prefix] = npmCommand();
   // Under NODE_ENV=test or a user's own npmrc, npm would leave out what `npm test` needs.
   const args = [...prefix, "ci", "--include=dev", "--include=optional", "--loglevel=error", "--no-progress"];
   const child = spawn(command, args, { cwd: CHECKOUT, stdio: ["ignore", process.stderr, process.stderr] });
@@ -105,6 +103,15 @@ async function install(signal) {
   } finally {
     signal.removeEventListener("abort", interrupt);
   }
+}
+
+/**
+ * The npm that started us, so that a chosen version of npm stays chosen.
+ * @returns {[string, ...string[]]}
+ */
+export function npmCommand() {
+  const own = process.env.npm_execpath;
+  return own && basename(own) === "npm-cli.js" ? [process.execPath, own] : ["npm"];
 }
 
 /**

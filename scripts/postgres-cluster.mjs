@@ -3,13 +3,12 @@ import { randomBytes } from "node:crypto";
 import { chown, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { readIfThere, writeSecret } from "./files.mjs";
-import { identity } from "./postgres-binaries.mjs";
+import { identity, postgresVersion } from "./postgres-binaries.mjs";
 import { run } from "./processes.mjs";
 import { Refusal } from "./voice.mjs";
 
 export const SUPERUSER = "tain";
 export const DATABASE = "tain";
-export const MAJOR_VERSION = "18";
 
 /**
  * The directory of a cluster and its log, and the user that Postgres runs as; without one we run it as ourselves.
@@ -31,9 +30,9 @@ export const MAJOR_VERSION = "18";
 export async function isInitialised({ data, state }) {
   const version = (await readIfThere(join(data, "PG_VERSION")))?.trim();
   if (version === undefined) return false;
-  if (version !== MAJOR_VERSION) {
+  if (version !== postgresVersion()) {
     throw new Refusal(
-      `${data} was made by Postgres ${version} and this is Postgres ${MAJOR_VERSION}: move it away, and the mirror is filled again from upstream`,
+      `${data} was made by Postgres ${version} and this is Postgres ${postgresVersion()}: move it away, and the mirror is filled again from upstream`,
     );
   }
   if ((await readIfThere(join(state, "postgres-password"))) === undefined) {
@@ -62,13 +61,16 @@ export async function initialise(cluster) {
 
   const environment = { ...identity(user), cwd: "/", env: { PATH: process.env.PATH, TZ: "UTC" } };
   const made = join(draft, "data");
+  const hasOwnLocale = Number(postgresVersion()) >= 17;
   await succeed(
     "initdb",
     join(native, "bin", "initdb"),
     [
       ...["-D", made, "-U", SUPERUSER, `--pwfile=${passwordFile}`, "--auth=scram-sha-256", "-E", "UTF8"],
       // Postgres's own UTF-8 locale: the bundled ICU differs from platform to platform, and so would its sorting.
-      ...["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"],
+      ...(hasOwnLocale
+        ? ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        : ["--locale=C.UTF-8"]),
       ...(throwAway ? ["--no-sync"] : []),
     ],
     environment,

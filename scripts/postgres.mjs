@@ -11,8 +11,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { codeOf, messageOf } from "./failure.mjs";
 import { readIfThere } from "./files.mjs";
 import { freePort } from "./ports.mjs";
-import { identity, preparePostgresBinaries } from "./postgres-binaries.mjs";
-import { DATABASE, initialise, isInitialised, lastLine, MAJOR_VERSION, SUPERUSER } from "./postgres-cluster.mjs";
+import { identity, postgresVersion, preparePostgresBinaries } from "./postgres-binaries.mjs";
+import { DATABASE, initialise, isInitialised, lastLine, SUPERUSER } from "./postgres-cluster.mjs";
 import { commandLineOf, hasEnded, recordOf, signal } from "./processes.mjs";
 import { unexpectedEnd } from "./store-server.mjs";
 import { Refusal, say } from "./voice.mjs";
@@ -206,7 +206,7 @@ async function server(cluster, port, child, record) {
   const ended = child ? once(child, "exit") : hasEnded(record, Number.POSITIVE_INFINITY, 250);
   return {
     url: url.href,
-    says: `Postgres ${MAJOR_VERSION} on 127.0.0.1:${port}${child ? "" : " (was still running)"}, data in ${cluster.data}`,
+    says: `Postgres ${postgresVersion()} on 127.0.0.1:${port}${child ? "" : " (was still running)"}, data in ${cluster.data}`,
     pid: record.pid,
     exited: unexpectedEnd(ended, () => isStopping, `Postgres ended unexpectedly; its log is ${cluster.log}`),
     async stop() {

@@ -1,9 +1,10 @@
-// Finding a Redis to run: one on PATH, otherwise Debian's package unpacked for us alone, otherwise docker.
-import { mkdir, readdir, rename, rm } from "node:fs/promises";
+// Finding a Redis to run: one on PATH, otherwise Debian's package unpacked for us alone, otherwise docker. For tests also the
+// Valkey of Debian's backports.
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { CHECKOUT_STATE } from "./checkout.mjs";
 import { codeOf } from "./failure.mjs";
-import { isExecutable } from "./files.mjs";
+import { isExecutable, readIfThere } from "./files.mjs";
 import { run } from "./processes.mjs";
 import { Refusal, say } from "./voice.mjs";
 
@@ -19,7 +20,7 @@ const OLDEST = { major: 6, minor: 2 }; // BullMQ asks for it.
 const DOCKER_IMAGE = "valkey/valkey:8-alpine@sha256:d2e18f3410b6f616de1417f570fa55261af2898b9c5b2cfb6781ce2373ea43d1";
 
 /**
- * TAIN_REDIS_FROM=path|deb|docker allows one way only.
+ * TAIN_REDIS_FROM=path|deb|docker|valkey allows one way only; the last is never taken unasked.
  * @param {string} home keeps a fetched Redis
  * @param {AbortSignal} signal
  * @returns {Promise<RedisProgram>}
@@ -28,11 +29,12 @@ export async function findRedisProgram(home, signal) {
   const only = process.env.TAIN_REDIS_FROM;
   const ways = new Map([
     ["path", findOnPath],
-    ["deb", () => findPackaged(home, signal)],
+    ["deb", () => findPackaged(home, DEBIAN, signal)],
     ["docker", findDocker],
   ]);
+  if (only === "valkey") ways.set(only, () => findPackaged(home, BACKPORTS, signal));
   if (only && !ways.has(only))
-    throw new Refusal(`TAIN_REDIS_FROM is ${only}; it can be ${[...ways.keys()].join(", ")}`);
+    throw new Refusal(`TAIN_REDIS_FROM is ${only}; it can be ${[...ways.keys(), "valkey"].join(", ")}`);
   for (const [way, find] of ways) {
     const found = only && way !== only ? undefined : await find();
     if (found) return found;
@@ -42,6 +44,16 @@ export async function findRedisProgram(home, signal) {
       "(apt-get install redis-server, dnf install valkey, brew install valkey), or start docker",
   );
 }
+
+/**
+ * Packages of Debian, in the order in which they are tried, and the folder that they are unpacked into.
+ * @typedef {{ folder: string, packages: string[], withBackports: boolean }} Packaged
+ */
+
+/** @type {Packaged} */
+const DEBIAN = { folder: "redis-deb", packages: ["redis-server", "valkey-server"], withBackports: false };
+/** @type {Packaged} */
+const BACKPORTS = { folder: "valkey-deb", packages: ["valkey-server"], withBackports: true };
 
 /** @returns {Promise<RedisProgram | undefined>} */
 async function findOnPath() {
@@ -58,26 +70,27 @@ async function findOnPath() {
 
 /**
  * @param {string} home
+ * @param {Packaged} packaged
  * @param {AbortSignal} signal
  * @returns {Promise<RedisProgram | undefined>}
  */
-async function findPackaged(home, signal) {
-  for (const place of [join(home, "redis-deb"), join(CHECKOUT_STATE, "redis-deb")]) {
+async function findPackaged(home, { folder, packages, withBackports }, signal) {
+  for (const place of [join(home, folder), join(CHECKOUT_STATE, folder)]) {
     const found = await usableUnpacked(place);
     if (found) return found;
   }
   const tools = await Promise.all(["/usr/bin/apt-get", "/usr/bin/dpkg-deb"].map(isExecutable));
   if (process.platform !== "linux" || tools.includes(false)) return undefined;
   say("no Redis here yet: fetching Debian's package into the state directory (once; nothing is installed)");
-  const draft = join(home, `redis-deb.${process.pid}`);
+  const draft = join(home, `${folder}.${process.pid}`);
   try {
-    for (const name of ["redis-server", "valkey-server"]) {
-      if (!(await unpackPackage(name, draft, signal)) || !(await usableUnpacked(draft))) continue;
-      await rename(draft, join(home, "redis-deb")).catch((error) => {
+    for (const name of packages) {
+      if (!(await unpackPackage(name, draft, withBackports, signal)) || !(await usableUnpacked(draft))) continue;
+      await rename(draft, join(home, folder)).catch((error) => {
         // Another launcher was quicker; its copy is as good.
         if (!["ENOTEMPTY", "EEXIST"].includes(codeOf(error) ?? "")) throw error;
       });
-      return await usableUnpacked(join(home, "redis-deb"));
+      return await usableUnpacked(join(home, folder));
     }
     return undefined;
   } finally {
@@ -89,14 +102,16 @@ async function findPackaged(home, signal) {
  * Unpacks the package and what it needs and the system lacks. False, with a word to the user, when it cannot.
  * @param {string} name
  * @param {string} draft
+ * @param {boolean} withBackports
  * @param {AbortSignal} signal
  */
-async function unpackPackage(name, draft, signal) {
+async function unpackPackage(name, draft, withBackports, signal) {
   await rm(draft, { recursive: true, force: true });
   const archives = join(draft, "archives");
   for (const part of ["state/lists/partial", "cache/archives/partial", "archives", "root"]) {
     await mkdir(join(draft, part), { recursive: true });
   }
+  const sources = withBackports ? await addBackports(join(draft, "sources")) : {};
   // Lists and archives of our own: no root is needed, and apt still verifies the signatures.
   /** @param {string[]} args */
   const apt = async (...args) => {
@@ -109,6 +124,7 @@ async function unpackPackage(name, draft, signal) {
       "Acquire::Languages": "none",
       "Acquire::Retries": "2",
       "Acquire::http::Timeout": "20",
+      ...sources,
     };
     const given = Object.entries(options).flatMap(([option, value]) => ["-o", `${option}=${value}`]);
     return await run("/usr/bin/apt-get", [...given, ...args], {
@@ -134,8 +150,29 @@ async function unpackPackage(name, draft, signal) {
       return false;
     }
   }
-  for (const part of ["state", "cache", "archives"]) await rm(join(draft, part), { recursive: true, force: true });
+  for (const part of ["state", "cache", "archives", "sources"])
+    await rm(join(draft, part), { recursive: true, force: true });
   return true;
+}
+
+/**
+ * The system's sources of packages and, from the same server, what newer releases have for this one. Answers apt's options.
+ * @param {string} folder
+ * @returns {Promise<Record<string, string>>}
+ */
+async function addBackports(folder) {
+  await cp("/etc/apt/sources.list.d", folder, { recursive: true });
+  const main = (await readIfThere("/etc/apt/sources.list")) ?? "";
+  await writeFile(join(folder, "main.list"), main);
+  const names = await readdir(folder);
+  const texts = await Promise.all(names.map((name) => readFile(join(folder, name), "utf8")));
+  const [server] = /https?:\/\/\S+\/debian(?=\/?\s)/.exec(texts.join("\n")) ?? [];
+  const [, release] = /^VERSION_CODENAME=(\w+)$/m.exec((await readIfThere("/etc/os-release")) ?? "") ?? [];
+  if (server && release) {
+    const signedBy = "signed-by=/usr/share/keyrings/debian-archive-keyring.gpg";
+    await writeFile(join(folder, "backports.list"), `deb [${signedBy}] ${server} ${release}-backports main\n`);
+  }
+  return { "Dir::Etc::sourcelist": "/dev/null", "Dir::Etc::sourceparts": folder };
 }
 
 /**

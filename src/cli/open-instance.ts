@@ -1,4 +1,5 @@
-import { SchemaTooNewError, schemaFit } from "../../db/schema-fit.ts";
+import { schemaFit } from "../../db/schema-fit.ts";
+import { UnfitStoreError } from "../../db/unfit.ts";
 import { parseConfig } from "../config.ts";
 import { type Context, openContext } from "../context.ts";
 import { CommandError } from "./command.ts";
@@ -20,7 +21,7 @@ export async function openInstance(env: NodeJS.ProcessEnv, resources: AsyncDispo
   const opened = await openUnchecked(env, resources);
   const { ctx } = opened;
   const fit = await schemaFit(ctx.db);
-  if (fit instanceof SchemaTooNewError) throw new CommandError(fit.message);
+  if (fit instanceof UnfitStoreError) throw new CommandError(fit.message);
   if (fit === "missing")
     throw new CommandError(
       "The database has not the schema of this Tain: `npm start` brings it, or `node db/migrate.ts`",
@@ -38,6 +39,8 @@ export async function openUnchecked(env: NodeJS.ProcessEnv, resources: AsyncDisp
     );
   }
   const config = parseConfig(completed(env, instance));
-  const ctx = await openContext(config, resources, { name: "command" });
+  const ctx = await openContext(config, resources, { name: "command" }).catch((error: unknown) => {
+    throw error instanceof UnfitStoreError ? new CommandError(error.message) : error;
+  });
   return { ctx, instance, hasWebhookSecret: Boolean(env.WEBHOOK_SECRET || instance?.webhookSecret) };
 }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { SchemaTooNewError, schemaFit } from "../../db/schema-fit.ts";
+import { schemaFit } from "../../db/schema-fit.ts";
+import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
 
 /** A probe that waits longer is given up by most of those who probe. */
@@ -20,7 +21,7 @@ export async function missingParts(ctx: Pick<Context, "db" | "redis">): Promise<
 
 async function checkPostgres({ db }: Pick<Context, "db">): Promise<Missing | null> {
   const fit = await schemaFit(db, { timeoutMs: CHECK_TIMEOUT_MS });
-  if (fit instanceof SchemaTooNewError) return { part: "schema", reason: fit.message };
+  if (fit instanceof UnfitStoreError) return { part: "schema", reason: fit.message };
   switch (fit) {
     case "same":
     case "newer":

@@ -1,5 +1,6 @@
 import { isPostgresRefusal } from "../../db/outage.ts";
-import { SchemaTooNewError, schemaFit } from "../../db/schema-fit.ts";
+import { schemaFit } from "../../db/schema-fit.ts";
+import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
 import { reasonOf } from "../operations/failure.ts";
 import type { RedisDisk } from "../operations/redis-disk.ts";
@@ -86,7 +87,7 @@ export async function storeWaitingDelivery(
 async function isShutOut({ db }: Pick<Context, "db">): Promise<boolean> {
   // Unknown, when the database cannot be asked: a delivery that waits is not lost.
   const fit = await schemaFit(db, { timeoutMs: STORE_TIMEOUT_MS }).catch(() => "unknown" as const);
-  return fit === "unknown" || fit instanceof SchemaTooNewError;
+  return fit === "unknown" || fit instanceof UnfitStoreError;
 }
 
 async function acceptIntoRedis(

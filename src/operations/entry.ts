@@ -1,5 +1,5 @@
 import { setFlagsFromString } from "node:v8";
-import { SchemaTooNewError } from "../../db/schema-fit.ts";
+import { UnfitStoreError } from "../../db/unfit.ts";
 import { ConfigError } from "../config.ts";
 import { REFUSED_STATUS } from "./shutdown.ts";
 
@@ -18,7 +18,7 @@ export async function runProcess(main: () => Promise<void>): Promise<void> {
     const advice = adviceOn(error);
     if (advice === null) throw error;
     console.error(advice);
-    process.exitCode = error instanceof SchemaTooNewError ? REFUSED_STATUS : 1;
+    process.exitCode = error instanceof UnfitStoreError ? REFUSED_STATUS : 1;
   }
 }
 
@@ -30,7 +30,7 @@ interface ListenError extends Error {
 }
 
 function adviceOn(error: unknown): string | null {
-  if (error instanceof ConfigError || error instanceof SchemaTooNewError) return error.message;
+  if (error instanceof ConfigError || error instanceof UnfitStoreError) return error.message;
   if (!(error instanceof Error)) return null;
   const { code, address, port }: ListenError = error;
   const place = `${address}:${port}`;

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Queries } from "../../db/database.ts";
-import { type SchemaFit, SchemaTooNewError, schemaFit } from "../../db/schema-fit.ts";
+import { type SchemaFit, schemaFit } from "../../db/schema-fit.ts";
+import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Logger } from "./log.ts";
 import { Outage } from "./outage.ts";
 import type { Shutdown } from "./shutdown.ts";
@@ -14,7 +15,7 @@ const ANSWER_MS = 2_000;
  * Keeps a process from working with a database that was migrated beyond it: it does not start, and while it runs it stops as on
  * SIGTERM. Missing migrations are logged. While the database cannot be asked, the process starts and goes on. It is asked until
  * the process stops, or `resources` close.
- * @throws SchemaTooNewError at the start
+ * @throws UnfitStoreError at the start
  */
 export async function guardSchema(
   { db, log }: { db: Queries; log: Logger },
@@ -42,7 +43,7 @@ export async function guardSchema(
   const watch = async (first: Promise<SchemaFit | "unknown">) => {
     let fit = await first;
     while (!signal.aborted) {
-      if (fit instanceof SchemaTooNewError) return shutdown.refuse(fit);
+      if (fit instanceof UnfitStoreError) return shutdown.refuse(fit);
       // Aborted: the process stops.
       await delay(ASK_MS, undefined, { signal }).catch(() => {});
       if (!signal.aborted) fit = await ask();
@@ -50,7 +51,7 @@ export async function guardSchema(
   };
   const first = ask();
   const atStart = await Promise.race([first, delay(ANSWER_MS, "unknown" as const, { ref: false })]);
-  if (atStart instanceof SchemaTooNewError) throw atStart;
+  if (atStart instanceof UnfitStoreError) throw atStart;
   if (atStart === "missing") log.warn("Migrations are missing: run `node db/migrate.ts`");
   void watch(first);
 }

@@ -37,7 +37,7 @@ test("where all is well there is no problem: versions, settings, the token's use
   expect(findings.filter(({ level }) => level === "problem")).toEqual([]);
   expect({ code, problems: json.problems }).toEqual({ code: 0, problems: 0 });
   expect(said(findings, "postgres")).toEqual(
-    expect.arrayContaining([expect.stringMatching(/^Postgres 18/), "The schema is this version's"]),
+    expect.arrayContaining([expect.stringMatching(/^Postgres \d/), "The schema is this version's"]),
   );
   expect(said(findings, "redis")).toContain("maxmemory-policy is noeviction");
   expect(said(findings, "upstream")).toEqual([
@@ -67,7 +67,7 @@ test("stores that are away, and an upstream that is, are problems each; what can
   const alone = await tainOn(world, ["doctor"], { UPSTREAM_URL: "http://127.0.0.1:1" });
   expect(alone.code).toBe(1);
   expect(alone.stdout).toMatch(/^problem +upstream +http:\/\/127.0.0.1:1 does not answer as it should: /m);
-  expect(alone.stdout).toMatch(/^ok +postgres +Postgres 18/m);
+  expect(alone.stdout).toMatch(/^ok +postgres +Postgres \d/m);
   expect(alone.stdout).toMatch(/^1 problem, \d+ warnings?$/m);
 });
 
@@ -178,7 +178,8 @@ const postgres = {
 
 test.each([
   [{}, ["ok"]],
-  [{ versionNumber: 170_006 }, ["problem"]],
+  [{ versionNumber: 150_018 }, ["ok"]],
+  [{ versionNumber: 140_019 }, ["problem"]],
   [{ isStandby: true }, ["ok", "problem"]],
   [{ fsync: "off", synchronousCommit: "off" }, ["ok", "warning", "warning"]],
   [{ connections: 95 }, ["ok", "warning"]],

@@ -210,6 +210,7 @@ test("a mirror of before 0012 has beside its labels what its issues say", async 
       "create table schema_migrations (version integer primary key, name text not null, applied_at timestamptz not null default now())",
     );
     const folder = new URL("../../db/migrations/", import.meta.url);
+    await client.query(await readFile(new URL("../uuidv7.sql", folder), "utf8")); // Postgres before 18 needs it.
     for (const name of (await readdir(folder)).filter((one) => one.endsWith(".sql") && one < "0012").sort()) {
       await client.query(await readFile(new URL(name, folder), "utf8"));
       await client.query("insert into schema_migrations (version, name) values ($1, $2)", [

@@ -1,6 +1,19 @@
 import { names as benchmarkNames } from "../../bench/names.ts";
 import { type Bound, type Command, type Figure, type Line, largestOf, listOf, numberAt, type Proof } from "./proof.ts";
 
+/** Versions of Postgres, each with a source of Redis. The suite itself runs on Postgres 18. */
+const STORES = [
+  ["15", "deb"],
+  ["16", "valkey"],
+  ["17", "deb"],
+] as const;
+/** What everything else stands on, and how processes bear stores that go away. */
+const CORE = [
+  ["test", "--project", "quick"],
+  ["test/workers", "test/scenario/stores.test.ts", "test/cli/doctor.test.ts"],
+];
+/** Only a Redis that says it is 7.2 or newer is asked it. */
+const ASKED_WHERE_KNOWN = "waitaof";
 const LARGE = { TAIN_LARGE: "1" };
 /** Seeds that are played before the state is saved: a quarter of an hour. */
 const SEEDS_A_COMMAND = 10;
@@ -78,6 +91,37 @@ export const proofs: readonly Proof[] = [
         atMost("differences at the end", numberAt(printed(lines, "written")[0], "differences"), 0),
       ];
     },
+  },
+  {
+    name: "stores",
+    proves:
+      "The core of the suite passes on Debian's own Postgres 15 and Redis, on Postgres 16 and Valkey, and on Postgres 17, without a command of Redis that 6.2 has not.",
+    minutes: 15,
+    commands: STORES.flatMap(([postgres, redis]) =>
+      CORE.map((files) => ({ args: ["test", ...files], env: { TAIN_POSTGRES: postgres, TAIN_REDIS_FROM: redis } })),
+    ),
+    figures: (lines) =>
+      STORES.flatMap(([postgres, redis], at) => {
+        const own = (all: readonly Line[]) => all.slice(at * CORE.length, (at + 1) * CORE.length);
+        const runs = own(printed(lines, "tests"));
+        const newer = sumOf(
+          own(printed(lines, "stores")),
+          (line) => listOf(line, "newer").filter((name) => name !== ASKED_WHERE_KNOWN).length,
+        );
+        return [
+          atLeast(
+            `passed, Postgres ${postgres} and ${redis}`,
+            sumOf(runs, (run) => numberAt(run, "passed") ?? 0),
+            900,
+          ),
+          atMost(
+            `failed, Postgres ${postgres} and ${redis}`,
+            sumOf(runs, (run) => numberAt(run, "failed") ?? 1),
+            0,
+          ),
+          atMost(`commands of Redis newer than 6.2, ${redis}`, newer, 0),
+        ];
+      }),
   },
   {
     name: "matrix",

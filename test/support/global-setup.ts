@@ -1,5 +1,7 @@
+import { Redis } from "ioredis";
 import pg from "pg";
 import { migrate } from "../../db/migrate.ts";
+import { printFigures } from "./figures.ts";
 
 /** The migrated, empty database that test databases are cloned from. */
 export const EMPTY_TEMPLATE = "tain_template";
@@ -8,7 +10,7 @@ export const EMPTY_TEMPLATE = "tain_template";
  * Runs once before all test files: builds the template database.
  * Without TEST_DATABASE_URL only tests that need no database can run; the others say what is missing.
  */
-export default async function setup(): Promise<void> {
+export default async function setup(): Promise<(() => Promise<void>) | undefined> {
   const serverUrl = process.env.TEST_DATABASE_URL;
   if (!serverUrl) return;
 
@@ -27,4 +29,29 @@ export default async function setup(): Promise<void> {
   const template = new URL(serverUrl);
   template.pathname = `/${EMPTY_TEMPLATE}`;
   await migrate(template.href);
+  if (process.env.TAIN_POSTGRES) return async () => printFigures("stores", await usedOf(serverUrl));
+}
+
+/** Of the stores of a run: their versions, and the commands of Redis that were used and that 6.2 has not. */
+async function usedOf(serverUrl: string): Promise<Record<string, unknown>> {
+  const client = new pg.Client({ connectionString: serverUrl });
+  const redis = new Redis(process.env.TEST_REDIS_URL ?? "");
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ version: string }>("select current_setting('server_version') as version");
+    const server = await redis.info("server");
+    const [, version] = /^valkey_version:(.*?)\r?$/m.exec(server) ?? /^redis_version:(.*?)\r?$/m.exec(server) ?? [];
+    const stats = [...(await redis.info("commandstats")).matchAll(/^cmdstat_([^:|]+)/gm)];
+    const newer: string[] = [];
+    for (const name of new Set(stats.map(([, command = ""]) => command))) {
+      const [, told] = (await redis.call("COMMAND", "DOCS", name)) as [string, (string | unknown[])[]] | [];
+      const since = told?.[told.indexOf("since") + 1];
+      const [major = 0, minor = 0] = typeof since === "string" ? since.split(".").map(Number) : [];
+      if (major > 6 || (major === 6 && minor > 2)) newer.push(name);
+    }
+    return { postgres: rows[0]?.version, redis: version, newer };
+  } finally {
+    redis.disconnect();
+    await client.end();
+  }
 }

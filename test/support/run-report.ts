@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
 import type { Reporter, TestCase, TestModule } from "vitest/node";
+import { printFigures } from "./figures.ts";
 
 /** The numbers that `.ci/run` prints. */
 interface Counts {
@@ -39,6 +40,7 @@ export class RunReport implements Reporter {
       skipped: skipped.length,
     };
     if (this.#countsFile) writeFileSync(this.#countsFile, JSON.stringify(counts));
+    if (process.env.TAIN_POSTGRES) printFigures("tests", { ...counts });
   }
 }
 

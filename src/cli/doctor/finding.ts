@@ -1,3 +1,4 @@
+import type { UnfitStoreError } from "../../../db/unfit.ts";
 import { listOf } from "../command.ts";
 
 /** What was looked at and how it is. */
@@ -19,6 +20,11 @@ export function warning(part: Finding["part"], says: string, todo: string): Find
 
 export function problem(part: Finding["part"], says: string, todo: string): Finding {
   return { part, level: "problem", says, todo };
+}
+
+/** A store that must not be used. */
+export function unfit(part: "postgres" | "redis", { fault, remedy }: UnfitStoreError): Finding {
+  return problem(part, fault, remedy.slice(0, 1).toUpperCase() + remedy.slice(1));
 }
 
 /** Collects the findings about one part. */

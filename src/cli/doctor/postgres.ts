@@ -1,9 +1,10 @@
-import { type SchemaFit, SchemaTooNewError, schemaFit } from "../../../db/schema-fit.ts";
+import { type SchemaFit, schemaFit } from "../../../db/schema-fit.ts";
 import { sql } from "../../../db/sql.ts";
+import { postgresTooOld, UnfitStoreError } from "../../../db/unfit.ts";
 import type { Context } from "../../context.ts";
 import { VERSION } from "../../version.ts";
 import { reasonOf } from "../reason.ts";
-import { clockFinding, type Finding, Findings, ok, problem } from "./finding.ts";
+import { clockFinding, type Finding, Findings, ok, problem, unfit } from "./finding.ts";
 
 const ANSWER_TIMEOUT_MS = 5_000;
 
@@ -50,8 +51,9 @@ export async function examinePostgres({ db, clock }: Pick<Context, "db" | "clock
 export function postgresFindings(facts: PostgresFacts): Finding[] {
   const { version, versionNumber, isStandby, fsync, synchronousCommit, connections, maxConnections } = facts;
   const found = new Findings("postgres");
-  if (versionNumber >= 180_000) found.ok(`Postgres ${version}`);
-  else found.problem(`Postgres ${version} is too old`, "Tain needs Postgres 18 or newer");
+  const refusal = postgresTooOld(versionNumber);
+  if (refusal) found.all.push(unfit("postgres", refusal));
+  else found.ok(`Postgres ${version}`);
   if (isStandby)
     found.problem("Postgres is a standby, and takes no writes", "Promote it, or point DATABASE_URL to the primary");
   const unsafe = [fsync === "off" ? "fsync" : null, synchronousCommit === "off" ? "synchronous_commit" : null];
@@ -69,7 +71,7 @@ export function postgresFindings(facts: PostgresFacts): Finding[] {
 }
 
 function schemaFinding(fit: SchemaFit): Finding {
-  if (fit instanceof SchemaTooNewError) return problem("postgres", fit.fault, capitalized(fit.remedy));
+  if (fit instanceof UnfitStoreError) return unfit("postgres", fit);
   switch (fit) {
     case "same":
       return ok("postgres", "The schema is this version's");
@@ -80,8 +82,4 @@ function schemaFinding(fit: SchemaFit): Finding {
     default:
       return fit satisfies never;
   }
-}
-
-function capitalized(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }

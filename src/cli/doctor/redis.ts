@@ -1,7 +1,8 @@
+import { redisTooOld } from "../../../db/unfit.ts";
 import type { Context } from "../../context.ts";
 import { appendFsync, diskKnowledge, type RedisFacts, redisFacts } from "../../operations/redis-disk.ts";
 import { reasonOf } from "../reason.ts";
-import { clockFinding, type Finding, Findings, problem } from "./finding.ts";
+import { clockFinding, type Finding, Findings, problem, unfit } from "./finding.ts";
 
 /** Whether Redis is there and fit, and its clock. Never throws: a failure is a finding. */
 export async function examineRedis({ redis, clock }: Pick<Context, "redis" | "clock">): Promise<Finding[]> {
@@ -29,11 +30,11 @@ export function redisFindings(
   { save, fsync }: { save: string | null; fsync: string | null },
 ): Finding[] {
   const version = facts.get("redis_version") ?? "?";
-  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const refusal = redisTooOld(version);
   const name = facts.has("valkey_version") ? `Valkey ${facts.get("valkey_version")}` : `Redis ${version}`;
   const found = new Findings("redis");
-  if (major > 6 || (major === 6 && minor >= 2)) found.ok(name);
-  else found.problem(`${name} is too old`, "Tain needs Redis 6.2 or newer, or Valkey");
+  if (refusal) found.all.push(unfit("redis", refusal));
+  else found.ok(name);
 
   const policy = facts.get("maxmemory_policy");
   if (policy === undefined)

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { migrate } from "../../../db/migrate.ts";
 import { openLogins } from "../../../db/roles.ts";
-import { SchemaTooNewError } from "../../../db/schema-fit.ts";
+import { UnfitStoreError } from "../../../db/unfit.ts";
 import { type Config, parseConfig } from "../../config.ts";
 import { type Context, openContext } from "../../context.ts";
 import { claimOrigin, SIMULATOR } from "../../sync/following/origin.ts";
@@ -68,7 +68,7 @@ async function migrateTo(databaseUrl: string): Promise<void> {
   try {
     await migrate(databaseUrl);
   } catch (error) {
-    if (error instanceof SchemaTooNewError) throw new CommandError(error.message);
+    if (error instanceof UnfitStoreError) throw new CommandError(error.message);
     // The reason may say which server it is, never its password.
     if (codeOf(error))
       throw new CommandError(
