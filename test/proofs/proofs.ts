@@ -147,6 +147,36 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "targets",
+    proves:
+      "200 targets hear of 10,000 changes, each in order and none lost, though ten are slow, ten fail for minutes and ten are " +
+      "dead, all processes are killed twice, Redis is emptied and Postgres restarted.",
+    minutes: 40,
+    commands: [{ args: ["test", "test/events/many-targets.test.ts"], env: { TARGETS: "200", CHANGES: "10000" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "targets");
+      return [
+        atLeast("changes", numberAt(line, "changes"), 10_000),
+        atMost("live targets that missed one or heard it out of order", numberAt(line, "faulty"), 0),
+        atMost("share that was sent twice", numberAt(line, "share"), 0.001),
+      ];
+    },
+  },
+  {
+    name: "read-after-event",
+    proves:
+      "Who asks at the moment of a delivery sees what it tells, 20,000 times, by REST and GraphQL, in two processes.",
+    minutes: 30,
+    commands: [{ args: ["test", "test/events/sending.test.ts", "-t", "asks at the moment"], env: { READS: "20000" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "read after event");
+      return [
+        atLeast("events", numberAt(line, "events"), 20_000),
+        atMost("reads that were behind", numberAt(line, "behind"), 0),
+      ];
+    },
+  },
+  {
     name: "floor",
     proves:
       "10,000 issues and 5,000 pull requests with 95,000 comments and reviews are copied for hardly more than the 1,003 " +
