@@ -19,9 +19,6 @@ const TEXT_AT_ONCE = 64 * 1024;
 /** So many fields of a selection ask for something, and then their statements are made. Each takes some 0.2 ms. */
 const ASKED_AT_ONCE = 64;
 
-/** Texts of so many parts are copied once more, so that nobody has to walk through them. */
-const FLAT_PARTS = 64;
-
 type VariableValues = Parameters<Plan["argumentsOf"]>[1];
 
 /** `data` is JSON text. */
@@ -224,7 +221,8 @@ class Execution {
       // Thousands of values may come from one statement, and all of them go on in one turn of the loop.
       if (this.#pace.isOver()) await this.#pace.turn();
       this.#goOn();
-      return await this.#value(form, field, resolved, place);
+      const text = this.#value(form, field, resolved, place);
+      return typeof text === "string" ? flat(text) : await text;
     } catch (error) {
       return this.#failed(form, field, error, place);
     }
@@ -304,15 +302,21 @@ class Execution {
     return this.#pace.isOver();
   }
 
+  /** In few pieces, since somebody has to walk through them in the end. Long ones, which are so already, are not copied. */
   async #joined(parts: readonly Text[], end: string): Promise<string> {
     let text = "";
-    // Not `join`, which copies: what lies above joins it again.
-    for (const part of await Promise.all(parts)) {
-      text += part;
-      if (text.length > MAX_CHARACTERS) this.#refuse();
+    let short = "";
+    for (const part of [...(await Promise.all(parts)), flat(end)]) {
+      const isLong = part.length > TEXT_AT_ONCE;
+      if (!isLong) short += part;
+      if (isLong || short.length > TEXT_AT_ONCE) {
+        text += flat(short);
+        short = "";
+      }
+      if (isLong) text += part;
+      if (text.length + short.length > MAX_CHARACTERS) this.#refuse();
     }
-    text += flat(end);
-    return parts.length > FLAT_PARTS ? flat(text) : text;
+    return text + flat(short);
   }
 
   /** @throws GraphQLError always: nothing is worth writing any more */
