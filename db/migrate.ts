@@ -78,7 +78,7 @@ async function prepareServer(client: pg.Client): Promise<void> {
   const version = rows[0]?.version ?? 0;
   const refusal = postgresTooOld(version);
   if (refusal) throw refusal;
-  if (version < 180_000) await client.query(await readFile(new URL("uuidv7.sql", import.meta.url), "utf8"));
+  if (version < 180_000) await client.query(await readFile(new URL("./uuidv7.sql", import.meta.url), "utf8"));
 }
 
 if (import.meta.main) {

@@ -1,10 +1,11 @@
 // The app's process: started so that it cannot outlive us unnoticed, stopped in its own time, found again after a crash.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { CHECKOUT } from "./checkout.mjs";
+import { CHECKOUT, IS_PACKAGE } from "./checkout.mjs";
 import { messageOf } from "./failure.mjs";
 import { readIfThere, writeSecret } from "./files.mjs";
 import { hasEnded, isAlive, membersOfGroup, recordOf, signal } from "./processes.mjs";
@@ -27,7 +28,12 @@ const KILL_TIMEOUT_MS = 5_000;
 
 /** The file that Node runs. TAIN_APP_ENTRY replaces it in the launcher's own tests. */
 export function appEntry() {
-  return process.env.TAIN_APP_ENTRY || join(CHECKOUT, "src", "cli", "main.ts");
+  if (process.env.TAIN_APP_ENTRY) return process.env.TAIN_APP_ENTRY;
+  if (!IS_PACKAGE) return join(CHECKOUT, "src", "cli", "main.ts");
+  const entry = join(CHECKOUT, "dist", "src", "cli", "main.js");
+  // npm runs no script of ours where `ignore-scripts` is set, and then packs what is there.
+  if (!existsSync(entry)) throw new Refusal(`${entry} is missing: this package was not made by \`npm run package\``);
+  return entry;
 }
 
 /**
@@ -36,7 +42,7 @@ export function appEntry() {
  * @returns {Promise<App>}
  */
 export async function startApp({ home, runtime, args, environment }) {
-  const child = spawn(runtime, ["--import", new URL("parent-watch.mjs", import.meta.url).href, appEntry(), ...args], {
+  const child = spawn(runtime, ["--import", new URL("./parent-watch.mjs", import.meta.url).href, appEntry(), ...args], {
     env: runtimeEnvironment(runtime, { ...environment, TAIN_PARENT_FD: "3" }),
     // A group of its own: Ctrl-C reaches it through us alone, once, and its workers can be ended with it.
     detached: true,

@@ -1,23 +1,42 @@
-// Where things are: this checkout, and the directory that holds an instance's state.
+// Where things are: this checkout (or npm package), what npm has installed, and the directory of an instance's state.
 import { constants, existsSync } from "node:fs";
 import { access, chmod, mkdir, realpath } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { codeOf } from "./failure.mjs";
 import { Refusal } from "./voice.mjs";
 
 export const CHECKOUT = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
 
-/** State of the checkout itself, wherever TAIN_HOME points: the install lock, a fetched Redis. */
-export const CHECKOUT_STATE = join(CHECKOUT, ".tain");
+/** Whether this is the npm package: its sources are emitted JavaScript, and npm has installed what they need. */
+export const IS_PACKAGE = !existsSync(join(CHECKOUT, "src", "cli", "main.ts"));
+
+/** Where .env and .tain are: in the checkout; for the package, where its user stands. */
+export const PLACE = IS_PACKAGE ? process.cwd() : CHECKOUT;
+
+/** State of the place itself, wherever TAIN_HOME points: the install lock, a fetched Redis. */
+export const CHECKOUT_STATE = join(PLACE, ".tain");
+
+/**
+ * The directory of a package that npm has installed for us. npm puts the dependencies of a package beside it or inside it.
+ * Where there is none, it is the directory in which the package should be.
+ * @param {string} name
+ */
+export function installedPackage(name) {
+  for (let place = CHECKOUT; ; place = dirname(place)) {
+    const directory = join(place, "node_modules", name);
+    if (existsSync(directory)) return directory;
+    if (!IS_PACKAGE || dirname(place) === place) return join(CHECKOUT, "node_modules", name);
+  }
+}
 
 export function tainHome() {
   return process.env.TAIN_HOME ? resolve(process.env.TAIN_HOME) : CHECKOUT_STATE;
 }
 
-/** Takes settings from the checkout's .env, as docs/configuration.md describes them; the environment goes before it. */
+/** Takes settings from the place's .env, as docs/configuration.md describes them; the environment goes before it. */
 export function readSettingsFile() {
-  const file = join(CHECKOUT, ".env");
+  const file = join(PLACE, ".env");
   if (!existsSync(file)) return;
   if (!process.loadEnvFile) throw new Refusal(`Node ${process.version} cannot read .env: use Node 20.12 or newer`);
   process.loadEnvFile(file);

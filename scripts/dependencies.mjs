@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { CHECKOUT, CHECKOUT_STATE, openStateDirectory } from "./checkout.mjs";
+import { CHECKOUT, CHECKOUT_STATE, IS_PACKAGE, openStateDirectory } from "./checkout.mjs";
 import { codeOf } from "./failure.mjs";
 import { readIfThere } from "./files.mjs";
 import { LockHeldError, takeLock } from "./lock.mjs";
@@ -31,6 +31,7 @@ const PATIENCE_MS = 15 * 60_000;
 
 /** @param {AbortSignal} signal Interrupts a running installation. */
 export async function ensureDependencies(signal) {
+  if (IS_PACKAGE) return; // npm has installed them with it.
   const lock = await readFile(join(CHECKOUT, "package-lock.json"), "utf8");
   const wanted = createHash("sha256").update(`${process.platform} ${process.arch}\n${lock}`).digest("hex");
   if ((await readIfThere(STAMP_FILE)) === wanted) return;
@@ -88,7 +89,15 @@ async function install(signal) {
   say("installing dependencies (once for each package-lock.json)");
   const [command, ...prefix] = npmCommand();
   // Under NODE_ENV=test or a user's own npmrc, npm would leave out what `npm test` needs.
-  const args = [...prefix, "ci", "--include=dev", "--include=optional", "--loglevel=error", "--no-progress"];
+  const args = [
+    ...prefix,
+    "ci",
+    "--include=dev",
+    "--include=optional",
+    "--ignore-scripts",
+    "--loglevel=error",
+    "--no-progress",
+  ];
   const child = spawn(command, args, { cwd: CHECKOUT, stdio: ["ignore", process.stderr, process.stderr] });
   const interrupt = () => child.kill("SIGTERM");
   signal.addEventListener("abort", interrupt);

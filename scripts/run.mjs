@@ -14,6 +14,7 @@ const USAGE = `Usage: node scripts/run.mjs <command> [arguments]
                       equal to upstream after them
   proofs [name…]      npm run proofs: what takes too long for every change, each figure beside its bound
   plants [name…]      npm run plants: small bugs in a copy of the sources, and which test finds each
+  emit                what npm run package packs: the sources as JavaScript, in dist
   check               npm run check: types, lint, format, import arrows, dead code
   tain <command>      npm run tain: the command line, on the running instance
 
@@ -32,6 +33,7 @@ const COMMANDS = {
   simulate: async (args) => (await import("./with-stores.mjs")).simulate(args),
   proofs: async (args) => (await import("./with-stores.mjs")).proofs(args),
   plants: async (args) => (await import("./with-stores.mjs")).plants(args),
+  emit: async (args) => (await import("./with-stores.mjs")).emit(args),
   check: async () => (await import("./check.mjs")).check(),
   tain: async (args) => (await import("./tain.mjs")).tain(args),
 };

@@ -1,7 +1,7 @@
 // The Node that runs Tain: our own when it is new enough, otherwise the one that npm has installed for us.
 import { mkdir, symlink } from "node:fs/promises";
 import { delimiter, dirname, join, relative } from "node:path";
-import { CHECKOUT } from "./checkout.mjs";
+import { CHECKOUT, IS_PACKAGE, installedPackage } from "./checkout.mjs";
 import { codeOf } from "./failure.mjs";
 import { isExecutable } from "./files.mjs";
 import { Refusal } from "./voice.mjs";
@@ -10,15 +10,15 @@ const OLDEST_MAJOR = 26; // Runs .ts files as they are, and has what the sources
 
 /** Path of the Node to run. */
 export async function findRuntime() {
-  const pinned = join(CHECKOUT, "node_modules", packageName(), "bin", "node");
+  const pinned = join(installedPackage(packageName()), "bin", "node");
   if (await isExecutable(pinned)) {
-    await repairBin(pinned);
+    if (!IS_PACKAGE) await repairBin(pinned);
     if (Number.parseInt(process.versions.node, 10) < OLDEST_MAJOR) return pinned;
   }
   if (Number.parseInt(process.versions.node, 10) >= OLDEST_MAJOR) return process.execPath;
   throw new Refusal(
     `Node ${OLDEST_MAJOR} is needed and npm installed none for ${process.platform} ${process.arch} (this is ${process.version}): ` +
-      `install Node ${OLDEST_MAJOR} or newer, or run \`npm ci --include=optional\``,
+      `install Node ${OLDEST_MAJOR} or newer, or have npm install optional dependencies, too (\`--include=optional\`)`,
   );
 }
 

@@ -1,7 +1,7 @@
 // `npm start`: dependencies, runtime, stores, then the app, until a person asks to stop or one of them ends.
 import { join } from "node:path";
 import { endLeftoverApp, startApp } from "./app.mjs";
-import { openStateDirectory, readSettingsFile, tainHome } from "./checkout.mjs";
+import { IS_PACKAGE, openStateDirectory, readSettingsFile, tainHome } from "./checkout.mjs";
 import { ensureDependencies } from "./dependencies.mjs";
 import { LockHeldError, takeLock } from "./lock.mjs";
 import { lastingPostgresState } from "./postgres-state.mjs";
@@ -27,7 +27,7 @@ export async function start(args) {
   await ensureDependencies(stopping.signal);
   const runtime = await findRuntime();
   const home = await openStateDirectory(tainHome());
-  const lock = await lockHome(home, "npm start");
+  const lock = await lockHome(home, IS_PACKAGE ? "tain up" : "npm start");
   try {
     await endLeftoverApp(home);
     const stores = await openHomeStores(home, stopping.signal);

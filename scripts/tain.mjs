@@ -12,6 +12,8 @@ import { watchForStop } from "./stopping.mjs";
 
 /** @param {string[]} args */
 export async function tain(args) {
+  // Who has read `npm start` somewhere types `tain start`.
+  if (args[0] === "start") args = ["up", ...args.slice(1)];
   if (args[0] === "up" && !needsNoStores(args)) return await start(args.slice(1));
   readSettingsFile();
   const stopping = watchForStop();

@@ -42,6 +42,14 @@ export async function proofs(args) {
 }
 
 /**
+ * Makes `dist`, the JavaScript of the npm package. npm calls it before it packs.
+ * @param {string[]} args
+ */
+export async function emit(args) {
+  return await runWithoutStores("scripts/generate/javascript.ts", args);
+}
+
+/**
  * One set of stores for the tests of all plants.
  * @param {string[]} args
  */

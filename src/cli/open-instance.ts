@@ -4,6 +4,7 @@ import { parseConfig } from "../config.ts";
 import { type Context, openContext } from "../context.ts";
 import { CommandError } from "./command.ts";
 import { completed, type Instance, readInstance } from "./instance.ts";
+import { START } from "./typed.ts";
 
 /**
  * What a command works on: the stores of the environment, and upstream. If the environment names no upstream, it is the
@@ -24,7 +25,7 @@ export async function openInstance(env: NodeJS.ProcessEnv, resources: AsyncDispo
   if (fit instanceof UnfitStoreError) throw new CommandError(fit.message);
   if (fit === "missing")
     throw new CommandError(
-      "The database has not the schema of this Tain: `npm start` brings it, or `node db/migrate.ts`",
+      `The database has not the schema of this Tain: \`${START}\` brings it, or \`node db/migrate.ts\``,
     );
   return opened;
 }
@@ -35,7 +36,7 @@ export async function openUnchecked(env: NodeJS.ProcessEnv, resources: AsyncDisp
   const instance = await readInstance({ home });
   if (!instance && !env.UPSTREAM_URL) {
     throw new CommandError(
-      `Tain has not run in ${home} yet: begin with \`npm start\`, or set UPSTREAM_URL and UPSTREAM_TOKEN`,
+      `Tain has not run in ${home} yet: begin with \`${START}\`, or set UPSTREAM_URL and UPSTREAM_TOKEN`,
     );
   }
   const config = parseConfig(completed(env, instance));

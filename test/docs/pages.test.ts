@@ -45,6 +45,7 @@ describe.each(pages)("%s", (page) => {
       "SNAPSHOT_STEPS",
       "TAIN_DEBUG",
       "TAIN_LARGE",
+      "TAIN_LISTEN",
       "TAIN_POSTGRES",
       "TAIN_REDIS_FROM",
       "TEST_DATABASE_URL",

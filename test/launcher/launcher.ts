@@ -23,8 +23,8 @@ export class Launcher {
   stdout = "";
   stderr = "";
 
-  constructor(command: string, args: string[], env: NodeJS.ProcessEnv) {
-    this.child = spawn(command, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+  constructor(command: string, args: string[], env: NodeJS.ProcessEnv, cwd?: string) {
+    this.child = spawn(command, args, { env, ...(cwd !== undefined && { cwd }), stdio: ["ignore", "pipe", "pipe"] });
     this.child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
       this.stdout += chunk;
     });

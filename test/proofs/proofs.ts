@@ -375,6 +375,22 @@ export const proofs: readonly Proof[] = [
     },
   },
   {
+    name: "package",
+    proves: "Packed, installed by npm into an empty directory and started there, Tain mirrors the demonstration.",
+    minutes: 2,
+    commands: [{ args: ["test", "test/launcher/package.test.ts"], env: { PACKAGE: "1" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "package");
+      return [
+        atLeast("repositories that are live", numberAt(line, "live"), 4),
+        atMost("seconds to pack", numberAt(line, "pack"), 60),
+        atMost("seconds to install, from the registry", numberAt(line, "install"), 300),
+        atMost("seconds from the start to serving, Redis fetched", numberAt(line, "serving"), 120),
+        atMost("seconds until all is copied", numberAt(line, "copied"), 120),
+      ];
+    },
+  },
+  {
     name: "load",
     proves: "Under a mixed load of ten minutes no delivery is lost and no answer is wrong.",
     minutes: 12,

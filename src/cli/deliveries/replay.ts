@@ -11,6 +11,7 @@ import { QueueUnavailableError } from "../../queues/queues.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import { counted, grouped, type Output, spanOf } from "../output.ts";
+import { START } from "../typed.ts";
 import { deliveriesTable, unknownDelivery } from "./text.ts";
 
 /** The wait ends when nothing was settled for this long. Within it, workers try a passing failure a few times. */
@@ -95,7 +96,7 @@ async function queueAll(ctx: Context, ids: readonly string[], output: Output): P
 
 async function hasWorkers({ queues }: Context, output: Output): Promise<boolean> {
   if ((await queues.deliveries.getWorkers()).length > 0) return true;
-  output.note("tain: no worker is running: what is queued waits until `npm start` brings one");
+  output.note(`tain: no worker is running: what is queued waits until \`${START}\` brings one`);
   return false;
 }
 

@@ -2,6 +2,7 @@ import type { Context } from "../../context.ts";
 import type { Command, Given } from "../command.ts";
 import { openUnchecked } from "../open-instance.ts";
 import { counted, type Output, styled } from "../output.ts";
+import { START } from "../typed.ts";
 import { type Finding, ok, warning } from "./finding.ts";
 import { examineMirror } from "./mirror.ts";
 import { examinePostgres } from "./postgres.ts";
@@ -56,6 +57,6 @@ function lineOf({ level, part, says, todo }: Finding): string {
 async function examineProcesses({ queues }: Context): Promise<Finding[]> {
   const { length } = await queues.deliveries.getWorkers();
   if (length > 0) return [ok("processes", `${counted(length, "worker is", "workers are")} running`)];
-  const todo = "Start one: `npm start`, or the Procfile's worker";
+  const todo = `Start one: \`${START}\`, or the Procfile's worker`;
   return [warning("processes", "No worker is running: nothing is copied or applied", todo)];
 }

@@ -7,6 +7,7 @@ import { tryAgain } from "../../sync/problems/problems.ts";
 import { type Command, CommandError, type Given } from "../command.ts";
 import { openInstance } from "../open-instance.ts";
 import { counted, type Output } from "../output.ts";
+import { START } from "../typed.ts";
 import { followBackfills } from "./follow-backfills.ts";
 import { findMatches, type MatchedRepository, readNames } from "./patterns.ts";
 
@@ -108,6 +109,6 @@ async function refuseWithoutWorkers({ queues }: Context): Promise<void> {
   if (workers.length > 0) return;
   const { waiting = 0 } = await queues.backfill.getJobCounts("waiting");
   throw new CommandError(
-    `No worker is running: ${counted(waiting, "copy", "copies")} ${waiting === 1 ? "waits" : "wait"} in the queue until \`npm start\` brings one`,
+    `No worker is running: ${counted(waiting, "copy", "copies")} ${waiting === 1 ? "waits" : "wait"} in the queue until \`${START}\` brings one`,
   );
 }

@@ -1,6 +1,7 @@
 import type { RepositoryStatus } from "../../health/status.ts";
 import type { Instance } from "../instance.ts";
 import { counted, grouped, styled } from "../output.ts";
+import { typed } from "../typed.ts";
 
 export interface Greeting {
   instance: Instance;
@@ -38,7 +39,7 @@ export function greeting({ instance, file, repositories, hasSimulator, isReached
     "",
     ...examples(instance, file, hasSimulator),
     "",
-    "`npm run tain -- status` shows how things stand; Ctrl-C stops everything.",
+    `\`${typed("status")}\` shows how things stand; Ctrl-C stops everything.`,
   );
   return lines.join("\n");
 }
@@ -46,7 +47,7 @@ export function greeting({ instance, file, repositories, hasSimulator, isReached
 function standing(repositories: readonly RepositoryStatus[]): string[] {
   if (repositories.length === 0)
     return [
-      "Tain is up, and mirrors nothing yet: name something in REPOSITORIES, or with `npm run tain -- add owner/name`.",
+      `Tain is up, and mirrors nothing yet: name something in REPOSITORIES, or with \`${typed("add owner/name")}\`.`,
     ];
   const live = repositories.filter(({ state }) => state === "live");
   const resources = repositories.reduce((total, { progress }) => total + (progress?.resources ?? 0), 0);

@@ -1,0 +1,73 @@
+import { cp, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { stripTypeScriptTypes } from "node:module";
+import { dirname, join, posix } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** What the npm package runs: `tain`, the processes that `tain up` starts, and the demonstration's upstream. */
+const ENTRIES = [
+  "src/cli/main.ts",
+  "src/web.ts",
+  "workers/main.ts",
+  "workers/scheduler.ts",
+  "db/migrate.ts",
+  "src/simulator/main.ts",
+];
+
+/** Read by names that are made at run time; and whose work one of the files is. */
+const MORE = ["db/migrations", "db/roles", "src/api/description/published.LICENSE"];
+
+const CHECKOUT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** A module or a file beside it, as our sources name one. */
+const REFERENCE = /"(\.{1,2}\/[^"\n]+\.[a-z]+)"/g;
+
+/** One file of the package, by its path in the checkout. `text`: JavaScript; null: the file is taken as it is. */
+export interface Emitted {
+  path: string;
+  text: string | null;
+  /** The npm packages and parts of Node.js that it imports. */
+  packages: string[];
+}
+
+/** Everything that the entries reach: modules without their types, and the files that these read. */
+export async function emitted(): Promise<Emitted[]> {
+  const files = new Map<string, Emitted>();
+  for (const waiting = [...ENTRIES]; waiting.length > 0; ) {
+    const path = waiting.pop() ?? "";
+    if (files.has(path)) continue;
+    if (!path.endsWith(".ts")) {
+      files.set(path, { path, text: null, packages: [] });
+      continue;
+    }
+    // Types become blanks: lines and columns stay, so that a stack trace fits the sources without a map.
+    const stripped = stripTypeScriptTypes(await readFile(join(CHECKOUT, path), "utf8"));
+    const found = [...stripped.matchAll(REFERENCE)].map(([, name = ""]) => posix.join(posix.dirname(path), name));
+    for (const each of found) if (await isFile(each)) waiting.push(each);
+    const text = stripped.replaceAll(REFERENCE, (whole, name: string) =>
+      name.endsWith(".ts") ? `"${name.slice(0, -3)}.js"` : whole,
+    );
+    const imports = stripped.matchAll(/^(?:import|export)\b[^;"]*?from "([^."][^"]*)"|import\("([^."][^"]*)"\)/gm);
+    files.set(path, { path, text, packages: [...imports].map(([, one, other]) => one ?? other ?? "") });
+  }
+  return [...files.values()];
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return await stat(join(CHECKOUT, path)).then(
+    (found) => found.isFile(),
+    () => false,
+  );
+}
+
+/** Writes it all to a directory, which is emptied before. */
+export async function emit(directory: string): Promise<void> {
+  await rm(directory, { recursive: true, force: true });
+  for (const { path, text } of await emitted()) {
+    const target = join(directory, path.replace(/\.ts$/, ".js"));
+    await mkdir(dirname(target), { recursive: true });
+    await (text === null ? cp(join(CHECKOUT, path), target) : writeFile(target, text));
+  }
+  for (const path of MORE) await cp(join(CHECKOUT, path), join(directory, path), { recursive: true });
+}
+
+if (import.meta.main) await emit(join(CHECKOUT, "dist"));
