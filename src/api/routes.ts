@@ -16,6 +16,7 @@ import { ENTERPRISE_PREFIX, pathInApi } from "./dialect/addresses.ts";
 import { type CorsRule, corsRule } from "./dialect/cors.ts";
 import { failureReply } from "./dialect/failure.ts";
 import { RequestIds } from "./dialect/request-id.ts";
+import { Feed } from "./feed/feed.ts";
 import { ForwardCache } from "./forward/cache/cache.ts";
 import { UpstreamForCallers } from "./forward/upstream-for-callers.ts";
 import { Graphql } from "./graphql/handle.ts";
@@ -26,6 +27,7 @@ import { openPages } from "./page.ts";
 import { Rest } from "./rest/handle.ts";
 import { REST_OPERATIONS } from "./rest/operations.ts";
 import { Announcements } from "./streams/announcements.ts";
+import { StreamPlaces } from "./streams/places.ts";
 
 /** How long a query of GraphQL may take. GitHub gives up after as long. */
 const GRAPHQL_TIMEOUT_MS = 10_000;
@@ -78,6 +80,7 @@ export function openApi(
   const callers = new Callers(ctx, quota);
   const announcements = new Announcements(ctx);
   const changes = new ChangeStreams(announcements);
+  const places = new StreamPlaces(ctx.config);
   const pages = openPages(ctx.config.pageCacheBytes);
   const meter = new ApiMeter(ctx.metrics);
   ctx.metrics.watchPool("reads", reads);
@@ -85,12 +88,14 @@ export function openApi(
   const forms = new Map(REST_OPERATIONS.map(({ path, route }) => [route, formOf(path, route)]));
   const parameters = knownParameters(REST_OPERATIONS, readPublished());
   const rest = new Rest({ ctx, meter, forms, callers, quota, pages, again, requestIds, parameters });
-  const graphql = new Graphql({ ctx, meter, callers, quota, changes, requestIds, timeoutMs, unreadMs });
+  const graphql = new Graphql({ ctx, meter, callers, quota, changes, places, requestIds, timeoutMs, unreadMs });
+  const feed = new Feed({ ctx, meter, callers, quota, announcements, places, requestIds, unreadMs });
   const query = (exchange: Exchange) => graphql.handle(exchange);
   return {
     routes: [
       { method: "POST", path: "/graphql", handle: query },
       { method: "POST", path: "/api/graphql", handle: query },
+      { method: "GET", path: "/-/events", handle: (exchange) => feed.handle(exchange) },
       ...description({ ...ctx, requestIds }, REST_OPERATIONS),
       ...restRoutes((exchange, matched) => rest.handle(exchange, matched)),
     ],

@@ -336,13 +336,14 @@ export const SETTINGS = {
     name: "STREAMS_PER_CALLER",
     read: count,
     default: "10",
-    about: "How many GraphQL subscriptions a caller may have open at once, in each web process.",
+    about:
+      "How many streams (GraphQL subscriptions, the feed of events) a caller may have open at once, in each web process.",
   },
   streamLifetimeMs: {
     name: "STREAM_LIFETIME",
     read: timeout,
     default: "1h",
-    about: "How long a GraphQL subscription stays open. Then it ends, and its caller subscribes again.",
+    about: "How long a stream stays open. Then it ends, and its caller asks again.",
   },
   passThrough: {
     name: "PASS_THROUGH",

@@ -17,13 +17,13 @@ export interface Told {
 const NO_REPOSITORY = 0;
 
 /** What committed transactions tell when they have added to the log. */
-const EVENTS_TOLD = "events";
+export const EVENTS_TOLD = "events";
 
 /**
  * The key of an advisory lock; any constant will do. What gives out places holds it, shared, until its end. So it can be known
  * when every place up to some number is taken or never will be.
  */
-const PLACING = 7_241_949;
+export const PLACING = 7_241_949;
 
 /**
  * Writes what was settled into the ordered log, and answers the targets that have to be woken after the commit. Readers ask

@@ -131,7 +131,7 @@ test("it is one of a few that a caller may have at once", async () => {
   const refused = await subscribe(await ownToken(), url);
   expect(refused.answer.headers.get("content-type")).toMatch(/json/);
   expect(await refused.answer.json()).toEqual({
-    errors: [{ type: "RESOURCE_LIMITS_EXCEEDED", message: "You have 2 subscriptions open, and no more are served." }],
+    errors: [{ type: "RESOURCE_LIMITS_EXCEEDED", message: "You have 2 streams open, and no more are served." }],
   });
   await using _others = await subscribe(upstreamToken().token, url);
   expect(_others.answer.headers.get("content-type")).toMatch(/event-stream/);

@@ -22,6 +22,7 @@ import type { RequestIds } from "../dialect/request-id.ts";
 import { type ApiMeter, kindOf, type Metered } from "../metering.ts";
 import { encoded, ownBytes } from "../page.ts";
 import { passedReply } from "../rest/respond.ts";
+import type { StreamPlaces } from "../streams/places.ts";
 import { type Count, GraphqlCall } from "./call.ts";
 import { cursorsOf, namesUnmirrored } from "./forward/beyond.ts";
 import { forwardWhole, knowsAllNamed, mayBeForwarded } from "./forward/forward.ts";
@@ -61,6 +62,7 @@ export interface GraphqlParts {
   /** How long the reader of a stream may leave unread what was written. */
   unreadMs: number;
   changes: ChangeStreams;
+  places: StreamPlaces;
   requestIds: RequestIds;
 }
 

@@ -8,14 +8,12 @@ import {
   validateSubscriptionArgs,
 } from "graphql";
 import type { Outlet } from "../../../http/reply.ts";
+import { lasting } from "../../streams/lasting.ts";
 import type { GraphqlCall } from "../call.ts";
 import type { Query } from "../parse.ts";
 import { type Result, resultOf } from "../result.ts";
 import { executePlan } from "../run/execution.ts";
 import type { Plans } from "../run/plan.ts";
-
-/** What lies between us and a caller closes an idle connection; a comment in the stream keeps it open. */
-const KEEP_ALIVE_MS = 15_000;
 
 export const EVENT_STREAM = {
   "Content-Type": "text/event-stream; charset=utf-8",
@@ -85,18 +83,9 @@ export function eventStream(
   { told, show }: Events,
   { next, format, lifetime, unreadMs, onEnd, onFailure }: StreamParts,
 ): (outlet: Outlet) => Promise<void> {
-  return async (outlet) => {
-    const stop = () => void told.return?.();
-    const over = new AbortController();
-    const timer = setTimeout(() => {
-      over.abort();
-      stop();
-    }, lifetime.ms);
-    const keepAlive = setInterval(() => outlet.write(":\n\n"), KEEP_ALIVE_MS);
-    outlet.onClose(stop);
-    outlet.write(":\n\n");
-    const write = async (result: Result) =>
-      outlet.write(`event: next\ndata: ${format(result)}\n\n`) ? "drained" : await outlet.drained(unreadMs);
+  const stop = () => void told.return?.();
+  return lasting({ lifetimeMs: lifetime.ms, unreadMs, sign: () => ":\n\n", stop }, async (line) => {
+    const write = (result: Result) => line.write(`event: next\ndata: ${format(result)}\n\n`);
     /** Answers why the stream ends, if its reader is still to be told. */
     const tell = async (): Promise<GraphQLError | null> => {
       for (let event = await told.next(); !event.done; event = await told.next()) {
@@ -104,17 +93,14 @@ export function eventStream(
         if (call instanceof GraphQLError) return call;
         const result = await show(event.value, call);
         const outcome = await write(result);
-        if (outcome === "unread") {
-          onEnd("Its reader does not read");
-          outlet.drop();
-        }
+        if (outcome === "unread") onEnd("Its reader does not read");
         if (outcome !== "drained") return null;
         if (result.data === undefined || result.data === "null") {
           onEnd(result.errors?.[0]?.message ?? "An event could not be shown");
           return null;
         }
       }
-      return over.signal.aborted ? lifetime.over : null;
+      return line.isOver() ? lifetime.over : null;
     };
     try {
       const why = await tell();
@@ -124,11 +110,7 @@ export function eventStream(
       }
     } catch (error) {
       onFailure(error);
-    } finally {
-      clearInterval(keepAlive);
-      clearTimeout(timer);
-      stop();
     }
-    outlet.write("event: complete\ndata:\n\n");
-  };
+    await line.write("event: complete\ndata:\n\n");
+  });
 }

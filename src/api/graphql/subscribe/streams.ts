@@ -4,6 +4,7 @@ import type { ApiContext } from "../../call.ts";
 import { classOf, type User } from "../../callers/caller.ts";
 import type { CallerQuota, QuotaFigures } from "../../callers/quota.ts";
 import { ApiFault } from "../../dialect/fault.ts";
+import type { StreamPlaces } from "../../streams/places.ts";
 import type { GraphqlCall } from "../call.ts";
 import { quotaSpent, typedError } from "../errors.ts";
 import type { Query } from "../parse.ts";
@@ -26,6 +27,7 @@ interface StreamsParts {
   /** How long an event may take to be shown. */
   timeoutMs: number;
   unreadMs: number;
+  places: StreamPlaces;
 }
 
 /** The subscriptions that this process streams. Each event is judged, and paid for, like a request of its own. */
@@ -36,16 +38,19 @@ export class Streams {
   readonly #plans: Plans;
   readonly #timeoutMs: number;
   readonly #unreadMs: number;
-  /** How many are open, by whose quota they draw on. */
-  readonly #open = new Map<string, number>();
+  readonly #places: StreamPlaces;
 
-  constructor(ctx: Pick<ApiContext, "config" | "log">, { quota, schema, plans, timeoutMs, unreadMs }: StreamsParts) {
+  constructor(
+    ctx: Pick<ApiContext, "config" | "log">,
+    { quota, schema, plans, timeoutMs, unreadMs, places }: StreamsParts,
+  ) {
     this.#ctx = ctx;
     this.#quota = quota;
     this.#schema = schema;
     this.#plans = plans;
     this.#timeoutMs = timeoutMs;
     this.#unreadMs = unreadMs;
+    this.#places = places;
   }
 
   /** What writes the stream, or why there is none. */
@@ -56,11 +61,8 @@ export class Streams {
   ): Promise<ExecutionResult | ((outlet: Outlet) => Promise<void>)> {
     const { config, log } = this.#ctx;
     const { caller, callFor, requestId } = subscriber;
-    using place = this.#takePlace(caller);
-    if (!place) {
-      const most = `${config.streamsPerCaller} subscriptions`;
-      return { errors: [typedError("RESOURCE_LIMITS_EXCEEDED", `You have ${most} open, and no more are served.`)] };
-    }
+    using place = this.#places.take(caller);
+    if (!place) return { errors: [typedError("RESOURCE_LIMITS_EXCEEDED", this.#places.refusal)] };
     const events = await openEvents(
       { schema: this.#schema, plans: this.#plans, timeoutMs: this.#timeoutMs },
       query,
@@ -84,20 +86,6 @@ export class Streams {
       using _place = taken;
       await stream(outlet);
     };
-  }
-
-  /** Null: the caller has as many as one may have. */
-  #takePlace({ quotaName }: User): DisposableStack | null {
-    const count = this.#open.get(quotaName) ?? 0;
-    if (count >= this.#ctx.config.streamsPerCaller) return null;
-    this.#open.set(quotaName, count + 1);
-    const place = new DisposableStack();
-    place.defer(() => {
-      const left = (this.#open.get(quotaName) ?? 1) - 1;
-      if (left > 0) this.#open.set(quotaName, left);
-      else this.#open.delete(quotaName);
-    });
-    return place;
   }
 
   /** The call that shows the next event, paid for; or why the caller gets none. */

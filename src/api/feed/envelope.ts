@@ -1,0 +1,85 @@
+import type { LoggedEvent } from "../../events/log-reads.ts";
+import { type Fields, isObject, numberOf, objectOf, textOf } from "../../json.ts";
+
+/** How a feed is written: server-sent events, or one JSON document a line. */
+export type FeedForm = "sse" | "ndjson";
+
+export const CONTENT_TYPES: Readonly<Record<FeedForm, string>> = {
+  sse: "text/event-stream; charset=utf-8",
+  ndjson: "application/x-ndjson; charset=utf-8",
+};
+
+/** Which form an `Accept` header asks for; null: none of the two. Pure. */
+export function formOf(accept: string | undefined): FeedForm | null {
+  if (accept === undefined || /\btext\/event-stream\b/.test(accept)) return "sse";
+  if (/\bapplication\/(x-ndjson|ndjson|jsonl)\b/.test(accept)) return "ndjson";
+  return /\*\/\*|\btext\/\*/.test(accept) ? "sse" : null;
+}
+
+/** An event as CloudEvents 1.0 has it, as one line of JSON. `data` is the payload as JSON. Pure. */
+export function envelopeOf(
+  { id, guid, event, action, receivedAt }: LoggedEvent,
+  { source, payload, data }: { source: string; payload: Fields | null; data: string },
+): string {
+  const subject = payload && subjectOf(payload);
+  const head = JSON.stringify({
+    specversion: "1.0",
+    id: String(id),
+    source,
+    type: action === null ? `com.github.${event}` : `com.github.${event}.${action}`,
+    ...(subject === null ? {} : { subject }),
+    time: receivedAt.toISOString(),
+    githubdelivery: guid,
+    datacontenttype: "application/json",
+  });
+  // Between its values JSON may have line breaks, and in its texts there are none.
+  return `${head.slice(0, -1)},"data":${data.replaceAll(/[\r\n]+/g, " ")}}`;
+}
+
+/** What of the repository an event is about, below its address; null: the repository. Pure. */
+function subjectOf(payload: Fields): string | null {
+  const numbered = (key: string) => numberOf(objectOf(payload[key]).number);
+  const pull = numbered("pull_request");
+  if (pull !== null) return `pulls/${pull}`;
+  const issue = numbered("issue");
+  if (issue !== null) return `${isObject(objectOf(payload.issue).pull_request) ? "pulls" : "issues"}/${issue}`;
+  const milestone = numbered("milestone");
+  if (milestone !== null) return `milestones/${milestone}`;
+  const label = textOf(objectOf(payload.label).name);
+  if (label !== null) return `labels/${encodeURIComponent(label)}`;
+  for (const [key, path] of Object.entries(NUMBERED)) {
+    const id = numberOf(objectOf(payload[key]).id);
+    if (id !== null) return `${path}/${id}`;
+  }
+  const sha = textOf(payload.sha);
+  return sha === null ? textOf(payload.ref) : `commits/${sha}`;
+}
+
+const NUMBERED = {
+  check_run: "check-runs",
+  check_suite: "check-suites",
+  workflow_job: "actions/jobs",
+  workflow_run: "actions/runs",
+  release: "releases",
+};
+
+/** How an event is written. Pure. */
+export function eventText(form: FeedForm, id: number, envelope: string): string {
+  return form === "sse" ? `id: ${id}\ndata: ${envelope}\n\n` : `${envelope}\n`;
+}
+
+/** A sign of life, which says up to where everything was told: who was told nothing else goes on from there. Pure. */
+export function signText(form: FeedForm, id: number, source: string): string {
+  // An id without data is remembered by readers, and is no event to them.
+  return form === "sse" ? `:\nid: ${id}\n\n` : `${note(id, source, "tain.bookmark")}\n`;
+}
+
+/** Why the stream ends, and from where it can be gone on with. Pure. */
+export function endText(form: FeedForm, id: number, source: string, message: string): string {
+  if (form === "ndjson") return `${note(id, source, "tain.end", { data: { message } })}\n`;
+  return `event: end\nid: ${id}\ndata: ${JSON.stringify({ message, since: String(id) })}\n\n`;
+}
+
+function note(id: number, source: string, type: string, more: object = {}): string {
+  return JSON.stringify({ specversion: "1.0", id: String(id), source, type, ...more });
+}

@@ -1,0 +1,230 @@
+import { isPostgresOutage } from "../../../db/outage.ts";
+import { EVENTS_TOLD } from "../../events/log.ts";
+import { LogEnd } from "../../events/log-end.ts";
+import { keptAfter } from "../../events/log-reads.ts";
+import type { Exchange } from "../../http/exchange.ts";
+import type { Reply } from "../../http/reply.ts";
+import type { ApiContext } from "../call.ts";
+import { type Callers, sightOf, type User } from "../callers/caller.ts";
+import type { CallerQuota } from "../callers/quota.ts";
+import { apiAddress } from "../dialect/addresses.ts";
+import { faultReply } from "../dialect/failure.ts";
+import { ApiFault, notFound } from "../dialect/fault.ts";
+import { commonHeaders, JSON_TYPE, quotaHeaders } from "../dialect/reply.ts";
+import type { RequestIds } from "../dialect/request-id.ts";
+import { type ApiMeter, kindOf, type Metered } from "../metering.ts";
+import type { Announcements } from "../streams/announcements.ts";
+import { lasting } from "../streams/lasting.ts";
+import type { StreamPlaces } from "../streams/places.ts";
+import { CONTENT_TYPES, signText } from "./envelope.ts";
+import { type FeedEnd, FeedMeter } from "./metering.ts";
+import { type FeedQuestion, readQuestion } from "./question.ts";
+import { FeedStream } from "./stream.ts";
+
+const DOCS = "https://docs.github.com/rest";
+
+const END_UNKNOWN = "Where the log of events ends cannot be said: a transaction that writes it does not end.";
+
+interface Parts {
+  ctx: ApiContext;
+  meter: ApiMeter;
+  callers: Callers;
+  quota: CallerQuota;
+  announcements: Announcements;
+  places: StreamPlaces;
+  requestIds: RequestIds;
+  /** How long a reader may leave unread what was written. */
+  unreadMs: number;
+}
+
+/** Answers `GET /-/events`: the log of events, as a stream that goes on from wherever its reader has come to. */
+export class Feed {
+  readonly #parts: Parts;
+  readonly #end: LogEnd;
+  readonly #meter: FeedMeter;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#end = new LogEnd(parts.ctx.reads);
+    this.#meter = new FeedMeter(parts.ctx.metrics);
+  }
+
+  async handle(exchange: Exchange): Promise<Reply> {
+    const { meter, requestIds } = this.#parts;
+    const requestId = requestIds.next();
+    const metered = meter.begin("/-/events", exchange.method, exchange.headers["user-agent"]);
+    const reply = await this.#answer(exchange, requestId, metered).catch((error: unknown) => {
+      if (!(error instanceof ApiFault)) throw error;
+      return error instanceof PrunedFault ? prunedReply(requestId, error) : faultReply(requestId, error, DOCS);
+    });
+    meter.end(metered, reply.status);
+    return reply;
+  }
+
+  async #answer(exchange: Exchange, requestId: string, metered: Metered): Promise<Reply> {
+    const { quota, places } = this.#parts;
+    const caller = await this.#identify(exchange);
+    metered.caller = kindOf(caller);
+    const { figures, isSpent } = await quota.spend(caller, "core", 1);
+    if (isSpent) throw new ApiFault(403, `API rate limit exceeded for user ID ${caller.userId}.`);
+    const question = readQuestion(exchange.headers, new URLSearchParams(exchange.search));
+    const repositoryIds = await this.#repositoryIds(question, caller);
+    using place = places.take(caller);
+    if (!place) throw new ApiFault(429, places.refusal, { headers: { "Retry-After": "60" } });
+    const reader = place.move();
+    try {
+      const stream = await this.#open(exchange, { caller, question, repositoryIds, requestId, reader });
+      const headers = {
+        ...commonHeaders(requestId),
+        ...quotaHeaders(figures, "core"),
+        "Content-Type": CONTENT_TYPES[question.form],
+        "Cache-Control": "no-cache",
+        "X-Accel-Buffering": "no",
+      };
+      if (exchange.method !== "HEAD") return { status: 200, headers, body: null, stream };
+      reader.dispose();
+      return { status: 200, headers, body: null };
+    } catch (error) {
+      reader.dispose();
+      throw error;
+    }
+  }
+
+  /** @param reader what the reader holds, until the stream ends */
+  async #open(
+    exchange: Exchange,
+    {
+      caller,
+      question: { form, since, events, actions },
+      repositoryIds,
+      requestId,
+      reader,
+    }: {
+      caller: User;
+      question: FeedQuestion;
+      repositoryIds: readonly number[] | null;
+      requestId: string;
+      reader: DisposableStack;
+    },
+  ): Promise<NonNullable<Reply["stream"]>> {
+    const { ctx, quota, announcements, unreadMs } = this.#parts;
+    const bell = new Bell();
+    let ended: "gone" | "lost" | null = null;
+    // Joined first: what is committed after the log's end was read is told.
+    reader.use(
+      await announcements.join({
+        onText: (text) => {
+          if (text === EVENTS_TOLD) bell.ring();
+        },
+        onEnd: () => {
+          ended ??= "lost";
+          bell.ring();
+        },
+      }),
+    );
+    const begin = await this.#begin(since);
+    const api = apiAddress(ctx.config, exchange, { isEnterprise: false });
+    const reading = {
+      ...{ form, filter: { repositoryIds, events, actions }, api, caller },
+      identify: () => this.#identify(exchange),
+      woken: () => bell.rung(),
+      isEnded: () => ended,
+    };
+    const stream = new FeedStream({ ctx, quota, end: this.#end, meter: this.#meter }, reading, begin);
+    const stop = () => bell.ring();
+    exchange.gone.addEventListener("abort", () => {
+      ended = "gone";
+      bell.ring();
+    });
+    const { streamLifetimeMs: lifetimeMs } = ctx.config;
+    const write = lasting(
+      { lifetimeMs, unreadMs, sign: () => signText(form, stream.place, api), stop },
+      async (line) => {
+        let why: FeedEnd = "failed";
+        this.#meter.begin(form);
+        try {
+          why = await stream.tell(line);
+        } catch (error) {
+          if (isPostgresOutage(error)) why = "lost";
+          else ctx.log.error({ err: error, requestId }, "A stream of the feed failed");
+        } finally {
+          this.#meter.end(form, why);
+          if (why !== "gone") ctx.log.info({ requestId, userId: caller.userId, why }, "A stream of the feed was ended");
+        }
+      },
+    );
+    return async (outlet) => {
+      using _held = reader;
+      await write(outlet);
+    };
+  }
+
+  /** Where the stream begins. @throws ApiFault 410 where something was pruned since, 400 for a place that was never given out */
+  async #begin(since: number | null): Promise<number> {
+    const { place: end, isCertain } = await this.#end.now();
+    if (!isCertain) throw new ApiFault(503, END_UNKNOWN, { headers: { "Retry-After": "5" } });
+    if (since === null) return end;
+    const kept = await keptAfter(this.#parts.ctx.reads);
+    if (since < kept) throw new PrunedFault(kept);
+    if (since > end)
+      throw new ApiFault(400, `No event has the id ${since}: the last one has ${end}. Is it another mirror's?`);
+    return since;
+  }
+
+  /** @throws ApiFault 404 for a repository that the caller does not see */
+  async #repositoryIds({ repositories }: FeedQuestion, caller: User): Promise<number[] | null> {
+    if (!repositories) return null;
+    const sight = sightOf(caller);
+    const found = await Promise.all(repositories.map((name) => this.#parts.ctx.mirror.repositories.named(name, sight)));
+    return found.map((one) => {
+      if (!one) throw notFound();
+      return one.id;
+    });
+  }
+
+  /** @throws ApiFault 401 */
+  async #identify({ headers: { authorization }, address }: Exchange): Promise<User> {
+    const caller = await this.#parts.callers.identify({ authorization, address });
+    if (caller.kind !== "user") throw new ApiFault(401, "Requires authentication");
+    return caller;
+  }
+}
+
+/** Rings for one who waits, also if they come later. */
+class Bell {
+  #hasRung = false;
+  #wake: (() => void) | null = null;
+
+  ring(): void {
+    this.#hasRung = true;
+    this.#wake?.();
+  }
+
+  async rung(): Promise<void> {
+    if (!this.#hasRung) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      this.#wake = null;
+    }
+    this.#hasRung = false;
+  }
+}
+
+/** The reader was away for longer than events are kept. */
+class PrunedFault extends ApiFault {
+  override name = "PrunedFault";
+  readonly kept: number;
+
+  constructor(kept: number) {
+    super(410, `Events up to ${kept} are no longer kept: read on with since=${kept}, or without it from now.`);
+    this.kept = kept;
+  }
+}
+
+/** For programs, too. */
+function prunedReply(requestId: string, { status, message, kept }: PrunedFault): Reply {
+  const headers = { ...commonHeaders(requestId), "Content-Type": JSON_TYPE };
+  const body = { message, since: String(kept), documentation_url: DOCS, status: String(status) };
+  return { status, headers, body: JSON.stringify(body) };
+}

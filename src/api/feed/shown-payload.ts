@@ -1,0 +1,135 @@
+import type { LoggedEvent } from "../../events/log-reads.ts";
+import { type Fields, isObject, type Json, objectOf } from "../../json.ts";
+import type { ShownRepository } from "../../mirror/read/shown-repository.ts";
+import { type Right, type Sight, sees } from "../../mirror/read/sight.ts";
+import { associationFor, type Closeness, withShown } from "../../mirror/render/public-keys.ts";
+import { type Caller, sightOf } from "../callers/caller.ts";
+import { closenessOf, hasMirrorsRights, mayHook, readsCode } from "../callers/permissions.ts";
+
+/** What an event takes to be shown. "talk": the right of the issue or pull request that is talked about. */
+type Taken = Right | "code" | "talk";
+
+/** All other events only hooks hear of: alerts, keys, teams, members … */
+const TAKES: Readonly<Record<string, Taken>> = {
+  issues: "issues",
+  sub_issues: "issues",
+  issue_dependencies: "issues",
+  issue_comment: "talk",
+  pull_request: "pulls",
+  pull_request_review: "pulls",
+  pull_request_review_comment: "pulls",
+  pull_request_review_thread: "pulls",
+  label: "issues or pulls",
+  milestone: "issues or pulls",
+  check_run: "code",
+  check_suite: "code",
+  status: "code",
+  workflow_job: "code",
+  workflow_run: "code",
+  push: "code",
+  create: "code",
+  delete: "code",
+  commit_comment: "code",
+  release: "code",
+  fork: "metadata",
+  star: "metadata",
+  watch: "metadata",
+  repository: "metadata",
+  public: "metadata",
+};
+
+/** Keys of payloads that hold what reads of the API show, too. */
+const DOCUMENTS: ReadonlySet<string> = new Set(
+  `assignee check_run check_suite comment forkee issue label milestone organization pull_request release repository
+   requested_reviewer requested_team review sender workflow_job workflow_run`.split(/\s+/),
+);
+
+/** Keys of payloads that say what happened, and nothing of who asks. A key that is not known is left out. */
+const TELLING: ReadonlySet<string> = new Set(
+  `action after base_ref before branches changes commit commits compare context created deleted description forced
+   head_commit master_branch name number pusher pusher_type ref ref_type sha starred_at state target_url thread
+   updated_at created_at id`.split(/\s+/),
+);
+
+/** An issue that moved: the other repository may be one that the reader does not see. */
+const MOVED = ["new_issue", "new_repository", "old_issue", "old_repository"];
+
+/** A reader of events, with the rights that they have now. */
+export class EventReader {
+  readonly #caller: Caller;
+  readonly #sight: Sight;
+
+  constructor(caller: Caller) {
+    this.#caller = caller;
+    this.#sight = sightOf(caller);
+  }
+
+  /** Whether they hear of it all, as a hook there would. */
+  hearsAll({ repositoryId }: Pick<LoggedEvent, "repositoryId">): boolean {
+    if (this.#caller.kind !== "user" || this.#caller.by.of !== "own") return false;
+    return mayHook(this.#caller.by.token, repositoryId === 0 ? null : repositoryId);
+  }
+
+  /** Whether they may hear of any such event there, whatever it says. @param repository null: not one that they see */
+  mayHear(
+    { repositoryId, event }: Pick<LoggedEvent, "repositoryId" | "event">,
+    repository: ShownRepository | null,
+  ): boolean {
+    if (this.hearsAll({ repositoryId })) return true;
+    const takes = Object.hasOwn(TAKES, event) ? TAKES[event] : undefined;
+    if (takes === undefined || repository === null) return false;
+    switch (takes) {
+      case "code":
+        return readsCode(this.#caller, this.#sight, repository);
+      case "talk":
+        return sees(this.#sight, repository, "issues or pulls");
+      default:
+        return sees(this.#sight, repository, takes);
+    }
+  }
+
+  /**
+   * The payload as far as they may see it, as JSON; null: none of it. `text`: as upstream sent it; `payload`: the same, parsed,
+   * or null where it is too long for that. What may be heard was asked before.
+   */
+  shown(event: LoggedEvent, text: string, payload: Fields | null, repository: ShownRepository | null): string | null {
+    if (this.hearsAll(event)) return text;
+    if (repository === null) return null;
+    if (hasMirrorsRights(this.#caller)) return text;
+    if (payload === null) return null;
+    if (TAKES[event.event] === "talk") {
+      const isPull = isObject(objectOf(payload.issue).pull_request);
+      if (!sees(this.#sight, repository, isPull ? "pulls" : "issues")) return null;
+    }
+    const closeness = closenessOf(this.#caller, repository.id);
+    const shown: Fields = {};
+    for (const [key, value] of Object.entries(payload)) {
+      if (key === "changes") shown[key] = this.#shownChanges(value);
+      else if (TELLING.has(key)) shown[key] = value;
+      else if (DOCUMENTS.has(key))
+        shown[key] = this.#withoutHidden(isObject(value) ? withShown(value, closeness) : value, repository, closeness);
+    }
+    return JSON.stringify(shown);
+  }
+
+  #shownChanges(changes: Json): Json {
+    return Object.fromEntries(Object.entries(objectOf(changes)).filter(([key]) => !MOVED.includes(key)));
+  }
+
+  /** Without other repositories that they do not see, and what only some are told of an author. */
+  #withoutHidden(value: Json, repository: ShownRepository, closeness: Closeness): Json {
+    if (Array.isArray(value)) return value.map((one) => this.#withoutHidden(one, repository, closeness));
+    if (!isObject(value)) return value;
+    const isRepository = typeof value.full_name === "string" && value.private === true;
+    if (isRepository && !sees(this.#sight, { id: Number(value.id), isPrivate: true }, "metadata")) return null;
+    const shown: Fields = {};
+    for (const [key, inner] of Object.entries(value)) {
+      if (key === "parent_issue_url" && !String(inner).includes(`/repos/${repository.fullName}/`)) continue;
+      shown[key] =
+        key === "author_association"
+          ? associationFor(inner, closeness)
+          : this.#withoutHidden(inner, repository, closeness);
+    }
+    return shown;
+  }
+}

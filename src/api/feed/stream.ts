@@ -1,0 +1,174 @@
+import type { LogEnd } from "../../events/log-end.ts";
+import { type EventFilter, keptAfter, type LoggedEvent, readEvents, readPayloads } from "../../events/log-reads.ts";
+import { type Fields, objectOf } from "../../json.ts";
+import type { ShownRepository } from "../../mirror/read/shown-repository.ts";
+import type { ApiContext } from "../call.ts";
+import { sightOf, type User } from "../callers/caller.ts";
+import type { CallerQuota } from "../callers/quota.ts";
+import { ApiFault } from "../dialect/fault.ts";
+import type { Line } from "../streams/lasting.ts";
+import { endText, envelopeOf, eventText, type FeedForm } from "./envelope.ts";
+import type { FeedEnd, FeedMeter } from "./metering.ts";
+import { EventReader } from "./shown-payload.ts";
+
+/** Events of one look into the log. Each is judged anew, and costs its reader a request. */
+const PAGE = 100;
+/** Of payloads that are in memory for one reader; a single one may be larger. */
+const MOST_BYTES = 1_000_000;
+/** A longer payload takes too long to parse, and is shown only to those who are shown all of it. */
+const MOST_PARSED_BYTES = 1_000_000;
+
+/** What a stream of the feed stands on. */
+export interface FeedParts {
+  ctx: ApiContext;
+  quota: CallerQuota;
+  end: LogEnd;
+  meter: FeedMeter;
+}
+
+/** A reader of the feed, and what they asked for. */
+export interface FeedReading {
+  form: FeedForm;
+  filter: EventFilter;
+  api: string;
+  caller: User;
+  /** Who shows this credential now. @throws ApiFault for a credential that is none any more */
+  identify: () => Promise<User>;
+  /** Fires when the log may have grown, or nothing more is to be waited for. */
+  woken: () => Promise<void>;
+  /** Why nothing more is told; null: go on. */
+  isEnded: () => "gone" | "lost" | null;
+}
+
+/** Tells one reader the events of the log, in order. What they have not taken is not read. */
+export class FeedStream {
+  readonly #parts: FeedParts;
+  readonly #reading: FeedReading;
+  /** Everything up to there was told, or is not for this reader. */
+  place: number;
+
+  constructor(parts: FeedParts, reading: FeedReading, since: number) {
+    this.#parts = parts;
+    this.#reading = reading;
+    this.place = since;
+  }
+
+  /** Ends with the stream. */
+  async tell(line: Line): Promise<FeedEnd> {
+    const { isEnded, woken } = this.#reading;
+    for (;;) {
+      const ended = isEnded();
+      if (ended === "gone") return ended;
+      if (ended === "lost")
+        return await this.#end(line, ended, "The mirror's database was away for a moment. Read on.");
+      if (line.isOver())
+        return await this.#end(line, "lifetime", "This stream has lasted as long as one may. Read on.");
+      const { place: end, isCertain } = await this.#parts.end.now();
+      const outcome = end > this.place ? await this.#tellUpTo(line, end) : "told";
+      if (outcome !== "told") return outcome;
+      // What is behind an end that is not certain may be there already, and nothing more tells of it.
+      if (this.place >= end && isCertain) await woken();
+    }
+  }
+
+  /** One page. */
+  async #tellUpTo(line: Line, end: number): Promise<FeedEnd | "told"> {
+    const { ctx, quota } = this.#parts;
+    const { caller, identify, filter } = this.#reading;
+    const from = this.place;
+    const page = await readEvents(ctx.reads, { after: from, upTo: end, limit: PAGE }, filter);
+    if (page.length > 0) {
+      const now = await identify().catch((error: unknown) => {
+        if (error instanceof ApiFault) return error;
+        throw error;
+      });
+      if (now instanceof ApiFault) return await this.#end(line, "rights", now.message);
+      // What was passed over before belongs to other rights.
+      if (now.userId !== caller.userId || now.class !== caller.class)
+        return await this.#end(line, "rights", "What this token may see has changed. Read on.");
+      const { isSpent, figures } = await quota.spend(now, "core", 1);
+      if (isSpent) {
+        const until = new Date((figures?.reset ?? 0) * 1_000).toISOString();
+        return await this.#end(line, "quota", `API rate limit exceeded for user ID ${now.userId}, until ${until}.`);
+      }
+      const outcome = await this.#tellPage(line, page, now, from);
+      if (outcome !== "told") return outcome;
+    }
+    if (await this.#isPruned(from)) return await this.#pruned(line);
+    this.place = page.length < PAGE ? end : (page.at(-1)?.id ?? end);
+    return "told";
+  }
+
+  async #tellPage(line: Line, page: readonly LoggedEvent[], caller: User, from: number): Promise<FeedEnd | "told"> {
+    const { ctx, meter } = this.#parts;
+    const { form, isEnded } = this.#reading;
+    const reader = new EventReader(caller);
+    const repositories = await this.#seen(page, caller);
+    const heard = page.filter((one) => reader.mayHear(one, repositories.get(one.repositoryId) ?? null));
+    for (let at = 0; at < heard.length; ) {
+      const ids = heard.slice(at).map(({ id }) => id);
+      const payloads = await readPayloads(ctx.reads, ids, MOST_BYTES);
+      // What was pruned meanwhile is not passed over.
+      if (payloads.size === 0 || (await this.#isPruned(from))) return await this.#pruned(line);
+      const last = Math.max(...payloads.keys());
+      for (; at < heard.length; at++) {
+        const event = heard[at];
+        if (!event || event.id > last) break;
+        const envelope = this.#shown(reader, event, payloads.get(event.id), repositories);
+        if (ctx.mirror.pace.isOver()) await ctx.mirror.pace.turn();
+        if (envelope !== null) {
+          const outcome = await line.write(eventText(form, event.id, envelope));
+          if (outcome !== "drained") return outcome;
+          meter.told(form);
+        }
+        this.place = event.id;
+        if (isEnded() === "gone") return "gone";
+      }
+    }
+    return "told";
+  }
+
+  #shown(
+    reader: EventReader,
+    event: LoggedEvent,
+    bytes: Buffer | undefined,
+    repositories: ReadonlyMap<number, ShownRepository>,
+  ): string | null {
+    if (!bytes) return null;
+    const repository = repositories.get(event.repositoryId) ?? null;
+    const text = bytes.toString("utf8");
+    const payload: Fields | null = bytes.length > MOST_PARSED_BYTES ? null : objectOf(JSON.parse(text));
+    const data = reader.shown(event, text, payload, repository);
+    return data === null ? null : envelopeOf(event, { source: this.#sourceOf(event, repository), payload, data });
+  }
+
+  #sourceOf({ repositoryId }: LoggedEvent, repository: ShownRepository | null): string {
+    const { api } = this.#reading;
+    if (repository) return `${api}/repos/${repository.fullName}`;
+    return repositoryId === 0 ? api : `${api}/repositories/${repositoryId}`;
+  }
+
+  /** The repositories of these events that the caller sees now. */
+  async #seen(page: readonly LoggedEvent[], caller: User): Promise<Map<number, ShownRepository>> {
+    const { repositories } = this.#parts.ctx.mirror;
+    const sight = sightOf(caller);
+    const ids = [...new Set(page.map(({ repositoryId }) => repositoryId))];
+    const found = await Promise.all(ids.map((id) => repositories.byId(id, sight)));
+    return new Map(found.flatMap((one) => (one ? [[one.id, one]] : [])));
+  }
+
+  async #isPruned(from: number): Promise<boolean> {
+    return (await keptAfter(this.#parts.ctx.reads)) > from;
+  }
+
+  async #pruned(line: Line): Promise<FeedEnd> {
+    const kept = await keptAfter(this.#parts.ctx.reads);
+    return await this.#end(line, "pruned", `Events up to ${kept} are no longer kept: read on with since=${kept}.`);
+  }
+
+  async #end(line: Line, why: FeedEnd, message: string): Promise<FeedEnd> {
+    const { form, api } = this.#reading;
+    await line.write(endText(form, this.place, api, message));
+    return why;
+  }
+}

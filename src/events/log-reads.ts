@@ -1,0 +1,58 @@
+import type { Queries } from "../../db/database.ts";
+import { sql } from "../../db/sql.ts";
+
+/** An event as the log has it, without its payload. */
+export interface LoggedEvent {
+  /** Its place in the log. */
+  id: number;
+  /** 0: it concerns none. */
+  repositoryId: number;
+  guid: string;
+  event: string;
+  action: string | null;
+  receivedAt: Date;
+}
+
+/** Which events are asked for; null: all. */
+export interface EventFilter {
+  repositoryIds: readonly number[] | null;
+  events: readonly string[] | null;
+  actions: readonly string[] | null;
+}
+
+/** The events of a part of the log, in order. */
+export async function readEvents(
+  db: Queries,
+  { after, upTo, limit }: { after: number; upTo: number; limit: number },
+  { repositoryIds, events, actions }: EventFilter,
+): Promise<LoggedEvent[]> {
+  const conditions = [
+    sql`id > ${after} and id <= ${upTo}`,
+    ...(repositoryIds ? [sql`repository_id = any(${sql.array(repositoryIds, "bigint")}::bigint[])`] : []),
+    ...(events ? [sql`event = any(${sql.array(events, "text")}::text[])`] : []),
+    ...(actions ? [sql`action = any(${sql.array(actions, "text")}::text[])`] : []),
+  ];
+  return await db.prepared<LoggedEvent>(sql`
+    select id::float8 as id, repository_id::float8 as "repositoryId", guid, event, action, received_at as "receivedAt"
+      from events where ${sql.and(conditions)} order by id limit ${limit}`);
+}
+
+/** The payloads of the first of these events: as many as have so many bytes together, and one at least if it is still there. */
+export async function readPayloads(
+  db: Queries,
+  ids: readonly number[],
+  mostBytes: number,
+): Promise<Map<number, Buffer>> {
+  const rows = await db.prepared<{ id: number; payload: Buffer }>(
+    sql`select id::float8 as id, payload from event_payloads(${sql.array(ids, "bigint")}, ${mostBytes})`,
+  );
+  return new Map(rows.map(({ id, payload }) => [id, payload]));
+}
+
+/** Who has read up to there has missed nothing: every later event is still kept. */
+export async function keptAfter(db: Queries): Promise<number> {
+  const [row] = await db.prepared<{ id: number }>(sql`
+    select coalesce((select pruned_id from event_log), (select min(id) - 1 from events),
+      (select case when is_called then last_value else 0 end from event_place))::float8 as id`);
+  return row?.id ?? 0;
+}
