@@ -13,6 +13,7 @@ import { markChecksDue } from "../src/sync/checks/due.ts";
 import { checkDeliveries } from "../src/sync/deliveries/missed.ts";
 import { moveSubscriptions } from "../src/sync/following/hook-subscriptions.ts";
 import { resolveSelections } from "../src/sync/following/selection.ts";
+import { markListsDue } from "../src/sync/lists/due.ts";
 import { wakeRested } from "../src/sync/problems/wake.ts";
 import { dispatchMarks } from "../src/sync/refresh/marks.ts";
 import { pruneBodies, pruneValidators } from "../src/upstream/conditional/validators.ts";
@@ -39,7 +40,7 @@ export function openMaintenanceWorker(ctx: WorkerContext): Worker<Record<string,
             pruneSent(ctx, signal),
           ]);
         case "select":
-          return Promise.all([resolveSelections(ctx), markChecksDue(ctx)]);
+          return Promise.all([resolveSelections(ctx), markChecksDue(ctx), markListsDue(ctx)]);
         case "subscribe":
           return moveSubscriptions(ctx, signal);
         case "schedule-catch-up":

@@ -22,7 +22,8 @@ grant usage on schema public to tain_reader;
 grant select on
   former_names, users, labels, milestones,
   issues, issue_transfers, issue_labels, issue_assignees, issue_comments,
-  pull_requests, pull_request_reviews, pull_request_review_comments, check_runs, check_suites, commit_statuses, checked_commits
+  pull_requests, pull_request_reviews, pull_request_review_comments, check_runs, check_suites, commit_statuses, checked_commits,
+  mirrored_lists, pull_request_commits, pull_request_files
 to tain_reader;
 
 -- How the mirror stands.

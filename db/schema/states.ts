@@ -25,7 +25,11 @@ export type ResourceKind =
   | "check_suite"
   | "status";
 /**
+ * What hangs on a repository as a whole, and is asked about together.
+ *
  * - mergeability: whether the open pull requests of a repository can be merged, where it is not known.
  * - checks: the check runs and statuses of a repository's heads, where they are not known.
+ * - lists: the lists of a repository that are held whole, such as the commits of its pull requests.
  */
-export type MarkKind = ResourceKind | "mergeability" | "checks";
+export type WholeKind = "mergeability" | "checks" | "lists";
+export type MarkKind = ResourceKind | WholeKind;

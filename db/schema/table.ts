@@ -34,3 +34,14 @@ export const observed = {
   /** Grows with every change that the mirror applies, over all tables. */
   revision: "bigint",
 } as const;
+
+/** What every row of a list carries that is held whole: see `src/mirror/store/lists.ts`. */
+export const listed = {
+  repository_id: "bigint",
+  /** Of the pull request. */
+  number: "integer",
+  /** From 0, in upstream's order. */
+  position: "integer",
+  /** As of `observed`. */
+  document: "json",
+} as const;

@@ -1,4 +1,4 @@
-import { observed, table } from "./table.ts";
+import { listed, observed, table } from "./table.ts";
 
 /** One row is one repository that upstream showed us: a mirrored one, or one met as the head of a pull request. */
 export const repositories = table("repositories", {
@@ -226,6 +226,31 @@ export const checkSuites = table("check_suites", {
   created_at: "timestamptz?",
   updated_at: "timestamptz?",
   ...observed,
+});
+
+/** One row is one commit of one pull request, as upstream listed it. */
+export const pullRequestCommits = table("pull_request_commits", {
+  ...listed,
+  sha: "text",
+  node_id: "text?",
+  message: "text?",
+  author_id: "bigint?",
+  committer_id: "bigint?",
+  authored_at: "timestamptz?",
+  committed_at: "timestamptz?",
+});
+
+/** One row is one file that a pull request changes, as upstream listed it. */
+export const pullRequestFiles = table("pull_request_files", {
+  ...listed,
+  filename: "text",
+  previous_filename: "text?",
+  status: "text",
+  additions: "integer?",
+  deletions: "integer?",
+  changes: "integer?",
+  sha: "text?",
+  head_sha: "text?",
 });
 
 /** One row is one status that was said of one commit; the newest of each context counts. */

@@ -1,4 +1,7 @@
 /** What can be mirrored of a repository beside its issues and pull requests. */
-export const MIRROR_PARTS = ["checks"] as const;
-/** checks: check runs, check suites and commit statuses. */
+export const MIRROR_PARTS = ["checks", "commits"] as const;
+/**
+ * - checks: check runs, check suites and commit statuses.
+ * - commits: the commits and files of pull requests.
+ */
 export type MirrorPart = (typeof MIRROR_PARTS)[number];

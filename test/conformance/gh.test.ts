@@ -476,7 +476,7 @@ describe.skipIf(!hasGh)("gh (skipped where it is not installed: apt-get install 
         `number:\t${number}\nurl:\t${row.html_url}\nadditions:\t${row.additions}\ndeletions:\t${row.deletions}\n`,
       );
       const refused = await gh(["pr", "view", String(number), "-R", repo, "--json", "files"]);
-      expect(refused.err).toContain("Field 'files' doesn't exist on type 'PullRequest'");
+      expect(refused.err).toContain("The files of this pull request are not mirrored.");
     });
   });
 

@@ -116,8 +116,11 @@ test("each table is granted or withheld on purpose, so that a new one is not for
   ];
   const followed = [
     "installations",
+    "mirrored_lists",
     "origin",
     "problems",
+    "pull_request_commits",
+    "pull_request_files",
     "repository_syncs",
     "schema_migrations",
     "selections",

@@ -9,6 +9,9 @@ import type { Kind } from "../../src/mirror/store/resource.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
 import type { Simulator } from "../../src/simulator/running.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
+import { refreshChecks } from "../../src/sync/checks/refresh.ts";
+import { settleParts } from "../../src/sync/following/parts.ts";
+import { refreshLists } from "../../src/sync/lists/refresh.ts";
 import { type Administrator, addressOf, administer } from "./database.ts";
 import { EMPTY_TEMPLATE } from "./global-setup.ts";
 
@@ -138,4 +141,19 @@ export async function store(
   };
   const observed: Observed = joinObserved([shown].flat().map((one) => observe(kind, one, sighting)));
   await ctx.db.transaction((tx) => mergeObserved(tx, observed));
+}
+
+/** Reads the parts that are mirrored only where `MIRROR` says so, of what is mirrored already. */
+export async function mirrorParts(ctx: Context): Promise<void> {
+  await settleParts(ctx);
+  const rows = await ctx.db.query<{ id: number }>(sql`select repository_id::float8 as id from repository_syncs`);
+  for (const { id } of rows) {
+    await refreshChecks(ctx, id);
+    // A turn reads so many; what nothing proves waits for replicas that may lag.
+    for (let before = -1, held = 0; held !== before; ) {
+      before = held;
+      await refreshLists(ctx, id);
+      held = await ctx.db.count(sql`select from mirrored_lists where repository_id = ${id} and read_at is not null`);
+    }
+  }
 }

@@ -34,6 +34,8 @@ export type NodeKind =
   | "ReviewRequest"
   | "Team"
   | "PullRequestCommit"
+  | "PullRequestChangedFile"
+  | "GitActor"
   | "RepositoryTopic"
   | "ProjectCard"
   | "StatusCheckRollup"

@@ -10,6 +10,7 @@ import { HOOK_OPERATIONS } from "./hooks/hook-operations.ts";
 import { getIssue, listIssueLabels, listIssues } from "./issues.ts";
 import { listIssuesAcross, listOrganizationIssues, listOwnIssues } from "./issues-across.ts";
 import { getLabel, getMilestone, listLabels, listMilestoneLabels, listMilestones } from "./labels.ts";
+import { listPullCommits, listPullFiles } from "./pull-lists.ts";
 import { checkMerged, getPull, getRequestedReviewers, listPulls } from "./pulls.ts";
 import { getRepository, getTopics, getViewer, listViewerRepositories } from "./repositories.ts";
 import { getMeta, getRateLimit, getRoot, getVersions, getZen } from "./root.ts";
@@ -19,8 +20,10 @@ import { WRITE_OPERATIONS } from "./writes/write-operations.ts";
 const DOCS = "https://docs.github.com/rest";
 const SEARCH: Pick<Operation, "bucket"> = { bucket: "search" };
 
+type PartOperation = readonly [string, Right, (call: RepositoryCall) => Promise<Answer>, string];
+
 /** What is served where checks are mirrored. */
-const CHECK_OPERATIONS: readonly (readonly [string, Right, (call: RepositoryCall) => Promise<Answer>, string])[] = [
+const CHECK_OPERATIONS: readonly PartOperation[] = [
   ["/commits/:ref/check-runs", "checks", checks.listCheckRuns, "checks/runs#list-check-runs-for-a-git-reference"],
   [
     "/commits/:ref/check-suites",
@@ -38,6 +41,18 @@ const CHECK_OPERATIONS: readonly (readonly [string, Right, (call: RepositoryCall
   ["/check-runs/:id", "checks", checks.getCheckRun, "checks/runs#get-a-check-run"],
   ["/check-suites/:id", "checks", checks.getCheckSuite, "checks/suites#get-a-check-suite"],
   ["/check-suites/:id/check-runs", "checks", checks.listSuiteRuns, "checks/runs#list-check-runs-in-a-check-suite"],
+];
+
+/** What is served where commits are mirrored. */
+const COMMIT_OPERATIONS: readonly PartOperation[] = [
+  ["/pulls/:number/commits", "pulls", listPullCommits, "pulls/pulls#list-commits-on-a-pull-request"],
+  ["/pulls/:number/files", "pulls", listPullFiles, "pulls/pulls#list-pull-requests-files"],
+];
+
+/** Every read of a part that is mirrored only where that is asked for. */
+export const PART_OPERATIONS: readonly ServedOperation[] = [
+  ...CHECK_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "checks" })),
+  ...COMMIT_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "commits" })),
 ];
 
 /**
@@ -150,7 +165,7 @@ export const MIRROR_OPERATIONS: readonly ServedOperation[] = [
 /** Every REST operation that we serve. Hooks are our own. */
 export const REST_OPERATIONS: readonly ServedOperation[] = [
   ...MIRROR_OPERATIONS,
-  ...CHECK_OPERATIONS.map(([path, takes, run, docs]) => below(path, takes, run, docs, { part: "checks" })),
+  ...PART_OPERATIONS,
   ...HOOK_OPERATIONS,
 ];
 

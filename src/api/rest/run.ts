@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { PEOPLE } from "../../../db/revisions.ts";
 import { findOldestConfirmation } from "../../mirror/read/confirmations.ts";
 import { findRenamedRepository, type ShownRepository } from "../../mirror/read/shown-repository.ts";
-import { sees } from "../../mirror/read/sight.ts";
+import { type Right, sees } from "../../mirror/read/sight.ts";
 import { type Answer, type Call, isRead, moved, type RepositoryCall } from "../call.ts";
 import { readsCode } from "../callers/permissions.ts";
 import { notFound, notHeld } from "../dialect/fault.ts";
@@ -54,7 +54,7 @@ async function runAhead(
   const recalled = repositories.recall(fullName, call.sight);
   // Where the caller lacks the right it is refused once the repository is known for certain.
   if (!recalled || !sees(call.sight, recalled.repository, operation.takes)) return null;
-  if (!isServed(call, recalled.repository, part)) return null;
+  if (!isServed(call, recalled.repository, { part, takes: operation.takes })) return null;
   const { repository } = recalled;
   const met = new Set([repository.id]);
   const path = `/repositories/${repository.id}${rest}`;
@@ -77,13 +77,18 @@ async function runAhead(
 
 /** @throws NotHeldFault where upstream has to be asked */
 function requirePart(call: RepositoryCall, { part }: Operation): void {
-  if (!isServed(call, call.repository, part)) throw notHeld();
+  if (!isServed(call, call.repository, { part, takes: call.takes })) throw notHeld();
 }
 
 /** Whether the part of the repository is mirrored, and nobody but upstream needs to say whether the caller sees it. */
-function isServed({ caller, sight }: Call, repository: ShownRepository, part: Operation["part"]): boolean {
+function isServed(
+  { caller, sight }: Call,
+  repository: ShownRepository,
+  { part, takes }: { part: Operation["part"] | undefined; takes: Right },
+): boolean {
   if (!part) return true;
   if (!repository.mirrors.includes(part)) return false;
+  if (takes === "pulls") return true;
   // Our own tokens are refused in our own words.
   return readsCode(caller, sight, repository) || (caller.kind === "user" && caller.by.of === "own");
 }

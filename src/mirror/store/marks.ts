@@ -84,6 +84,11 @@ export function mergeabilityMark(repositoryId: number, askedAt: Date): Mark {
   };
 }
 
+/** Of what hangs on a whole repository. Asked at once: until then callers are answered by upstream. */
+export function repositoryMark(kind: "checks" | "lists", repositoryId: number, askedAt: Date): Mark {
+  return { kind, repositoryId, key: repositoryId, askedAt, notBefore: askedAt };
+}
+
 /** Stores marks in the transaction of their cause, so that no loss of the queue forgets them. */
 export async function storeMarks(db: Queries, marks: readonly Mark[]): Promise<void> {
   await withMarks(

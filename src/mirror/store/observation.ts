@@ -62,6 +62,12 @@ export function observe(kind: Kind, representation: Json, at: Sighting): Observe
   return { seen, shapes };
 }
 
+/** A row of a list that is held whole, cut like a document, and the accounts embedded in it. */
+export function observeListed(row: Fields, at: Sighting): { fields: Fields; embedded: Observed } {
+  const { fields, shared, shapes } = strip(row, homeOf(row, at));
+  return { fields, embedded: { seen: shared.map((found) => sharedSeen(found, at)), shapes } };
+}
+
 /**
  * A webhook names its repository. A read may show it under another name than ours: it was renamed and we have not
  * heard, or the replica lags behind. So the name comes from the URL in the answer.

@@ -120,13 +120,21 @@ export function recordset(
 ): { table: Sql; columns: string[] } {
   const written = rows.map((row) => columnsOf(resource, row));
   const taken = Object.entries(layoutFor(resource).types).filter(([column]) => !without.includes(column));
-  const arrays = taken.map(([column, type]) =>
+  return columnTable(Object.fromEntries(taken), written);
+}
+
+/** Rows of columns of these types as a table `x` of a statement. */
+export function columnTable(
+  types: Readonly<Record<string, PgType>>,
+  rows: readonly Readonly<Record<string, Json>>[],
+): { table: Sql; columns: string[] } {
+  const arrays = Object.entries(types).map(([column, type]) =>
     sql.array(
-      written.map((row) => columnValue(row[column])),
+      rows.map((row) => columnValue(row[column])),
       type,
     ),
   );
-  const columns = taken.map(([column]) => column);
+  const columns = Object.keys(types);
   return { table: sql`unnest(${sql.join(arrays)}) as x(${sql.join(columns.map(sql.identifier))})`, columns };
 }
 
@@ -177,7 +185,7 @@ function partialUpdatedAt(stored: Stored): string {
 }
 
 /** A time that is no time is stored as null: a pending review may be submitted at "". The document keeps it. */
-function columnText(column: string, value: string): string | null {
+export function columnText(column: string, value: string): string | null {
   if (/_(at|on)$/.test(column) && Number.isNaN(Date.parse(value))) return null;
   return literalOf(value);
 }

@@ -2,10 +2,8 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
 import { REPLICA_LAG_MS } from "../../mirror/store/merge-rule.ts";
-import { GraphqlTooHeavyError } from "../../upstream/client/errors.ts";
-import { RATE_LIMIT } from "../../upstream/client/graphql.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { PullsNotShownError } from "../reads/graphql-pulls.ts";
+import { readOpenPulls } from "../reads/open-pulls.ts";
 import { headsOf } from "./heads.ts";
 
 /** Nothing says that a check run has begun, or of those of which webhooks were lost: heads that wait are asked about so often. */
@@ -48,17 +46,8 @@ interface Head {
   statusCheckRollup: { contexts: Counts } | null;
 }
 
-interface Shown {
-  pullRequests: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: (Head | null)[] };
-}
-
-const SUMMARY = `statusCheckRollup { contexts { totalCount checkRunCount statusContextCount
+const SUMMARY = `headRefOid statusCheckRollup { contexts { totalCount checkRunCount statusContextCount
   checkRunCountsByState { state count } statusContextCountsByState { state count } } }`;
-/** A hundred pull requests for a point; less where that is too heavy for upstream. */
-const QUERY = `query($id: ID!, $first: Int!, $after: String) { ${RATE_LIMIT} node(id: $id) { ... on Repository {
-  pullRequests(states: OPEN, first: $first, after: $after) { pageInfo { hasNextPage endCursor }
-    nodes { headRefOid ${SUMMARY} } } } } }`;
-const MOST = 100;
 
 /**
  * Asks upstream how many checks the heads of open pull requests have in each state. Heads that have as many here are confirmed, and the others are to be
@@ -67,38 +56,11 @@ const MOST = 100;
  */
 export async function confirmHeads(ctx: Context, repository: MirroredRepository): Promise<string[]> {
   const startedAt = ctx.clock.now();
-  const heads = new Map<string, Counts | null>();
-  for (let after: string | null = null, most = MOST, isLast = false; !isLast; ) {
-    let shown: Shown;
-    try {
-      shown = await ask(ctx, repository, most, after);
-    } catch (error) {
-      if (!(error instanceof GraphqlTooHeavyError) || most === 1) throw error;
-      most = Math.floor(most / 2);
-      continue;
-    }
-    for (const head of shown.pullRequests.nodes)
-      if (head) heads.set(head.headRefOid, head.statusCheckRollup?.contexts ?? null);
-    after = shown.pullRequests.pageInfo.endCursor;
-    isLast = !shown.pullRequests.pageInfo.hasNextPage;
-  }
+  const pulls = await readOpenPulls<Head>(ctx, repository, SUMMARY);
+  const heads = new Map(pulls.map((pull) => [pull.headRefOid, pull.statusCheckRollup?.contexts ?? null]));
   const differing = await store(ctx, repository, { heads, startedAt });
   await forgetOthers(ctx, repository.id);
   return differing;
-}
-
-async function ask(ctx: Context, repository: MirroredRepository, first: number, after: string | null): Promise<Shown> {
-  const { data, errors } = await ctx.upstream.graphql<{ node: Shown | null }>(
-    QUERY,
-    { id: repository.nodeId, first, after },
-    { priority: "catch-up", repository: repository.id },
-  );
-  const [fault] = errors;
-  if (fault || !data.node)
-    throw new PullsNotShownError(
-      `Upstream's GraphQL does not show the checks of ${repository.fullName}: ${fault?.message ?? "no such node"}`,
-    );
-  return data.node;
 }
 
 interface Asked {

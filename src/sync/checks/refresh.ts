@@ -3,18 +3,15 @@ import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
 import { objectOf, textOf } from "../../json.ts";
 import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
-import { afterLag } from "../../mirror/store/marks.ts";
+import { repositoryMark } from "../../mirror/store/marks.ts";
 import { UpstreamRefusedError } from "../../upstream/client/errors.ts";
 import { saveValidator } from "../../upstream/conditional/validators.ts";
-import { checksMark } from "../deliveries/checks-heard.ts";
 import { whileMirrored } from "../following/while-mirrored.ts";
-import { enqueueMarks, postponeMarks, settleMarks } from "../refresh/marks.ts";
+import { settleMarks, settleOrWait } from "../refresh/marks.ts";
 import { confirmHeads, isConfirmationDue } from "./confirm.ts";
 import { areChecksRead, findUnreadHeads, type UnreadHead } from "./heads.ts";
 import { type CheckList, readCheckList } from "./lists.ts";
 
-/** What upstream does not show for so long is asked for again only at the next confirmation of all heads. */
-const PATIENCE_MS = 5 * 60_000;
 /** GraphQL sums up a hundred heads for a point, and most of many have nothing to read. */
 const MANY = 20;
 
@@ -25,7 +22,8 @@ const MANY = 20;
 export async function refreshChecks(ctx: Context, repositoryId: number): Promise<"merged" | "kept" | "unknown"> {
   const now = ctx.clock.now();
   const mark =
-    (await ctx.reads.mark({ kind: "checks", repositoryId, key: repositoryId })) ?? checksMark(repositoryId, now);
+    (await ctx.reads.mark({ kind: "checks", repositoryId, key: repositoryId })) ??
+    repositoryMark("checks", repositoryId, now);
   const repository = await ctx.reads.repository(repositoryId);
   if (!repository || repository.state === "gone" || !repository.mirrors.includes("checks")) {
     await settleMarks(ctx.db, [mark]);
@@ -40,15 +38,7 @@ export async function refreshChecks(ctx: Context, repositoryId: number): Promise
   // No list of pull requests sums it up. Unchanged its lists cost nothing.
   if (isDue && defaultHead !== null && !unread.some(({ sha }) => sha === defaultHead))
     await readHead(ctx, repository, { sha: defaultHead, runs: true, statuses: true, suites: true }, { anew: false });
-  const age = now.getTime() - mark.askedAt.getTime();
-  if (age >= PATIENCE_MS || (await areChecksRead(ctx.db, repositoryId))) {
-    await settleMarks(ctx.db, [mark]);
-    return "merged";
-  }
-  const postponed = [{ ...mark, notBefore: new Date(Math.max(now.getTime() + 2 * age, afterLag(now).getTime())) }];
-  await postponeMarks(ctx.db, postponed);
-  await enqueueMarks(ctx, postponed);
-  return "kept";
+  return await settleOrWait(ctx, mark, { now, isDone: await areChecksRead(ctx.db, repositoryId) });
 }
 
 /** Reads of one head what is not known. A commit that upstream does not show stays unread, and callers are passed on. */

@@ -29,6 +29,7 @@ import { enqueueMarks } from "../refresh/marks.ts";
 import { hearChecks } from "./checks-heard.ts";
 import { FOLLOWED_EVENTS } from "./events.ts";
 import type { Ask } from "./followed-event.ts";
+import { hearLists } from "./lists-heard.ts";
 import { meterSettled } from "./metering.ts";
 import { InvalidPayloadError, ownerOf } from "./payload.ts";
 import { type Parsed, parse, read, type Shown } from "./read.ts";
@@ -73,7 +74,8 @@ export async function applyDeliveries(
     const askedAt = ctx.clock.now();
     const asked = asks.map((ask) => askedSince(askedAt, ask));
     const unknown = await marksForMergeability(tx, observed.seen, askedAt);
-    const unread = await hearChecks(tx, { seen: observed.seen, shown, parts, askedAt });
+    const heard = { seen: observed.seen, shown, parts, askedAt };
+    const unread = [...(await hearChecks(tx, heard)), ...(await hearLists(tx, heard))];
     const deleted = shown.flatMap(({ deletedRepositoryId: id }) => id ?? []);
     const marks = [
       // A read before that could not settle them, and one round may bring many.
@@ -174,7 +176,7 @@ async function readAll({ config }: Context, tx: Transaction, open: readonly Take
 /** Nothing of it can be read here, or only where a part is mirrored. A ping is about our own hook. */
 function isUnfollowed({ taken: { event } }: Parsed): boolean {
   const followed = FOLLOWED_EVENTS[event];
-  return event !== "ping" && (!followed || followed.part !== undefined);
+  return event !== "ping" && (!followed || followed.parts !== undefined);
 }
 
 /** The mirrored repositories that only the parsed payloads name: the receiver does not parse every payload. */

@@ -1,13 +1,13 @@
 import type { Transaction } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { MirrorPart } from "../../config/parts.ts";
-import type { Mark } from "../../mirror/store/marks.ts";
+import { type Mark, repositoryMark } from "../../mirror/store/marks.ts";
 import type { Seen } from "../../mirror/store/observation.ts";
 import { HAS_UNREAD_CHECKS } from "../checks/heads.ts";
 import type { Shown } from "./read.ts";
 
 /** What deliveries have shown, once it is merged. */
-interface Heard {
+export interface Heard {
   seen: readonly Seen[];
   shown: readonly Shown[];
   parts: ReadonlyMap<number, readonly MirrorPart[]>;
@@ -49,10 +49,5 @@ export async function hearChecks(tx: Transaction, { seen, shown, parts, askedAt 
   const unread = await tx.query<{ id: number }>(sql`
     select r.id::float8 as id from repositories r where r.id = any(${[...ids]}::bigint[]) and ${HAS_UNREAD_CHECKS} order by 1`);
   tx.touch(unread.map(({ id }) => id));
-  return unread.map(({ id }) => checksMark(id, askedAt));
-}
-
-/** Asked at once: until then callers are answered by upstream. */
-export function checksMark(repositoryId: number, askedAt: Date): Mark {
-  return { kind: "checks", repositoryId, key: repositoryId, askedAt, notBefore: askedAt };
+  return unread.map(({ id }) => repositoryMark("checks", id, askedAt));
 }

@@ -3,8 +3,8 @@ import { type Observed, observe, type Sighting } from "../../mirror/store/observ
 import { InvalidRepresentationError, keyIn } from "../../mirror/store/representation.ts";
 import type { Kind } from "../../mirror/store/resource.ts";
 import { strip } from "../../mirror/store/template.ts";
-import { CHECK_EVENTS } from "./check-events.ts";
 import type { FollowedEvent } from "./followed-event.ts";
+import { PART_EVENTS } from "./part-events.ts";
 import type { Payload } from "./payload.ts";
 
 /** The events that the mirror follows. Every payload shows its repository and its people beside that. */
@@ -68,7 +68,7 @@ export const FOLLOWED_EVENTS: Readonly<Record<string, FollowedEvent>> = {
       payload.action === "transferred" ? [{ kind: "repository", key: keyIn("repository", payload.repository) }] : [],
   },
   public: { observe: () => [] },
-  ...CHECK_EVENTS,
+  ...PART_EVENTS,
 };
 
 /**

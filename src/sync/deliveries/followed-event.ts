@@ -15,8 +15,8 @@ export interface Ask extends ResourceKey {
 export interface FollowedEvent {
   observe: (payload: Payload, at: Sighting) => Observed[];
   ask?: (payload: Payload) => Omit<Ask, "repositoryId">[];
-  /** It is read only where this is mirrored. */
-  part?: MirrorPart;
+  /** It is read only where one of these is mirrored. */
+  parts?: readonly MirrorPart[];
   /** Its repository has keys and values that no other representation has: it is not observed. */
   hasOtherRepository?: true;
   /** The branch that it says was moved, such as `refs/heads/main`. */

@@ -100,8 +100,8 @@ function readFollowed(
   const repositoryId = repository.id;
   const parts = mirrored.get(repositoryId);
   if (!parts) return "its repository is not mirrored";
-  if (followed.part && !parts.includes(followed.part))
-    return `${taken.event} events are followed only where ${followed.part} are mirrored`;
+  if (followed.parts && !followed.parts.some((part) => parts.includes(part)))
+    return `${taken.event} events are followed only where ${followed.parts.join(" or ")} are mirrored`;
   const strange = mismatch(taken.event, payload);
   if (strange !== null) return strange;
   const at: Sighting = {

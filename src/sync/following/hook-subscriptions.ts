@@ -23,6 +23,7 @@ export const FOLLOWED_EVENTS = [
 /** Those that it reads beside them where a part is mirrored. */
 const PART_EVENTS: Record<MirrorPart, readonly string[]> = {
   checks: ["check_run", "check_suite", "push", "status", "workflow_job"],
+  commits: ["push"],
 };
 
 const EVERYTHING = "*";

@@ -14,8 +14,8 @@ export async function wishForParts(
 }
 
 /**
- * Brings what is mirrored of each repository to what the setting and the wishes say. What was known of checks is forgotten where
- * they are not mirrored any more: no webhook of theirs is applied from then on.
+ * Brings what is mirrored of each repository to what the setting and the wishes say. What was known of a part is forgotten where
+ * it is not mirrored any more: no webhook about it is applied from then on.
  */
 export async function settleParts({ db, config }: Pick<Context, "db" | "config">): Promise<void> {
   await db.transaction(async (tx) => {
@@ -35,6 +35,12 @@ export async function settleParts({ db, config }: Pick<Context, "db" | "config">
     await tx.query(sql`
       update repository_syncs set checks_confirmed_at = null
         where repository_id = any(${ids}::bigint[]) and not 'checks' = any(mirrors)`);
+    await tx.query(sql`
+      delete from mirrored_lists l using repository_syncs s where s.repository_id = l.repository_id
+        and s.repository_id = any(${ids}::bigint[]) and not 'commits' = any(s.mirrors)`);
+    await tx.query(sql`
+      update repository_syncs set lists_confirmed_at = null
+        where repository_id = any(${ids}::bigint[]) and not 'commits' = any(mirrors)`);
     tx.touch(ids);
   });
 }

@@ -1,7 +1,7 @@
 import type { Queries } from "../../../db/database.ts";
 import { sql } from "../../../db/sql.ts";
 import type { Context } from "../../context.ts";
-import { MARK_COLUMNS, type Mark, withMarks } from "../../mirror/store/marks.ts";
+import { afterLag, MARK_COLUMNS, type Mark, withMarks } from "../../mirror/store/marks.ts";
 import { enqueueRefreshes } from "../../queues/enqueue.ts";
 import { refreshesWithoutJob } from "../../queues/open-jobs.ts";
 import { QueueUnavailableError } from "../../queues/queues.ts";
@@ -81,4 +81,28 @@ export async function postponeMarks(db: Queries, marks: readonly Mark[]): Promis
       update refresh_marks m set not_before = x.n from ${x}
         where m.kind = x.kind and m.repository_id = x.r and m.key = x.k`,
   );
+}
+
+/** What upstream does not show for so long is asked for again only when the whole repository is confirmed. */
+const PATIENCE_MS = 5 * 60_000;
+
+/**
+ * Settles the mark of a repository of which everything is read. Else it is asked about again: at once where there is more to read
+ * (`goesOn`), otherwise after a while, until upstream has had its time.
+ */
+export async function settleOrWait(
+  ctx: Pick<Context, "db" | "queues" | "redis" | "clock" | "log">,
+  mark: Mark,
+  { now, isDone, goesOn = false }: { now: Date; isDone: boolean; goesOn?: boolean },
+): Promise<"merged" | "kept"> {
+  const age = now.getTime() - mark.askedAt.getTime();
+  if (isDone || (age >= PATIENCE_MS && !goesOn)) {
+    await settleMarks(ctx.db, [mark]);
+    return "merged";
+  }
+  const notBefore = goesOn ? now : new Date(Math.max(now.getTime() + 2 * age, afterLag(now).getTime()));
+  const postponed = [{ ...mark, notBefore }];
+  await postponeMarks(ctx.db, postponed);
+  await enqueueMarks(ctx, postponed);
+  return "kept";
 }

@@ -1,3 +1,4 @@
+import type { MarkKind, WholeKind } from "../../../db/schema/states.ts";
 import { sql } from "../../../db/sql.ts";
 import { together } from "../../../db/together.ts";
 import type { Context } from "../../context.ts";
@@ -23,6 +24,7 @@ import type { Priority } from "../../upstream/client/upstream.ts";
 import { refreshChecks } from "../checks/refresh.ts";
 import { endOrPause } from "../following/pause.ts";
 import { RemovedError, refuseRemoved } from "../following/while-mirrored.ts";
+import { refreshLists } from "../lists/refresh.ts";
 import { failAlone } from "../problems/isolated.ts";
 import { endProblem, findProblems, nameOf, type Problem, type Subject, tryAgain } from "../problems/problems.ts";
 import { fetchAndStorePage, PAGE_SIZE } from "../reads/pages.ts";
@@ -72,11 +74,10 @@ export class Refreshes {
     // A new reason to ask has brought the mark's time forward.
     if (whole.problem?.isResting || (own.problem && (await this.#isPutOff(wanted)))) return "kept";
     try {
-      const outcome = isResource(wanted)
-        ? await this.#refreshResource(wanted)
-        : wanted.kind === "checks"
-          ? await refreshChecks(ctx, wanted.repositoryId)
-          : await refreshMergeability(ctx, this.#nodes, wanted.repositoryId);
+      const { kind, repositoryId } = wanted;
+      const outcome = isWhole(kind)
+        ? await this.#refreshWhole(kind, repositoryId)
+        : await this.#refreshResource({ ...wanted, kind });
       for (const { subject, problem } of [own, whole]) if (problem) await endProblem(ctx, subject, problem);
       return outcome;
     } catch (error) {
@@ -88,6 +89,19 @@ export class Refreshes {
       const mark = subject.key === own.subject.key ? await ctx.reads.mark(wanted) : null;
       if (mark) await postponeMarks(ctx.db, [{ ...mark, notBefore: nextAt }]);
       return "kept";
+    }
+  }
+
+  #refreshWhole(kind: WholeKind, repositoryId: number): Promise<Outcome> {
+    switch (kind) {
+      case "mergeability":
+        return refreshMergeability(this.#ctx, this.#nodes, repositoryId);
+      case "checks":
+        return refreshChecks(this.#ctx, repositoryId);
+      case "lists":
+        return refreshLists(this.#ctx, repositoryId);
+      default:
+        throw new Error(`Nothing of a repository is called ${kind satisfies never}`);
     }
   }
 
@@ -193,8 +207,8 @@ async function questionOf(
   return mark?.keys ? { repositoryId, nodeId: row.nodeId, about: "values" } : null;
 }
 
-function isResource(wanted: MarkKey): wanted is ResourceKey {
-  return wanted.kind !== "mergeability" && wanted.kind !== "checks";
+function isWhole(kind: MarkKind): kind is WholeKind {
+  return kind === "mergeability" || kind === "checks" || kind === "lists";
 }
 
 /**

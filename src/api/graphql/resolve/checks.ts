@@ -10,6 +10,7 @@ import type { FieldInfo } from "../run/plan.ts";
 import { selects } from "../run/selections.ts";
 import { type Connection, heldConnection, type PageArguments } from "./connection.ts";
 import {
+  commitNode,
   databaseId,
   enumValue,
   ofRepository,
@@ -127,9 +128,6 @@ function contexts(node: RollupNode, args: PageArguments, call: GraphqlCall, info
   };
 }
 
-const commitOf = ({ repositoryId }: Node, sha: Json | undefined): Node | null =>
-  typeof sha === "string" ? { kind: "Commit", repositoryId, rest: { oid: sha } } : null;
-
 export const checkResolvers: Record<string, TypeResolvers> = {
   StatusCheckRollup: {
     // No type can say that the field above answers such nodes alone.
@@ -139,7 +137,7 @@ export const checkResolvers: Record<string, TypeResolvers> = {
       if (state === "ERROR") call.lacks();
       return state;
     },
-    commit: (node) => commitOf(node, (node as RollupNode).sha),
+    commit: (node) => commitNode(node.repositoryId, (node as RollupNode).sha),
     contexts: (node, args: PageArguments, call, info) => contexts(node as RollupNode, args, call, info),
   },
   CheckRun: {
@@ -174,7 +172,7 @@ export const checkResolvers: Record<string, TypeResolvers> = {
   App: { id: onceRead("node_id"), databaseId, name: rest("name"), slug: onceRead("slug") },
   StatusContext: {
     id: onceRead("node_id"),
-    commit: (node) => commitOf(node, /\/statuses\/([0-9a-f]+)$/.exec(String(node.rest.url))?.[1]),
+    commit: (node) => commitNode(node.repositoryId, /\/statuses\/([0-9a-f]+)$/.exec(String(node.rest.url))?.[1]),
     context: rest("context"),
     createdAt: rest("created_at"),
     creator: ({ rest: { creator } }) => actorOf(creator),

@@ -54,6 +54,11 @@ const identity: TypeResolvers = {
   fullDatabaseId: (node) => String(node.rest.id),
 };
 
+/** A commit of which the hash is known. */
+export function commitNode(repositoryId: number, oid: Json | undefined): Node | null {
+  return typeof oid === "string" ? { kind: "Commit", repositoryId, rest: { oid } } : null;
+}
+
 export const ofRepository: TypeResolvers = {
   repository: (node, _args, call) => requireRepository(call, node.repositoryId),
 };

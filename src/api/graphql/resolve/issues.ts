@@ -5,6 +5,7 @@ import { actorOf, type Node } from "../call.ts";
 import { pullMerging } from "../mutate/pull-merging.ts";
 import { ownsRepositories } from "./accounts.ts";
 import { rollupOf } from "./checks.ts";
+import { pullCommits, pullFiles } from "./commits.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import { comment, enumValue, onceRead, requireRepository, rest, type TypeResolvers, upper } from "./fields.ts";
 import { pullReactionGroups, reactionGroups } from "./reactions.ts";
@@ -65,6 +66,8 @@ export const issue: TypeResolvers = {
 export const pullRequest: TypeResolvers = {
   ...issueOrPull,
   ...pullMerging,
+  commits: pullCommits,
+  files: pullFiles,
   reactionGroups: pullReactionGroups,
   state: ({ rest: { merged_at, state } }) => (merged_at ? "MERGED" : enumValue(state)),
   permalink: rest("html_url"),

@@ -2,10 +2,10 @@
 
 import type { GraphqlCall } from "../call.ts";
 import { typedError } from "../errors.ts";
-import { commitOfPull } from "../mutate/pull-merging.ts";
 import type { FieldInfo } from "../run/plan.ts";
 import { accountNamed, accountResolvers, ownsRepositories } from "./accounts.ts";
 import { checkResolvers } from "./checks.ts";
+import { commitResolvers } from "./commits.ts";
 import type { TypeResolvers } from "./fields.ts";
 import { issue, pullRequest } from "./issues.ts";
 import { label, milestone } from "./labels-milestones.ts";
@@ -20,12 +20,12 @@ export const typeResolvers: Record<string, TypeResolvers> = {
   Repository: repository,
   Issue: issue,
   PullRequest: pullRequest,
-  PullRequestCommit: commitOfPull,
   RepositoryTopic: topicResolvers,
   Label: label,
   Milestone: milestone,
   ...reviewResolvers,
   ...checkResolvers,
+  ...commitResolvers,
 };
 
 /** More than these ids at once are refused. */

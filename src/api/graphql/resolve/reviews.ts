@@ -5,15 +5,13 @@ import { latestReviews as latestReviewSource, reviewComments } from "../../../mi
 import { actorOf, type GraphqlCall, type Node } from "../call.ts";
 import { typedError } from "../errors.ts";
 import type { FieldInfo } from "../run/plan.ts";
-import { rollupOf } from "./checks.ts";
 import { type Connection, heldConnection, type PageArguments, storedConnection } from "./connection.ts";
 import {
   comment,
+  commitNode,
   databaseId,
   notMirrored,
-  ofRepository,
   path,
-  pathOf,
   type Resolver,
   requireRepository,
   rest,
@@ -35,14 +33,10 @@ async function required(what: string, node: Promise<Node | null>): Promise<Node>
 const pullOf: Resolver = (node, _args, call) =>
   required("a PullRequest", call.numbered("PullRequest", node.repositoryId, numberIn(node.rest.pull_request_url)));
 
-/** A commit is known by its hash alone. */
 const commitIn =
   (key: string): Resolver =>
   ({ rest: fields, repositoryId }) =>
-    typeof fields[key] === "string" ? { kind: "Commit", repositoryId, rest: { oid: fields[key] } } : null;
-
-const commitPage = async ({ repositoryId, rest: { oid } }: Node, call: GraphqlCall) =>
-  `${(await requireRepository(call, repositoryId)).rest.html_url}/commit/${oid}`;
+    commitNode(repositoryId, fields[key]);
 
 const byId =
   (kind: "PullRequestReview" | "PullRequestReviewComment", key: string): Resolver =>
@@ -121,15 +115,6 @@ export const reviewResolvers: Record<string, TypeResolvers> = {
     subjectType: ({ rest: { subject_type } }) => (subject_type === "file" ? "FILE" : "LINE"),
     // A comment on a line that is no more in the diff has lost its line.
     outdated: ({ rest: { subject_type, line } }) => subject_type !== "file" && line == null,
-  },
-  Commit: {
-    ...ofRepository,
-    oid: rest("oid"),
-    statusCheckRollup: ({ repositoryId, rest: { oid } }, _args, call, info) => rollupOf(call, info, repositoryId, oid),
-    abbreviatedOid: ({ rest: { oid } }) => String(oid).slice(0, 7),
-    url: (node, _args, call) => commitPage(node, call),
-    commitUrl: (node, _args, call) => commitPage(node, call),
-    resourcePath: async (node, _args, call) => pathOf(await commitPage(node, call)),
   },
   ReviewRequest: {
     pullRequest: ({ repositoryId, rest: { number } }, _args, call) =>

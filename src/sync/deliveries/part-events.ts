@@ -4,10 +4,10 @@ import { InvalidRepresentationError, requireObject, requireString } from "../../
 import type { FollowedEvent } from "./followed-event.ts";
 import type { Payload } from "./payload.ts";
 
-/** The events about checks and commit statuses, which are followed where those are mirrored. */
-export const CHECK_EVENTS = {
+/** The events that are followed only where a part is mirrored. */
+export const PART_EVENTS = {
   check_run: {
-    part: "checks",
+    parts: ["checks"],
     observe: ({ check_run: run }, at) => {
       const { check_suite: suite } = objectOf(run);
       return [
@@ -16,12 +16,12 @@ export const CHECK_EVENTS = {
       ];
     },
   },
-  check_suite: { part: "checks", observe: ({ check_suite: suite }, at) => [partOf("check_suite", suite, at)] },
-  status: { part: "checks", observe: (payload, at) => [observeStatus(payload, at)] },
+  check_suite: { parts: ["checks"], observe: ({ check_suite: suite }, at) => [partOf("check_suite", suite, at)] },
+  status: { parts: ["checks"], observe: (payload, at) => [observeStatus(payload, at)] },
   // No event of a check run says that it has begun; of a job of Actions this one does.
-  workflow_job: { part: "checks", observe: ({ workflow_job: job }, at) => observeJob(job, at) },
+  workflow_job: { parts: ["checks"], observe: ({ workflow_job: job }, at) => observeJob(job, at) },
   push: {
-    part: "checks",
+    parts: ["checks", "commits"],
     hasOtherRepository: true,
     observe: () => [],
     movedRef: ({ ref }) => textOf(ref),

@@ -1,0 +1,190 @@
+/** What pull requests show of their commits and files, and what commits show of themselves. */
+
+import { type Fields, objectOf, textOf } from "../../../json.ts";
+import { countHeldLists, findCommits, listedSource } from "../../../mirror/read/lists.ts";
+import { sees } from "../../../mirror/read/sight.ts";
+import type { ListName } from "../../../mirror/store/lists.ts";
+import { actorOf, type GraphqlCall, type Node } from "../call.ts";
+import { typedError } from "../errors.ts";
+import type { FieldInfo } from "../run/plan.ts";
+import { rollupOf } from "./checks.ts";
+import { type Connection, heldConnection, type PageArguments, pageRequest, storedConnection } from "./connection.ts";
+import {
+  commitNode,
+  enumValue,
+  ofRepository,
+  onceRead,
+  pathOf,
+  type Resolver,
+  requireRepository,
+  rest,
+  type TypeResolvers,
+} from "./fields.ts";
+
+/** Whether the list of a pull request is all here. */
+async function holds(call: GraphqlCall, list: ListName, { repositoryId, rest: { number } }: Node): Promise<boolean> {
+  type Place = { repositoryId: number; number: number };
+  const held = call.loader<Place, number | null>(`held ${list}`, (places) => countHeldLists(call.db, list, places));
+  return (await held.load({ repositoryId, number: Number(number) })) !== null;
+}
+
+const ofList = (call: GraphqlCall, info: FieldInfo, args: PageArguments, node: Node, list: ListName): Connection =>
+  storedConnection(call, info, args, {
+    kind: list === "commits" ? "PullRequestCommit" : "PullRequestChangedFile",
+    source: listedSource(list),
+    parent: { r: node.repositoryId, n: Number(node.rest.number) },
+  });
+
+/** Where commits are not mirrored a pull request shows how many it has, and the last one. */
+export const pullCommits: Resolver = async (node, args: PageArguments, call: GraphqlCall, info: FieldInfo) => {
+  const isLast = args.last === 1 && args.first == null && !args.before;
+  if (isLast) return lastCommit(node, args, call, info);
+  pageRequest(info, args, () => null);
+  if (await holds(call, "commits", node)) return ofPull(ofList(call, info, args, node, "commits"), node);
+  const refused = () => {
+    call.lacks();
+    throw typedError(
+      "UNPROCESSABLE",
+      "Of the commits of this pull request only their number and the last one are mirrored: ask for `commits(last: 1)`.",
+    );
+  };
+  const totalCount = () => onceRead("commits")(node, args, call, info);
+  return { totalCount, nodes: refused, edges: refused, pageInfo: refused };
+};
+
+function lastCommit(node: Node, args: PageArguments, call: GraphqlCall, info: FieldInfo): object {
+  const totalCount = () => onceRead("commits")(node, args, call, info);
+  const last: Node = { kind: "PullRequestCommit", repositoryId: node.repositoryId, rest: { pull: node.rest } };
+  const connection = heldConnection(info, args, [last], { keyOf: () => String(objectOf(node.rest.head).sha) });
+  const pageInfo = async () => ({ ...(await connection.pageInfo()), hasPreviousPage: Number(totalCount()) > 1 });
+  return { ...connection, totalCount, pageInfo };
+}
+
+/** The rows of a list do not say of which pull request they are. */
+function ofPull(connection: Connection, { rest: pull }: Node): Connection {
+  const withPull = (node: Connected) => (isNode(node) ? { ...node, rest: { commit: node.rest, pull } } : node);
+  return {
+    ...connection,
+    nodes: async (...asked) => (await connection.nodes(...asked)).map(withPull),
+    edges: async () => (await connection.edges()).map((edge) => ({ ...edge, node: withPull(edge.node) })),
+  };
+}
+
+type Connected = Awaited<ReturnType<Connection["nodes"]>>[number];
+
+function isNode(shown: Connected): shown is Node {
+  return shown !== null && "rest" in shown;
+}
+
+/** Upstream answers where it is not all here. */
+export const pullFiles: Resolver = async (node, args: PageArguments, call: GraphqlCall, info: FieldInfo) => {
+  pageRequest(info, args, () => null);
+  if (await holds(call, "files", node)) return ofList(call, info, args, node, "files");
+  call.lacks();
+  throw typedError("UNPROCESSABLE", "The files of this pull request are not mirrored.");
+};
+
+/** The whole commit, if the list of a pull request has it. Else upstream answers. */
+async function whole(node: Node, call: GraphqlCall): Promise<Fields> {
+  const { repositoryId, rest: known } = node;
+  if (known.sha !== undefined) return known;
+  const { rest: repository } = await requireRepository(call, repositoryId);
+  const maySee = sees(call.sight, { id: repositoryId, isPrivate: repository.private === true }, "pulls");
+  type Place = { repositoryId: number; sha: string };
+  const found = maySee
+    ? await call
+        .loader<Place, Awaited<ReturnType<typeof findCommits>>[number]>("commits by hash", (places) =>
+          findCommits(call.db, places),
+        )
+        .load({ repositoryId, sha: String(known.oid) })
+    : null;
+  const [commit] = found ? await call.unfold("Commit", [found]) : [];
+  if (commit) return commit.rest;
+  call.lacks();
+  throw typedError("UNPROCESSABLE", "Of this commit only its hash is mirrored.");
+}
+
+const ofWhole =
+  (show: (commit: Fields, call: GraphqlCall) => unknown): Resolver =>
+  async (node, _args, call) =>
+    show(await whole(node, call), call);
+
+const git = ({ commit }: Fields): Fields => objectOf(commit);
+
+/** The service shortens longer first lines, and nobody has written down how; nor what it makes of a second line of text. */
+const HEADLINE = 72;
+
+function wordsOf(commit: Fields, call: GraphqlCall): { headline: string; body: string } {
+  const [headline = "", blank = "", ...body] = (textOf(git(commit).message) ?? "").split("\n");
+  if (headline.length > HEADLINE || blank !== "") call.lacks();
+  return { headline, body: body.join("\n") };
+}
+
+const gitActor =
+  (key: "author" | "committer"): Resolver =>
+  async (node, _args, call) => {
+    const commit = await whole(node, call);
+    const said = git(commit)[key] ?? null;
+    return said === null
+      ? null
+      : {
+          kind: "GitActor",
+          repositoryId: node.repositoryId,
+          rest: { ...objectOf(said), account: commit[key] ?? null },
+        };
+  };
+
+const pageOf = async ({ repositoryId, rest: { oid } }: Node, call: GraphqlCall) =>
+  `${(await requireRepository(call, repositoryId)).rest.html_url}/commit/${oid}`;
+
+/** Git's letters as GraphQL spells them. What REST calls unchanged it has no word for. */
+const CHANGES: Readonly<Record<string, string>> = { removed: "DELETED" };
+
+export const commitResolvers: Record<string, TypeResolvers> = {
+  Commit: {
+    ...ofRepository,
+    oid: rest("oid"),
+    id: ofWhole(({ node_id: id }) => id),
+    statusCheckRollup: ({ repositoryId, rest: { oid } }, _args, call, info) => rollupOf(call, info, repositoryId, oid),
+    abbreviatedOid: ({ rest: { oid } }) => String(oid).slice(0, 7),
+    url: (node, _args, call) => pageOf(node, call),
+    commitUrl: (node, _args, call) => pageOf(node, call),
+    resourcePath: async (node, _args, call) => pathOf(await pageOf(node, call)),
+    message: ofWhole((commit) => git(commit).message),
+    messageHeadline: ofWhole((commit, call) => wordsOf(commit, call).headline),
+    messageBody: ofWhole((commit, call) => wordsOf(commit, call).body),
+    authoredDate: ofWhole((commit) => objectOf(git(commit).author).date),
+    committedDate: ofWhole((commit) => objectOf(git(commit).committer).date),
+    author: gitActor("author"),
+    committer: gitActor("committer"),
+  },
+  GitActor: {
+    name: rest("name"),
+    email: rest("email"),
+    user: ({ rest: { account } }) => {
+      const actor = actorOf(account);
+      return actor?.kind === "User" ? actor : null;
+    },
+  },
+  PullRequestCommit: {
+    commit: ({ repositoryId, rest: { commit, pull } }) => {
+      if (commit === undefined) return commitNode(repositoryId, objectOf(objectOf(pull).head).sha);
+      const { sha } = objectOf(commit);
+      return { kind: "Commit", repositoryId, rest: { ...objectOf(commit), oid: sha ?? null } };
+    },
+    pullRequest: ({ repositoryId, rest: { pull } }) => ({
+      kind: "PullRequest",
+      repositoryId,
+      rest: objectOf(pull),
+    }),
+  },
+  PullRequestChangedFile: {
+    path: rest("filename"),
+    additions: rest("additions"),
+    deletions: rest("deletions"),
+    changeType: ({ rest: { status } }, _args, call) => {
+      if (status === "unchanged") call.lacks();
+      return CHANGES[String(status)] ?? enumValue(status);
+    },
+  },
+};

@@ -1,0 +1,25 @@
+import { countHeldLists, findListed } from "../../mirror/read/lists.ts";
+import type { ListName } from "../../mirror/store/lists.ts";
+import type { Answer, RepositoryCall } from "../call.ts";
+import { notHeld } from "../dialect/fault.ts";
+import { askedPage, numberedPage, smallNumberParam } from "./page.ts";
+
+export async function listPullCommits(call: RepositoryCall): Promise<Answer> {
+  return await listed(call, "commits");
+}
+
+export async function listPullFiles(call: RepositoryCall): Promise<Answer> {
+  return await listed(call, "files");
+}
+
+/** @throws NotHeldFault where the list is not all here, or there is no such pull request */
+async function listed(call: RepositoryCall, list: ListName): Promise<Answer> {
+  const { ctx, repository, params, query } = call;
+  const number = smallNumberParam(params.number);
+  if (number === null) throw notHeld();
+  const key = { repositoryId: repository.id, number };
+  const [total] = await countHeldLists(ctx.db, list, [key]);
+  if (total === null || total === undefined) throw notHeld();
+  const rows = await findListed(ctx.db, { ...key, list }, askedPage(query));
+  return await numberedPage(call, rows, total);
+}

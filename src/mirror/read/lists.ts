@@ -1,0 +1,77 @@
+import type { Database } from "../../../db/database.ts";
+import { sql } from "../../../db/sql.ts";
+import { HAS_LISTS, type ListKey, type ListName, tableOf, VERSION } from "../store/lists.ts";
+import type { PageSource } from "./pages.ts";
+
+/** How many rows each of these lists has; null: it is not all here, or not as it is now. */
+export async function countHeldLists(
+  db: Database,
+  list: ListName,
+  keys: readonly Pick<ListKey, "repositoryId" | "number">[],
+): Promise<(number | null)[]> {
+  const rows = await db.prepared<{ at: number; total: number }>(sql`
+    select x.at::integer as at, (select count(*)::integer from ${tableOf(list)} t
+          where t.repository_id = l.repository_id and t.number = l.number) as total
+      from unnest(${sql.array(
+        keys.map(({ repositoryId }) => repositoryId),
+        "bigint",
+      )}, ${sql.array(
+        keys.map(({ number }) => number),
+        "integer",
+      )}) with ordinality as x(r, n, at)
+      join mirrored_lists l on l.repository_id = x.r and l.list = ${list} and l.number = x.n and l.read_at is not null
+      join pull_requests p on p.repository_id = x.r and p.number = x.n and ${HAS_LISTS} and l.version = ${VERSION}`);
+  const found = new Map(rows.map(({ at, total }) => [at - 1, total]));
+  return keys.map((_, at) => found.get(at) ?? null);
+}
+
+/** A part of a list, in upstream's order. */
+export async function findListed(
+  db: Database,
+  { repositoryId, list, number }: ListKey,
+  { offset, limit }: { offset: number; limit: number },
+): Promise<{ repositoryId: number; document: string }[]> {
+  const rows = await db.prepared<{ document: string }>(sql`
+    select t.document::text as document from ${tableOf(list)} t
+      where t.repository_id = ${repositoryId} and t.number = ${number}
+        and t.position >= ${offset} and t.position < ${offset + limit}
+      order by t.position`);
+  return rows.map(({ document }) => ({ repositoryId, document }));
+}
+
+/** The same for connections: each list by its pull request. */
+export function listedSource(list: ListName): PageSource {
+  return {
+    from: sql`${tableOf(list)} t`,
+    repositoryId: sql`t.repository_id`,
+    document: sql`t.document`,
+    conditions: [sql`t.repository_id = x.r`, sql`t.number = x.n`],
+    key: sql`t.position`,
+    keyType: sql`integer`,
+    tie: sql`t.position`,
+    direction: "asc",
+  };
+}
+
+/** What is known of each of these commits from the list of some pull request. */
+export async function findCommits(
+  db: Database,
+  commits: readonly { repositoryId: number; sha: string }[],
+): Promise<({ repositoryId: number; document: string } | null)[]> {
+  const rows = await db.prepared<{ at: number; document: string }>(sql`
+    select distinct on (x.at) x.at::integer as at, t.document::text as document
+      from unnest(${sql.array(
+        commits.map(({ repositoryId }) => repositoryId),
+        "bigint",
+      )}, ${sql.array(
+        commits.map(({ sha }) => sha),
+        "text",
+      )}) with ordinality as x(r, sha, at)
+      join pull_request_commits t on t.repository_id = x.r and t.sha = x.sha
+      order by x.at, t.number desc`);
+  const found = new Map(rows.map(({ at, document }) => [at - 1, document]));
+  return commits.map(({ repositoryId }, at) => {
+    const document = found.get(at);
+    return document === undefined ? null : { repositoryId, document };
+  });
+}

@@ -1,0 +1,76 @@
+import { type Sql, sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import type { MirroredRepository } from "../../mirror/read/job-reads.ts";
+import { LISTS, type ListName, longestOf, tableOf } from "../../mirror/store/lists.ts";
+import { whileMirrored } from "../following/while-mirrored.ts";
+import { readOpenPulls } from "../reads/open-pulls.ts";
+
+const QUIET_MS = 60 * 60_000;
+/** A push to a base may have taken commits out of pull requests, and nothing says of which. */
+const PUSHED_MS = 5 * 60_000;
+
+/** Of a row `s` of `repository_syncs`: upstream has to be asked again how long its lists are. */
+export function isConfirmationDue(now: Date): Sql {
+  const before = (ms: number) => new Date(now.getTime() - ms);
+  return sql`(s.lists_confirmed_at is null or s.lists_confirmed_at <= ${before(QUIET_MS)}
+    or (s.base_pushed_at >= s.lists_confirmed_at and s.lists_confirmed_at <= ${before(PUSHED_MS)}))`;
+}
+
+interface Shown {
+  number: number;
+  headRefOid: string;
+  commits: { totalCount: number };
+  changedFiles: number;
+}
+
+/** How GraphQL says how long a list is. */
+const LENGTHS: Record<ListName, (pull: Shown) => number> = {
+  commits: ({ commits }) => commits.totalCount,
+  files: ({ changedFiles }) => changedFiles,
+};
+
+/**
+ * Asks upstream how many commits and files the open pull requests have. Lists that are shorter or longer here have to be read:
+ * unchanged that costs nothing.
+ * @throws PullsNotShownError when upstream's GraphQL does not show the repository
+ */
+export async function confirmLists(ctx: Context, repository: MirroredRepository): Promise<void> {
+  const startedAt = ctx.clock.now();
+  const pulls = await readOpenPulls<Shown>(ctx, repository, "number headRefOid commits { totalCount } changedFiles");
+  await whileMirrored(ctx, repository, async (tx) => {
+    for (const list of LISTS) {
+      const lengths = pulls.map((pull) => ({
+        n: pull.number,
+        head: pull.headRefOid,
+        length: Math.min(LENGTHS[list](pull), longestOf(list)),
+      }));
+      await tx.query(sql`
+        update mirrored_lists l set read_at = null
+          from json_to_recordset(${JSON.stringify(lengths)}::json) as x(n integer, head text, length integer)
+          where l.repository_id = ${repository.id} and l.list = ${list} and l.number = x.n and l.read_at < ${startedAt}
+            and split_part(l.version, ' ', 1) = x.head and x.length <> (select count(*) from ${tableOf(list)} t
+              where t.repository_id = l.repository_id and t.number = l.number)`);
+    }
+    await tx.query(sql`
+      update repository_syncs set lists_confirmed_at = ${startedAt} where repository_id = ${repository.id}`);
+    tx.touch([repository.id]);
+  });
+  await forgetDeleted(ctx, repository);
+}
+
+/** Takes away the lists of pull requests that are no more. */
+async function forgetDeleted(ctx: Context, { id }: MirroredRepository): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    const gone = await tx.query<{ list: ListName; number: number }>(sql`
+      delete from mirrored_lists l where l.repository_id = ${id} and exists (select from pull_requests p
+        where p.repository_id = ${id} and p.number = l.number and p.deleted_at is not null) returning l.list, l.number`);
+    for (const list of LISTS) {
+      const numbers = gone.filter((one) => one.list === list).map(({ number }) => number);
+      if (numbers.length === 0) continue;
+      await tx.query(sql`
+        delete from ${tableOf(list)} where repository_id = ${id} and number = any(${numbers}::integer[])`);
+      const paths = numbers.map((number) => `/repositories/${id}/pulls/${number}/${list}%`);
+      await tx.query(sql`delete from validators where path like any(${paths}::text[])`);
+    }
+  });
+}

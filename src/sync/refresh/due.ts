@@ -1,0 +1,28 @@
+import { type Sql, sql } from "../../../db/sql.ts";
+import type { Context } from "../../context.ts";
+import { repositoryMark, storeMarks } from "../../mirror/store/marks.ts";
+import { rests } from "../problems/problems.ts";
+import { enqueueMarks } from "./marks.ts";
+
+const AT_ONCE = 1_000;
+
+/**
+ * Marks the repositories of which something that hangs on them as a whole is due, those first that were confirmed longest ago.
+ * `isDue` and `confirmedAt` are of a repository `r` with its row `s` of `repository_syncs`.
+ */
+export async function markRepositoriesDue(
+  ctx: Pick<Context, "config" | "db" | "queues" | "redis" | "clock" | "log">,
+  kind: "checks" | "lists",
+  { isDue, confirmedAt }: { isDue: Sql; confirmedAt: Sql },
+): Promise<void> {
+  const now = ctx.clock.now();
+  const rows = await ctx.db.query<{ id: number }>(sql`
+    select r.id::float8 as id from repositories r join repository_syncs s on s.repository_id = r.id
+      where s.state = 'live' and not ${rests(ctx, "refresh", sql`r.id::text`)}
+        and not exists (select from refresh_marks m where m.kind = ${kind} and m.repository_id = r.id)
+        and ${isDue}
+      order by ${confirmedAt} nulls first, r.id limit ${AT_ONCE}`);
+  const marks = rows.map(({ id }) => repositoryMark(kind, id, now));
+  await storeMarks(ctx.db, marks);
+  await enqueueMarks(ctx, marks);
+}

@@ -1,0 +1,209 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sql } from "../../db/sql.ts";
+import { createApiToken } from "../../src/api/callers/tokens.ts";
+import { pushBranch, pushToPull } from "../../src/simulator/changes/pulls.ts";
+import type { SettableClock } from "../../src/simulator/clock.ts";
+import { generateWorld } from "../../src/simulator/generate.ts";
+import type { PullIssue, Repository } from "../../src/simulator/records.ts";
+import { isPull } from "../../src/simulator/world.ts";
+import { settleParts } from "../../src/sync/following/parts.ts";
+import { markListsDue } from "../../src/sync/lists/due.ts";
+import { dispatchMarks } from "../../src/sync/refresh/marks.ts";
+import { askAt, rebased } from "../support/asking.ts";
+import { UPSTREAM_TOKEN } from "../support/config.ts";
+import { openWorld, type TestWorld } from "../support/world.ts";
+
+// Lists that are held whole, from the webhook to the answer. Each answer is upstream's, and it is known whether upstream was asked.
+
+let world: TestWorld;
+let repository: Repository;
+
+beforeAll(async () => {
+  world = await openWorld({
+    env: { MIRROR: "commits" },
+    fill: ({ world: filled }) => {
+      generateWorld(filled, { seed: 7, repositories: 1, issues: 3, pulls: 8 });
+      for (const one of filled.repositories.values()) one.visibility = "private";
+    },
+  });
+  const [owner = "", name = ""] = world.first.split("/");
+  const found = world.simulator.world.repositoryByName(owner, name)?.repository;
+  if (!found) throw new Error("The generated repository is not there");
+  repository = found;
+  await world.mirror(world.first);
+  await world.listen(world.first);
+  await pass(60_000);
+});
+afterAll(() => world?.[Symbol.asyncDispose]());
+
+/** Lets the scheduler's next round come after so long, and all that it asks for be done. */
+async function pass(ms: number): Promise<void> {
+  const { ctx } = world;
+  await world.settle();
+  world.advance(ms);
+  // Of two changes within a second nobody could tell which is the later.
+  (world.simulator.world.clock as SettableClock).advance(ms + 2_000);
+  await markListsDue(ctx);
+  await ctx.queues.refresh.clean(0, 1_000, "delayed");
+  await dispatchMarks(ctx);
+  await world.settle();
+}
+
+function pulls(): PullIssue[] {
+  return [...repository.rows.issuesByCreated.ascending()].filter((one): one is PullIssue => isPull(one));
+}
+
+function openPull(at = 0): PullIssue {
+  const pull = pulls().filter(({ state }) => state === "open")[at];
+  if (!pull) throw new Error("There are too few open pull requests");
+  return pull;
+}
+
+const get = (path: string, token = world.token) => askAt(world.url, "GET", `/repos/${world.first}${path}`, { token });
+const isPassed = ({ headers }: { headers: Headers }) => headers.has("x-tain-passed-through");
+const commitsAndFiles = ({ number }: PullIssue) => [`/pulls/${number}/commits`, `/pulls/${number}/files`];
+
+/** Answered from here as upstream answers it. */
+async function expectHeld(...paths: string[]): Promise<void> {
+  for (const path of paths) {
+    const ours = await get(path);
+    const theirs = await askAt(world.simulator.url, "GET", `/repos/${world.first}${path}`, { token: UPSTREAM_TOKEN });
+    expect([path, isPassed(ours)]).toEqual([path, false]);
+    expect(ours.body, path).toEqual(rebased(theirs.text, world.simulator.url, world.url));
+  }
+}
+
+async function query(text: string, number: number, token = world.token) {
+  const [owner, name] = world.first.split("/");
+  const body = JSON.stringify({ query: text, variables: { owner, name, number } });
+  const [ours, theirs] = await Promise.all([
+    askAt(world.url, "POST", "/graphql", { token, body }),
+    askAt(world.simulator.url, "POST", "/graphql", { token: UPSTREAM_TOKEN, body }),
+  ]);
+  return { ours, theirs };
+}
+
+const ON_PULL = (selection: string) =>
+  `query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) { ${selection} } } }`;
+const LISTS = ON_PULL(`commits(first: 100) { totalCount pageInfo { hasNextPage hasPreviousPage } nodes {
+    pullRequest { number } commit { id oid abbreviatedOid message messageHeadline messageBody authoredDate committedDate url
+      author { name email user { login } } committer { name email } } } }
+  files(first: 100) { totalCount pageInfo { hasNextPage } nodes { path additions deletions changeType } }`);
+
+test("of every pull request the commits and files are copied, for a request each, and answered as upstream answers", async () => {
+  for (const pull of pulls()) await expectHeld(...commitsAndFiles(pull));
+  const { routes } = world.simulator.meter.read();
+  for (const list of ["commits", "files"])
+    expect(routes[`GET /repos/:owner/:repo/pulls/:number/${list}`]?.charged, list).toBeLessThanOrEqual(
+      2 * pulls().length,
+    );
+});
+
+test("GraphQL shows them as upstream does", async () => {
+  for (const { number } of pulls()) {
+    const { ours, theirs } = await query(LISTS, number);
+    expect([ours.status, isPassed(ours)]).toEqual([200, false]);
+    expect(ours.body).toEqual(theirs.body);
+  }
+});
+
+test("pages lead to each other", async () => {
+  const pull = pulls().find(({ pull: { changedFiles } }) => changedFiles > 2);
+  if (!pull) throw new Error("No pull request changes three files");
+  const first = await get(`/pulls/${pull.number}/files?per_page=2`);
+  expect(first.headers.get("link")).toContain('per_page=2&page=2>; rel="next"');
+  const second = await get(`/pulls/${pull.number}/files?per_page=2&page=2`);
+  const whole = await get(`/pulls/${pull.number}/files`);
+  expect([...first.body, ...second.body]).toEqual(whole.body.slice(0, 4));
+});
+
+test("a push leaves the lists to upstream until they are read, and one commit more is here then", async () => {
+  const pull = openPull();
+  const before = (await get(`/pulls/${pull.number}/commits`)).body.length;
+  pushToPull(world.simulator.world, repository.ownerId, pull);
+  await pass(0);
+  await expectHeld(...commitsAndFiles(pull));
+  expect((await get(`/pulls/${pull.number}/commits`)).body).toHaveLength(before + 1);
+});
+
+test("a list that a lagging replica shows of the head before is not believed", async () => {
+  const pull = openPull();
+  const { simulator, ctx } = world;
+  // The webhook is believed at once, and what is read is older.
+  simulator.setFaults({ lagMs: 30_000 });
+  pushToPull(simulator.world, repository.ownerId, pull);
+  await world.settle();
+  const [held] = await ctx.db.query<{ read_at: Date | null }>(sql`
+    select read_at from mirrored_lists where repository_id = ${repository.id} and number = ${pull.number} and list = 'commits'`);
+  simulator.setFaults({});
+  expect(held).toEqual({ read_at: null });
+  await pass(60_000);
+  await expectHeld(...commitsAndFiles(pull));
+});
+
+test("what a push to the base takes out of a pull request is found, though nothing says so", async () => {
+  const pull = openPull();
+  const { simulator } = world;
+  pushToPull(simulator.world, repository.ownerId, pull);
+  await pass(0);
+  pull.pull.commits = 1;
+  pushBranch(simulator.world, repository.ownerId, repository, pull.pull.base.ref, simulator.world.newSha());
+  await world.settle();
+  await pass(6 * 60_000);
+  await expectHeld(`/pulls/${pull.number}/commits`);
+  expect((await get(`/pulls/${pull.number}/commits`)).body).toHaveLength(1);
+});
+
+test("a push of which the webhook is lost is found with the pull request", async () => {
+  const pull = openPull(1);
+  const { simulator } = world;
+  simulator.setFaults({ webhooks: { drop: 1 } });
+  pushToPull(simulator.world, repository.ownerId, pull);
+  simulator.setFaults({});
+  await world.catchUp();
+  await pass(2 * 3_600_000);
+  await expectHeld(...commitsAndFiles(pull));
+});
+
+test("unchanged lists cost one question for their lengths", async () => {
+  const { simulator } = world;
+  await pass(2 * 3_600_000);
+  simulator.meter.reset();
+  await pass(2 * 3_600_000);
+  const { charged, points, requests } = simulator.meter.read();
+  expect({ charged, points, requests }).toEqual({ charged: 1, points: 1, requests: 1 });
+});
+
+test("a list that upstream cannot show delays no other, and is upstream's to answer", async () => {
+  const [broken, other] = [openPull(0), openPull(1)];
+  const { simulator } = world;
+  simulator.setFaults({ http: [{ match: `pulls/${broken.number}/files`, kind: "status", status: 422 }] });
+  for (const pull of [broken, other]) pushToPull(simulator.world, repository.ownerId, pull);
+  await pass(0);
+  await expectHeld(...commitsAndFiles(other), `/pulls/${broken.number}/commits`);
+  simulator.setFaults({});
+  expect(isPassed(await get(`/pulls/${broken.number}/files`))).toBe(true);
+  await pass(3 * 3_600_000);
+  await expectHeld(`/pulls/${broken.number}/files`);
+});
+
+test("a token that was given issues alone sees no commits, and one that reads pull requests does", async () => {
+  const { number } = openPull();
+  const userId =
+    (await world.ctx.db.query<{ id: number }>(sql`select user_id::float8 as id from api_tokens`))[0]?.id ?? 0;
+  const tokenFor = (permission: "issues:read" | "pull_requests:read") =>
+    createApiToken(world.ctx, { userId, canWrite: false, permissions: [permission] });
+  const refused = await get(`/pulls/${number}/commits`, await tokenFor("issues:read"));
+  expect([refused.status, refused.headers.get("x-accepted-github-permissions")]).toEqual([403, "pull_requests=read"]);
+  const shown = await get(`/pulls/${number}/commits`, await tokenFor("pull_requests:read"));
+  expect([shown.status, isPassed(shown)]).toEqual([200, false]);
+});
+
+test("a repository whose commits are mirrored no longer has its questions passed on again", async () => {
+  const { number } = openPull();
+  await settleParts({ ...world.ctx, config: { ...world.ctx.config, mirror: [] } });
+  expect(isPassed(await get(`/pulls/${number}/commits`))).toBe(true);
+  const { ours, theirs } = await query(LISTS, number, UPSTREAM_TOKEN);
+  expect([isPassed(ours), ours.body]).toEqual([true, theirs.body]);
+});
