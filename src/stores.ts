@@ -1,16 +1,15 @@
-import type { Redis } from "ioredis";
 import { type Database, openDatabase } from "../db/database.ts";
 import { redisTooOld } from "../db/unfit.ts";
 import type { Config } from "./config.ts";
 import { type Logger, openLog } from "./operations/log.ts";
 import { Metrics } from "./operations/metrics.ts";
-import { openRedis, redisReady } from "./operations/redis.ts";
+import { openRedis, type RedisClient, redisReady } from "./operations/redis.ts";
 
 /** What a process keeps open, short of what stands on it: the queues and upstream. */
 export interface Stores {
   config: Config;
   db: Database;
-  redis: Redis;
+  redis: RedisClient;
   clock: Clock;
   random: () => number;
   log: Logger;

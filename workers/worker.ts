@@ -1,12 +1,12 @@
 import { type Job, Worker } from "bullmq";
-import type { Redis } from "ioredis";
 import type { Context } from "../src/context.ts";
+import type { RedisClient } from "../src/operations/redis.ts";
 import { backoffMs, isWaiting, withRetryPolicy } from "./retry-policy.ts";
 
 /** What every worker is opened with. */
 export interface WorkerContext extends Context {
   /** A connection that waits for Redis instead of failing (`openWorkerRedis`), shared by the workers of a process. */
-  jobs: Redis;
+  jobs: RedisClient;
   /** Aborts when the process is to stop: long jobs stop at the next place where they can go on. */
   stopping: AbortSignal;
 }

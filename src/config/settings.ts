@@ -1,3 +1,4 @@
+import { redisUrl } from "./redis-address.ts";
 import { appId, privateKey, secret, secrets, tokens } from "./secrets.ts";
 import {
   allowance,
@@ -92,8 +93,9 @@ export const SETTINGS = {
   redisUrl: {
     name: "REDIS_URL",
     required: true,
-    read: urlOf("redis:", "rediss:"),
-    about: "The Redis of queues and quota, e.g. `redis://host:6379/0`. `npm start` brings one when it is unset.",
+    read: redisUrl,
+    about:
+      "The Redis of queues and quota: one server, `redis://host:6379/0`; what Sentinels watch, `redis-sentinel://host:26379,host:26379/0?master_name=NAME`, where `sentinel_username` and `sentinel_password` may follow; or a Cluster, `redis-cluster://host:6379,host:6379`. `rediss…` takes TLS; `USER:PASSWORD@` may stand before the hosts. `npm start` brings a server when it is unset.",
     secret: true,
   },
   redisPrefix: {

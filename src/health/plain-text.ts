@@ -1,3 +1,4 @@
+import { parseRedisAddress, redisEndpoints } from "../config/redis-address.ts";
 import type { Config } from "../config.ts";
 import { AddressList } from "../http/addresses.ts";
 
@@ -11,13 +12,14 @@ export function plainTextWarnings({
   redisUrl,
 }: Pick<Config, "upstreamUrl" | "databaseUrl" | "redisUrl">): string[] {
   const warnings: string[] = [];
-  const [upstream, database, redis] = [upstreamUrl, databaseUrl, redisUrl].map((url) => new URL(url));
+  const [upstream, database] = [upstreamUrl, databaseUrl].map((url) => new URL(url));
+  const redis = parseRedisAddress(redisUrl);
   if (upstream?.protocol === "http:" && !isOf(LOOPBACK, upstream))
     warnings.push("UPSTREAM_URL begins with http://: tokens travel there in plain text; use https://");
   if (database && !asksForTls(database) && !isOf(NEAR, database))
     warnings.push("DATABASE_URL asks for no TLS: the mirror travels there in plain text; add sslmode=verify-full");
-  if (redis?.protocol === "redis:" && !isOf(NEAR, redis))
-    warnings.push("REDIS_URL begins with redis://: its password travels there in plain text; use rediss://");
+  if (!redis.isEncrypted && redisEndpoints(redis).some(({ host }) => !isIn(NEAR, host)))
+    warnings.push("REDIS_URL asks for no TLS: its password travels there in plain text; let it begin with rediss");
   return warnings;
 }
 
@@ -26,9 +28,12 @@ function asksForTls({ searchParams }: URL): boolean {
   return mode === null ? /^(true|1)$/.test(searchParams.get("ssl") ?? "") : !/^(disable|allow|prefer)$/.test(mode);
 }
 
-/** A name without a dot is one of a private network, such as a container's. Without a host it is a socket. */
 function isOf(list: AddressList, { hostname }: URL): boolean {
-  const host = hostname.replace(/^\[|\]$/g, "");
+  return isIn(list, hostname.replace(/^\[|\]$/g, ""));
+}
+
+/** A name without a dot is one of a private network, such as a container's. Without a host it is a socket. */
+function isIn(list: AddressList, host: string): boolean {
   if (host === "" || host === "localhost" || host.endsWith(".localhost")) return true;
   return list.includes(host) || (list === NEAR && !/[.:]/.test(host));
 }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { schemaFit } from "../../db/schema-fit.ts";
 import { UnfitStoreError } from "../../db/unfit.ts";
 import type { Context } from "../context.ts";
+import { serverOf } from "../operations/redis.ts";
 
 /** A probe that waits longer is given up by most of those who probe. */
 const CHECK_TIMEOUT_MS = 2_000;
@@ -14,7 +15,7 @@ export interface Missing {
 }
 
 /** Empty when the process is ready. */
-export async function missingParts(ctx: Pick<Context, "db" | "redis">): Promise<Missing[]> {
+export async function missingParts(ctx: Pick<Context, "config" | "db" | "redis">): Promise<Missing[]> {
   const found = await Promise.all([bounded("postgres", checkPostgres(ctx)), bounded("redis", checkRedis(ctx))]);
   return found.filter((one) => one !== null);
 }
@@ -33,8 +34,9 @@ async function checkPostgres({ db }: Pick<Context, "db">): Promise<Missing | nul
   }
 }
 
-async function checkRedis({ redis }: Pick<Context, "redis">): Promise<Missing | null> {
-  if (redis.status !== "ready") return { part: "redis", reason: "cannot be reached" };
+async function checkRedis(ctx: Pick<Context, "config" | "redis">): Promise<Missing | null> {
+  if (ctx.redis.status !== "ready") return { part: "redis", reason: "cannot be reached" };
+  const redis = await serverOf(ctx.redis, ctx.config);
   await redis.ping();
   // Hosted servers may forbid CONFIG; then nothing can be said.
   const shown: unknown = await redis.config("GET", "maxmemory-policy").catch(() => []);

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import type { Config } from "../config.ts";
 import { Batches } from "./batches.ts";
 import type { Logger } from "./log.ts";
-import { openRedis, redisReady } from "./redis.ts";
+import { openRedis, type RedisClient, redisReady, serverOf } from "./redis.ts";
 
 /** Redis has what it was told, but not where it outlives the end of its machine. */
 class NotOnDiskError extends Error {
@@ -16,7 +16,7 @@ const PATIENCE_MS = 2_500;
 export class RedisDisk {
   readonly #ctx: { config: Pick<Config, "redisUrl" | "redisPrefix">; log: Logger };
   readonly #waits: Batches<null, null>;
-  #redis: Redis | null = null;
+  #redis: RedisClient | null = null;
 
   constructor(ctx: { config: Pick<Config, "redisUrl" | "redisPrefix">; log: Logger }) {
     this.#ctx = ctx;
@@ -45,8 +45,8 @@ export class RedisDisk {
   async #wait(): Promise<void> {
     // Redis lets the whole connection wait, so that nothing else may use it.
     this.#redis ??= openRedis(this.#ctx, "disk");
-    const redis = this.#redis;
-    if (!(await redisReady(redis, PATIENCE_MS))) throw new NotOnDiskError("Redis cannot be reached");
+    if (!(await redisReady(this.#redis, PATIENCE_MS))) throw new NotOnDiskError("Redis cannot be reached");
+    const redis = await serverOf(this.#redis, this.#ctx.config);
     const facts = redisFacts(await redis.info("everything"));
     const known = diskKnowledge(facts, await appendFsync(redis));
     if (typeof known === "object") throw new NotOnDiskError(known.problem);

@@ -1,6 +1,10 @@
-import { Redis } from "ioredis";
+import { Cluster, Redis, type RedisOptions } from "ioredis";
+import { parseRedisAddress, type RedisAddress } from "../config/redis-address.ts";
 import type { Config } from "../config.ts";
 import type { Logger } from "./log.ts";
+
+/** One server, the server that Sentinels name, or the nodes of a Cluster. */
+export type RedisClient = Redis | Cluster;
 
 // A caller that waits on Redis holds a webhook or a request: it must learn soon that Redis is not there.
 const CONNECT_TIMEOUT_MS = 2_000;
@@ -9,43 +13,84 @@ const RECONNECT_MS = 500;
 /** How long Redis may take before a process goes on by itself. */
 const PATIENCE_MS = 500;
 
+type Opening = { config: Pick<Config, "redisUrl">; log: Logger };
+
 /**
  * The connection for short commands and for adding jobs. With Redis down its commands fail at once; it keeps trying to
  * come back. It opens in the background, so opening neither waits nor fails.
  */
-export function openRedis({ config, log }: { config: Pick<Config, "redisUrl">; log: Logger }, name: string): Redis {
-  const redis = new Redis(config.redisUrl, {
+export function openRedis(ctx: Opening, name: string): RedisClient {
+  return open(ctx, {
     connectionName: `tain-${name}`,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
-    connectTimeout: CONNECT_TIMEOUT_MS,
     commandTimeout: COMMAND_TIMEOUT_MS,
-    retryStrategy: () => RECONNECT_MS,
   });
-  reportOutages(redis, log);
-  return redis;
 }
 
 /**
  * The connection for workers, which wait in Redis for their next job: commands queue while Redis is away and go on when
  * it is back.
  */
-export function openWorkerRedis(
-  { config, log }: { config: Pick<Config, "redisUrl">; log: Logger },
-  name: string,
-): Redis {
-  const redis = new Redis(config.redisUrl, {
-    connectionName: `tain-${name}-jobs`,
-    maxRetriesPerRequest: null,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    retryStrategy: () => RECONNECT_MS,
-  });
+export function openWorkerRedis(ctx: Opening, name: string): RedisClient {
+  return open(ctx, { connectionName: `tain-${name}-jobs`, enableOfflineQueue: true, maxRetriesPerRequest: null });
+}
+
+type Wanted = Pick<RedisOptions, "connectionName" | "maxRetriesPerRequest" | "commandTimeout"> & {
+  enableOfflineQueue: boolean;
+};
+
+function open({ config, log }: Opening, wanted: Wanted): RedisClient {
+  const redis = clientOf(parseRedisAddress(config.redisUrl), { ...wanted, connectTimeout: CONNECT_TIMEOUT_MS });
   reportOutages(redis, log);
   return redis;
 }
 
+function clientOf(address: RedisAddress, options: Wanted & Pick<RedisOptions, "connectTimeout">): RedisClient {
+  const retryStrategy = () => RECONNECT_MS;
+  switch (address.of) {
+    case "server":
+      return new Redis(address.url, { ...options, retryStrategy });
+    case "sentinel": {
+      const { of: _, endpoints, master, database, isEncrypted, ...access } = address;
+      return new Redis({
+        ...{ ...options, ...access, retryStrategy, sentinelRetryStrategy: retryStrategy },
+        ...{ sentinels: endpoints, name: master, db: database },
+        ...(isEncrypted ? { enableTLSForSentinelMode: true, tls: {}, sentinelTLS: {} } : {}),
+        // Not `failoverDetector`: what it hears while a connection is being made ends the client for good.
+        reconnectOnError: isDemoted,
+      });
+    }
+    case "cluster": {
+      const { of: _, endpoints, isEncrypted, ...access } = address;
+      const { enableOfflineQueue, ...ofNode } = { ...options, ...access, ...(isEncrypted ? { tls: {} } : {}) };
+      return new Cluster(endpoints, { clusterRetryStrategy: retryStrategy, enableOfflineQueue, redisOptions: ofNode });
+    }
+    default:
+      return address satisfies never;
+  }
+}
+
+/** A server that has become a replica takes no writes: the new one is looked for, and the command sent again. */
+function isDemoted({ message }: Error): 2 | false {
+  return message.startsWith("READONLY") ? 2 : false;
+}
+
+/**
+ * The server that holds the keys of this Tain, for what is asked of a server and not of a key. Its prefix is a hash tag, so
+ * that there is one.
+ */
+export async function serverOf(redis: RedisClient, { redisPrefix }: Pick<Config, "redisPrefix">): Promise<Redis> {
+  if (redis instanceof Redis) return redis;
+  const slot = await redis.cluster("KEYSLOT", redisPrefix);
+  const owner = redis.slots[slot]?.[0];
+  const node = redis.nodes("master").find(({ options: { host, port } }) => `${host}:${port}` === owner);
+  if (!node) throw new Error(`No node of the Redis Cluster serves slot ${slot}`);
+  return node;
+}
+
 /** Settles once the connection is usable, or after `timeoutMs` without it. Answers which. */
-export async function redisReady(redis: Redis, timeoutMs: number): Promise<boolean> {
+export async function redisReady(redis: RedisClient, timeoutMs: number): Promise<boolean> {
   if (redis.status === "ready") return true;
   return await new Promise((resolve) => {
     const timer = setTimeout(() => settle(false), timeoutMs);
@@ -60,7 +105,7 @@ export async function redisReady(redis: Redis, timeoutMs: number): Promise<boole
 }
 
 /** Runs short commands. A client without a connection may keep them for later, perhaps for ever: we do not wait for that. */
-export async function withPatience<T>(redis: Redis, run: () => Promise<T>): Promise<T> {
+export async function withPatience<T>(redis: RedisClient, run: () => Promise<T>): Promise<T> {
   // A connection that is being opened is worth the wait: without it a fresh process would know nothing of the budget.
   const isOpening = redis.status === "connecting" || redis.status === "connect";
   if (
@@ -79,7 +124,7 @@ export async function withPatience<T>(redis: Redis, run: () => Promise<T>): Prom
 }
 
 /** An outage is one line when it begins and one when it ends, however many attempts to reconnect lie between. */
-function reportOutages(redis: Redis, log: Logger): void {
+function reportOutages(redis: RedisClient, log: Logger): void {
   let isDown = false;
   redis.on("error", (error: Error) => {
     if (!isDown)

@@ -1,6 +1,6 @@
 import { type JobsOptions, Queue } from "bullmq";
-import type { Redis } from "ioredis";
 import { reasonOf } from "../operations/failure.ts";
+import type { RedisClient } from "../operations/redis.ts";
 import type { Stores } from "../stores.ts";
 import type { BurstJob, DeliveryJob, InboxJob, MaintenanceTask, RefreshJob, RepositoryJob, TargetJob } from "./jobs.ts";
 
@@ -102,7 +102,7 @@ export class QueueUnavailableError extends Error {
 /** What asking the queues takes. */
 export interface Asking {
   queues: Queues;
-  redis: Pick<Redis, "status">;
+  redis: Pick<RedisClient, "status">;
 }
 
 /** @throws QueueUnavailableError when Redis is away (BullMQ would wait for it without end), or too slow */

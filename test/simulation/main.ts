@@ -11,6 +11,7 @@ import { migrate } from "../../db/migrate.ts";
 import { openCopy } from "../plants/copy.ts";
 import { plants } from "../plants/plants.ts";
 import { openOwnStores } from "../support/own-stores.ts";
+import { TOPOLOGIES, type Topology } from "../support/redis-topologies.ts";
 import { openClock } from "./clock.ts";
 import { type FaultKind, faultKinds } from "./schedule.ts";
 import { hasFailed, type Outcome, simulate } from "./simulation.ts";
@@ -21,6 +22,7 @@ const USAGE = `Usage: npm run simulate -- [options]
   --steps N        changes of upstream in each (default: 500)
   --workers N      worker processes (default: 4)
   --faults LIST    all (default), none, or some, comma separated: ${Object.keys(faultKinds).join(", ")}
+  --redis KIND     server (default), sentinel or cluster; of the latter two the master is killed where Redis goes away
   --plant BUG      let the mirror run with a bug in it, to see that it is found: npm run plants -- --list
   --logs DIR       where to keep the logs of seeds that failed (default: var/simulation)
   --json           one line of JSON for each seed, and nothing else`;
@@ -32,6 +34,7 @@ interface Wish {
   steps: number;
   workers: number;
   faults: ReadonlySet<FaultKind>;
+  redis: "server" | Topology;
   plant: string | null;
   logs: string;
   json: boolean;
@@ -48,6 +51,7 @@ function readWish(args: string[]): Wish | "help" {
       steps: text,
       workers: text,
       faults: text,
+      redis: text,
       plant: text,
       logs: text,
       json: { type: "boolean" },
@@ -73,10 +77,18 @@ function readWish(args: string[]): Wish | "help" {
     steps: whole("steps", 500, 1),
     workers: whole("workers", 4, 1),
     faults: readFaults(values.faults ?? "all"),
+    redis: readRedis(values.redis ?? "server"),
     plant,
     logs: values.logs ?? join(checkout, "var", "simulation"),
     json: values.json ?? false,
   };
+}
+
+function readRedis(text: string): "server" | Topology {
+  const known = ["server", ...TOPOLOGIES] as const;
+  const found = known.find((one) => one === text);
+  if (!found) throw new Error(`--redis should be ${known.join(", ")}, not "${text}"`);
+  return found;
 }
 
 function readFaults(text: string): ReadonlySet<FaultKind> {
@@ -94,7 +106,7 @@ async function run(wish: Wish): Promise<number> {
   await using resources = new AsyncDisposableStack();
   for (const signal of ["SIGTERM", "SIGINT"] as const)
     process.once(signal, () => void resources.disposeAsync().finally(() => process.exit(1)));
-  const stores = resources.use(await openOwnStores());
+  const stores = resources.use(await openOwnStores({ redis: wish.redis }));
   const template = "simulation_template";
   await makeTemplate(stores.postgres.url, template);
   const plant = plants.find(({ name }) => name === wish.plant);
@@ -122,11 +134,12 @@ async function run(wish: Wish): Promise<number> {
   return failed > 0 ? 1 : 0;
 }
 
-function replayOf({ steps, workers, faults, plant }: Wish, seed: number): string {
+function replayOf({ steps, workers, faults, redis, plant }: Wish, seed: number): string {
   const all = Object.keys(faultKinds).length;
   const named = faults.size === all ? "all" : faults.size === 0 ? "none" : [...faults].join();
+  const kept = redis === "server" ? "" : ` --redis ${redis}`;
   const planted = plant === null ? "" : ` --plant ${plant}`;
-  return `npm run simulate -- --seed ${seed} --steps ${steps} --workers ${workers} --faults ${named}${planted}`;
+  return `npm run simulate -- --seed ${seed} --steps ${steps} --workers ${workers} --faults ${named}${kept}${planted}`;
 }
 
 function inWords(outcome: Outcome, log: string | null, replay: string): string {

@@ -5,6 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { sql } from "../../db/sql.ts";
 import { type Context, openContext } from "../../src/context.ts";
+import { serverOf } from "../../src/operations/redis.ts";
 import { type QueueCounts, queueCounts } from "../../src/queues/counts.ts";
 import { QUEUE_NAMES, QueueUnavailableError } from "../../src/queues/queues.ts";
 import { generateWorld } from "../../src/simulator/generate.ts";
@@ -304,13 +305,19 @@ class Run {
         return;
       case "flush":
         // Where Redis is just away there is nothing to forget.
-        await ctx.redis.flushall().catch((error: Error) => this.#note(step, `no flush: ${error.message}`));
+        await serverOf(ctx.redis, ctx.config)
+          .then((server) => server.flushall())
+          .catch((error: Error) => this.#note(step, `no flush: ${error.message}`));
         return;
       case "redis":
-      case "postgres":
-        await stores[deed.kind].stop();
+        await stores.redis.stop(ctx.config.redisPrefix);
         await delay(deed.awayMs);
-        await stores[deed.kind].start();
+        await stores.redis.start();
+        return;
+      case "postgres":
+        await stores.postgres.stop();
+        await delay(deed.awayMs);
+        await stores.postgres.start();
         return;
       default:
         deed satisfies never;

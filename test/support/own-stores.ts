@@ -6,6 +6,7 @@ import { throwAwayState } from "../../scripts/postgres-state.mjs";
 import { recordOf } from "../../scripts/processes.mjs";
 import { openRedis } from "../../scripts/redis.mjs";
 import type { StoreServer } from "../../scripts/store-server.mjs";
+import { openRedisTopology, type Topology } from "./redis-topologies.ts";
 
 /** A server that the test may stop, and start again on the same address with what it had stored. */
 interface OwnStore {
@@ -14,13 +15,22 @@ interface OwnStore {
   start(): Promise<void>;
 }
 
+/** Where Redis is several servers, `stop` kills the one that takes writes to these keys, and waits for its heir. */
+interface OwnRedis extends OwnStore {
+  stop(prefix?: string): Promise<void>;
+}
+
 /** A Postgres and a Redis of the test's own, on disk and as durable as those of `npm start`. */
 export interface OwnStores extends AsyncDisposable {
   postgres: OwnStore;
-  redis: OwnStore;
+  redis: OwnRedis;
 }
 
-export async function openOwnStores(): Promise<OwnStores> {
+export async function openOwnStores({
+  redis: kind = "server",
+}: {
+  redis?: "server" | Topology;
+} = {}): Promise<OwnStores> {
   // By this name and the owner's record the next run finds and ends what a killed one has left.
   const { state, user } = await throwAwayState("tain-throw-away-", { onDisk: true });
   await writeFile(join(state, "owner.json"), JSON.stringify(await recordOf(process.pid)), { mode: 0o600 });
@@ -28,8 +38,20 @@ export async function openOwnStores(): Promise<OwnStores> {
   const resources = new AsyncDisposableStack();
   resources.defer(() => rm(state, { recursive: true, force: true }));
   const postgres = await openStore(() => openPostgres({ state, user }), resources);
-  const redis = await openStore(() => openRedis({ state, programs, signal: new AbortController().signal }), resources);
+  const redis =
+    kind === "server"
+      ? await openStore(() => openRedis({ state, programs, signal: new AbortController().signal }), resources)
+      : await openSeveral(kind, { directory: state, programs }, resources);
   return { postgres, redis, [Symbol.asyncDispose]: () => resources.disposeAsync() };
+}
+
+async function openSeveral(
+  kind: Topology,
+  place: { directory: string; programs: string },
+  resources: AsyncDisposableStack,
+): Promise<OwnRedis> {
+  const { url, failOver, recover } = resources.use(await openRedisTopology(kind, place));
+  return { url, stop: (prefix = "{tain}") => failOver(prefix), start: recover };
 }
 
 async function openStore(open: () => Promise<StoreServer>, resources: AsyncDisposableStack): Promise<OwnStore> {

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { vi } from "vitest";
 import { PATIENCE_MS } from "./bounds.ts";
 
 /** Asks again and again: the awaited change happens in other processes, and sends no event here. */
@@ -17,5 +16,11 @@ export async function until(
 
 /** As `until`, for a check that throws while it does not hold. Answers what the check answers in the end, or throws its last error. */
 export async function eventually<T>(holds: () => T | Promise<T>): Promise<T> {
-  return await vi.waitFor(holds, { timeout: PATIENCE_MS, interval: 20 });
+  for (const end = Date.now() + PATIENCE_MS; ; await delay(20)) {
+    try {
+      return await holds();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+  }
 }

@@ -1,6 +1,6 @@
-import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { Context } from "../../context.ts";
+import type { RedisClient } from "../../operations/redis.ts";
 import type { Payer, Stranger } from "./payer.ts";
 
 /** What our callers spend: REST requests (`core`), searches by REST, or GraphQL points. */
@@ -268,7 +268,7 @@ export class CallerQuota {
 }
 
 async function leaseScript(
-  redis: Redis,
+  redis: RedisClient,
   { key, limit, windowMs }: Pick<Window, "key" | "limit" | "windowMs">,
   now: number,
   wanted: number,
