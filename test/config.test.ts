@@ -142,7 +142,7 @@ describe("a value that cannot be right says what would be", () => {
     ["SHUTDOWN_TIMEOUT", "40d", "longer than an hour"],
     ["WEBHOOK_BODIES_SIZE", "25MB", "no room for one of the largest events"],
     ["DATABASE_URL", "mysql://db.example/tain", "postgres:// or postgresql://"],
-    ["REDIS_URL", "redis.example:6379", "redis:// or rediss://"],
+    ["REDIS_URL", "redis.example:6379", "redis-sentinel://"],
     ["UPSTREAM_URL", "api.github.com", "http:// or https://"],
     ["UPSTREAM_URL", "https://github.com", "https://api.github.com"],
     ["UPSTREAM_URL", "https://user:word@ghe.example/api/v3", "user name or password"],

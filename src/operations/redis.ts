@@ -82,9 +82,11 @@ function isDemoted({ message }: Error): 2 | false {
  */
 export async function serverOf(redis: RedisClient, { redisPrefix }: Pick<Config, "redisPrefix">): Promise<Redis> {
   if (redis instanceof Redis) return redis;
+  // By what is asked of a key, and by nothing else, the client learns where the keys have gone.
+  await redis.exists(redisPrefix);
   const slot = await redis.cluster("KEYSLOT", redisPrefix);
   const owner = redis.slots[slot]?.[0];
-  const node = redis.nodes("master").find(({ options: { host, port } }) => `${host}:${port}` === owner);
+  const node = redis.nodes().find(({ options: { host, port } }) => `${host}:${port}` === owner);
   if (!node) throw new Error(`No node of the Redis Cluster serves slot ${slot}`);
   return node;
 }

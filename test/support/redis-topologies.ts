@@ -14,6 +14,8 @@ export type Topology = (typeof TOPOLOGIES)[number];
 export interface RedisTopology extends AsyncDisposable {
   /** As `REDIS_URL` has it. */
   readonly url: string;
+  /** The same for a user who has what docs/operations.md asks for, and no more. */
+  readonly restrictedUrl: string;
   /** Kills the server that takes writes to keys of this prefix, and answers once another does. */
   failOver(prefix: string): Promise<void>;
   /** Starts what was killed again: it becomes a replica. */
@@ -29,7 +31,9 @@ const SILENCE_MS = 700;
 const BUS = 10_000;
 /** A busy machine takes seconds to start a server. */
 const PATIENT = { maxRetriesPerRequest: null, retryStrategy: () => 50 };
-const ACCESS = `:${PASSWORD}@`;
+const USER = "tain";
+/** As docs/scale.md gives them to Tain's user. */
+const RIGHTS = "~{tain}* &* +@all -@dangerous +info +config|get";
 
 /** @param directory for the servers' files; it is the caller's to remove */
 export async function openRedisTopology(
@@ -44,7 +48,7 @@ export async function openRedisTopology(
   return { ...topology, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-type Opened = Pick<RedisTopology, "url" | "failOver" | "recover">;
+type Opened = Omit<RedisTopology, typeof Symbol.asyncDispose>;
 type Place = { directory: string; program: RedisProgram };
 
 /** One process, which may be killed and started again with what it had stored. */
@@ -125,6 +129,7 @@ class Server {
 const DATA = [
   ...["appendonly yes", "appendfsync always", 'save ""', "maxmemory-policy noeviction", "repl-diskless-sync-delay 0"],
   ...[`requirepass ${PASSWORD}`, `masterauth ${PASSWORD}`],
+  `user ${USER} on >${PASSWORD} ${RIGHTS}`,
 ];
 
 async function openSentinels(place: Place, resources: AsyncDisposableStack): Promise<Opened> {
@@ -155,7 +160,8 @@ async function openSentinels(place: Place, resources: AsyncDisposableStack): Pro
     return Array.isArray(told) ? Number(told[1]) : 0;
   };
   return topologyOf(data, {
-    url: `redis-sentinel://${ACCESS}${sentinels.map(({ port }) => `127.0.0.1:${port}`).join()}/0?master_name=${MASTER}`,
+    hosts: (access) =>
+      `redis-sentinel://${access}@${sentinels.map(({ port }) => `127.0.0.1:${port}`).join()}/0?master_name=${MASTER}`,
     ownersPort: mastersPort,
   });
 }
@@ -205,17 +211,18 @@ async function openCluster(place: Place, resources: AsyncDisposableStack): Promi
     return Array.isArray(range) ? Number(range[2]?.[1]) : 0;
   };
   return topologyOf(nodes, {
-    url: `redis-cluster://${ACCESS}${nodes.map(({ port }) => `127.0.0.1:${port}`).join()}`,
+    hosts: (access) => `redis-cluster://${access}@${nodes.map(({ port }) => `127.0.0.1:${port}`).join()}`,
     ownersPort,
   });
 }
 
 function topologyOf(
   servers: readonly Server[],
-  { url, ownersPort }: { url: string; ownersPort: (prefix: string) => Promise<number> },
+  { hosts, ownersPort }: { hosts: (access: string) => string; ownersPort: (prefix: string) => Promise<number> },
 ): Opened {
   return {
-    url,
+    url: hosts(`:${PASSWORD}`),
+    restrictedUrl: hosts(`${USER}:${PASSWORD}`),
     async failOver(prefix) {
       const ownedBy = async () => {
         const port = await ownersPort(prefix);
