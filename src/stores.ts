@@ -55,7 +55,7 @@ export async function openStores(
   return { config, db, redis, clock, random: Math.random, log, metrics };
 }
 
-async function refuseOldRedis(redis: Redis): Promise<void> {
+async function refuseOldRedis(redis: RedisClient): Promise<void> {
   // Hosted servers may forbid INFO, and any may end just now; then nothing can be said.
   const [, version] = /^redis_version:(.*?)\r?$/m.exec(await redis.info("server").catch(() => "")) ?? [];
   const refusal = version === undefined ? null : redisTooOld(version);
