@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
+import { applyMigration, TableHeldError } from "./apply.ts";
 import { MIGRATIONS, readMigration } from "./migrations.ts";
 import { grantRoles } from "./roles.ts";
 import { APPLIED, type Applied, fitOf, SchemaTooNewError } from "./schema-fit.ts";
@@ -8,6 +10,8 @@ import { postgresTooOld, UnfitStoreError } from "./unfit.ts";
 
 /** Any constant will do; it names the lock among the other advisory locks of the database. */
 const LOCK = 7_241_946;
+/** Who waits in a statement would hold up an index that is built meanwhile: it waits for all statements that began before. */
+const LOCK_ASKED_MS = 200;
 
 /** Makes the table of what was applied, or brings it from before it recorded the oldest Tain. */
 const RECORD = `
@@ -24,25 +28,26 @@ const RECORD = `
 
 /**
  * Brings the database to the newest schema: each numbered file of `migrations/` once, in order, each in its own
- * transaction. Many processes may call it at once: an advisory lock lets one work, and the others find it done. If a newer
+ * transaction, or stepwise. Many processes may call it at once: an advisory lock lets one work, and the others find it done. If a newer
  * Tain has migrated the database and this one may work beside it, there is nothing to do. Then the roles are granted what
  * they need of it. Answers what an operator should know: what is missing of the roles, or null.
  * @throws UnfitStoreError when this Tain must not work with the database
  */
 export async function migrate(databaseUrl: string): Promise<string | null> {
-  const migrations = await Promise.all(MIGRATIONS.map(async (one) => ({ ...one, ...(await readMigration(one)) })));
+  const migrations = await Promise.all(MIGRATIONS.map(readMigration));
   const client = new pg.Client({ connectionString: databaseUrl, application_name: "tain migrate" });
   await client.connect();
   try {
-    await client.query("select pg_advisory_lock($1)", [LOCK]);
+    await lock(client);
     await prepareServer(client);
     await client.query(RECORD);
     const { rows: applied } = await client.query<Applied>(APPLIED.compiled().text);
     const fit = fitOf(applied);
     if (fit instanceof SchemaTooNewError) throw fit;
-    for (const { version, name, statements, oldestTain } of migrations) {
+    for (const migration of migrations) {
+      const { version, oldestTain } = migration;
       const row = applied.find((one) => one.version === version);
-      if (!row) await apply(client, name, statements, [version, name, oldestTain]);
+      if (!row) await applyMigration(client, migration);
       else if (row.oldestTain === null)
         await client.query("update schema_migrations set oldest_tain = $2 where version = $1", [version, oldestTain]);
     }
@@ -54,20 +59,11 @@ export async function migrate(databaseUrl: string): Promise<string | null> {
   }
 }
 
-async function apply(
-  client: pg.Client,
-  name: string,
-  statements: string,
-  row: [number, string, string],
-): Promise<void> {
-  await client.query("begin");
-  try {
-    await client.query(statements);
-    await client.query("insert into schema_migrations (version, name, oldest_tain) values ($1, $2, $3)", row);
-    await client.query("commit");
-  } catch (error) {
-    await client.query("rollback");
-    throw new Error(`Migration ${name} failed and was rolled back`, { cause: error });
+async function lock(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ held: boolean }>("select pg_try_advisory_lock($1) as held", [LOCK]);
+    if (rows[0]?.held) return;
+    await delay(LOCK_ASKED_MS);
   }
 }
 
@@ -94,7 +90,7 @@ if (import.meta.main) {
     const missing = await migrate(url);
     if (missing !== null) console.error(missing);
   } catch (error) {
-    if (!(error instanceof UnfitStoreError)) throw error;
+    if (!(error instanceof UnfitStoreError || error instanceof TableHeldError)) throw error;
     console.error(error.message);
     process.exitCode = 1;
   }

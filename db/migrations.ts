@@ -16,10 +16,21 @@ export const MIGRATIONS: readonly Migration[] = readdirSync(DIRECTORY)
   .sort()
   .map((name) => ({ version: Number(name.slice(0, 4)), name }));
 
-/** What a migration does, and the oldest Tain that works beside the schema after it. @throws Error as `oldestTainOf` does */
-export async function readMigration({ name }: Migration): Promise<{ statements: string; oldestTain: string }> {
+/** A migration, and what it does. */
+export interface ReadMigration extends Migration {
+  statements: string;
+  /** The oldest Tain that works beside the schema after it. */
+  oldestTain: string;
+  /** It builds indexes beside all other work, and so in no transaction. Its second line says so. */
+  isStepwise: boolean;
+}
+
+/** @throws Error as `oldestTainOf` does */
+export async function readMigration(migration: Migration): Promise<ReadMigration> {
+  const { name } = migration;
   const statements = await readFile(new URL(name, DIRECTORY), "utf8");
-  return { statements, oldestTain: oldestTainOf(name, statements) };
+  const isStepwise = statements.split("\n", 2)[1] === "-- One statement at a time.";
+  return { ...migration, statements, oldestTain: oldestTainOf(name, statements), isStepwise };
 }
 
 /** What the first line of a migration says, such as `0.2.0`. Pure. @throws Error when it does not say it */

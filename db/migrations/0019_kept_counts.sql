@@ -16,6 +16,3 @@ comment on column upkeep.done_until is 'What came before this need not be looked
 -- A webhook is kept here from its first delivery on; until it is checked, null says that it never was.
 alter table hook_checks alter column checked_until drop not null;
 
-create index validators_used on validators (used_at);
-create index validators_bodies on validators (used_at) where body is not null;
-create index deliveries_failed on deliveries (received_at) where status = 'failed';

@@ -25,6 +25,7 @@ const COMMANDS: Record<string, () => Promise<Command | CommandGroup>> = {
   targets: async () => (await import("./targets/targets.ts")).targets,
   token: async () => (await import("./token.ts")).token,
   writes: async () => (await import("./writes.ts")).writes,
+  migrate: async () => (await import("./migrate.ts")).migrate,
   doctor: async () => (await import("./doctor/doctor.ts")).doctor,
 };
 

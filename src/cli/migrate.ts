@@ -1,0 +1,60 @@
+import { migrate as migrateDatabase } from "../../db/migrate.ts";
+import { type Planned, planMigrations } from "../../db/plan.ts";
+import { VERSION } from "../version.ts";
+import { type Command, CommandError, type Given, listOf } from "./command.ts";
+import type { Output } from "./output.ts";
+
+export const migrate: Command = {
+  name: "migrate",
+  summary: "bring the database to this version's schema, or say what that would do",
+  flags: { plan: "change nothing; say what would be done, what waits meanwhile, and about how long" },
+  about: `
+Works on DATABASE_URL, or on the database of the instance that runs here. Processes of the versions that it
+names go on meanwhile. It locks a table for a moment only: where somebody's transaction holds it, the
+migration gives way and comes again.`,
+  run: runMigrate,
+};
+
+async function runMigrate({ flags, env }: Given, output: Output): Promise<number> {
+  const url = env.DATABASE_URL;
+  if (!url)
+    throw new CommandError("DATABASE_URL is not set, and no instance runs here: set it to the database to migrate");
+  const planned = await planMigrations(url);
+  if (flags.has("plan")) {
+    output.document({ migrations: planned });
+    for (const line of planLines(planned)) output.line(line);
+    return 0;
+  }
+  const missing = await migrateDatabase(url);
+  if (missing !== null) output.note(missing);
+  output.document({ migrated: planned.map(({ name }) => name) });
+  output.line(planned.length === 0 ? "Nothing to do" : `${listOf(planned.map(({ name }) => name))}: done`);
+  return 0;
+}
+
+/** Pure. */
+export function planLines(planned: readonly Planned[]): string[] {
+  const last = planned.at(-1);
+  if (!last) return [`The schema is that of Tain ${VERSION} already: there is nothing to do`];
+  const seconds = planned.reduce((sum, one) => sum + one.seconds, 0);
+  const waits = planned.flatMap(({ rewrites }) => rewrites);
+  return [
+    ...planned.map((one) => `${one.name}: ${partsOf(one).join("; ")}`),
+    `Takes about ${seconds > 90 ? `${Math.ceil(seconds / 60)} minutes` : `${Math.max(seconds, 1)} s`}.`,
+    waits.length > 0
+      ? `Writes to ${listOf(waits)} wait meanwhile.`
+      : "Nothing waits for longer than a moment; readers and writers go on.",
+    `Processes of Tain ${last.oldestTain} and later go on beside it; older ones stop.`,
+  ];
+}
+
+function partsOf({ makes, changes, indexes, rewrites }: Planned): string[] {
+  const parts = [
+    ["makes", makes],
+    ["changes", changes],
+    ["adds indexes to", indexes],
+    ["writes anew", rewrites],
+  ] as const;
+  const said = parts.flatMap(([what, tables]) => (tables.length > 0 ? [`${what} ${listOf(tables)}`] : []));
+  return said.length > 0 ? said : ["changes functions or comments alone"];
+}

@@ -1,0 +1,154 @@
+/** How the schema changes while others work with it. */
+import type pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { applyMigration, stepsOf, TableHeldError } from "../../db/apply.ts";
+import { MIGRATIONS, type ReadMigration, readMigration } from "../../db/migrations.ts";
+import { planMigrations, plannedOf } from "../../db/plan.ts";
+import { tain } from "../cli/tain-on.ts";
+import { connectTo, openTestDatabase, type TestDatabase } from "../support/database.ts";
+import { until } from "../support/patience.ts";
+
+let database: TestDatabase;
+let migrating: pg.Client;
+let other: pg.Client;
+let holder: pg.Client;
+beforeAll(async () => {
+  database = await openTestDatabase();
+  migrating = await connectTo(database.url);
+  other = await connectTo(database.url);
+  holder = await connectTo(database.url);
+});
+afterAll(async () => {
+  for (const client of [migrating, other, holder]) await client?.end();
+  await database?.drop();
+});
+
+const migration = (version: number, statements: string, isStepwise = false): ReadMigration => ({
+  version,
+  name: `${version}_test.sql`,
+  statements,
+  oldestTain: "0.2.0",
+  isStepwise,
+});
+const isApplied = async (version: number) =>
+  (await other.query("select from schema_migrations where version = $1", [version])).rowCount === 1;
+
+test("a migration that meets a long transaction holds up nobody behind it, and is made once the table is free", async () => {
+  await holder.query("begin; select from labels");
+  const applying = applyMigration(migrating, migration(9_001, "alter table labels add column tried integer"));
+  await until("the migration waits for the table", async () => {
+    const waiting = await other.query("select from pg_locks where relation = 'labels'::regclass and not granted");
+    return waiting.rowCount === 1;
+  });
+  // Both would wait for the holder's end, which comes after them.
+  await other.query("select count(*) from labels");
+  await other.query("update labels set name = name");
+  expect(await isApplied(9_001)).toBe(false);
+  await holder.query("commit");
+  await applying;
+  expect(await isApplied(9_001)).toBe(true);
+});
+
+test("one that finds its table in use each time leaves nothing behind and says whose transaction it is", async () => {
+  await holder.query("begin; select from milestones");
+  const { rows } = await holder.query<{ pid: number }>("select pg_backend_pid() as pid");
+  const failure = await applyMigration(
+    migrating,
+    migration(9_002, "alter table labels add column half integer; alter table milestones add column tried integer"),
+    2,
+  ).catch((error: unknown) => error);
+  await holder.query("rollback");
+  expect(failure).toBeInstanceOf(TableHeldError);
+  expect(failure).toMatchObject({
+    message: expect.stringContaining(`9002_test.sql was not made: a table it changes was in use each time`),
+  });
+  expect(failure).toMatchObject({ message: expect.stringContaining(`process ${rows[0]?.pid} (`) });
+  expect(await isApplied(9_002)).toBe(false);
+  const left = await other.query("select from pg_attribute where attrelid = 'labels'::regclass and attname = 'half'");
+  expect(left.rowCount).toBe(0);
+});
+
+test("an index whose building was interrupted is built anew", async () => {
+  await other.query("create table twice (n integer); insert into twice values (1), (1)");
+  await expect(other.query("create unique index concurrently twice_n on twice (n)")).rejects.toThrow(
+    "could not create",
+  );
+  const text = "-- x\ncreate index concurrently if not exists twice_n on twice (n);\n";
+  await applyMigration(migrating, migration(9_003, text, true));
+  const { rows } = await other.query(
+    "select indisvalid, indisunique from pg_index where indexrelid = 'twice_n'::regclass",
+  );
+  expect(rows).toEqual([{ indisvalid: true, indisunique: false }]);
+  expect(await isApplied(9_003)).toBe(true);
+});
+
+/** The last migration from before this was held to. */
+const LAST_FREE = 27;
+
+test("no migration locks a table that is in use for as long as it reads or writes it anew", async () => {
+  const faults: string[] = [];
+  for (const one of MIGRATIONS.filter(({ version }) => version > LAST_FREE)) {
+    const read = await readMigration(one);
+    const planned = plannedOf(read, new Map());
+    const steps = stepsOf(read.statements).map((step) => step.toLowerCase());
+    if (read.isStepwise) {
+      const other = steps.filter(
+        (step) => !/^(create index concurrently if not exists|drop index concurrently if exists) /.test(step),
+      );
+      faults.push(
+        ...other.map((step) => `${one.name}: a stepwise migration builds or drops indexes alone, not: ${step}`),
+      );
+      continue;
+    }
+    faults.push(...planned.indexes.map((table) => `${one.name}: build the index of ${table} stepwise`));
+    const heavy =
+      /\b(alter column \w+ (set data )?type|set not null|truncate|generated always as \(.*\) stored|validate constraint)\b/;
+    const rewritten = steps.filter((step) => heavy.test(step) || /^lock table /.test(step));
+    faults.push(...rewritten.map((step) => `${one.name} reads or writes a table anew under its lock: ${step}`));
+  }
+  expect(faults).toEqual([]);
+});
+
+test("a plan says what is made, changed, indexed and written anew, and takes longer for larger tables", async () => {
+  const planOf = async (name: string, sizes: [string, number][] = []) => {
+    const found = MIGRATIONS.find((one) => one.name === name);
+    if (!found) throw new Error(`There is no ${name}`);
+    return plannedOf(await readMigration(found), new Map(sizes));
+  };
+  const nothing = { oldestTain: "0.2.0", makes: [], changes: [], indexes: [], rewrites: [], seconds: 0 };
+  expect(await planOf("0018_problems.sql")).toEqual({
+    ...nothing,
+    name: "0018_problems.sql",
+    makes: ["problems"],
+    changes: ["selections", "hook_checks"],
+  });
+  expect(await planOf("0012_label_lists.sql", [["issue_labels", 80_000_000]])).toMatchObject({
+    changes: ["issues"],
+    rewrites: ["issue_labels"],
+    seconds: 81,
+  });
+  expect(await planOf("0028_upkeep_indexes.sql", [["deliveries", 400_000_000]])).toEqual({
+    ...nothing,
+    name: "0028_upkeep_indexes.sql",
+    indexes: ["validators", "deliveries"],
+    seconds: 4,
+  });
+});
+
+test("`tain migrate --plan` changes nothing and lists what `tain migrate` then does", async () => {
+  await using empty = await openTestDatabase("template0");
+  const env = { DATABASE_URL: empty.url };
+  const plan = await tain(["migrate", "--plan"], env);
+  expect(plan).toMatchObject({ code: 0, stdout: expect.stringContaining("0001_mirror.sql: makes ") });
+  expect(plan.stdout).toMatch(/^Takes about \d+ s\.$/m);
+  expect(plan.stdout).toContain("Processes of Tain 0.2.0 and later go on beside it; older ones stop.");
+  expect((await planMigrations(empty.url)).map(({ name }) => name)).toEqual(MIGRATIONS.map(({ name }) => name));
+  const done = await tain(["migrate", "--json"], env);
+  expect(done.code).toBe(0);
+  expect(JSON.parse(done.stdout)).toEqual({ migrated: MIGRATIONS.map(({ name }) => name) });
+  expect((await tain(["migrate", "--plan"], env)).stdout).toMatch(/there is nothing to do\n$/);
+  expect(await tain(["migrate"], {})).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("DATABASE_URL is not set"),
+  });
+});
