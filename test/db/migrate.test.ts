@@ -127,9 +127,9 @@ test("a plan says what is made, changed, indexed and written anew, and takes lon
     rewrites: ["issue_labels"],
     seconds: 81,
   });
-  expect(await planOf("0028_upkeep_indexes.sql", [["deliveries", 400_000_000]])).toEqual({
+  expect(await planOf("0029_upkeep_indexes.sql", [["deliveries", 400_000_000]])).toEqual({
     ...nothing,
-    name: "0028_upkeep_indexes.sql",
+    name: "0029_upkeep_indexes.sql",
     indexes: ["validators", "deliveries"],
     seconds: 4,
   });
