@@ -1,11 +1,25 @@
+import { wholeState } from "../../src/simulator/state.ts";
+import { openView } from "../../src/simulator/views/view.ts";
 import { askAt } from "../support/asking.ts";
 import { accessOf } from "./callers.ts";
 import type { Cell } from "./cells.ts";
 import type { MatrixWorld } from "./matrix-world.ts";
-import { marksIn } from "./places.ts";
+import { marksIn, type Place } from "./places.ts";
 
-/** Upstream refuses these with an empty body, whoever may write: so both sides can be asked. */
-const HARMLESS = /^POST \S*\/(issues|comments|labels|milestones|pulls)$/;
+/**
+ * Upstream refuses these with an empty body, whoever may write: so both sides can be asked. An issue's labels are not among
+ * them: to add none is no fault.
+ */
+const HARMLESS = /^POST \S*\/(issues|comments|(?<!issues\/\d+\/)labels|milestones|pulls)$/;
+
+/** What upstream begins to compute when it is read, and knows some time later. */
+const COMPUTED = /"(?:mergeable|rebaseable|mergeable_state|merge_commit_sha)":(?:"[^"]*"|\w+)/g;
+
+/** All that upstream has of the place. */
+function stateOf({ api: { upstream } }: MatrixWorld, { repository }: Place): string {
+  const view = openView({ world: upstream.world, apiUrl: upstream.url, htmlUrl: upstream.url });
+  return [...wholeState(view, [repository])].join("").replace(COMPUTED, "");
+}
 
 /** The status that is due. Null: the write would be carried out, and is not tried. */
 async function dueStatus({ api }: MatrixWorld, cell: Cell): Promise<number | null> {
@@ -29,8 +43,10 @@ export async function tryWrites(world: MatrixWorld, cells: readonly Cell[]): Pro
     const { method, path, body = "" } = question;
     const expected = await dueStatus(world, cell);
     if (expected === null) continue;
+    const before = stateOf(world, place);
     const { status, text } = await askAt(world.api.url, method, path, { token: caller.token, body });
     const what = `${caller.name}, ${place.name}, ${question.name}, ${path}`;
+    if (status >= 400 && stateOf(world, place) !== before) faults.push(`${what}: ${status}, and upstream has changed`);
     const isAs = status === expected || (caller.isRefused && status === 403);
     if (!isAs) faults.push(`${what}: ${status}, and not ${expected}: ${text.slice(0, 200)}`);
     if (!accessOf(world.api, caller, place).metadata)
@@ -47,8 +63,10 @@ export async function tryMutations(world: MatrixWorld, cells: readonly Cell[]): 
     const isHeld = access.issues !== "write" && access.pulls !== "write";
     if (!isHeld && (!caller.isOurs || (caller.mayWrite && caller.standsFor(place) !== null))) continue;
     const { method, path, body = "" } = question;
+    const before = stateOf(world, place);
     const { status, text, body: told } = await askAt(world.api.url, method, path, { token: caller.token, body });
     const what = `${caller.name}, ${place.name}, ${question.name}`;
+    if (stateOf(world, place) !== before) faults.push(`${what}: upstream has changed`);
     const isRefused = status < 500 && (status >= 400 || (told?.errors?.length > 0 && isEmpty(told.data)));
     if (!isRefused || marksIn(text).length > 0) faults.push(`${what}: ${status} ${text.slice(0, 200)}`);
   }
