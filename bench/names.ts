@@ -4,6 +4,7 @@ export const names = [
   "receive-p99",
   "apply",
   "fresh",
+  "deliver",
   "backfill",
   "copy",
   "list",

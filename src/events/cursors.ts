@@ -1,4 +1,4 @@
-import { sql } from "../../db/sql.ts";
+import { type Sql, sql } from "../../db/sql.ts";
 import type { Context } from "../context.ts";
 
 /** An event that a target is to hear of. */
@@ -67,6 +67,17 @@ export type Step =
   /** The target is disabled. The event waits, and counts anew once it is enabled. */
   | { to: "rest" };
 
+/** Where nothing is left, the cursor is given back with the step. */
+function heldIf(isLeft: Sql, now: Date): Sql {
+  return sql`held_until = case when ${isLeft} then ${new Date(now.getTime() + HELD_MS)}::timestamptz end,
+    held_by = case when ${isLeft} then held_by end`;
+}
+
+/** Whether a step has told a target all of a repository, and so given the cursor back. Pure. */
+export function isAllTold({ doneId, wantedId }: HeldCursor): boolean {
+  return doneId >= wantedId;
+}
+
 /** The statement that takes a step; it answers the cursor where it goes on, and nothing where another turn holds it. */
 export function stepOf(cursor: HeldCursor, step: Step, now: Date) {
   const ours = OURS(cursor);
@@ -74,7 +85,8 @@ export function stepOf(cursor: HeldCursor, step: Step, now: Date) {
   switch (step.to) {
     case "next":
       return sql`update target_cursors set done_id = greatest(done_id, ${step.doneId}), attempts = 0,
-        first_tried_at = null, retry_at = null, held_until = ${new Date(now.getTime() + HELD_MS)} where ${ours} ${returning}`;
+        first_tried_at = null, retry_at = null, ${heldIf(sql`wanted_id > greatest(done_id, ${step.doneId})`, now)}
+        where ${ours} ${returning}`;
     case "again":
       return sql`update target_cursors set attempts = attempts + 1, first_tried_at = coalesce(first_tried_at, ${now}),
         retry_at = ${step.retryAt}, held_until = null, held_by = null where ${ours} ${returning}`;

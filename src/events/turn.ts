@@ -5,6 +5,7 @@ import { takeAsk } from "./asks.ts";
 import {
   HELD_MS,
   type HeldCursor,
+  isAllTold,
   type NextEvent,
   nextEvents,
   releaseCursor,
@@ -31,6 +32,8 @@ interface Turn {
   name: string;
   isOver: () => boolean;
   accepted: number;
+  /** Nothing more was found to be told of. What comes later wakes the target anew. */
+  isDrained: boolean;
   /** There was no room for a payload: the scheduler looks again within seconds. */
   isCrowded: boolean;
   /** When the first event that failed is tried again. */
@@ -55,11 +58,12 @@ export async function sendTo(
     name: randomUUID(),
     isOver: () => signal.aborted || performance.now() - begun > TURN_MS,
     accepted: 0,
+    isDrained: false,
     isCrowded: false,
     retryAt: null,
   };
   await sendAsked(ctx, client, targetId, turn);
-  await Promise.all(Array.from({ length: LANES }, () => runLane(ctx, client, targetId, turn)));
+  await runLanes(ctx, client, targetId, turn);
   if (turn.retryAt && turn.accepted === 0) await postpone(ctx, targetId, turn.retryAt);
   return turn.isOver();
 }
@@ -83,15 +87,47 @@ async function sendAsked(ctx: Telling, client: TargetClient, targetId: number, t
   }
 }
 
-async function runLane(ctx: Telling, client: TargetClient, targetId: number, turn: Turn): Promise<void> {
-  while (!turn.isOver()) {
-    // As its owner wants it now.
-    const target = await findTarget(ctx, targetId);
-    if (!target?.active || target.disabledAt !== null) return;
+/** Mostly one repository has something to tell, so a lane is opened only once the one before has found something. */
+async function runLanes(ctx: Telling, client: TargetClient, targetId: number, turn: Turn): Promise<void> {
+  const lanes: Promise<void>[] = [];
+  const failures: unknown[] = [];
+  let running = 0;
+  const open = () => {
+    if (running === LANES || turn.isDrained) return;
+    running += 1;
+    const lane = runLane(ctx, client, { targetId, turn, open }).finally(() => {
+      running -= 1;
+    });
+    lanes.push(lane.catch((error) => void failures.push(error)));
+  };
+  open();
+  // By its index, since lanes open lanes.
+  for (let at = 0; at < lanes.length; at++) await lanes[at];
+  if (failures.length > 0) throw failures[0];
+}
+
+async function runLane(
+  ctx: Telling,
+  client: TargetClient,
+  { targetId, turn, open }: { targetId: number; turn: Turn; open: () => void },
+): Promise<void> {
+  while (!turn.isOver() && !turn.isDrained) {
     const cursor = await takeCursor(ctx, targetId, turn.name);
-    if (!cursor) return;
-    const isLeft = await sendNext(ctx, client, { target, cursor, turn });
-    if (!isLeft) await releaseCursor(ctx, cursor);
+    if (!cursor) {
+      turn.isDrained = true;
+      return;
+    }
+    open();
+    // As its owner wants it now.
+    const [target, events] = await Promise.all([findTarget(ctx, targetId), nextEvents(ctx, cursor)]);
+    if (!target?.active || target.disabledAt !== null) {
+      await releaseCursor(ctx, cursor);
+      return;
+    }
+    // A target that was disabled for long: what waited is no longer kept.
+    if (events.length === 0) await take(ctx, cursor, { to: "next", doneId: cursor.wantedId });
+    const isGivenBack = await sendNext(ctx, client, { target, cursor, turn }, events);
+    if (!isGivenBack && (await releaseCursor(ctx, cursor))) turn.isDrained = false;
     if (turn.isCrowded || (turn.retryAt && turn.accepted === 0)) return;
   }
 }
@@ -101,8 +137,9 @@ async function sendNext(
   ctx: Telling,
   client: TargetClient,
   { target, cursor, turn }: { target: Target; cursor: HeldCursor; turn: Turn },
+  events: readonly NextEvent[],
 ): Promise<boolean> {
-  for (const event of await nextEvents(ctx, cursor)) {
+  for (const event of events) {
     if (turn.isOver()) return false;
     const isWanted = target.events.includes("*") || target.events.includes(event.event);
     const opened = isWanted ? await openPayload(ctx, client.room, event.deliveryId) : "gone";
@@ -119,7 +156,7 @@ async function sendNext(
     using payload = opened;
     if ((await sendOne(ctx, client, { target, cursor, turn }, event, payload.bytes)) !== "next") return true;
   }
-  return false;
+  return isAllTold(cursor);
 }
 
 async function sendOne(
@@ -198,7 +235,7 @@ async function note(
     ? sql`, accepted as (update targets set accepted_at = ${sentAt} where id = ${target.id}
         and (accepted_at is null or accepted_at < ${new Date(sentAt.getTime() - ACCEPTED_GRAIN_MS)}))`
     : sql``;
-  const [moved] = await ctx.db.query<MovedCursor>(
+  const [moved] = await ctx.db.prepared<MovedCursor>(
     sql`with noted as (${noteSent(target, sending, request, outcome)})${accepted} ${follows}`,
   );
   return moved;
@@ -213,7 +250,7 @@ interface MovedCursor {
 }
 
 async function take(ctx: Telling, cursor: HeldCursor, step: Step): Promise<Step["to"] | "lost"> {
-  const [moved] = await ctx.db.query<MovedCursor>(stepOf(cursor, step, ctx.clock.now()));
+  const [moved] = await ctx.db.prepared<MovedCursor>(stepOf(cursor, step, ctx.clock.now()));
   return follow(cursor, step, moved);
 }
 

@@ -330,6 +330,27 @@ test("what a target still has to hear of is not pruned, and is once it has heard
   expect(await world.ctx.db.query(sql`select from events where guid = ${guid}`)).toEqual([]);
 });
 
+test("what is no longer kept for a target that was disabled for long is passed over", async () => {
+  const server = await openServer();
+  const id = await register(server.url, { repository: at(0) });
+  await world.ctx.db.query(
+    sql`update targets set disabled_at = now() - interval '30 days', problem = 'it was away' where id = ${id}`,
+  );
+  await starred(at(0), 1);
+  await world.settle();
+  const month = { ...world.ctx, clock: { now: () => new Date(world.ctx.clock.now().getTime() + 30 * 86_400_000) } };
+  await pruneDeliveries(month);
+  const waiting = () =>
+    world.ctx.db.count(sql`select from target_cursors where target_id = ${id} and wanted_id > done_id`);
+  expect(await waiting()).toBe(1);
+  await changeTarget(world.ctx, id, { active: true });
+  await wakeDue(world.ctx);
+  await until("nothing waits", async () => (await waiting()) === 0);
+  await starred(at(0), 2);
+  await server.hears(1);
+  expect(server.heard.map(({ payload }) => payload.number)).toEqual([2]);
+});
+
 test("without any target the log is written, and nothing waits for anybody", async () => {
   await world.settle();
   const count = async (table: "events" | "target_cursors") =>
