@@ -6,10 +6,11 @@ import { openDatabase } from "../db/database.ts";
 import { createApiToken } from "../src/api/callers/tokens.ts";
 import { parseConfig } from "../src/config.ts";
 import { createTarget, type Scope } from "../src/events/target.ts";
+import { postgresCpuSeconds } from "./applying.ts";
 import { openCorpus } from "./corpus.ts";
 import { benchRedis, openBenchDatabase } from "./databases.ts";
 import { alternate, type Benchmark, comparison, type Measured, median, ROUNDS } from "./measure.ts";
-import { startProgram, startServer } from "./processes.ts";
+import { cpuSecondsOf, startProgram, startServer } from "./processes.ts";
 import { openStages } from "./reference/fresh.ts";
 
 const SECRET = "bench-webhook-secret";
@@ -60,7 +61,11 @@ async function run(): Promise<Measured[]> {
   for (const { id } of corpus.repositories) await addTarget({ kind: "repository", id });
   const token = await createApiToken(ctx, { userId: corpus.userId, canWrite: true, hourlyLimit: 1_000_000_000 });
   const web = resources.use(await startServer("web-server.ts", env));
-  resources.use(startProgram("../workers/main.ts", env));
+  const worker = resources.use(startProgram("../workers/main.ts", env));
+  const cpuSeconds = async () => ({
+    worker: await cpuSecondsOf([worker.pid]),
+    postgres: await postgresCpuSeconds(ctx),
+  });
   const webhooks = await openWebhooks(web.url, corpus.repositories, token);
   const bare = resources.use(await startServer("reference/receive.ts", { WEBHOOK_SECRET: SECRET }));
   const stages = resources.use(await openStages({ bare, databaseUrl: database.url, redis, body: webhooks.first }));
@@ -99,14 +104,16 @@ async function run(): Promise<Measured[]> {
 
   // Every target hears of everything: what the worker can send at most.
   for (let more = 0; more < TARGETS; more++) await addTarget({ kind: "everything", id: 0 });
-  const begunAt = performance.now();
-  const before = target.heard();
+  const [begunAt, cpuBefore, before] = [performance.now(), await cpuSeconds(), target.heard()];
   await Promise.all(Array.from({ length: BURST }, () => target.after(webhooks.next())));
   while (target.heard() < before + BURST * (TARGETS + 1)) {
     if (performance.now() - begunAt > GIVEN_UP_MS) throw new Error("A target has not heard all");
     await sleep(5);
   }
   const sentPerSecond = (BURST * (TARGETS + 1)) / ((performance.now() - begunAt) / 1_000);
+  const cpu = await cpuSeconds();
+  const microsOf = (process: keyof typeof cpu) =>
+    Math.round(((cpu[process] - cpuBefore[process]) * 1e6) / (BURST * (TARGETS + 1)));
   await db.close();
   return [
     { ...idle, notes: { p50: restMs, p99: restP99, goalMs: 60, ...told } },
@@ -115,6 +122,7 @@ async function run(): Promise<Measured[]> {
       notes: {
         ...{ p50: median(loaded), p99: percentile(loaded, 0.99), goalMs: 1_000 },
         ...{ perSecond: PER_SECOND, targets: TARGETS, mostSentPerSecond: Math.round(sentPerSecond) },
+        ...{ workerMicros: microsOf("worker"), postgresMicros: microsOf("postgres") },
       },
     },
   ];

@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { setTimeout as delay, setInterval } from "node:timers/promises";
 import type { Context } from "../src/context.ts";
 import { REPLICA_LAG_MS } from "../src/mirror/store/merge-rule.ts";
@@ -6,7 +5,7 @@ import { addSelections } from "../src/sync/following/selection.ts";
 import { openBenchDatabase } from "./databases.ts";
 import { openMirror, waitFor } from "./history.ts";
 import { type Benchmark, comparison, ROUNDS } from "./measure.ts";
-import { startProgram, startServer } from "./processes.ts";
+import { cpuSecondsOf, startProgram, startServer } from "./processes.ts";
 import { repositoriesAt } from "./upstream.ts";
 
 const LARGE = process.env.TAIN_LARGE === "1";
@@ -14,8 +13,6 @@ const REPOSITORIES = LARGE ? 1_000 : 30;
 /** Long enough in a large run for a catch-up, a sweep and the tasks of each minute. */
 const SECONDS = LARGE ? 60 : 4;
 const PROCESSES = ["../src/web.ts", "../workers/main.ts", "../workers/scheduler.ts"];
-const TICKS_PER_SECOND = 100;
-
 export const benchmark: Benchmark = {
   about: "CPU time of web, worker and scheduler while nothing happens, against one core",
   async run() {
@@ -39,9 +36,9 @@ export const benchmark: Benchmark = {
     await delay(3_000);
     const pairs: [number, number][] = [];
     for (let round = 0; round < ROUNDS; round++) {
-      const before = await cpuSeconds(pids);
+      const before = await cpuSecondsOf(pids);
       await delay(SECONDS * 1_000);
-      pairs.push([(await cpuSeconds(pids)) - before, SECONDS]);
+      pairs.push([(await cpuSecondsOf(pids)) - before, SECONDS]);
     }
     const measured = comparison(pairs, { unit: "CPU s", goal: { atMost: 0.02 } });
     return { ...measured, notes: { repositories: REPOSITORIES, seconds: SECONDS } };
@@ -71,15 +68,4 @@ function hurry({ redis, config }: Context): AsyncDisposable {
       await work;
     },
   };
-}
-
-/** Of these processes since each began, as the kernel counts it. */
-async function cpuSeconds(pids: readonly number[]): Promise<number> {
-  let ticks = 0;
-  for (const pid of pids) {
-    const stat = await readFile(`/proc/${pid}/stat`, "utf8");
-    const fields = stat.slice(stat.lastIndexOf(")")).split(" ");
-    ticks += Number(fields[12]) + Number(fields[13]);
-  }
-  return ticks / TICKS_PER_SECOND;
 }

@@ -86,6 +86,19 @@ export async function residentBytesOf(pid: number): Promise<{ now: number; peak:
   return { now: bytes("VmRSS"), peak: bytes("VmHWM") };
 }
 
+const TICKS_PER_SECOND = 100;
+
+/** Of these processes since each began, as the kernel counts it. */
+export async function cpuSecondsOf(pids: readonly number[]): Promise<number> {
+  let ticks = 0;
+  for (const pid of pids) {
+    const stat = await readFile(`/proc/${pid}/stat`, "utf8");
+    const fields = stat.slice(stat.lastIndexOf(")")).split(" ");
+    ticks += Number(fields[12]) + Number(fields[13]);
+  }
+  return ticks / TICKS_PER_SECOND;
+}
+
 /** @throws Error when the process ends instead */
 async function told(child: ChildProcess, file: string): Promise<Told> {
   const over = new AbortController();
