@@ -23,7 +23,14 @@ interface WaitingRow {
   audits: number;
   drifted: number;
   missed: number;
+  /** Null: no live repository is there. */
+  oldestSweep: Date | null;
+  untold: number;
+  unhooked: number;
+  hooked: number;
 }
+
+const UNTOLD_MS = 3_600_000;
 
 /**
  * Adds what the stores say of the whole mirror. Each web process tells the same, so a dashboard takes the largest. While a
@@ -44,6 +51,17 @@ export function watchFleet(ctx: Watched, quota: () => Promise<QuotaReport[]>): v
   const marksAge = metrics.gauge("tain_marks_oldest_due_seconds", "How long the first of them is due.", []);
   const audits = metrics.gauge("tain_audited_repositories", "Repositories whose last audit has ended.", ["outcome"]);
   const missed = metrics.gauge("tain_deliveries_missed", "Deliveries that upstream lists and we never got.", []);
+  const sweepAge = metrics.gauge(
+    "tain_sweep_oldest_seconds",
+    "Since the last sweep of the live repository that was swept longest ago.",
+    [],
+  );
+  const untold = metrics.gauge(
+    "tain_repositories_untold",
+    "Repositories that a sweep of the last hour found changed without a webhook that told of it.",
+    [],
+  );
+  const hooks = metrics.gauge("tain_hooks", "Repositories by whether upstream shows a webhook of ours.", ["state"]);
   const jobs = metrics.gauge("tain_queue_jobs", "Jobs in a queue.", ["queue", "state"]);
   const figures = ["credential", "bucket"] as const;
   const limit = metrics.gauge("tain_quota_limit", "What upstream allows in a window.", figures);
@@ -69,7 +87,12 @@ export function watchFleet(ctx: Watched, quota: () => Promise<QuotaReport[]>): v
         (select min(not_before) from refresh_marks where not_before <= ${clock.now()}) as "oldestMark",
         (select count(*)::int from audits where finished_at is not null) as audits,
         (select count(*)::int from audits where finished_at is not null and report->>'counts' <> '{}') as drifted,
-        (select coalesce(sum(missed), 0)::float8 from hook_checks) as missed`),
+        (select coalesce(sum(missed), 0)::float8 from hook_checks) as missed,
+        (select min(coalesce(shown_at, added_at)) from repository_syncs left join sweeps using (repository_id)
+          where state = 'live') as "oldestSweep",
+        (select count(*)::int from sweeps where untold_at > ${new Date(clock.now().getTime() - UNTOLD_MS)}) as untold,
+        (select count(distinct repository_id)::int from hook_checks where hook_id = 0) as unhooked,
+        (select count(distinct repository_id)::int from hook_checks where hook_id <> 0) as hooked`),
     ]);
     for (const { state, count, oldest } of states) {
       repositories.set({ state }, count);
@@ -84,6 +107,10 @@ export function watchFleet(ctx: Watched, quota: () => Promise<QuotaReport[]>): v
     audits.set({ outcome: "drift" }, waiting.drifted);
     audits.set({ outcome: "equal" }, waiting.audits - waiting.drifted);
     missed.set(waiting.missed);
+    sweepAge.set(ageOf(waiting.oldestSweep));
+    untold.set(waiting.untold);
+    hooks.set({ state: "ours" }, waiting.hooked);
+    hooks.set({ state: "none" }, waiting.unhooked);
   };
   const fromRedis = async () => {
     for (const [queue, counts] of Object.entries(await queueCounts(ctx)))

@@ -152,6 +152,22 @@ export const proofs: readonly Proof[] = [
       }),
   },
   {
+    name: "upgrade",
+    proves:
+      "An upgrade under load, process by process, and the way back lose no delivery and no read, and no read takes a second.",
+    minutes: 5,
+    commands: [{ args: ["test", "test/scenario/upgrade.test.ts"], env: { UPGRADE: "1" } }],
+    figures: (lines) => {
+      const [line] = printed(lines, "upgrade");
+      return [
+        atLeast("deliveries and reads a second, each", numberAt(line, "perSecond"), 100),
+        atMost("deliveries that failed", numberAt(line, "failed"), 0),
+        atMost("requests that were refused or got no answer", numberAt(line, "problems"), 0),
+        atMost("ms of the slowest read", numberAt(line, "slowestMs"), 1_000),
+      ];
+    },
+  },
+  {
     name: "matrix",
     proves: "Every kind of caller is shown of every kind of repository, by every operation, what upstream shows them.",
     minutes: 40,

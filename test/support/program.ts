@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
@@ -37,10 +38,21 @@ export function startProgram(
   args: readonly string[] = [],
   { nodeFlags = [] }: { nodeFlags?: readonly string[] } = {},
 ): Program {
-  const path = fileURLToPath(new URL(`../../${entry}`, import.meta.url));
   const role = ROLES[entry.split("/", 2).join("/")] ?? ROLES[entry.split("/")[0] ?? ""];
-  const child = spawn(process.execPath, [...nodeFlags, path, ...args], {
-    env: { ...inherited, ...env, ...(role && env.DATABASE_URL && { DATABASE_URL: asRole(env.DATABASE_URL, role) }) },
+  const limited = role && env.DATABASE_URL ? { ...env, DATABASE_URL: asRole(env.DATABASE_URL, role) } : env;
+  return startProgramAt(fileURLToPath(new URL("../../", import.meta.url)), entry, limited, args, { nodeFlags });
+}
+
+/** The same of another checkout, as the user that `env` names. */
+export function startProgramAt(
+  place: string,
+  entry: string,
+  env: NodeJS.ProcessEnv,
+  args: readonly string[] = [],
+  { nodeFlags = [] }: { nodeFlags?: readonly string[] } = {},
+): Program {
+  const child = spawn(process.execPath, [...nodeFlags, join(place, entry), ...args], {
+    env: { ...inherited, ...env },
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
   });

@@ -1,0 +1,65 @@
+import { once } from "node:events";
+import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+
+/** What stands before the web processes: one address, whatever serves behind it. */
+export interface Balancer extends AsyncDisposable {
+  readonly url: string;
+  /** Where requests go, in turn. One that is taken away gets no new ones. */
+  send(...targets: string[]): void;
+  /** Settles once nothing is under way at a target. */
+  drained(target: string): Promise<void>;
+}
+
+export async function openBalancer(): Promise<Balancer> {
+  let targets: readonly string[] = [];
+  let asked = 0;
+  const underWay = new Map<string, number>();
+  const waiting = new Set<() => void>();
+  const agent = new Agent({ keepAlive: false });
+  const pass = (from: IncomingMessage, to: ServerResponse) => {
+    const target = targets[asked++ % targets.length];
+    if (target === undefined) return void to.writeHead(503).end();
+    underWay.set(target, (underWay.get(target) ?? 0) + 1);
+    to.once("close", () => {
+      underWay.set(target, (underWay.get(target) ?? 1) - 1);
+      for (const wake of waiting) wake();
+    });
+    const { hostname, port } = new URL(target);
+    const passed = request({ agent, hostname, port, path: from.url, method: from.method, headers: from.headers });
+    passed.once("response", (answer) => {
+      to.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(to);
+    });
+    passed.once("error", (error) => {
+      if (!to.headersSent) to.writeHead(502);
+      to.end(error.message);
+    });
+    from.pipe(passed);
+  };
+  // A client that comes back just as its connection is closed for idleness would see a failure that is nobody's.
+  const server = createServer({ keepAliveTimeout: 600_000 }, pass).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("The balancer has no port");
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    send: (...to) => {
+      targets = to;
+    },
+    drained: (target) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if ((underWay.get(target) ?? 0) > 0) return;
+          waiting.delete(look);
+          resolve();
+        };
+        waiting.add(look);
+        look();
+      }),
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      server.close();
+      agent.destroy();
+    },
+  };
+}
